@@ -210,7 +210,7 @@ class Measure:
                     options += ["--stage", f"{stage[1]}={place}"]
                     continue
                 break
-            kind = "needs Windows" if "RUN needs Windows" in said else "refused"
+            kind = "needs Windows" if "RUN requires Windows" in said else "refused"
             return Outcome(kind, said.replace(str(folder), "").replace(self.host + "/", ""))
 
 

@@ -131,7 +131,7 @@ fn the_recipe_is_written_for_people() {
     let recipe = String::from_utf8(output.stdout).unwrap();
     assert_eq!(
         recipe,
-        r#"# The same image as ./app/Dockerfile makes. Paths are relative to the folder of this file.
+        r#"# Makes the same image as ./app/Dockerfile. Paths are relative to the folder of this file.
 name = "app"
 base = "nanoserver"
 cmd = ['C:\store\store.exe']

@@ -1,4 +1,4 @@
-//! What has to be beside a Dockerfile: the plan's files, under the rules that layers have, too.
+//! The build context of a rendered Dockerfile: the plan's files, under the rules for layers.
 
 use std::path::Path;
 
@@ -9,32 +9,32 @@ use wincimg_windows::base_contents::FileKind;
 
 use super::quote::{self, QuoteError};
 
-/// The folder of the context that is laid out like the drive.
+/// Folder of the context that is laid out like the drive.
 pub(super) const DRIVE: &str = "files";
 
-/// One file or folder of a build context. Nothing of it is read yet.
+/// A file or folder of a build context; its content is not read yet.
 #[derive(Debug, Clone)]
 pub struct ContextEntry {
-    /// Where it is in the context; folders come before what is in them.
+    /// Path in the context; folders precede their contents.
     pub path: String,
-    /// What it is.
+    /// Kind and content.
     pub content: ContextContent,
 }
 
-/// What an entry of a build context is; a link leads to something in the context.
+/// Kind of an entry in a build context; the target of a link is in the context.
 pub type ContextContent = FileKind<ContentSource, Symlink>;
 
-/// An entry in a list for people and programs.
+/// An entry as it is listed for people and programs.
 #[derive(Debug, Serialize)]
 pub struct ContextSummary<'a> {
     path: &'a str,
     kind: &'static str,
-    /// The file on disk that it is a copy of, if it is one.
+    /// Source file on disk, if it is a copy.
     source: Option<&'a Path>,
 }
 
 impl ContextEntry {
-    /// A file that was made here.
+    /// Makes an entry with generated content.
     pub(super) fn generated(path: impl Into<String>, bytes: Vec<u8>) -> Self {
         Self {
             path: path.into(),
@@ -42,7 +42,7 @@ impl ContextEntry {
         }
     }
 
-    /// What it is and where it comes from.
+    /// Summary with kind and source.
     pub fn summary(&self) -> ContextSummary<'_> {
         let (kind, source) = match &self.content {
             ContextContent::Folder => ("folder", None),
@@ -63,17 +63,16 @@ impl ContextEntry {
     }
 }
 
-/// A link to a folder. In a context it would arrive as a link to a file: the daemon makes links in
-/// their order, and Go's `os.Symlink` asks what the target is, which is not there yet.
+/// A link to a folder. COPY would make it a link to a file: the daemon creates links in order, and
+/// Go's `os.Symlink` checks the target, which does not exist yet.
 #[derive(Debug)]
 pub(super) struct FolderLink {
-    /// Where it is in the image.
     pub(super) path: String,
-    /// Where it leads, from its own folder.
+    /// Target, relative to its folder.
     pub(super) target: String,
 }
 
-/// Takes the links to folders out of a context: they have to be made after everything is copied.
+/// Removes the links to folders from a context; they are created after everything is copied.
 pub(super) fn take_folder_links(
     context: &mut Vec<ContextEntry>,
 ) -> Result<Vec<FolderLink>, QuoteError> {

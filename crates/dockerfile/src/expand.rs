@@ -1,61 +1,58 @@
-//! How words of a Dockerfile are read: quotes, escapes, and variables with their modifiers.
+//! Lexer for words of a Dockerfile: quotes, escapes, and variables with their modifiers.
 //!
-//! The rules are those of `BuildKit`'s lexer, which are a shell's but for details: `${NAME:-default}`,
-//! `:+`, `:?`, the same without the colon, `#`, `##`, `%`, `%%` with `*` and `?`, `/` and `//`.
+//! The rules are those of `BuildKit`'s lexer, almost a shell's: `${NAME:-default}`, `:+`, `:?`, the
+//! same without the colon, `#`, `##`, `%`, `%%` with `*` and `?`, `/` and `//`.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 use wincimg_windows::quoting::Escape;
 
-/// How deep variables may lie in each other's modifiers.
+/// Maximum nesting of variables in modifiers.
 const DEEPEST: usize = 100;
-/// The most that the variables of one text may come to.
+/// Maximum size of an expanded text.
 const LONGEST: usize = 1 << 20;
 
-/// What a word became.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ExpandedWord {
-    /// The text.
     pub text: String,
-    /// It, taken apart at the spaces that no quote holds.
+    /// Text split at unquoted spaces.
     pub words: Vec<String>,
-    /// Variables without a value of which the value was wanted.
+    /// Variables that are used and not set.
     pub unset: Vec<String>,
 }
 
-/// A text that is not a word.
+/// Error in a word.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ExpandError {
-    /// Something that is not understood, or the author's own complaint.
+    /// Invalid syntax, or the message of `:?`.
     #[error("{0}")]
     Invalid(String),
-    /// Variables in modifiers of variables, and so on.
-    #[error("variables lie too deep in each other")]
+    /// Variables are nested too deeply.
+    #[error("variables are nested too deeply")]
     TooDeep,
-    /// Values that hold each other many times.
-    #[error("its variables come to more than 1 MiB")]
+    /// The expanded text is too long.
+    #[error("its variables expand to more than 1 MiB")]
     TooLong,
 }
 
 impl ExpandError {
-    /// Something opens and does not close.
+    /// Error for an unclosed quote or brace.
     fn open(what: &str) -> Self {
         Self::Invalid(format!("{what} is not closed"))
     }
 }
 
-/// How words are read.
+/// Settings for reading words.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lexer {
-    /// The character that takes the meaning of the next.
     pub escape: Escape,
-    /// True if quotes mean nothing, as in here-documents.
+    /// True if quotes are plain characters, as in here-documents.
     pub(crate) keeps_quotes: bool,
 }
 
 impl Lexer {
-    /// How the arguments of instructions are read.
+    /// Lexer for the arguments of instructions.
     pub(crate) const fn new(escape: Escape) -> Self {
         Self {
             escape,
@@ -63,7 +60,6 @@ impl Lexer {
         }
     }
 
-    /// Reads a word, with the values of its variables.
     pub(crate) fn expand(
         self,
         text: &str,
@@ -92,11 +88,11 @@ struct WordReader<'a> {
     value: &'a dyn Fn(&str) -> Option<String>,
     unset: Vec<String>,
     depth: usize,
-    /// What is left of [`LONGEST`].
+    /// Remaining part of [`LONGEST`].
     left: usize,
 }
 
-/// Words that are put together.
+/// Words under construction.
 #[derive(Default)]
 struct Words {
     done: Vec<String>,
@@ -123,7 +119,7 @@ impl Words {
 }
 
 impl WordReader<'_> {
-    /// Reads up to the end, or past a character that has to come.
+    /// Reads to the end, or past a required character.
     fn read(
         &mut self,
         stop: Option<char>,
@@ -212,7 +208,7 @@ impl WordReader<'_> {
         Err(ExpandError::open("\""))
     }
 
-    /// What stands for a variable, whose `$` was read.
+    /// Expands a variable after its `$`.
     fn variable(&mut self) -> Result<String, ExpandError> {
         if self.depth == DEEPEST {
             return Err(ExpandError::TooDeep);
@@ -267,7 +263,7 @@ impl WordReader<'_> {
                     ('+', value) => Ok(value.map_or_else(String::new, |_| word)),
                     (_, Some(value)) => Ok(value),
                     (_, None) if word.is_empty() => {
-                        Err(ExpandError::Invalid(format!("{name} has to have a value")))
+                        Err(ExpandError::Invalid(format!("{name} requires a value")))
                     }
                     (_, None) => Err(ExpandError::Invalid(format!("{name}: {word}"))),
                 }
@@ -304,7 +300,7 @@ impl WordReader<'_> {
         })
     }
 
-    /// A name; a number or a sign that a shell has a meaning for is one too.
+    /// Reads a name; a number or a special character of a shell is one too.
     fn name(&mut self) -> String {
         let mut name = String::new();
         match self.rest.peek() {
@@ -324,7 +320,6 @@ impl WordReader<'_> {
     }
 }
 
-/// A pattern of a modifier.
 struct Pattern(Vec<PatternPart>);
 
 #[derive(Clone, Copy, PartialEq)]
@@ -344,7 +339,11 @@ impl Pattern {
                 '?' => PatternPart::One,
                 '\\' => match rest.next() {
                     Some(c @ ('}' | '/' | '*' | '?' | '\\')) => PatternPart::Just(c),
-                    _ => return Err(ExpandError::Invalid(format!("invalid pattern {text:?}: a \\ stands before *, ?, / or another \\ only"))),
+                    _ => {
+                        return Err(ExpandError::Invalid(format!(
+                            "invalid pattern {text:?}: \\ escapes only *, ?, / and \\"
+                        )));
+                    }
                 },
                 c => PatternPart::Just(c),
             });
@@ -352,7 +351,7 @@ impl Pattern {
         Ok(Self(pieces))
     }
 
-    /// How many characters at the start of a text the pattern may stand for: the fewest and the most.
+    /// Minimum and maximum length of a match at the start of a text.
     fn reach(&self, text: &[char]) -> Option<(usize, usize)> {
         let mut reached = vec![false; self.0.len() + 1];
         reached[0] = true;
@@ -388,7 +387,7 @@ impl Pattern {
         }
     }
 
-    /// The value without what the pattern stands for at its start, or at its end.
+    /// Removes the pattern's match from the start or the end of a value.
     fn trimmed(&self, value: &str, at_end: bool, longest: bool) -> String {
         let mut text: Vec<char> = value.chars().collect();
         let choose = |(fewest, most)| if longest { most } else { fewest };
@@ -566,7 +565,7 @@ mod tests {
             let _ = expand(&text);
         }
 
-        /// What a removed prefix or suffix and what is left make is the whole.
+        /// A removed prefix or suffix and the rest make the whole.
         #[test]
         fn what_is_cut_off_was_there(text in "[ab.]{0,8}", pattern in "[ab.*?]{0,4}") {
             let pattern = Pattern::parse(&pattern).unwrap();
@@ -578,7 +577,7 @@ mod tests {
             prop_assert!(short.len() >= pattern.trimmed(&text, false, true).len());
         }
 
-        /// Single quotes hold any text that has none.
+        /// Single quotes keep any text without single quotes.
         #[test]
         fn single_quotes_hold(text in "[^']{0,16}") {
             prop_assert_eq!(expand(&format!("'{text}'")), Ok(text));

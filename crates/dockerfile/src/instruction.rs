@@ -1,29 +1,29 @@
-//! Instructions of a Dockerfile as they are meant, before any variable has its value.
+//! Parsed instructions of a Dockerfile, before variables are expanded.
 
 use wincimg_common::diagnose::closest_match;
 use wincimg_windows::quoting::Escape;
 
 use super::source::{HereDocument, Instruction, KEYWORDS};
 
-/// One instruction.
+/// A parsed instruction.
 #[derive(Debug, Clone)]
 pub struct ParsedInstruction {
-    /// Its first line, counted from 1.
+    /// First line, from 1.
     pub line: usize,
-    /// Its text on one line, as its author wrote it.
+    /// Source text on one line.
     pub text: String,
-    /// Where its lines begin in what follows the keyword, and their numbers.
+    /// Start of each line in the arguments, and its number.
     lines: Vec<(usize, usize)>,
-    /// What it is.
+    /// Kind and arguments.
     pub kind: InstructionKind,
 }
 
-/// What an instruction is.
+/// Kind of an instruction, with its arguments.
 #[derive(Debug, Clone)]
 pub enum InstructionKind {
     /// `FROM`.
     From(FromInstruction),
-    /// `COPY`, or `ADD`, which also fetches and unpacks.
+    /// `COPY` or `ADD`.
     Copy(CopyInstruction),
     /// `ARG`.
     Arg(Vec<(String, Option<String>)>),
@@ -41,7 +41,7 @@ pub enum InstructionKind {
     Label(Vec<(String, String)>),
     /// `MAINTAINER`.
     Maintainer(String),
-    /// `ONBUILD`, and what it keeps for later.
+    /// `ONBUILD` with its trigger.
     OnBuild(String),
     /// `RUN`.
     Run(ProgramForm),
@@ -57,61 +57,61 @@ pub enum InstructionKind {
     Workdir(String),
 }
 
-/// What a stage begins with.
+/// Arguments of `FROM`.
 #[derive(Debug, Clone)]
 pub struct FromInstruction {
-    /// The image or stage.
+    /// Image or stage.
     pub image: String,
-    /// The name of the new stage.
+    /// Name of the new stage.
     pub name: Option<String>,
-    /// The platform.
+    /// Platform.
     pub platform: Option<String>,
 }
 
-/// What to copy.
+/// Arguments of `COPY` and `ADD`.
 #[derive(Debug, Clone)]
 pub struct CopyInstruction {
-    /// True if it is `ADD`.
+    /// True for `ADD`.
     pub(crate) is_add: bool,
-    /// A stage or image.
+    /// Source stage or image.
     pub from: Option<String>,
-    /// The paths.
+    /// Source paths.
     pub sources: Vec<String>,
-    /// Here-documents, which are files too.
+    /// Here-documents, copied as files.
     pub documents: Vec<HereDocument>,
-    /// Where they go.
+    /// Destination.
     pub target: String,
-    /// What is left out.
+    /// Patterns of `--exclude`.
     pub(crate) excluded: Vec<String>,
-    /// The digest of what a URL has.
+    /// Digest of `--checksum`.
     pub checksum: Option<String>,
-    /// True if archives are unpacked, where that is said.
+    /// Value of `--unpack`.
     pub unpack: Option<bool>,
 }
 
 /// A program and its arguments.
 #[derive(Debug, Clone)]
 pub enum ProgramForm {
-    /// As they are.
+    /// Exec form.
     Exec(Vec<String>),
-    /// A line for the shell.
+    /// Shell form.
     Shell(String),
 }
 
-/// How a container's health is found out; times are in nanoseconds.
+/// Health check; times are in nanoseconds.
 #[derive(Debug, Clone)]
 pub struct Health {
-    /// What is run; nothing where there is no check.
+    /// Command; `None` for `NONE`.
     pub test: Option<ProgramForm>,
-    /// The flags by their names in a configuration.
+    /// Flags, by their names in an image configuration.
     pub times: Vec<(&'static str, i64)>,
 }
 
-/// Why a text is not an instruction.
+/// Reason why an instruction is invalid.
 pub type InstructionError = String;
 
 impl ParsedInstruction {
-    /// Reads an instruction.
+    /// Parses an instruction.
     pub fn read(instruction: &Instruction, escape: Escape) -> Result<Self, InstructionError> {
         Ok(Self {
             line: instruction.lines().0 + 1,
@@ -121,7 +121,7 @@ impl ParsedInstruction {
         })
     }
 
-    /// The same where another instruction brings it.
+    /// Sets line and text, for a trigger of another image.
     pub(crate) fn at_line(self, line: usize, text: String) -> Self {
         Self {
             line,
@@ -131,7 +131,7 @@ impl ParsedInstruction {
         }
     }
 
-    /// The line that a byte of what follows the keyword stands on, counted from 1, and its text.
+    /// Line number, from 1, and text of the line with a byte of the arguments.
     pub(crate) fn line_at(&self, at: usize) -> (usize, String) {
         let InstructionKind::Run(ProgramForm::Shell(text)) = &self.kind else {
             return (self.line, self.text.clone());
@@ -153,7 +153,7 @@ impl InstructionKind {
     fn read(instruction: &Instruction, escape: Escape) -> Result<Self, InstructionError> {
         if let Some(name) = &instruction.open_document {
             return Err(format!(
-                "the here-document {name} does not end: no line is {name}"
+                "the here-document {name} is not closed: expected a line {name}"
             ));
         }
         if let Some(trigger) = instruction.trigger() {
@@ -166,7 +166,7 @@ impl InstructionKind {
             };
             return match keyword {
                 "ONBUILD" | "FROM" | "MAINTAINER" => {
-                    Err(format!("ONBUILD cannot keep {keyword} for later"))
+                    Err(format!("ONBUILD does not support {keyword}"))
                 }
                 _ => known(keyword).map(|()| Self::OnBuild(trigger.to_owned())),
             };
@@ -176,7 +176,7 @@ impl InstructionKind {
         let text = instruction.text();
         let is_list = matches!(keyword, "CMD" | "ENTRYPOINT");
         if text.is_empty() && !is_list {
-            return Err(format!("{keyword} has nothing behind it"));
+            return Err(format!("{keyword} requires arguments"));
         }
         let flags = Flags::read(instruction)?;
         Ok(match keyword {
@@ -219,7 +219,6 @@ fn known(keyword: &str) -> Result<(), InstructionError> {
     Err(format!("unknown instruction {keyword:?}{meant}"))
 }
 
-/// The flags before an instruction's arguments.
 struct Flags<'a>(Vec<(&'a str, Option<&'a str>)>);
 
 impl<'a> Flags<'a> {
@@ -255,7 +254,9 @@ impl<'a> Flags<'a> {
             let meant = closest_match(name, allowed.iter().copied());
             let meant =
                 meant.map_or_else(String::new, |meant| format!(": did you mean --{meant}?"));
-            return Err(format!("{keyword} has no flag --{name}{meant}"));
+            return Err(format!(
+                "{keyword} does not support the flag --{name}{meant}"
+            ));
         }
         Ok(Self(flags))
     }
@@ -267,12 +268,12 @@ impl<'a> Flags<'a> {
 
     fn value(&self, name: &str) -> Result<Option<&'a str>, InstructionError> {
         match self.all(name).last() {
-            Some("") => Err(format!("--{name} has no value")),
+            Some("") => Err(format!("--{name} requires a value")),
             value => Ok(value),
         }
     }
 
-    /// Returns true if a flag without a value, or with `true` or `false`, is set.
+    /// Reads a boolean flag, with or without a value.
     fn is_set(&self, name: &str) -> Result<Option<bool>, InstructionError> {
         match self.all(name).last() {
             None => Ok(None),
@@ -313,13 +314,13 @@ fn from(text: &str, flags: &Flags<'_>) -> Result<FromInstruction, InstructionErr
 fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction, InstructionError> {
     let keyword = instruction.keyword.as_str();
     for (flag, why) in [
-        ("chown", "Windows containers have no owners of this kind"),
-        ("chmod", "Windows has no such file modes"),
+        ("chown", "Windows containers have no Unix owners"),
+        ("chmod", "Windows has no Unix file modes"),
         ("parents", "copy each folder by its own name"),
-        ("keep-git-dir", "git repositories are not fetched"),
+        ("keep-git-dir", "Git repositories are unsupported"),
     ] {
         if flags.all(flag).next().is_some() && flags.is_set(flag) != Ok(Some(false)) {
-            return Err(format!("{keyword} --{flag} is refused: {why}"));
+            return Err(format!("{keyword} --{flag} is unsupported: {why}"));
         }
     }
     flags.is_set("link")?;
@@ -332,12 +333,12 @@ fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction,
             .collect(),
     };
     let target = words.pop().filter(|_| !words.is_empty()).ok_or_else(|| {
-        format!("{keyword} needs at least two arguments: what to copy, and where it goes")
+        format!("{keyword} requires at least two arguments: sources and a destination")
     })?;
     if !instruction.documents.is_empty() {
         if target.starts_with("<<") {
             return Err(format!(
-                "{keyword} has a here-document in place of where it goes"
+                "{keyword} has a here-document in place of its destination"
             ));
         }
         words.retain(|word| !word.starts_with("<<"));
@@ -354,7 +355,7 @@ fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction,
     })
 }
 
-/// The arguments as an array, if they are one.
+/// Arguments as a JSON array, if they are one.
 fn array(instruction: &Instruction) -> Result<Option<Vec<String>>, InstructionError> {
     let text = instruction.text();
     if !text.starts_with('[') {
@@ -365,11 +366,11 @@ fn array(instruction: &Instruction) -> Result<Option<Vec<String>>, InstructionEr
         return Ok(None);
     };
     if !text[values.byte_offset()..].trim().is_empty() {
-        return Err("text follows the array".to_owned());
+        return Err("unexpected text after the array".to_owned());
     }
     serde_json::from_value(value)
         .map(Some)
-        .map_err(|_| "the array has something else than strings".to_owned())
+        .map_err(|_| "the array contains a value that is not a string".to_owned())
 }
 
 fn program(instruction: &Instruction) -> Result<ProgramForm, InstructionError> {
@@ -379,14 +380,14 @@ fn program(instruction: &Instruction) -> Result<ProgramForm, InstructionError> {
     })
 }
 
-/// What `RUN` runs. A here-document alone is the script, as `BuildKit` has it.
+/// Program of `RUN`. A here-document alone is the script, as for `BuildKit`.
 fn run(instruction: &Instruction) -> Result<ProgramForm, InstructionError> {
     match instruction.documents.as_slice() {
         [] => program(instruction),
         [document] if instruction.is_here_document() => Ok(ProgramForm::Shell(
             document.text.trim_end_matches(['\r', '\n']).to_owned(),
         )),
-        _ => Err("a here-document that is a program's input needs a shell of Linux".to_owned()),
+        _ => Err("a here-document as a program's input requires a Linux shell".to_owned()),
     }
 }
 
@@ -408,7 +409,7 @@ fn health(instruction: &Instruction, flags: &Flags<'_>) -> Result<Health, Instru
     }
     let command = match serde_json::from_str::<Vec<String>>(rest) {
         Ok(words) if !words.is_empty() => ProgramForm::Exec(words),
-        Ok(_) => return Err("HEALTHCHECK CMD has no command".to_owned()),
+        Ok(_) => return Err("HEALTHCHECK CMD requires a command".to_owned()),
         Err(_) => ProgramForm::Shell(rest.to_owned()),
     };
     let mut times = Vec::new();
@@ -442,7 +443,7 @@ fn health(instruction: &Instruction, flags: &Flags<'_>) -> Result<Health, Instru
     })
 }
 
-/// A time as Go writes it, in nanoseconds; Docker takes none below a millisecond but zero.
+/// Parses Go's duration format, in nanoseconds; Docker's minimum is zero or a millisecond.
 fn duration(text: &str) -> Option<i64> {
     const UNITS: [(&str, f64); 7] = [
         ("ns", 1.0),
@@ -471,13 +472,13 @@ fn duration(text: &str) -> Option<i64> {
     }
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "it is held against an i64's bounds"
+        reason = "the value is checked against i64's bounds"
     )]
     let whole = (!text.is_empty() && sum < 9e18).then_some(sum as i64)?;
     (whole == 0 || whole >= 1_000_000).then_some(whole)
 }
 
-/// `A=b "C D"=e`, or `A the rest`.
+/// Parses `A=b "C D"=e`, or `A the rest`.
 fn pairs(
     keyword: &str,
     text: &str,
@@ -486,9 +487,9 @@ fn pairs(
     let words = words(text, escape);
     let is_new = words.first().is_some_and(|word| word.contains('='));
     if !is_new {
-        let (name, value) = text
-            .split_once(char::is_whitespace)
-            .ok_or_else(|| format!("{keyword} needs a name and a value: {keyword} NAME=VALUE"))?;
+        let (name, value) = text.split_once(char::is_whitespace).ok_or_else(|| {
+            format!("{keyword} requires a name and a value: {keyword} NAME=VALUE")
+        })?;
         return Ok(vec![(name.to_owned(), value.trim_start().to_owned())]);
     }
     let pairs = words.iter().map(|word| match word.split_once('=') {
@@ -508,7 +509,7 @@ fn arguments(words: &[String]) -> Result<Vec<(String, Option<String>)>, Instruct
     pairs.collect()
 }
 
-/// The words of an instruction, with their quotes and escapes still in them.
+/// Splits an instruction into words; quotes and escapes are kept.
 fn words(text: &str, escape: Escape) -> Vec<String> {
     let escape = escape.character();
     let mut words = Vec::new();
@@ -522,7 +523,7 @@ fn words(text: &str, escape: Escape) -> Vec<String> {
         }
         let word = word.get_or_insert_default();
         if c == escape && quote != Some('\'') {
-            // One at the very end means nothing.
+            // A trailing escape character is ignored.
             if let Some(next) = rest.next() {
                 word.push(c);
                 word.push(next);
@@ -587,22 +588,22 @@ mod tests {
         for (text, said) in [
             ("COPPY a b", "did you mean COPY?"),
             ("COPY a", "at least two"),
-            ("COPY --chown=a b c", "--chown is refused"),
-            ("COPY --chmod=755 b c", "--chmod is refused"),
+            ("COPY --chown=a b c", "--chown is unsupported"),
+            ("COPY --chmod=755 b c", "--chmod is unsupported"),
             ("COPY --form=x b c", "did you mean --from?"),
-            ("COPY [\"a\", 1]", "strings"),
+            ("COPY [\"a\", 1]", "not a string"),
             ("FROM a b", "FROM IMAGE AS NAME"),
             ("FROM a AS B!", "invalid name"),
             ("ENV A", "NAME=VALUE"),
             ("ENV A=b c", "no ="),
             ("SHELL cmd", "array"),
-            ("WORKDIR", "nothing behind it"),
-            ("ONBUILD FROM x", "for later"),
-            ("ONBUILD ONBUILD RUN x", "for later"),
+            ("WORKDIR", "requires arguments"),
+            ("ONBUILD FROM x", "does not support FROM"),
+            ("ONBUILD ONBUILD RUN x", "does not support ONBUILD"),
             ("HEALTHCHECK --interval=x CMD y", "invalid time"),
             ("HEALTHCHECK x", "HEALTHCHECK NONE"),
-            ("COPY <<EOF /x\na\n", "does not end"),
-            ("CMD [\"a\"] b", "follows the array"),
+            ("COPY <<EOF /x\na\n", "is not closed"),
+            ("CMD [\"a\"] b", "after the array"),
         ] {
             let error = kind(text).map(|_| ()).unwrap_err();
             assert!(error.contains(said), "{text}: {error}");

@@ -1,14 +1,13 @@
-//! Dockerfiles for Windows images: read into what they come to, and written from plans.
+//! Dockerfiles for Windows images: parsed, evaluated, converted, linted, and rendered from plans.
 //!
-//! [`source`] reads any text as the daemon joins its lines, [`instruction`] says what is meant,
-//! [`expand`] fills variables in, and [`stages`] carries the instructions out; what the commands of
-//! a `RUN` line would do, `wincimg_scripts` reads without running them.
+//! [`source`] joins lines as the daemon does, [`instruction`] parses instructions, [`expand`]
+//! expands variables, and [`stages`] evaluates the instructions; `wincimg_scripts` determines the
+//! effects of `RUN` lines without running them.
 //!
-//! [`convert`] writes the recipe that they come to.
+//! [`convert`] writes the equivalent recipe.
 //!
-//! [`render`] fills the templates in `templates/dockerfile` and says what has to be in the build's
-//! context. Commands are in exec form with full paths, so that no shell and no base image has a say
-//! in how they are read.
+//! [`render`] fills the templates and returns the build context. Commands are in exec form with
+//! full paths, so that they do not depend on a shell or the base image.
 //!
 //! ```
 //! use wincimg_dockerfile::lint::{LintOptions, lint};
@@ -23,7 +22,7 @@
 //! assert!(rules.contains(&"quotes-under-powershell"));
 //! ```
 
-// `#[test]` is its own.
+// `#[test]` of the test kit.
 #[cfg(test)]
 #[macro_use]
 extern crate wincimg_testkit;
@@ -56,92 +55,90 @@ use wincimg_registry::{BaseReadError, UnknownBase};
 use wincimg_windows::base_contents::BaseContents;
 use wincimg_windows::search_path::SearchPathError;
 
-/// Returns true if the text has a `FROM`, without which it is no Dockerfile and nothing can be
-/// found in it.
+/// Returns true if the text has a `FROM`: without it, it is not a Dockerfile.
 pub fn has_from(text: &str) -> bool {
     let file = source::Dockerfile::read(text);
     file.instructions.iter().any(|it| it.keyword == "FROM")
 }
 
-/// A Dockerfile, and what it needs beside it.
+/// A Dockerfile with its build context.
 #[derive(Debug, Clone, Default)]
 pub struct RenderedDockerfile {
-    /// Its text.
+    /// Text.
     pub dockerfile: String,
-    /// The content of the build's context, folders before what is in them. The Dockerfile itself is
-    /// not in it.
+    /// Build context, folders before their contents, without the Dockerfile.
     pub context: Vec<ContextEntry>,
-    /// What it is called there, where that is not `Dockerfile`.
+    /// File name in the context, if not `Dockerfile`.
     pub name: Option<String>,
-    /// The stage that is wanted, where that is not the last.
+    /// Target stage, if not the last.
     pub target: Option<String>,
-    /// Labels that the image gets beside those that it has.
+    /// Additional labels of the image.
     pub labels: BTreeMap<String, String>,
 }
 
-/// Why a plan has no Dockerfile.
+/// Error of rendering a plan.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "internal/template")]
 pub enum RenderError {
-    /// A text of the plan cannot stand in a Dockerfile.
+    /// A Dockerfile cannot contain a text of the plan.
     #[error(transparent)]
     #[diagnose(code = "recipe/unwritable", blame = Request)]
     Unwritable(#[from] QuoteError),
-    /// The base brings no Windows, which a Docker daemon for Windows needs.
+    /// The base contains no Windows, which a Docker daemon requires.
     #[error(
-        "a Docker daemon cannot build on {base}, which has no Windows inside to make the layers with"
+        "a Docker daemon cannot build on {base}: the image contains no Windows to make the layers with"
     )]
     #[diagnose(code = "base/no-windows", blame = Request)]
     NoWindowsInside {
-        /// The base.
+        /// Base.
         base: String,
     },
-    /// Instructions of a Dockerfile, or layers of a recipe.
-    #[error("a recipe with layers of its own is built by the direct engine alone")]
-    #[diagnose(code = "recipe/layers", blame = Request, hint = "leave out --engine docker, or [[layers]], layer and what else goes with them")]
+    /// The recipe has layers of its own.
+    #[error("only the direct engine builds a recipe with layers of its own")]
+    #[diagnose(code = "recipe/layers", blame = Request, hint = "omit --engine docker, or remove [[layers]], layer and the keys that belong to them")]
     Layers,
-    /// A change to the registry that neither `reg` nor a registration file can make.
-    #[error("neither reg nor a registration file can make the change to the registry: {0}")]
+    /// Neither `reg` nor a .reg file can make a change to the registry.
+    #[error("neither reg nor a .reg file can make the change to the registry: {0}")]
     #[diagnose(code = "recipe/registry", blame = Request)]
     Registry(String),
-    /// What is added to PATH cannot be.
+    /// PATH cannot be extended.
     #[error(transparent)]
     #[diagnose(code = "recipe/path", blame = path_blame(_0), hint = path_hint(_0))]
     Path(#[from] SearchPathError),
-    /// What is known of the base cannot be read.
+    /// The contents of the base cannot be read.
     #[error(transparent)]
     #[diagnose(code = "base/unreadable")]
     Inside(#[from] BaseReadError),
-    /// The plan's files cannot be an image's.
+    /// The plan's files are invalid in an image.
     #[error(transparent)]
     #[diagnose(forward)]
     Files(#[from] LayerError),
-    /// A template asks for what no plan has.
+    /// A template uses an unknown variable.
     #[error("line {line} of the template {template:?} uses the unknown variable {variable:?}")]
     MissingVariable {
-        /// The template.
+        /// Template.
         template: String,
-        /// The line, counted from 1.
+        /// Line, from 1.
         line: usize,
-        /// The variable.
+        /// Variable.
         variable: String,
     },
-    /// A template writes a value past the helpers.
-    #[error("line {line} of the Dockerfile has a value that its template does not quote")]
+    /// A template writes a value without a helper.
+    #[error("line {line} of the Dockerfile has a value that the template does not quote")]
     Unquoted {
-        /// The line, counted from 1.
+        /// Line, from 1.
         line: usize,
     },
-    /// A template is none.
-    #[error("a template cannot be read")]
+    /// A template has invalid syntax.
+    #[error("cannot parse a template")]
     Template(#[source] Box<handlebars::TemplateError>),
-    /// A template does not work.
-    #[error("a template cannot be filled in")]
+    /// A template fails.
+    #[error("cannot render a template")]
     Broken(#[source] Box<handlebars::RenderError>),
 }
 
-/// The Dockerfile that makes a plan's image on a base of which that is known. No file is read and none
-/// is written.
+/// Renders the Dockerfile of a plan on a base with these contents, without reading or writing
+/// files.
 pub fn render(plan: &Plan, inside: &dyn BaseContents) -> Result<RenderedDockerfile, RenderError> {
     if plan.base.os_version.is_none() {
         return Err(RenderError::NoWindowsInside {
@@ -161,7 +158,7 @@ pub fn render(plan: &Plan, inside: &dyn BaseContents) -> Result<RenderedDockerfi
     })
 }
 
-/// Refuses a plan that has no Dockerfile, whatever its base is.
+/// Refuses a plan without a Dockerfile, whatever its base.
 pub fn check_renderable(plan: &Plan) -> Result<(), RenderError> {
     let on_any_base = Plan {
         path: None,

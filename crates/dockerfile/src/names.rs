@@ -1,4 +1,4 @@
-//! What a Dockerfile offers to choose from, for those who type its names.
+//! Names in a Dockerfile, for shell completion.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use super::source::Dockerfile;
 /// The names in a Dockerfile.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct DockerfileNames {
-    /// Stages that have a name, and what they begin with.
+    /// Named stages and their bases.
     pub stages: Vec<(String, String)>,
-    /// Build arguments, and their defaults.
+    /// Build arguments and their defaults.
     pub arguments: Vec<(String, Option<String>)>,
 }
 
 impl DockerfileNames {
-    /// Reads a Dockerfile; lines that cannot be read name nothing.
+    /// Reads a Dockerfile; invalid lines are skipped.
     pub fn read(file: &Path) -> Option<Self> {
         let text = read_text(file, LARGEST_TEXT).ok()?;
         let file = Dockerfile::read(&text);

@@ -1,4 +1,4 @@
-//! A Dockerfile and its context as a folder on disk, which is there as a whole or not at all.
+//! Writes a Dockerfile and its context to a folder, as a whole or not at all.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -10,51 +10,50 @@ use wincimg_layer::{ContentSource, Symlink, archive};
 use super::RenderedDockerfile;
 use super::context::{ContextContent, DRIVE};
 
-/// The name that every builder looks for.
+/// File name that every builder expects.
 pub const DOCKERFILE: &str = "Dockerfile";
 
-/// Why a folder could not be written.
+/// Error of writing a folder.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "output/write")]
 pub enum OutputError {
-    /// It is not empty.
+    /// The folder is not empty.
     #[error("the folder {} is not empty", .0.display())]
     #[diagnose(code = "output/not-empty", blame = Request, hint = "choose another folder, or replace it with --force")]
     NotEmpty(PathBuf),
-    /// It has something in it that would be lost.
+    /// The folder contains files that would be lost.
     #[error("the folder {} contains {name:?}, which wincimg did not write", folder.display())]
     #[diagnose(code = "output/not-empty", blame = Request, hint = "choose another folder")]
     Foreign {
-        /// The folder.
+        /// Folder.
         folder: PathBuf,
-        /// What is in it.
+        /// Name of the file.
         name: String,
     },
-    /// An archive with files of the context is not what it should be.
+    /// An archive with files of the context is invalid.
     #[error(transparent)]
     #[diagnose(forward)]
     Archive(#[from] ArchiveError),
-    /// A file of the context could not be copied.
+    /// A file of the context cannot be copied.
     #[error("cannot copy {}", path.display())]
     Copy {
-        /// Where it is.
+        /// Path.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
-    /// The folder could not be written.
+    /// The folder cannot be written.
     #[error("cannot write the folder {}", path.display())]
     Write {
-        /// The folder.
+        /// Folder.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
 }
 
 impl RenderedDockerfile {
-    /// Writes everything into a folder, which may not have anything in it yet; or, when it is to be
-    /// replaced, nothing but what an earlier call wrote.
+    /// Writes everything to an empty folder, or with `replace` over the output of an earlier call.
     pub fn write(&self, folder: &Path, replace: bool) -> Result<(), OutputError> {
         let failed = |source| OutputError::Write {
             path: folder.to_owned(),
@@ -66,7 +65,7 @@ impl RenderedDockerfile {
         fs::create_dir_all(parent).map_err(failed)?;
         let fresh = temporary(parent).map_err(failed)?;
         self.fill(fresh.path())?;
-        // What was there goes away with its temporary folder, after the new one has its place.
+        // The old folder is deleted with its temporary folder, after the new one is in place.
         let old = temporary(parent).map_err(failed)?;
         if target.exists() {
             fs::rename(&target, old.path().join("old")).map_err(failed)?;
@@ -136,7 +135,7 @@ impl RenderedDockerfile {
     }
 }
 
-/// A folder beside the final one, so that it can be renamed to it.
+/// A temporary folder next to the final one, to be renamed to it.
 fn temporary(parent: &Path) -> io::Result<tempfile::TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".wincimg-render-");

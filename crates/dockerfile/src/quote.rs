@@ -1,20 +1,19 @@
-//! Texts as a Dockerfile holds them, whose escape character is the backtick.
+//! Quoting for a Dockerfile whose escape character is the backtick.
 //!
-//! The daemon takes the arguments of `ENV`, `LABEL`, `WORKDIR`, `USER` and `EXPOSE` apart into
-//! words, in which quotes group and `$NAME` is replaced. Inside double quotes only the quote, the
-//! dollar sign and the escape character are special, and the escape character takes that from them.
+//! The daemon splits the arguments of `ENV`, `LABEL`, `WORKDIR`, `USER` and `EXPOSE` into words, in
+//! which quotes group and `$NAME` is expanded. Inside double quotes only the quote, the dollar sign
+//! and the escape character are special, and the escape character escapes them.
 
 use wincimg_windows::quoting::{Escape, RunShell, command_text, exec_form};
 
-/// The escape character of every Dockerfile that is written here.
+/// Escape character of rendered Dockerfiles.
 pub(super) const ESCAPE: Escape = Escape::Backtick;
 
-/// Why a text cannot stand in a Dockerfile.
+/// Reason why a Dockerfile cannot contain a text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct QuoteError(pub(super) String);
 
-/// One word.
 pub(super) fn word(text: &str) -> Result<String, QuoteError> {
     check_line(text)?;
     let plain = |c: char| c.is_ascii_alphanumeric() || r"_-./:\+,@%".contains(c);
@@ -33,17 +32,17 @@ pub(super) fn word(text: &str) -> Result<String, QuoteError> {
     Ok(quoted)
 }
 
-/// The name in front of a `=`.
+/// Quotes the name before a `=`.
 pub(super) fn key(text: &str) -> Result<String, QuoteError> {
     if text.is_empty() || text.contains('=') {
         return Err(QuoteError(format!(
-            "{text:?} cannot be the name of a variable or a label: it is empty or has a = in it"
+            "{text:?} cannot be the name of a variable or a label: it is empty or contains ="
         )));
     }
     word(text)
 }
 
-/// An image for `FROM`, which has no way to quote it.
+/// Checks an image for `FROM`, which does not support quotes.
 pub(super) fn reference(text: &str) -> Result<String, QuoteError> {
     let sound = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
     if text.is_empty() || !text.chars().all(sound) {
@@ -54,18 +53,18 @@ pub(super) fn reference(text: &str) -> Result<String, QuoteError> {
     Ok(text.to_owned())
 }
 
-/// A part of a comment.
+/// Checks a part of a comment.
 pub(super) fn comment(text: &str) -> Result<String, QuoteError> {
     check_line(text)?;
     Ok(text.to_owned())
 }
 
-/// A program and its arguments after `RUN`, so that they reach it as they are.
+/// Writes a program and its arguments for `RUN`, in exec form.
 pub(super) fn command(argv: &[String]) -> Result<String, QuoteError> {
     command_text(RunShell::Exec, ESCAPE, argv).map_err(|error| QuoteError(error.to_string()))
 }
 
-/// The array after `ENTRYPOINT`, `CMD` and `SHELL`, which may be a part of a command line only.
+/// Writes the array of `ENTRYPOINT`, `CMD` or `SHELL`, which may be a part of a command line.
 pub(super) fn array(words: &[String]) -> Result<String, QuoteError> {
     match words.iter().find(|word| word.contains('\0')) {
         Some(word) => Err(control(word)),
@@ -73,31 +72,30 @@ pub(super) fn array(words: &[String]) -> Result<String, QuoteError> {
     }
 }
 
-/// The paths after `COPY`. They are patterns, and words besides: only those that are neither are
-/// taken, as nothing else is needed.
+/// Writes the paths of `COPY`. Patterns and paths that need quotes are refused; none are needed.
 pub(super) fn paths(paths: &[String]) -> Result<String, QuoteError> {
     let sound = |c: char| c.is_ascii_alphanumeric() || " ._-/:".contains(c);
     match paths.iter().find(|path| !path.chars().all(sound)) {
         Some(path) => Err(QuoteError(format!(
-            "{path:?} cannot be copied by this name: expected letters, digits, spaces and . _ - / :"
+            "cannot copy {path:?}: its name contains characters other than letters, digits, spaces and . _ - / :"
         ))),
         None => Ok(exec_form(paths)),
     }
 }
 
-/// A path as a command of cmd takes it, which quotes it for spaces alone.
+/// Checks a path for a command of cmd, which is quoted only for spaces.
 pub(super) fn cmd_path(path: &str) -> Result<String, QuoteError> {
     let path = path.replace('/', "\\");
     let sound = |c: char| c.is_alphanumeric() || " ._-\\:()+@~#".contains(c);
     if !path.chars().all(sound) {
         return Err(QuoteError(format!(
-            "the link to a folder cannot be made: cmd would not take {path:?} for a path"
+            "cannot make the link to a folder: cmd does not accept {path:?} as a path"
         )));
     }
     Ok(path)
 }
 
-/// A line for the shell, which gets it as it is.
+/// Checks a line in shell form.
 pub(super) fn shell_line(line: &str) -> Result<String, QuoteError> {
     let text = line.trim();
     let refused = |problem: &str| Err(QuoteError(format!("the shell line {line:?} {problem}")));
@@ -105,11 +103,13 @@ pub(super) fn shell_line(line: &str) -> Result<String, QuoteError> {
         return refused("is empty");
     }
     if text.contains(|c: char| c.is_control() && c != '\t') {
-        return refused("has a line break or another control character: a line is one command");
+        return refused(
+            "contains a line break or another control character: a line is one command",
+        );
     }
     if text.ends_with(ESCAPE.character()) {
         return refused(
-            "ends with the Dockerfile's escape character, which would join the next line",
+            "ends with the Dockerfile's escape character, which joins it with the next line",
         );
     }
     if text.starts_with('[') {
@@ -123,7 +123,7 @@ pub(super) fn shell_line(line: &str) -> Result<String, QuoteError> {
         word.starts_with("<<")
     };
     if text.split_whitespace().any(begins_document) {
-        return refused("has a word that begins a here-document");
+        return refused("contains a word that begins a here-document");
     }
     Ok(text.to_owned())
 }
@@ -137,6 +137,6 @@ fn check_line(text: &str) -> Result<(), QuoteError> {
 
 fn control(text: &str) -> QuoteError {
     QuoteError(format!(
-        "{text:?} has a line break or another control character, which a Dockerfile cannot hold"
+        "{text:?} contains a line break or another control character, which a Dockerfile does not support"
     ))
 }

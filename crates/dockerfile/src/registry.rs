@@ -1,7 +1,6 @@
-//! Registry changes as calls of `reg`, and as registration files where it has no words for them.
+//! Registry changes as calls of `reg`, or as .reg files if `reg` does not support them.
 //!
-//! Every call is a layer of the image and a start of a container during the build, so many changes
-//! go into one file.
+//! Every call adds a layer and starts a container in the build, so many changes go into one file.
 
 use wincimg_registry::hive::exists;
 use wincimg_registry::regfile::{from_edits, to_utf16};
@@ -12,25 +11,25 @@ use wincimg_windows::base_contents::BaseContents;
 
 use super::RenderError;
 
-/// Where Windows has it.
+/// Path in Windows.
 pub(super) const REG: &str = r"C:\Windows\System32\reg.exe";
 
-/// More calls than this are worth a file.
+/// Maximum number of calls without a file.
 const MOST_CALLS: usize = 12;
 
-/// Longer data is worth a file, too: it would be a line of thousands of digits.
+/// Maximum size of data without a file: longer data would be a line of thousands of digits.
 const MOST_BYTES: usize = 256;
 
-/// Changes in the order in which they are made.
+/// A step of registry changes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RegistryStep {
-    /// What `reg` is called with.
+    /// Arguments of `reg`.
     Call(Vec<String>),
-    /// The bytes of a registration file.
+    /// Content of a .reg file.
     Import(Vec<u8>),
 }
 
-/// The steps that make these edits.
+/// Steps that make these edits.
 pub(super) fn steps(
     edits: &[RegistryEdit],
     inside: &dyn BaseContents,
@@ -44,19 +43,19 @@ pub(super) fn steps(
         let has_form = from_edits([edit]).is_some();
         match calls {
             Some(calls) if !(many && has_form) => {
-                close(&mut file, &mut steps);
+                finish_file(&mut file, &mut steps);
                 steps.extend(calls.into_iter().map(RegistryStep::Call));
             }
             _ if has_form => file.push(edit),
             _ => return Err(RenderError::Registry(edit.to_string())),
         }
     }
-    close(&mut file, &mut steps);
+    finish_file(&mut file, &mut steps);
     Ok(steps)
 }
 
-/// Ends a registration file, if one was begun.
-fn close(file: &mut Vec<&RegistryEdit>, steps: &mut Vec<RegistryStep>) {
+/// Finishes a .reg file, if it has edits.
+fn finish_file(file: &mut Vec<&RegistryEdit>, steps: &mut Vec<RegistryStep>) {
     let edits = std::mem::take(file);
     if !edits.is_empty()
         && let Some(text) = from_edits(edits)
@@ -65,7 +64,7 @@ fn close(file: &mut Vec<&RegistryEdit>, steps: &mut Vec<RegistryStep>) {
     }
 }
 
-/// Returns true if something is deleted, for which `reg` has to find it first.
+/// Returns true if something is deleted, which `reg` requires to exist.
 pub(super) fn deletes(steps: &[RegistryStep]) -> bool {
     steps.iter().any(|step| match step {
         RegistryStep::Call(words) => words.first().is_some_and(|verb| verb == "delete"),
@@ -73,12 +72,12 @@ pub(super) fn deletes(steps: &[RegistryStep]) -> bool {
     })
 }
 
-/// The calls that make an edit, if `reg` has words for it.
+/// Calls that make an edit, if `reg` supports it.
 pub(super) fn calls(
     edit: &RegistryEdit,
     inside: &dyn BaseContents,
 ) -> Result<Option<Vec<Vec<String>>>, BaseReadError> {
-    // A key is added before it is deleted, and with it the keys above it; a file adds nothing.
+    // Calls add a key, with its parents, before they delete it; a file adds nothing.
     if let RegistryEdit::DeleteKey { key } = edit {
         let mut above = key.clone();
         above.pop();
@@ -86,11 +85,11 @@ pub(super) fn calls(
             return Ok(None);
         }
     }
-    Ok(in_words(edit))
+    Ok(reg_calls(edit))
 }
 
-fn in_words(edit: &RegistryEdit) -> Option<Vec<Vec<String>>> {
-    let key = spelled(edit.key());
+fn reg_calls(edit: &RegistryEdit) -> Option<Vec<Vec<String>>> {
+    let key = key_name(edit.key());
     if !is_plain(&key) {
         return None;
     }
@@ -98,7 +97,7 @@ fn in_words(edit: &RegistryEdit) -> Option<Vec<Vec<String>>> {
     let delete = |operands: &[&str]| call("delete", &key, operands);
     Some(match edit {
         RegistryEdit::SetValue { name, data, .. } => {
-            let (kind, data) = spoken(data)?;
+            let (kind, data) = reg_data(data)?;
             let set = ["/t", kind, "/d", &data];
             vec![add(&[&value(name)?, &set[..]].concat())]
         }
@@ -115,14 +114,14 @@ fn in_words(edit: &RegistryEdit) -> Option<Vec<Vec<String>>> {
     })
 }
 
-/// Without `/f` reg waits for an answer that nobody gives.
+/// With `/f`: otherwise reg prompts for confirmation.
 fn call(verb: &str, key: &str, operands: &[&str]) -> Vec<String> {
     let words = [&[verb, key], operands, &["/f"]].concat();
     words.into_iter().map(str::to_owned).collect()
 }
 
-/// The key as a running container knows it, which people know, too.
-fn spelled(key: &KeyPath) -> String {
+/// Key as in a running container, the familiar form.
+fn key_name(key: &KeyPath) -> String {
     let mut path = key.root().short_name().to_owned();
     for (depth, name) in key.components().iter().enumerate() {
         let is_control_set = key.root() == Root::System && depth == 0 && name == "ControlSet001";
@@ -143,8 +142,8 @@ fn value(name: &str) -> Option<Vec<&str>> {
     is_plain(name).then(|| vec!["/v", name])
 }
 
-/// A value's type and data in `reg`'s words.
-fn spoken(data: &RegistryData) -> Option<(&'static str, String)> {
+/// Type and data of a value as arguments of `reg`.
+fn reg_data(data: &RegistryData) -> Option<(&'static str, String)> {
     match (data.kind(), data.typed()) {
         (DataType::SZ, TypedData::Text(text)) if is_data(&text) => Some(("REG_SZ", text)),
         (DataType::EXPAND_SZ, TypedData::Text(text)) if is_data(&text) => {
@@ -155,7 +154,7 @@ fn spoken(data: &RegistryData) -> Option<(&'static str, String)> {
         (DataType::BINARY, TypedData::Bytes(bytes)) if (1..=MOST_BYTES).contains(&bytes.len()) => {
             Some(("REG_BINARY", hex::encode(bytes)))
         }
-        // A \0 stands between the texts, so none may have one.
+        // \0 separates the texts, so none may contain it.
         (DataType::MULTI_SZ, TypedData::List(list))
             if !list.is_empty() && list.iter().all(|text| is_data(text)) =>
         {
@@ -165,7 +164,7 @@ fn spoken(data: &RegistryData) -> Option<(&'static str, String)> {
     }
 }
 
-/// Returns true if `reg` takes a text for nothing else than what it is: no option and on one line.
+/// Returns true if `reg` reads a text unchanged: it is not an option and has one line.
 fn is_plain(text: &str) -> bool {
     !text.starts_with(['/', '-']) && !text.contains(char::is_control)
 }

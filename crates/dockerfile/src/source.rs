@@ -1,60 +1,58 @@
-//! A Dockerfile as the daemon reads it, with the way back from every character to its line.
+//! Lexer of Dockerfiles like the daemon's, which maps every character to its line.
 //!
-//! The published parsers stop at the first mistake and read JSON and line ends more strictly
-//! than the daemon does. A linter needs the opposite: any text gives instructions, joined exactly
-//! as Moby joins them, so that what is found is what would happen.
+//! The published parsers stop at the first error and are stricter about JSON and line ends than the
+//! daemon. A linter needs the opposite: any text gives instructions, joined exactly as by Moby.
 
 use std::ops::{Range, RangeInclusive};
 
 use wincimg_windows::quoting::Escape;
 
-/// The instructions of a file, and its lines.
+/// Instructions and lines of a file.
 #[derive(Debug)]
 pub struct Dockerfile<'a> {
-    /// Its escape character, by the directive at its top.
+    /// Escape character, by the directive.
     pub escape: Escape,
-    /// What is wrong with the directives at its top.
+    /// Error in the directives.
     pub(crate) directive_problem: Option<DirectiveProblem>,
-    /// The instructions, in their order.
+    /// Instructions in order.
     pub instructions: Vec<Instruction>,
     lines: Vec<&'a str>,
 }
 
-/// One instruction, its lines joined.
+/// An instruction with its lines joined.
 #[derive(Debug)]
 pub struct Instruction {
-    /// `RUN`, `FROM` and so on, in capitals.
+    /// Keyword in upper case, such as `RUN`.
     pub keyword: String,
-    /// The here-documents that follow its lines; they are not arguments.
+    /// Here-documents after its lines; they are not arguments.
     pub documents: Vec<HereDocument>,
-    /// The name of a here-document that does not end.
+    /// Name of an unclosed here-document.
     pub(crate) open_document: Option<String>,
     joined: String,
     arguments: usize,
     pieces: Vec<TextSpan>,
 }
 
-/// A directive that Docker refuses, with the whole file.
+/// A directive for which Docker refuses the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DirectiveProblem {
-    /// Its line's index, from 0.
+    /// Line, from 0.
     pub line: usize,
-    /// What is wrong.
     pub what: &'static str,
 }
 
-/// Lines that stand in a file after the instruction that they are for.
+/// A here-document: lines after its instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HereDocument {
-    /// The word that opens and ends it.
+    /// Delimiter.
     pub name: String,
-    /// Its lines, each with its end.
+    /// Lines with their line ends.
     pub text: String,
-    /// True if variables in it are replaced: its name has no quotes.
+    /// True if variables are expanded: the delimiter has no quotes.
     pub(crate) expands: bool,
 }
 
-/// Where a part of the joined text stands in the file; lines count from 0.
+/// Position of a part of the joined text in the file; lines count from 0.
 #[derive(Debug, Clone, Copy)]
 struct TextSpan {
     at: usize,
@@ -62,18 +60,18 @@ struct TextSpan {
     column: usize,
 }
 
-/// A line that is joined with the next one.
+/// A line that continues on the next one.
 #[derive(Debug, Clone, Copy)]
 pub struct LineContinuation<'a> {
-    /// Its index, from 0.
+    /// Line, from 0.
     pub line: usize,
-    /// Its text before the escape character.
+    /// Text before the escape character.
     pub text: &'a str,
-    /// The line that it is joined with; none at the end of the file.
+    /// Next line; `None` at the end of the file.
     pub next: Option<&'a str>,
 }
 
-/// What instructions begin with.
+/// Keywords of instructions.
 pub(super) const KEYWORDS: [&str; 18] = [
     "ADD",
     "ARG",
@@ -96,7 +94,7 @@ pub(super) const KEYWORDS: [&str; 18] = [
 ];
 
 impl<'a> Dockerfile<'a> {
-    /// Reads any text; what is wrong with it is found out where it is carried out.
+    /// Reads any text; errors are found in the evaluation.
     pub fn read(source: &'a str) -> Self {
         let source = source.strip_prefix('\u{feff}').unwrap_or(source);
         let lines: Vec<&str> = source
@@ -117,7 +115,7 @@ impl<'a> Dockerfile<'a> {
         file
     }
 
-    /// Reads from a line on and returns the first line that was not read.
+    /// Reads an instruction and returns the next line.
     fn read_instruction(&mut self, first: usize) -> usize {
         let start = self.lines[first].trim_start();
         if start.is_empty() || start.starts_with('#') {
@@ -152,7 +150,7 @@ impl<'a> Dockerfile<'a> {
         index
     }
 
-    /// The daemon skips empty lines and comments between joined lines.
+    /// Next line to join; like the daemon, it skips empty lines and comments.
     fn next_to_join(&self, from: usize) -> Option<usize> {
         (from..self.lines.len()).find(|index| {
             let line = self.lines[*index].trim_start();
@@ -160,7 +158,7 @@ impl<'a> Dockerfile<'a> {
         })
     }
 
-    /// Reads the here-documents of an instruction, if all of them end, and returns the line after them.
+    /// Reads the here-documents of an instruction, if all are closed, and returns the next line.
     fn read_here_documents(&self, instruction: &mut Instruction, from: usize) -> usize {
         let may_have_one = matches!(instruction.keyword.as_str(), "RUN" | "COPY" | "ADD");
         if !may_have_one || instruction.exec_form().is_some() {
@@ -195,7 +193,7 @@ impl<'a> Dockerfile<'a> {
         next
     }
 
-    /// Every line that is joined with the next, inside instructions.
+    /// Lines of an instruction that continue on the next one.
     pub fn continuations(&self, instruction: &Instruction) -> Vec<LineContinuation<'_>> {
         instruction
             .pieces
@@ -211,12 +209,11 @@ impl<'a> Dockerfile<'a> {
             .collect()
     }
 
-    /// A line, counted from 0.
+    /// Line by index, from 0.
     pub fn line(&self, index: usize) -> &str {
         self.lines[index]
     }
 
-    /// Several lines.
     pub(crate) fn lines_of(&self, range: RangeInclusive<usize>) -> String {
         self.lines[range].join("\n")
     }
@@ -252,17 +249,17 @@ impl Instruction {
         }
     }
 
-    /// Returns true if lines of a here-document follow.
+    /// Returns true if the instruction has a here-document.
     pub(crate) fn has_here_document(&self) -> bool {
         !self.documents.is_empty()
     }
 
-    /// The keyword, and the flags behind it, as they stand there.
+    /// Keyword and flags in the source.
     pub fn head(&self) -> &str {
         &self.joined[..self.arguments]
     }
 
-    /// The flags that stand before the arguments, each with its value if it has one.
+    /// Flags before the arguments, with their values.
     pub fn flags(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         let words = self.head().split_whitespace();
         let flags = words.filter_map(|word| word.strip_prefix("--"));
@@ -272,18 +269,18 @@ impl Instruction {
         })
     }
 
-    /// The instruction that an `ONBUILD` keeps for later.
+    /// Trigger of an `ONBUILD`.
     pub fn trigger(&self) -> Option<&str> {
         let (word, rest) = self.joined.split_once(is_space)?;
         word.eq_ignore_ascii_case("ONBUILD").then(|| rest.trim())
     }
 
-    /// What stands after the keyword and its flags.
+    /// Text after the keyword and its flags.
     pub fn text(&self) -> &str {
         self.joined[self.arguments..].trim_end()
     }
 
-    /// The value of a flag that stands before the arguments.
+    /// Value of a flag before the arguments.
     pub fn flag(&self, name: &str) -> Option<&str> {
         self.joined[..self.arguments]
             .split_whitespace()
@@ -294,30 +291,30 @@ impl Instruction {
             })
     }
 
-    /// The command of a `HEALTHCHECK`.
+    /// Command of a `HEALTHCHECK`.
     pub(crate) fn health_command(&self) -> Option<&str> {
         let (word, command) = self.text().split_once(is_space)?;
         word.eq_ignore_ascii_case("CMD")
             .then(|| command.trim_start())
     }
 
-    /// Where [`Self::text`] begins, as edits count.
+    /// Start of [`Self::text`] in the joined text.
     pub fn start(&self) -> usize {
         self.arguments
     }
 
-    /// A part of the joined text.
+    /// Range of the joined text.
     pub fn part(&self, range: Range<usize>) -> &str {
         &self.joined[range]
     }
 
-    /// The line of the file, from 0, that a character of the joined text stands on.
+    /// Line of the file, from 0, of a character of the joined text.
     pub(crate) fn line_of(&self, position: usize) -> usize {
         self.piece_of(position).line
     }
 
-    /// Where the lines begin in [`Self::text`], or in the here-document that stands for it, and their
-    /// numbers from 1.
+    /// Start of each line in [`Self::text`] or in the here-document that replaces it, and its
+    /// number from 1.
     pub fn line_starts(&self) -> Vec<(usize, usize)> {
         if let ([document], true) = (self.documents.as_slice(), self.is_here_document()) {
             let first = self.lines().1 + 2;
@@ -336,14 +333,14 @@ impl Instruction {
             .collect()
     }
 
-    /// Returns true if a here-document is all that follows the keyword.
+    /// Returns true if a here-document is the only argument.
     pub(crate) fn is_here_document(&self) -> bool {
         let text = self.text();
         !self.documents.is_empty() && text.starts_with("<<") && !text.contains(is_space)
     }
 
-    /// The arguments as a JSON array of strings, if they are one. Like the daemon, this reads the
-    /// first JSON value and does not look at what follows it.
+    /// Arguments as a JSON array of strings, if they are one. Like the daemon, this ignores text
+    /// after the first JSON value.
     pub fn exec_form(&self) -> Option<Vec<String>> {
         let text = self.text();
         if !text.starts_with('[') {
@@ -355,18 +352,18 @@ impl Instruction {
             .ok()
     }
 
-    /// Whether its author thought of JSON, well-formed or not; PowerShell has types in brackets.
+    /// Returns true if the arguments were intended as JSON; PowerShell's types have brackets too.
     pub(crate) fn looks_like_json(&self) -> bool {
         let inside = self.text().strip_prefix('[').map(str::trim_start);
         inside.is_some_and(|inside| inside.is_empty() || inside.starts_with(['"', ']']))
     }
 
-    /// All of it, its lines joined.
+    /// Joined text of the instruction.
     pub fn full_text(&self) -> &str {
         &self.joined
     }
 
-    /// Its first and its last line, from 0.
+    /// First and last line, from 0.
     pub fn lines(&self) -> (usize, usize) {
         let first = self.pieces.first().map_or(0, |piece| piece.line);
         let last = self.pieces.last().map_or(0, |piece| piece.line);
@@ -378,7 +375,7 @@ impl Instruction {
         self.pieces[after.saturating_sub(1)]
     }
 
-    /// The line and the columns of a part, if it is on one line.
+    /// Line and columns of a range, if it is on one line.
     pub fn place(&self, range: &Range<usize>) -> Option<(usize, Range<usize>)> {
         let last = range
             .end
@@ -394,7 +391,7 @@ impl Instruction {
     }
 }
 
-/// Returns true if a line begins with an instruction's name.
+/// Returns true if a line begins with a keyword.
 pub(crate) fn begins_instruction(line: &str) -> bool {
     line.split_once(is_space)
         .is_some_and(|(word, _)| KEYWORDS.iter().any(|name| name.eq_ignore_ascii_case(word)))
@@ -404,7 +401,7 @@ fn is_space(c: char) -> bool {
     matches!(c, '\t' | '\u{b}' | '\u{c}' | '\r' | ' ')
 }
 
-/// The directives stand at the very top, one a line; anything else ends them.
+/// Directives are at the top, one a line; anything else ends them.
 fn escape_directive(lines: &[&str]) -> (Escape, Option<DirectiveProblem>) {
     let mut escape = None;
     for (line, text) in lines.iter().enumerate() {
@@ -424,7 +421,7 @@ fn escape_directive(lines: &[&str]) -> (Escape, Option<DirectiveProblem>) {
         };
         let known = known.and_then(|known| match escape.replace(known) {
             None => Ok(()),
-            Some(_) => Err("a second escape directive: expected one"),
+            Some(_) => Err("duplicate escape directive"),
         });
         if let Err(what) = known {
             let problem = DirectiveProblem { line, what };
@@ -434,7 +431,8 @@ fn escape_directive(lines: &[&str]) -> (Escape, Option<DirectiveProblem>) {
     (escape.unwrap_or_default(), None)
 }
 
-/// A line without its joining character, and whether it had one. A doubled one does not join.
+/// The line without a trailing escape character, and true if it had one. A doubled one does not
+/// continue the line.
 fn without_continuation(line: &str, escape: Escape) -> (&str, bool) {
     let body = line.trim_end_matches([' ', '\t']);
     match body.strip_suffix(escape.character()) {
@@ -443,16 +441,15 @@ fn without_continuation(line: &str, escape: Escape) -> (&str, bool) {
     }
 }
 
-/// A here-document that a line opens.
 struct OpenHereDocument<'a> {
-    /// Its last line.
+    /// Delimiter.
     name: &'a str,
-    /// True if tabs before its lines go.
+    /// True if leading tabs are removed.
     tabs: bool,
     expands: bool,
 }
 
-/// The here-documents that a line opens.
+/// Here-documents that a line opens.
 fn here_documents(text: &str) -> Vec<OpenHereDocument<'_>> {
     text.split_whitespace()
         .filter_map(|word| {

@@ -1,9 +1,9 @@
-//! The templates and their helpers.
+//! Templates and their helpers.
 //!
-//! A helper takes words of the template and values of the plan, one or many, and quotes each for the
-//! place that it is named after; nothing else can write a value. Every text of a plan goes to the
-//! templates with a mark in front, which the helpers take away: what a template writes past them
-//! keeps it, and a Dockerfile with a mark in it is not given out.
+//! A helper gets words of the template and values of the plan, and quotes each for the instruction
+//! that it is named after; only helpers can write values. Every text of a plan is passed to the
+//! templates with a marker, which the helpers remove: a value written without a helper keeps it,
+//! and a Dockerfile with a marker is an error.
 
 use handlebars::{
     Context, Handlebars, Helper, HelperDef, HelperResult, Output, PathAndJson, RenderContext,
@@ -15,10 +15,10 @@ use super::RenderError;
 use super::quote::{self, QuoteError};
 use super::view::View;
 
-/// No value can have it: Windows and the daemon take a null for the end of a text.
+/// No value can contain it: for Windows and the daemon, a null ends a text.
 const MARK: char = '\0';
 
-/// The template of the whole file.
+/// Template of the whole file.
 const WHOLE: &str = "image";
 
 const TEMPLATES: [(&str, &str); 15] = [
@@ -39,17 +39,17 @@ const TEMPLATES: [(&str, &str); 15] = [
     ("shim", include_str!("../templates/shim.hbs")),
 ];
 
-/// The text of a Dockerfile.
+/// Renders the text of a Dockerfile.
 pub(super) fn dockerfile(view: &View<'_>) -> Result<String, RenderError> {
     write(&registry()?, view)
 }
 
-/// Every template that ships, with its helpers.
+/// All templates with their helpers.
 pub(super) fn registry() -> Result<Handlebars<'static>, RenderError> {
     let mut handlebars = Handlebars::new();
     handlebars.set_strict_mode(true);
     handlebars.set_prevent_indent(true);
-    // The helpers escape for a Dockerfile, which is not HTML.
+    // The helpers escape for Dockerfiles, not for HTML.
     handlebars.register_escape_fn(no_escape);
     for (name, text) in TEMPLATES {
         handlebars
@@ -87,7 +87,7 @@ pub(super) fn write(handlebars: &Handlebars<'_>, view: &View<'_>) -> Result<Stri
     }
 }
 
-/// Marks all texts.
+/// Adds the marker to all texts.
 fn mark(value: &mut Value) {
     match value {
         Value::String(text) => text.insert(0, MARK),
@@ -113,14 +113,11 @@ fn failure(error: handlebars::RenderError) -> RenderError {
     }
 }
 
-/// How a helper quotes.
 #[derive(Clone, Copy)]
 enum Quote {
-    /// One value.
     Each(fn(&str) -> Result<String, QuoteError>),
-    /// All words together.
     All(fn(&[String]) -> Result<String, QuoteError>),
-    /// A command of the build: a list of words in exec form, a text as a line for the shell in force.
+    /// A command of the build: a list of words in exec form, a text in shell form.
     Run,
 }
 
@@ -135,7 +132,7 @@ impl HelperDef for Quote {
     ) -> HelperResult {
         let mut words = Vec::new();
         for parameter in helper.params() {
-            gather(there(parameter)?, &mut words)?;
+            collect_words(required_value(parameter)?, &mut words)?;
         }
         let quoted = match self {
             Self::Each(quote) => match words.as_slice() {
@@ -156,10 +153,12 @@ impl HelperDef for Quote {
 }
 
 /// Adds a text, or the texts of a list.
-fn gather(value: &Value, words: &mut Vec<String>) -> Result<(), RenderErrorReason> {
+fn collect_words(value: &Value, words: &mut Vec<String>) -> Result<(), RenderErrorReason> {
     match value {
         Value::String(text) => words.push(text.strip_prefix(MARK).unwrap_or(text).to_owned()),
-        Value::Array(items) => items.iter().try_for_each(|item| gather(item, words))?,
+        Value::Array(items) => items
+            .iter()
+            .try_for_each(|item| collect_words(item, words))?,
         _ => {
             return Err(RenderErrorReason::InvalidParamType(
                 "a text or a list of texts",
@@ -169,8 +168,8 @@ fn gather(value: &Value, words: &mut Vec<String>) -> Result<(), RenderErrorReaso
     Ok(())
 }
 
-/// The blocks `if` and `unless`, to whose own a variable that does not exist is only false: a slip of
-/// the pen would leave a part of the Dockerfile out.
+/// The blocks `if` and `unless`. In handlebars' own, an unknown variable is false: a typo would
+/// omit a part of the Dockerfile.
 struct Condition {
     wanted: bool,
 }
@@ -187,7 +186,7 @@ impl HelperDef for Condition {
         let value = helper
             .param(0)
             .ok_or(RenderErrorReason::ParamNotFoundForIndex("if", 0))?;
-        let is_something = match there(value)? {
+        let is_something = match required_value(value)? {
             Value::Null => false,
             Value::Bool(flag) => *flag,
             Value::Array(items) => !items.is_empty(),
@@ -205,8 +204,8 @@ impl HelperDef for Condition {
     }
 }
 
-/// The value of a parameter, which has to exist.
-fn there<'a>(parameter: &'a PathAndJson<'_>) -> Result<&'a Value, RenderErrorReason> {
+/// Value of a parameter, which must exist.
+fn required_value<'a>(parameter: &'a PathAndJson<'_>) -> Result<&'a Value, RenderErrorReason> {
     if parameter.is_value_missing() {
         let path = parameter.relative_path().cloned();
         return Err(RenderErrorReason::MissingVariable(path));

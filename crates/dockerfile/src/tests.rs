@@ -19,7 +19,7 @@ use super::*;
 
 const VERSION: WindowsVersion = WindowsVersion::new(17763, 973);
 
-/// The shell that Microsoft's images with .NET Framework and IIS have.
+/// Shell of Microsoft's images with .NET Framework and IIS.
 const POWERSHELL: [&str; 3] = [
     "powershell",
     "-Command",
@@ -47,7 +47,7 @@ fn aspnet() -> PlanBase {
     base("dotnet/framework/aspnet", &POWERSHELL, None)
 }
 
-/// The plan of a recipe that ships, in a context with a site and a program.
+/// Plan of an included recipe, in a context with a site and a program.
 fn shipped(name: &str, base: PlanBase, values: &[(&str, &str)]) -> Plan {
     let context = tempfile::tempdir().unwrap();
     for file in [
@@ -72,7 +72,7 @@ fn shipped(name: &str, base: PlanBase, values: &[(&str, &str)]) -> Plan {
         .unwrap()
         .plan(base, VERSION, &settings)
         .unwrap();
-    // What follows looks at names only; nothing of the folder is read.
+    // Only names are used; the folder's files are not read.
     plan.files
         .retain(|file| file.source.to_string().starts_with("wincimg"));
     plan
@@ -136,7 +136,7 @@ fn the_dockerfile_of_a_server_that_is_configured() {
     let refused = render(&plan.unwrap(), &UnknownBase)
         .unwrap_err()
         .to_string();
-    assert!(refused.contains("cmd would take it apart"), "{refused}");
+    assert!(refused.contains("cmd would split it"), "{refused}");
 }
 
 fn plan_base() -> PlanBase {
@@ -187,7 +187,7 @@ fn step(command: CommandForm) -> PlannedCommand {
     PlannedCommand { command }
 }
 
-/// A plan with something for every template but those that the recipes that ship go through.
+/// A plan for all templates that the included recipes do not use.
 fn everything() -> Plan {
     let key: KeyPath = r"HKLM\SOFTWARE\Acme Inc".parse().unwrap();
     let set = |name: &str, data| RegistryEdit::SetValue {

@@ -1,5 +1,5 @@
-//! A plan as the templates see it: commands and lists of words, nothing left to be decided. The
-//! templates quote them.
+//! View of a plan for the templates: commands and lists of words, without decisions. The templates
+//! quote them.
 
 use std::borrow::Cow;
 
@@ -21,19 +21,19 @@ use super::context::{ContextEntry, DRIVE, FolderLink};
 use super::quote::QuoteError;
 use super::registry::{REG, RegistryStep, calls, deletes, steps};
 
-/// Where Windows has it.
+/// Path in Windows.
 const CMD: &str = r"C:\Windows\System32\cmd.exe";
 
-/// What reads commands in shell form where the base does not say.
+/// Default shell.
 const DEFAULT_SHELL: [&str; 3] = ["cmd", "/S", "/C"];
 
-/// Who may change everything; no base has another name for it.
+/// User with all permissions, in every base.
 const ADMINISTRATOR: &str = "ContainerAdministrator";
 
-/// How many entries are removed by one command: cmd takes 8191 characters.
+/// Maximum number of entries that one command removes: cmd's limit is 8191 characters.
 const REMOVALS_AT_ONCE: usize = 24;
 
-/// How many links are made by one command; each has two paths.
+/// Maximum number of links that one command makes; each has two paths.
 const LINKS_AT_ONCE: usize = 12;
 
 /// A program and its arguments.
@@ -44,7 +44,7 @@ pub(super) struct View<'a> {
     name: &'a str,
     host_build: String,
     base: String,
-    /// Who builds, where that is not the base's own user.
+    /// User of the build, if not the base's.
     build_user: Option<&'static str>,
     env: Vec<Pair<'a>>,
     shutdown: Option<Shutdown>,
@@ -55,7 +55,7 @@ pub(super) struct View<'a> {
     workdir: Option<String>,
     access: Vec<Line>,
     shell: Option<Vec<String>>,
-    /// Each a list of words, or a text for the shell.
+    /// Each a list of words, or a line in shell form.
     steps: Vec<Value>,
     ports: Vec<String>,
     labels: Vec<Pair<'a>>,
@@ -71,7 +71,7 @@ struct Pair<'a> {
     value: Cow<'a, str>,
 }
 
-/// An object, so that an empty list of words is not nothing.
+/// An object, because an empty list would be false in a template.
 #[derive(Debug, Serialize)]
 struct Words<'a> {
     words: &'a [String],
@@ -91,7 +91,6 @@ struct Shutdown {
 
 #[derive(Debug, Serialize)]
 struct Registry {
-    /// What the changes are for, where the recipe has a word for it.
     title: Option<&'static str>,
     deletes: bool,
     steps: Vec<RegistryView>,
@@ -99,12 +98,11 @@ struct Registry {
 
 #[derive(Debug, Serialize)]
 struct RegistryView {
-    /// The registration file that the commands need.
+    /// .reg file that the commands import.
     file: Option<Copy>,
     commands: Vec<Line>,
 }
 
-/// The commands for IIS.
 #[derive(Debug, Serialize)]
 struct Iis {
     app_pools: Vec<Line>,
@@ -116,7 +114,7 @@ struct Iis {
     site: Vec<Line>,
 }
 
-/// What the entry point is, if it is the shim.
+/// Kind of entry point, if it is the shim.
 #[derive(Debug, Default, Serialize)]
 struct ShimView {
     service: Option<String>,
@@ -125,8 +123,8 @@ struct ShimView {
 }
 
 impl<'a> View<'a> {
-    /// The view of a plan, with the links to folders that its context cannot carry; registration
-    /// files that it needs are added to the context.
+    /// Makes the view of a plan, with links to folders that its context does not contain; .reg
+    /// files are added to the context.
     pub(super) fn from_plan(
         plan: &'a Plan,
         inside: &dyn BaseContents,
@@ -174,7 +172,7 @@ impl<'a> View<'a> {
                 .collect(),
             ports: plan.ports.iter().map(ToString::to_string).collect(),
             labels: plan.labels.iter().map(Pair::of).collect(),
-            // Who built is not who runs it.
+            // The user of the build is not that of the container.
             user: plan.user.as_deref().or(build_user),
             shim: shim(plan),
             entrypoint: plan.entrypoint.as_deref().map(|words| Words { words }),
@@ -199,7 +197,7 @@ fn line<T: ToString>(program: &str, arguments: impl IntoIterator<Item = T>) -> L
         .collect()
 }
 
-/// What cmd does for some links, one after the other.
+/// Arguments of cmd that make some links.
 fn mklink(links: &[FolderLink]) -> Line {
     let commands = links.iter().enumerate().flat_map(|(place, link)| {
         let before = if place == 0 { "/C" } else { "&&" };
@@ -221,7 +219,7 @@ fn shutdown_view(seconds: u32) -> Result<Shutdown, RenderError> {
     })
 }
 
-/// The changes to the registry, by what they are for.
+/// Registry changes by purpose.
 fn registry(
     plan: &Plan,
     inside: &dyn BaseContents,
@@ -238,13 +236,10 @@ fn registry(
     let mut views = Vec::new();
     let mut files = 0;
     for (title, edits) in [
-        (Some("Certificates that Windows trusts."), &certificates),
-        (
-            Some("Services, as the service control manager reads them."),
-            &services,
-        ),
+        (Some("Trusted certificates."), &certificates),
+        (Some("Services."), &services),
         (None, &plan.registry),
-        (Some("PATH, as services and new sessions see it."), &path),
+        (Some("PATH of services and new sessions."), &path),
     ] {
         if !edits.is_empty() {
             views.push(changes(title, edits, inside, &mut files, context)?);
@@ -309,7 +304,7 @@ fn iis(settings: &IisSettings) -> Result<Iis, RenderError> {
     })
 }
 
-/// What runs the calls, in order.
+/// Commands that run the calls, in order.
 fn commands(calls: Vec<AppcmdCall>) -> Result<Vec<Line>, RenderError> {
     let mut commands = Vec::new();
     for call in calls {
@@ -320,7 +315,7 @@ fn commands(calls: Vec<AppcmdCall>) -> Result<Vec<Line>, RenderError> {
                     let divided = lines
                         .iter()
                         .map(|line| [with_appcmd(line), vec!["&"]].concat());
-                    // Nobody asks what came of them.
+                    // Failures are ignored.
                     let lines = [divided.collect::<Vec<_>>().concat(), vec!["exit", "0"]].concat();
                     commands.push(by_cmd(&lines)?);
                 }
@@ -339,18 +334,18 @@ fn with_appcmd(line: &[String]) -> Vec<&str> {
     std::iter::once(appcmd::PROGRAM).chain(words).collect()
 }
 
-/// Words that cmd takes apart into commands: only where it is told to.
+/// Checks words that cmd must not split into commands.
 fn by_cmd(words: &[&str]) -> Result<Line, RenderError> {
     let is_divider = |word: &str| matches!(word, "&" | "||");
     let mut own = words.iter().filter(|word| !is_divider(word));
     if let Some(word) = own.find(|word| word.contains(|c| "&|<>^%!\"".contains(c))) {
-        let why = format!("appcmd cannot be given {word:?}: cmd would take it apart");
+        let why = format!("cannot pass {word:?} to appcmd: cmd would split it");
         return Err(QuoteError(why).into());
     }
     Ok(line(CMD, ["/C"].iter().chain(words)))
 }
 
-/// The shell to be named, where a step has a line for it.
+/// Shell to write, if a step is in shell form.
 fn shell(plan: &Plan) -> Option<Vec<String>> {
     let mut commands = plan.steps.iter().map(|step| &step.command);
     let is_used = commands.any(|command| matches!(command, CommandForm::Shell(_)));

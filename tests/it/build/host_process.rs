@@ -161,7 +161,7 @@ fn what_needs_windows_inside_is_refused_with_the_reason() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("no Windows inside"));
+    assert!(stderr(&output).contains("contains no Windows"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Files of a layer as entries of a recipe: whole folders where one says the same.
+//! Files of a layer as entries of a recipe, a whole folder as one entry if possible.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -17,37 +17,36 @@ use wincimg_windows::path::{ImagePath, fold};
 use super::toml::{quoted, text};
 use super::{BoxedConversionReason, Reason};
 
-/// The longest file that is written into a recipe as bytes.
+/// Maximum size of a file that is embedded in a recipe as bytes.
 const LONGEST: usize = 64 << 10;
 
-/// The folder that a recipe is going to be in.
+/// The folder that a recipe is written to.
 pub(super) struct RecipeFolder {
     folder: PathBuf,
-    /// Folders that files come from, as they really are.
+    /// Source folders with their canonical paths.
     tops: HashMap<Arc<Path>, PathBuf>,
 }
 
-/// A folder on disk that goes into the image as a whole.
+/// A folder on disk that is copied as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Whole {
-    /// Its names below the recipe's folder.
+struct WholeFolder {
+    /// Path relative to the recipe's folder.
     from: Vec<String>,
-    /// Where it goes.
     to: Vec<String>,
 }
 
 impl RecipeFolder {
     pub(super) fn new(folder: &Path) -> Self {
         Self {
-            folder: real(folder),
+            folder: canonical_path(folder),
             tops: HashMap::new(),
         }
     }
 
-    /// The names of a file below the recipe's folder; none where it is not there.
+    /// Path of a file relative to the recipe's folder; `None` if it is outside.
     fn names(&mut self, file: &OnDisk) -> Option<Vec<String>> {
         let top = self.tops.entry(Arc::clone(&file.top));
-        let top = top.or_insert_with(|| real(&file.top));
+        let top = top.or_insert_with(|| canonical_path(&file.top));
         let inside = match file.inside() {
             inside if inside.is_empty() => top.clone(),
             inside => top.join(inside),
@@ -58,8 +57,8 @@ impl RecipeFolder {
             .collect::<Option<_>>()
     }
 
-    /// What a recipe there takes for a folder, by folded paths.
-    fn content(&self, whole: &Whole) -> Option<BTreeMap<String, EntryContent>> {
+    /// Entries that a recipe makes of a folder, by folded path.
+    fn content(&self, whole: &WholeFolder) -> Option<BTreeMap<String, EntryContent>> {
         let mut path = self.folder.clone();
         path.extend(&whole.from);
         let mut layer = Layer::new(0);
@@ -76,8 +75,8 @@ impl RecipeFolder {
     }
 }
 
-/// A folder as it really is, where it is there.
-fn real(folder: &Path) -> PathBuf {
+/// Canonical path of a folder, if it exists.
+fn canonical_path(folder: &Path) -> PathBuf {
     let folder = match folder.as_os_str() {
         empty if empty.is_empty() => Path::new("."),
         _ => folder,
@@ -100,30 +99,30 @@ fn key(path: &ImagePath) -> String {
     fold(&path.components().join("/"))
 }
 
-/// The keys of a layer's own table: folders that are made, and what is deleted.
-pub(super) struct Own {
+/// Keys of a layer's own table: created folders and deletions.
+pub(super) struct LayerTable {
     pub(super) folders: Vec<String>,
     pub(super) deletes: Vec<String>,
 }
 
-/// Writes the files of a layer as entries for it, and says what its own table has.
+/// Writes the files of a layer as entries and returns the contents of its own table.
 pub(super) fn write(
     entries: &[PlannedEntry],
     place: &mut RecipeFolder,
     layer: &str,
     out: &mut String,
-) -> Result<Own, BoxedConversionReason> {
+) -> Result<LayerTable, BoxedConversionReason> {
     let mut on_disk: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for entry in entries {
         if let PlannedContent::File(FileSource::Disk(file) | FileSource::Folder(file)) =
             &entry.content
         {
             let names = place.names(file);
-            let names = names.ok_or_else(|| Box::new(outside(file, &place.folder)))?;
+            let names = names.ok_or_else(|| Box::new(outside_reason(file, &place.folder)))?;
             on_disk.insert(key(&entry.path), names);
         }
     }
-    let wholes = wholes(entries, &on_disk, place);
+    let wholes = whole_folders(entries, &on_disk, place);
     let mut covered = BTreeSet::new();
     for (whole, content) in &wholes {
         covered.extend(content.keys().cloned());
@@ -139,7 +138,7 @@ pub(super) fn write(
         .filter(|entry| entry.content != PlannedContent::Deleted)
         .map(|entry| key(&entry.path))
         .collect();
-    let mut own = Own {
+    let mut own = LayerTable {
         folders: Vec::new(),
         deletes: Vec::new(),
     };
@@ -155,7 +154,7 @@ pub(super) fn write(
                 continue;
             }
             PlannedContent::Folder => {
-                // It is there by itself where something lies in it.
+                // A folder with contents is created implicitly.
                 let below = format!("{at}\0");
                 let next = there.range(below.clone()..).next();
                 if !next.is_some_and(|next| next.starts_with(&below)) {
@@ -165,8 +164,8 @@ pub(super) fn write(
             }
             PlannedContent::Link(Symlink { target, .. }) => {
                 let why =
-                    format!("{to} is a symbolic link to {target}, which recipes have no word for");
-                let help = "put the folder with the link beside the recipe, and COPY that";
+                    format!("{to} is a symbolic link to {target}, which a recipe does not support");
+                let help = "put the folder with the link next to the recipe, and COPY the folder";
                 return Err(Reason::new(why, help).into());
             }
             PlannedContent::File(FileSource::Disk(_) | FileSource::Folder(_)) => {
@@ -190,13 +189,13 @@ pub(super) fn write(
                 }
             }
             PlannedContent::File(FileSource::Member(member)) => {
-                let why = format!("{to} is {member}, which a layer of a recipe has no word for");
-                let help = "unpack the archive beside the Dockerfile, and COPY the folder";
+                let why = format!("{to} is {member}, which a layer of a recipe does not support");
+                let help = "unpack the archive next to the Dockerfile, and COPY the folder";
                 return Err(Reason::new(why, help).into());
             }
             PlannedContent::File(FileSource::Brought(brought)) => {
-                let why = format!("{to} is {}, which recipes have no word for", brought.from);
-                let help = "put the file beside the Dockerfile, and COPY it";
+                let why = format!("{to} is {}, which a recipe does not support", brought.from);
+                let help = "put the file next to the Dockerfile, and COPY it";
                 return Err(Reason::new(why, help).into());
             }
         };
@@ -223,7 +222,7 @@ fn bytes_of(to: &str, bytes: &[u8]) -> Result<String, BoxedConversionReason> {
     }
     if bytes.len() > LONGEST {
         let why = format!("{to} is not a text file ({} bytes)", bytes.len());
-        let help = "put the file beside the Dockerfile, and COPY it";
+        let help = "put the file next to the Dockerfile, and COPY it";
         return Err(Reason::new(why, help).into());
     }
     let mut lines = String::new();
@@ -234,12 +233,12 @@ fn bytes_of(to: &str, bytes: &[u8]) -> Result<String, BoxedConversionReason> {
     Ok(format!("base64 = {}", quoted(&lines)))
 }
 
-/// The folders that stand for many files: the topmost ones in which nothing differs.
-fn wholes(
+/// Folders that replace many file entries: the topmost ones without differences.
+fn whole_folders(
     entries: &[PlannedEntry],
     on_disk: &BTreeMap<String, Vec<String>>,
     place: &RecipeFolder,
-) -> Vec<(Whole, BTreeMap<String, EntryContent>)> {
+) -> Vec<(WholeFolder, BTreeMap<String, EntryContent>)> {
     let mut asked = BTreeSet::new();
     for entry in entries {
         let Some(from) = on_disk.get(&key(&entry.path)) else {
@@ -249,7 +248,7 @@ fn wholes(
         let alike = std::iter::zip(from.iter().rev(), to.iter().rev());
         let count = alike.take_while(|(one, other)| one == other).count();
         if count > 0 {
-            asked.insert(Whole {
+            asked.insert(WholeFolder {
                 from: from[..from.len() - count].to_vec(),
                 to: to[..to.len() - count].to_vec(),
             });
@@ -263,8 +262,8 @@ fn wholes(
             (key, (&entry.content, names))
         })
         .collect();
-    let mut found: Vec<(Whole, BTreeMap<String, EntryContent>)> = Vec::new();
-    let mut pending: Vec<Whole> = asked.into_iter().rev().collect();
+    let mut found: Vec<(WholeFolder, BTreeMap<String, EntryContent>)> = Vec::new();
+    let mut pending: Vec<WholeFolder> = asked.into_iter().rev().collect();
     while let Some(whole) = pending.pop() {
         let is_known = found.iter().any(|(above, _)| {
             let from = whole.from.strip_prefix(above.from.as_slice());
@@ -282,25 +281,25 @@ fn wholes(
             .count();
         let is_same = content.iter().all(|(path, content)| {
             let Some((own, names)) = own.get(path) else {
-                // On the way to what the folder becomes.
+                // An ancestor of the folder's target.
                 return matches!(content, EntryContent::Directory)
                     && is_above(path, &fold(&whole.to.join("/")));
             };
             is_alike(content, own, *names, &place.folder)
         });
-        // A single file is more likely to be meant by its name.
+        // A single file is copied by name.
         if is_same && count > 1 {
             found.push((whole, content));
             continue;
         }
-        // Something differs: perhaps in one of its folders alone.
+        // The difference may be in one subfolder only.
         let mut inside = BTreeSet::new();
         for (path, names) in on_disk {
             let is_here = names.starts_with(&whole.from) && names.len() > whole.from.len() + 1;
             let depth = path.matches('\0').count() + usize::from(!path.is_empty());
             if is_here && depth + whole.from.len() == names.len() + whole.to.len() {
                 let name = names[whole.from.len()].clone();
-                inside.insert(Whole {
+                inside.insert(WholeFolder {
                     from: [whole.from.clone(), vec![name.clone()]].concat(),
                     to: [whole.to.clone(), vec![name]].concat(),
                 });
@@ -312,7 +311,7 @@ fn wholes(
     found
 }
 
-/// Returns true if a folder is on the way to another, or the same.
+/// Returns true if a path is another one or an ancestor of it.
 fn is_above(path: &str, other: &str) -> bool {
     path == other || other.starts_with(&format!("{path}\0"))
 }
@@ -337,7 +336,7 @@ fn is_alike(
     }
 }
 
-fn outside(file: &OnDisk, folder: &Path) -> Reason {
+fn outside_reason(file: &OnDisk, folder: &Path) -> Reason {
     let why = format!(
         "{} is outside of the recipe's folder, {}",
         file.path.display(),

@@ -1,7 +1,7 @@
-//! The recipe that a Dockerfile comes to.
+//! Conversion of a Dockerfile to a recipe.
 //!
-//! The recipe is written from what the Dockerfile's instructions come to, not from their words, and
-//! is then read again: where it would not make the same image, it is not handed out.
+//! The recipe is written from the plan of the Dockerfile, not from its text, and is then read
+//! again: if it does not make the same image, the conversion fails.
 
 mod files;
 mod registry;
@@ -29,49 +29,49 @@ use self::files::RecipeFolder;
 use self::toml::{key, list, quoted, text};
 use super::stages::StageError;
 
-/// A Dockerfile that was planned for a host, and the recipe that is wanted of it.
+/// A Dockerfile that was planned for a host, and the options of its recipe.
 pub struct Conversion<'a> {
-    /// What the recipe is to be called.
+    /// Name of the recipe.
     pub name: &'a str,
-    /// What the Dockerfile comes to.
+    /// Plan of the Dockerfile.
     pub plan: &'a Plan,
-    /// What is inside its base, as far as that is known.
+    /// Known contents of the base.
     pub inside: &'a dyn BaseContents,
-    /// True if it was looked into the base for it.
+    /// True if the plan depends on the contents of the base.
     pub looked: bool,
-    /// The Dockerfile, as results call it.
+    /// The Dockerfile's path, as in messages.
     pub dockerfile: &'a Path,
-    /// Its base, as it names it.
+    /// Base, as in `FROM`.
     pub base: &'a str,
-    /// Where bases come from.
+    /// Registry of bases.
     pub base_registry: &'a BaseRegistry,
-    /// The folder that the recipe is going to be in.
+    /// Folder that the recipe is written to.
     pub folder: &'a Path,
 }
 
-/// What stands in the way of a recipe.
+/// Reason why a Dockerfile has no recipe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConversionError {
     /// The Dockerfile.
     pub file: String,
-    /// Its line, counted from 1; none where it is about the whole file.
+    /// Line, from 1; `None` for the whole file.
     pub line: Option<usize>,
-    /// The instruction.
+    /// Instruction.
     pub command: String,
-    /// Why it is in the way.
+    /// Reason.
     pub why: String,
-    /// What helps.
+    /// Suggestion.
     pub help: Option<String>,
 }
 
-/// Why something cannot be said in a recipe.
+/// Reason why a recipe cannot express something.
 #[derive(Debug)]
 struct Reason {
     why: String,
     help: Option<String>,
 }
 
-/// The same, boxed by its owner.
+/// Boxed, as errors are returned.
 type BoxedConversionReason = Box<Reason>;
 
 impl Reason {
@@ -83,7 +83,7 @@ impl Reason {
     }
 }
 
-/// The lines that keep a Dockerfile from coming to an image without Windows.
+/// Lines that require Windows or are invalid.
 pub fn obstacles(error: &StageError, dockerfile: &Path) -> Vec<ConversionError> {
     error
         .lines()
@@ -113,7 +113,7 @@ pub fn obstacles(error: &StageError, dockerfile: &Path) -> Vec<ConversionError> 
 }
 
 impl Conversion<'_> {
-    /// The recipe's text, or what stands in its way.
+    /// Writes the recipe, or returns all reasons why it cannot.
     pub fn recipe(&self) -> Result<String, Vec<ConversionError>> {
         let Some(instructions) = &self.plan.instructions else {
             return Ok(String::new());
@@ -138,14 +138,14 @@ impl Conversion<'_> {
         let mut out = String::new();
         let _ = writeln!(
             out,
-            "# The same image as {} makes. Paths are relative to the folder of this file.",
+            "# Makes the same image as {}. Paths are relative to the folder of this file.",
             self.dockerfile.display()
         );
         let _ = writeln!(out, "name = {}", text(self.name));
         out += &base_key(self.base_registry, self.base);
         if self.looked {
             out.push_str(
-                "# The Dockerfile's lines depend on what the base has.\nlook_inside = true\n",
+                "# The Dockerfile's lines depend on the contents of the base.\nlook_inside = true\n",
             );
         }
         self.container(instructions, &mut out);
@@ -153,7 +153,7 @@ impl Conversion<'_> {
         let mut place = RecipeFolder::new(self.folder);
         let mut names = BTreeSet::new();
         for step in &instructions.steps {
-            let name = name_of(step, &mut names);
+            let name = layer_name(step, &mut names);
             if let Err(reason) = write_step(step, &name, &mut place, &mut out) {
                 obstacles.push(self.obstacle(Some(step), *reason));
             }
@@ -165,7 +165,7 @@ impl Conversion<'_> {
         }
     }
 
-    /// How containers start, as far as the base does not say so.
+    /// Writes the container settings that differ from the base.
     fn container(&self, instructions: &Instructions, out: &mut String) {
         let base = &self.plan.base.container;
         let own = &instructions.container;
@@ -182,7 +182,7 @@ impl Conversion<'_> {
             let _ = writeln!(out, "cmd = {}", list(words));
         }
         if own.args_escaped && (has_entrypoint || has_cmd || !base.args_escaped) {
-            out.push_str("# A line for the shell, which Windows does not quote again.\n");
+            out.push_str("# A shell line: Windows does not quote it again.\n");
             out.push_str("args_escaped = true\n");
         }
         if let Some(user) = own.user.as_ref().filter(|_| own.user != base.user) {
@@ -221,7 +221,7 @@ impl Conversion<'_> {
             let _ = writeln!(out, "stop_signal = {}", text(signal));
         }
         if let Some(words) = own.shell.as_ref().filter(|_| own.shell != base.shell) {
-            out.push_str("# For Dockerfiles that are built on the image.\n");
+            out.push_str("# For Dockerfiles based on this image.\n");
             let _ = writeln!(out, "shell = {}", list(words));
         }
         if !own.on_build.is_empty() {
@@ -253,10 +253,10 @@ impl Conversion<'_> {
         }
     }
 
-    /// Reads the recipe and holds it against the Dockerfile.
+    /// Reads the recipe and compares it with the Dockerfile.
     fn compare(&self, text: &str, instructions: &Instructions) -> Result<(), ConversionError> {
         let differs = |step: Option<&PlannedStep>, why: String| {
-            let help = "write the recipe by hand, or go on building the Dockerfile".to_owned();
+            let help = "write the recipe by hand, or keep building the Dockerfile".to_owned();
             let help = Some(help);
             self.obstacle(step, Reason { why, help })
         };
@@ -276,7 +276,7 @@ impl Conversion<'_> {
             };
             self.obstacle(None, reason)
         })?;
-        // What is here by now is not fetched again.
+        // Downloaded files are not fetched again.
         let mut planned = self.plan.clone();
         let known: Vec<PlannedDownload> =
             planned.downloads_mut().map(|file| file.clone()).collect();
@@ -297,8 +297,8 @@ impl Conversion<'_> {
                 .find_map(|(name, value)| {
                     (one.get(name) != Some(value)).then(|| format!("{name} {value}"))
                 });
-            let field = field.unwrap_or_else(|| "what the base says".to_owned());
-            return Err(whole(format!("a recipe has no form for {field}")));
+            let field = field.unwrap_or_else(|| "the base's configuration".to_owned());
+            return Err(whole(format!("a recipe cannot express {field}")));
         }
         let steps = made.instructions.map_or_else(Vec::new, |made| made.steps);
         let pairs = std::iter::zip(&steps, &instructions.steps);
@@ -308,12 +308,12 @@ impl Conversion<'_> {
             if !is_same {
                 return Err(differs(
                     Some(step),
-                    "a recipe has no form for what this line does".to_owned(),
+                    "a recipe cannot express this line".to_owned(),
                 ));
             }
         }
         if steps.len() != instructions.steps.len() {
-            return Err(whole("the recipe has other layers".to_owned()));
+            return Err(whole("the recipe has different layers".to_owned()));
         }
         Ok(())
     }
@@ -348,7 +348,7 @@ impl Conversion<'_> {
     }
 }
 
-/// Files on disk are the same where they are one file.
+/// Files on disk are equal if they are one file.
 fn is_same_content(one: &EntryContent, other: &EntryContent) -> bool {
     match (one, other) {
         (
@@ -366,8 +366,8 @@ fn as_json(config: &ContainerConfig) -> Value {
     serde_json::to_value(config).unwrap_or_default()
 }
 
-/// What the base is called in a recipe: by its short name, where the host decides on the Windows, or
-/// as the Dockerfile has it.
+/// Key of the base in a recipe: the short name if the host selects the Windows version, else the
+/// name from the Dockerfile.
 fn base_key(registry: &BaseRegistry, name: &str) -> String {
     let exactly = format!("base_image = {}\n", text(name));
     let Ok(NamedBase::OfHost { name: meant, .. }) = registry.parse_dockerfile_name(name) else {
@@ -383,7 +383,7 @@ fn base_key(registry: &BaseRegistry, name: &str) -> String {
     let short = NAMES.iter().find(|(_, path)| *path == plain);
     let mut plain = short.map_or(plain, |(short, _)| *short).to_owned();
     if plain == name[..end] {
-        // Another registry's: it has to be said which.
+        // From another registry, which is part of the name.
         plain = repository_of(&meant.repository);
     }
     if let FlavourSelector::Named(words) = &meant.flavour {
@@ -428,8 +428,8 @@ fn health(check: &Value, out: &mut String) {
     }
 }
 
-/// What a layer is called: after its instruction and line.
-fn name_of(step: &PlannedStep, taken: &mut BTreeSet<String>) -> String {
+/// Name of a layer, after its instruction and line.
+fn layer_name(step: &PlannedStep, taken: &mut BTreeSet<String>) -> String {
     let word = step.created_by.split_whitespace().next().unwrap_or("layer");
     let word = word.to_ascii_lowercase();
     let name = match step.line {
@@ -445,21 +445,21 @@ fn name_of(step: &PlannedStep, taken: &mut BTreeSet<String>) -> String {
     numbered
 }
 
-/// Refuses what a layer keeps of what was in the image before.
-fn cannot_keep(layer: &PlannedLayer) -> Result<(), BoxedConversionReason> {
+/// Refuses attributes and permissions that a layer keeps from earlier files.
+fn check_kept(layer: &PlannedLayer) -> Result<(), BoxedConversionReason> {
     let why = if let Some(kept) = layer.kept.first() {
         let what = if kept.is_moved {
-            "the rights and attributes"
+            "the permissions and attributes"
         } else {
             "the attributes"
         };
         format!("{} keeps {what} of {}", kept.path, kept.from)
     } else if let Some(folder) = layer.anew.first() {
-        format!("{folder} is deleted and made anew in one layer")
+        format!("{folder} is deleted and created again in one layer")
     } else {
         return Ok(());
     };
-    let help = "put the file in its place with COPY, or go on building the Dockerfile";
+    let help = "copy the file with COPY, or keep building the Dockerfile";
     Err(Box::new(Reason::new(why, help)))
 }
 
@@ -472,7 +472,7 @@ fn write_step(
     let mut content = String::new();
     let mut own = None;
     if let Some(layer) = &step.layer {
-        cannot_keep(layer)?;
+        check_kept(layer)?;
         own = Some(files::write(&layer.entries, place, name, &mut content)?);
         registry::write(&layer.registry, name, &mut content);
         settings::write_access(&layer.access, name, &mut content);

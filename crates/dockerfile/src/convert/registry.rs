@@ -7,7 +7,8 @@ use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, T
 
 use super::toml::{key, list, quoted, text};
 
-/// Changes to one key that an entry says: it is made, then values are deleted, then set.
+/// Changes to one key that fit into one entry: the key is created, then values are deleted, then
+/// set.
 struct Group<'e> {
     key: &'e KeyPath,
     mode: Option<KeyMode>,
@@ -34,7 +35,7 @@ impl<'e> Group<'e> {
         group
     }
 
-    /// Takes a further change in where the entry can say both, in this order.
+    /// Adds a change if the entry can express both, in this order.
     fn takes(&mut self, edit: &'e RegistryEdit) -> bool {
         let is_known = |name: &str| {
             let mut names = self.set.iter().map(|(name, _)| *name);
@@ -103,8 +104,8 @@ pub(super) fn write(edits: &[RegistryEdit], layer: &str, out: &mut String) {
     }
 }
 
-/// A value's data. What a recipe has no form for comes out as bytes of another type, which whoever
-/// compares the recipe with its Dockerfile finds.
+/// Data of a value. What a recipe cannot express is written as bytes of another type, which the
+/// comparison with the Dockerfile finds.
 fn value(data: &RegistryData) -> String {
     let kind = data.kind().name().unwrap_or("binary");
     let typed = |data: String| format!("{{ type = {kind:?}, data = {data} }}");

@@ -1,4 +1,4 @@
-//! Rights and IIS's configuration in a layer as entries of a recipe.
+//! Permissions and IIS configuration of a layer as entries of a recipe.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use wincimg_windows::access::Access;
 
 use super::toml::{key, list, quoted, text};
 
-/// Writes what is granted as entries for a layer.
+/// Writes the granted permissions as entries for a layer.
 pub(super) fn write_access(all: &[Access], layer: &str, out: &mut String) {
     for access in all {
         let _ = writeln!(out, "\n[[access]]\nlayer = {}", quoted(layer));
@@ -22,7 +22,7 @@ pub(super) fn write_access(all: &[Access], layer: &str, out: &mut String) {
             })
             .collect();
         let _ = writeln!(out, "grant = {{ {} }}", grants.join(", "));
-        // The words of recipes are those of the plan.
+        // Recipes use the plan's values.
         let inherit = serde_json::to_value(access.inherit).unwrap_or_default();
         if let Some(word) = Value::as_str(&inherit).filter(|word| *word != "all") {
             let _ = writeln!(out, "inherit = {word:?}");
@@ -30,31 +30,31 @@ pub(super) fn write_access(all: &[Access], layer: &str, out: &mut String) {
     }
 }
 
-/// Writes changes of IIS's own configuration as entries for a layer. One that a recipe has no form
-/// for is left out, which whoever compares the recipe with its Dockerfile finds.
+/// Writes changes of the server configuration as entries for a layer. One that a recipe cannot
+/// express is omitted, which the comparison with the Dockerfile finds.
 pub(super) fn write_iis(edits: &[ConfigEdit], layer: &str, out: &mut String) {
     let mut edits = edits;
     while let Some((first, _)) = edits.split_first() {
         let is_alike = |edit: &&ConfigEdit| {
             edit.section == first.section
                 && edit.location == first.location
-                && word(&edit.change) == word(&first.change)
+                && entry_key(&edit.change) == entry_key(&first.change)
         };
         let mut count = edits.iter().take_while(is_alike).count();
-        let Some(word) = word(&first.change) else {
+        let Some(word) = entry_key(&first.change) else {
             edits = &edits[count..];
             continue;
         };
         let mut said: Vec<(String, &str)> = edits[..count]
             .iter()
-            .map(|edit| said(&edit.change))
+            .map(|edit| path_and_value(&edit.change))
             .collect();
         if word == "delegate" {
             count = 1;
             said.truncate(1);
         }
         if word == "set" {
-            // A table is read in the order of its keys.
+            // A recipe applies a table in the order of its keys.
             let ascends = said
                 .windows(2)
                 .take_while(|pair| pair[0].0 < pair[1].0)
@@ -83,11 +83,11 @@ pub(super) fn write_iis(edits: &[ConfigEdit], layer: &str, out: &mut String) {
     }
 }
 
-/// The key of an entry that says a change.
-fn word(change: &ConfigChange) -> Option<&'static str> {
+/// Key of an entry for a change.
+fn entry_key(change: &ConfigChange) -> Option<&'static str> {
     Some(match change {
         ConfigChange::Set { .. } => "set",
-        // What has to be new is new there, as the Dockerfile was carried out.
+        // The entry is new in the recipe too, because the Dockerfile was evaluated.
         ConfigChange::Add { first: false, .. } | ConfigChange::New { first: false, .. } => "add",
         ConfigChange::Add { first: true, .. } | ConfigChange::New { first: true, .. } => {
             "add_first"
@@ -100,8 +100,8 @@ fn word(change: &ConfigChange) -> Option<&'static str> {
     })
 }
 
-/// Where something changes, and the value that it gets.
-fn said(change: &ConfigChange) -> (String, &str) {
+/// Path and new value of a change.
+fn path_and_value(change: &ConfigChange) -> (String, &str) {
     match change {
         ConfigChange::Set {
             element,
@@ -122,7 +122,7 @@ fn said(change: &ConfigChange) -> (String, &str) {
     }
 }
 
-/// A change as a recipe has it.
+/// Normalizes a change as a recipe reads it.
 pub(super) fn normalize_for_recipe(edit: &ConfigEdit) -> ConfigEdit {
     let mut edit = edit.clone();
     edit.change = match edit.change {

@@ -1,19 +1,19 @@
-//! TOML as people write it: paths in single quotes, long texts as they are.
+//! TOML as people write it: paths in single quotes, multi-line strings.
 
 use std::fmt::Write as _;
 
-/// A text of a recipe: what looks like a variable is not replaced.
+/// Writes a string of a recipe; text that looks like a variable is escaped.
 pub(super) fn text(value: &str) -> String {
     quoted(&value.replace("${", "$${"))
 }
 
-/// A list of texts.
+/// Writes a list of strings.
 pub(super) fn list<'t>(values: impl IntoIterator<Item = &'t String>) -> String {
     let texts: Vec<String> = values.into_iter().map(|value| text(value)).collect();
     format!("[{}]", texts.join(", "))
 }
 
-/// A key, bare where it can be.
+/// Writes a key, bare if possible.
 pub(super) fn key(name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if !name.is_empty() && name.chars().all(is_bare) {
@@ -22,10 +22,10 @@ pub(super) fn key(name: &str) -> String {
     quoted(&name.replace('\n', " "))
 }
 
-/// A string that TOML reads back as it was.
+/// Writes a string so that TOML reads it back unchanged.
 pub(super) fn quoted(value: &str) -> String {
     let is_plain = |c: char| !c.is_control() || c == '\t';
-    // A line with its end is still a line.
+    // A single line may have a line end.
     if value.trim_end_matches(['\r', '\n']).contains('\n') {
         let is_literal = value.chars().all(|c| is_plain(c) || c == '\n');
         if is_literal && !value.contains("'''") && !value.ends_with('\'') {

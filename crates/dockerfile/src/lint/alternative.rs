@@ -1,20 +1,20 @@
-//! What a recipe says without Windows, where a Dockerfile has Windows run a command for it.
+//! Recipe keys that replace commands of a Dockerfile that require Windows.
 
 use super::reference::Platform;
 use super::words::{LintCommand, commands};
 use super::{LintOptions, stage};
 use crate::source::Dockerfile;
 
-/// Something that a recipe can say.
+/// A key of a recipe that replaces commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecipeAlternative {
-    /// Its key in a recipe.
+    /// Key in a recipe.
     pub key: &'static str,
-    /// The lines with commands for it, from 1.
+    /// Lines of the commands that it replaces, from 1.
     pub lines: Vec<usize>,
 }
 
-/// What a recipe can say in place of commands in a Dockerfile.
+/// Finds the recipe keys that replace commands of a Dockerfile.
 pub fn recipe_alternatives(source: &str, options: &LintOptions) -> Vec<RecipeAlternative> {
     let file = Dockerfile::read(source);
     let stages = stage::stages(&file, options);
@@ -43,7 +43,7 @@ pub fn recipe_alternatives(source: &str, options: &LintOptions) -> Vec<RecipeAlt
     offers
 }
 
-/// The key that says what a command does.
+/// Recipe key that replaces a command.
 fn key_of(command: &LintCommand) -> Option<&'static str> {
     let word = |place: usize| {
         let word = command.words.get(place)?;

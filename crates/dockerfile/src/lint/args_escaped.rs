@@ -1,7 +1,7 @@
-//! A program whose path needs quotes, in an image that `BuildKit` may build.
+//! Programs whose path needs quotes, in images that `BuildKit` may build.
 //!
-//! `BuildKit` writes `ArgsEscaped` as soon as there is a `CMD`, also for exec form. Docker and
-//! containerd then hand the first word to Windows as it is, and a path with a space falls apart.
+//! `BuildKit` sets `ArgsEscaped` for any `CMD`, also in exec form. Docker and containerd then pass
+//! the first word to Windows unquoted, and a path with a space is split.
 
 use wincimg_windows::quoting::argv::ArgvParser;
 use wincimg_windows::quoting::{argv, exec_form};
@@ -15,7 +15,7 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         let mut steps = stage.steps.iter().rev();
         steps.find(|step| step.instruction.keyword == keyword)
     };
-    // Without a CMD the mark is the base's, which a text does not tell.
+    // Without a CMD the base decides, which the file does not show.
     let Some(cmd) = last("CMD") else {
         return;
     };
@@ -31,9 +31,9 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         let mut argv = argv::split(word, ArgvParser::CRuntime);
         argv.extend_from_slice(arguments);
         let message = "the program and its arguments are one string, which works only where BuildKit \
-            marks the command line as ready; make each a string of its own";
+            sets ArgsEscaped; write each as a string of its own";
         let correction = findings.file.rewrite(program, &exec_form(&argv));
-        findings.correct(
+        findings.add_correction(
             LintRule::ArgsEscaped,
             Severity::Warning,
             message,
@@ -44,16 +44,15 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     let ends = word.find([' ', '\t']).unwrap_or(word.len());
     let other = format!("{}.exe", &word[..ends]);
     let message = format!(
-        "BuildKit marks the command line of an image with a CMD as ready, and Windows then gets \
-         {word:?} without quotes and starts {other:?} where there is one; put the program where its \
-         path has no space"
+        "BuildKit sets ArgsEscaped for an image with a CMD: Windows gets {word:?} without quotes and \
+         starts {other:?} if it exists; put the program in a path without spaces"
     );
     let line = program.lines().0;
-    findings.only(LintRule::ArgsEscaped, Severity::Warning, line, message);
+    findings.add(LintRule::ArgsEscaped, Severity::Warning, line, message);
 }
 
-/// Returns true if a word has arguments in it, and is not a path with a space: options begin behind
-/// its first space, or a name without a folder ends there.
+/// Returns true if a word contains arguments and is not a path with a space: options follow its
+/// first space, or a name without a folder ends there.
 fn is_command_line(word: &str) -> bool {
     let Some((name, rest)) = word.split_once([' ', '\t']) else {
         return false;
@@ -63,8 +62,8 @@ fn is_command_line(word: &str) -> bool {
     rest.trim_start().starts_with(['-', '/']) || (is_name && !is_file)
 }
 
-/// Returns true if a stage's program in exec form would be found here: then it does not correct
-/// anything.
+/// Returns true if this rule would report a stage's program in exec form, which then is no
+/// correction.
 pub(super) fn is_bare(stage: &Stage<'_>, argv: &[String]) -> bool {
     let mut steps = stage.steps.iter();
     let has_cmd = steps.any(|step| step.instruction.keyword == "CMD");
@@ -72,6 +71,6 @@ pub(super) fn is_bare(stage: &Stage<'_>, argv: &[String]) -> bool {
 }
 
 fn needs_quotes(word: &str) -> bool {
-    // Quotes of its own are what such an image needs.
+    // A quoted path is correct in such an image.
     !word.starts_with('"') && word.contains([' ', '\t'])
 }

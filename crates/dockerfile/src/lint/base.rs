@@ -1,5 +1,4 @@
-//! Rules about `FROM`: which Windows the base image is, whether it stays that, and whether it runs
-//! on the host.
+//! Rules about `FROM`: the base image's Windows version, floating tags, and the host.
 
 use wincimg_windows::compat::{HostBuild, Isolation, VerdictOutcome, base_release_for};
 use wincimg_windows::release::ReleaseKind;
@@ -25,13 +24,13 @@ pub(super) fn check(stages: &[Stage<'_>], options: &LintOptions, findings: &mut 
         let known = options.facts(&stage.image);
         let version = known.and_then(|facts| facts.version).or(tag.version);
         let pinned = pinned(reference, version, options.host);
-        // A registry that answered for the image knows better.
+        // An answer of the registry takes precedence.
         let is_there = options.bases.contains_key(&stage.image);
-        let dead =
-            dead(reference, tag).filter(|(severity, _)| *severity != Severity::Error || !is_there);
+        let dead = find_dead(reference, tag)
+            .filter(|(severity, _)| *severity != Severity::Error || !is_there);
         if let Some((severity, message)) = dead {
             let rule = LintRule::DeadBase;
-            // Whoever builds it may give the argument another value.
+            // A build can override the argument.
             let is_default = stage.from.text().starts_with('$');
             let severity = if is_default {
                 Severity::Warning
@@ -55,8 +54,8 @@ pub(super) fn check(stages: &[Stage<'_>], options: &LintOptions, findings: &mut 
     }
 }
 
-/// Why a base image cannot be pulled any more or gets no updates.
-fn dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
+/// Reason why a base image cannot be pulled or gets no updates.
+fn find_dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
     let repository = &reference.repository;
     let docker_hub = repository.strip_prefix("docker.io/").unwrap_or(repository);
     if let Some(name) = docker_hub.strip_prefix("microsoft/") {
@@ -64,8 +63,8 @@ fn dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
         return Some((
             Severity::Error,
             format!(
-                "Microsoft removed microsoft/{name} from Docker Hub in 2021, so the pull fails; look \
-                 for a tag of mcr.microsoft.com{successor}"
+                "Microsoft removed microsoft/{name} from Docker Hub in 2021, so the pull fails; use \
+                 a tag of mcr.microsoft.com{successor}"
             ),
         ));
     }
@@ -75,9 +74,9 @@ fn dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
         return Some((
             Severity::Error,
             format!(
-                "{repository} has no tag latest, so the pull fails; name a version, such as \
+                "{repository} has no tag latest, so the pull fails; use a version, such as \
                  {}",
-                of_2022(reference)
+                server_2022(reference)
             ),
         ));
     }
@@ -95,16 +94,16 @@ fn dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
         (
             Severity::Warning,
             format!(
-                "support for {what} has ended, and this image gets no updates; take a release of \
+                "support for {what} has ended, and this image gets no updates; use a release of \
                  the long-term channel, such as {}",
-                of_2022(reference)
+                server_2022(reference)
             ),
         )
     })
 }
 
-/// The base of Server 2022 in place of one of Microsoft's own, or only its tag.
-fn of_2022(reference: &Reference) -> String {
+/// Server 2022's tag of the same base.
+fn server_2022(reference: &Reference) -> String {
     let tag = "ltsc2022";
     let repository = reference.repository_for(SERVER_2022);
     match repository.filter(|_| reference.is_windows_base()) {
@@ -113,7 +112,7 @@ fn of_2022(reference: &Reference) -> String {
     }
 }
 
-/// What took the place of one of Microsoft's repositories on Docker Hub, as far as there is one.
+/// Successor of a repository of Microsoft on Docker Hub.
 fn successor(name: &str, tag: &str) -> &'static str {
     match name {
         "windowsservercore" => "/windows/servercore",
@@ -144,11 +143,11 @@ fn check_floating(
     let message = match reference.tag.as_deref() {
         _ if reference.digest.is_some() => return,
         None => format!(
-            "{} without a tag is whatever was pushed last",
+            "{} without a tag is the image that was pushed last",
             reference.repository
         ),
         Some("latest") => format!(
-            "{}:latest is whatever was pushed last",
+            "{}:latest is the image that was pushed last",
             reference.repository
         ),
         Some(name)
@@ -164,9 +163,9 @@ fn check_floating(
         Some(_) => return,
     };
     let mend = if reference.is_windows_base() {
-        "name a full version such as 10.0.17763.973, or a digest"
+        "use a full version such as 10.0.17763.973, or a digest"
     } else {
-        "name a tag that stays, or a digest"
+        "use a tag that does not move, or a digest"
     };
     let message = format!("{message}; {mend}");
     report(
@@ -219,14 +218,14 @@ fn report(
     match pinned {
         Some(pinned) => {
             let edit = Edit::new(start..start + image.len(), pinned);
-            findings.edit(rule, severity, from, message, &[edit]);
+            findings.add_edits(rule, severity, from, message, &[edit]);
         }
-        None => findings.only(rule, severity, from.line_of(start), message),
+        None => findings.add(rule, severity, from.line_of(start), message),
     }
 }
 
-/// The reference with a full version: the host's where that is known, or else the newest that the
-/// tag can mean. Only Windows' own images have tags that can be told in advance.
+/// Reference with a full version: the host's if known, else the newest that the tag can mean. Only
+/// the tags of Windows' own images are predictable.
 fn pinned(
     reference: &Reference,
     version: Option<WindowsVersion>,
@@ -236,25 +235,25 @@ fn pinned(
         return None;
     }
     let version = match host {
-        Some(host) => fitting(host)?,
-        None => monthly(version?.build, None)?.version(),
+        Some(host) => newest_compatible(host)?,
+        None => latest_monthly_update(version?.build, None)?.version(),
     };
     let repository = reference.repository_for(version.build)?;
     Some(format!("{repository}:{}", version.os_version()))
 }
 
-/// The newest base image that a host runs for certain.
-fn fitting(host: HostBuild) -> Option<WindowsVersion> {
+/// Newest base image that a host certainly runs.
+fn newest_compatible(host: HostBuild) -> Option<WindowsVersion> {
     let build = base_release_for(host.version.build)?.build;
     let limit = host
         .version
         .revision
         .filter(|_| build == host.version.build);
-    Some(monthly(build, limit)?.version())
+    Some(latest_monthly_update(build, limit)?.version())
 }
 
-/// The last monthly security update of a build, which is when base images are published.
-fn monthly(build: u32, limit: Option<u32>) -> Option<&'static Update> {
+/// Latest monthly security update of a build: base images are published with these.
+fn latest_monthly_update(build: u32, limit: Option<u32>) -> Option<&'static Update> {
     Updates::global()
         .by_build(build)
         .iter()

@@ -1,11 +1,11 @@
-//! Corrections: lines to put in place of others, with nothing left to find in them.
+//! Corrections: replacement lines without findings of their own.
 
 use std::ops::Range;
 
 use super::LintFinding;
 use crate::source::{Dockerfile, Instruction};
 
-/// Lines to put in place of others; they count from 1.
+/// Replacement of lines, from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Correction {
     pub(super) first_line: usize,
@@ -13,7 +13,7 @@ pub(super) struct Correction {
     pub(super) text: String,
 }
 
-/// A change of a part of an instruction's joined text. An empty part is a place right *after* the
+/// A change of a range of an instruction's joined text. An empty range is the position *after* the
 /// character before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Edit {
@@ -33,19 +33,18 @@ impl Edit {
         Self::new(position..position, text)
     }
 
-    /// The same change in a text that begins earlier by so much.
+    /// Shifts the change for a text that begins earlier.
     pub(super) fn shift(self, by: usize) -> Self {
         Self::new(self.range.start + by..self.range.end + by, self.text)
     }
 }
 
-/// How often a file is looked through again, and how much text that may be in all; far more than
-/// any file that people wrote needs.
+/// Limits for linting a file repeatedly: rounds, and text in total; far more than real files need.
 const ROUNDS: usize = 200;
 const TEXT: usize = 8 << 20;
 
 impl Dockerfile<'_> {
-    /// The lines that change when these parts of an instruction do.
+    /// Correction that applies edits to an instruction.
     pub(super) fn apply_edits(
         &self,
         instruction: &Instruction,
@@ -74,7 +73,7 @@ impl Dockerfile<'_> {
         })
     }
 
-    /// The whole instruction on one line, with other arguments.
+    /// Correction that writes the instruction on one line with other arguments.
     pub(super) fn rewrite(&self, instruction: &Instruction, arguments: &str) -> Correction {
         let (first, last) = instruction.lines();
         let line = self.line(first);
@@ -86,7 +85,7 @@ impl Dockerfile<'_> {
         }
     }
 
-    /// The instruction's lines from one on, with another line after them.
+    /// Correction that appends a line to the instruction's lines from one on.
     pub(super) fn append_line(
         &self,
         instruction: &Instruction,
@@ -101,7 +100,7 @@ impl Dockerfile<'_> {
         }
     }
 
-    /// The instruction's lines with others before and after them.
+    /// Correction that adds lines before and after the instruction.
     pub(super) fn wrap_lines(
         &self,
         instruction: &Instruction,
@@ -116,7 +115,7 @@ impl Dockerfile<'_> {
         }
     }
 
-    /// One line, with another text in place of it.
+    /// Correction that replaces one line.
     pub(super) fn replace_line(line: usize, text: String) -> Correction {
         Correction {
             first_line: line + 1,
@@ -126,9 +125,8 @@ impl Dockerfile<'_> {
     }
 }
 
-/// Where several things are wrong with the same lines, lets each finding's correction repair all of
-/// them: whoever copies one should not get the next complaint for it.
-pub(super) fn complete(
+/// Extends corrections of overlapping findings so that each repairs all of them.
+pub(super) fn extend_corrections(
     source: &str,
     findings: &mut [LintFinding],
     find: impl Fn(&str) -> Vec<LintFinding>,
@@ -136,12 +134,12 @@ pub(super) fn complete(
     let mut rounds = ROUNDS.min(TEXT / source.len().max(1));
     for (index, shares) in sharing_lines(findings).into_iter().enumerate() {
         if shares && rounds > 0 && findings[index].fix.is_some() {
-            findings[index].fix = repeated(source, &findings[index], &find, &mut rounds);
+            findings[index].fix = correct_repeatedly(source, &findings[index], &find, &mut rounds);
         }
     }
 }
 
-/// For each finding, in the order of their lines, whether another one has lines in common with it.
+/// Returns for each finding, in line order, true if another one shares lines with it.
 fn sharing_lines(findings: &[LintFinding]) -> Vec<bool> {
     let mut shares = vec![false; findings.len()];
     let mut furthest: Option<usize> = None;
@@ -158,8 +156,8 @@ fn sharing_lines(findings: &[LintFinding]) -> Vec<bool> {
     shares
 }
 
-/// Corrects what is still found within a correction until nothing is.
-fn repeated(
+/// Lints a correction and corrects it again until nothing is found.
+fn correct_repeatedly(
     source: &str,
     finding: &LintFinding,
     find: &impl Fn(&str) -> Vec<LintFinding>,

@@ -1,5 +1,5 @@
-//! `CMD` and `ENTRYPOINT` in shell form: a shell starts first and the program is its child. Where
-//! the shell itself is what runs, with a script or a command of its own, nothing stands in between.
+//! `CMD` and `ENTRYPOINT` in shell form: a shell starts the program as its child. A script or
+//! command that the shell runs itself is correct.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use super::stage::{LintStep, Stage};
 use super::{Findings, LintRule, Severity, args_escaped};
 use crate::source::Instruction;
 
-/// `before` is how many findings there were before this stage.
+/// `before` is the number of findings before this stage.
 pub(super) fn check(stage: &Stage<'_>, before: usize, findings: &mut Findings<'_>) {
     let of_stage = findings.found.get(before..).unwrap_or_default();
     let misread = of_stage.iter().filter(|finding| {
@@ -50,28 +50,28 @@ fn check_step(
         return;
     }
     if has_program && instruction.keyword == "CMD" {
-        let message = "in shell form the program of ENTRYPOINT gets the shell and its options as \
-            arguments before these; write them in exec form";
+        let message = "in shell form the program of ENTRYPOINT gets the shell and its options as its \
+            first arguments; use the exec form";
         report(instruction, Severity::Warning, message, None, findings);
         return;
     }
     if is_the_shells_own(step) {
         return;
     }
-    let message = "in shell form a shell starts first and stands between Windows and the program, \
-        which then may not hear of the shutdown; start the program itself, in exec form";
-    // What the program gets today is not what was meant; the other finding says what is.
+    let message = "in shell form a shell starts the program, which then may not get the shutdown \
+        event; start the program directly, in exec form";
+    // The program gets other arguments than intended; another finding corrects them.
     let (first, last) = instruction.lines();
     let is_misread = (first..=last).any(|line| misread.contains(&(line + 1)));
     let argv = program(step).filter(|argv| !is_misread && !args_escaped::is_bare(stage, argv));
     report(instruction, Severity::Warning, message, argv, findings);
 }
 
-/// The commonest reason why an array is not JSON: backslashes that are not doubled.
+/// The commonest reason for an invalid JSON array: single backslashes.
 fn check_broken_json(stage: &Stage<'_>, instruction: &Instruction, findings: &mut Findings<'_>) {
     let doubled = instruction.text().replace('\\', "\\\\");
     let argv = serde_json::from_str::<Vec<String>>(&doubled).ok();
-    // A program and its arguments in one word would be a file's name in exec form.
+    // In exec form a program and its arguments in one word would be a file name.
     let argv = argv.filter(|argv| argv.first().is_some_and(|program| is_file_name(program)));
     let message = if argv.is_some() {
         "invalid JSON, so the daemon runs this in shell form: double every backslash"
@@ -93,17 +93,17 @@ fn report(
     match argv {
         Some(argv) => {
             let correction = findings.file.rewrite(instruction, &exec_form(&argv));
-            findings.correct(rule, severity, message, correction);
+            findings.add_correction(rule, severity, message, correction);
         }
-        None => findings.only(rule, severity, instruction.lines().0, message),
+        None => findings.add(rule, severity, instruction.lines().0, message),
     }
 }
 
-/// Returns true if the text is one command that the shell runs itself.
+/// Returns true if the text is a single command that the shell runs itself.
 fn is_the_shells_own(step: &LintStep<'_>) -> bool {
     let text = step.instruction.text();
     match step.shell {
-        // Most images have cmd, which runs scripts of its own itself.
+        // Most images use cmd, which runs batch files itself.
         BaseShell::Cmd | BaseShell::Unknown => {
             let has_operator = text.contains(['&', '|', '<', '>']);
             let name = argv::split(text.trim(), ArgvParser::CRuntime).swap_remove(0);
@@ -120,18 +120,18 @@ fn is_the_shells_own(step: &LintStep<'_>) -> bool {
     }
 }
 
-/// Returns true if a file's name ends in one of these extensions, in whatever case.
+/// Returns true if a file name ends in one of these extensions, in any case.
 pub(super) fn has_extension(file: &str, extensions: &[&str]) -> bool {
     let found = file.rsplit_once('.').map(|(_, extension)| extension);
     found.is_some_and(|found| extensions.iter().any(|it| found.eq_ignore_ascii_case(it)))
 }
 
-/// The program and its arguments, where the shell does nothing but start it.
+/// Program and arguments, if the shell only starts it.
 fn program(step: &LintStep<'_>) -> Option<Vec<String>> {
     let text = step.instruction.text();
     let argv = match step.shell {
         BaseShell::Cmd => {
-            // A variable is the shell's to fill in, so any at all needs the shell.
+            // The shell expands variables, so any variable requires the shell.
             if text.contains('%') {
                 return None;
             }
@@ -153,14 +153,14 @@ fn program(step: &LintStep<'_>) -> Option<Vec<String>> {
         .map(|(_, end)| end.to_ascii_lowercase());
     let is_program = match (step.shell, extension.as_deref()) {
         (_, Some("exe")) => !cmd::is_built_in(name),
-        // Without `.exe` it may as well be a cmdlet, an alias or a function.
+        // Without `.exe` it may be a cmdlet, an alias or a function.
         (BaseShell::PowerShell, _) | (_, Some("cmd" | "bat" | "ps1" | "vbs")) => false,
         _ => !file.is_empty() && !cmd::is_built_in(name),
     };
     is_program.then_some(argv)
 }
 
-/// Returns true if a word can be a program's name: one with a space ends in the file's.
+/// Returns true if a word can be a program's name: with a space it needs an extension.
 fn is_file_name(word: &str) -> bool {
     !word.contains(' ') || has_extension(word, &["exe"])
 }

@@ -1,4 +1,4 @@
-//! `ENV PATH` with `%PATH%` in it, which only cmd would replace.
+//! `ENV PATH` with `%PATH%`, which only cmd expands.
 
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
@@ -17,20 +17,20 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
     };
     let rule = LintRule::PathNotExpanded;
     let message = format!(
-        "ENV keeps %{name}% as it is, and this PATH hides the one in the registry; set it with \
-         RUN setx /M PATH, or write the folders out; a recipe's `path` adds to it"
+        "ENV does not expand %{name}%, and this PATH hides the one in the registry; set it with \
+         RUN setx /M PATH, or list the folders; a recipe's `path` adds to it"
     );
     match correction(stage, step, value) {
         Some(line) if is_only => {
             let mut correction = findings.file.rewrite(step.instruction, "");
             correction.text = line;
-            findings.correct(rule, Severity::Error, message, correction);
+            findings.add_correction(rule, Severity::Error, message, correction);
         }
-        _ => findings.only(rule, Severity::Error, step.instruction.lines().0, message),
+        _ => findings.add(rule, Severity::Error, step.instruction.lines().0, message),
     }
 }
 
-/// The value that an `ENV` gives `PATH`, without quotes around it, and whether it sets nothing else.
+/// Unquoted value of `PATH` in an `ENV`, and true if the `ENV` sets nothing else.
 fn path(instruction: &Instruction) -> Option<(&str, bool)> {
     let text = instruction.text();
     let lower = text.to_ascii_lowercase();
@@ -51,7 +51,7 @@ fn path(instruction: &Instruction) -> Option<(&str, bool)> {
     Some((value, at == 0 && after.trim().is_empty()))
 }
 
-/// The first `%NAME%` in a value.
+/// First `%NAME%` in a value.
 fn variable(value: &str) -> Option<&str> {
     let (_, rest) = value.split_once('%')?;
     let (name, _) = rest.split_once('%')?;
@@ -59,7 +59,7 @@ fn variable(value: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(is_name)).then_some(name)
 }
 
-/// The same with `setx`, where that is certain to work: as an administrator, under cmd.
+/// Equivalent `setx` line, if it certainly works: as an administrator, under cmd.
 fn correction(stage: &Stage<'_>, step: &LintStep<'_>, value: &str) -> Option<String> {
     let StageBaseRef::Image(reference) = &stage.base else {
         return None;

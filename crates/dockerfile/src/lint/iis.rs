@@ -1,4 +1,4 @@
-//! IIS settings that name a file extension without its dot, and so match nothing.
+//! IIS settings with a file extension without its dot, which match nothing.
 
 use super::correction::Edit;
 use super::stage::LintStep;
@@ -14,7 +14,7 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
         return;
     }
     let text = step.instruction.text();
-    // ASCII letters keep their length, so that positions stay what they are.
+    // ASCII lower case keeps positions.
     let lower = text.to_ascii_lowercase();
     for (found, _) in lower.match_indices(ATTRIBUTE) {
         let after = &text[found + ATTRIBUTE.len()..];
@@ -29,17 +29,17 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             continue;
         }
         let at = step.instruction.start() + found + ATTRIBUTE.len() + value;
-        findings.edit(
+        findings.add_edits(
             LintRule::FileExtensionDot,
             Severity::Error,
             step.instruction,
-            format!("IIS takes the extension with its dot: \".{extension}\", not \"{extension}\""),
+            format!("IIS requires the dot of the extension: \".{extension}\", not \"{extension}\""),
             &[Edit::new(at..at + extension.len(), format!(".{extension}"))],
         );
     }
 }
 
-/// Where the value begins after `fileExtension`: past `=` and any quotes, escaped or not.
+/// Start of the value after `fileExtension`, `=` and any quotes, escaped or not.
 fn value_start(after: &str) -> Option<usize> {
     let value = after.trim_start().strip_prefix('=')?;
     let value = value.trim_start_matches([' ', '\t', '\'', '"', '\\', '^']);

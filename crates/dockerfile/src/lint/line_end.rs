@@ -1,4 +1,4 @@
-//! A path that ends in a backslash at the end of a line, which joins the line with the next one.
+//! Paths that end in a backslash at the end of a line, which joins the line with the next one.
 
 use wincimg_windows::quoting::{Escape, argv, powershell};
 
@@ -16,16 +16,16 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             continue;
         }
         let message = "the backslash at the end joins this line with the next one; \
-            end the path without it, or begin the file with the line # escape=`";
+            remove it, or begin the file with the line # escape=`";
         let keyword = &step.instruction.keyword;
         match corrected(keyword, step.shell, join.text) {
-            Some(text) => findings.correct(
+            Some(text) => findings.add_correction(
                 LintRule::TrailingBackslash,
                 Severity::Error,
                 message,
                 Dockerfile::replace_line(join.line, text),
             ),
-            None => findings.only(
+            None => findings.add(
                 LintRule::TrailingBackslash,
                 Severity::Error,
                 join.line,
@@ -35,8 +35,8 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Returns true if the backslash belongs to a path rather than to the layout of the file: it
-/// follows a path without a space, and what comes next does not look like the rest of the command.
+/// Returns true if the backslash is a part of a path and not a continuation: it follows a path
+/// without a space, and the next line does not look like the rest of the command.
 fn is_path_end(join: LineContinuation<'_>) -> bool {
     let follows_name = join
         .text
@@ -60,7 +60,7 @@ fn last_word(text: &str) -> &str {
     text.rsplit([' ', '\t']).next().unwrap_or_default()
 }
 
-/// The line with the path written so that it ends in something else and means the same.
+/// The line with an equivalent path that does not end in a backslash.
 fn corrected(keyword: &str, shell: BaseShell, text: &str) -> Option<String> {
     let word = last_word(text);
     let before = &text[..text.len() - word.len()];
@@ -72,7 +72,7 @@ fn corrected(keyword: &str, shell: BaseShell, text: &str) -> Option<String> {
             BaseShell::PowerShell => powershell::literal(&path),
             BaseShell::Other | BaseShell::Unknown => return None,
         },
-        // These read the escape character inside the line too.
+        // These instructions interpret the escape character inside the line too.
         "ENV" | "ARG" | "LABEL" => path.replace('\\', "\\\\"),
         _ => path.replace('\\', "/"),
     };

@@ -1,8 +1,8 @@
-//! Finds in Dockerfiles what goes wrong on Windows only, and says what to write instead.
+//! Linter for errors in Dockerfiles that occur only on Windows, with corrections.
 //!
-//! [`lint`] is pure: a text and what is known of its base image and host in, findings out. A
-//! finding's correction replaces whole lines, lints clean itself and, for the rules about quotes,
-//! reaches the program as the author meant it (both are tested).
+//! [`lint`] is pure: it takes a text and what is known of base images and host, and returns
+//! findings. A correction replaces whole lines, has no findings itself and, for the quote rules,
+//! passes the intended arguments to the program (both are tested).
 
 mod alternative;
 mod args_escaped;
@@ -34,27 +34,27 @@ use wincimg_windows::version::WindowsVersion;
 
 use crate::source::{Dockerfile, Instruction};
 
-/// What the text itself does not say.
+/// Facts that the text does not contain.
 #[derive(Debug, Clone, Default)]
 pub struct LintOptions {
-    /// The shell of every base image; without it, what is known of the image decides.
+    /// Shell of every base image; by default each image's own.
     pub shell: Option<BaseShell>,
-    /// What every base image is, where one was named for all.
+    /// Configuration of every base image.
     pub base: Option<BaseConfig>,
-    /// What the base images are, by their names as [`base_images`] gives them.
+    /// Configurations of base images, by their names in [`base_images`].
     pub bases: HashMap<String, BaseConfig>,
-    /// The host that the image is for.
+    /// Target host.
     pub host: Option<HostBuild>,
 }
 
-/// What an image's configuration says.
+/// Facts from an image's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BaseConfig {
-    /// The shell of `RUN` in shell form.
+    /// Shell of `RUN` in shell form.
     pub shell: BaseShell,
-    /// The version of Windows inside.
+    /// Windows version.
     pub version: Option<WindowsVersion>,
-    /// True if it is for Windows.
+    /// True if the image is for Windows.
     pub is_windows: bool,
 }
 
@@ -68,7 +68,7 @@ impl LintOptions {
     }
 }
 
-/// The images from elsewhere that a file's stages begin with, each once.
+/// Base images of a file, each once, without its own stages.
 pub fn base_images(source: &str) -> Vec<String> {
     let file = Dockerfile::read(source);
     let mut images: Vec<String> = stage::stages(&file, &LintOptions::default())
@@ -81,16 +81,16 @@ pub fn base_images(source: &str) -> Vec<String> {
     images
 }
 
-/// What is looked for; the names are part of the command line's contract.
+/// A rule; the names are part of the command line's contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LintRule {
-    /// PowerShell's own command line eats plain double quotes.
+    /// PowerShell drops plain double quotes from its command line.
     QuotesUnderPowershell,
-    /// To cmd a backslash before a quote means nothing.
+    /// In cmd a backslash does not escape a quote.
     BackslashQuotesUnderCmd,
     /// A backslash at a line's end joins the next line.
     TrailingBackslash,
-    /// IIS takes a file extension with its dot.
+    /// IIS requires the dot of a file extension.
     FileExtensionDot,
     /// A shutdown time in the wrong registry type has no effect.
     ShutdownValueType,
@@ -98,28 +98,28 @@ pub enum LintRule {
     ShutdownValueUnit,
     /// The two shutdown times work only together.
     ShutdownPair,
-    /// `reg` asks before it overwrites or deletes.
+    /// Without `/f` `reg` prompts before it overwrites or deletes.
     RegAddForce,
-    /// The base image may be another one tomorrow.
+    /// The tag of the base image is floating.
     FloatingBase,
     /// The base image does not run on the host.
     BaseHostMismatch,
-    /// A shell stands between Windows and the program.
+    /// A shell starts the program.
     ShellFormEntrypoint,
-    /// A second shell eats or gets quotes that were meant otherwise.
+    /// A nested shell drops quotes, or gets quotes that were intended otherwise.
     QuotesInNestedShell,
-    /// `%PATH%` is not replaced outside cmd.
+    /// `%PATH%` is not expanded outside cmd.
     PathNotExpanded,
-    /// The base image has ended.
+    /// The base image is no longer published or supported.
     DeadBase,
-    /// Nano Server has no such program, or its user may not run it.
+    /// Nano Server does not have the program, or its user may not run it.
     NanoServerLacks,
-    /// `BuildKit` marks a command line as ready that is not.
+    /// `BuildKit` sets `ArgsEscaped` for a command line that is not escaped.
     ArgsEscaped,
 }
 
 impl LintRule {
-    /// Every rule, in the order of the documentation.
+    /// All rules, in the order of the documentation.
     pub const ALL: [Self; 16] = [
         Self::QuotesUnderPowershell,
         Self::BackslashQuotesUnderCmd,
@@ -139,7 +139,7 @@ impl LintRule {
         Self::ArgsEscaped,
     ];
 
-    /// The name in reports.
+    /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::QuotesUnderPowershell => "quotes-under-powershell",
@@ -161,39 +161,39 @@ impl LintRule {
         }
     }
 
-    /// What it is about, in a sentence.
+    /// Summary in one sentence.
     pub fn summary(self) -> &'static str {
         match self {
             Self::QuotesUnderPowershell => {
                 "PowerShell drops plain double quotes from its command line before it reads the script"
             }
             Self::BackslashQuotesUnderCmd => {
-                "To cmd a backslash does not escape a quote, and the program gets a quote it should not"
+                "In cmd a backslash does not escape a quote, and the program gets an extra quote"
             }
             Self::TrailingBackslash => "A backslash at the end of a line joins the next line",
-            Self::FileExtensionDot => "IIS takes a file extension with its dot",
+            Self::FileExtensionDot => "IIS requires the dot of a file extension",
             Self::ShutdownValueType => {
                 "WaitToKillServiceTimeout is a REG_SZ, ProcessShutdownTimeoutSeconds a REG_DWORD"
             }
             Self::ShutdownValueUnit => {
                 "WaitToKillServiceTimeout is in milliseconds, ProcessShutdownTimeoutSeconds in seconds"
             }
-            Self::ShutdownPair => {
-                "The two shutdown times work only together and with the same time"
+            Self::ShutdownPair => "The two shutdown times work only together and for the same time",
+            Self::RegAddForce => {
+                "Without /f reg prompts for confirmation, which a build cannot give"
             }
-            Self::RegAddForce => "Without /f reg waits for an answer that nobody gives",
-            Self::FloatingBase => "A floating tag is another base image tomorrow",
+            Self::FloatingBase => "A floating tag can become another base image at any time",
             Self::BaseHostMismatch => "The base image does not run on the host",
             Self::ShellFormEntrypoint => {
-                "In shell form a shell stands between Windows and the program, which may miss its shutdown"
+                "In shell form a shell starts the program, which may not get the shutdown event"
             }
             Self::QuotesInNestedShell => {
                 "powershell.exe drops plain double quotes from its command line, and HEALTHCHECK CMD escapes them"
             }
             Self::PathNotExpanded => {
-                "ENV does not replace %NAME%, and its PATH hides the registry's"
+                "ENV does not expand %NAME%, and its PATH hides the registry's"
             }
-            Self::DeadBase => "The base image cannot be pulled or gets no updates any more",
+            Self::DeadBase => "The base image cannot be pulled or no longer gets updates",
             Self::NanoServerLacks => {
                 "Nano Server does not have this program, or its user may not run it"
             }
@@ -204,17 +204,17 @@ impl LintRule {
     }
 }
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
-    /// It fails or does something else than it says.
+    /// The line fails or does something other than it says.
     Error,
-    /// It works, but not everywhere or not for long.
+    /// The line works, but not everywhere or not for long.
     Warning,
 }
 
 impl Severity {
-    /// The word in reports.
+    /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -223,27 +223,27 @@ impl Severity {
     }
 }
 
-/// One thing that is wrong.
+/// A finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LintFinding {
-    /// The first line that it is about, from 1.
+    /// First line, from 1.
     pub line: usize,
-    /// The last line that [`Self::fix`] replaces.
+    /// Last line that [`Self::fix`] replaces.
     pub last_line: usize,
-    /// What was broken.
+    /// Rule.
     pub rule: LintRule,
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// Why, in a sentence.
+    /// Explanation in one sentence.
     pub message: String,
-    /// What to write in place of lines `line` to `last_line`, where that is certain.
+    /// Replacement for the lines `line` to `last_line`, if it is certain.
     pub fix: Option<String>,
 }
 
-/// Looks through a Dockerfile; the findings come in the order of their lines.
+/// Lints a Dockerfile and returns findings in line order.
 pub fn lint(source: &str, options: &LintOptions) -> Vec<LintFinding> {
     let mut findings = find(source, options);
-    correction::complete(source, &mut findings, |text| find(text, options));
+    correction::extend_corrections(source, &mut findings, |text| find(text, options));
     findings
 }
 
@@ -256,7 +256,6 @@ fn find(source: &str, options: &LintOptions) -> Vec<LintFinding> {
     };
     base::check(&stages, options, &mut findings);
     for stage in &stages {
-        // What goes wrong on Linux is others' to find.
         if stage.platform == Platform::Linux {
             continue;
         }
@@ -277,16 +276,16 @@ fn find(source: &str, options: &LintOptions) -> Vec<LintFinding> {
     findings.sorted()
 }
 
-/// What has been found so far, and the file to write corrections for.
+/// Findings so far, with the file for corrections.
 struct Findings<'a> {
     file: &'a Dockerfile<'a>,
     found: Vec<LintFinding>,
 }
 
 impl Findings<'_> {
-    /// Adds a finding whose correction changes parts of an instruction. The first part says where
-    /// it is when no line can be given.
-    fn edit(
+    /// Adds a finding whose correction edits an instruction. The first edit is its position if no
+    /// line can be given.
+    fn add_edits(
         &mut self,
         rule: LintRule,
         severity: Severity,
@@ -298,13 +297,13 @@ impl Findings<'_> {
             instruction.line_of(edit.range.start)
         });
         match self.file.apply_edits(instruction, edits) {
-            Some(correction) => self.correct(rule, severity, message, correction),
-            None => self.only(rule, severity, line, message),
+            Some(correction) => self.add_correction(rule, severity, message, correction),
+            None => self.add(rule, severity, line, message),
         }
     }
 
     /// Adds a finding with a correction.
-    fn correct(
+    fn add_correction(
         &mut self,
         rule: LintRule,
         severity: Severity,
@@ -321,14 +320,8 @@ impl Findings<'_> {
         });
     }
 
-    /// Adds a finding that only its author can correct; `line` counts from 0.
-    fn only(
-        &mut self,
-        rule: LintRule,
-        severity: Severity,
-        line: usize,
-        message: impl Into<String>,
-    ) {
+    /// Adds a finding without a correction; `line` counts from 0.
+    fn add(&mut self, rule: LintRule, severity: Severity, line: usize, message: impl Into<String>) {
         self.found.push(LintFinding {
             line: line + 1,
             last_line: line + 1,

@@ -1,28 +1,25 @@
-//! Programs that Nano Server does not have, and what its ordinary user may not do.
+//! Programs that Nano Server does not have, and commands that its user may not run.
 
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{LintCommand, commands, program_name};
 use super::{Findings, LintRule, Severity};
 use crate::source::Instruction;
 
-/// Programs that are in Server Core and not in Nano Server, and what to do instead.
-const LACKING: [(&str, &str); 3] = [
+/// Programs of Server Core that Nano Server lacks, with alternatives.
+const MISSING_PROGRAMS: [(&str, &str); 3] = [
     (
         "powershell",
-        "copy PowerShell from mcr.microsoft.com/powershell, or do this in a stage on Server Core",
+        "copy PowerShell from mcr.microsoft.com/powershell, or run this in a Server Core stage",
     ),
     (
         "msiexec",
-        "install in a stage on Server Core and copy the files",
+        "install in a Server Core stage and copy the files",
     ),
-    (
-        "certutil",
-        "certoc.exe adds certificates on Nano Server, from 1809 on",
-    ),
+    ("certutil", "use certoc.exe, on Nano Server 1809 and later"),
 ];
 
-/// Where an instruction's commands run: while the image is built, or in its containers, which may be
-/// on the host.
+/// Phase in which an instruction's commands run: in the build, or in containers, which may be
+/// `HostProcess` containers.
 #[derive(Clone, Copy)]
 enum ExecutionPhase {
     Built,
@@ -38,15 +35,15 @@ impl ExecutionPhase {
     }
 }
 
-/// What is known of a stage when the next begins.
+/// State of a stage, which later stages inherit.
 #[derive(Debug, Clone, Default)]
 struct NanoState {
     is_nano: bool,
-    /// True if the stage runs as the user that Nano Server comes with.
+    /// True if the stage runs as Nano Server's default user.
     is_plain_user: bool,
-    /// Which of the programs the file brings, as far as their names say.
-    brought: [bool; LACKING.len()],
-    /// The line and program of a `SHELL` that nothing has used yet.
+    /// Programs that the file adds, by their names.
+    added: [bool; MISSING_PROGRAMS.len()],
+    /// Line and program of a `SHELL` that is not used yet.
     shell: Option<(usize, String)>,
 }
 
@@ -57,7 +54,7 @@ pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
             StageBaseRef::Stage(index) => known[*index].clone(),
             StageBaseRef::Image(reference) => NanoState {
                 is_nano: reference.is_nano_server(),
-                // The version of 2017 still ran everything as administrator.
+                // Nano Server 1709 still ran everything as administrator.
                 is_plain_user: reference.build().is_none_or(|build| build > 16299),
                 ..NanoState::default()
             },
@@ -65,7 +62,7 @@ pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
         };
         if state.is_nano {
             for step in &stage.steps {
-                state.take(step, findings);
+                state.check_step(step, findings);
             }
         }
         known.push(state);
@@ -73,7 +70,7 @@ pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
 }
 
 impl NanoState {
-    fn take(&mut self, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    fn check_step(&mut self, step: &LintStep<'_>, findings: &mut Findings<'_>) {
         let instruction = step.instruction;
         match instruction.keyword.as_str() {
             "USER" => {
@@ -101,7 +98,7 @@ impl NanoState {
                     self.check_program(&command.program(), line, when, findings);
                     self.check_setx(step, &command, findings);
                 }
-                // What a command puts there may be the very program.
+                // The command may install the program.
                 if instruction.keyword == "RUN" {
                     self.add_programs(instruction);
                 }
@@ -111,8 +108,8 @@ impl NanoState {
 
     fn add_programs(&mut self, instruction: &Instruction) {
         let text = instruction.text().to_ascii_lowercase();
-        for (brought, (name, _)) in self.brought.iter_mut().zip(LACKING) {
-            *brought |= text.contains(name);
+        for (added, (name, _)) in self.added.iter_mut().zip(MISSING_PROGRAMS) {
+            *added |= text.contains(name);
         }
     }
 
@@ -123,22 +120,25 @@ impl NanoState {
         when: ExecutionPhase,
         findings: &mut Findings<'_>,
     ) {
-        let Some(index) = LACKING.iter().position(|(name, _)| *name == program) else {
+        let Some(index) = MISSING_PROGRAMS
+            .iter()
+            .position(|(name, _)| *name == program)
+        else {
             return;
         };
-        if self.brought[index] {
+        if self.added[index] {
             return;
         }
-        let (name, instead) = LACKING[index];
+        let (name, instead) = MISSING_PROGRAMS[index];
         let message = format!("Nano Server has no {name}; {instead}");
         let (severity, message) = match when {
             ExecutionPhase::Built => (Severity::Error, message),
             ExecutionPhase::Run => (
                 Severity::Warning,
-                format!("{message} (a HostProcess container has the host's)"),
+                format!("{message} (a HostProcess container uses the host's)"),
             ),
         };
-        findings.only(LintRule::NanoServerLacks, severity, line, message);
+        findings.add(LintRule::NanoServerLacks, severity, line, message);
     }
 
     fn check_setx(&self, step: &LintStep<'_>, command: &LintCommand, findings: &mut Findings<'_>) {
@@ -152,8 +152,8 @@ impl NanoState {
             "USER ContainerUser",
         );
         let message =
-            "setx /M needs ContainerAdministrator, and Nano Server runs this as ContainerUser";
-        findings.correct(
+            "setx /M requires ContainerAdministrator, and Nano Server runs this as ContainerUser";
+        findings.add_correction(
             LintRule::NanoServerLacks,
             Severity::Error,
             message,
@@ -162,7 +162,7 @@ impl NanoState {
     }
 }
 
-/// Returns true if an instruction goes through the shell in force.
+/// Returns true if the current shell reads an instruction.
 fn uses_shell(instruction: &Instruction) -> bool {
     match instruction.keyword.as_str() {
         "RUN" | "CMD" | "ENTRYPOINT" => instruction.exec_form().is_none(),

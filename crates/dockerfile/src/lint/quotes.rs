@@ -1,10 +1,9 @@
-//! Quotes that reach the program in another way than the author wrote them.
+//! Quotes that reach the program differently than intended.
 //!
-//! The daemon puts the raw text after the keyword behind the shell. So the text is taken apart
-//! twice: as it is written, by what the shell and then `CommandLineToArgvW` do; and as it is meant,
-//! where a quote that looks like one is one. Only where the program, or the script that PowerShell
-//! runs, comes out different is there something to report, and a correction is taken apart once
-//! more before it is given.
+//! The daemon appends the raw text after the keyword to the shell. So the text is parsed twice: as
+//! written, by the rules of the shell and then of `CommandLineToArgvW`; and as intended, where
+//! everything that looks like a quote is one. A difference in what the program, or the script of
+//! PowerShell, gets is reported, and a correction is parsed again before it is offered.
 
 mod cmd;
 mod health;
@@ -30,7 +29,7 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
         return;
     }
     let text = instruction.text();
-    // Another program fills in what stands in double braces, or a person what stands for a host.
+    // Double braces are filled in by another program, and a host in angle brackets by a person.
     if !text.contains('"') || is_template(text) {
         return;
     }
@@ -57,13 +56,13 @@ fn is_template(text: &str) -> bool {
             .any(|(at, _)| text[at + 2..].starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
-/// Whichever shell is in force, a script for PowerShell within it loses its plain quotes; how to
-/// keep them depends on the shell.
+/// In any shell, a nested PowerShell script loses its plain quotes; the correction depends on the
+/// shell.
 fn check_under_any(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     for (_, script) in cmd::scripts(step.instruction.text()) {
         let problems = ScriptInterpretation::parse(&script).map(|reading| reading.problems(step));
         for problem in problems.into_iter().flatten() {
-            findings.only(
+            findings.add(
                 LintRule::QuotesInNestedShell,
                 Severity::Error,
                 problem.line,
@@ -73,7 +72,7 @@ fn check_under_any(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// A text after changes that are in the order of their places.
+/// Applies edits that are sorted by position.
 fn edited(text: &str, edits: &[Edit]) -> String {
     let mut edited = text.to_owned();
     for edit in edits.iter().rev() {
@@ -82,7 +81,7 @@ fn edited(text: &str, edits: &[Edit]) -> String {
     edited
 }
 
-/// Adds a finding whose correction was checked, or one without where the check did not pass.
+/// Adds a finding, with its correction if that passed the check.
 fn report(
     rule: LintRule,
     instruction: &Instruction,
@@ -95,14 +94,14 @@ fn report(
     match edits {
         Some(edits) => {
             let placed: Vec<Edit> = edits.into_iter().map(|edit| edit.shift(start)).collect();
-            findings.edit(rule, Severity::Error, instruction, message, &placed);
+            findings.add_edits(rule, Severity::Error, instruction, message, &placed);
         }
-        None => findings.only(rule, Severity::Error, line, message),
+        None => findings.add(rule, Severity::Error, line, message),
     }
 }
 
-/// Puts quotes around the whole text, joining them with what already changes at its ends, and as
-/// many more backslashes before the last as are asked for.
+/// Quotes the whole text, merged with edits at its ends, with additional backslashes before the
+/// last quote.
 fn line_wrap(edits: &mut Vec<Edit>, text: &str, backslashes: usize) {
     match edits.first_mut() {
         Some(edit) if edit.range.start == 0 => edit.text.insert(0, '"'),

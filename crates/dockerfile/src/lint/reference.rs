@@ -1,5 +1,4 @@
-//! An image's name, and what it says: the Windows inside, the shell that RUN gets, whether it is
-//! Windows at all.
+//! Image references, and what they tell: Windows version, shell and platform.
 
 use std::sync::LazyLock;
 
@@ -9,16 +8,16 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::shell::BaseShell;
 
-/// The parts of an image's name.
+/// Parts of an image reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reference {
-    /// Registry and path, in small letters.
+    /// Registry and path, in lower case.
     pub(super) repository: String,
     pub(super) tag: Option<String>,
     pub(super) digest: Option<String>,
 }
 
-/// The system that an image is for.
+/// Operating system of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Platform {
     Windows,
@@ -26,13 +25,13 @@ pub(super) enum Platform {
     Unknown,
 }
 
-/// A row of the table of published images.
+/// Row of the table of published images.
 struct PublishedImage {
     repository: &'static str,
     tag: Option<&'static str>,
     first: u32,
     last: u32,
-    /// True if the row is about some builds only.
+    /// True if the row applies to some builds only.
     by_build: bool,
     shell: BaseShell,
 }
@@ -87,18 +86,17 @@ fn is_or_ends_with(repository: &str, name: &str) -> bool {
         .is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
-/// Windows with all of its parts, until Server 2022 and since.
+/// Repositories of the full Windows image, before and since Server 2022.
 const WINDOWS: &str = "mcr.microsoft.com/windows";
 const WINDOWS_SERVER: &str = "mcr.microsoft.com/windows/server";
-/// The build of Windows Server 2019.
+/// Build of Windows Server 2019.
 const SERVER_2019: u32 = 17763;
-/// The build of Windows Server 2022.
+/// Build of Windows Server 2022.
 pub(super) const SERVER_2022: u32 = 20348;
 
-/// What in a name or a tag says that an image is for Windows.
+/// Parts of a name or tag of Windows images.
 const OF_WINDOWS: [&str; 4] = ["nanoserver", "servercore", "windows", "dotnet/framework"];
 
-/// Images that are for Linux only, whatever the tag.
 const LINUX_NAMES: [&str; 26] = [
     "almalinux",
     "alpine",
@@ -128,7 +126,7 @@ const LINUX_NAMES: [&str; 26] = [
     "wolfi-base",
 ];
 
-/// What in a tag says that an image is for Linux.
+/// Parts of a tag of Linux images.
 const OF_LINUX: [&str; 16] = [
     "alpine", "bookworm", "bullseye", "buster", "trixie", "stretch", "slim", "jammy", "focal",
     "noble", "bionic", "ubuntu", "debian", "linux", "musl", "ubi",
@@ -140,7 +138,7 @@ impl Reference {
             Some((name, digest)) => (name, Some(digest.to_owned())),
             None => (text, None),
         };
-        // A colon before the last slash is a port.
+        // A colon before the last slash separates a port.
         let path = name.rfind('/').map_or(0, |slash| slash + 1);
         let (repository, tag) = match name[path..].split_once(':') {
             Some((_, tag)) => (&name[..name.len() - tag.len() - 1], Some(tag.to_owned())),
@@ -153,13 +151,13 @@ impl Reference {
         }
     }
 
-    /// The build of Windows inside, as far as the tag tells.
+    /// Windows build, if the tag contains it.
     pub(super) fn build(&self) -> Option<u32> {
         Some(version_of(self.tag.as_deref()).version?.build)
     }
 
-    /// The shell that the published image is known to leave behind; `build` is that of a host which
-    /// takes its own of several.
+    /// Known shell of the published image; `build` is the build of a host that selects one of
+    /// several images.
     pub(super) fn shell(&self, build: Option<u32>) -> BaseShell {
         let build = self.build().or(build);
         let tag = self.tag.as_deref().unwrap_or_default();
@@ -172,7 +170,7 @@ impl Reference {
         row.map_or(BaseShell::Unknown, |row| row.shell)
     }
 
-    /// The system that it is for, as far as its name tells.
+    /// Operating system, as far as the name tells.
     pub(super) fn platform(&self) -> Platform {
         let tag = self.tag.as_deref().unwrap_or_default().to_ascii_lowercase();
         let has = |words: &[&str], text: &str| words.iter().any(|word| text.contains(word));
@@ -186,20 +184,20 @@ impl Reference {
         }
     }
 
-    /// Returns true if it is Nano Server without anything added.
+    /// Returns true for plain Nano Server.
     pub(super) fn is_nano_server(&self) -> bool {
-        // Its first version, of 2016, had PowerShell and more.
+        // Nano Server 2016 had PowerShell and more.
         is_or_ends_with(&self.repository, "windows/nanoserver")
             && self.build().is_some_and(|build| build > 14393)
     }
 
-    /// What the tag says of the Windows inside.
+    /// Windows version in the tag.
     pub(super) fn version(&self) -> TagVersion {
         version_of(self.tag.as_deref())
     }
 
-    /// Returns true if this is one of Windows' own base images, whose tags are plain versions. A
-    /// mirror keeps the end of the name.
+    /// Returns true for Windows' own base images, whose tags are plain versions. A mirror keeps the
+    /// end of the name.
     pub(super) fn is_windows_base(&self) -> bool {
         ["nanoserver", "servercore", "server"]
             .iter()
@@ -207,8 +205,7 @@ impl Reference {
             || self.repository == WINDOWS
     }
 
-    /// The repository that has this base for a build: its own, but for Windows with all of its parts,
-    /// which is called `windows/server` from Server 2022 on.
+    /// Repository of this base for a build. Full Windows is `windows/server` from Server 2022 on.
     pub(super) fn repository_for(&self, build: u32) -> Option<&str> {
         let is_new = build >= SERVER_2022;
         match self.repository.as_str() {
@@ -220,8 +217,7 @@ impl Reference {
         }
     }
 
-    /// Returns true if it is known that new images get the same tags: Microsoft's, and those of the
-    /// table.
+    /// Returns true if tags are known to move to new images: Microsoft's, and those of the table.
     pub(super) fn is_updated_monthly(&self) -> bool {
         self.is_windows_base()
             || self.is_monthly()
@@ -229,19 +225,19 @@ impl Reference {
             || PUBLISHED.iter().any(|row| row.is_of(&self.repository))
     }
 
-    /// Returns true if this is one of Microsoft's images on top of those, whose tags are given to
-    /// another image every month unless they have a version or a date in them.
+    /// Returns true for Microsoft's images on these bases, whose tags move monthly unless they
+    /// contain a version or a date.
     pub(super) fn is_monthly(&self) -> bool {
         self.repository.contains("dotnet/framework/")
             || self.repository.ends_with("windows/servercore/iis")
     }
 }
 
-/// What a tag says about the Windows inside.
+/// Windows version of a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TagVersion {
     pub(super) version: Option<WindowsVersion>,
-    /// True if the tag names one image for good.
+    /// True if the tag never moves.
     pub(super) fixed: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Registry changes: the two shutdown times, which go together and differ in type and unit, and
-//! `reg`, which asks before it overwrites.
+//! Registry rules: the two shutdown times, which belong together and differ in type and unit, and
+//! `reg`, which prompts before it overwrites.
 
 mod change;
 
@@ -15,15 +15,15 @@ use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{LintCommand, Word, commands};
 use super::{Findings, LintRule, Severity};
 
-/// A time of at least this many milliseconds is meant; a smaller one is in seconds.
+/// A smaller value in milliseconds is probably in seconds.
 const LEAST_MILLISECONDS: u64 = 1000;
 
-/// As many milliseconds are a few seconds, and from here on a round number of them is meant.
+/// From here on, a round number is probably in milliseconds.
 const FEW_SECONDS: u64 = 5000;
 const HOUR: u64 = 3600;
 const DAY: u64 = 24 * HOUR;
 
-/// The key as a running container knows it.
+/// Key as in a running container.
 fn key(time: ShutdownValue) -> &'static str {
     match time {
         ShutdownValue::Process => r"HKLM\SYSTEM\CurrentControlSet\Services\cexecsvc",
@@ -38,7 +38,7 @@ fn other(time: ShutdownValue) -> ShutdownValue {
     }
 }
 
-/// The type in a tool's words.
+/// Name of the type for a tool.
 fn kind(time: ShutdownValue, tool: Tool) -> &'static str {
     match (time, tool) {
         (ShutdownValue::Process, Tool::Reg) => "REG_DWORD",
@@ -48,7 +48,7 @@ fn kind(time: ShutdownValue, tool: Tool) -> &'static str {
     }
 }
 
-/// The number in the right unit, if the one given is in the other's.
+/// Converts a number that is in the other value's unit.
 fn in_right_unit(time: ShutdownValue, number: u64) -> Option<u64> {
     match time {
         ShutdownValue::Process if number > DAY || is_round(number) => Some(number.div_ceil(1000)),
@@ -57,8 +57,8 @@ fn in_right_unit(time: ShutdownValue, number: u64) -> Option<u64> {
     }
 }
 
-/// Returns true if a number below a day's seconds is likely to be milliseconds. Whole hours are
-/// not: some servers get two of them to end.
+/// Returns true if a number below a day's seconds is probably in milliseconds. Whole hours are not:
+/// some servers get two hours to stop.
 fn is_round(number: u64) -> bool {
     number >= FEW_SECONDS && number.is_multiple_of(1000) && !number.is_multiple_of(HOUR)
 }
@@ -78,7 +78,7 @@ fn data_for(time: ShutdownValue, seconds: u64) -> u64 {
     }
 }
 
-/// A shutdown time and where it was set.
+/// A shutdown time and the instruction that sets it.
 #[derive(Debug, Clone)]
 struct ShutdownAssignment<'a> {
     time: ShutdownValue,
@@ -87,13 +87,13 @@ struct ShutdownAssignment<'a> {
     position: usize,
 }
 
-/// The values that are there at a place of the file, keys and names as they were written, in small
-/// letters. A stage has those of the stages below it, so they are gone through as the tree that they
-/// are, and what a stage adds is taken away behind it: copies for each would grow without end.
+/// Registry values that exist at a position of the file, keys and names in lower case. A stage
+/// inherits the values of its base stages: the stages are visited as a tree, and a stage's
+/// additions are removed after it, because copies would grow quadratically.
 #[derive(Debug, Default)]
 struct Values {
     there: HashSet<(String, String)>,
-    /// In the order in which they came.
+    /// In insertion order.
     added: Vec<(String, String)>,
 }
 
@@ -107,17 +107,17 @@ impl Values {
         is_new
     }
 
-    fn back_to(&mut self, length: usize) {
+    fn truncate(&mut self, length: usize) {
         for value in self.added.drain(length..) {
             self.there.remove(&value);
         }
     }
 }
 
-/// What comes next on the way through the stages.
+/// Next step of the visit.
 enum Next {
     Stage(usize),
-    /// How many values there were before a stage.
+    /// Number of values before a stage.
     Leave(usize),
 }
 
@@ -136,7 +136,7 @@ pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
         let index = match step {
             Next::Stage(index) => index,
             Next::Leave(length) => {
-                values.back_to(length);
+                values.truncate(length);
                 continue;
             }
         };
@@ -157,7 +157,7 @@ pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
                 }
             }
         }
-        // A stage that others build on is not what ships.
+        // A stage that others are based on is not published.
         if above[index].is_empty() {
             check_pair(&own, findings);
         }
@@ -166,7 +166,7 @@ pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
     }
 }
 
-/// What `reg add` writes, and whether that is there already as far as can be known.
+/// Returns true if `reg add` is known to overwrite a value.
 fn overwrites(command: &LintCommand, values: &mut Values) -> bool {
     let Some(key) = command.words.get(2) else {
         return false;
@@ -176,7 +176,7 @@ fn overwrites(command: &LintCommand, values: &mut Values) -> bool {
     };
     let key = key.value.to_ascii_lowercase();
     let name = change.name.value.to_ascii_lowercase();
-    // This one every Windows has.
+    // Every Windows has this value.
     let is_windows =
         change.name.eq_ignore_case(ShutdownValue::Service.name()) && key.ends_with(r"\control");
     !values.insert((key, name)) || is_windows
@@ -205,12 +205,12 @@ fn check_force(
         return;
     };
     if asks && !forced && !help && !command.has_input {
-        findings.edit(
+        findings.add_edits(
             LintRule::RegAddForce,
             Severity::Error,
             step.instruction,
             format!(
-                "reg {} without /f waits for an answer that nobody gives",
+                "reg {} without /f prompts for confirmation, which a build cannot give",
                 verb.value
             ),
             command.add_after(last, &["/f"]).as_slice(),
@@ -218,7 +218,7 @@ fn check_force(
     }
 }
 
-/// Checks a shutdown time's type, and says what it is set to.
+/// Checks a shutdown time's type, and returns its assignment.
 fn check_time<'a>(
     step: &LintStep<'a>,
     command: &LintCommand,
@@ -251,7 +251,7 @@ fn check_type(
     let (edit, found) = match (change.kind, change.tool) {
         (Some(kind), _) if kind.eq_ignore_case(right) => return,
         (Some(kind), _) => (Some(replace(step, kind, right)), kind.value.as_str()),
-        // Without a type both write a string; Set-ItemProperty keeps the type that is there.
+        // Without a type both write a string; Set-ItemProperty keeps the existing type.
         (None, Tool::Reg | Tool::NewItemProperty) if time == ShutdownValue::Process => {
             let last = change.data.unwrap_or(change.name);
             let more = [change.tool.type_option(), right];
@@ -259,12 +259,12 @@ fn check_type(
         }
         (None, _) => return,
     };
-    findings.edit(
+    findings.add_edits(
         LintRule::ShutdownValueType,
         Severity::Error,
         step.instruction,
         format!(
-            "{} has to be {right}, and as {found} has no effect",
+            "{} must be {right}: as {found} it has no effect",
             time.name()
         ),
         edit.as_slice(),
@@ -285,7 +285,7 @@ fn check_pair(set: &[ShutdownAssignment<'_>], findings: &mut Findings<'_>) {
     }
 }
 
-/// Returns true if both are set, and to the same time as they are written, however long that is.
+/// Returns true if both are set to the same time, however long.
 fn are_one_time(set: &[ShutdownAssignment<'_>]) -> bool {
     let given = |time| {
         let mut found = set
@@ -308,11 +308,14 @@ fn check_unit(one: &ShutdownAssignment<'_>, findings: &mut Findings<'_>) {
         ShutdownValue::Process => "seconds",
         ShutdownValue::Service => "milliseconds",
     };
-    findings.edit(
+    findings.add_edits(
         LintRule::ShutdownValueUnit,
         Severity::Error,
         one.step.instruction,
-        format!("{} is in {unit}: {given} would be {right}", one.time.name()),
+        format!(
+            "{} is in {unit}: write {right} instead of {given}",
+            one.time.name()
+        ),
         &[replace(&one.step, word, &right.to_string())],
     );
 }
@@ -320,7 +323,7 @@ fn check_unit(one: &ShutdownAssignment<'_>, findings: &mut Findings<'_>) {
 fn check_alone(one: &ShutdownAssignment<'_>, findings: &mut Findings<'_>) {
     let missing = other(one.time);
     let message = format!(
-        "{} alone does not give the container its time; set {} to the same time",
+        "{} alone does not extend the shutdown time; set {} to the same time",
         one.time.name(),
         missing.name()
     );
@@ -329,9 +332,9 @@ fn check_alone(one: &ShutdownAssignment<'_>, findings: &mut Findings<'_>) {
         Some((_, number)) => {
             let run = run_line(missing, seconds(one.time, *number));
             let correction = findings.file.append_line(one.step.instruction, line, &run);
-            findings.correct(LintRule::ShutdownPair, Severity::Error, message, correction);
+            findings.add_correction(LintRule::ShutdownPair, Severity::Error, message, correction);
         }
-        None => findings.only(LintRule::ShutdownPair, Severity::Error, line, message),
+        None => findings.add(LintRule::ShutdownPair, Severity::Error, line, message),
     }
 }
 
@@ -347,12 +350,12 @@ fn check_equal(
     if wanted == seconds(second.time, *another) {
         return;
     }
-    findings.edit(
+    findings.add_edits(
         LintRule::ShutdownPair,
         Severity::Error,
         second.step.instruction,
         format!(
-            "{} and {} are not the same time, and the shorter one wins",
+            "{} and {} differ, and the shorter time wins",
             first.time.name(),
             second.time.name()
         ),
@@ -364,7 +367,7 @@ fn check_equal(
     );
 }
 
-/// A `RUN` line that sets a shutdown time, whatever the shell.
+/// A `RUN` line that sets a shutdown time in any shell.
 fn run_line(time: ShutdownValue, seconds: u64) -> String {
     let data = data_for(time, seconds).to_string();
     let argv = [
@@ -382,7 +385,7 @@ fn run_line(time: ShutdownValue, seconds: u64) -> String {
     format!("RUN {}", exec_form(&argv))
 }
 
-/// A number as `reg` and PowerShell write it: decimal, or hexadecimal after `0x`.
+/// Parses a number of `reg` and PowerShell: decimal, or hexadecimal after `0x`.
 fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -390,7 +393,7 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// Puts another value in a word's place and keeps its quotes.
+/// Replaces a word and keeps its quotes.
 fn replace(step: &LintStep<'_>, word: &Word, value: &str) -> Edit {
     let written = step.instruction.part(word.range.clone());
     let is_quote = |c: char| matches!(c, '"' | '\'' | '\\' | '^');

@@ -1,24 +1,24 @@
-//! Which program reads the commands of an image.
+//! Shells of images.
 
-/// The program that reads commands in shell form.
+/// Program that reads commands in shell form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum BaseShell {
-    /// `cmd /S /C`, what an image has that names no shell.
+    /// `cmd /S /C`, the default.
     Cmd,
     /// `powershell -Command` or `pwsh -Command`.
     #[cfg_attr(feature = "clap", value(name = "powershell"))]
     PowerShell,
-    /// Something whose grammar is not known here.
+    /// Any other shell.
     #[cfg_attr(feature = "clap", value(skip))]
     Other,
-    /// Nobody said which.
+    /// Unknown shell.
     #[cfg_attr(feature = "clap", value(skip))]
     Unknown,
 }
 
 impl BaseShell {
-    /// Reads an image's `config.Shell` or the array of a `SHELL` instruction; none is `cmd`.
+    /// Shell of an image's `config.Shell` or a `SHELL` instruction; an empty array is `cmd`.
     pub fn of_config<S: AsRef<str>>(shell: &[S]) -> Self {
         let words: Vec<String> = shell
             .iter()
@@ -33,7 +33,7 @@ impl BaseShell {
         match file.strip_suffix(".exe").unwrap_or(file) {
             "cmd" if options.iter().all(|option| option.starts_with('/')) => Self::Cmd,
             "powershell" if !has(&["-file", "-f", "-encodedcommand"]) => Self::PowerShell,
-            // Newer PowerShell takes a bare argument for a file.
+            // Newer PowerShell treats a bare argument as a file.
             "pwsh" if has(&["-command", "-c"]) => Self::PowerShell,
             _ => Self::Other,
         }

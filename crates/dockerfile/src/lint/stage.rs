@@ -1,4 +1,4 @@
-//! The stages of a build: what each is based on, and which shell reads each instruction.
+//! Stages of a build, with their bases and the shell of each instruction.
 
 use std::collections::HashMap;
 
@@ -10,39 +10,36 @@ use super::shell::BaseShell;
 use crate::expand::Lexer;
 use crate::source::{Dockerfile, Instruction};
 
-/// What a stage begins with.
 #[derive(Debug)]
 pub(super) enum StageBaseRef {
-    /// Nothing.
     Scratch,
-    /// Another stage, by its index.
+    /// Another stage, by index.
     Stage(usize),
-    /// An image from somewhere else.
     Image(Reference),
-    /// A name that needs a build argument without a default.
+    /// A name with a build argument without a default.
     Unknown,
 }
 
-/// One `FROM` and what follows it.
+/// One `FROM` with its instructions.
 #[derive(Debug)]
 pub(super) struct Stage<'a> {
     pub(super) from: &'a Instruction,
     pub(super) base: StageBaseRef,
-    /// The base image as `FROM` names it, arguments filled in.
+    /// Base image as in `FROM`, with arguments expanded.
     pub(super) image: String,
     pub(super) platform: Platform,
     pub(super) steps: Vec<LintStep<'a>>,
     shell: BaseShell,
 }
 
-/// An instruction and the shell in force at it.
+/// An instruction and its shell.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LintStep<'a> {
     pub(super) instruction: &'a Instruction,
     pub(super) shell: BaseShell,
 }
 
-/// What is known at a place in the file.
+/// State while the stages are read.
 struct StageReader<'a> {
     arguments: HashMap<String, String>,
     stages: Vec<Stage<'a>>,
@@ -61,7 +58,7 @@ pub(super) fn stages<'a>(file: &'a Dockerfile<'_>, options: &LintOptions) -> Vec
         match (instruction.keyword.as_str(), reader.stages.last_mut()) {
             ("FROM", _) => reader.start_stage(instruction, options),
             ("ARG", None) => reader.arguments.extend(defaults(instruction.text())),
-            // Nothing but ARG may stand before the first FROM; a part of a file still gets its lint.
+            // Only ARG may precede the first FROM; a fragment of a file is linted anyway.
             (_, None) => {
                 reader.start_stage(instruction, options);
                 if let Some(stage) = reader.stages.last_mut() {
@@ -86,7 +83,6 @@ pub(super) fn stages<'a>(file: &'a Dockerfile<'_>, options: &LintOptions) -> Vec
     reader.stages
 }
 
-/// What only Linux's commands have.
 const OF_LINUX: [&str; 14] = [
     "apt-get",
     "apt install",
@@ -104,7 +100,7 @@ const OF_LINUX: [&str; 14] = [
     "useradd",
 ];
 
-/// The system of a stage whose base does not tell: nobody needs another escape for Linux.
+/// Platform by escape character, if the base does not tell: Linux files do not change it.
 fn by_escape(escape: Escape) -> Platform {
     match escape {
         Escape::Backtick => Platform::Windows,
@@ -112,7 +108,7 @@ fn by_escape(escape: Escape) -> Platform {
     }
 }
 
-/// The system that has a shell, as far as its name tells: `pwsh` is on both.
+/// Platform of a shell, as far as its name tells: `pwsh` runs on both.
 fn platform_of_shell(words: &[String], shell: BaseShell) -> Platform {
     let Some(path) = words.first() else {
         return Platform::Unknown;
@@ -137,7 +133,7 @@ impl<'a> Stage<'a> {
             if self.platform == Platform::Unknown {
                 self.platform = platform_of_shell(&words, self.shell);
             }
-            // `pwsh` reads the same on both, but not what its command line does to quotes.
+            // `pwsh` reads scripts alike on both, but not quotes on its command line.
             if self.platform == Platform::Unknown && self.shell == BaseShell::PowerShell {
                 self.shell = BaseShell::Unknown;
             }
@@ -148,7 +144,7 @@ impl<'a> Stage<'a> {
         });
     }
 
-    /// The system that a stage is for, by what it does.
+    /// Platform of a stage by its commands.
     fn platform_of_steps(&self) -> Platform {
         let is_linux = self.steps.iter().any(|step| {
             let text = step.instruction.text();
@@ -222,13 +218,12 @@ impl<'a> StageReader<'a> {
     }
 }
 
-/// Returns true if a character can be in an image's name; others wait for a program that fills them
-/// in.
+/// Returns true if a character is valid in an image's name; others are placeholders of a template.
 fn is_of_reference(c: char) -> bool {
     c.is_alphanumeric() || "./:@_-[]".contains(c)
 }
 
-/// The names and values of `ARG a=b c`, as far as they have a value.
+/// Names and values of `ARG a=b c` that have a value.
 fn defaults(text: &str) -> Vec<(String, String)> {
     text.split_whitespace()
         .filter_map(|pair| pair.split_once('='))
@@ -239,7 +234,7 @@ fn defaults(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Puts in the values of variables; `None` if one is not known.
+/// Expands variables; `None` if one is unknown.
 fn expand(word: &str, arguments: &HashMap<String, String>, escape: Escape) -> Option<String> {
     let value = |name: &str| arguments.get(name).cloned();
     let expanded = Lexer::new(escape).expand(word, &value).ok()?;

@@ -22,7 +22,7 @@ fn for_host(host: &str) -> LintOptions {
     }
 }
 
-/// The findings of a file as `line rule`, in order.
+/// Findings of a file as `line rule`, in order.
 fn found(source: &str, options: &LintOptions) -> Vec<String> {
     lint(source, options)
         .iter()
@@ -37,7 +37,7 @@ fn rules_under(shell: BaseShell, instructions: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// The one finding about these instructions, after a pinned base image, under a shell.
+/// The only finding about these instructions, on a pinned base image, in a shell.
 fn only_finding(shell: BaseShell, instructions: &str) -> LintFinding {
     let findings = lint(&format!("{PINNED}{instructions}"), &with_shell(shell));
     let [finding] = findings.as_slice() else {
@@ -273,7 +273,7 @@ fn what_nano_server_does_not_have_is_named() {
         "COPY --from=x certutil.exe .\nRUN certutil -addstore root x.cer",
         "RUN pwsh -Command x",
         "RUN echo powershell",
-        // Of a shell that nothing uses nothing is missed.
+        // An unused shell has no finding.
         "SHELL [\"powershell\", \"-Command\"]\nCMD [\"x.exe\"]",
         "SHELL [\"powershell\"]\nCOPY --from=x powershell C:/p\nRUN x",
     ] {
@@ -435,7 +435,7 @@ fn a_program_behind_a_shell_is_started_itself() {
         ),
         r#"ENTRYPOINT ["C:\\a b\\x.exe", "-n", "a b"]"#
     );
-    // Nobody gets the words that the program should not have had.
+    // The unintended words are not offered as a correction.
     let misread = format!("{PINNED}CMD .\\x.exe \"a b\"\n");
     let findings = lint(&misread, &with_shell(BaseShell::PowerShell));
     let fixes: Vec<_> = findings
@@ -477,7 +477,7 @@ fn a_program_behind_a_shell_is_started_itself() {
     ] {
         assert_eq!(only_finding(shell, program_unknown).fix, None);
     }
-    // The shell is what runs: a script of its own, a command of its own.
+    // The shell itself runs a script or a command of its own.
     for (shell, own) in [
         (BaseShell::Cmd, "CMD start.cmd C:\\x"),
         (BaseShell::Cmd, "ENTRYPOINT \"C:\\a b\\start.bat\""),
@@ -611,7 +611,7 @@ fn a_path_with_a_space_is_found_where_buildkit_would_hand_it_over_bare() {
         found(&format!("CMD [\"serve\"]\n{entry}")),
         Some((3, Severity::Warning))
     );
-    // The mark is the base's then.
+    // The base decides then.
     assert_eq!(found(entry), None);
     assert_eq!(
         found(r#"CMD ["C:\\app\\app.exe", "C:\\Program Files"]"#),

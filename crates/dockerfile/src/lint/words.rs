@@ -1,7 +1,7 @@
-//! The commands and words of an instruction, loosely: enough to find `reg add` and its arguments
-//! wherever they stand, in a JSON array, behind a shell, or in a script that another shell is given.
+//! Loose parser for commands and words of an instruction: it finds `reg add` and its arguments in a
+//! JSON array, after a shell, or in a nested script.
 //!
-//! This is for finding, not for running: quotes of any kind only keep words together.
+//! Quotes of any kind only group words.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::shell::BaseShell;
 use super::stage::LintStep;
 use crate::source::Instruction;
 
-/// A word, and where it is in the instruction's joined text, quotes and all.
+/// A word, and its range in the instruction's joined text with quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) value: String,
@@ -23,7 +23,7 @@ impl Word {
     }
 }
 
-/// A program's name without folder and `.exe`, in small letters.
+/// A program's name without folder and `.exe`, in lower case.
 pub(super) fn program_name(path: &str) -> String {
     let file = path.rsplit(['\\', '/']).next().unwrap_or_default();
     let file = file.trim_start_matches('@').to_ascii_lowercase();
@@ -34,21 +34,21 @@ pub(super) fn program_name(path: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LintCommand {
     pub(super) words: Vec<Word>,
-    /// True if the words are elements of a JSON array.
+    /// True if the words are from a JSON array.
     is_json: bool,
-    /// True if a quote is still open where the text ends, so that nothing can follow.
+    /// True if a quote is open at the end, so that nothing can be appended.
     is_open: bool,
-    /// True if its input comes from another command or from a file.
+    /// True if the input is another command or a file.
     pub(super) has_input: bool,
 }
 
 impl LintCommand {
-    /// The program's name without folder and `.exe`, in small letters.
+    /// The program's name without folder and `.exe`, in lower case.
     pub(super) fn program(&self) -> String {
         program_name(self.words.first().map_or("", |word| word.value.as_str()))
     }
 
-    /// The change that adds words after one of these, unless a quote would take them in.
+    /// Edit that adds words after one of these, unless a quote is open.
     pub(super) fn add_after(&self, word: &Word, more: &[&str]) -> Option<Edit> {
         let text: String = more
             .iter()
@@ -64,14 +64,14 @@ impl LintCommand {
     }
 }
 
-/// Which signs divide commands.
+/// Operators that separate commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Grammar {
     Cmd,
     PowerShell,
 }
 
-/// Every command of a `RUN`, `CMD` or `ENTRYPOINT`, those inside scripts too.
+/// All commands of a `RUN`, `CMD` or `ENTRYPOINT`, also in nested scripts.
 pub(super) fn commands(step: &LintStep<'_>) -> Vec<LintCommand> {
     let instruction = step.instruction;
     let is_command = matches!(instruction.keyword.as_str(), "RUN" | "CMD" | "ENTRYPOINT");
@@ -102,10 +102,10 @@ pub(super) fn commands(step: &LintStep<'_>) -> Vec<LintCommand> {
     search.found
 }
 
-/// How deep scripts in scripts are followed.
+/// Maximum depth of nested scripts.
 const DEPTH: usize = 4;
 
-/// What is found in an instruction, and how deep the reader is in scripts.
+/// Commands of an instruction so far, and the depth of nested scripts.
 struct Search<'a> {
     instruction: &'a Instruction,
     depth: usize,
@@ -113,14 +113,14 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Adds a command and, if it is a shell that is given a script, the script's commands.
+    /// Adds a command and, if it is a shell with a script, the script's commands.
     fn add(&mut self, command: LintCommand) {
         if self.depth < DEPTH
             && let Some((grammar, words)) = script_of(&command)
         {
             self.depth += 1;
             if command.is_json && words.len() > 1 {
-                // In JSON each word has quotes and commas around it that are none of the script's.
+                // In JSON, quotes and commas around words are not a part of the script.
                 let words = words.to_vec();
                 self.add(LintCommand { words, ..command });
             } else {
@@ -132,8 +132,8 @@ impl Search<'_> {
     }
 }
 
-/// The words of the script that a shell is given: what follows `-Command` or `/c`, or else begins
-/// with the first argument that is not an option.
+/// Words of a shell's script: after `-Command` or `/c`, or from the first argument that is not an
+/// option.
 fn script_of(command: &LintCommand) -> Option<(Grammar, &[Word])> {
     let grammar = match command.program().as_str() {
         "cmd" => Grammar::Cmd,
@@ -156,7 +156,7 @@ fn script_of(command: &LintCommand) -> Option<(Grammar, &[Word])> {
     Some((grammar, script))
 }
 
-/// Where a script stands that is given as these words, without quotes around the whole.
+/// Range of a script in these words, without outer quotes.
 fn range_of(instruction: &Instruction, words: &[Word]) -> Range<usize> {
     match words {
         [] => 0..0,
@@ -165,7 +165,7 @@ fn range_of(instruction: &Instruction, words: &[Word]) -> Range<usize> {
     }
 }
 
-/// A text without the quotes around the whole of it, if they are there.
+/// Range of a text without its outer quotes.
 fn without_wrapper(instruction: &Instruction, range: Range<usize>) -> Range<usize> {
     let text = instruction.part(range.clone());
     let wrapped = text.len() > 1
@@ -195,7 +195,7 @@ fn inside_quotes(instruction: &Instruction, range: Range<usize>) -> Range<usize>
     }
 }
 
-/// The strings of a JSON array, each with its place.
+/// Strings of a JSON array, with their ranges.
 fn json_words(instruction: &Instruction, elements: Vec<String>) -> Vec<Word> {
     let text = instruction.text();
     let start = instruction.start();
@@ -224,7 +224,7 @@ fn json_words(instruction: &Instruction, elements: Vec<String>) -> Vec<Word> {
 }
 
 impl Search<'_> {
-    /// Reads words up to the end of a script, and ends a command at each operator outside quotes.
+    /// Reads the words of a script, and ends a command at each unquoted operator.
     fn read_script(&mut self, range: Range<usize>, grammar: Grammar) {
         let text = self.instruction.part(range.clone());
         let mut reader = ScriptReader {
@@ -300,13 +300,13 @@ impl ScriptReader {
             Some(_) => None,
             None => Some(quote),
         };
-        // A word may be nothing but quotes.
+        // A word may consist of quotes only.
         self.word_at(position).range.end = position + 1;
     }
 
     fn push(&mut self, c: char, position: usize) {
         let word = self.word_at(position);
-        // In a script within JSON or quotes backslashes come in pairs.
+        // In a script within JSON or quotes, backslashes are doubled.
         if !(c == '\\' && word.value.ends_with('\\')) {
             word.value.push(c);
         }

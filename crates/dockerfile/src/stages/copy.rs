@@ -1,4 +1,4 @@
-//! `COPY` and `ADD`: which files go where.
+//! `COPY` and `ADD`: mapping of sources to targets.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -16,13 +16,13 @@ use super::drive::{PathKind, Tree, key, kind_of};
 use super::files::{Files, FoundFile};
 use super::paths::CopyTarget;
 
-/// What one instruction puts on the drive, while it is put together.
+/// Entries of one instruction under construction.
 pub(super) struct Draft<'a> {
     tree: &'a Tree,
     entries: BTreeMap<String, PlannedEntry>,
 }
 
-/// What was at a path before the instruction.
+/// Kind of the entry at a path before the instruction.
 fn kind_below(tree: &Tree, path: &ImagePath) -> Result<Presence<PathKind>, String> {
     tree.kind(path).map_err(|error| error_chain(&error))
 }
@@ -35,12 +35,12 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The entries, in the order of their paths.
+    /// Entries, sorted by path.
     pub(super) fn into_entries(self) -> Vec<PlannedEntry> {
         self.entries.into_values().collect()
     }
 
-    /// What is at a path after all so far.
+    /// Current kind of the entry at a path.
     fn kind(&self, path: &ImagePath) -> Result<Presence<PathKind>, String> {
         match self.entries.get(&key(path)) {
             Some(entry) => Ok(kind_of(&entry.content)),
@@ -48,7 +48,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Puts something at a path; a file takes the place of a file, and nothing else of something else.
+    /// Adds an entry; only a file replaces a file.
     pub(super) fn insert(
         &mut self,
         path: ImagePath,
@@ -84,8 +84,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Where a file with a name goes: into the folder that is there or is meant, or under the target's
-    /// own name.
+    /// Target path of a file: inside the target if that is a folder, else the target itself.
     pub(super) fn file_target(&self, target: &CopyTarget, name: &str) -> Result<ImagePath, String> {
         let is_folder =
             target.is_folder || self.kind(&target.path)? == Presence::Present(PathKind::Folder);
@@ -95,7 +94,7 @@ impl<'a> Draft<'a> {
         Ok(target.path.clone())
     }
 
-    /// Copies all that a pattern stands for. With several files the target has to be a folder.
+    /// Copies all matches of a pattern. Several files require a folder as target.
     pub(super) fn copy(
         &mut self,
         files: &dyn Files,
@@ -105,11 +104,11 @@ impl<'a> Draft<'a> {
     ) -> Result<(), String> {
         let found = files.matching(pattern)?;
         if found.is_empty() {
-            return Err(files.missing(pattern));
+            return Err(files.missing_message(pattern));
         }
         if found.len() > 1 && !target.is_folder {
             return Err(format!(
-                "{pattern:?} stands for {} files and folders: end the target with a separator",
+                "{pattern:?} matches {} files and folders: end the target with a separator",
                 found.len()
             ));
         }
@@ -129,7 +128,7 @@ impl<'a> Draft<'a> {
         if !found.is_folder() {
             if excluded.is_ignored(found.name()) {
                 return Err(format!(
-                    "--exclude counts inside of folders, and {:?} is copied by its own name",
+                    "--exclude applies only inside folders, and {:?} is copied by name",
                     found.path
                 ));
             }
@@ -157,8 +156,8 @@ impl<'a> Draft<'a> {
                 }
                 let path = target.path.join_all(inside.split('/'));
                 let path = path.map_err(|error| error.to_string())?;
-                // A folder whose content alone may come back is made for what does.
-                if !(entry.is_folder() && files.leaves_out(&entry.path)) {
+                // An excluded folder is created only for its included contents.
+                if !(entry.is_folder() && files.excludes(&entry.path)) {
                     self.insert(path, entry.content)?;
                 }
             }
@@ -166,7 +165,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Puts what was unpacked into a folder.
+    /// Adds unpacked entries to a folder.
     pub(super) fn unpack_into(
         &mut self,
         target: &CopyTarget,
@@ -184,8 +183,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// What `ADD` makes of a file: all that is in a tar, however it is compressed. A zip stays one, as
-/// Docker has it.
+/// Contents of a file that `ADD` unpacks: a tar with any compression. Like Docker, it copies a zip.
 pub(super) fn unpacked(
     archives: &Archives,
     content: &PlannedContent,

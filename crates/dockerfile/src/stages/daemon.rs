@@ -1,5 +1,4 @@
-//! A Dockerfile on its way to a daemon, which carries it out: with its bases pinned, and beside it
-//! the files of its context.
+//! A Dockerfile for a Docker daemon: with pinned bases and its build context.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +14,20 @@ use crate::source::Dockerfile;
 use crate::{ContextContent, ContextEntry, RenderedDockerfile};
 
 impl Stages {
-    /// Refuses what a daemon carries out in another way.
+    /// Refuses options that a daemon does not support.
     pub fn check_for_daemon(&self) -> Result<(), StageError> {
         let Some(stage) = self.all.iter().find(|stage| stage.folder.is_some()) else {
             return Ok(());
         };
         let problem = format!(
-            "a Docker daemon makes the stage {:?} itself: no folder can be in its place",
+            "a Docker daemon builds the stage {:?} itself: a folder cannot replace it",
             stage.name
         );
-        let hint = "leave out --stage, or leave out --engine docker".to_owned();
-        Err(StageError::Asked(problem, Some(hint)))
+        let hint = "omit --stage or --engine docker".to_owned();
+        Err(StageError::Request(problem, Some(hint)))
     }
 
-    /// What is sent to a daemon, with images in place of the names that bases have in the file.
+    /// Dockerfile and context for a daemon, with bases replaced by images.
     pub fn for_daemon(
         &self,
         bases: &BTreeMap<String, String>,
@@ -36,7 +35,7 @@ impl Stages {
     ) -> Result<RenderedDockerfile, StageError> {
         let dockerfile = self.pinned(bases);
         let mut context = self.whole_context()?;
-        // As Docker's own client does it: the daemon takes both away before it begins.
+        // Like Docker's client: the daemon removes both before it builds.
         let digest = hex::encode(Sha256::digest(&dockerfile));
         let name = format!(".dockerfile.{}", &digest[..20]);
         let rules = context.iter().position(|entry| entry.path == FILE_NAME);
@@ -59,7 +58,7 @@ impl Stages {
         })
     }
 
-    /// The file's text with pinned bases, line by line as it was.
+    /// Text with pinned bases and the same lines.
     fn pinned(&self, bases: &BTreeMap<String, String>) -> String {
         let mut lines: Vec<String> = self.text.lines().map(str::to_owned).collect();
         let file = Dockerfile::read(&self.text);
@@ -89,19 +88,18 @@ impl Stages {
         lines.join("\n")
     }
 
-    /// All of the context that is not left out, folders before what is in them.
+    /// The context without excluded files, folders before their contents.
     fn whole_context(&self) -> Result<Vec<ContextEntry>, StageError> {
-        all_of(&self.context)
+        folder_entries(&self.context)
     }
 
-    /// All that the instructions may take from here: the context, and the folders in place of
-    /// stages.
+    /// All local sources of the instructions: the context, and the folders that replace stages.
     pub fn sources(&self) -> Result<Vec<(String, EntryContent)>, StageError> {
         let mut sources = Vec::new();
         let stages = self.all.iter();
         let folders = stages.filter_map(|stage| Some((&stage.name, stage.folder.as_ref()?)));
         let mut add = |at: &str, folder: &Folder| {
-            for ContextEntry { path, content } in all_of(folder)? {
+            for ContextEntry { path, content } in folder_entries(folder)? {
                 let content = match content {
                     ContextContent::Folder => EntryContent::Directory,
                     ContextContent::File(source) => EntryContent::File(source),
@@ -119,9 +117,9 @@ impl Stages {
     }
 }
 
-/// All of a folder that is not left out, folders before what is in them.
-fn all_of(top: &Folder) -> Result<Vec<ContextEntry>, StageError> {
-    let failed = |problem: String| StageError::Asked(problem, None);
+/// A folder without excluded files, folders before their contents.
+fn folder_entries(top: &Folder) -> Result<Vec<ContextEntry>, StageError> {
+    let failed = |problem: String| StageError::Request(problem, None);
     let mut entries = Vec::new();
     let mut pending = vec![String::new()];
     while let Some(folder) = pending.pop() {

@@ -1,4 +1,4 @@
-//! `ADD` of what a server has.
+//! `ADD` of a URL.
 
 use wincimg_common::digest::{Digest, Hasher};
 use wincimg_http::{download_url, name_in};
@@ -12,7 +12,7 @@ use super::{Evaluation, StageError};
 use crate::instruction::{CopyInstruction, ParsedInstruction};
 
 impl Evaluation<'_> {
-    /// Puts the file that a URL names where it goes, under the URL's own name where that is a folder.
+    /// Adds the file of a URL to the target, under the URL's file name if the target is a folder.
     pub(super) fn add_url(
         &mut self,
         draft: &mut Draft<'_>,
@@ -24,7 +24,7 @@ impl Evaluation<'_> {
         let stages = self.stages;
         let failed = |problem: String| stages.error(step, problem);
         if !copy.is_add {
-            let problem = format!("COPY takes files and folders: ADD takes {text}");
+            let problem = format!("COPY does not support URLs: use ADD for {text}");
             return Err(failed(problem));
         }
         let place = text.split(['#', '?']).next().unwrap_or(text);
@@ -32,13 +32,13 @@ impl Evaluation<'_> {
         let has_scheme = text.starts_with("git@") || text.starts_with("git://");
         if has_scheme || place.strip_suffix(".git").is_some() {
             return Err(
-                failed(format!("{text} is a Git repository, which is not fetched"))
+                failed(format!("{text} is a Git repository, which is unsupported"))
                     .with_hint("clone it beforehand, and COPY the folder"),
             );
         }
         let url = download_url(text).map_err(failed)?;
         if copy.unpack == Some(true) {
-            let problem = "--unpack is for archives of the context".to_owned();
+            let problem = "--unpack supports only archives of the context".to_owned();
             return Err(failed(problem));
         }
         let checksum = self.checksum(step, copy)?;
@@ -48,7 +48,7 @@ impl Evaluation<'_> {
             .ok()
             .filter(|path| name.is_some() || !target.is_folder && *path == target.path)
             .ok_or_else(|| {
-                let problem = format!("{text} names no file that Windows takes");
+                let problem = format!("{text} has no file name that Windows supports");
                 failed(problem).with_hint("end the target with the file's name")
             })?;
         let mut download = PlannedDownload::at(text);
@@ -69,7 +69,7 @@ impl Evaluation<'_> {
         draft.insert(path, content).map_err(failed)
     }
 
-    /// The digest that `--checksum` has; it is for one URL.
+    /// Digest of `--checksum`, which requires one URL.
     pub(super) fn checksum(
         &self,
         step: &ParsedInstruction,
@@ -82,7 +82,7 @@ impl Evaluation<'_> {
         if copy.sources.len() + copy.documents.len() > 1
             || !copy.sources.iter().all(|it| is_url(it))
         {
-            return Err(failed("--checksum is for one URL".to_owned()));
+            return Err(failed("--checksum requires exactly one URL".to_owned()));
         }
         let digest: Option<Digest> = text.parse().ok();
         let is_strong =
@@ -95,7 +95,7 @@ impl Evaluation<'_> {
     }
 }
 
-/// Returns true if a source is not a path.
+/// Returns true if a source is a URL.
 pub(super) fn is_url(source: &str) -> bool {
     source.contains("://") || source.starts_with("git@")
 }

@@ -1,4 +1,4 @@
-//! The drive of a stage: what the instructions so far made, over what is known of the base.
+//! The drive of a stage: entries of its instructions over the known contents of the base.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use wincimg_registry::{BaseReadError, Presence};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
 use wincimg_windows::path::{ImagePath, TOP_FOLDERS, fold};
 
-/// Folders that are there in Windows although nobody has looked.
+/// Folders that exist in every Windows.
 const WELL_KNOWN: [&str; 12] = [
     r"inetpub\wwwroot",
     r"ProgramData\Microsoft",
@@ -24,7 +24,7 @@ const WELL_KNOWN: [&str; 12] = [
     r"Windows\Temp",
 ];
 
-/// What may lie on the drive of a base that is Windows and nothing else.
+/// Possible names on the drive of a plain Windows base.
 const OF_PLAIN_WINDOWS: [&str; 16] = [
     "$Recycle.Bin",
     "Boot",
@@ -44,7 +44,7 @@ const OF_PLAIN_WINDOWS: [&str; 16] = [
     "Windows",
 ];
 
-/// Returns true if an image is Windows and nothing else, by its name.
+/// Returns true for a plain Windows image, by its name.
 fn is_plain_windows(image: &str) -> bool {
     let name = image.split('@').next().unwrap_or_default();
     let name = match name.rsplit_once(':') {
@@ -64,43 +64,39 @@ fn is_plain_windows(image: &str) -> bool {
     })
 }
 
-/// A stage's drive.
 #[derive(Debug, Clone)]
 pub(super) struct Tree {
     made: BTreeMap<String, PlannedEntry>,
-    /// Folders that are there for what is in them; the base may have them already.
+    /// Folders created for their contents; the base may have them too.
     implied: BTreeSet<String>,
-    /// What was deleted: nothing of the base shows there, whatever was made there since.
-    cut: BTreeSet<String>,
-    /// Folders and files of which it is not known what is there before something is downloaded; the
-    /// empty one for all of them.
+    /// Deleted paths: they hide the base, whatever was created there since.
+    deleted: BTreeSet<String>,
+    /// Paths whose contents depend on downloads; the empty path means all.
     pub(super) later: BTreeSet<String>,
     base: Arc<dyn BaseContents>,
     is_plain_windows: bool,
 }
 
-/// What is at a path.
 pub(super) type PathKind = FileKind;
 
 impl Tree {
-    /// The drive of an image of that name.
+    /// Drive of an image with this name.
     pub(super) fn over(base: Arc<dyn BaseContents>, image: &str) -> Self {
         Self {
             is_plain_windows: is_plain_windows(image),
             made: BTreeMap::new(),
             implied: BTreeSet::new(),
-            cut: BTreeSet::new(),
+            deleted: BTreeSet::new(),
             later: BTreeSet::new(),
             base,
         }
     }
 
-    /// What it lies over.
     pub(super) fn base(&self) -> &dyn BaseContents {
         &*self.base
     }
 
-    /// What is at a path, as far as it is known.
+    /// Kind of the entry at a path, if known.
     pub(super) fn kind(&self, path: &ImagePath) -> Result<Presence<PathKind>, BaseReadError> {
         if path.components().is_empty() {
             return Ok(Presence::Present(PathKind::Folder));
@@ -109,10 +105,10 @@ impl Tree {
         if let Some(entry) = self.made.get(&own) {
             return Ok(kind_of(&entry.content));
         }
-        if self.is_cut(path) {
+        if self.hides_base(path) {
             return Ok(Presence::Absent);
         }
-        // What is below something that is gone, or no folder, is not there.
+        // Nothing exists below a deleted entry or a file.
         for ancestor in keys_above(&own) {
             match self.made.get(ancestor).map(|entry| &entry.content) {
                 None | Some(PlannedContent::Folder) => {}
@@ -125,8 +121,8 @@ impl Tree {
         })
     }
 
-    /// What the base has at a path. One that is Windows and nothing else has nothing of other names
-    /// on its drive, although nobody has looked.
+    /// Entry of the base at a path. The drive of a plain Windows base has no other names, also if
+    /// the contents are unknown.
     fn of_base(&self, path: &ImagePath) -> Result<Presence<BaseFile>, BaseReadError> {
         let found = self.base.file(path)?;
         let is_strange = path.components().first().is_some_and(|top| {
@@ -139,9 +135,8 @@ impl Tree {
         })
     }
 
-    /// Lays what an instruction does over it.
     pub(super) fn apply(&mut self, entries: &[PlannedEntry]) {
-        // Most entries lie in the folder of the one before.
+        // Most entries are in the folder of the previous one.
         let mut made_above = String::new();
         for entry in entries {
             let key = key(&entry.path);
@@ -153,7 +148,7 @@ impl Tree {
             if entry.content == PlannedContent::Deleted {
                 let below = format!("{key}\0");
                 self.made.retain(|known, _| !known.starts_with(&below));
-                self.cut.insert(key.clone());
+                self.deleted.insert(key.clone());
                 made_above.clear();
             }
             self.implied.remove(&key);
@@ -161,7 +156,7 @@ impl Tree {
         }
     }
 
-    /// Has the folders above a path be there.
+    /// Creates the folders above a path.
     fn make_above(&mut self, key: &str, path: &ImagePath) {
         for (depth, above) in keys_above(key).enumerate() {
             let there = self.made.get(above);
@@ -176,8 +171,7 @@ impl Tree {
         }
     }
 
-    /// Returns true if all that is at a path and below it was made here: it lies in a folder of its
-    /// own.
+    /// Returns true if everything at and below a path was created by the stage.
     pub(super) fn is_own(&self, path: &ImagePath) -> Result<bool, BaseReadError> {
         if path.components().is_empty() || path.is_of_windows() {
             return Ok(false);
@@ -186,12 +180,12 @@ impl Tree {
         if !self.made.contains_key(&key) {
             return Ok(false);
         }
-        if self.is_cut(path) {
+        if self.hides_base(path) {
             return Ok(true);
         }
         Ok(match self.of_base(path)? {
             Presence::Present(_) => false,
-            // What lies in a folder of its own is too.
+            // So is an entry in a folder created by the stage.
             Presence::Unknown if self.implied.contains(&key) => {
                 self.is_own(&path.up_to(path.components().len() - 1))?
             }
@@ -199,12 +193,12 @@ impl Tree {
         })
     }
 
-    /// Returns true if something of the base may show at a path.
+    /// Returns true if the base may have something at a path.
     pub(super) fn base_may_contain(&self, path: &ImagePath) -> Result<bool, BaseReadError> {
         if path.components().is_empty() {
             return Ok(true);
         }
-        if self.is_cut(path) {
+        if self.hides_base(path) {
             return Ok(false);
         }
         let own = key(path);
@@ -216,8 +210,7 @@ impl Tree {
         Ok(self.of_base(path)? != Presence::Absent)
     }
 
-    /// What lies in a folder, as [`Self::inside`] says it; unknown where that is not certain of what
-    /// the base has.
+    /// Contents of a folder like [`Self::inside`]; unknown if the base's part is uncertain.
     pub(super) fn list_known(
         &self,
         folder: &ImagePath,
@@ -228,12 +221,12 @@ impl Tree {
         self.inside(folder)
     }
 
-    /// Returns true if what is at a path waits for something that is downloaded.
+    /// Returns true if the contents of a path depend on a download.
     pub(super) fn is_later(&self, path: &ImagePath) -> bool {
         self.later.contains("") || is_in(&self.later, path)
     }
 
-    /// Nothing at a path or below it waits any more.
+    /// Marks a path and everything below it as known.
     pub(super) fn forget_later(&mut self, path: &ImagePath) {
         let own = key(path);
         let below = format!("{own}\0");
@@ -241,7 +234,7 @@ impl Tree {
             .retain(|known| *known != own && !known.starts_with(&below));
     }
 
-    /// The names of what lies in a folder, made here or not, and what each is.
+    /// Names and kinds of all entries in a folder, from the stage and the base.
     pub(super) fn inside(
         &self,
         folder: &ImagePath,
@@ -255,7 +248,7 @@ impl Tree {
         let mut found: Vec<(String, PathKind)> = made
             .filter_map(|(name, entry)| Some((name.to_owned(), kind_of(&entry.content).present()?)))
             .collect();
-        if !self.is_own(folder)? && !self.is_cut(folder) {
+        if !self.is_own(folder)? && !self.hides_base(folder) {
             let of_base = match self.base.read_dir(folder)? {
                 Presence::Unknown => return Ok(Presence::Unknown),
                 Presence::Absent => Vec::new(),
@@ -272,17 +265,16 @@ impl Tree {
         Ok(Presence::Present(found))
     }
 
-    /// Returns true if nothing of the base shows at a path.
-    fn is_cut(&self, path: &ImagePath) -> bool {
-        is_in(&self.cut, path)
+    /// Returns true if a path hides the base.
+    fn hides_base(&self, path: &ImagePath) -> bool {
+        is_in(&self.deleted, path)
     }
 
-    /// What was made at a path.
     pub(super) fn created_entry(&self, path: &ImagePath) -> Option<&PlannedEntry> {
         self.made.get(&key(path))
     }
 
-    /// What was made directly in a folder and is there, by its name.
+    /// Existing entries of the stage directly in a folder, by name.
     pub(super) fn created_in<'a>(
         &'a self,
         folder: &ImagePath,
@@ -301,8 +293,8 @@ impl Tree {
         })
     }
 
-    /// Returns true if a working directory has to be made: not where it is, nor in Windows' own
-    /// folders where nobody has looked.
+    /// Returns true if a working directory must be created: not if it exists, nor in Windows' own
+    /// folders with unknown contents.
     pub(super) fn needs_working_dir(&self, path: &ImagePath) -> Result<bool, BaseReadError> {
         Ok(match self.kind(path)? {
             Presence::Present(_) => false,
@@ -312,7 +304,7 @@ impl Tree {
     }
 }
 
-/// Returns true if a path is one of these, or lies in one.
+/// Returns true if a path is in one of these places or equal to one.
 fn is_in(places: &BTreeSet<String>, path: &ImagePath) -> bool {
     if places.is_empty() {
         return false;
@@ -321,12 +313,12 @@ fn is_in(places: &BTreeSet<String>, path: &ImagePath) -> bool {
     places.contains(&own) || keys_above(&own).any(|above| places.contains(above))
 }
 
-/// The keys of the folders on the way to a key, the topmost first.
+/// Keys of the parent folders, the topmost first.
 fn keys_above(key: &str) -> impl Iterator<Item = &str> {
     key.match_indices('\0').map(|(at, _)| &key[..at])
 }
 
-/// What is there; nothing where something is gone.
+/// Kind of the content; absent for a deletion.
 pub(super) fn kind_of(content: &PlannedContent) -> Presence<PathKind> {
     match content {
         PlannedContent::Folder => Presence::Present(PathKind::Folder),
@@ -342,7 +334,7 @@ fn is_well_known(path: &ImagePath) -> bool {
     known.any(|known| known.eq_ignore_ascii_case(&inside))
 }
 
-/// What spellings of one path have in common; a folder's content follows it.
+/// Key shared by all spellings of a path; a folder's contents sort after it.
 pub(super) fn key(path: &ImagePath) -> String {
     fold(&path.components().join("/"))
 }

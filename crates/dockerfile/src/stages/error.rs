@@ -1,4 +1,4 @@
-//! What is wrong with a Dockerfile, and where.
+//! Errors in a Dockerfile, with their lines.
 
 use std::path::{Path, PathBuf};
 
@@ -7,57 +7,57 @@ use wincimg_common::files::similar_path;
 use wincimg_common::untrusted::without_password;
 use wincimg_scripts::ScriptErrorKind;
 
-/// Why a Dockerfile does not come to an image.
+/// Error of evaluating a Dockerfile.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "dockerfile/invalid", blame = Request)]
 pub enum StageError {
-    /// It could not be read.
+    /// The Dockerfile cannot be read.
     #[error("cannot read the Dockerfile {}", path.display())]
-    #[diagnose(code = "dockerfile/unreadable", blame = Circumstances, hint = Some(meant(path)))]
+    #[diagnose(code = "dockerfile/unreadable", blame = Circumstances, hint = Some(path_hint(path)))]
     Unreadable {
-        /// Where it is.
+        /// Path.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         source: std::io::Error,
     },
-    /// What was asked for does not fit it.
+    /// The request does not match the Dockerfile.
     #[error("{0}")]
     #[diagnose(code = "dockerfile/request", hint = _1.clone())]
-    Asked(String, Option<String>),
-    /// A line of it cannot be carried out.
+    Request(String, Option<String>),
+    /// A line is invalid or unsupported.
     #[error("{file}:{line}: {problem}")]
-    #[diagnose(code = code_of(*trouble), hint = hint.clone(), excerpt = Some(Excerpt::from_quoted(*line, text, problem)))]
+    #[diagnose(code = code_of(*kind), hint = hint.clone(), excerpt = Some(Excerpt::from_quoted(*line, text, problem)))]
     Line {
-        /// The file.
+        /// File.
         file: Box<str>,
-        /// Counted from 1.
+        /// Line, from 1.
         line: usize,
-        /// What is wrong.
+        /// Message.
         problem: Box<str>,
-        /// The instruction.
+        /// Instruction.
         text: Box<str>,
-        /// What helps.
+        /// Hint.
         hint: Option<String>,
-        /// What may help beside another Dockerfile.
-        remedy: Workaround,
-        /// Why its commands are not carried out, where that is wrong with it.
-        trouble: Option<ScriptErrorKind>,
-        /// True if it has nothing to do with lines before it.
-        stands_alone: bool,
-        /// What is wrong with further lines.
+        /// Workaround without changing the Dockerfile.
+        workaround: Workaround,
+        /// Kind of error of a `RUN` line.
+        kind: Option<ScriptErrorKind>,
+        /// True if the error does not depend on earlier lines.
+        is_independent: bool,
+        /// Errors of further lines.
         further: Box<[Self]>,
     },
 }
 
-/// What may help where a line cannot be carried out.
+/// Workaround for a line that cannot be evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Workaround {
-    /// Nothing.
+    /// None.
     None,
-    /// To ask once more, where more is known of the base by chance.
-    Again,
-    /// To look inside the base of a stage, by its place in the file.
-    Look(usize),
+    /// Evaluate again, if more of the base is known by then.
+    Retry,
+    /// Index the base of a stage, by its position in the file.
+    IndexBase(usize),
 }
 
 impl StageError {
@@ -66,30 +66,30 @@ impl StageError {
             file: file.display().to_string().into(),
             line,
             problem: problem.into().into(),
-            text: hidden(text).into(),
+            text: without_passwords(text).into(),
             hint: None,
-            remedy: Workaround::None,
-            trouble: None,
-            stands_alone: false,
+            workaround: Workaround::None,
+            kind: None,
+            is_independent: false,
             further: Box::default(),
         }
     }
 
-    pub(super) fn because(mut self, kind: ScriptErrorKind) -> Self {
-        if let Self::Line { trouble, .. } = &mut self {
-            *trouble = Some(kind);
+    pub(super) fn with_kind(mut self, new: ScriptErrorKind) -> Self {
+        if let Self::Line { kind, .. } = &mut self {
+            *kind = Some(new);
         }
         self
     }
 
-    /// One error for several lines: the first, with the others behind it. Where nothing helps one of
-    /// them, those are left out that something may help.
+    /// Joins errors to one: the first, with the others as further ones. If one has no workaround,
+    /// errors with one are omitted.
     pub(super) fn all(mut errors: Vec<Self>) -> Option<Self> {
         if errors
             .iter()
-            .any(|error| error.remedy() == Workaround::None)
+            .any(|error| error.workaround() == Workaround::None)
         {
-            errors.retain(|error| error.remedy() == Workaround::None);
+            errors.retain(|error| error.workaround() == Workaround::None);
         }
         let mut errors = errors.into_iter();
         let mut first = errors.next()?;
@@ -99,7 +99,7 @@ impl StageError {
         Some(first)
     }
 
-    /// Each line that is not carried out.
+    /// All errors, each with its line.
     pub fn lines(&self) -> impl Iterator<Item = &Self> {
         let further = match self {
             Self::Line { further, .. } => further,
@@ -112,69 +112,69 @@ impl StageError {
         matches!(
             self,
             Self::Line {
-                stands_alone: true,
+                is_independent: true,
                 ..
             }
         )
     }
 
     pub(super) fn isolated(mut self) -> Self {
-        if let Self::Line { stands_alone, .. } = &mut self {
-            *stands_alone = true;
+        if let Self::Line { is_independent, .. } = &mut self {
+            *is_independent = true;
         }
         self
     }
 
-    /// Returns true if looks into bases may end all that is wrong.
+    /// Returns true if indexing bases may resolve all errors.
     pub fn needs_base_contents(&self) -> bool {
         let mut lines = self.lines();
-        lines.all(|line| matches!(line.remedy(), Workaround::Look(_)))
+        lines.all(|line| matches!(line.workaround(), Workaround::IndexBase(_)))
     }
 
-    /// What may help beside another Dockerfile.
-    pub(super) fn remedy(&self) -> Workaround {
+    /// Workaround without changing the Dockerfile.
+    pub(super) fn workaround(&self) -> Workaround {
         match self {
-            Self::Line { remedy, .. } => *remedy,
+            Self::Line { workaround, .. } => *workaround,
             _ => Workaround::None,
         }
     }
 
-    pub(super) fn or(mut self, other: Workaround) -> Self {
-        if let Self::Line { remedy, .. } = &mut self {
-            *remedy = other;
+    pub(super) fn with_workaround(mut self, other: Workaround) -> Self {
+        if let Self::Line { workaround, .. } = &mut self {
+            *workaround = other;
         }
         self
     }
 
     pub(super) fn with_hint(mut self, text: impl Into<String>) -> Self {
         match &mut self {
-            Self::Line { hint, .. } | Self::Asked(_, hint) => *hint = Some(text.into()),
+            Self::Line { hint, .. } | Self::Request(_, hint) => *hint = Some(text.into()),
             Self::Unreadable { .. } => {}
         }
         self
     }
 }
 
-/// What is said first of a line whose commands are not carried out.
+/// Code and first part of the message for a `RUN` line.
 pub(super) struct Heading {
     code: &'static str,
     pub(super) problem: &'static str,
 }
 
 impl Heading {
-    pub(super) fn of(kind: ScriptErrorKind) -> Self {
+    pub(super) fn for_kind(kind: ScriptErrorKind) -> Self {
         match kind {
             ScriptErrorKind::NeedsWindows => Self {
                 code: "dockerfile/needs-windows",
-                problem: "RUN needs Windows",
+                problem: "RUN requires Windows",
             },
             ScriptErrorKind::NotUnderstood => Self {
                 code: "dockerfile/not-understood",
-                problem: "RUN is not understood",
+                problem: "RUN is unsupported",
             },
             ScriptErrorKind::NotKnown | ScriptErrorKind::Later => Self {
                 code: "dockerfile/not-known",
-                problem: "RUN depends on what is not known",
+                problem: "RUN depends on unknown contents",
             },
             ScriptErrorKind::Fails => Self {
                 code: "dockerfile/fails",
@@ -182,18 +182,18 @@ impl Heading {
             },
             ScriptErrorKind::Refused => Self {
                 code: "dockerfile/refused",
-                problem: "RUN is not carried out",
+                problem: "RUN is refused",
             },
         }
     }
 }
 
-fn code_of(trouble: Option<ScriptErrorKind>) -> &'static str {
-    trouble.map_or("dockerfile/invalid", |kind| Heading::of(kind).code)
+fn code_of(kind: Option<ScriptErrorKind>) -> &'static str {
+    kind.map_or("dockerfile/invalid", |kind| Heading::for_kind(kind).code)
 }
 
-/// A line without passwords in its URLs.
-fn hidden(text: &str) -> String {
+/// Removes passwords in URLs of a line.
+fn without_passwords(text: &str) -> String {
     let words = text.split_inclusive(|c: char| c.is_whitespace() || "'\"".contains(c));
     let shown = words.map(|word| {
         if word.contains("://") {
@@ -205,9 +205,9 @@ fn hidden(text: &str) -> String {
     shown.collect()
 }
 
-fn meant(path: &Path) -> String {
+fn path_hint(path: &Path) -> String {
     match similar_path(path) {
         Some(meant) => format!("did you mean {}?", meant.display()),
-        None => "name it with --file FILE; IMAGE is the folder that its files are in".to_owned(),
+        None => "specify it with --file FILE; IMAGE is the folder with its files".to_owned(),
     }
 }

@@ -1,5 +1,4 @@
-//! One evaluation of a Dockerfile: its instructions are carried out one after the other, each on what
-//! the ones before it left.
+//! Evaluation of a Dockerfile: the instructions are applied one after the other to a stage's state.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -26,7 +25,6 @@ use crate::expand::Lexer;
 use crate::instruction::{CopyInstruction, InstructionKind, ParsedInstruction, ProgramForm};
 use crate::source::Dockerfile;
 
-/// One evaluation.
 pub(super) struct Evaluation<'a> {
     pub(super) stages: &'a Stages,
     pub(super) inputs: &'a Inputs,
@@ -35,8 +33,8 @@ pub(super) struct Evaluation<'a> {
     done: HashMap<usize, Rc<StageState>>,
     pub(super) notes: Vec<String>,
     pub(super) unclear: Vec<String>,
-    /// What was not carried out, but for what follows from that.
-    pub(super) troubles: Vec<StageError>,
+    /// Errors, without their consequences.
+    pub(super) errors: Vec<StageError>,
 }
 
 impl<'a> Evaluation<'a> {
@@ -49,11 +47,11 @@ impl<'a> Evaluation<'a> {
             done: HashMap::new(),
             notes: Vec::new(),
             unclear: Vec::new(),
-            troubles: Vec::new(),
+            errors: Vec::new(),
         }
     }
 
-    /// What a stage comes to, carried out now unless it was before.
+    /// Evaluates a stage, once.
     pub(super) fn evaluate_stage(&mut self, index: usize) -> Result<Rc<StageState>, StageError> {
         if let Some(done) = self.done.get(&index) {
             return Ok(Rc::clone(done));
@@ -63,42 +61,42 @@ impl<'a> Evaluation<'a> {
             StageBaseImage::Stage(below) => self.evaluate_stage(*below)?.fork(),
             StageBaseImage::Image(name) => {
                 let Some(base) = self.inputs.bases.get(name) else {
-                    let problem = format!("nothing is known of the image {name:?}");
+                    let problem = format!("unknown image {name:?}");
                     return Err(self.stages.error(&begun.from, problem));
                 };
                 let tree = Tree::over(Arc::clone(&base.inside), name);
-                StageState::on(base.config.clone(), tree)
+                StageState::new(base.config.clone(), tree)
             }
         };
         for trigger in std::mem::take(&mut state.config.on_build) {
             state.line = begun.from.line;
             let done = self.trigger(index, &mut state, &trigger);
-            self.note_trouble(&mut state, done);
+            self.record_error(&mut state, done);
         }
         for step in &begun.steps {
             state.line = step.line;
             let done = self.step(index, &mut state, step);
-            self.note_trouble(&mut state, done);
+            self.record_error(&mut state, done);
         }
         let state = Rc::new(state);
         self.done.insert(index, Rc::clone(&state));
         Ok(state)
     }
 
-    /// Goes on after an instruction that was not carried out, so that all of them are told at once.
-    /// What may be a consequence of one is not.
-    fn note_trouble(&mut self, state: &mut StageState, done: Result<(), StageError>) {
+    /// Records an error and continues, so that all are reported at once, without possible
+    /// consequences of another error.
+    fn record_error(&mut self, state: &mut StageState, done: Result<(), StageError>) {
         let Err(error) = done else { return };
-        let is_certain = error.is_isolated() && !state.is_put_off;
-        if !state.is_spoiled || is_certain {
-            state.is_put_off |= error.remedy() != Workaround::None;
-            self.troubles.push(error);
+        let is_certain = error.is_isolated() && !state.is_postponed;
+        if !state.has_failed || is_certain {
+            state.is_postponed |= error.workaround() != Workaround::None;
+            self.errors.push(error);
         }
-        state.is_spoiled = true;
+        state.has_failed = true;
     }
 
-    /// Carries out what an image or stage has kept for those that are based on it. A daemon reads it
-    /// with `\` as the escape character, whatever its file had.
+    /// Evaluates an `ONBUILD` trigger of the base. Like the daemon, it uses `\` as the escape
+    /// character.
     fn trigger(
         &mut self,
         index: usize,
@@ -109,10 +107,7 @@ impl<'a> Evaluation<'a> {
         let from = &stages.all[index].from;
         let failed = |problem: String| {
             let base = &from.text;
-            stages.error(
-                from,
-                format!("what {base:?} brings, ONBUILD {text}: {problem}"),
-            )
+            stages.error(from, format!("ONBUILD {text} of {base:?}: {problem}"))
         };
         let file = Dockerfile::read(text);
         let [instruction] = file.instructions.as_slice() else {
@@ -122,9 +117,9 @@ impl<'a> Evaluation<'a> {
         let step = step.at_line(from.line, format!("ONBUILD {text}"));
         match &step.kind {
             InstructionKind::From(_) | InstructionKind::OnBuild(_) => {
-                Err(failed("it cannot be kept for later".to_owned()))
+                Err(failed("ONBUILD does not support it".to_owned()))
             }
-            _ => self.carry_out(index, state, &step, Lexer::new(Escape::Backslash)),
+            _ => self.evaluate_instruction(index, state, &step, Lexer::new(Escape::Backslash)),
         }
     }
 
@@ -134,10 +129,10 @@ impl<'a> Evaluation<'a> {
         state: &mut StageState,
         step: &ParsedInstruction,
     ) -> Result<(), StageError> {
-        self.carry_out(index, state, step, Lexer::new(self.stages.escape))
+        self.evaluate_instruction(index, state, step, Lexer::new(self.stages.escape))
     }
 
-    fn carry_out(
+    fn evaluate_instruction(
         &mut self,
         index: usize,
         state: &mut StageState,
@@ -152,7 +147,7 @@ impl<'a> Evaluation<'a> {
             let expanded = state.expand(lexer, text, given).map_err(failed)?;
             for name in &expanded.unset {
                 notes.push(format!(
-                    "{}:{}: ${name} has no value and stands for nothing",
+                    "{}:{}: ${name} is not set and expands to nothing",
                     stages.file.display(),
                     step.line
                 ));
@@ -225,7 +220,7 @@ impl<'a> Evaluation<'a> {
                         None => error.isolated(),
                         Some(_) => error,
                     };
-                    self.put_off(state, step, copied(&copy), error)?;
+                    self.postpone(state, step, copy_history(&copy), error)?;
                 }
             }
             InstructionKind::Cmd(program) => state.cmd(program.clone()),
@@ -240,7 +235,7 @@ impl<'a> Evaluation<'a> {
         Ok(())
     }
 
-    /// Carries commands out that can be read as changes of files and registry.
+    /// Evaluates a `RUN` line whose commands are changes of files and registry.
     fn run(
         &mut self,
         index: usize,
@@ -250,7 +245,7 @@ impl<'a> Evaluation<'a> {
     ) -> Result<(), StageError> {
         let stages = self.stages;
         let base = stages.base_of(index);
-        let ground = RootBase {
+        let root = RootBase {
             image: base,
             files: self.inputs.files.get(base),
         };
@@ -265,7 +260,7 @@ impl<'a> Evaluation<'a> {
             state,
             program,
             &stages.archives,
-            ground,
+            root,
             fetching,
             &mut lacking,
         );
@@ -281,11 +276,11 @@ impl<'a> Evaluation<'a> {
                     ScriptErrorKind::NotKnown | ScriptErrorKind::Fails => !self.unclear.is_empty(),
                     _ => false,
                 };
-                let error = stages.not_run(&stages.all[index], step, &trouble);
+                let error = stages.run_error(&stages.all[index], step, &trouble);
                 if !may_wait {
                     return Err(error);
                 }
-                return self.put_off(state, step, step.text.clone(), error);
+                return self.postpone(state, step, step.text.clone(), error);
             }
         };
         let notes = done.notes.into_iter();
@@ -297,9 +292,8 @@ impl<'a> Evaluation<'a> {
         Ok(())
     }
 
-    /// Goes on behind an instruction that may be carried out once more is downloaded; nothing is known
-    /// for certain of what comes behind it before.
-    fn put_off(
+    /// Postpones an instruction that depends on a download; what follows is uncertain until then.
+    fn postpone(
         &mut self,
         state: &mut StageState,
         step: &ParsedInstruction,
@@ -333,7 +327,7 @@ impl<'a> Evaluation<'a> {
             .map_err(|error| failed(error_chain(&error)))?;
         if copy.sources.len() + copy.documents.len() > 1 && !target.is_folder {
             return Err(failed(format!(
-                "several files go to {:?}: end it with a separator, as in {:?}",
+                "several files are copied to {:?}: end it with a separator, as in {:?}",
                 copy.target,
                 format!("{}/", copy.target)
             )));
@@ -351,8 +345,8 @@ impl<'a> Evaluation<'a> {
             },
         };
         if let Some((_, Some(there))) = &other {
-            state.is_spoiled |= there.is_spoiled;
-            state.is_put_off |= there.is_put_off;
+            state.has_failed |= there.has_failed;
+            state.is_postponed |= there.is_postponed;
         }
         let made_there;
         let lacking = RefCell::default();
@@ -363,7 +357,7 @@ impl<'a> Evaluation<'a> {
                 let is_lacking = self.image_lacks(name, step, copy)?;
                 let known = self.inputs.files.get(name);
                 let Some(known) = known.filter(|_| !is_lacking) else {
-                    state.add_layer(copied(copy), PlannedLayer::default());
+                    state.add_layer(copy_history(copy), PlannedLayer::default());
                     return Ok(());
                 };
                 taken = OfImage { files: known, name };
@@ -397,7 +391,7 @@ impl<'a> Evaluation<'a> {
         if let (Some((other, _)), false) = (&other, lacking.is_empty()) {
             let name = stages.base_of(*other).to_owned();
             self.lacking.entry(name).or_default().extend(lacking);
-            state.add_layer(copied(copy), PlannedLayer::default());
+            state.add_layer(copy_history(copy), PlannedLayer::default());
             return Ok(());
         }
         done?;
@@ -421,11 +415,12 @@ impl<'a> Evaluation<'a> {
             entries: draft.into_entries(),
             ..PlannedLayer::default()
         };
-        state.add_layer(copied(copy), layer);
+        state.add_layer(copy_history(copy), layer);
         Ok(())
     }
 
-    /// Notes what has to be taken out of an image before it can be copied, and whether that is so.
+    /// Records sources that must be extracted from an image first, and returns true if there are
+    /// any.
     fn image_lacks(
         &mut self,
         name: &str,
@@ -441,7 +436,7 @@ impl<'a> Evaluation<'a> {
             let place = fixed_part(&pattern);
             if place.is_empty() {
                 let problem = format!("{source:?} is the whole drive of {name}");
-                return Err(failed(problem).with_hint("name the folder that is wanted"));
+                return Err(failed(problem).with_hint("specify a folder"));
             }
             if known.is_none_or(|known| !known.contains(place)) {
                 let lacking = self.lacking.entry(name.to_owned()).or_default();
@@ -452,7 +447,7 @@ impl<'a> Evaluation<'a> {
         Ok(is_lacking)
     }
 
-    /// Refuses what would take a look at all that a stage's base has on its drive.
+    /// Refuses a source that requires listing the whole drive of a stage's base.
     fn check_drive(
         &self,
         other: usize,
@@ -466,16 +461,16 @@ impl<'a> Evaluation<'a> {
             let pattern = paths::source(source).map_err(failed)?;
             if pattern.is_empty() {
                 let problem = format!("{source:?} is the whole drive of the stage {name:?}");
-                return Err(failed(problem).with_hint("name the folder that is wanted"));
+                return Err(failed(problem).with_hint("specify a folder"));
             }
             let listed = state.tree.list_known(&ImagePath::drive());
             let listed = listed.map_err(|error| failed(error_chain(&error)))?;
             if fixed_part(&pattern).is_empty() && listed == Presence::Unknown {
                 let problem = format!(
-                    "what {source:?} stands for is not known: the stage {name:?} has its base's drive"
+                    "what {source:?} matches is unknown: the stage {name:?} has the drive of its base"
                 );
-                let error = failed(problem).with_hint("name the folder or file that is wanted");
-                return Err(error.or(Workaround::Look(other)));
+                let error = failed(problem).with_hint("specify a folder or file");
+                return Err(error.with_workaround(Workaround::IndexBase(other)));
             }
         }
         Ok(())
@@ -483,7 +478,7 @@ impl<'a> Evaluation<'a> {
 
     #[expect(
         clippy::too_many_arguments,
-        reason = "what one source of an instruction takes"
+        reason = "the parameters of one source of an instruction"
     )]
     fn copy_source(
         &mut self,
@@ -511,7 +506,7 @@ impl<'a> Evaluation<'a> {
             }
             if !unpacked.is_empty() && unpacked.len() < found.len() {
                 return Err(failed(format!(
-                    "{source:?} stands for archives and other files: ADD them one by one"
+                    "{source:?} matches archives and other files: ADD them one by one"
                 )));
             }
             if !unpacked.is_empty() {
@@ -527,8 +522,8 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// A copy in the words of an image's history.
-fn copied(copy: &CopyInstruction) -> String {
+/// Entry of a copy in an image's history.
+fn copy_history(copy: &CopyInstruction) -> String {
     let keyword = if copy.is_add { "ADD" } else { "COPY" };
     let sources = copy.sources.iter().cloned();
     let documents = copy.documents.iter();

@@ -1,4 +1,4 @@
-//! Where files are copied from: a folder on disk, or the drive of another stage or image.
+//! Sources of copies: a folder on disk, or the drive of another stage or image.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,10 +12,10 @@ use wincimg_layer::{OnDisk, link};
 use wincimg_recipe::{FetchedFile, FileSource, PlannedContent};
 use wincimg_windows::path::fold;
 
-/// Something that can be copied.
+/// A file or folder that can be copied.
 #[derive(Debug, Clone)]
 pub(super) struct FoundFile {
-    /// Its path from the root, with slashes, as it is spelled there.
+    /// Path from the root, with slashes, in its spelling there.
     pub(super) path: String,
     pub(super) content: PlannedContent,
 }
@@ -30,30 +30,28 @@ impl FoundFile {
     }
 }
 
-/// A place that files are copied from; paths have slashes and are empty for its root.
+/// A source of copies; paths have slashes, and the root is empty.
 pub(super) trait Files {
-    /// What is at a path. A link is followed, as its author named it.
+    /// Finds the entry at a path, following a link.
     fn find(&self, path: &str) -> Result<Option<FoundFile>, String>;
 
-    /// What lies in a folder, in the order of the names; links stay links, which lead to something
-    /// in `root`.
+    /// Contents of a folder, sorted by name; links are kept, with targets in `root`.
     fn inside(&self, folder: &str, root: &str) -> Result<Vec<FoundFile>, String>;
 
-    /// The paths of what lies in a folder, and whether each is a folder too: as `inside` says, but
-    /// what is in the files is not asked for.
-    fn listed(&self, folder: &str) -> Result<Vec<(String, bool)>, String> {
+    /// Paths in a folder like `inside`, each with true for a folder, without reading file contents.
+    fn list_paths(&self, folder: &str) -> Result<Vec<(String, bool)>, String> {
         Ok(names_of(self.inside(folder, "")?))
     }
 
-    /// What to say of a path that is not there.
-    fn missing(&self, path: &str) -> String;
+    /// Error message for a missing path.
+    fn missing_message(&self, path: &str) -> String;
 
-    /// Returns true if a path is left out itself, though something in it may not be.
-    fn leaves_out(&self, _path: &str) -> bool {
+    /// Returns true if a path is excluded itself, while its contents may be included.
+    fn excludes(&self, _path: &str) -> bool {
         false
     }
 
-    /// All that a pattern stands for; not what is in a folder that it stands for already.
+    /// All matches of a pattern, without the contents of matching folders.
     fn matching(&self, pattern: &str) -> Result<Vec<FoundFile>, String> {
         let has_wildcard = |name: &str| name.contains(['*', '?', '[']);
         let names: Vec<&str> = pattern.split('/').collect();
@@ -69,10 +67,10 @@ pub(super) trait Files {
             _ => Vec::new(),
         };
         let mut found = Vec::new();
-        // A pattern without classes stands for as many names as it has itself.
+        // A pattern without classes matches paths of its own depth.
         let deepest = names.len() + 64 * usize::from(pattern.contains('['));
         while let Some(folder) = pending.pop() {
-            for (path, is_folder) in self.listed(&folder)? {
+            for (path, is_folder) in self.list_paths(&folder)? {
                 if glob.matches(&path) {
                     found.extend(self.find(&path)?);
                 } else if is_folder && path.split('/').count() < deepest {
@@ -85,7 +83,7 @@ pub(super) trait Files {
     }
 }
 
-/// The paths of what was found, and whether each is a folder.
+/// Paths of found entries, each with true for a folder.
 pub(super) fn names_of(found: Vec<FoundFile>) -> Vec<(String, bool)> {
     let names = found.into_iter().map(|entry| {
         let is_folder = entry.is_folder();
@@ -94,12 +92,12 @@ pub(super) fn names_of(found: Vec<FoundFile>) -> Vec<(String, bool)> {
     names.collect()
 }
 
-/// A folder on disk: the context, or what is in place of a stage.
+/// A folder on disk: the context, or a folder that replaces a stage.
 #[derive(Debug, Clone)]
 pub(super) struct Folder {
     root: Arc<Path>,
     ignore: IgnoreRules,
-    /// The file with the rules.
+    /// File with the ignore rules.
     rules: PathBuf,
 }
 
@@ -112,7 +110,6 @@ impl Folder {
         }
     }
 
-    /// Where something in it is.
     pub(super) fn path_of(&self, path: &str) -> PathBuf {
         self.on_disk(path)
     }
@@ -124,8 +121,8 @@ impl Folder {
         self.root.join(path)
     }
 
-    /// A path as it is spelled on disk: exactly so or, as Windows would find it, in other letters.
-    fn spelled(&self, path: &str) -> Result<Option<String>, String> {
+    /// Spelling of a path on disk: exact or, as on Windows, in another case.
+    fn find_spelling(&self, path: &str) -> Result<Option<String>, String> {
         if fs::symlink_metadata(self.on_disk(path)).is_ok() {
             return Ok(Some(path.to_owned()));
         }
@@ -147,7 +144,7 @@ impl Folder {
                 (Some(own), true) => spelled = join_path(&spelled, &own),
                 (Some(_), false) => {
                     return Err(format!(
-                        "{} has several files that Windows takes for {name:?}",
+                        "{} has several files that Windows treats as {name:?}",
                         folder.display()
                     ));
                 }
@@ -157,7 +154,7 @@ impl Folder {
         Ok(Some(spelled))
     }
 
-    fn is_left_out(&self, path: &str) -> bool {
+    fn is_excluded(&self, path: &str) -> bool {
         !path.is_empty() && self.ignore.is_ignored(path)
     }
 
@@ -182,14 +179,14 @@ fn unreadable(path: &Path, error: &std::io::Error) -> String {
 
 impl Files for Folder {
     fn find(&self, path: &str) -> Result<Option<FoundFile>, String> {
-        let Some(path) = self.spelled(path)? else {
+        let Some(path) = self.find_spelling(path)? else {
             return Ok(None);
         };
         let on_disk = self.on_disk(&path);
         let metadata = fs::metadata(&on_disk).map_err(|error| unreadable(&on_disk, &error))?;
-        let is_left_out =
-            self.is_left_out(&path) && !(metadata.is_dir() && self.ignore.may_reinclude());
-        if is_left_out {
+        let is_excluded =
+            self.is_excluded(&path) && !(metadata.is_dir() && self.ignore.may_reinclude());
+        if is_excluded {
             return Ok(None);
         }
         let source = OnDisk {
@@ -201,7 +198,7 @@ impl Files for Folder {
             .map_err(|error| unreadable(&on_disk, &error))?;
         if let Some(outside) = escape {
             return Err(format!(
-                "{} leads out of {}, to {}",
+                "{} points outside of {}, to {}",
                 on_disk.display(),
                 self.root.display(),
                 outside.display()
@@ -232,8 +229,8 @@ impl Files for Folder {
                 .ok_or_else(|| format!("the name of {} is not Unicode", entry.path().display()))?;
             let path = join_path(folder, name);
             let kind = entry.file_type().map_err(failed)?;
-            let is_left_out = self.is_left_out(&path);
-            if is_left_out && !(kind.is_dir() && self.ignore.may_reinclude()) {
+            let is_excluded = self.is_excluded(&path);
+            if is_excluded && !(kind.is_dir() && self.ignore.may_reinclude()) {
                 continue;
             }
             let content = if kind.is_dir() {
@@ -257,15 +254,15 @@ impl Files for Folder {
         Ok(found)
     }
 
-    fn leaves_out(&self, path: &str) -> bool {
-        self.is_left_out(path)
+    fn excludes(&self, path: &str) -> bool {
+        self.is_excluded(path)
     }
 
-    fn missing(&self, path: &str) -> String {
-        let is_there = self.spelled(path).ok().flatten();
-        match is_there.filter(|path| self.is_left_out(path)) {
+    fn missing_message(&self, path: &str) -> String {
+        let is_there = self.find_spelling(path).ok().flatten();
+        match is_there.filter(|path| self.is_excluded(path)) {
             Some(path) => format!(
-                "{path:?} is left out of {} by {}",
+                "{path:?} is excluded from {} by {}",
                 self.root.display(),
                 self.rules.display()
             ),
@@ -274,7 +271,7 @@ impl Files for Folder {
     }
 }
 
-/// The folders of a pattern before its first wildcard, or all of a path.
+/// Folders of a pattern before its first wildcard, or a whole path.
 pub(super) fn fixed_part(pattern: &str) -> &str {
     let Some(wildcard) = pattern.find(['*', '?', '[']) else {
         return pattern;
@@ -284,17 +281,17 @@ pub(super) fn fixed_part(pattern: &str) -> &str {
         .map_or("", |(folder, _)| folder)
 }
 
-/// What was taken out of one image.
+/// Files extracted from an image.
 #[derive(Debug, Clone, Default)]
 pub struct ExtractedFiles {
-    /// What was looked for, with all that is below it: folded paths.
+    /// Folded paths that were searched, including everything below.
     asked: BTreeSet<String>,
-    /// What is there by its folded path, and how that is spelled.
+    /// Found entries by folded path, with their spelling.
     found: BTreeMap<String, (String, ExtractedEntry)>,
 }
 
 impl ExtractedFiles {
-    /// Takes in what is at some paths and below them.
+    /// Adds the entries at and below some paths.
     pub fn add(&mut self, asked: &BTreeSet<String>, found: BTreeMap<String, ExtractedEntry>) {
         self.asked.extend(asked.iter().map(|path| fold(path)));
         let found = found.into_iter();
@@ -302,23 +299,22 @@ impl ExtractedFiles {
             .extend(found.map(|(path, taken)| (fold(&path), (path, taken))));
     }
 
-    /// Returns true if that path was looked for.
+    /// Returns true if a path was searched.
     pub(super) fn contains(&self, path: &str) -> bool {
         let key = fold(path);
         let ends = key.match_indices('\0').map(|(at, _)| &key[..at]);
         ends.chain([key.as_str()]).any(|it| self.asked.contains(it))
     }
 
-    /// What is at a path, and how that is spelled.
+    /// Entry at a path, with its spelling.
     pub(super) fn get(&self, path: &str) -> Option<&(String, ExtractedEntry)> {
         self.found.get(&fold(path))
     }
 }
 
-/// What was taken out of an image.
+/// Files of an image as a source of copies.
 pub(super) struct OfImage<'a> {
     pub(super) files: &'a ExtractedFiles,
-    /// What the image is called.
     pub(super) name: &'a str,
 }
 
@@ -333,7 +329,7 @@ impl OfImage<'_> {
                 })))
             }
             ExtractedEntry::Link(()) => Err(format!(
-                "{path:?} in {} is a link, which is not copied",
+                "{path:?} in {} is a link, which cannot be copied",
                 self.name
             )),
         }
@@ -369,7 +365,7 @@ impl Files for OfImage<'_> {
         Ok(all)
     }
 
-    fn missing(&self, path: &str) -> String {
+    fn missing_message(&self, path: &str) -> String {
         format!("{path:?} is not in the image {}", self.name)
     }
 }

@@ -1,8 +1,7 @@
-//! From a Dockerfile to what its instructions come to: stages, and of the one that is wanted the
-//! layers and the configuration.
+//! Evaluation of a Dockerfile: stages, and layers and configuration of the target stage.
 //!
-//! [`Stages::evaluate`] is pure but for the files of the context. What it has to know of images is
-//! given to it; what it lacks it answers as needs, and is asked again when they are there.
+//! [`Stages::evaluate`] is pure except for files of the context. It gets facts about images as
+//! inputs and returns missing ones as requests; the caller calls it again with the answers.
 
 mod copy;
 mod daemon;
@@ -43,13 +42,12 @@ use wincimg_windows::quoting::Escape;
 
 use super::instruction::{CopyInstruction, InstructionKind, ParsedInstruction};
 
-/// A Dockerfile that was read, with what was asked of it.
+/// A parsed Dockerfile with its build options.
 #[derive(Debug)]
 pub struct Stages {
     file: PathBuf,
-    /// What stands in it.
     text: String,
-    /// The stage that was named.
+    /// Target stage, if one was specified.
     wanted: Option<String>,
     name: String,
     escape: Escape,
@@ -57,62 +55,61 @@ pub struct Stages {
     target: usize,
     context: Folder,
     archives: Archives,
-    /// Values of build arguments, as they were given.
+    /// Build arguments.
     given: Vec<(String, String)>,
-    /// Values of arguments before the first stage.
+    /// Arguments before the first stage.
     global: Vec<(String, Option<String>)>,
 }
 
-/// One stage.
 #[derive(Debug)]
 struct Stage {
     from: ParsedInstruction,
-    /// Its name, or its number.
+    /// Name or number.
     name: String,
     base: StageBaseImage,
     steps: Vec<ParsedInstruction>,
-    /// What is in place of it.
+    /// Folder that replaces it.
     folder: Option<Folder>,
 }
 
-/// What a stage begins with.
+/// Base of a stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum StageBaseImage {
-    /// A stage before it.
+    /// An earlier stage.
     Stage(usize),
-    /// An image, by the name that it has in the file.
+    /// An image, by its name in the file.
     Image(String),
 }
 
-/// What has to be known of an image that a stage is based on.
+/// Facts about a base image.
 #[derive(Debug, Clone)]
 pub struct StageBase {
-    /// How its containers start.
+    /// Container configuration.
     pub config: ContainerConfig,
-    /// What is inside.
+    /// Contents.
     pub inside: Arc<dyn BaseContents>,
 }
 
-/// What images say, by their names in the file.
+/// Base images by their names in the file.
 pub type BaseImages = BTreeMap<String, StageBase>;
 
-/// What a Dockerfile is carried out with.
+/// Inputs of an evaluation.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {
-    /// What stages are based on.
+    /// Base images.
     pub bases: BaseImages,
-    /// Files of images by the names of the images in the file, as far as they were taken out of them.
+    /// Extracted files by the images' names in the file.
     pub files: BTreeMap<String, ExtractedFiles>,
-    /// What of images is still lacking: paths by the names of the images.
+    /// Paths that are not extracted yet, by the images' names.
     pub lacking: BTreeMap<String, BTreeSet<String>>,
-    /// Files that were downloaded, by their URLs.
+    /// Downloaded files by URL.
     pub downloads: BTreeMap<String, DownloadedFile>,
-    /// All files that are to be, as far as that is known.
+    /// All known download requests.
     pub wants: DownloadRequests,
 }
 
 impl Inputs {
-    /// Returns true if somebody has looked for files in a base.
+    /// Returns true if files of a base were extracted.
     pub fn has_files_of(&self, base: &str) -> bool {
         let base = self.bases.get(base);
         let drive = base.map(|base| base.inside.file(&ImagePath::drive()));
@@ -120,30 +117,30 @@ impl Inputs {
     }
 }
 
-/// What a Dockerfile comes to on its bases.
+/// Result of an evaluation.
 #[derive(Debug)]
 pub struct EvaluationResult {
-    /// What is made of the base.
+    /// Layers and configuration on the base.
     pub instructions: Instructions,
-    /// True if they could be carried out; otherwise there are none.
-    are_carried_out: bool,
-    /// What its author may want to know.
+    /// True if the evaluation finished; otherwise `instructions` is empty.
+    is_finished: bool,
+    /// Notes for the author.
     pub notes: Vec<String>,
-    /// Paths in images that have to be taken out of them first; what there is then is not all.
+    /// Paths that must be extracted from images first; the result is incomplete until then.
     pub lacking: BTreeMap<String, BTreeSet<String>>,
-    /// What is downloaded, whether it is here or not.
+    /// Downloads, present or not.
     pub wants: DownloadRequests,
-    /// Lines of which it is not known what they do before more of that is here.
+    /// Lines whose effects depend on missing downloads.
     pub unclear: Vec<String>,
-    /// What has to be known of bases first, by their names in the file; likewise.
+    /// Required facts about bases, by their names in the file; the result is incomplete until then.
     pub needs: BTreeMap<String, BaseRequirements>,
 }
 
 impl EvaluationResult {
-    /// Returns true if all is known that the instructions asked for: carried out once more on the
-    /// same, they come to the same.
+    /// Returns true if nothing is missing: another evaluation with the same inputs gives the same
+    /// result.
     pub fn is_complete(&self) -> bool {
-        self.are_carried_out
+        self.is_finished
             && self.lacking.is_empty()
             && self.wants.is_empty()
             && self.unclear.is_empty()
@@ -151,37 +148,37 @@ impl EvaluationResult {
 }
 
 impl Stages {
-    /// The name that the image gets unless another is asked for.
+    /// Default name of the image.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What stands in the Dockerfile.
+    /// Text of the Dockerfile.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The stage that was named.
+    /// Target stage, if one was specified.
     pub fn target_stage(&self) -> Option<&str> {
         self.wanted.as_deref()
     }
 
-    /// Values of build arguments, as they were given.
+    /// Build arguments.
     pub fn build_args(&self) -> &[(String, String)] {
         &self.given
     }
 
-    /// The Dockerfile.
+    /// Path of the Dockerfile.
     pub fn file(&self) -> &std::path::Path {
         &self.file
     }
 
-    /// The image that the wanted stage is based on, by its name in the file.
+    /// Base image of the target stage, by its name in the file.
     pub fn base(&self) -> &str {
         self.base_of(self.target)
     }
 
-    /// The image that a stage is based on, through other stages or at once.
+    /// Base image of a stage, directly or through other stages.
     fn base_of(&self, mut index: usize) -> &str {
         loop {
             match &self.all[index].base {
@@ -191,18 +188,17 @@ impl Stages {
         }
     }
 
-    /// The bases, by their names in the file, that have to be looked into before it is known whether
-    /// this is an error.
+    /// Bases to index, by their names in the file, to resolve an error.
     pub fn bases_to_inspect(&self, error: &StageError) -> BTreeSet<String> {
-        let remedies = error.lines().map(StageError::remedy);
-        let stages = remedies.filter_map(|remedy| match remedy {
-            Workaround::Look(stage) => Some(stage),
-            Workaround::None | Workaround::Again => None,
+        let workarounds = error.lines().map(StageError::workaround);
+        let stages = workarounds.filter_map(|workaround| match workaround {
+            Workaround::IndexBase(stage) => Some(stage),
+            Workaround::None | Workaround::Retry => None,
         });
         stages.map(|stage| self.base_of(stage).to_owned()).collect()
     }
 
-    /// The images that stages are based on which the wanted one needs, by their names in the file.
+    /// Base images of all required stages, by their names in the file.
     pub fn bases(&self) -> Vec<&str> {
         let needed = self.needed();
         let mut names = Vec::new();
@@ -216,7 +212,7 @@ impl Stages {
         names
     }
 
-    /// Which stages the wanted one needs.
+    /// Returns for each stage true if the target stage requires it.
     fn needed(&self) -> Vec<bool> {
         let mut needed = vec![false; self.all.len()];
         needed[self.target] = true;
@@ -241,7 +237,7 @@ impl Stages {
         needed
     }
 
-    /// The stage of a name or number that comes before another.
+    /// Index of an earlier stage by name or number.
     fn stage_before(&self, index: usize, name: &str) -> Option<usize> {
         let before = &self.all[..index];
         let named = before
@@ -250,7 +246,7 @@ impl Stages {
         named.or_else(|| name.parse().ok().filter(|number| *number < index))
     }
 
-    /// What keeps the wanted stage from being made, as far as that is known without its base.
+    /// Checks all required stages, as far as possible without the bases.
     pub fn check(&self) -> Result<(), StageError> {
         let needed = self.needed();
         for (index, stage) in self.all.iter().enumerate() {
@@ -263,7 +259,7 @@ impl Stages {
                     InstructionKind::Shell(words) => shell = Some(words),
                     InstructionKind::Run(program) => {
                         if let Some(trouble) = run::needs_windows(program, shell) {
-                            return Err(self.not_run(stage, step, &trouble));
+                            return Err(self.run_error(stage, step, &trouble));
                         }
                     }
                     InstructionKind::Copy(copy) => self.check_copy(index, step, copy)?,
@@ -274,7 +270,7 @@ impl Stages {
         Ok(())
     }
 
-    /// The shell that a stage begins with, where a stage that it is based on says so.
+    /// Initial shell of a stage, if one of its base stages sets it.
     fn shell_under(&self, index: usize) -> Option<&[String]> {
         let StageBaseImage::Stage(below) = self.all[index].base else {
             return None;
@@ -305,16 +301,16 @@ impl Stages {
             .find(|stage| stage.name.eq_ignore_ascii_case(from))
         {
             let problem = format!(
-                "the stage {from:?} begins on line {} and is not made yet",
+                "the stage {from:?} is defined later, on line {}",
                 later.from.line
             );
             return Err(self.error(step, problem));
         }
         if from.parse::<usize>().is_ok() {
-            let problem = format!("there is no stage {from} before this one");
+            let problem = format!("no stage {from} before this one");
             let help = match index {
                 0 => "it is the first stage; numbers count from 0".to_owned(),
-                _ => format!("stages before it have the numbers 0 to {}", index - 1),
+                _ => format!("the stages before it are numbered 0 to {}", index - 1),
             };
             return Err(self.error(step, problem).with_hint(help));
         }
@@ -325,8 +321,8 @@ impl Stages {
         StageError::at(&self.file, step.line, &step.text, problem)
     }
 
-    /// Says why the commands of a line are not carried out.
-    fn not_run(
+    /// Error for a `RUN` line, with a hint.
+    fn run_error(
         &self,
         stage: &Stage,
         step: &ParsedInstruction,
@@ -336,14 +332,14 @@ impl Stages {
         let hint = if let Some(help) = trouble.help {
             help.to_owned()
         } else if trouble.kind == ScriptErrorKind::Fails {
-            "it would fail in a container too: correct the line".to_owned()
+            "correct the line: it fails in a container too".to_owned()
         } else if is_target {
-            "do the same with COPY and ENV or the keys of a recipe, or let Docker on Windows build it: \
+            "use COPY, ENV or the keys of a recipe instead, or build with Docker on Windows: \
              --engine docker"
                 .to_owned()
         } else {
             format!(
-                "run what the stage does beforehand, and put the folder with its files in its place: \
+                "build the stage beforehand, and use a folder with its files instead: \
                  --stage {}=DIR",
                 stage.name
             )
@@ -352,17 +348,17 @@ impl Stages {
             ScriptErrorKind::NotKnown if trouble.help.is_none() => {
                 let mut all = self.all.iter();
                 let place = all.position(|other| std::ptr::eq(other, stage));
-                place.map_or(Workaround::None, Workaround::Look)
+                place.map_or(Workaround::None, Workaround::IndexBase)
             }
-            ScriptErrorKind::Fails => Workaround::Again,
+            ScriptErrorKind::Fails => Workaround::Retry,
             _ => Workaround::None,
         };
-        let problem = Heading::of(trouble.kind).problem;
+        let problem = Heading::for_kind(trouble.kind).problem;
         let (line, text) = step.line_at(trouble.at);
         let error = StageError::at(&self.file, line, &text, format!("{problem}: {trouble}"))
-            .because(trouble.kind)
+            .with_kind(trouble.kind)
             .with_hint(hint);
-        let error = error.or(remedy);
+        let error = error.with_workaround(remedy);
         match trouble.kind {
             ScriptErrorKind::NeedsWindows
             | ScriptErrorKind::NotUnderstood
@@ -371,34 +367,33 @@ impl Stages {
         }
     }
 
-    /// Carries the instructions out as far as can be told before anyone has looked inside the bases:
-    /// where that is not all of them, what there is says what has to be known.
+    /// Evaluates without the contents of bases; an incomplete result has the required facts.
     pub fn evaluate_without_contents(
         &self,
         inputs: &Inputs,
     ) -> Result<EvaluationResult, StageError> {
         self.evaluate(inputs).or_else(|error| {
-            if error.remedy() == Workaround::None {
+            if error.workaround() == Workaround::None {
                 return Err(error);
             }
             let bases = self.bases_to_inspect(&error).into_iter();
             let needs = bases.map(|base| (base, run_requirements())).collect();
-            let outcome = self.unfinished(inputs, BTreeMap::new()).ok_or(error)?;
+            let outcome = self.incomplete(inputs, BTreeMap::new()).ok_or(error)?;
             Ok(EvaluationResult { needs, ..outcome })
         })
     }
 
-    /// Carries the instructions out on bases, which have to be there for all of [`Self::bases`].
+    /// Evaluates on bases, which must be given for all of [`Self::bases`].
     pub fn evaluate(&self, inputs: &Inputs) -> Result<EvaluationResult, StageError> {
         let mut evaluation = Evaluation::new(self, inputs);
         let made = evaluation.evaluate_stage(self.target);
-        let troubles = std::mem::take(&mut evaluation.troubles);
-        let made = made.and_then(|state| StageError::all(troubles).map_or(Ok(state), Err));
+        let errors = std::mem::take(&mut evaluation.errors);
+        let made = made.and_then(|state| StageError::all(errors).map_or(Ok(state), Err));
         let state = match made {
             Ok(state) => state,
-            // What is lacking may be the reason.
+            // A missing file may be the cause.
             Err(error) if !evaluation.lacking.is_empty() => {
-                let outcome = self.unfinished(inputs, evaluation.lacking).ok_or(error)?;
+                let outcome = self.incomplete(inputs, evaluation.lacking).ok_or(error)?;
                 let wants = evaluation.wants;
                 return Ok(EvaluationResult { wants, ..outcome });
             }
@@ -416,13 +411,13 @@ impl Stages {
                 container: state.config.clone(),
                 author: state.author.clone(),
             },
-            are_carried_out: true,
+            is_finished: true,
             notes,
         })
     }
 
-    /// What there is where the instructions cannot be carried out yet.
-    fn unfinished(
+    /// Result of an evaluation that cannot finish yet.
+    fn incomplete(
         &self,
         inputs: &Inputs,
         lacking: BTreeMap<String, BTreeSet<String>>,
@@ -434,7 +429,7 @@ impl Stages {
                 container: base.config.clone(),
                 author: None,
             },
-            are_carried_out: false,
+            is_finished: false,
             notes: Vec::new(),
             lacking,
             needs: BTreeMap::new(),
@@ -444,7 +439,7 @@ impl Stages {
     }
 }
 
-/// What RUN lines may ask about a base.
+/// Facts about a base that RUN lines may require.
 pub fn run_requirements() -> BaseRequirements {
     BaseRequirements {
         hives: [Root::System, Root::Software].into(),

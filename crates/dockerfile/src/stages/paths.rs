@@ -1,13 +1,13 @@
-//! Paths of instructions, as Docker reads them for Windows: with either separator, with or without
+//! Paths of instructions, as Docker for Windows reads them: with either separator, with or without
 //! the drive, relative to the working directory.
 
 use wincimg_windows::path::ImagePath;
 
-/// Where something goes.
+/// Target of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CopyTarget {
     pub(super) path: ImagePath,
-    /// True if its author says that it is a folder.
+    /// True if the path is written as a folder.
     pub(super) is_folder: bool,
 }
 
@@ -17,7 +17,7 @@ fn image_path(names: &[&str]) -> Result<ImagePath, String> {
         .map_err(|error: wincimg_windows::path::PathError| error.to_string())
 }
 
-/// Where a path in the image leads from the working directory.
+/// Resolves a path in the image from the working directory.
 pub(super) fn target(working_dir: &ImagePath, text: &str) -> Result<CopyTarget, String> {
     let plain = without_drive(text)?;
     let mut names: Vec<&str> = Vec::new();
@@ -32,7 +32,7 @@ pub(super) fn target(working_dir: &ImagePath, text: &str) -> Result<CopyTarget, 
     })
 }
 
-/// A path in a source, with slashes and from its root; empty for the root. It may be a pattern.
+/// Normalizes a source path or pattern: with slashes and from its root, which is empty.
 pub(super) fn source(text: &str) -> Result<String, String> {
     let plain = without_drive(text)?;
     let mut names = Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn source(text: &str) -> Result<String, String> {
     Ok(names.join("/"))
 }
 
-/// Follows a path name by name; nothing leads above the root.
+/// Follows a path name by name; `..` stops at the root.
 fn walk<'a>(names: &mut Vec<&'a str>, path: &'a str) {
     for name in path.split('/') {
         match name {
@@ -53,17 +53,15 @@ fn walk<'a>(names: &mut Vec<&'a str>, path: &'a str) {
     }
 }
 
-/// The path with slashes and without the drive, which has to be C:.
+/// The path with slashes and without its drive, which must be C:.
 fn without_drive(text: &str) -> Result<String, String> {
     let plain = text.replace('\\', "/");
     if plain.starts_with("//") {
-        return Err(format!(
-            "{text:?} is a path in a network: expected one on C:"
-        ));
+        return Err(format!("{text:?} is a network path: expected a path on C:"));
     }
     match plain.split_once(':') {
         None => Ok(plain),
-        Some(("c" | "C", "")) => Err(format!("{text:?} has a drive and no path: write C:/")),
+        Some(("c" | "C", "")) => Err(format!("{text:?} has no path after the drive: write C:/")),
         Some(("c" | "C", inside)) => Ok(inside.to_owned()),
         Some(_) => Err(format!("{text:?} is not on C:, the only drive of an image")),
     }

@@ -1,4 +1,4 @@
-//! Reading a Dockerfile, and what was asked of it.
+//! Parses a Dockerfile and its build options.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,23 +13,23 @@ use crate::expand::Lexer;
 use crate::instruction::{FromInstruction, InstructionKind, ParsedInstruction};
 use crate::source::Dockerfile;
 
-/// A Dockerfile, and what is to be made of it.
+/// A Dockerfile with its build options.
 #[derive(Debug, Clone)]
 pub struct DockerfileRequest {
-    /// The Dockerfile.
+    /// Dockerfile.
     pub file: PathBuf,
-    /// The folder that its files are in.
+    /// Context folder.
     pub context: PathBuf,
-    /// The stage that is wanted; the last, where none is named.
+    /// Target stage; the last by default.
     pub target: Option<String>,
-    /// Values of build arguments.
+    /// Build arguments.
     pub arguments: Vec<(String, String)>,
-    /// Folders in place of what stages would make, by the names of the stages.
+    /// Folders that replace stages, by the stages' names.
     pub folders: BTreeMap<String, PathBuf>,
 }
 
 impl Stages {
-    /// Reads a Dockerfile and the rules beside it.
+    /// Reads a Dockerfile and its ignore file.
     pub fn read(request: &DockerfileRequest) -> Result<Self, StageError> {
         let text = read_text(&request.file, LARGEST_TEXT).map_err(|source| {
             let path = request.file.clone();
@@ -45,7 +45,7 @@ impl Stages {
             file: request.file.clone(),
             wanted: request.target.clone(),
             text: text.clone(),
-            name: name_of(request),
+            name: image_name(request),
             escape: file.escape,
             all: Vec::new(),
             target: 0,
@@ -59,17 +59,17 @@ impl Stages {
                 let line = instruction.lines().0 + 1;
                 StageError::at(&request.file, line, instruction.full_text(), problem)
             })?;
-            stages.take(step)?;
+            stages.add_instruction(step)?;
         }
         if stages.all.is_empty() {
             let problem = format!("{} has no FROM", request.file.display());
-            return Err(StageError::Asked(problem, None));
+            return Err(StageError::Request(problem, None));
         }
-        stages.choose(request)?;
+        stages.select_target(request)?;
         Ok(stages)
     }
 
-    fn take(&mut self, step: ParsedInstruction) -> Result<(), StageError> {
+    fn add_instruction(&mut self, step: ParsedInstruction) -> Result<(), StageError> {
         match (&step.kind, self.all.last_mut()) {
             (InstructionKind::From(from), _) => {
                 let from = from.clone();
@@ -113,13 +113,13 @@ impl Stages {
             .find(|stage| Some(&stage.name) == from.name.as_ref());
         if let Some(same) = same {
             let problem = format!(
-                "the stage {:?} begins on line {} already",
+                "the stage {:?} is already defined on line {}",
                 same.name, same.from.line
             );
             return Err(self.error(&step, problem));
         }
         let base = match self.stage_before(number, &image) {
-            // A number names an image here, not a stage.
+            // In `FROM` a number is an image, not a stage.
             Some(below) if image.parse::<usize>().is_err() => StageBaseImage::Stage(below),
             _ => StageBaseImage::Image(image),
         };
@@ -133,15 +133,14 @@ impl Stages {
         Ok(())
     }
 
-    /// Reads a word before or behind `FROM`, where only global arguments have values.
+    /// Expands a word before or in `FROM`, where only global arguments are set.
     fn global(&self, step: &ParsedInstruction, text: &str) -> Result<String, StageError> {
         let value = |name: &str| self.global_argument(name);
         let expanded = Lexer::new(self.escape).expand(text, &value);
         let expanded = expanded.map_err(|error| self.error(step, format!("{text:?}: {error}")))?;
         match expanded.unset.first() {
             Some(name) if matches!(step.kind, InstructionKind::From(_)) => {
-                let problem =
-                    format!("{name} has no value: no ARG before the first FROM gives it one");
+                let problem = format!("{name} is not set: no ARG before the first FROM sets it");
                 Err(self.error(step, problem).with_hint(format!(
                     "add --build-arg {name}=VALUE, and ARG {name} above FROM"
                 )))
@@ -150,7 +149,7 @@ impl Stages {
         }
     }
 
-    /// The value of an argument that was given.
+    /// Value of a build argument.
     pub(super) fn argument(&self, name: &str) -> Option<String> {
         let mut given = self.given.iter().rev();
         given
@@ -158,7 +157,7 @@ impl Stages {
             .map(|(_, value)| value.clone())
     }
 
-    /// The value of an argument before the first stage, or of one that is always there.
+    /// Value of an argument before the first stage, or of a predefined one.
     pub(super) fn global_argument(&self, name: &str) -> Option<String> {
         let mut set = self.global.iter().rev();
         if let Some((_, value)) = set.find(|(known, _)| known == name) {
@@ -181,8 +180,8 @@ impl Stages {
         Some(self.argument(name).unwrap_or_else(|| always.to_owned()))
     }
 
-    /// Finds the wanted stage, and puts folders in place of others.
-    fn choose(&mut self, request: &DockerfileRequest) -> Result<(), StageError> {
+    /// Finds the target stage, and replaces others with folders.
+    fn select_target(&mut self, request: &DockerfileRequest) -> Result<(), StageError> {
         let count = self.all.len();
         let find = |stages: &Self, name: &str| {
             stages.stage_before(count, name).ok_or_else(|| {
@@ -192,7 +191,7 @@ impl Stages {
                     Some(meant) => format!("did you mean {meant:?}?"),
                     None => format!("its stages are: {}", names.join(", ")),
                 };
-                StageError::Asked(problem, Some(hint))
+                StageError::Request(problem, Some(hint))
             })
         };
         self.target = match &request.target {
@@ -205,9 +204,9 @@ impl Stages {
             while let Some(stage) = below {
                 if stage == index {
                     let problem = format!(
-                        "the image is built on the stage {name:?}, so no folder can be in its place"
+                        "the image is based on the stage {name:?}, which a folder cannot replace"
                     );
-                    return Err(StageError::Asked(problem, None));
+                    return Err(StageError::Request(problem, None));
                 }
                 below = match self.all[stage].base {
                     StageBaseImage::Stage(base) => Some(base),
@@ -215,11 +214,8 @@ impl Stages {
                 };
             }
             if !folder.is_dir() {
-                let problem = format!(
-                    "--stage {name}={}: there is no such folder",
-                    folder.display()
-                );
-                return Err(StageError::Asked(problem, None));
+                let problem = format!("--stage {name}={}: folder not found", folder.display());
+                return Err(StageError::Request(problem, None));
             }
             let rules = folder.join(FILE_NAME);
             let place = Folder::new(folder.clone(), IgnoreRules::default(), rules);
@@ -228,7 +224,7 @@ impl Stages {
         self.check_bases()
     }
 
-    /// Refuses bases that no image for Windows can have.
+    /// Refuses bases that are not for Windows.
     fn check_bases(&self) -> Result<(), StageError> {
         let needed = self.needed();
         for (stage, _) in self.all.iter().zip(needed).filter(|(_, needed)| *needed) {
@@ -237,8 +233,8 @@ impl Stages {
             };
             if image == "scratch" {
                 return Err(self
-                    .error(&stage.from, "FROM scratch has no Windows inside")
-                    .with_hint("build on a base such as mcr.microsoft.com/windows/nanoserver"));
+                    .error(&stage.from, "FROM scratch contains no Windows")
+                    .with_hint("use a base such as mcr.microsoft.com/windows/nanoserver"));
             }
             let InstructionKind::From(from) = &stage.from.kind else {
                 continue;
@@ -250,7 +246,7 @@ impl Stages {
             if !platform.is_empty() && platform.split('/').next() != Some("windows") {
                 let problem = format!("the stage {:?} is for {platform}", stage.name);
                 return Err(self.error(&stage.from, problem).with_hint(format!(
-                    "put a folder with its files in its place: --stage {}=DIR",
+                    "use a folder with its files instead: --stage {}=DIR",
                     stage.name
                 )));
             }
@@ -259,12 +255,12 @@ impl Stages {
     }
 }
 
-/// The context, without what `NAME.dockerignore` or `.dockerignore` leaves out.
+/// The context, without files excluded by `NAME.dockerignore` or `.dockerignore`.
 fn context(request: &DockerfileRequest) -> Result<Folder, StageError> {
-    let failed = |error| StageError::Asked(error_chain(&error), None);
+    let failed = |error| StageError::Request(error_chain(&error), None);
     if !request.context.is_dir() {
         let problem = format!("the context {} is not a folder", request.context.display());
-        return Err(StageError::Asked(problem, None));
+        return Err(StageError::Request(problem, None));
     }
     let mut own = request.file.clone().into_os_string();
     own.push(FILE_NAME);
@@ -279,8 +275,8 @@ fn context(request: &DockerfileRequest) -> Result<Folder, StageError> {
     Ok(Folder::new(request.context.clone(), ignore, rules))
 }
 
-/// What the image is called after its folder.
-fn name_of(request: &DockerfileRequest) -> String {
+/// Name of the image, from its folder.
+fn image_name(request: &DockerfileRequest) -> String {
     let folder = request.file.parent().unwrap_or(Path::new(""));
     let folder = if folder.as_os_str().is_empty() {
         Path::new(".")

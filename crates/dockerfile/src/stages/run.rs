@@ -1,7 +1,7 @@
-//! `RUN`: what the commands of a line do to a stage's drive and registry, without running them.
+//! `RUN`: effects of a line's commands on a stage's drive and registry, without running them.
 //!
-//! Nothing is downloaded here: [`RunDownloads::wants`] says what is to come, and the line is read once more
-//! when it is here.
+//! Nothing is downloaded here: [`RunDownloads::wants`] collects requests, and the line is evaluated
+//! again after the downloads.
 
 mod access;
 mod archives;
@@ -38,44 +38,43 @@ use super::drive::{PathKind, Tree, key};
 use super::state::StageState;
 use crate::instruction::ProgramForm;
 
-/// The longest file that a line may look into.
+/// Maximum size of a file that a line may read.
 const LONGEST: u64 = 1 << 20;
 
-/// What a line came to.
 pub(super) struct RunResult {
     pub(super) created_by: String,
     pub(super) layer: PlannedLayer,
-    /// A file as what the layer changes about it makes it.
+    /// A file after the layer's changes to it.
     pub(super) seen: Option<PlannedEntry>,
     pub(super) notes: Vec<String>,
-    /// The paths of which it is not known what is there before something is downloaded.
+    /// Paths whose contents depend on downloads.
     pub(super) later: BTreeSet<String>,
 }
 
-/// What is known of the files that lines download.
+/// Downloads of `RUN` lines.
 pub(super) struct RunDownloads<'a> {
-    /// Where the line is.
+    /// Position of the line.
     pub(super) place: &'a str,
-    /// Those that are here, by their URLs.
+    /// Downloaded files by URL.
     pub(super) here: &'a BTreeMap<String, DownloadedFile>,
-    /// All that are wanted.
+    /// Requested downloads.
     pub(super) wants: &'a mut DownloadRequests,
 }
 
-/// Carries a line out on a stage.
+/// Evaluates a line on a stage.
 pub(super) fn execute(
     state: &StageState,
     program: &ProgramForm,
     archives: &Archives,
-    ground: RootBase<'_>,
+    root: RootBase<'_>,
     fetching: RunDownloads<'_>,
     lacking: &mut BTreeSet<String>,
 ) -> Result<RunResult, ScriptError> {
     let mut running = RunState {
         state,
         tree: state.tree.clone(),
-        registry: Keys::of(state),
-        base: BaseFiles::of(ground),
+        registry: Keys::new(state),
+        base: BaseFiles::new(root),
         fetching,
         archives,
         changes: Changes::default(),
@@ -104,7 +103,7 @@ pub(super) fn execute(
             access: changes.access,
             iis: running.server.edits,
             kept: changes.kept.into_values().collect(),
-            anew: changes.anew.into_values().collect(),
+            anew: changes.recreated.into_values().collect(),
         },
         seen: running.server.seen,
         notes: changes.notes,
@@ -119,20 +118,18 @@ fn command<'a>(program: &'a ProgramForm, shell: &'a [String]) -> RunCommand<'a> 
     }
 }
 
-/// What a stage is based on in the end.
+/// Base image at the root of a stage.
 #[derive(Clone, Copy)]
 pub(super) struct RootBase<'a> {
-    /// The image, by its name in the file.
+    /// Image, by its name in the file.
     pub(super) image: &'a str,
-    /// What was taken out of it.
+    /// Files extracted from it.
     pub(super) files: Option<&'a ExtractedFiles>,
 }
 
-/// A stage while a line is carried out.
+/// State of a stage during a line.
 struct RunState<'a> {
-    /// As it was before the line.
     state: &'a StageState,
-    /// The drive by now.
     tree: Tree,
     registry: Keys<'a>,
     base: BaseFiles<'a>,
@@ -143,12 +140,12 @@ struct RunState<'a> {
 }
 
 impl RunState<'_> {
-    /// What was at a path before this line.
+    /// Kind of the entry at a path before this line.
     fn kind_before(&self, path: &ImagePath) -> Result<Presence<PathKind>, ScriptError> {
         self.state.tree.kind(path).map_err(|error| failed(&error))
     }
 
-    /// What is at a path.
+    /// Kind of the entry at a path.
     fn kind(&self, path: &ImagePath) -> Result<Presence<PathKind>, ScriptError> {
         self.tree.kind(path).map_err(|error| failed(&error))
     }
@@ -166,7 +163,7 @@ impl RunState<'_> {
             Presence::Absent => false,
             Presence::Unknown => {
                 return Err(ScriptError::unknown(format!(
-                    "whether the base has {path} too is not known"
+                    "it is unknown whether the base has {path}"
                 )));
             }
         };
@@ -219,7 +216,7 @@ impl ImageState for RunState<'_> {
             Ok(Presence::Present(PathKind::Folder)) => Lookup::Present(EntryKind::Folder),
             Ok(Presence::Present(PathKind::File(()))) => Lookup::Present(EntryKind::File(())),
             Ok(Presence::Absent) => Lookup::Absent,
-            // Where a link leads is not followed.
+            // Links are not followed.
             Ok(Presence::Present(PathKind::Link(())) | Presence::Unknown) | Err(_) => {
                 Lookup::Unknown
             }
@@ -263,7 +260,7 @@ impl ImageState for RunState<'_> {
 
     fn is_own(&self, path: &ImagePath) -> bool {
         let is_own = |path: &ImagePath| self.changes.has(path) || self.state.is_of_user(path);
-        // What an archive brings lies below a folder that was made for it.
+        // Unpacked files are in a folder created for them.
         let mut names = path.components();
         while let [above @ .., _] = names {
             let folder: Result<ImagePath, _> = format!(r"C:\{}", names.join(r"\")).parse();
@@ -286,7 +283,7 @@ impl ImageState for RunState<'_> {
                 Lookup::Present(before) => self.write(path, [before, content].concat()),
                 Lookup::Absent => self.write(path, content),
                 Lookup::Later(Later) | Lookup::Unknown => Err(ScriptError::unknown(format!(
-                    "the content of {path} is not known"
+                    "the content of {path} is unknown"
                 ))),
             },
             ImageAction::Copy { from, to } => self.copy_entry(&from, &to, false),
@@ -300,7 +297,7 @@ impl ImageState for RunState<'_> {
                 Ok(())
             }
             ImageAction::Skip(command) => {
-                self.changes.notes.push(format!("{command} is not run"));
+                self.changes.notes.push(format!("{command} is skipped"));
                 Ok(())
             }
             ImageAction::Download { url, path, follows } => self.download(&url, path, follows),
@@ -326,7 +323,7 @@ fn failed(error: &BaseReadError) -> ScriptError {
     ScriptError::unknown(error_chain(error))
 }
 
-/// The content of a small file that this build brings.
+/// Content of a small local file.
 fn bytes(source: &FileSource) -> Option<Vec<u8>> {
     ContentSource::from(source).read(LONGEST).ok()
 }

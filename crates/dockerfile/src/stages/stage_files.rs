@@ -1,5 +1,5 @@
-//! The drive of another stage as a place that files are copied from: what the stage made itself lies
-//! over what its base has, which is taken out of the base's layers.
+//! The drive of another stage as a source of copies: the stage's entries over files extracted from
+//! its base.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -14,19 +14,18 @@ use super::files::{Files, FoundFile, OfImage, join_path, names_of};
 use super::paths;
 use super::run::RootBase;
 
-/// What a stage has on its drive.
+/// Drive of a stage as a source of copies.
 pub(super) struct OfStage<'a> {
     pub(super) tree: &'a Tree,
-    /// What the stage is called.
     pub(super) name: &'a str,
-    /// What it is based on in the end.
+    /// Base image at its root.
     pub(super) base: RootBase<'a>,
-    /// What has to be taken out of the base first; what is found before is not all.
+    /// Files that must be extracted from the base first; results are incomplete until then.
     pub(super) lacking: &'a RefCell<BTreeSet<String>>,
 }
 
 impl OfStage<'_> {
-    /// What was taken out of the base; none where a path has to be first.
+    /// Files extracted from the base; `None` if a path must be extracted first.
     fn taken(&self, path: &str) -> Option<OfImage<'_>> {
         if let Some(files) = self.base.files.filter(|files| files.contains(path)) {
             return Some(OfImage {
@@ -38,11 +37,11 @@ impl OfStage<'_> {
         None
     }
 
-    /// What a download may bring is not looked for in the base.
+    /// Refuses a path that depends on a download.
     fn check_known(&self, place: &ImagePath) -> Result<(), String> {
         if self.tree.is_later(place) {
             return Err(format!(
-                "what the stage {:?} has at {place} depends on what it downloads",
+                "the contents of the stage {:?} at {place} depend on its downloads",
                 self.name
             ));
         }
@@ -57,7 +56,9 @@ impl Files for OfStage<'_> {
         match self.tree.created_entry(&place).map(|entry| &entry.content) {
             Some(PlannedContent::Deleted) => return Ok(None),
             Some(PlannedContent::Link(_)) => {
-                return Err(format!("{place} is a link: copy the folder that it is in"));
+                return Err(format!(
+                    "{place} is a link: copy the folder that contains it"
+                ));
             }
             Some(content) => {
                 let content = content.clone();
@@ -100,7 +101,7 @@ impl Files for OfStage<'_> {
             return Ok(found);
         };
         if base.find(&path)?.is_none() && self.tree.created_entry(&place).is_none() {
-            return Err(self.missing(folder));
+            return Err(self.missing_message(folder));
         }
         for entry in base.inside(folder, root)? {
             if self
@@ -115,7 +116,7 @@ impl Files for OfStage<'_> {
         Ok(found)
     }
 
-    fn listed(&self, folder: &str) -> Result<Vec<(String, bool)>, String> {
+    fn list_paths(&self, folder: &str) -> Result<Vec<(String, bool)>, String> {
         let place = place(folder)?;
         match self
             .tree
@@ -133,9 +134,9 @@ impl Files for OfStage<'_> {
         }
     }
 
-    fn missing(&self, path: &str) -> String {
+    fn missing_message(&self, path: &str) -> String {
         format!(
-            "{path:?} is not in the stage {:?}: no instruction makes it, and its base {} does not have it",
+            "{path:?} is not in the stage {:?}: no instruction creates it, and its base {} does not contain it",
             self.name, self.base.image
         )
     }

@@ -1,4 +1,4 @@
-//! What a stage has come to: each instruction is a small function over it.
+//! State of a stage, with a function for each instruction.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use super::paths;
 use crate::expand::{ExpandedWord, Lexer};
 use crate::instruction::{Health, ProgramForm};
 
-/// What reads a line where nothing else was said.
+/// Default shell.
 const SHELL: [&str; 3] = ["cmd", "/S", "/C"];
 
-/// Variables that are there without an `ARG`: a proxy is nothing of an image.
+/// Variables that need no `ARG`: a proxy is not a part of the image.
 const PREDEFINED: [&str; 10] = [
     "HTTP_PROXY",
     "http_proxy",
@@ -33,29 +33,29 @@ const PREDEFINED: [&str; 10] = [
     "all_proxy",
 ];
 
-/// A stage, as far as its instructions were carried out.
+/// State of a stage after its instructions so far.
 #[derive(Debug, Clone)]
 pub(super) struct StageState {
     pub(super) config: ContainerConfig,
     pub(super) author: Option<String>,
     pub(super) tree: Tree,
     pub(super) steps: Vec<PlannedStep>,
-    /// Build arguments that were declared, with their values.
+    /// Declared build arguments with their values.
     args: Vec<(String, Option<String>)>,
     /// True if `CMD` was set in this stage.
     has_cmd: bool,
-    /// Who made files and folders, where that was a `RUN` of a user whom the image names.
+    /// Users of the image whose `RUN` created files and folders.
     makers: BTreeMap<String, String>,
-    /// The line of the instruction that is carried out.
+    /// Line of the current instruction.
     pub(super) line: usize,
-    /// True if an instruction, here or where files came from, was not carried out.
-    pub(super) is_spoiled: bool,
-    /// True if it may be once more is known, so that nothing is certain about what comes after it.
-    pub(super) is_put_off: bool,
+    /// True if an instruction, of this stage or of a source of files, failed.
+    pub(super) has_failed: bool,
+    /// True if the failure may be resolved by more facts, so that later instructions are uncertain.
+    pub(super) is_postponed: bool,
 }
 
 impl StageState {
-    pub(super) fn on(config: ContainerConfig, tree: Tree) -> Self {
+    pub(super) fn new(config: ContainerConfig, tree: Tree) -> Self {
         Self {
             config,
             author: None,
@@ -65,12 +65,12 @@ impl StageState {
             has_cmd: false,
             makers: BTreeMap::new(),
             line: 0,
-            is_spoiled: false,
-            is_put_off: false,
+            has_failed: false,
+            is_postponed: false,
         }
     }
 
-    /// A stage that goes on where another ended.
+    /// New stage based on this one.
     pub(super) fn fork(&self) -> Self {
         Self {
             args: Vec::new(),
@@ -79,7 +79,7 @@ impl StageState {
         }
     }
 
-    /// The value of a variable: what the image has comes before build arguments.
+    /// Value of a variable; the image's variables take precedence over build arguments.
     pub(super) fn value(&self, name: &str, given: &[(String, String)]) -> Option<String> {
         let lines = self.config.env.iter().rev();
         let mut set = lines.filter_map(|line| line.split_once('='));
@@ -96,7 +96,7 @@ impl StageState {
         value.map(|(_, value)| value.clone())
     }
 
-    /// The variables of a command: the image's, and build arguments of other names.
+    /// Variables of a command: the image's, and build arguments of other names.
     pub(super) fn variables(&self) -> Vec<(String, String)> {
         let own = self.config.env.iter();
         let mut all: Vec<(String, String)> = own
@@ -114,7 +114,7 @@ impl StageState {
         all
     }
 
-    /// What reads a line in shell form.
+    /// Shell of a line in shell form.
     pub(super) fn shell_words(&self) -> Vec<String> {
         let own = self.config.shell.clone().filter(|words| !words.is_empty());
         own.unwrap_or_else(|| SHELL.map(str::to_owned).to_vec())
@@ -135,7 +135,7 @@ impl StageState {
         Ok(paths::target(&ImagePath::drive(), text)?.path)
     }
 
-    /// Notes what was done that changes no file.
+    /// Adds a history entry without a layer.
     fn add_history(&mut self, created_by: String) {
         self.steps.push(PlannedStep {
             line: Some(self.line),
@@ -144,7 +144,7 @@ impl StageState {
         });
     }
 
-    /// Notes what was done to the drive and lays it over it.
+    /// Adds a layer and applies it to the drive.
     pub(super) fn add_layer(&mut self, created_by: String, layer: PlannedLayer) {
         self.tree.apply(&layer.entries);
         for entry in &layer.entries {
@@ -157,7 +157,7 @@ impl StageState {
         });
     }
 
-    /// Notes what a `RUN` did, and who did it.
+    /// Adds the layer of a `RUN`, and its user.
     pub(super) fn add_run(&mut self, created_by: String, layer: PlannedLayer) {
         let made: Vec<String> = layer.entries.iter().map(|entry| key(&entry.path)).collect();
         self.add_layer(created_by, layer);
@@ -167,7 +167,7 @@ impl StageState {
         }
     }
 
-    /// Returns true if the user whom the image names made what is at a path in an earlier `RUN`.
+    /// Returns true if the image's user created the entry at a path in an earlier `RUN`.
     pub(super) fn is_of_user(&self, path: &ImagePath) -> bool {
         let maker = self.makers.get(&key(path));
         maker.is_some() && maker == self.config.user.as_ref()
@@ -185,12 +185,12 @@ impl StageState {
         for (name, value) in pairs {
             set_variable(&mut self.config.env, name, value);
         }
-        self.add_history(format!("ENV {}", listed(pairs)));
+        self.add_history(format!("ENV {}", format_pairs(pairs)));
     }
 
     pub(super) fn label(&mut self, pairs: &[(String, String)]) {
         self.config.labels.extend(pairs.iter().cloned());
-        self.add_history(format!("LABEL {}", listed(pairs)));
+        self.add_history(format!("LABEL {}", format_pairs(pairs)));
     }
 
     pub(super) fn user(&mut self, user: String) {
@@ -222,8 +222,8 @@ impl StageState {
         self.config.shell = Some(words);
     }
 
-    /// The words of a program, and whether they are a ready command line: as Docker's builder for
-    /// Windows has it, a line for the shell is one word, which nobody escapes again.
+    /// Words of a program, and true if they are an escaped command line: like Docker's builder for
+    /// Windows, a shell line is one word, which is not escaped again.
     fn command(&self, program: ProgramForm) -> (Vec<String>, bool) {
         match program {
             ProgramForm::Shell(line) if line.is_empty() => (Vec::new(), self.config.args_escaped),
@@ -249,7 +249,7 @@ impl StageState {
         self.add_history(format!("ENTRYPOINT {}", quoted(&words)));
         self.config.entrypoint = Some(words);
         self.config.args_escaped = is_escaped;
-        // The base's arguments were for the base's program.
+        // The base's arguments belong to the base's program.
         if !self.has_cmd {
             self.config.cmd = None;
         }
@@ -309,7 +309,7 @@ impl StageState {
         self.add_history(format!("HEALTHCHECK {}", quoted(&test)));
         let mut check = Map::new();
         check.insert("Test".to_owned(), json!(test));
-        // Written in the same order, whatever that of the flags was.
+        // Written in a fixed order, not that of the flags.
         for key in HEALTH_TIMES {
             let mut times = health.times.iter().rev();
             if let Some((_, value)) = times.find(|(own, _)| *own == key) {
@@ -331,7 +331,7 @@ impl StageState {
     }
 }
 
-fn listed(pairs: &[(String, String)]) -> String {
+fn format_pairs(pairs: &[(String, String)]) -> String {
     let pairs: Vec<_> = pairs
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
@@ -344,7 +344,7 @@ fn quoted(words: &[String]) -> String {
     format!("[{}]", words.join(" "))
 }
 
-/// `80` is TCP's; a range is all of its ports.
+/// Expands ports: `80` is TCP, and a range means all of its ports.
 fn ports(text: &str) -> Option<Vec<String>> {
     let (numbers, protocol) = text.split_once('/').unwrap_or((text, "tcp"));
     let protocol = protocol.to_ascii_lowercase();

@@ -1,5 +1,4 @@
-//! What rendered Dockerfiles run on Windows, run by wine: its `reg` and `cmd` stand in for those of
-//! Windows.
+//! Commands of rendered Dockerfiles under wine, whose `reg` and `cmd` replace those of Windows.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +12,7 @@ use wincimg_testkit::wine::{Wine, succeed, windows_path};
 use super::plan;
 use crate::{ContextContent, RenderedDockerfile, render};
 
-/// Windows programs in a Windows of their own.
+/// A wine prefix for Windows programs.
 struct Machine {
     wine: Wine,
 }
@@ -24,15 +23,15 @@ impl Machine {
         Self { wine }
     }
 
-    /// Starts a program with these arguments, quoted as the daemon quotes them; returns what it
-    /// printed, or what failed.
+    /// Runs a program with these arguments, quoted like the daemon; returns its output, or the
+    /// error.
     fn run<S: AsRef<str>>(&self, words: &[S]) -> Result<String, String> {
         let (program, arguments) = words.split_first().unwrap();
         let arguments = arguments.iter().map(AsRef::as_ref);
         succeed(self.wine.command(program.as_ref()).args(arguments))
     }
 
-    /// Does what a build would do: copies the context's own files, then runs every command.
+    /// Builds: copies the context's own files, then runs every command.
     fn build(&self, rendered: &RenderedDockerfile) {
         let temporary = self.wine.drive().join("windows/temp");
         fs::create_dir_all(&temporary).unwrap();
@@ -168,7 +167,7 @@ fn reg_deletes_what_is_there_and_what_is_not() {
     );
     let found = build(vec![create(acme, KeyMode::ReplaceValues)]);
     assert_eq!(found, [set(child, "Value", seven())]);
-    // Unlike Windows', wine's reg gives a new key a default value, though an empty one.
+    // Unlike Windows', wine's reg gives a new key an empty default value.
     let found = build(vec![
         set(acme, "New", seven()),
         set(child, "New", seven()),
@@ -204,7 +203,7 @@ fn cmd_removes_each_entry_whatever_came_of_the_one_before() {
         sites: Vec::new(),
         config: Vec::new(),
     });
-    // The first is a program that is not there, so it fails.
+    // The first program does not exist, so it fails.
     let mut calls = 0;
     let words: Vec<String> = runs(&render(&plan, &UnknownBase).unwrap())[0]
         .iter()

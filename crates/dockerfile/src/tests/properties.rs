@@ -1,10 +1,10 @@
-//! Whatever a plan says comes out of the daemon's readers as it went in.
+//! Values of any plan are read by the daemon's parsers unchanged.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Texts with what every reader on the way has an eye for.
+/// Texts with the special characters of all parsers.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[ -~]{0,12}",

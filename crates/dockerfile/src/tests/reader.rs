@@ -1,5 +1,4 @@
-//! A Dockerfile as Moby's parser and its shell lexer read it: an account of its own, as far as the
-//! written Dockerfiles go.
+//! A model of Moby's parser and shell lexer, as far as rendered Dockerfiles need it.
 
 use wincimg_windows::quoting::{Escape, RunShell};
 use wincimg_windows::testing::run_line::argv;
@@ -7,8 +6,7 @@ use wincimg_windows::testing::run_line::argv;
 /// An instruction: its keyword, and the text after it.
 pub(super) type Instruction = (String, String);
 
-/// The instructions of a file whose escape character is the backtick. None may go on on a second
-/// line.
+/// Instructions of a file whose escape character is the backtick. None may have a second line.
 pub(super) fn instructions(dockerfile: &str) -> Vec<Instruction> {
     assert!(dockerfile.starts_with("# escape=`\n"), "{dockerfile}");
     dockerfile
@@ -25,7 +23,7 @@ pub(super) fn instructions(dockerfile: &str) -> Vec<Instruction> {
         .collect()
 }
 
-/// What the programs of all `RUN` lines get.
+/// Arguments of the programs of all `RUN` lines.
 pub(super) fn runs(dockerfile: &str) -> Vec<Vec<String>> {
     instructions(dockerfile)
         .iter()

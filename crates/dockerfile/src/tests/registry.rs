@@ -26,7 +26,7 @@ fn rendered(edits: Vec<RegistryEdit>) -> RenderedDockerfile {
     render(&plan, &UnknownBase).unwrap()
 }
 
-/// What `reg` is called with, line by line.
+/// Arguments of `reg`, line by line.
 fn calls(edits: Vec<RegistryEdit>) -> Vec<String> {
     let rendered = rendered(edits);
     assert!(rendered.context.is_empty());

@@ -1,5 +1,5 @@
-//! What cmd makes of a text: commands, the scripts among them that PowerShell gets, and `\"`, in
-//! which the backslash means nothing to cmd and a quote in an argument to the program.
+//! cmd's parsing of a text: commands, nested PowerShell scripts, and `\"`, whose backslash cmd
+//! ignores while the program reads a quote.
 
 use wincimg_scripts::script;
 use wincimg_windows::quoting::cmd::is_built_in;
@@ -12,23 +12,23 @@ use crate::lint::stage::LintStep;
 use crate::lint::words::program_name;
 use crate::lint::{Findings, LintRule};
 
-const SPLIT: &str = "cmd does not know \\\", and the program gets several arguments with quotes in \
-    them where one was meant; write a plain \"";
+const SPLIT: &str = "cmd does not support \\\": the program gets several arguments with quotes in \
+    them instead of one; write a plain \"";
 
-const DIVIDED: &str = "to cmd the quote of \\\" ends the quoted part, and the operator after it \
-    divides the command; put ^ before it";
+const DIVIDED: &str = "in cmd the quote of \\\" ends the quoted part, and the operator after it \
+    splits the command; put ^ before the operator";
 
-/// A character that cmd passes on.
+/// A character that cmd passes to the program.
 #[derive(Debug, Clone, Copy)]
 struct CmdChar {
     at: usize,
     character: char,
-    /// True if cmd would take an operator here for one.
+    /// True if an operator here is active.
     is_active: bool,
 }
 
-/// What is left of a text when cmd has dropped its quotes around the whole and its carets.
-fn passed(text: &str) -> Vec<CmdChar> {
+/// The text without the carets and outer quotes that cmd drops.
+fn passed_chars(text: &str) -> Vec<CmdChar> {
     let last_quote = text.rfind('"').filter(|_| text.starts_with('"'));
     let mut passed = Vec::with_capacity(text.len());
     let (mut quoted, mut escaped) = (false, false);
@@ -53,7 +53,7 @@ fn passed(text: &str) -> Vec<CmdChar> {
     passed
 }
 
-/// One command, and where the text goes on behind the operator that ended it.
+/// One command, and the position after its operator.
 struct CmdCommand {
     line: SourceLine,
     next: usize,
@@ -88,21 +88,21 @@ fn commands(passed: &[CmdChar]) -> Vec<CmdCommand> {
     commands
 }
 
-/// The command lines that cmd makes of a text.
+/// Splits a text into command lines as cmd does.
 pub(super) fn lines(text: &str) -> Vec<SourceLine> {
-    let commands = commands(&passed(text));
+    let commands = commands(&passed_chars(text));
     commands.into_iter().map(|command| command.line).collect()
 }
 
-/// Returns true if a command starts a program that reads its words as programs do.
+/// Returns true if a command starts a program that parses its arguments like the C runtime.
 pub(super) fn is_program(line: &SourceLine) -> bool {
     let name = line.words().first().map(program).unwrap_or_default();
     !name.is_empty() && !is_built_in(&name) && !OWN_READERS.contains(&name.as_str())
 }
 
-/// The scripts that PowerShell gets from cmd, each with the number of its command.
+/// Scripts that cmd passes to PowerShell, each with the index of its command.
 pub(super) fn scripts(text: &str) -> impl Iterator<Item = (usize, SourceLine)> {
-    let commands = commands(&passed(text));
+    let commands = commands(&passed_chars(text));
     commands
         .into_iter()
         .enumerate()
@@ -113,13 +113,13 @@ fn program(word: &Word) -> String {
     program_name(word.value.trim_start_matches('('))
 }
 
-/// The part of a command that is a script for PowerShell.
+/// Part of a command that is a PowerShell script.
 pub(super) fn script_of(line: &SourceLine) -> Option<SourceLine> {
     let words = line.words();
     let at = words
         .iter()
         .position(|word| matches!(program(word).as_str(), "powershell" | "pwsh"))?;
-    // Behind another program it is only an argument.
+    // After another program it is only an argument.
     let first = words.first()?;
     let is_run = at == 0 || is_built_in(&program(first)) || program(first) == "cmd";
     if !is_run {
@@ -153,7 +153,7 @@ pub(super) fn script_of(line: &SourceLine) -> Option<SourceLine> {
     None
 }
 
-/// Returns true if an option of PowerShell is followed by its value; names may be cut short.
+/// Returns true if an option of PowerShell takes a value; names may be abbreviated.
 fn takes_value(name: &str) -> bool {
     [
         "executionpolicy",
@@ -171,7 +171,7 @@ fn takes_value(name: &str) -> bool {
     .any(|option| option.starts_with(name))
 }
 
-/// Programs that read their command line in a way of their own.
+/// Programs with their own parsing of the command line.
 const OWN_READERS: [&str; 12] = [
     "cmd",
     "powershell",
@@ -190,15 +190,15 @@ const OWN_READERS: [&str; 12] = [
 pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let text = step.instruction.text();
     let rule = LintRule::BackslashQuotesUnderCmd;
-    let all = passed(text);
+    let all = passed_chars(text);
     let found = commands(&all);
     for (index, command) in found.iter().enumerate() {
-        if let Some((line, edits)) = divided(text, &all, command) {
+        if let Some((line, edits)) = find_divided(text, &all, command) {
             let line = step.instruction.line_of(step.instruction.start() + line);
             report(rule, step.instruction, DIVIDED, line, Some(edits), findings);
             return;
         }
-        if let Some((line, edits)) = split(text, index, command) {
+        if let Some((line, edits)) = find_split(text, index, command) {
             let line = step.instruction.line_of(step.instruction.start() + line);
             report(rule, step.instruction, SPLIT, line, edits, findings);
             return;
@@ -206,8 +206,12 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// A phrase in `\"` that the program gets in several words.
-fn split(text: &str, index: usize, command: &CmdCommand) -> Option<(usize, Option<Vec<Edit>>)> {
+/// Finds a phrase in `\"` that the program gets as several words.
+fn find_split(
+    text: &str,
+    index: usize,
+    command: &CmdCommand,
+) -> Option<(usize, Option<Vec<Edit>>)> {
     let line = &command.line;
     let words = line.words();
     let name = program(words.first()?);
@@ -246,11 +250,11 @@ fn split(text: &str, index: usize, command: &CmdCommand) -> Option<(usize, Optio
         .map(|at| Edit::new(line.origin(*at)..line.origin(*at) + 1, ""))
         .collect();
     if text.starts_with("\\\"") {
-        // A text that begins with a quote loses it and its last one; so it gets one more of each.
+        // cmd drops the first and last quote of a text that begins with one, so both are doubled.
         line_wrap(&mut edits, text, 0);
     }
     let after = edited(text, &edits);
-    let arrives = commands(&passed(&after))
+    let arrives = commands(&passed_chars(&after))
         .get(index)
         .is_some_and(|command| values(&command.line) == meant);
     Some((line.origin(first), arrives.then_some(edits)))
@@ -260,14 +264,14 @@ pub(super) fn values(line: &SourceLine) -> Vec<String> {
     line.words().into_iter().map(|word| word.value).collect()
 }
 
-/// An operator between escaped quotes in a quoted script, where cmd divides the script.
-fn divided(text: &str, all: &[CmdChar], command: &CmdCommand) -> Option<(usize, Vec<Edit>)> {
+/// Finds an operator between escaped quotes of a quoted script, at which cmd splits it.
+fn find_divided(text: &str, all: &[CmdChar], command: &CmdCommand) -> Option<(usize, Vec<Edit>)> {
     let script = script_of(&command.line)?;
     let (_, is_closed) = script.parts();
     if is_closed || script::read(&powershell::script(&script.text)).is_sound {
         return None;
     }
-    // The script as it would be if no operator divided it.
+    // The script as if no operator split it.
     let mut whole = SourceLine::default();
     let start = script.origin(0);
     for one in all.iter().filter(|one| one.at >= start) {

@@ -1,8 +1,8 @@
-//! `HEALTHCHECK CMD`, whose text the daemon escapes like an argument, as it does not for `RUN`.
+//! `HEALTHCHECK CMD`, whose text the daemon escapes like an argument, unlike that of `RUN`.
 //!
-//! Behind `cmd /S /C` the quotes of the text arrive as `\"`: `powershell -command "exit 1"` becomes
-//! a string that PowerShell shows, and the container is healthy whatever happens. Behind
-//! `powershell -Command` the text arrives as it is written.
+//! After `cmd /S /C` the quotes arrive as `\"`: `powershell -command "exit 1"` becomes a string
+//! that PowerShell prints, and the container is always healthy. After `powershell -Command` the
+//! text arrives as written.
 
 use wincimg_scripts::script;
 use wincimg_windows::quoting::argv::ArgvParser;
@@ -14,7 +14,7 @@ use crate::lint::stage::LintStep;
 use crate::lint::{BaseShell, Findings, LintRule, Severity};
 
 const MESSAGE: &str = "the daemon escapes the quotes of HEALTHCHECK CMD, and the program gets them \
-    as a part of its arguments; use the exec form";
+    as part of its arguments; use the exec form";
 
 pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let instruction = step.instruction;
@@ -37,13 +37,13 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
                 exec_form(&argv)
             );
             let correction = findings.file.rewrite(instruction, &arguments);
-            findings.correct(rule, Severity::Error, MESSAGE, correction);
+            findings.add_correction(rule, Severity::Error, MESSAGE, correction);
         }
-        None => findings.only(rule, Severity::Error, instruction.lines().0, MESSAGE),
+        None => findings.add(rule, Severity::Error, instruction.lines().0, MESSAGE),
     }
 }
 
-/// Returns true if a command behind cmd gets other words than without the daemon's escapes.
+/// Returns true if the daemon's escapes change the words of a command under cmd.
 fn changes(text: &str) -> bool {
     let escaped = windows_cmd::strip_quotes(&argv::quote_always(text));
     let meant: Vec<SourceLine> = cmd::lines(text);
@@ -63,7 +63,7 @@ fn changes(text: &str) -> bool {
     })
 }
 
-/// The words of a command for which cmd does nothing but start it.
+/// Words of a command that cmd only starts.
 fn exec(text: &str) -> Option<Vec<String>> {
     if text.contains('%') {
         return None;

@@ -1,11 +1,11 @@
-//! A command line whose characters know where in the instruction they come from, and its words.
+//! A command line with the position of each character in the instruction, and its words.
 
 use std::ops::Range;
 
 use wincimg_windows::quoting::argv;
 use wincimg_windows::quoting::argv::ArgvParser;
 
-/// A text and, for each byte of it, its place in the instruction's text.
+/// A text with the position of each byte in the instruction's text.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SourceLine {
     pub(super) text: String,
@@ -16,7 +16,7 @@ pub(super) struct SourceLine {
 #[derive(Debug, Clone)]
 pub(super) struct Word {
     pub(super) value: String,
-    /// Where it stands in the line.
+    /// Range in the line.
     pub(super) range: Range<usize>,
 }
 
@@ -27,12 +27,12 @@ pub(super) struct Quote {
     pub(super) backslashes: usize,
 }
 
-/// A part between two quotes that only keep it together.
+/// A part between two grouping quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct QuotedSpan {
     pub(super) open: Quote,
     pub(super) close: Quote,
-    /// True if quotes are in it that the program is to see.
+    /// True if it contains quotes for the program.
     pub(super) has_literal: bool,
 }
 
@@ -49,7 +49,7 @@ impl SourceLine {
         self.at.extend((0..c.len_utf8()).map(|byte| at + byte));
     }
 
-    /// Where a byte of the line stands in the instruction's text.
+    /// Position of a byte of the line in the instruction's text.
     pub(super) fn origin(&self, at: usize) -> usize {
         self.at.get(at).copied().unwrap_or_default()
     }
@@ -66,7 +66,7 @@ impl SourceLine {
         self.at.truncate(length);
     }
 
-    /// The words as the C runtime divides them.
+    /// Splits the line into words like the C runtime.
     pub(super) fn words(&self) -> Vec<Word> {
         let mut words = Vec::new();
         let mut start = None;
@@ -94,7 +94,7 @@ impl SourceLine {
         Word { value, range }
     }
 
-    /// The parts in quotes, and whether the last of them is closed.
+    /// The quoted parts, and true if the last of them is closed.
     pub(super) fn parts(&self) -> (Vec<QuotedSpan>, bool) {
         let mut parts = Vec::new();
         let mut open: Option<(Quote, bool)> = None;
@@ -129,8 +129,8 @@ impl SourceLine {
         (parts, open.is_none())
     }
 
-    /// Every quote in pairs, as they look to someone who thinks of a prompt, where a backslash
-    /// before a quote is a path's last; `None` if there is no such backslash.
+    /// All quotes in pairs, as at a prompt, where a backslash before a quote ends a path; `None`
+    /// without such a backslash.
     pub(super) fn pairs(&self) -> Option<Vec<QuotedSpan>> {
         let quotes: Vec<Quote> = self
             .text

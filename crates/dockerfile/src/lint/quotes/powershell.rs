@@ -1,4 +1,4 @@
-//! Plain quotes in a script that PowerShell is given on its command line, which eats them.
+//! Plain quotes in a script on PowerShell's command line, which drops them.
 
 use std::borrow::Cow;
 
@@ -12,11 +12,11 @@ use crate::lint::correction::Edit;
 use crate::lint::stage::LintStep;
 use crate::lint::{Findings, LintRule};
 
-pub(super) const NESTED: &str = "powershell.exe drops these quotes from its own command line, and \
-    the script falls apart where they were; write \\\"";
+pub(super) const NESTED: &str = "powershell.exe drops these quotes from its own command line, which \
+    breaks the script; write \\\"";
 
-const IN_FORCE: &str = "PowerShell drops these quotes from its own command line, and the script \
-    falls apart where they were; write \\\"";
+const IN_FORCE: &str = "PowerShell drops these quotes from its own command line, which breaks \
+    the script; write \\\"";
 
 pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let text = step.instruction.text();
@@ -28,10 +28,10 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
         let arrives = |edits: &[Edit], wanted: &str| {
             let text = edited(text, edits);
             let script = powershell::script(&text);
-            script == wanted || squeezed(&script) == squeezed(wanted)
+            script == wanted || normalize_white_space(&script) == normalize_white_space(wanted)
         };
         let edits = reading.correction(&problem, arrives).or_else(|| {
-            // In quotes of its own the whole text keeps its white space.
+            // Outer quotes keep the white space.
             let edits = reading.wrapped(text);
             (powershell::script(&edited(text, &edits)) == reading.meant).then_some(edits)
         });
@@ -47,7 +47,7 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// The scripts that cmd hands to PowerShell.
+/// Checks scripts that cmd passes to PowerShell.
 pub(super) fn check_nested(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let text = step.instruction.text();
     for (index, script) in cmd::scripts(text) {
@@ -59,7 +59,8 @@ pub(super) fn check_nested(step: &LintStep<'_>, findings: &mut Findings<'_>) {
                 cmd::scripts(&edited(text, edits))
                     .find(|(other, _)| *other == index)
                     .is_some_and(|(_, line)| {
-                        squeezed(&powershell::script(&line.text)) == squeezed(wanted)
+                        normalize_white_space(&powershell::script(&line.text))
+                            == normalize_white_space(wanted)
                     })
             };
             let edits = reading.correction(&problem, arrives);
@@ -76,29 +77,29 @@ pub(super) fn check_nested(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// A script as PowerShell's command line leaves it and as its author meant it.
+/// A script as PowerShell gets it and as it was intended.
 pub(super) struct ScriptInterpretation<'a> {
     line: &'a SourceLine,
-    /// What in quotes was meant to stay so.
+    /// Parts that were intended to be quoted.
     parts: Vec<QuotedSpan>,
     meant: String,
     meant_script: TokenizedScript,
 }
 
-/// Parts that stand on the same lines and change what the script does.
+/// Parts on the same lines whose quotes change the script's meaning.
 pub(super) struct QuoteProblem {
-    /// The line of the file, from 0.
+    /// Line of the file, from 0.
     pub(super) line: usize,
     parts: Vec<QuotedSpan>,
-    /// The script with the quotes of these parts and of no others.
+    /// The script with quotes only around these parts.
     wanted: String,
 }
 
-/// How many groups of lines are looked at one by one.
+/// Maximum number of line groups that are checked one by one.
 const GROUPS: usize = 60;
 
 impl<'a> ScriptInterpretation<'a> {
-    /// Reads both; `None` where there is one reading only, or no way to tell what was meant.
+    /// Parses both; `None` if they are equal or the intention is unclear.
     pub(super) fn parse(line: &'a SourceLine) -> Option<Self> {
         let (all, is_closed) = line.parts();
         if all.is_empty() && is_closed {
@@ -119,7 +120,7 @@ impl<'a> ScriptInterpretation<'a> {
         let parts: Vec<QuotedSpan> = all
             .iter()
             .copied()
-            .filter(|part| keeps(line, *part))
+            .filter(|part| is_intended(line, *part))
             .collect();
         Self::meaning(line, parts, None).or_else(|| {
             if !is_wrapped {
@@ -130,7 +131,7 @@ impl<'a> ScriptInterpretation<'a> {
         })
     }
 
-    /// What the script is if these parts keep their quotes, and others and the wrapper do not.
+    /// The script with quotes around these parts, without other quotes and the wrapper.
     fn meaning(
         line: &'a SourceLine,
         parts: Vec<QuotedSpan>,
@@ -153,7 +154,7 @@ impl<'a> ScriptInterpretation<'a> {
         script::read(other).is_equivalent(&self.meant_script)
     }
 
-    /// The groups of lines that do not say what they should.
+    /// Groups of lines with another meaning than intended.
     pub(super) fn problems(&self, step: &LintStep<'_>) -> Vec<QuoteProblem> {
         let written = powershell::script(&self.line.text);
         if self.is_as_meant(&written) {
@@ -192,9 +193,9 @@ impl<'a> ScriptInterpretation<'a> {
         }
     }
 
-    /// The meant script without the quotes of some parts.
+    /// The intended script without the quotes of some parts.
     fn meant_without(&self, drop: impl Fn(QuotedSpan) -> bool) -> String {
-        // Positions in the meant text: quotes of parts are in the same order in both.
+        // Positions in the intended text: the quotes are in the same order in both.
         let kept: Vec<QuotedSpan> = self
             .parts
             .iter()
@@ -215,7 +216,7 @@ impl<'a> ScriptInterpretation<'a> {
             .then(|| (0, end - 1))
     }
 
-    /// Escapes the quotes of a problem, if that brings what is wanted.
+    /// Escapes the quotes of a problem, if that corrects it.
     pub(super) fn correction(
         &self,
         problem: &QuoteProblem,
@@ -250,7 +251,7 @@ impl<'a> ScriptInterpretation<'a> {
         edits
     }
 
-    /// All quotes escaped and new ones around the whole.
+    /// Escapes all quotes and quotes the whole text.
     fn wrapped(&self, text: &str) -> Vec<Edit> {
         let mut edits = self.escaped(&self.parts);
         let trailing = text.len() - text.trim_end_matches('\\').len();
@@ -264,10 +265,9 @@ fn groups_matter(reading: &ScriptInterpretation<'_>, group: &[QuotedSpan]) -> bo
     !reading.is_as_meant(&reading.meant_without(|part| group.contains(&part)))
 }
 
-/// Returns true if quotes are meant for the script. Those around quotes that are escaped are not,
-/// nor those around a path or a list of texts in single quotes of its own: their author knew that
-/// they would go.
-fn keeps(line: &SourceLine, part: QuotedSpan) -> bool {
+/// Returns true if quotes are intended for the script, unlike those around escaped quotes, around a
+/// path, or around a list in single quotes: their author expected them to be dropped.
+fn is_intended(line: &SourceLine, part: QuotedSpan) -> bool {
     if part.has_literal {
         return false;
     }
@@ -288,7 +288,7 @@ fn keeps(line: &SourceLine, part: QuotedSpan) -> bool {
     !has_single || single
 }
 
-/// `'-q', '-dir', 'C:\x'`: texts in single quotes with commas between them.
+/// Returns true for a list such as `'-q', '-dir', 'C:\x'`.
 fn is_list_of_texts(text: &str) -> bool {
     let pieces: Vec<&str> = text.split('\'').collect();
     let [first, inner @ .., last] = pieces.as_slice() else {
@@ -302,7 +302,7 @@ fn is_list_of_texts(text: &str) -> bool {
         && inner.iter().skip(1).step_by(2).all(is_between)
 }
 
-/// The parts within quotes around the whole, where quotes open after a sign and close before one.
+/// The parts within outer quotes, where quotes open and close next to punctuation.
 fn inner_parts(line: &SourceLine, all: &[QuotedSpan]) -> Option<Vec<QuotedSpan>> {
     let mut quotes: Vec<_> = all
         .iter()
@@ -332,7 +332,7 @@ fn inner_parts(line: &SourceLine, all: &[QuotedSpan]) -> Option<Vec<QuotedSpan>>
         .collect()
 }
 
-/// A script in which these parts have their quotes, escaped ones are quotes, and no others are.
+/// The script with quotes around these parts and with unescaped quotes, without all others.
 fn with_quotes(text: &str, parts: &[QuotedSpan], wrapper: Option<(usize, usize)>) -> String {
     let mut kept: Vec<usize> = parts
         .iter()
@@ -373,7 +373,7 @@ fn with_quotes(text: &str, parts: &[QuotedSpan], wrapper: Option<(usize, usize)>
     out
 }
 
-/// Without the white space that a command line does not keep.
-fn squeezed(text: &str) -> Cow<'_, str> {
+/// Removes the white space that a command line does not keep.
+fn normalize_white_space(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }

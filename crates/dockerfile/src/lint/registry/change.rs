@@ -1,4 +1,4 @@
-//! What a command writes to the registry, whether `reg` or a cmdlet does it.
+//! Registry values that commands set, with `reg` or a cmdlet.
 
 use crate::lint::words::{LintCommand, Word};
 
@@ -11,7 +11,7 @@ pub(super) struct Change<'a> {
     pub(super) tool: Tool,
 }
 
-/// What changes the registry.
+/// Tool that changes the registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tool {
     Reg,
@@ -20,7 +20,7 @@ pub(super) enum Tool {
 }
 
 impl Tool {
-    /// The option that says a value's type.
+    /// Option for a value's type.
     pub(super) fn type_option(self) -> &'static str {
         match self {
             Self::Reg => "/t",
@@ -31,7 +31,7 @@ impl Tool {
 }
 
 impl<'a> Change<'a> {
-    /// The change that a command makes, if it is one.
+    /// Parses the change that a command makes.
     pub(super) fn from_command(command: &'a LintCommand) -> Option<Self> {
         let arguments = command.words.get(1..)?;
         match command.program().as_str() {
@@ -61,7 +61,7 @@ fn by_reg(arguments: &[Word]) -> Option<Change<'_>> {
     })
 }
 
-/// Reads the parameters of a cmdlet; PowerShell takes any unmistakable beginning of a name.
+/// Parses the parameters of a cmdlet; PowerShell accepts unambiguous prefixes of names.
 fn by_cmdlet(words: &[Word], tool: Tool) -> Option<Change<'_>> {
     let mut positional = Vec::new();
     let (mut path, mut name, mut kind, mut data) = (false, None, None, None);

@@ -32,7 +32,7 @@ fn floating_bases_are_found_and_pinned_where_tags_can_be_told_in_advance() {
         "FROM mcr.microsoft.com/dotnet/framework/aspnet:4.8-20200114-windowsservercore-ltsc2019",
         "FROM mcr.microsoft.com/dotnet/framework/aspnet:4.8-20200114",
         "FROM registry:5000/team/app:1.4",
-        // Nobody knows whether others move their tags.
+        // It is unknown whether others move their tags.
         "FROM registry:5000/team/app:2.3.1-windowsservercore-ltsc2019",
         "FROM build-agent:ltsc2022",
         "FROM --platform=windows/amd64 {{.BASE}}",
@@ -188,7 +188,7 @@ fn the_successor_of_an_image_on_docker_hub_is_named() {
     ] {
         let source = format!("# escape=`\nFROM {from}\n");
         let message = lint(&source, &LintOptions::default()).remove(0).message;
-        let end = format!("look for a tag of {successor}");
+        let end = format!("use a tag of {successor}");
         assert!(message.ends_with(&end), "{from}: {message}");
     }
 }

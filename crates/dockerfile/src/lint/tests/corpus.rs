@@ -1,7 +1,7 @@
-//! Public Dockerfiles that build every day: what is found in them is written down.
+//! Public Dockerfiles that build every day, with their expected findings.
 //!
-//! `WINCIMG_CORPUS` names a folder with `OWNER/REPOSITORY/PATH`; the table has each file's digest,
-//! so that one that has changed since is left out. None of their text is here.
+//! `WINCIMG_CORPUS` is a folder with `OWNER/REPOSITORY/PATH`; the table has each file's digest, so
+//! that changed files are skipped. It contains none of their text.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What holds for every text: no panic, corrections that are clean, and quotes that arrive.
+//! Properties of every text: no panic, clean corrections, and quotes that reach the program.
 
 use proptest::prelude::*;
 use wincimg_scripts::script;
@@ -80,7 +80,7 @@ proptest! {
     fn escaping_under_powershell_gives_the_program_what_the_author_wrote(
         arguments in prop::collection::vec("[a-z:\\\\ =/.,;&|()-]{1,8}", 1..4),
     ) {
-        // What would be right at a prompt, written after RUN as it is.
+        // A line that is correct at a prompt, after RUN.
         let quoted: Vec<String> = arguments.iter().map(|argument| format!("\"{argument}\"")).collect();
         let line = format!("RUN x.exe {}", quoted.join(" "));
         let findings = lint(&format!("{PINNED}{line}"), &with_shell(BaseShell::PowerShell));

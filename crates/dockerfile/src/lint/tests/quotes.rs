@@ -1,4 +1,4 @@
-//! Quotes under both shells: what differs is found, what arrives as it is meant is not.
+//! Quotes in both shells: only unintended readings are found.
 
 use super::*;
 

@@ -89,7 +89,7 @@ fn shutdown_times_of_hours_are_left_alone() {
     }
 }
 
-/// The correction of a line that is clean but for one finding, given what stands before it.
+/// Correction of a line with one finding, after given lines.
 fn fix_of_rule(shell: BaseShell, rule: LintRule, before: &str, line: &str) -> String {
     let fixed = {
         let finding = only_finding(shell, &format!("{before}\n{line}"));

@@ -1,5 +1,5 @@
-//! Rights that a line grants. A layer that changes who may do what with a file brings the file again,
-//! so what earlier layers brought comes once more.
+//! Permissions that a line grants. A layer that changes a file's permissions contains the file
+//! again, so files of earlier layers are copied.
 
 use wincimg_registry::Presence;
 use wincimg_scripts::{AccessGrant as Wanted, ScriptError};
@@ -9,17 +9,17 @@ use wincimg_windows::path::ImagePath;
 use super::super::drive::{PathKind, key};
 use super::{RunState, failed};
 
-/// Nobody means more files of the base.
+/// Maximum number of the base's files; more is probably a mistake.
 const MOST_OF_BASE: usize = 4096;
 
 impl RunState<'_> {
     pub(super) fn grant(&mut self, wanted: &Wanted) -> Result<(), ScriptError> {
         let granted = IcaclsGrant::read(&wanted.account, &wanted.rights).map_err(|error| {
             ScriptError::unclear(error.to_string())
-                .help("grant F, M, RX, R or W, to an account that every Windows has")
+                .help("grant F, M, RX, R or W to a built-in account")
         })?;
         if wanted.path.components().is_empty() {
-            let why = "a layer cannot change the rights on the drive itself";
+            let why = "a layer cannot change the permissions of the drive itself";
             return Err(ScriptError::unclear(why));
         }
         let access = Access {
@@ -34,7 +34,7 @@ impl RunState<'_> {
         Ok(())
     }
 
-    /// Lets this layer have all files whose rights change.
+    /// Copies all files whose permissions change to this layer.
     fn copy_up(&mut self, access: &Access) -> Result<(), ScriptError> {
         let mut pending = vec![access.path.clone()];
         while let Some(path) = pending.pop() {
@@ -44,15 +44,15 @@ impl RunState<'_> {
             match self.kind(&path)? {
                 Presence::Present(PathKind::Folder) => {}
                 Presence::Present(PathKind::File(())) => {
-                    self.again(&path)?;
+                    self.copy_again(&path)?;
                     continue;
                 }
-                // What a link leads to keeps what it has, and so does what is not there.
+                // The target of a link keeps its permissions.
                 Presence::Present(PathKind::Link(())) | Presence::Absent => continue,
                 Presence::Unknown => return Err(unknown(&path)),
             }
             if self.tree.created_entry(&path).is_some() {
-                self.again(&path)?;
+                self.copy_again(&path)?;
             }
             let Presence::Present(inside) = self.tree.inside(&path).map_err(|it| failed(&it))?
             else {
@@ -70,7 +70,7 @@ impl RunState<'_> {
         Ok(())
     }
 
-    fn again(&mut self, path: &ImagePath) -> Result<(), ScriptError> {
+    fn copy_again(&mut self, path: &ImagePath) -> Result<(), ScriptError> {
         if self.changes.entries.contains_key(&key(path)) {
             return Ok(());
         }
@@ -80,9 +80,9 @@ impl RunState<'_> {
         }
         self.changes.of_base += 1;
         if self.changes.of_base > MOST_OF_BASE {
-            let why = "a layer would have to bring thousands of the base's files again";
+            let why = "a layer would have to copy thousands of the base's files";
             return Err(ScriptError::unclear(why)
-                .help("grant the rights on a folder further down, or without (OI)"));
+                .help("grant the permissions on a folder further down, or without (OI)"));
         }
         let content = self.base.extracted_file(path)?;
         self.put(path.clone(), content);
@@ -91,6 +91,6 @@ impl RunState<'_> {
 }
 
 fn unknown(path: &ImagePath) -> ScriptError {
-    let why = format!("what the base has at {path}, and who may do what with it, is not known");
+    let why = format!("the base's contents and permissions at {path} are unknown");
     ScriptError::unknown(why)
 }

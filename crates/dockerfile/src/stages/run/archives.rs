@@ -1,4 +1,4 @@
-//! Archives that a line unpacks: what its program reads on Windows, and where things then are.
+//! Archives that a line unpacks: formats that its program supports on Windows, and target paths.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use super::{PathKind, RunState, key};
 
 const UNPACK_BEFOREHAND: &str = "unpack it beforehand, and COPY the folder";
 const CORRECT: &str = "correct the archive, or unpack it beforehand and COPY the folder";
-const ELSEWHERE: &str = "unpack it into a folder of its own, or replace what is there with -Force";
+const ELSEWHERE: &str = "unpack it into a folder of its own, or replace existing files with -Force";
 
 impl RunState<'_> {
-    /// Lays what is in an archive into a folder.
+    /// Unpacks an archive to a folder.
     pub(super) fn unpack(&mut self, unpack: &UnpackAction) -> Result<(), ScriptError> {
         if self.is_pending_download(&unpack.archive) || self.tree.is_later(&unpack.archive) {
             self.make_folder(unpack.into.clone())?;
@@ -46,8 +46,7 @@ impl RunState<'_> {
             match entry.content {
                 UnpackedContent::Folder => self.make_unpacked_folder(path)?,
                 UnpackedContent::Link(_) if unpack.format == Asked::SevenZip => {
-                    let why =
-                        format!("{path} is a link, and what 7-Zip makes of it is not certain");
+                    let why = format!("{path} is a link, which 7-Zip may unpack differently");
                     return Err(ScriptError::unclear(why).help(UNPACK_BEFOREHAND));
                 }
                 content => {
@@ -62,7 +61,7 @@ impl RunState<'_> {
 
     fn archive(&self, path: &ImagePath) -> Result<Arc<Archive>, ScriptError> {
         let Some(entry) = self.tree.created_entry(path) else {
-            let why = format!("what the base has at {path} is not at hand to be unpacked");
+            let why = format!("cannot unpack {path} of the base");
             return Err(ScriptError::unknown(why).help(UNPACK_BEFOREHAND));
         };
         let not_one = || {
@@ -78,30 +77,30 @@ impl RunState<'_> {
 
     fn make_unpacked_folder(&mut self, path: ImagePath) -> Result<(), ScriptError> {
         if self.kind(&path)? == Presence::Present(PathKind::File(())) {
-            let why = format!("{path} is a file, where the archive has a folder");
+            let why = format!("{path} is a file, but a folder in the archive");
             return Err(ScriptError::refused(why).help(ELSEWHERE));
         }
         self.make_folder(path)
     }
 
-    /// Returns true if a file of an archive may come to a path.
+    /// Checks that a file of an archive can be unpacked to a path.
     fn may_unpack(&self, path: &ImagePath, existing: OverwriteMode) -> Result<(), ScriptError> {
         let (kind, why) = match (self.kind(path)?, existing) {
             (Presence::Present(PathKind::Folder), _) => (
                 ScriptErrorKind::Refused,
-                format!("{path} is a folder, where the archive has a file"),
+                format!("{path} is a folder, but a file in the archive"),
             ),
             (Presence::Present(PathKind::Link(())), _) => (
                 ScriptErrorKind::NotUnderstood,
-                format!("{path} is a link, where the archive has a file"),
+                format!("{path} is a link, but a file in the archive"),
             ),
             (Presence::Present(PathKind::File(())), OverwriteMode::Error) => (
                 ScriptErrorKind::Refused,
-                format!("{path} is there already, and is not replaced without -Force"),
+                format!("{path} already exists, and is not replaced without -Force"),
             ),
             (Presence::Unknown, OverwriteMode::Error) => (
                 ScriptErrorKind::NotKnown,
-                format!("whether the base has {path} already is not known"),
+                format!("it is unknown whether {path} exists in the base"),
             ),
             _ => return Ok(()),
         };
@@ -113,7 +112,7 @@ impl RunState<'_> {
     }
 }
 
-/// Returns true if the program reads such an archive.
+/// Checks that the program supports the archive.
 fn check(archive: &Archive, unpack: &UnpackAction) -> Result<(), ScriptError> {
     let found = archive.format();
     let name = archive.name();
@@ -130,22 +129,22 @@ fn check(archive: &Archive, unpack: &UnpackAction) -> Result<(), ScriptError> {
             | ArchiveFormat::SevenZip
             | ArchiveFormat::Tar(StreamCompression::Plain),
         ) => Ok(()),
-        (Asked::Zip, _) => Err(ScriptError::refused(format!(
-            "{name} is {found}, where a zip is expected"
-        ))
-        .help("unpack it with ADD or tar -xf")),
+        (Asked::Zip, _) => Err(
+            ScriptError::refused(format!("{name} is {found}, expected a zip"))
+                .help("unpack it with ADD or tar -xf"),
+        ),
         (Asked::Any, _) => Err(ScriptError::unclear(format!(
-            "{name} is {found}, which tar does not read before Windows Server 2025"
+            "{name} is {found}, which tar supports only since Windows Server 2025"
         ))
-        .help("unpack it with ADD, which reads tar however it is compressed")),
+        .help("unpack it with ADD, which supports every compression of tar")),
         (Asked::SevenZip, _) => Err(ScriptError::unclear(format!(
-            "{name} is {found}, of which 7-Zip makes the tar and no more"
+            "{name} is {found}, from which 7-Zip unpacks only the tar"
         ))
         .help("unpack it with ADD or tar -xf")),
     }
 }
 
-/// PowerShell may go on behind such an error, with part of the archive unpacked.
+/// PowerShell may continue after such an error, with a part of the archive unpacked.
 fn refused(error: &ArchiveError) -> ScriptError {
     let kind = match error {
         ArchiveError::Whole { .. } | ArchiveError::Member { .. } => ScriptErrorKind::Refused,

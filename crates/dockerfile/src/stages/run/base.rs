@@ -1,5 +1,5 @@
-//! What lines do with files of the base: they are listed by what is known of it, and what is in them
-//! is taken out of its layers when the line has been read.
+//! Files of the base in `RUN` lines: they are listed by the index, and their contents are extracted
+//! from its layers after the line was read.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -14,25 +14,24 @@ use wincimg_windows::path::ImagePath;
 use super::super::drive::{PathKind, key};
 use super::{LONGEST, RootBase, RunState, bytes, failed};
 
-/// Attributes that a copy has of its original: read-only, hidden, system, not indexed.
+/// Attributes that a copy keeps: read-only, hidden, system, not indexed.
 const COPIED: u32 = 0x1 | 0x2 | 0x4 | 0x2000;
 
-/// The files of the base.
 pub(super) struct BaseFiles<'a> {
-    ground: RootBase<'a>,
-    /// Those that have to be taken out of it first.
+    root: RootBase<'a>,
+    /// Files that must be extracted first.
     pub(super) lacking: RefCell<BTreeSet<String>>,
 }
 
 impl<'a> BaseFiles<'a> {
-    pub(super) fn of(ground: RootBase<'a>) -> Self {
+    pub(super) fn new(root: RootBase<'a>) -> Self {
         Self {
-            ground,
+            root,
             lacking: RefCell::default(),
         }
     }
 
-    /// A file of the base; one that nobody has taken out of it yet is empty for now.
+    /// A file of the base; empty until it is extracted.
     pub(super) fn extracted_file(&self, path: &ImagePath) -> Result<PlannedContent, ScriptError> {
         let source = match self.source(path) {
             Some(source) => source?,
@@ -41,20 +40,20 @@ impl<'a> BaseFiles<'a> {
         Ok(PlannedContent::File(source))
     }
 
-    /// What was taken out of the base; none where it has to be first.
+    /// The extracted file; `None` if it must be extracted first.
     pub(super) fn source(&self, path: &ImagePath) -> Option<Result<FileSource, ScriptError>> {
         let place = path.components().join("/");
-        let Some(files) = self.ground.files.filter(|files| files.contains(&place)) else {
+        let Some(files) = self.root.files.filter(|files| files.contains(&place)) else {
             self.lacking.borrow_mut().insert(place);
             return None;
         };
         Some(match files.get(&place) {
             Some((_, ExtractedEntry::File(part))) => Ok(FileSource::Brought(FetchedFile {
                 part: part.clone(),
-                from: format!("{path} in {}", self.ground.image),
+                from: format!("{path} in {}", self.root.image),
             })),
             Some((_, ExtractedEntry::Link(()))) => Err(ScriptError::unclear(format!(
-                "the base's {path} is a link, which is not copied"
+                "the base's {path} is a link, which cannot be copied"
             ))),
             Some((_, ExtractedEntry::Folder)) | None => Err(ScriptError::unclear(format!(
                 "no layer of the base has the file {path}"
@@ -64,7 +63,7 @@ impl<'a> BaseFiles<'a> {
 }
 
 impl RunState<'_> {
-    /// What is in a small file of the base.
+    /// Content of a small file of the base.
     pub(super) fn content_of_base(&self, file: &ImagePath) -> Lookup<Vec<u8>> {
         match self.kind(file) {
             Ok(Presence::Present(PathKind::File(()))) => {}
@@ -90,7 +89,6 @@ impl RunState<'_> {
         }
     }
 
-    /// What is at a path, by another name too.
     pub(super) fn copy_entry(
         &mut self,
         from: &ImagePath,
@@ -111,7 +109,7 @@ impl RunState<'_> {
                     let is_new = self.kind(&to)? == Presence::Absent;
                     self.make_folder(to.clone())?;
                     if is_new && is_moved {
-                        self.keep(&from, to, true);
+                        self.record_kept(&from, to, true);
                     }
                 }
                 Presence::Present(kind) => {
@@ -122,14 +120,15 @@ impl RunState<'_> {
                     let content = match made {
                         Some(content) => content,
                         None if kind == PathKind::Link(()) => {
-                            let why = format!("the base's {from} is a link, which is not copied");
+                            let why =
+                                format!("the base's {from} is a link, which cannot be copied");
                             return Err(ScriptError::unclear(why));
                         }
                         None => self.base.extracted_file(&from)?,
                     };
                     self.check_writable(&to, false)?;
                     self.put(to.clone(), content);
-                    self.keep(&from, to, is_moved);
+                    self.record_kept(&from, to, is_moved);
                 }
                 Presence::Absent | Presence::Unknown => return Err(not_known(&from)),
             }
@@ -137,9 +136,9 @@ impl RunState<'_> {
         Ok(())
     }
 
-    /// Notes what a file or folder keeps of what was there before this line, if that was not made
-    /// here and is known.
-    fn keep(&mut self, from: &ImagePath, to: ImagePath, is_moved: bool) {
+    /// Records attributes and permissions that an entry keeps from before this line, if it was not
+    /// created by the stage and they are known.
+    fn record_kept(&mut self, from: &ImagePath, to: ImagePath, is_moved: bool) {
         let before = self.changes.kept.get(&key(from)).cloned();
         let origin = match before {
             Some(kept) if kept.is_moved || !is_moved => kept.from,
@@ -166,8 +165,8 @@ impl RunState<'_> {
         }
     }
 
-    /// Lets something be made where this line deleted something. A layer says of a path either that
-    /// it is gone or what is there: a folder that is made anew is there, and what it had is gone.
+    /// Checks that an entry can replace one that this line deleted. A layer either deletes a path
+    /// or has an entry there: a folder that is created again exists, with its old contents deleted.
     pub(super) fn check_writable(
         &mut self,
         path: &ImagePath,
@@ -184,7 +183,8 @@ impl RunState<'_> {
                 (Presence::Present(PathKind::File(())), true) => continue,
                 (Presence::Present(PathKind::Folder), false) => {}
                 _ => {
-                    let why = format!("{place} is deleted and something else made in one line");
+                    let why =
+                        format!("{place} is deleted and replaced by something else in one line");
                     return Err(ScriptError::unclear(why).help("delete it in a RUN of its own"));
                 }
             }
@@ -199,7 +199,7 @@ impl RunState<'_> {
                 self.changes.insert(PlannedEntry { path, content });
             }
             self.put(place.clone(), PlannedContent::Folder);
-            self.changes.anew.insert(key(&place), place.clone());
+            self.changes.recreated.insert(key(&place), place.clone());
         }
         Ok(())
     }
@@ -211,6 +211,6 @@ fn joined(folder: &ImagePath, name: &str) -> Result<ImagePath, ScriptError> {
 }
 
 fn not_known(path: &ImagePath) -> ScriptError {
-    let why = format!("what the base has at {path} is not known");
+    let why = format!("the base's contents at {path} are unknown");
     ScriptError::unknown(why)
 }

@@ -8,7 +8,7 @@ use wincimg_windows::path::ImagePath;
 use super::RunState;
 
 impl RunState<'_> {
-    /// The certificates of a file come into a store.
+    /// Adds the certificates of a file to a store.
     pub(super) fn trust(&mut self, store: &str, file: &ImagePath) -> Result<(), ScriptError> {
         let store = match store {
             "ROOT" => CertificateStore::Root,
@@ -16,7 +16,7 @@ impl RunState<'_> {
             "TrustedPublisher" => CertificateStore::TrustedPublisher,
             "TrustedPeople" => CertificateStore::TrustedPeople,
             other => {
-                let why = format!("the store {other} is not written to");
+                let why = format!("unsupported certificate store {other}");
                 return Err(ScriptError::unclear(why)
                     .help("use Root, CA, TrustedPublisher or TrustedPeople"));
             }
@@ -25,15 +25,16 @@ impl RunState<'_> {
             Lookup::Present(bytes) => bytes,
             Lookup::Later(Later) => return Ok(()),
             Lookup::Absent | Lookup::Unknown => {
-                let why = format!("the content of {file} is not known");
+                let why = format!("the content of {file} is unknown");
                 return Err(ScriptError::unknown(why));
             }
         };
         let begins = b"-----BEGIN ";
         let parts = bytes.windows(begins.len()).filter(|it| it == begins);
         if parts.count() > 1 {
-            let why = format!("{file} has several certificates, of which Windows takes the first");
-            return Err(ScriptError::unclear(why).help("give each certificate a file of its own"));
+            let why =
+                format!("{file} contains several certificates, of which Windows imports the first");
+            return Err(ScriptError::unclear(why).help("put each certificate in a file of its own"));
         }
         let found = certificates_in_file(bytes, &file.to_string())
             .map_err(|unusable| ScriptError::unclear(unusable.problem))?;

@@ -1,4 +1,4 @@
-//! What a line does to the drive, as its layer says it.
+//! Changes of a line to the drive, as in its layer.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,16 @@ use wincimg_windows::path::ImagePath;
 
 use crate::stages::drive::key;
 
-/// The line's own layer so far; paths by what their spellings have in common.
+/// The line's layer so far; keys are shared by all spellings of a path.
 #[derive(Default)]
 pub(super) struct Changes {
     pub(super) entries: BTreeMap<String, PlannedEntry>,
-    /// What was moved or copied, by where it is.
+    /// Moved or copied entries, by target.
     pub(super) kept: BTreeMap<String, CopiedEntry>,
-    /// Folders that were deleted and are made anew.
-    pub(super) anew: BTreeMap<String, ImagePath>,
-    /// Rights that it grants.
+    /// Folders that are deleted and created again.
+    pub(super) recreated: BTreeMap<String, ImagePath>,
     pub(super) access: Vec<Access>,
-    /// How many files of the base it brings again for their rights.
+    /// Number of the base's files that are copied for their permissions.
     pub(super) of_base: usize,
     pub(super) notes: Vec<String>,
 }
@@ -28,19 +27,19 @@ impl Changes {
         self.entries.insert(key(&entry.path), entry);
     }
 
-    /// Returns true if it brings something to a path.
+    /// Returns true if the layer has an entry at a path.
     pub(super) fn has(&self, path: &ImagePath) -> bool {
-        self.entries.get(&key(path)).is_some_and(is_there)
+        self.entries.get(&key(path)).is_some_and(exists)
     }
 
-    /// Returns true if it takes away what is at a path.
+    /// Returns true if the layer deletes a path.
     pub(super) fn deletes(&self, path: &ImagePath) -> bool {
         self.entries
             .get(&key(path))
-            .is_some_and(|entry| !is_there(entry))
+            .is_some_and(|entry| !exists(entry))
     }
 
-    /// Says nothing any more of a path and what is below it.
+    /// Removes all changes at and below a path.
     pub(super) fn forget(&mut self, path: &ImagePath) {
         let own = key(path);
         let below = format!("{own}\0");
@@ -49,10 +48,10 @@ impl Changes {
             .retain(|access| access.path.strip_prefix(path).is_none());
         self.entries.retain(|known, _| stays(known));
         self.kept.retain(|known, _| stays(known));
-        self.anew.retain(|known, _| stays(known));
+        self.recreated.retain(|known, _| stays(known));
     }
 }
 
-fn is_there(entry: &PlannedEntry) -> bool {
+fn exists(entry: &PlannedEntry) -> bool {
     entry.content != PlannedContent::Deleted
 }

@@ -1,7 +1,7 @@
-//! What a line downloads, and the digests that it holds files to.
+//! Downloads of a line, and its digest checks.
 //!
-//! A file that is not here yet is there all the same: what depends on its bytes is known later. A check
-//! of its digest pins it meanwhile, and is made once it is here.
+//! A missing download is an existing file with unknown bytes. A check of its digest pins it, and is
+//! made after the download.
 
 use std::io::{self, Read};
 
@@ -15,11 +15,11 @@ use wincimg_windows::path::ImagePath;
 
 use super::{RunDownloads, RunState, failed};
 
-/// The largest file in an archive whose digest is made.
+/// Maximum size of a file in an archive for a digest check.
 const LARGEST_MEMBER: u64 = 256 << 20;
 
 impl RunDownloads<'_> {
-    fn want(&mut self, url: &str, path: &ImagePath, follows: bool, digests: Vec<Digest>) {
+    fn request(&mut self, url: &str, path: &ImagePath, follows: bool, digests: Vec<Digest>) {
         let want = DownloadRequest {
             digests,
             name: path.components().last().cloned().unwrap_or_default(),
@@ -31,7 +31,7 @@ impl RunDownloads<'_> {
 }
 
 impl RunState<'_> {
-    /// The file is what a server has.
+    /// Downloads a file to a path.
     pub(super) fn download(
         &mut self,
         url: &str,
@@ -44,7 +44,7 @@ impl RunState<'_> {
         if let Some(here) = self.fetching.here.get(url) {
             download.set_content(here.digest.clone(), here.size, here.content.clone());
         }
-        self.fetching.want(url, &path, follows, Vec::new());
+        self.fetching.request(url, &path, follows, Vec::new());
         self.put(
             path,
             PlannedContent::File(FileSource::Download(Box::new(download))),
@@ -52,7 +52,7 @@ impl RunState<'_> {
         Ok(())
     }
 
-    /// Returns true if a file is downloaded and not here yet.
+    /// Returns true if a file is a missing download.
     pub(super) fn is_pending_download(&self, path: &ImagePath) -> bool {
         self.downloaded(path)
             .is_some_and(|file| file.content.is_none())
@@ -65,7 +65,7 @@ impl RunState<'_> {
         }
     }
 
-    /// Fails unless a file has a digest.
+    /// Checks the digest of a file.
     pub(super) fn verify(
         &mut self,
         path: &ImagePath,
@@ -77,7 +77,7 @@ impl RunState<'_> {
             let is_strong = !matches!(algorithm, Algorithm::Md5 | Algorithm::Sha1);
             if let (true, Ok(digest)) = (is_strong, expected.parse::<Digest>()) {
                 let url = download.url.clone();
-                self.fetching.want(&url, path, true, vec![digest]);
+                self.fetching.request(&url, path, true, vec![digest]);
             }
         }
         if self.is_pending_download(path) || self.tree.is_later(path) {
@@ -110,11 +110,11 @@ impl RunState<'_> {
                         digest_of(bytes.as_slice(), algorithm).map_err(unreadable)?
                     }
                     Presence::Absent => {
-                        let problem = format!("{path} is not there");
+                        let problem = format!("{path} does not exist");
                         return Err(ScriptError::fails(problem));
                     }
                     Presence::Unknown => {
-                        let problem = format!("what the base has in {path} is not known");
+                        let problem = format!("the content of {path} in the base is unknown");
                         return Err(ScriptError::unknown(problem));
                     }
                 }
@@ -139,7 +139,7 @@ fn name(algorithm: Algorithm) -> &'static str {
     }
 }
 
-/// `sha256:…`
+/// Digest as `sha256:…`.
 fn digest_of(mut reader: impl Read, algorithm: Algorithm) -> io::Result<String> {
     let mut hasher = match algorithm {
         Algorithm::Md5 => Hasher::md5(),
@@ -152,7 +152,7 @@ fn digest_of(mut reader: impl Read, algorithm: Algorithm) -> io::Result<String> 
     Ok(hasher.finish().to_string())
 }
 
-/// Returns true if a file that is here has a digest by another algorithm than that it came by.
+/// Checks a downloaded file against a digest of another algorithm.
 pub(in crate::stages) fn check(file: &PlannedDownload, expected: &Digest) -> Result<(), String> {
     let (Some(content), Some(known)) = (&file.content, &file.digest) else {
         return Ok(());
@@ -164,7 +164,7 @@ pub(in crate::stages) fn check(file: &PlannedDownload, expected: &Digest) -> Res
         let read = content
             .open()
             .and_then(|mut content| hasher.read_all(&mut content));
-        read.map_err(|error| format!("cannot read what came from {}: {error}", file.url))?;
+        read.map_err(|error| format!("cannot read the download of {}: {error}", file.url))?;
         hasher.finish()
     };
     if found == *expected {

@@ -1,8 +1,8 @@
-//! IIS in RUN lines: commands are read on the configuration that the stage has by then, and come to
-//! changes of it, or of a site's `web.config`.
+//! IIS in RUN lines: commands are evaluated on the stage's current configuration, and change it or
+//! a site's `web.config`.
 //!
-//! The layer keeps what changes in the server's configuration, as a recipe does; what that comes to
-//! is laid over the stage's drive at once, so that whatever comes later sees it.
+//! Like a recipe, the layer contains the edits of the server configuration; the resulting file is
+//! applied to the stage's drive for later lines.
 
 use std::sync::Arc;
 
@@ -21,26 +21,25 @@ use wincimg_windows::path::ImagePath;
 use super::RunState;
 use crate::stages::drive::PathKind;
 
-/// The variables that are in paths of IIS's configuration.
+/// Variables in paths of IIS's configuration.
 const VARIABLES: [(&str, &str); 3] = [
     ("%systemdrive%", "C:"),
     ("%systemroot%", r"C:\Windows"),
     ("%windir%", r"C:\Windows"),
 ];
 
-/// The server's own configuration.
+/// Server configuration.
 #[derive(Default)]
 pub(super) struct ServerConfig {
-    /// What the line changes in it.
     pub(super) edits: Vec<ConfigEdit>,
-    /// Its file with the changes.
+    /// File with the edits.
     pub(super) seen: Option<PlannedEntry>,
-    /// What may stand in it, once that is known.
+    /// Schema, once it is read.
     schema: Option<Arc<Schema>>,
 }
 
 impl ServerConfig {
-    /// Forgets the changes where a command writes or deletes the file.
+    /// Drops the edits if a command writes or deletes the file.
     pub(super) fn forget(&mut self, path: &ImagePath) {
         let is_meant = |seen: &PlannedEntry| seen.path.strip_prefix(path).is_some();
         if self.seen.as_ref().is_some_and(is_meant) {
@@ -51,7 +50,6 @@ impl ServerConfig {
 }
 
 impl RunState<'_> {
-    /// Carries a command out.
     pub(super) fn iis(&mut self, asked: &IisCommand) -> Result<(), ScriptError> {
         let Some(file) = server_config() else {
             return Ok(());
@@ -74,7 +72,7 @@ impl RunState<'_> {
             };
             self.changes
                 .notes
-                .push(format!("{name} is not run: nothing runs in an image"));
+                .push(format!("{name} is skipped: nothing runs in an image"));
         }
         if let Some(location) = &order.into {
             return self.web_config(&order, location, &mut server);
@@ -84,18 +82,18 @@ impl RunState<'_> {
         }
         if let Some(changed) = server.finish() {
             self.server.edits.extend(order.edits);
-            self.see(file, &changed);
+            self.overlay(file, &changed);
         }
         Ok(())
     }
 
-    /// The server's configuration as it is by now.
     fn read_server(&mut self, file: &ImagePath) -> Result<Server, ScriptError> {
         let bytes = match self.content(file) {
             Lookup::Present(bytes) => bytes,
             Lookup::Absent => {
-                return Err(ScriptError::fails("the image has no IIS")
-                    .help("take a base image that has IIS"));
+                return Err(
+                    ScriptError::fails("the image has no IIS").help("use a base image with IIS")
+                );
             }
             Lookup::Later(Later) => {
                 return Err(ScriptError::later(format!(
@@ -104,7 +102,7 @@ impl RunState<'_> {
             }
             Lookup::Unknown => {
                 return Err(ScriptError::unknown(
-                    "how the base's IIS is configured is not known",
+                    "the IIS configuration of the base is unknown",
                 ));
             }
         };
@@ -113,7 +111,7 @@ impl RunState<'_> {
             None => self.server.schema.insert(self.read_schema()?).clone(),
         };
         Server::read(&bytes, schema)
-            .map_err(|error| ScriptError::unclear(format!("{file} cannot be read: {error}")))
+            .map_err(|error| ScriptError::unclear(format!("cannot read {file}: {error}")))
     }
 
     fn read_schema(&self) -> Result<Arc<Schema>, ScriptError> {
@@ -124,7 +122,7 @@ impl RunState<'_> {
                 Lookup::Absent => {}
                 Lookup::Later(Later) | Lookup::Unknown => {
                     return Err(ScriptError::unknown(format!(
-                        "the content of {file} is not known"
+                        "the content of {file} is unknown"
                     )));
                 }
             }
@@ -137,8 +135,8 @@ impl RunState<'_> {
         Ok(schema.into())
     }
 
-    /// Lays what the layer's changes come to over the drive, without the layer having it as a file.
-    fn see(&mut self, path: ImagePath, bytes: &[u8]) {
+    /// Applies the changed file to the drive, without adding it to the layer.
+    fn overlay(&mut self, path: ImagePath, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes).into_owned();
         let entry = PlannedEntry {
             path,
@@ -149,16 +147,16 @@ impl RunState<'_> {
     }
 
     fn check_folder(&self, folder: &RequiredFolder) -> Result<(), ScriptError> {
-        let path = whole(&folder.path)?;
+        let path = folder_path(&folder.path)?;
         match self.entry(&path) {
             Lookup::Present(EntryKind::Folder) => Ok(()),
             Lookup::Absent | Lookup::Present(EntryKind::File(())) if folder.fails => Err(
-                ScriptError::fails(format!("the folder {path} is not there")),
+                ScriptError::fails(format!("the folder {path} does not exist")),
             ),
             Lookup::Absent | Lookup::Present(EntryKind::File(())) => Err(ScriptError::unclear(
-                format!("the folder {path} is not there, and what comes of that is not certain"),
+                format!("the folder {path} does not exist, and the result is unknown"),
             )
-            .help("make the folder before")),
+            .help("create the folder first")),
             Lookup::Later(Later) | Lookup::Unknown => Err(ScriptError::unknown(format!(
                 "it fails unless the base has the folder {path}"
             ))),
@@ -174,10 +172,10 @@ impl RunState<'_> {
     ) -> Result<(), ScriptError> {
         let Some(folder) = server.folder(location) else {
             return Err(ScriptError::fails(format!(
-                "there is no site {location}, or it has no folder"
+                "site {location} not found, or it has no folder"
             )));
         };
-        let folder = whole(&folder)?;
+        let folder = folder_path(&folder)?;
         self.check_folder(&RequiredFolder {
             path: folder.to_string(),
             fails: true,
@@ -206,7 +204,7 @@ impl RunState<'_> {
 }
 
 fn unknown(file: &ImagePath) -> ScriptError {
-    ScriptError::unknown(format!("the content of {file} is not known"))
+    ScriptError::unknown(format!("the content of {file} is unknown"))
 }
 
 fn refused(error: IisChangeError) -> ScriptError {
@@ -216,8 +214,8 @@ fn refused(error: IisChangeError) -> ScriptError {
     }
 }
 
-/// A folder of IIS's configuration.
-fn whole(text: &str) -> Result<ImagePath, ScriptError> {
+/// Path of a folder in IIS's configuration.
+fn folder_path(text: &str) -> Result<ImagePath, ScriptError> {
     let mut path = text.replace('/', "\\");
     for (name, value) in VARIABLES {
         if path.to_lowercase().starts_with(name) {
@@ -227,5 +225,5 @@ fn whole(text: &str) -> Result<ImagePath, ScriptError> {
     let path = path.trim_end_matches('\\');
     let path = if path.len() == 2 { r"C:\" } else { path };
     path.parse()
-        .map_err(|_| ScriptError::unclear(format!("the folder {text:?} is not understood")))
+        .map_err(|_| ScriptError::unclear(format!("unsupported folder {text:?}")))
 }

@@ -1,4 +1,4 @@
-//! The registry as the stage has it: what this line and those before it changed, over the base's.
+//! The stage's registry: changes of this line and earlier ones over the base's registry.
 
 use wincimg_registry::name_folding::eq_ignore_case;
 use wincimg_registry::{KeyMode, KeyPath, Presence, RegistryData, RegistryEdit};
@@ -7,17 +7,17 @@ use wincimg_windows::base_contents::BaseContents;
 
 use crate::stages::state::StageState;
 
-/// The registry while a line is carried out.
+/// Registry during a line.
 pub(super) struct Keys<'a> {
     base: &'a dyn BaseContents,
-    /// What lines before this one did.
+    /// Edits of earlier lines.
     earlier: Vec<&'a RegistryEdit>,
-    /// What this line does.
+    /// Edits of this line.
     pub(super) edits: Vec<RegistryEdit>,
 }
 
 impl<'a> Keys<'a> {
-    pub(super) fn of(state: &'a StageState) -> Self {
+    pub(super) fn new(state: &'a StageState) -> Self {
         let layers = state.steps.iter().filter_map(|step| step.layer.as_ref());
         Self {
             base: state.tree.base(),
@@ -26,7 +26,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// The changes, the last one first.
+    /// Edits, the last one first.
     fn changes(&self) -> impl Iterator<Item = &RegistryEdit> {
         let earlier = self.earlier.iter().rev().copied();
         self.edits.iter().rev().chain(earlier)
@@ -85,7 +85,7 @@ fn is_same(one: &KeyPath, other: &KeyPath) -> bool {
     one.components().len() == other.components().len() && is_within(one, other)
 }
 
-/// Returns true if nothing that was there before is left of a key after an edit.
+/// Returns true if an edit removes the previous contents of a key.
 fn takes_away(edit: &RegistryEdit, key: &KeyPath) -> bool {
     match edit {
         RegistryEdit::CreateKey {
@@ -97,7 +97,7 @@ fn takes_away(edit: &RegistryEdit, key: &KeyPath) -> bool {
     }
 }
 
-/// Returns true if a key is another one or lies below it.
+/// Returns true if a key is another one or below it.
 fn is_within(key: &KeyPath, above: &KeyPath) -> bool {
     key.root() == above.root()
         && key.components().len() >= above.components().len()

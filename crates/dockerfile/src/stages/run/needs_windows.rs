@@ -1,4 +1,4 @@
-//! Lines that need Windows whatever their base is.
+//! Lines that require Windows on any base.
 
 use wincimg_registry::{KeyPath, RegistryData};
 use wincimg_scripts::{
@@ -10,8 +10,7 @@ use wincimg_windows::path::ImagePath;
 use super::command;
 use crate::instruction::ProgramForm;
 
-/// The program that keeps a line from being carried out whatever its base is and, where nothing says
-/// which, whichever shell reads it.
+/// Error for a line that requires Windows on any base and, if the shell is unknown, in any shell.
 pub(in crate::stages) fn needs_windows(
     program: &ProgramForm,
     shell: Option<&[String]>,
@@ -38,7 +37,7 @@ pub(in crate::stages) fn needs_windows(
     };
     let in_cmd = asked(&words(&["cmd", "/S", "/C"]))?;
     let in_powershell = asked(&words(&["powershell", "-Command"]))?;
-    // To cmd a cmdlet or a variable is a program like any other.
+    // In cmd a cmdlet or a variable is an ordinary program.
     let ProgramForm::Shell(text) = program else {
         return Some(in_cmd);
     };
@@ -48,7 +47,7 @@ pub(in crate::stages) fn needs_windows(
     Some(if is_script { in_powershell } else { in_cmd })
 }
 
-/// An image of which nothing is known.
+/// An image with unknown contents.
 struct Nothing;
 
 impl ImageState for Nothing {

@@ -1,4 +1,4 @@
-//! Services that a line makes or changes.
+//! Services that a line creates or changes.
 
 use wincimg_registry::TypedData;
 use wincimg_scripts::{ImageState as _, Later, Lookup, ScriptError, ServiceChange, ServiceStart};
@@ -14,16 +14,16 @@ impl RunState<'_> {
         let key = name.key();
         let edits = match (self.key(&key), service.is_new) {
             (Lookup::Present(()), true) => {
-                let why = format!("there is a service {name} already");
+                let why = format!("the service {name} already exists");
                 return Err(ScriptError::fails(why));
             }
             (_, true) => settings.new_service(&name),
             (Lookup::Absent, false) => {
-                let why = format!("there is no service {name}");
+                let why = format!("service {name} not found");
                 return Err(ScriptError::fails(why));
             }
             (Lookup::Unknown | Lookup::Later(Later), false) => {
-                let why = format!("whether the base has the service {name} is not known");
+                let why = format!("it is unknown whether the base has the service {name}");
                 return Err(ScriptError::unknown(why));
             }
             (Lookup::Present(()), false) => {
@@ -45,7 +45,7 @@ fn settings(service: &ServiceChange) -> Result<ServiceSettings, ScriptError> {
     };
     let account = service.account.as_ref().map(|text| {
         text.parse().map_err(|error| {
-            not_understood(error).help("let a virtual account run it: obj= \"NT SERVICE\\NAME\"")
+            not_understood(error).help("use a virtual account: obj= \"NT SERVICE\\NAME\"")
         })
     });
     let depends_on = service.depends_on.as_ref().map(|names| {
@@ -67,10 +67,7 @@ fn settings(service: &ServiceChange) -> Result<ServiceSettings, ScriptError> {
     })
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "`map_err` passes it like this"
-)]
+#[expect(clippy::needless_pass_by_value, reason = "the signature for `map_err`")]
 fn not_understood(error: InvalidText) -> ScriptError {
     ScriptError::unclear(error.to_string())
 }
