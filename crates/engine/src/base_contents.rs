@@ -101,7 +101,7 @@ async fn known_of(
             let extent = Extent::Part((*needs).clone());
             let read = library.read(&place, &base.planned.image, &extent).await;
             let (known, _) = read.map_err(|source| {
-                let what = format!("cannot find out what is inside {name}, which the image needs");
+                let what = format!("cannot read the contents of {name}, which the image requires");
                 Problem::context(what, source).blame(Blame::Circumstances)
             })?;
             Ok(Some(known))

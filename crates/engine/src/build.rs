@@ -207,17 +207,17 @@ impl EngineOptions {
         let is_docker = engine == Engine::Docker;
         let (problem, hint) = match target.flavour {
             Some(_) if is_docker && target.registry().is_some() => (
-                "--manifest-format needs the direct engine: Docker pushes in a format of its own",
+                "--manifest-format requires the direct engine: Docker pushes its own format",
                 "convert what Docker pushed: wincimg mirror IMAGE --to HOST[:PORT][/PREFIX] \
                  --manifest-format docker|oci",
             ),
             Some(ManifestFormat::Docker) if self.compression == Compression::Zstd => (
-                "Docker's manifests have no type for layers in zstd",
+                "Docker manifests have no media type for zstd layers",
                 "use --compression gzip, or --manifest-format oci",
             ),
             _ if is_docker && self.reuse.iter().flatten().count() > 0 => (
-                "--cache-from needs the direct engine: Docker has a cache of its own",
-                "leave --cache-from out",
+                "--cache-from requires the direct engine: Docker has its own cache",
+                "remove --cache-from",
             ),
             _ => return Ok(()),
         };

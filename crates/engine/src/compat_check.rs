@@ -77,8 +77,8 @@ fn unserved(outlook: &PlannedTag<'_>, host: &str, reason: &str) -> Problem {
     let tag = &outlook.tag;
     let problem = format!("the {what} {tag} would not start on {host}: {reason}");
     let hint = outlook.is_index.then_some(
-        "publish the images under their versions' tags alone with --no-index, and let pods name \
-         the one for their hosts",
+        "publish only the version tags with --no-index, and let each pod name the one for its \
+         host",
     );
     Problem::new("tag/unserved", problem)
         .blame(Blame::Answer)

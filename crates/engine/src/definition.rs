@@ -72,11 +72,11 @@ impl BuildInput {
         ];
         if let Some((flag, _)) = given.iter().find(|(_, is_given)| *is_given) {
             let problem = format!("{flag} is for Dockerfiles, and this is a recipe");
-            return Err(misplaced(problem, "name a Dockerfile, or leave it out"));
+            return Err(misplaced(problem, "name a Dockerfile, or remove it"));
         }
         if let Some(path) = Recipe::shadowing_file(&self.image) {
             tell.note(&format_args!(
-                "using the recipe {:?} that ships; the one in this folder is {}",
+                "using the built-in recipe {:?}; the one in this folder is {}",
                 self.image,
                 path.display()
             ));
@@ -281,7 +281,7 @@ fn unused_arguments(request: &DockerfileRequest) -> Vec<String> {
             let meant = closest_match(name, names());
             let meant = meant.map(|meant| format!(": did you mean {meant}?"));
             format!(
-                "no ARG of {file} takes the build argument {name}{}",
+                "unknown build argument {name}: no ARG of {file} has that name{}",
                 meant.unwrap_or_default()
             )
         })

@@ -131,7 +131,7 @@ pub(crate) fn prefetch_tags(
 
 /// An image that could not be brought to its place.
 fn undelivered(location: &Location, source: impl Into<BoxError>) -> Problem {
-    Problem::context(format!("could not deliver {location}"), source)
+    Problem::context(format!("cannot deliver {location}"), source)
 }
 
 impl Delivery<'_> {
@@ -296,8 +296,8 @@ impl Delivery<'_> {
         let kept = standing.kept_entries(new, existing, &location)?;
         for entry in standing.replaced_entries(new) {
             self.progress.note(&format!(
-                "{location} will no longer have {entry}, which another revision of its build replaces: \
-                 hosts that need it will not start it"
+                "{location} will no longer have {entry}, which another revision of its build \
+                 replaces: hosts that need it cannot start the new one"
             ));
         }
         let kept = kept.into_iter().map(|entry| entry.line).collect();

@@ -230,7 +230,7 @@ fn appended(
 pub fn check(plan: &Plan) -> Result<(), Problem> {
     if let Some(step) = plan.steps.first() {
         return Err(needs_windows(format!(
-            "the direct engine cannot run commands, which need Windows: step 1 of {} is `{}`",
+            "the direct engine cannot run commands, which require Windows: step 1 of {} is `{}`",
             plan.steps.len(),
             step.command
         )));

@@ -96,14 +96,14 @@ impl DownloadSet {
         };
         let hint = match &self.lock {
             Some(_) => self.again.clone(),
-            None => "give its sha256 beside its url".to_owned(),
+            None => "add its sha256 next to its url".to_owned(),
         };
         let place = &wants[*first].place;
         let nor: String = match others {
             [] => String::new(),
-            others => format!(", nor {}", others.join(", ")),
+            others => format!(" or {}", others.join(", ")),
         };
-        let problem = format!("{place}: nothing says what {first} has to be{nor}");
+        let problem = format!("{place}: no digest pins {first}{nor}");
         Err(Problem::new("download/not-pinned", problem)
             .blame(Blame::Request)
             .hint(hint)
@@ -193,9 +193,9 @@ impl DownloadSet {
             }) if want.digests.is_empty() => {
                 let (url, lock) = (redacted(&remote.url), self.lock_name());
                 let problem =
-                    format!("{url} has changed: it has {found}, and {lock} says {expected}");
+                    format!("{url} has changed: found {found}, {lock} expects {expected}");
                 Err(Problem::new("download/changed", problem)
-                    .hint(format!("if that is meant: {}", self.again))
+                    .hint(format!("if the change is intended: {}", self.again))
                     .into())
             }
             Err(error) => Err(error.into()),

@@ -73,8 +73,8 @@ pub enum EngineReason {
 impl fmt::Display for EngineReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::AskedFor => f.write_str("asked for"),
-            Self::NothingNeedsWindows => f.write_str("nothing in the plan needs Windows"),
+            Self::AskedFor => f.write_str("requested"),
+            Self::NothingNeedsWindows => f.write_str("nothing in the plan requires Windows"),
             Self::NeedsWindows(obstacle) => obstacle.fmt(f),
         }
     }

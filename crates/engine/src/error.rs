@@ -10,7 +10,7 @@ use wincimg_inspect::bases::ResolveError;
 
 /// An image that could not be made, in the words of whoever waits for it.
 pub(super) fn not_built(image: impl fmt::Display, source: impl Into<BoxError>) -> BoxError {
-    Problem::context(format!("could not build {image}"), source).into()
+    Problem::context(format!("cannot build {image}"), source).into()
 }
 
 /// Why no base was found, where that is what is wrong.

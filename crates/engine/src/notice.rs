@@ -52,8 +52,8 @@ impl fmt::Display for Notice<'_> {
         match self {
             Self::Reads { what, base } => write!(
                 f,
-                "reading {what} of {base} from its layers, because the image needs that; after \
-                 `wincimg base index {base} --push` no build has to"
+                "reading {what} of {base} from its layers; index it once with `wincimg base index \
+                 {base} --push` to avoid that in later builds"
             ),
             Self::WouldRead { what, base } => {
                 write!(f, "a build reads {what} of {base} from its layers")
@@ -61,17 +61,17 @@ impl fmt::Display for Notice<'_> {
             Self::Unsound { base, problem } => write!(f, "inside {base}: {problem}"),
             Self::NotPinned { place, url } => write!(
                 f,
-                "{place}: nothing says what {url} has to be: build with {UPDATE_LOCK} once"
+                "{place}: no digest pins {url}: build with {UPDATE_LOCK} once"
             ),
             Self::WouldDownload { place, url } => write!(f, "{place}: a build downloads {url}"),
             Self::Unclear { place } => write!(
                 f,
-                "{place}: what it does is known when that is here: the plan leaves it out"
+                "{place}: depends on that download: the plan leaves it out"
             ),
             Self::Unlooked { problem } => write!(
                 f,
-                "{problem}: a build looks into the base first, and the plan leaves it out, with the \
-                 other instructions; after `wincimg base index` of the base it is known here too"
+                "{problem}: a build reads the base first, and the plan leaves this and the other \
+                 instructions out; run `wincimg base index` for the base to include them"
             ),
             Self::Noted { lock, written } => write!(
                 f,
@@ -86,8 +86,8 @@ impl fmt::Display for Notice<'_> {
                 };
                 write!(
                     f,
-                    "everybody who pulls the image can read what may be a secret: {}{more}; list it \
-                     in {FILE_NAME} to leave it out",
+                    "the image contains possible secrets that anyone who pulls it can read: \
+                     {}{more}; list them in {FILE_NAME} to leave them out",
                     names.join(", ")
                 )
             }

@@ -376,7 +376,7 @@ fn check_base(plan: &Plan) -> Result<(), Problem> {
     plan.check_base().map_err(|error| {
         Problem::from_error("base/no-windows", error)
             .blame(Blame::Request)
-            .hint("leave it out, or build on a base with Windows, such as nanoserver")
+            .hint("remove it, or build on a base with Windows, such as nanoserver")
     })
 }
 
@@ -392,7 +392,7 @@ fn other_windows(
     };
     let got = base.os_version.filter(|version| version.build != *build)?;
     Some(format!(
-        "{name} is of build {build}; for host {} its place takes build {}",
+        "{name} has build {build}; host {} gets build {} instead",
         host.build, got.build
     ))
 }

@@ -64,7 +64,7 @@ impl Destination {
                 Err(Problem::new("output/inside", problem)
                     .blame(Blame::Request)
                     .hint(
-                        "write it elsewhere, as with --output oci:../image, or name it in \
+                        "write it elsewhere, for example --output oci:../image, or list it in \
                          .dockerignore",
                     ))
             }

@@ -197,8 +197,8 @@ impl<'a> DestinationWriter<'a> {
         let mut layers = image.manifest().layers.iter();
         if layers.any(|layer| is_foreign(&layer.media_type)) {
             self.progress.note(&format!(
-                "Docker did not push the base's layers, so nodes will fetch them from Microsoft; \
-                 to bring them along: `wincimg mirror {made} --to …`"
+                "Docker did not push the base's layers, so nodes will pull them from Microsoft; \
+                 to copy them too: `wincimg mirror {made} --to …`"
             ));
         }
         Ok(image)

@@ -76,7 +76,7 @@ impl AttachmentOptions {
         } else {
             "a docker-archive file"
         };
-        let problem = format!("{place} has no place for documents beside an image");
+        let problem = format!("{place} cannot hold documents attached to an image");
         Err(Problem::new("usage/documents", problem)
             .blame(Blame::Request)
             .hint("push to a registry with --registry … --push, or write --output oci:DIR"))
@@ -159,7 +159,7 @@ impl LayerScanner {
             (None, None) => Err(Arc::new(LayerProblem::ForeignBase)),
         };
         found.map_err(|error| {
-            let problem = format!("could not look through layer {}", blob.digest);
+            let problem = format!("cannot read layer {}", blob.digest);
             Problem::new("image/document", problem).source(error).into()
         })
     }
@@ -193,12 +193,12 @@ impl AttachmentOptions {
                 attached => format!(" (attached: {})", attached.join(", ")),
             };
             let what = format!(
-                "delivered all images, but could not attach the {document} document to {} \
+                "delivered all images, but failed to attach the {document} document to {} \
                  ({}){attached}",
                 subject.location,
                 image.digest()
             );
-            let again = "run the same command again: what is there is not sent again";
+            let again = "run the same command again: existing content is not sent again";
             let hint = error.diagnosis().hint;
             Problem::context(what, error)
                 .blame(Blame::Circumstances)
@@ -233,7 +233,7 @@ impl AttachmentOptions {
 }
 
 fn unwritten(error: serde_json::Error) -> Problem {
-    Problem::new("image/document", "could not write the document").source(error)
+    Problem::new("image/document", "cannot write the document").source(error)
 }
 
 impl Subject<'_> {

@@ -94,11 +94,11 @@ impl ExistingTag {
         let refused = |taken: Vec<&&TagEntry>, can_join| {
             let taken: Vec<String> = taken.iter().map(ToString::to_string).collect();
             let taken = taken.join(", ");
-            let problem = format!("{place} has {taken}, which this build would take away");
+            let problem = format!("{place} has {taken}, which this build would remove");
             let way_out = if can_join {
-                "add --join to keep it beside what is built, or --replace to drop it"
+                "add --join to keep it in the index, or --replace to remove it"
             } else {
-                "choose another --tag, or add --replace to drop it"
+                "choose another --tag, or add --replace to remove it"
             };
             Problem::new("tag/taken", problem)
                 .blame(Blame::Answer)
@@ -190,7 +190,7 @@ impl fmt::Display for TagEntry {
         if self.is_an_image() {
             self.line.platform.fmt(f)
         } else {
-            write!(f, "something else of type {}", self.descriptor.media_type)
+            write!(f, "an artifact of type {}", self.descriptor.media_type)
         }
     }
 }

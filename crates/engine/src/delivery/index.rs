@@ -99,7 +99,7 @@ impl Delivery<'_> {
                 .and_then(|standing| standing.index.as_ref());
             let document = index_over(made, &kept, standing_index.filter(|_| joins));
             let document = document.map_err(|error| {
-                Problem::new("output/write", "could not write the index").source(error)
+                Problem::new("output/write", "cannot write the index").source(error)
             })?;
             let before = standing.as_ref().map(|standing| &standing.digest);
             let published = PublishedIndex {
@@ -125,9 +125,7 @@ impl Delivery<'_> {
                 tokio::time::sleep(pause(asked.elapsed(), &document)).await;
             }
         }
-        let problem = format!(
-            "gave up publishing {location}: other builds published it again and again meanwhile"
-        );
+        let problem = format!("gave up publishing {location}: other builds kept publishing it");
         Err(Problem::new("tag/contended", problem)
             .hint("run the same command again")
             .into())

@@ -345,11 +345,11 @@ async fn what_the_daemon_built_is_held_against_the_plan() {
         (json!({"Os": "linux"}), "image of linux 10.0.17763.973"),
         (
             json!({"RootFS": {"Type": "layers", "Layers": ["sha256:00"]}}),
-            "on other layers than those of the base",
+            "on layers that are not those of the base",
         ),
         (
             json!({"RootFS": null}),
-            "on other layers than those of the base",
+            "on layers that are not those of the base",
         ),
     ] {
         site.build_all();
@@ -464,6 +464,6 @@ async fn a_linux_daemon_is_refused_and_the_direct_engine_named() {
         .deliver(DockerBuildOptions::default(), &[])
         .await
         .unwrap_err();
-    assert!(chain(error.as_ref()).contains("makes linux containers: expected windows"));
+    assert!(chain(error.as_ref()).contains("runs linux containers: expected windows"));
     assert!(error.diagnosis().hint.unwrap().contains("--engine direct"));
 }

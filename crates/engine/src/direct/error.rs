@@ -54,7 +54,7 @@ fn holder_hint(error: &WriteError) -> Option<String> {
         return None;
     };
     Some(format!(
-        "where the base has it, or where it may be created, add to the recipe: [[registry]] key = '{holder}'"
+        "if the base has that key, or may get it, add to the recipe: [[registry]] key = '{holder}'"
     ))
 }
 
@@ -67,7 +67,7 @@ pub(super) fn needs_windows(problem: String) -> Problem {
 
 /// The configuration of the base's IIS does not take a change.
 pub(super) fn refused(edit: &str, error: EditError) -> Problem {
-    let problem = format!("the configuration of IIS cannot have {edit}");
+    let problem = format!("the configuration of IIS does not accept {edit}");
     let hint = meant(&error);
     Problem::new("recipe/iis", problem)
         .blame(Blame::Request)
@@ -91,6 +91,6 @@ fn meant(error: &EditError) -> Option<String> {
     match closest_match(name, known.iter().map(String::as_str)) {
         Some(near) => Some(format!("did you mean {near:?}?")),
         None if known.is_empty() || known.len() > MOST_LISTED => None,
-        None => Some(format!("there is {}", known.join(", "))),
+        None => Some(format!("known names: {}", known.join(", "))),
     }
 }

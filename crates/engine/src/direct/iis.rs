@@ -38,15 +38,12 @@ pub(super) fn check_contents_known(
         Presence::Present(_) => return Ok(()),
         Presence::Unknown => Problem::new(
             "base/unseen",
-            format!(
-                "the base {base} has to be looked into before its IIS can be configured, and that \
-                 was not done"
-            ),
+            format!("cannot configure the IIS of the base {base}: its contents are not known"),
         )
         .hint("build with --engine docker, on a Docker daemon for Windows containers"),
         Presence::Absent => Problem::new(
             "base/no-iis",
-            format!("the base {base} has no IIS: it has no {file}"),
+            format!("the base {base} has no IIS: {file} not found"),
         )
         .blame(Blame::Request)
         .hint(r#"build on a base with IIS: base = "aspnet" or base = "iis""#),
@@ -383,7 +380,7 @@ mod tests {
         assert!(needs.files && needs.contents.contains(&server_config().unwrap()));
         let unseen = check_contents_known(&plan, &UnknownBase).unwrap_err();
         assert!(
-            unseen.to_string().contains("has to be looked into"),
+            unseen.to_string().contains("its contents are not known"),
             "{unseen}"
         );
         let none = check_contents_known(&plan, &Base(None)).unwrap_err();

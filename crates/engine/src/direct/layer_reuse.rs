@@ -194,7 +194,7 @@ impl ReuseSources {
         match self.layers_of(place, is_target).await {
             Ok(Some(layers)) => return layers,
             Ok(None) if is_target => {}
-            Ok(None) => self.pass_over(place, &"there is no such image"),
+            Ok(None) => self.pass_over(place, &"image not found"),
             Err(error) if is_target => {
                 tracing::debug!("layers of {place}: {}", error_chain(&error));
             }
@@ -204,7 +204,7 @@ impl ReuseSources {
     }
 
     fn pass_over(&self, place: &Location, why: &dyn Display) {
-        let note = format!("no layers are taken from {place}: {why}");
+        let note = format!("no layers reused from {place}: {why}");
         self.progress.note(&note);
     }
 

@@ -20,8 +20,7 @@ pub(super) fn apply_on_build(plan: &Plan) -> Result<Plan, Problem> {
     for trigger in std::mem::take(&mut whole.base.on_build) {
         if triggered.take(&trigger).is_none() {
             return Err(needs_windows(format!(
-                "the direct engine cannot carry out what {} has for images that are built on it: \
-                 ONBUILD {}",
+                "the direct engine cannot carry out an instruction of the base {}: ONBUILD {}",
                 plan.base.name,
                 Untrusted(&trigger)
             )));

@@ -54,7 +54,7 @@ impl Address {
             // As daemon.json has it too.
             "npipe" if rest.is_empty() => Ok((Self::default_pipe(), None)),
             "npipe" => Ok((Self::Pipe(rest.replace('/', r"\")), None)),
-            "https" if tls.is_none() => Err(failed("https needs DOCKER_TLS_VERIFY=1")),
+            "https" if tls.is_none() => Err(failed("https requires DOCKER_TLS_VERIFY=1")),
             "tcp" | "http" | "https" => {
                 let tls = tls.filter(|_| scheme != "http");
                 let default = if tls.is_some() { 2376 } else { 2375 };
@@ -74,7 +74,7 @@ fn host_and_port(text: &str) -> Result<(String, Option<u16>), &'static str> {
         return Err("a daemon's address cannot have a user and a password");
     }
     if text.trim_end_matches('/').contains(['/', '?', '#']) {
-        return Err("a path behind the port is not supported");
+        return Err("a path after the port is not supported");
     }
     let url = Url::parse(&format!("tcp://{text}")).map_err(|_| MISSING)?;
     let host = url.host_str().filter(|host| !host.is_empty());

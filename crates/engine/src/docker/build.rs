@@ -89,7 +89,7 @@ impl fmt::Display for StepOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
         if !self.lines.is_empty() {
-            f.write_str("; the last of its output:")?;
+            f.write_str("; last lines of its output:")?;
         }
         for line in &self.lines {
             write!(f, "\n    | {line}")?;
@@ -176,7 +176,7 @@ impl Stop {
         let (step, lines) = steps.into_failure();
         match (self, step) {
             (Self::Failed(error @ DockerError::Broken { .. }), step) => {
-                let what = format!("the build broke off{}", during(step.as_ref()));
+                let what = format!("the build was interrupted{}", during(step.as_ref()));
                 Problem::context(what, error).into()
             }
             (Self::Failed(error), _) => error.into(),

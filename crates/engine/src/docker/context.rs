@@ -30,7 +30,7 @@ impl ContextListing {
         if let Some(entry) = context.iter().find(is_taken) {
             let path = &entry.path;
             let problem = format!(
-                "the build context already has {path:?}: expected that name to be free for the \
+                "the build context already contains {path:?}: that name is reserved for the \
                  Dockerfile"
             );
             return Err(Problem::new("context/name-taken", problem)

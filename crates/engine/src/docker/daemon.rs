@@ -33,7 +33,7 @@ impl Daemon {
     /// Connects, and agrees on a version of the API.
     pub async fn connect(endpoint: Endpoint) -> Result<Self, DockerError> {
         let mut client = Client::new(endpoint, OLDEST)?;
-        let what = "say which version of the API it speaks";
+        let what = "report its API version";
         let ping = client.call_raw(what, "", async |docker| docker.ping().await);
         let response = within(what, ping).await?.response;
         let found = response
@@ -42,11 +42,10 @@ impl Daemon {
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default();
         let spoken = ApiVersion::read(found);
-        let spoken = spoken.ok_or_else(|| unexpected(what, &"there is no Api-Version"))?;
+        let spoken = spoken.ok_or_else(|| unexpected(what, &"no Api-Version header"))?;
         if spoken < OLDEST {
-            let problem = format!(
-                "the Docker daemon speaks version {found} of the API: expected {OLDEST} or newer"
-            );
+            let problem =
+                format!("the Docker daemon has API version {found}: expected {OLDEST} or newer");
             return Err(Problem::new("daemon/too-old", problem)
                 .hint("install a newer Docker on that machine")
                 .into());
@@ -67,7 +66,7 @@ impl Daemon {
 
     /// What the daemon says of itself.
     pub async fn info(&self) -> Result<Info, DockerError> {
-        let what = "say what it is";
+        let what = "report its system information";
         let work = async {
             let call = async |docker: Docker| docker.info().await;
             let answer = self.client.call_raw(what, "", call).await?;
@@ -85,7 +84,7 @@ impl Daemon {
 
     /// Gives an image a name and a tag.
     pub async fn tag(&self, image: &str, name: &str, tag: &str) -> Result<(), DockerError> {
-        let what = format!("give {image} the tag {name}:{tag}");
+        let what = format!("tag {image} as {name}:{tag}");
         let options = TagImageOptions {
             repo: Some(name.to_owned()),
             tag: Some(tag.to_owned()),

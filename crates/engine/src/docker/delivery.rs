@@ -31,7 +31,7 @@ pub(crate) async fn deliver_by_docker(
     let reached = daemon(options.docker_host.as_deref()).await;
     let (daemon, info) = reached.map_err(|error| match reason {
         EngineReason::AskedFor => error,
-        reason => Problem::context(format!("a Docker daemon is needed: {reason}"), error).into(),
+        reason => Problem::context(format!("a Docker daemon is required: {reason}"), error).into(),
     })?;
     let mut docker = options.docker.clone();
     let settings = &daemon.endpoint().settings;

@@ -149,7 +149,7 @@ impl<'a> DockerEngine<'a> {
         let above = info.layers.iter().map(String::as_str);
         if !below.eq(above.take(base.image.manifest().layers.len())) {
             return Err(other_base(format!(
-                "the daemon built on other layers than those of the base {}",
+                "the daemon built on layers that are not those of the base {}",
                 image.plan.base.name
             )));
         }

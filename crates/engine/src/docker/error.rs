@@ -15,15 +15,15 @@ const DESKTOP_WINDOWS: &str = "desktop-windows";
 /// How a daemon on Windows answers to more than its named pipe; on its own machine alone, because
 /// whoever reaches the port is master there.
 const LISTEN: &str = concat!(
-    r#"make C:\ProgramData\docker\config\daemon.json read "#,
-    r#"{"hosts": ["npipe://", "tcp://127.0.0.1:2375"]} (beside whatever else is in it) and run "#,
+    r"in C:\ProgramData\docker\config\daemon.json set ",
+    r#"{"hosts": ["npipe://", "tcp://127.0.0.1:2375"]} (keep its other settings) and run "#,
     "`Restart-Service docker`"
 );
 
 /// What to do about the pipe of a daemon on Windows, on another system.
 fn from_elsewhere() -> String {
     format!(
-        "run wincimg.exe on Windows; or there {LISTEN}, and from here {}",
+        "run wincimg.exe on Windows; or there {LISTEN}, then here {}",
         tunnel("ssh://HOST")
     )
 }
@@ -83,8 +83,8 @@ fn address_hint(text: &str) -> String {
     if text.starts_with("ssh://") {
         format!("on that machine {LISTEN}; then {}", tunnel(text))
     } else if text.contains('@') {
-        "give --docker-host tcp://HOST:PORT; a daemon that asks for a certificate takes \
-         DOCKER_TLS_VERIFY=1 and the folder of yours in DOCKER_CERT_PATH"
+        "give --docker-host tcp://HOST:PORT; for a daemon that requires a client certificate, set \
+         DOCKER_TLS_VERIFY=1, and DOCKER_CERT_PATH to the folder that has it"
             .to_owned()
     } else {
         "expected unix:///var/run/docker.sock, npipe:////./pipe/docker_engine or tcp://HOST:PORT"
@@ -108,7 +108,7 @@ fn context_hint(name: &str, nearest: Option<&str>) -> String {
 #[diagnose(code = "daemon/answer")]
 pub enum DockerError {
     /// Nobody answers.
-    #[error("no Docker daemon answers at {daemon} ({origin})")]
+    #[error("cannot connect to the Docker daemon at {daemon} ({origin})")]
     #[diagnose(code = "daemon/unreachable", hint = Some(unreachable_hint(source)))]
     Unreachable {
         /// Where it should be.
@@ -127,7 +127,7 @@ pub enum DockerError {
         source: hyper::Error,
     },
     /// The daemon says no.
-    #[error("the Docker daemon did not {what}: {message}")]
+    #[error("the Docker daemon failed to {what}: {message}")]
     #[diagnose(code = "daemon/refused", hint = refused_hint(message, image.as_deref()))]
     Refused {
         /// What was asked.
@@ -187,8 +187,8 @@ fn unreachable_hint(source: &io::Error) -> String {
         }
         io::ErrorKind::Unsupported if !cfg!(windows) => return from_elsewhere(),
         _ => {
-            "start the daemon, or name another one with --docker-host; --engine direct needs none \
-             unless the recipe has commands"
+            "start the daemon, or name another one with --docker-host; --engine direct requires \
+             none unless the recipe has commands"
         }
     };
     hint.to_owned()

@@ -58,6 +58,6 @@ impl DaemonImage<'_> {
 
 /// The disk did not take an image that the daemon saves.
 pub(crate) fn not_saved(error: io::Error) -> Problem {
-    let what = "cannot write what Docker saves to a temporary file";
+    let what = "cannot write the saved image to a temporary file";
     Problem::new("file/io", what).source(error)
 }

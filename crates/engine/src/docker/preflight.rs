@@ -36,11 +36,11 @@ impl<'a> Preflight<'a> {
         }
         let (daemon, os) = (self.daemon(), self.info.os());
         let problem =
-            format!("the Docker daemon at {daemon} makes {os} containers: expected windows");
+            format!("the Docker daemon at {daemon} runs {os} containers: expected windows");
         Err(Problem::new("windows/needed", problem).hint(
-            "name a daemon on Windows with --docker-host, or build with --engine direct, which needs \
-             none unless the recipe has commands; Docker Desktop changes over with \
-             `DockerCli.exe -SwitchDaemon`",
+            "name a daemon on Windows with --docker-host, or build with --engine direct, which \
+             requires none unless the recipe has commands; to switch Docker Desktop to Windows \
+             containers: `DockerCli.exe -SwitchDaemon`",
         ))
     }
 
@@ -73,12 +73,12 @@ impl<'a> Preflight<'a> {
         let daemon = self.daemon();
         if is_loopback(host_of(registry)) && !self.daemon.endpoint().is_on_this_machine() {
             let problem = format!(
-                "the registry {registry} is on this machine, and the Docker daemon at {daemon} would \
-                 look for it on its own"
+                "the registry {registry} is on this machine, but the Docker daemon at {daemon} \
+                 would look for it on its own machine"
             );
             return Err(Problem::new("daemon/another-machine", problem).hint(
-                "name the registry as the daemon's machine reaches it, by this machine's name or \
-                 address",
+                "name the registry by this machine's name or address, as the daemon's machine \
+                 reaches it",
             ));
         }
         let config = &self.info.registry_config;
@@ -102,13 +102,13 @@ impl<'a> Preflight<'a> {
         match fs4::available_space(folder) {
             Ok(free) if free < needed => {
                 let problem = format!(
-                    "{} has {} MiB free, and the build needs about {} MiB",
+                    "{} has {} MiB free, but the build needs about {} MiB",
                     folder.display(),
                     free >> 20,
                     needed >> 20
                 );
                 Err(Problem::new("daemon/disk-full", problem)
-                    .hint("make room, for example with `docker system prune`"))
+                    .hint("free disk space, for example with `docker system prune`"))
             }
             _ => Ok(()),
         }

@@ -81,7 +81,7 @@ impl std::fmt::Display for TrustInstructions {
         } = self;
         write!(
             f,
-            "on the daemon's machine make {file} read {json} (beside whatever else is in it) and run \
+            "on the daemon's machine set {json} in {file} (keep its other settings) and run \
              `{restart}`"
         )
     }

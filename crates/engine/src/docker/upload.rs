@@ -195,7 +195,7 @@ fn append_file(
             _ => {
                 let problem = format!("{} changed while it was read", path.display());
                 let problem = Problem::new("context/changed", problem);
-                Failure::Context(problem.hint("build again when nothing writes to it"))
+                Failure::Context(problem.hint("build again when no program writes to it"))
             }
         }),
     }
@@ -260,7 +260,7 @@ impl Pieces {
     /// Ends the stream so that the daemon cannot take what it got for a whole context.
     fn abandon(&mut self) {
         self.abandoned = true;
-        let error = io::Error::other("the context is not whole");
+        let error = io::Error::other("the context is incomplete");
         // Whoever has stopped listening knows why.
         drop(self.sender.blocking_send(Err(error)));
     }

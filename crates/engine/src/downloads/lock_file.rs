@@ -18,7 +18,7 @@ use wincimg_http::FileError;
 pub(crate) const FILE_NAME: &str = "wincimg.lock";
 const VERSION: u32 = 1;
 const HEAD: &str = "\
-# What is downloaded for the Dockerfiles and recipes in this folder. Keep it with them;
+# Downloads of the Dockerfiles and recipes in this folder. Keep this file with them;
 # `wincimg build IMAGE --update-lock` writes it.
 ";
 
@@ -139,7 +139,7 @@ fn read(path: &Path) -> Result<BTreeMap<String, LockedDownload>, BoxError> {
         Problem::new("download/lock", problem)
             .blame(Blame::Request)
             .hint(
-                "take the file back from version control, or remove it and write it anew with \
+                "restore the file from version control, or delete it and write it again with \
                  --update-lock",
             )
             .into()
@@ -153,7 +153,7 @@ fn parse(text: &str) -> Result<BTreeMap<String, LockedDownload>, (usize, String)
     })?;
     if parsed.version != VERSION {
         let problem = format!(
-            "it is of version {}, and this program reads version {VERSION}",
+            "unsupported version {}: expected version {VERSION}",
             parsed.version
         );
         return Err((1, problem));
@@ -173,7 +173,7 @@ fn parse(text: &str) -> Result<BTreeMap<String, LockedDownload>, (usize, String)
         if let Some(known) = entries.insert(url.clone(), locked.clone())
             && known != locked
         {
-            return Err((line(), format!("it has two entries for {url}")));
+            return Err((line(), format!("duplicate entry for {url}")));
         }
     }
     Ok(entries)

@@ -81,7 +81,7 @@ impl Fleet {
             told.hint_if(found.hint)
         })?;
         if file.image.is_empty() {
-            let problem = format!("{} lists no image", origin.name);
+            let problem = format!("{} lists no images", origin.name);
             return Err(Problem::new("fleet/invalid", problem)
                 .blame(Blame::Request)
                 .hint("add one: [[image]], and below it build = \"pause\""));

@@ -312,11 +312,10 @@ fn has_hosts(
     }
     if hosts.is_empty() {
         let selector = entry.selector.as_ref();
-        let which = selector.map_or_else(String::new, |it| format!(" that {it} selects"));
-        means.tell.warn(&format_args!(
-            "line {}: there is no Windows node{which}",
-            entry.line
-        ));
+        let which = selector.map_or_else(String::new, |it| format!(" matches {it}"));
+        means
+            .tell
+            .warn(&format_args!("line {}: no Windows node{which}", entry.line));
     }
     !hosts.is_empty()
 }
@@ -433,7 +432,7 @@ fn needs_daemon(
     }
     words.extend(["--join", "--push"].map(str::to_owned));
     ReportedError {
-        problem: format!("a Docker daemon on Windows is needed: {why}"),
+        problem: format!("a Docker daemon on Windows is required: {why}"),
         hint: Some(format!("{} --docker-host tcp://HOST:2376", typed(&words))),
         blame: Blame::Answer,
     }
@@ -443,10 +442,10 @@ fn needs_daemon(
 fn nameless(entry: &FleetEntry) -> ReportedError {
     ReportedError {
         problem: format!(
-            "the image in line {} has no name that can be pushed to {}",
+            "the image in line {} has no name to push to {}",
             entry.line, entry.registry
         ),
-        hint: Some("give it one: name = \"…\"".to_owned()),
+        hint: Some("set one: name = \"…\"".to_owned()),
         blame: Blame::Request,
     }
 }

@@ -83,7 +83,11 @@ impl TagContents {
         let entries = match self {
             Self::Nothing => return Verdict::missing(None),
             Self::One => {
-                return Verdict::missing(Some("the tag is one image, without an index".to_owned()));
+                return Verdict::missing(Some(
+                    "the tag is a single image, not an \
+                                              index"
+                        .to_owned(),
+                ));
             }
             Self::Entries(entries) => entries,
         };
@@ -107,7 +111,7 @@ impl TagContents {
                 version.map_or_else(String::new, |version| version.os_version())
             };
             format!(
-                "is on {}, and {} fits now",
+                "is on {}, but {} fits now",
                 text(version),
                 text(line.version)
             )
@@ -121,11 +125,11 @@ impl TagContents {
             };
         } else {
             match (note(INPUTS), note(BASE_DIGEST)) {
-                (None, _) => "nothing says what it was made of".to_owned(),
+                (None, _) => "its inputs are not recorded".to_owned(),
                 (_, Some(base)) if base != made_of.base.as_ref() => {
-                    "its base was published anew".to_owned()
+                    "its base was published again".to_owned()
                 }
-                _ => "what it is made of has changed".to_owned(),
+                _ => "its inputs have changed".to_owned(),
             }
         };
         Verdict {

@@ -58,7 +58,7 @@ impl EntryUpdate<'_> {
                     let fits = version.unwrap_or_default();
                     build.state = FleetImageState::Outdated;
                     build.reason = Some(format!(
-                        "is on {}, and {fits} fits now",
+                        "is on {}, but {fits} fits now",
                         update.on.os_version
                     ));
                 }

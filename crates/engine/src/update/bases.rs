@@ -153,7 +153,7 @@ impl Bases<'_> {
                 );
                 let hint = format!(
                     "name the repository of its base with --base; {BASE_NAMES}, and \
-                     --base-registry says where they are"
+                     --base-registry sets their registry"
                 );
                 Err(Problem::new("base/unknown", problem)
                     .blame(Blame::Answer)
@@ -223,10 +223,9 @@ impl Bases<'_> {
         });
         let Some((_, known)) = known else {
             let problem = format!(
-                "{image} says to be built on {base}: that host is not asked because an image says \
-                 so"
+                "{image} names the base {base}: a host that only an image names is not contacted"
             );
-            let hint = format!("if that is right, add --base {base}");
+            let hint = format!("to use that base, add --base {base}");
             return Err(Problem::new("base/elsewhere", problem)
                 .blame(Blame::Answer)
                 .hint(hint)
@@ -339,7 +338,7 @@ impl Bases<'_> {
             let bases: Vec<String> = bases.collect();
             let both = bases.join(" and of ");
             let problem = format!("the lowest layers of {name} are those of {both}");
-            let hint = format!("say which one is meant: --base {}", bases[0]);
+            let hint = format!("choose one, for example --base {}", bases[0]);
             return Err(Problem::new("base/ambiguous", problem)
                 .blame(Blame::Answer)
                 .hint(hint)

@@ -71,7 +71,7 @@ impl fmt::Display for Conflict {
             Self::HiveFile => f.write_str("it is a hive of the base, and layers change those in Hives"),
             Self::Changed => f.write_str("servicing changed it, and the layer would hide the change"),
             Self::Gone => f.write_str("the old base has it, and the new one does not"),
-            Self::Came => f.write_str("the new base brings it, and the layer would hide it"),
+            Self::Came => f.write_str("the new base adds it, and the layer would hide it"),
             Self::ChangedBelow(path) => write!(
                 f,
                 "the layer hides what is below it, and {path} is not the same in both bases"

@@ -179,7 +179,7 @@ impl Planner<'_> {
                 .filter(|(_, facts)| facts.is_none())
                 .map(|(reference, _)| name_of(reference))
                 .collect();
-            let what = format!("nobody has looked into {}", missing.join(" and "));
+            let what = format!("the contents of {} are not known", missing.join(" and "));
             let first = own
                 .iter()
                 .zip(&touched)
@@ -195,7 +195,7 @@ impl Planner<'_> {
             layer.compared = ComparisonScope::Bases;
             let found = comparison.layer(touched).map_err(|error| {
                 Problem::from_error("base/facts", error)
-                    .hint("run the same command again: it is read from the base anew")
+                    .hint("run the same command again to read the base again")
             })?;
             obstacles.extend(layer.obstacles(found));
         }
@@ -224,8 +224,8 @@ impl Planner<'_> {
         }
         let name = name_of(reference);
         self.means.tell.note(&format_args!(
-            "reading the layers of {name}, because the image touches what may be in it; after \
-             `wincimg base index {name} --push` no update has to"
+            "reading the layers of {name} to compare the image with them; index it once with \
+             `wincimg base index {name} --push` to avoid that in later updates"
         ));
         // What is needed are files nearly always, which takes all bytes.
         let read = self
@@ -235,8 +235,7 @@ impl Planner<'_> {
             .await;
         let (known, _) = read.map_err(|error| {
             let what = format!(
-                "cannot find out what is inside {name}, with which the layers of the image are \
-                 compared"
+                "cannot read the contents of {name} to compare the layers of the image with them"
             );
             Problem::context(what, error).blame(Blame::Circumstances)
         })?;

@@ -115,7 +115,7 @@ fn what_is_no_address_is_refused_with_a_way_out() {
         ),
         (
             "tcp://build.lan:1/prefix",
-            "a path behind the port is not supported",
+            "a path after the port is not supported",
             "tcp://HOST:PORT",
         ),
         (

@@ -266,7 +266,10 @@ async fn a_daemon_that_dies_in_a_build_is_reported_with_the_step() {
     until_a_container_runs(&dockerd).await;
     dockerd.kill();
     let error = work.await.unwrap().unwrap_err();
-    assert_eq!(error.to_string(), "the build broke off at step 3 of 3");
+    assert_eq!(
+        error.to_string(),
+        "the build was interrupted at step 3 of 3"
+    );
 }
 
 #[test]
@@ -276,7 +279,7 @@ async fn a_daemon_that_is_not_there_is_named_with_who_named_it() {
     let error = Daemon::connect(endpoint).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "no Docker daemon answers at unix:///nonexistent/docker.sock (--docker-host)"
+        "cannot connect to the Docker daemon at unix:///nonexistent/docker.sock (--docker-host)"
     );
     assert!(matches!(error, DockerError::Unreachable { .. }));
 }

@@ -73,7 +73,7 @@ async fn a_registry_of_this_machine_is_not_that_of_another() {
                     .diagnosis()
                     .hint
                     .unwrap()
-                    .contains("name the registry as"),
+                    .contains("name the registry by"),
                 "{error}"
             );
         }

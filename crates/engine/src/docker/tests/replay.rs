@@ -181,7 +181,7 @@ async fn a_step_that_fails_on_windows_is_told_with_its_output_and_what_to_do() {
     assert_eq!(
         chain(error.as_ref()),
         "step 2 of 2 failed with exit code 87: RUN appcmd set config: The command 'powershell …' \
-         returned a non-zero code: 87; the last of its output:\n    \
+         returned a non-zero code: 87; last lines of its output:\n    \
          | ERROR ( message:The parameter 'Web' must begin with a / or -\n    \
          | (HRESULT=80070057). )"
     );
@@ -284,7 +284,7 @@ async fn an_answer_that_is_none_of_dockers_is_no_build() {
         ),
         (
             vec![json!({"error": "no room"})],
-            "did not build the image: no room",
+            "failed to build the image: no room",
         ),
     ] {
         windows.script(|script| {
@@ -308,12 +308,9 @@ async fn an_answer_that_is_none_of_dockers_is_no_build() {
 async fn a_daemon_of_before_or_of_something_else_is_refused() {
     let windows = WindowsDaemon::start();
     for (version, expected) in [
-        (
-            "1.24",
-            "speaks version 1.24 of the API: expected 1.30 or newer",
-        ),
-        ("", "there is no Api-Version"),
-        ("new", "there is no Api-Version"),
+        ("1.24", "has API version 1.24: expected 1.30 or newer"),
+        ("", "no Api-Version header"),
+        ("new", "no Api-Version header"),
     ] {
         windows.script(|script| script.api_version = version.to_owned());
         let error = connect(&windows).await.unwrap_err().to_string();

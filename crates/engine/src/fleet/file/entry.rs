@@ -33,12 +33,12 @@ pub(super) fn entry(
         (None, Some(update)) => updated(file, image, update, origin),
         (Some(_), Some(update)) => {
             let start = update.span().start;
-            Err(origin.error(start, "an image has one of build and update"))
+            Err(origin.error(start, "an image has either build or update, not both"))
         }
         (None, None) => {
             let mut tables = origin.text.match_indices("[[image]]");
             let start = tables.nth(place).map_or(0, |(start, _)| start);
-            let hint = "say what it is made from: build = \"FOLDER\", or update = \"IMAGE\"";
+            let hint = "set its source: build = \"FOLDER\", or update = \"IMAGE\"";
             let told = origin.error(start, "an image has neither build nor update");
             Err(told.hint(hint.to_owned()))
         }
@@ -91,13 +91,13 @@ fn built(
 ) -> Result<FleetEntry, Problem> {
     let start = build.span().start;
     if image.base.is_some() {
-        let problem = "base is for images to update: what is built names its own";
+        let problem = "base is for images with update: a build names its own base";
         return Err(origin.error(start, problem));
     }
     let Some(registry) = image.registry.as_ref().or(file.registry.as_ref()) else {
-        let told = origin.error(start, "nothing says where this image is pushed to");
+        let told = origin.error(start, "no registry to push this image to");
         return Err(told.hint(
-            "say it for all images at the top: registry = \"HOST[:PORT][/PREFIX]\"".to_owned(),
+            "set it for all images at the top: registry = \"HOST[:PORT][/PREFIX]\"".to_owned(),
         ));
     };
     let prefix: RegistryPrefix = origin.parsed(registry)?;
@@ -127,7 +127,7 @@ fn built(
     let compression = image.compression.or(file.compression);
     let flavour = image.manifest_format.or(file.manifest_format);
     if let (Some(Compression::Zstd), Some(ManifestFormat::Docker)) = (compression, flavour) {
-        let problem = "Docker's manifests have no type for layers in zstd";
+        let problem = "Docker manifests have no media type for zstd layers";
         let hint = "write compression = \"gzip\", or manifest-format = \"oci\"".to_owned();
         return Err(origin.error(start, problem).hint(hint));
     }
@@ -156,13 +156,13 @@ fn updated(
 ) -> Result<FleetEntry, Problem> {
     let start = update.span().start;
     if let Some(key) = image.key_of_build() {
-        let problem = format!("{key} is for images that are built, and this one is updated");
+        let problem = format!("{key} is for images with build, but this one has update");
         return Err(origin.error(start, problem));
     }
     let reference = parse_reference(update.get_ref());
     let reference = reference.map_err(|error| origin.error(start, error))?;
     let Some(own_tag) = reference.tag().filter(|_| reference.digest().is_none()) else {
-        let problem = "an image to update is named by its tag: a digest always means the same";
+        let problem = "an image to update requires a tag: a digest always means the same image";
         return Err(origin.error(start, problem));
     };
     let registry = reference.registry().parse();

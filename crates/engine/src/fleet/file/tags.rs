@@ -33,7 +33,7 @@ pub(super) fn expand_tag(
     while let Some((before, behind)) = rest.split_once("${") {
         tag += before;
         let Some((wanted, behind)) = behind.split_once('}') else {
-            return Err(origin.error(start, "a ${ without its }"));
+            return Err(origin.error(start, "unclosed ${"));
         };
         match known(wanted) {
             Some(value) => tag += &value,
@@ -43,7 +43,7 @@ pub(super) fn expand_tag(
                 let values = named.values.iter().chain(&named.arguments);
                 let known = values.map(|(name, _)| name.as_str()).chain(["name"]);
                 let hint = closest_match(wanted, known).map_or_else(
-                    || format!("give this image the value: set = {{ {wanted} = \"…\" }}"),
+                    || format!("set the value for this image: set = {{ {wanted} = \"…\" }}"),
                     |meant| format!("did you mean ${{{meant}}}?"),
                 );
                 let problem = format!("this image has no value for ${{{wanted}}}");
@@ -70,10 +70,10 @@ pub(super) fn check_tags(
         let (first, second) = (one.min(other), one.max(other));
         let start = file.image[second].start();
         let problem = format!(
-            "{reference} is the tag of two images: of this one, and of the one in line {}",
+            "duplicate tag {reference}: the image in line {} has it too",
             entries[first].line
         );
-        let hint = "give one of them another name or tag".to_owned();
+        let hint = "set another name or tag for one of them".to_owned();
         origin.error(start, problem).hint(hint)
     };
     let mut known: HashMap<String, usize> = HashMap::with_capacity(entries.len());

@@ -148,7 +148,7 @@ impl Metrics {
         let state = self.state();
         let still = state.beat.elapsed();
         (still > state.silence * 4 + Duration::from_secs(30))
-            .then(|| format!("nothing has moved for {} s", still.as_secs()))
+            .then(|| format!("no progress for {} s", still.as_secs()))
     }
 
     /// Why it cannot do its work at present.
@@ -173,13 +173,13 @@ impl Metrics {
         text.one(
             "leader",
             "gauge",
-            "Whether this replica does the work.",
+            "1 if this replica is the leader, else 0.",
             u8::from(state.leads),
         );
         text.one(
             "ready",
             "gauge",
-            "Whether cluster and lease answer.",
+            "1 if the cluster and the lease answer, else 0.",
             u8::from(ready),
         );
         text.one(
@@ -198,32 +198,23 @@ impl Metrics {
             text.head(
                 "images",
                 "gauge",
-                "Images that nodes ask for, one for each entry and build; told by the leader.",
+                "Required images, one for each entry and build; reported by the leader.",
             );
             text.value("images", "{state=\"ready\"}", images.ready);
             text.value("images", "{state=\"missing\"}", images.missing);
             text.value("images", "{state=\"unknown\"}", images.unknown);
         }
-        text.one(
-            "images_made_total",
-            "counter",
-            "Images that were made.",
-            state.made,
-        );
+        text.one("images_made_total", "counter", "Images built.", state.made);
         text.one(
             "image_failures_total",
             "counter",
-            "Tries after which an image was still missing.",
+            "Attempts after which an image was still missing.",
             state.failed,
         );
-        text.head(
-            "rounds_total",
-            "counter",
-            "Rounds of work, by how they ended.",
-        );
+        text.head("rounds_total", "counter", "Rounds of work, by result.");
         text.value("rounds_total", "{result=\"complete\"}", state.rounds[0]);
         text.value("rounds_total", "{result=\"incomplete\"}", state.rounds[1]);
-        text.head("round_duration_seconds", "summary", "How long rounds took.");
+        text.head("round_duration_seconds", "summary", "Duration of rounds.");
         text.value("round_duration_seconds_sum", "", state.seconds);
         text.value(
             "round_duration_seconds_count",
@@ -233,28 +224,28 @@ impl Metrics {
         text.one(
             "last_round_duration_seconds",
             "gauge",
-            "How long the last round took.",
+            "Duration of the last round.",
             state.last_seconds,
         );
         if let Some(time) = state.last_success {
             text.one(
                 "last_success_timestamp_seconds",
                 "gauge",
-                "When a round last left no image missing.",
+                "Time of the last round that left no image missing.",
                 time.as_second(),
             );
         }
         text.head(
             "events_total",
             "counter",
-            "Events about nodes, by whether the cluster took them.",
+            "Events about nodes, by whether the cluster accepted them.",
         );
         text.value("events_total", "{result=\"written\"}", state.events);
         text.value("events_total", "{result=\"failed\"}", state.lost_events);
         text.one(
             "cluster_failures_total",
             "counter",
-            "Answers of the cluster that were none.",
+            "Failed requests to the cluster.",
             state.cluster_failures,
         );
         text.0

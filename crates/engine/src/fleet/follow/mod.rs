@@ -371,7 +371,7 @@ fn outcomes(report: &FleetReport, demand: &RequiredBuilds) -> Vec<EntryResult> {
                     let trouble = trouble.or(image.problem.as_ref());
                     EntryOutcome::Missing {
                         problem: trouble.map_or_else(
-                            || "it was not made".to_owned(),
+                            || "it was not built".to_owned(),
                             |trouble| trouble.problem.clone(),
                         ),
                         hint: trouble.and_then(|trouble| trouble.hint.clone()),
@@ -440,15 +440,15 @@ fn event(build: &str, state: &NodeState, next_command: &str) -> NodeEvent {
             reason: "ImagesReady",
             action: "BringImages",
             note: match count {
-                1 => format!("the image for Windows {build} is there"),
-                count => format!("all {count} images for Windows {build} are there"),
+                1 => format!("the image for Windows {build} is ready"),
+                count => format!("all {count} images for Windows {build} are ready"),
             },
         },
         NodeState::Unknown => NodeEvent {
             is_warning: false,
             reason: "ImagesUnknown",
             action: "BringImages",
-            note: format!("nobody looked for the images for Windows {build} yet"),
+            note: format!("the images for Windows {build} are not checked yet"),
         },
     }
 }

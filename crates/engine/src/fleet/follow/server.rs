@@ -72,7 +72,12 @@ pub(super) async fn serve(listener: TcpListener, metrics: Arc<Metrics>) {
 
 fn answer(metrics: &Metrics, method: &Method, path: &str) -> Response<Full<Bytes>> {
     if !matches!(*method, Method::GET | Method::HEAD) {
-        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET\n".to_owned());
+        let mut response = plain(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "only GET is \
+                                                                  allowed\n"
+                .to_owned(),
+        );
         let allowed = HeaderValue::from_static("GET, HEAD");
         response.headers_mut().insert(ALLOW, allowed);
         return response;
@@ -92,7 +97,7 @@ fn answer(metrics: &Metrics, method: &Method, path: &str) -> Response<Full<Bytes
         "/readyz" => health(metrics.readiness_error()),
         _ => plain(
             StatusCode::NOT_FOUND,
-            "there are /metrics, /healthz and /readyz\n".to_owned(),
+            "not found: expected /metrics, /healthz or /readyz\n".to_owned(),
         ),
     }
 }

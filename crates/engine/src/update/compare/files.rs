@@ -73,7 +73,7 @@ impl Comparison<'_> {
     fn file(&mut self, file: &FileDiff) -> Result<Option<Conflict>, FactsError> {
         let names: Vec<&str> = file.path.split('/').collect();
         let Ok(path) = ImagePath::drive().join_all(&names) else {
-            let what = "Windows has no such name, so it cannot be looked up".to_owned();
+            let what = "it is not a valid Windows name, so it cannot be looked up".to_owned();
             return Ok(Some(Conflict::Strange(what)));
         };
         if let FileChange::File(_)
