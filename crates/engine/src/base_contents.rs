@@ -1,5 +1,5 @@
-//! Finding out what is inside the bases of planned images, as far as the images are better or
-//! possible with it.
+//! Reads the contents of the bases of planned images, as far as the images require or profit from
+//! them.
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ use super::build::BuildContext;
 use super::notice::Notice;
 use super::plans::{PlannedBase, PlannedImage};
 
-/// What for it is looked inside bases.
+/// Reason for reading the contents of bases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Layers are written over them.
     Layers,
-    /// Windows does what a Dockerfile says. It knows its own files.
+    /// Windows carries the Dockerfile out, and knows its own files.
     Dockerfile,
     /// The plan is only shown: no layers are read for it.
     Rehearsal,
 }
 
-/// Gives each image's base what is known of it, and says what there is to say about that.
+/// Sets the known contents of each image's base, and reports what is missing or damaged.
 pub(crate) async fn load_contents(
     images: &mut [PlannedImage],
     purpose: Purpose,
@@ -67,7 +67,7 @@ pub(crate) async fn load_contents(
     Ok(())
 }
 
-/// What is known of bases, all at once. Layers are read for nothing but what plans need for the
+/// Known contents of bases, read concurrently. Layers are read only for what plans require for the
 /// purpose.
 async fn known_of(
     bases: &[(BaseRequest, BaseRequirements)],
@@ -115,7 +115,7 @@ struct BaseRequest {
     planned: PlannedBase,
 }
 
-/// Each base once, with all that is needed of it; not those of which that is known already.
+/// Each base once, with all requirements on it; without bases whose requirements are met already.
 fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(BaseRequest, BaseRequirements)> {
     let mut bases: Vec<(BaseRequest, BaseRequirements)> = Vec::new();
     let own = images
@@ -152,8 +152,8 @@ fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(BaseRequest, BaseReq
     bases
 }
 
-/// Returns true if what is known of a base is enough; a look that failed is told by whoever asks
-/// next.
+/// Returns true if the known contents of a base meet the requirements. A failed read is reported by
+/// the next reader.
 fn says(inside: &dyn BaseContents, needs: &BaseRequirements) -> bool {
     let mut hives = needs.hives.iter();
     let mut contents = needs.contents.iter();
@@ -167,7 +167,7 @@ fn is_known<T>(answer: &Result<Answer<T>, BaseReadError>) -> bool {
     !matches!(answer, Ok(Answer::Unknown))
 }
 
-/// What is looked for in layers, in words.
+/// Name of the content that is read from layers.
 fn what_is_read(needs: &BaseRequirements) -> &'static str {
     let files = needs.files || !needs.contents.is_empty();
     match (needs.hives.is_empty(), files) {

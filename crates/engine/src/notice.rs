@@ -1,5 +1,4 @@
-//! What people may want to know of a build while it is under way. Each says itself; whoever shows it
-//! decides how.
+//! Notes and warnings of a running build.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,37 +12,37 @@ use super::downloads::{DownloadSet, LockChanges};
 use super::listing::secrets;
 use super::plans::{MissingInputs, PlannedImage};
 
-/// The flag that has downloads noted.
+/// The flag that updates the lock file.
 pub const UPDATE_LOCK: &str = "--update-lock";
 
-/// As many files are named that may be secrets.
+/// Maximum number of possible secrets to name.
 const MOST_NAMES: usize = 4;
 
-/// Something that is worth to be told.
+/// A note or warning.
 #[derive(Debug)]
 pub(crate) enum Notice<'a> {
     /// Layers of a base are read.
     Reads { what: &'a str, base: &'a str },
     /// A build would read layers of a base.
     WouldRead { what: &'a str, base: &'a str },
-    /// What is known of a base is not sound.
+    /// Known contents of a base are damaged.
     Unsound { base: &'a str, problem: String },
-    /// Nothing pins what would be downloaded.
+    /// A download has no pin.
     NotPinned { place: &'a str, url: &'a str },
     /// A build would download this.
     WouldDownload { place: &'a str, url: &'a str },
-    /// What a line does depends on what would be downloaded.
+    /// The effect of a line depends on a download.
     Unclear { place: &'a str },
-    /// What a line does depends on what is inside a base.
+    /// The effect of a line depends on the contents of a base.
     Unlooked { problem: &'a str },
-    /// Downloads were noted.
+    /// Downloads were locked.
     Noted {
         lock: &'a str,
         written: &'a LockChanges,
     },
     /// These files may be secrets.
     Secrets(BTreeSet<String>),
-    /// A registry is named, and nothing goes there.
+    /// A registry is named, but not pushed to.
     NotPushed,
 }
 
@@ -96,7 +95,7 @@ impl fmt::Display for Notice<'_> {
     }
 }
 
-/// Says what was looked at in vain, before the failure says that.
+/// Reports the rejected tags and reasons before a failed search is reported.
 pub fn report_searched_tags(error: &ResolveError, tell: &dyn Reporter) {
     if let ResolveError::NothingFits(nothing) = error {
         for tag in &nothing.set_aside {
@@ -108,8 +107,8 @@ pub fn report_searched_tags(error: &ResolveError, tell: &dyn Reporter) {
     }
 }
 
-/// Says what deserves a look about planned images: tags that were passed over, what authors may want
-/// to know, what speaks against a base, and files that may be secrets.
+/// Reports what concerns planned images: rejected tags, notes for authors, warnings about bases,
+/// and possible secrets.
 pub(crate) fn report_planned(images: &[PlannedImage], tell: &dyn Reporter) {
     for tag in images.iter().flat_map(|image| &image.set_aside) {
         tell.warn(tag);
@@ -140,7 +139,7 @@ pub(crate) fn report_planned(images: &[PlannedImage], tell: &dyn Reporter) {
             contents.push(plan);
         }
     }
-    // What cannot be read is told by whoever reads it.
+    // Unreadable files are reported by their reader.
     let contents = contents.into_iter().filter_map(|plan| secrets(plan).ok());
     let found: BTreeSet<String> = contents.flatten().collect();
     if !found.is_empty() {
@@ -148,14 +147,13 @@ pub(crate) fn report_planned(images: &[PlannedImage], tell: &dyn Reporter) {
     }
 }
 
-/// What authors may want to know of their images, each word once: images for several hosts are read
-/// from the same recipe.
+/// Notes for the authors of images, each once: images for several hosts share a recipe.
 pub(crate) fn notes(images: &[PlannedImage]) -> BTreeSet<String> {
     let notes = images.iter().flat_map(|image| &image.plan.notes);
     notes.cloned().collect()
 }
 
-/// Tells what a build would download first.
+/// Reports what a build would download first.
 pub(crate) fn report_missing(lacking: &MissingInputs, supply: &DownloadSet, tell: &dyn Reporter) {
     let not_pinned = supply.not_pinned(&lacking.files);
     for (url, want) in &lacking.files {

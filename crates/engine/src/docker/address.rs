@@ -1,4 +1,4 @@
-//! Where a daemon listens, as Docker writes it.
+//! Addresses of daemons, as Docker writes them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use wincimg_common::untrusted::without_password;
 use super::error::invalid_address;
 use super::tls::TlsFiles;
 
-/// Where a daemon listens.
+/// Address of a daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// A Unix domain socket.
@@ -27,7 +27,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// Where the platform's daemon listens.
+    /// Default address of the platform's daemon.
     pub(super) fn platform_default() -> Self {
         if cfg!(windows) {
             Self::default_pipe()
@@ -40,7 +40,7 @@ impl Address {
         Self::Pipe(r"\\.\pipe\docker_engine".to_owned())
     }
 
-    /// Reads an address, with what protects a connection there: only TCP can be protected, and
+    /// Parses an address, with the TLS files of the connection: only TCP can be protected, and
     /// `https` always is.
     pub(super) fn read(
         text: &str,
@@ -51,7 +51,7 @@ impl Address {
         match scheme {
             "unix" if rest.is_empty() => Err(failed("the path is missing")),
             "unix" => Ok((Self::Unix(PathBuf::from(rest)), None)),
-            // As daemon.json has it too.
+            // `daemon.json` has it like this too.
             "npipe" if rest.is_empty() => Ok((Self::default_pipe(), None)),
             "npipe" => Ok((Self::Pipe(rest.replace('/', r"\")), None)),
             "https" if tls.is_none() => Err(failed("https requires DOCKER_TLS_VERIFY=1")),

@@ -1,4 +1,4 @@
-//! What would make a build fail late, asked before anything is sent.
+//! Checks for failures that would come late in a build, before anything is sent.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::daemon::Daemon;
 use super::endpoint::is_loopback;
 use super::trust::{TrustInstructions, host_of};
 
-/// A daemon with what it says of itself.
+/// A daemon with its system information.
 #[derive(Debug)]
 pub struct Preflight<'a> {
     daemon: &'a Daemon,
@@ -20,7 +20,7 @@ pub struct Preflight<'a> {
 }
 
 impl<'a> Preflight<'a> {
-    /// Takes a daemon with its own answer to what it is.
+    /// Preflight checks of a daemon with this system information.
     pub fn new(daemon: &'a Daemon, info: &'a Info) -> Self {
         Self { daemon, info }
     }
@@ -29,7 +29,7 @@ impl<'a> Preflight<'a> {
         self.daemon.endpoint().address.to_string()
     }
 
-    /// Returns true if it makes Windows containers.
+    /// Checks that it runs Windows containers.
     pub fn check_windows(&self) -> Result<(), Problem> {
         if self.info.is_windows() {
             return Ok(());
@@ -44,7 +44,7 @@ impl<'a> Preflight<'a> {
         ))
     }
 
-    /// Returns true if steps on a base can run there. The verdict may be that nobody can tell.
+    /// Checks that steps on a base can run there; passes if that is unknown.
     pub fn check_base(
         &self,
         base: WindowsVersion,
@@ -67,8 +67,8 @@ impl<'a> Preflight<'a> {
         Err(Problem::new("daemon/cannot-run", problem).hint(hint))
     }
 
-    /// Returns true if it would speak with a registry that was reached like this. Certificates are
-    /// the daemon's own business: it may have a CA that this machine has not.
+    /// Checks that the daemon would connect to a registry like this machine did. Certificates are
+    /// not checked: the daemon may trust another CA.
     pub async fn check_registry(&self, registry: &str, reached: Protocol) -> Result<(), Problem> {
         let daemon = self.daemon();
         if is_loopback(host_of(registry)) && !self.daemon.endpoint().is_on_this_machine() {
@@ -92,8 +92,7 @@ impl<'a> Preflight<'a> {
         Err(Problem::new("daemon/registry-not-trusted", problem).hint(remedy))
     }
 
-    /// Returns true if there is room where the daemon keeps images, which only a daemon on this
-    /// machine lets anybody find out.
+    /// Checks the free space in the daemon's folder of images, if the daemon is on this machine.
     pub fn check_disk(&self, needed: u64) -> Result<(), Problem> {
         let folder = Path::new(&self.info.docker_root_dir);
         if !self.daemon.endpoint().is_local() || !folder.is_dir() {

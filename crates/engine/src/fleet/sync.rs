@@ -1,7 +1,7 @@
-//! From a fleet and nodes to what is missing, and to images where they belong.
+//! Builds the missing images of a fleet for its nodes.
 //!
-//! All images are looked at at once, with a bound. Bases are looked for once for all of them, and each
-//! tag is read with one request; what is as it should be costs nothing more.
+//! All images are checked concurrently, with a limit. Bases are resolved once for all of them, and
+//! each tag is read with one request; images that are up to date need no more.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -37,37 +37,38 @@ use crate::publication::{
     IndexMode, NamingOptions, PlannedTag, PlannedTagEntry, Publication, TaggedImage,
 };
 
-/// So many images are looked at at once.
+/// Number of concurrent checks.
 const LOOKS: usize = 32;
-/// So many are made at once. Each waits a moment after publishing, so it is more than there are cores.
+/// Number of concurrent builds. Each waits a moment after publishing, so it exceeds the number of
+/// cores.
 const BUILDS: usize = 16;
 
-/// True if what is missing is made.
+/// Mode of a sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncMode {
-    /// It is only said.
+    /// Missing images are only reported.
     Check,
-    /// It is made.
+    /// Missing images are built.
     Build,
 }
 
-/// What a fleet is brought with.
+/// Options of a sync.
 #[derive(Clone, Copy)]
 pub struct SyncOptions<'a> {
-    /// What images are built with; bases are looked for anew each time.
+    /// Services of builds; bases are resolved again in each sync.
     pub means: BuildContext<'a>,
-    /// Where base images come from, unless the file says otherwise.
+    /// Registry of base images, unless the file sets one.
     pub base_registry: &'a BaseRegistry,
-    /// Which documents go along with what is built.
+    /// Documents to attach to built images.
     pub documents: &'a AttachmentOptions,
-    /// The time that new layers carry, where it is not the base's.
+    /// Timestamp of new layers, if it is not the base's.
     pub created: Option<Timestamp>,
-    /// The day on which the support of Windows is looked at.
+    /// Date of the check of Windows' support.
     pub today: Date,
 }
 
-/// Says, and in [`SyncMode::Build`] makes, what is missing of a fleet for nodes. What fails of one image
-/// stands in its report and stops no other.
+/// Reports, and in [`SyncMode::Build`] builds, the missing images of a fleet for nodes. An error of
+/// one image is in its report and does not stop the others.
 pub async fn sync(
     fleet: &Fleet,
     nodes: &[Node],
@@ -91,7 +92,7 @@ pub async fn sync(
     FleetReport::new(fleet.file.clone(), images, left_out)
 }
 
-/// What all images share.
+/// State shared by all images.
 struct SyncContext<'a> {
     run: SyncOptions<'a>,
     mode: SyncMode,
@@ -102,7 +103,7 @@ struct SyncContext<'a> {
     builds: Semaphore,
 }
 
-/// Who is told about one image: what was said about another is not said again.
+/// Reporter of one image that drops messages already reported for another.
 struct DedupReporter<'a> {
     tell: &'a dyn Reporter,
     said: &'a Mutex<HashSet<String>>,
@@ -133,7 +134,7 @@ impl Reporter for DedupReporter<'_> {
 }
 
 impl SyncContext<'_> {
-    /// One image, whatever becomes of it.
+    /// Handles one image.
     async fn one(&self, entry: &FleetEntry) -> ImageReport {
         let mut report = ImageReport::new(entry);
         if let Err(trouble) = Box::pin(self.settle(entry, &mut report)).await {
@@ -185,7 +186,7 @@ impl SyncContext<'_> {
         }
     }
 
-    /// Makes sure that an image's registry answers.
+    /// Checks that an image's registry answers.
     async fn reach(&self, reference: &Reference) -> Result<(), ReportedError> {
         let reached = self
             .reached
@@ -252,7 +253,7 @@ impl SyncContext<'_> {
             lacking.find(|made_of| made_of.base == *image.base.digest())
         };
         images.retain(|image| made_of(image).is_some());
-        // Whoever waits here holds nothing that others wait for.
+        // While waiting here, a build holds no resource that others wait for.
         let _place = self.builds.acquire().await;
         request.noting = noting(named, &request);
         let mut supply = request.downloads(means)?;
@@ -269,7 +270,7 @@ impl SyncContext<'_> {
         Ok(())
     }
 
-    /// The request for one image of the fleet.
+    /// The build request of one image.
     fn request(
         &self,
         entry: &FleetEntry,
@@ -286,7 +287,7 @@ impl SyncContext<'_> {
         request
     }
 
-    /// The documents that were asked for, with what this image was told by.
+    /// The requested documents, with the source of this image.
     fn documents(&self, named: &BuildInput, request: &BuildRequest) -> AttachmentOptions {
         let mut documents = self.run.documents.clone();
         if let Some(told) = &mut documents.provenance {
@@ -300,7 +301,7 @@ impl SyncContext<'_> {
     }
 }
 
-/// Notes an image's hosts; says so where there are none.
+/// Records an image's hosts, and warns if there are none.
 fn has_hosts(
     entry: &FleetEntry,
     hosts: &[TargetHost],
@@ -320,13 +321,13 @@ fn has_hosts(
     !hosts.is_empty()
 }
 
-/// The tag of one image of an index.
+/// Reference of one image of an index.
 fn tagged(entry: &FleetEntry, name: &str, tag: &str) -> String {
     let joined = entry.registry.join(&format!("{name}:{tag}"));
     joined.map_or_else(|_| tag.to_owned(), |reference| reference.to_string())
 }
 
-/// Finds the bases. Hosts that none fits are told, and the others go on without them.
+/// Resolves the bases. Hosts without a matching base are reported, and the others continue.
 async fn plan(
     request: &mut BuildRequest,
     report: &mut ImageReport,
@@ -356,7 +357,7 @@ async fn plan(
 }
 
 impl FleetEntry {
-    /// Its index in its registry, which takes in what is made.
+    /// Its index in its registry, to which built images are added.
     pub(super) fn target<'a>(
         &self,
         name: String,
@@ -385,7 +386,7 @@ impl FleetEntry {
     }
 }
 
-/// The build of one image by itself, as far as names and hosts go.
+/// Command line that builds the image alone, as far as names and hosts go.
 fn build_words(named: &BuildInput, request: &BuildRequest) -> Vec<String> {
     let mut words = vec!["wincimg".to_owned(), "build".to_owned()];
     words.push(named.image.clone());
@@ -406,14 +407,14 @@ fn typed(words: &[String]) -> String {
     command_line(&words)
 }
 
-/// The command that notes what the downloads of one image are.
+/// Command that updates the lock file of one image.
 fn noting(named: &BuildInput, request: &BuildRequest) -> String {
     let mut words = build_words(named, request);
     words.push(UPDATE_LOCK.to_owned());
     typed(&words)
 }
 
-/// What only a daemon can make.
+/// Error for an image that only a daemon can build.
 fn needs_daemon(
     entry: &FleetEntry,
     named: &BuildInput,
@@ -438,7 +439,7 @@ fn needs_daemon(
     }
 }
 
-/// An image of which the file says no name, and what is built neither.
+/// Error for an image without a name.
 fn nameless(entry: &FleetEntry) -> ReportedError {
     ReportedError {
         problem: format!(

@@ -1,4 +1,4 @@
-//! Which daemon is meant: by flags, variables, and contexts as Docker's command line keeps them.
+//! Selection of the daemon: by flags, variables, and contexts as Docker's CLI stores them.
 
 use std::error::Error;
 use std::fs;
@@ -20,7 +20,7 @@ fn refusal(text: &str) -> Problem {
     Endpoint::find(Some(text), &Environment::default()).unwrap_err()
 }
 
-/// A folder like `~/.docker`, with a context that is current and its files.
+/// A folder like `~/.docker`, with a selected context and its files.
 struct Config(tempfile::TempDir);
 
 impl Config {

@@ -1,5 +1,5 @@
-//! The docker engine's module against a real daemon. It makes Linux containers, so the Dockerfiles
-//! are `FROM scratch`; what only Windows does is in `replay.rs`.
+//! The Docker engine against a real daemon. It runs Linux containers, so the Dockerfiles are `FROM
+//! scratch`; what only Windows does is in `replay.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::docker::daemon::Daemon;
 use crate::docker::endpoint::{Endpoint, Environment};
 use crate::docker::error::DockerError;
 
-/// Waits, prints and fails as its argument says: the only program of the images here.
+/// Waits, prints and fails as its argument says: the only program in these images.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ fn context(dockerfile: &str, files: &[(&str, &Path)]) -> RenderedDockerfile {
     }
 }
 
-/// The daemon has no network, and steps need none.
+/// Options without network, which neither the daemon nor the steps need.
 fn options() -> DockerBuildOptions {
     DockerBuildOptions {
         network: Some("none".to_owned()),
@@ -154,7 +154,7 @@ async fn a_bad_step_is_named_with_its_exit_code_and_its_last_lines() {
     let StepError { output, .. } = error.downcast_ref().unwrap();
     assert_eq!(output.lines.len(), 20);
     assert_eq!(output.lines[19], "line 30");
-    // Nothing of the build is left behind but what the cache needs.
+    // Only the cache remains of the build.
     assert_eq!(dockerd.must(&["ps", "--all", "--quiet"]), "");
 }
 
@@ -208,12 +208,12 @@ async fn a_push_of_a_tag_that_is_not_there_or_to_nobody_is_refused() {
         "{said}"
     );
 
-    // A port that nothing listens on; one that was just let go may be another test's by now.
+    // A port without a listener; a released one may be used by another test already.
     let nobody = "127.0.0.1:1/app";
     daemon.tag(&image.id, nobody, "1").await.unwrap();
     let error = daemon.push(nobody, "1", None, &Silent).await.unwrap_err();
     assert!(error.to_string().contains("connection refused"), "{error}");
-    // The daemon takes the beginning of an id too, so nothing shorter is sure to be nobody's.
+    // The daemon accepts the beginning of an id too, so a shorter one might match.
     let unknown = format!("sha256:{}", "0".repeat(64));
     let error = daemon.tag(&unknown, &name, "3").await.unwrap_err();
     assert!(error.is_not_found(), "{error}");

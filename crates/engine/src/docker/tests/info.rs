@@ -1,5 +1,4 @@
-//! What daemons of every age say of themselves, replayed (see `support::windows_daemon`), and what
-//! follows from where they are.
+//! `/info` of daemons of every age, replayed (see `support::windows_daemon`), and its consequences.
 
 use serde_json::{Value, json};
 use wincimg_common::diagnose::Diagnose;

@@ -1,6 +1,7 @@
-//! The docker engine before a Windows daemon, which is replayed (see `wincimg_testkit::windows_daemon` for
-//! what): `/info`, the classic builder's stream with the output of `RUN`, the errors of the Windows
-//! runtime, a push. The registry that it pushes to, and every byte it is sent, are real.
+//! The Docker engine against a replayed Windows daemon (see `wincimg_testkit::windows_daemon` for
+//! its data): `/info`, the classic builder's stream with the output of `RUN`, the errors of the
+//! Windows runtime, a push. The registry that it pushes to, and every byte of the requests, are
+//! real.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -43,7 +44,7 @@ async fn connect(daemon: &WindowsDaemon) -> Result<Daemon, DockerError> {
     Daemon::connect(endpoint).await
 }
 
-/// The names in a tar stream that the daemon was sent.
+/// The names in a tar stream that was sent to the daemon.
 fn names(asked: &DaemonRequest) -> Vec<String> {
     let mut archive = tar::Archive::new(asked.body.as_slice());
     let entries = archive.entries().unwrap();
@@ -144,7 +145,7 @@ async fn a_build_is_asked_for_with_everything_that_was_wanted_and_the_same_bytes
     assert_eq!(asked[0].body, asked[1].body);
 }
 
-/// What the Windows runtime says where a base does not fit its host.
+/// Error of the Windows runtime if a base does not match its host.
 const MISMATCH: &str = "container 1b2c encountered an error during hcsshim::System::CreateProcess: \
     failure in a Windows system call: The container operating system does not match the host \
     operating system. (0xc0370101)";
@@ -316,7 +317,7 @@ async fn a_daemon_of_before_or_of_something_else_is_refused() {
         let error = connect(&windows).await.unwrap_err().to_string();
         assert!(error.contains(expected), "{version}: {error}");
     }
-    // A newer one is asked for what is known of it.
+    // A newer daemon is used with the newest supported version.
     windows.script(|script| script.api_version = "1.99".to_owned());
     let daemon = connect(&windows).await.unwrap();
     assert_eq!(daemon.api_version().to_string(), "1.47");
@@ -342,7 +343,7 @@ async fn a_daemon_of_this_machine_needs_room_for_the_build() {
     let daemon = connect(&windows).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let mut info = daemon.info().await.unwrap();
-    // The replayed daemon's own folder is on no disk here, so nobody can tell.
+    // The replayed daemon's folder is on no disk here, so its space is unknown.
     Preflight::new(&daemon, &info).check_disk(u64::MAX).unwrap();
     info.docker_root_dir = folder.path().display().to_string();
     let preflight = Preflight::new(&daemon, &info);
@@ -390,7 +391,7 @@ async fn what_is_not_there_or_changes_while_it_is_sent_ends_the_build_by_name() 
     let error = ContextListing::new(&taken).unwrap_err().to_string();
     assert!(error.contains("\"DOCKERFILE\""), "{error}");
 
-    // A file that the kernel says is empty and that has something in it.
+    // A file that the kernel reports as empty but that has content.
     let odd = Path::new("/proc/self/stat");
     if odd.is_file() {
         let listing = ContextListing::new(&context(odd)).unwrap();
@@ -400,7 +401,7 @@ async fn what_is_not_there_or_changes_while_it_is_sent_ends_the_build_by_name() 
             "{error}"
         );
     }
-    // The daemon never took half a context for a whole one.
+    // The daemon never took half a context for a complete one.
     assert!(windows.asked("/build").iter().all(is_cut));
 }
 
@@ -446,6 +447,6 @@ async fn three_gigabytes_pass_through_little_memory() {
         .unwrap()
         .parse()
         .unwrap();
-    // The replayed daemon keeps 16 MiB of what it gets.
+    // The replayed daemon keeps 16 MiB of what it receives.
     assert!(peak < 96 << 10, "{peak} KiB");
 }

@@ -1,4 +1,4 @@
-//! One image of a fleet's file: what it says itself, and what the top says of all.
+//! One image of a fleet file: its own settings and the shared ones.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ use super::tags::expand_tag;
 use crate::definition::{BuildDefinition, BuildInput, dockerfile_of};
 use crate::fleet::{EntrySource, FleetEntry};
 
-/// One image with what the top of the file says of all; `place` is its own among them.
+/// One image with the shared settings; `place` is its index.
 pub(super) fn entry(
     file: &FleetFile,
     image: &ImageTable,
@@ -45,7 +45,7 @@ pub(super) fn entry(
     }
 }
 
-/// What built and updated images have in common.
+/// Settings common to built and updated images.
 fn shared(
     file: &FleetFile,
     image: &ImageTable,
@@ -72,7 +72,7 @@ fn shared(
     })
 }
 
-/// What an image is made from, and where it goes.
+/// Source and destination of an image.
 struct EntryParts {
     from: String,
     work: EntrySource,
@@ -81,7 +81,7 @@ struct EntryParts {
     tag: String,
 }
 
-/// An image that is built.
+/// An image with `build`.
 fn built(
     file: &FleetFile,
     image: &ImageTable,
@@ -147,7 +147,7 @@ fn built(
     })
 }
 
-/// An image that is put on another base, under its own name.
+/// An image with `update`: rebased under its own name.
 fn updated(
     file: &FleetFile,
     image: &ImageTable,
@@ -184,7 +184,7 @@ fn updated(
     shared(file, image, origin, made)
 }
 
-/// What is built, with paths from the file's folder.
+/// The build input, with paths from the file's folder.
 fn named(image: &ImageTable, build: &str, folder: &Path) -> BuildInput {
     let is_shipped = recipes().iter().any(|recipe| recipe.name == build);
     let place = if is_shipped {
@@ -221,8 +221,7 @@ fn pairs(table: &BTreeMap<String, Scalar>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Adds the values that the top of the file has for all: those that this image has a use for, and no
-/// other value.
+/// Adds the shared values that this image declares.
 fn add_shared(file: &FleetFile, named: &mut BuildInput, design: &BuildDefinition) {
     let add = |to: &mut Vec<(String, String)>, from, is_known: &dyn Fn(&str) -> bool| {
         for (name, value) in pairs(from) {

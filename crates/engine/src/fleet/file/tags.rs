@@ -1,4 +1,4 @@
-//! The tags of a fleet: filled in, and each of one image alone.
+//! Tags of a fleet: expanded, and unique.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::schema::FleetFile;
 use crate::definition::BuildInput;
 use crate::fleet::FleetEntry;
 
-/// A tag with its `${…}` filled in.
+/// Expands the `${…}` of a tag.
 pub(super) fn expand_tag(
     pattern: &Spanned<String>,
     name: Option<&str>,
@@ -37,7 +37,7 @@ pub(super) fn expand_tag(
         };
         match known(wanted) {
             Some(value) => tag += &value,
-            // Nobody could read what is to be built, which is told when it is.
+            // The definition cannot be read, which its build reports.
             None if wanted == "name" => tag += "unknown",
             None => {
                 let values = named.values.iter().chain(&named.arguments);
@@ -60,7 +60,7 @@ pub(super) fn expand_tag(
     Err(origin.error(start, format!("invalid tag {tag:?}: {expected}")))
 }
 
-/// Refuses a tag that two images would have: an index, or an image in one.
+/// Rejects a tag of two images: of an index, or of an image in one.
 pub(super) fn check_tags(
     file: &FleetFile,
     entries: &[FleetEntry],
@@ -85,7 +85,7 @@ pub(super) fn check_tags(
             return Err(twice(reference, *place, other));
         }
     }
-    // `1.4-10.0.17763.973` is of the index `1.4`.
+    // `1.4-10.0.17763.973` belongs to the index `1.4`.
     for (place, reference) in &named {
         let whole = reference.to_string();
         let ends = whole.rmatch_indices("-10.0.").map(|(end, _)| end);

@@ -1,5 +1,4 @@
-//! What a controller tells those who watch over it: metrics in Prometheus' text, and whether it lives
-//! and is ready.
+//! Metrics of a controller in Prometheus' text format, and its health.
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard};
@@ -11,27 +10,27 @@ use wincimg_common::lock;
 
 use super::state::Count;
 
-/// The form in which Prometheus reads metrics.
+/// Content type of Prometheus' text format.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What is measured, shared by all parts of a controller.
+/// Measurements, shared by all parts of a controller.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    /// The program's.
+    /// Version of the program.
     version: &'static str,
     state: Mutex<MetricsState>,
 }
 
 #[derive(Debug)]
 struct MetricsState {
-    /// How long may pass between two answers of the cluster.
+    /// Maximum time between two answers of the cluster.
     silence: Duration,
     started: Instant,
-    /// When the election was last at work.
+    /// Last heartbeat of the election.
     beat: Instant,
-    /// When the cluster last answered about the lease.
+    /// Last answer of the cluster about the lease.
     lease: Option<Instant>,
-    /// True if the nodes that are known are those of now, and else why not.
+    /// Error of the node watch, if the known nodes are not current.
     nodes: Result<(), String>,
     leads: bool,
     windows_nodes: usize,
@@ -49,7 +48,7 @@ struct MetricsState {
 }
 
 impl Metrics {
-    /// Nothing was measured yet. The cluster may be silent for so long.
+    /// Metrics without measurements. The cluster may be silent for that long.
     pub(crate) fn new(version: &'static str, silence: Duration) -> Self {
         let now = Instant::now();
         Self {
@@ -90,7 +89,7 @@ impl Metrics {
         state.lease = Some(Instant::now());
         state.leads = leads;
         if !leads {
-            // What is there is the leader's to say.
+            // Only the leader reports images.
             state.images = None;
         }
     }
@@ -142,8 +141,7 @@ impl Metrics {
         }
     }
 
-    /// What is wrong with the process itself, so that starting it again would help: the cluster's
-    /// failures are none of it.
+    /// Error of the process itself that a restart would fix; failures of the cluster do not count.
     pub(super) fn liveness_error(&self) -> Option<String> {
         let state = self.state();
         let still = state.beat.elapsed();
@@ -151,7 +149,7 @@ impl Metrics {
             .then(|| format!("no progress for {} s", still.as_secs()))
     }
 
-    /// Why it cannot do its work at present.
+    /// Reason why it cannot work at present.
     pub(super) fn readiness_error(&self) -> Option<String> {
         let state = self.state();
         if let Err(problem) = &state.nodes {
@@ -162,7 +160,7 @@ impl Metrics {
             .then(|| format!("no answer about the lease for {} s", silent.as_secs()))
     }
 
-    /// Everything, as Prometheus reads it.
+    /// All metrics in Prometheus' text format.
     pub(super) fn to_text(&self) -> String {
         let ready = self.readiness_error().is_none();
         let state = self.state();
@@ -252,12 +250,12 @@ impl Metrics {
     }
 }
 
-/// Metrics as they are written down.
+/// Metrics as text.
 struct Text(String);
 
 impl Text {
     fn head(&mut self, name: &str, kind: &str, help: &str) {
-        // A String takes everything.
+        // Writing to a String cannot fail.
         let _ = writeln!(
             self.0,
             "# HELP wincimg_fleet_{name} {help}\n# TYPE wincimg_fleet_{name} {kind}"
