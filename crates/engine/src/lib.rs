@@ -10,7 +10,7 @@
 //! ```
 //! use wincimg_engine::fleet::Shard;
 //!
-//! The second of three workers.
+//! // The second of three workers.
 //! let shard = Shard::new(1, 3)?;
 //! let images = ["shop/web", "shop/orders", "shop/mail"];
 //! let mine: Vec<_> = images.iter().filter(|image| shard.has(image)).collect();

@@ -12,7 +12,7 @@ use wincimg_layer::archive::{ArchiveError, Member};
 use wincimg_layer::{ContentSource, EntryContent, Layer, LayerError, Symlink, archive};
 use wincimg_recipe::{FileSource, Instructions, Plan, PlannedContent, add_entries, add_files};
 
-/// How much of a file is searched for a private key.
+/// Number of bytes of a file to search for a private key.
 const KEY_LIMIT: u64 = 64 * 1024;
 
 /// One file of an image.

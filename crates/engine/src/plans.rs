@@ -80,12 +80,11 @@ impl PlannedImage {
 /// Missing inputs, if no servers are contacted.
 #[derive(Debug, Default)]
 pub struct MissingInputs {
-    /// What is to be downloaded.
+    /// Files to download.
     pub files: DownloadRequests,
-    /// Lines of a Dockerfile of which it is not known what they do before that.
+    /// Lines of a Dockerfile whose effect depends on these.
     pub unclear: BTreeSet<String>,
-    /// Lines of which that is known after a look into their base, by what keeps them from being
-    /// carried out without one.
+    /// Lines whose effect depends on the contents of a base, by the error without them.
     pub unlooked: BTreeSet<String>,
 }
 

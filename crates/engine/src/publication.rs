@@ -19,11 +19,11 @@ pub struct NamingOptions {
     pub name: String,
     /// The requested tag: of the single image, or of the index over several.
     pub tag: Option<String>,
-    /// Whether there is an index.
+    /// Mode of the index.
     pub index: IndexMode,
 }
 
-/// When images get an index.
+/// Mode of the index over images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexMode {
     /// If there are several.
@@ -41,7 +41,7 @@ pub struct Publication<'a> {
     pub name: String,
     /// The images, in the order of the hosts.
     pub images: Vec<TaggedImage<'a>>,
-    /// The tag of the index over them, where there is one.
+    /// Tag of the index, if there is one.
     pub index: Option<String>,
 }
 

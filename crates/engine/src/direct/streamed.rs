@@ -23,7 +23,7 @@ use wincimg_layer::{BlobBuffer, BufferedBlob};
 use wincimg_oci::document::Digest;
 use wincimg_oci::remote::{PartialUpload, Repository};
 
-/// How long a cancelled build waits for its uploads to be cancelled.
+/// Time limit for cancelling the uploads of a cancelled build.
 const TO_CANCEL: Duration = Duration::from_secs(2);
 
 /// Streams of layers to a repository.

@@ -54,7 +54,7 @@ pub struct FleetEntry {
     pub selector: Option<LabelSelector>,
     /// Registry of its base, if the file sets one.
     pub base_registry: Option<BaseRegistry>,
-    /// How closely the base matches the hosts.
+    /// Required match of its base with the hosts.
     pub matched: BaseMatch,
     /// Labels to add.
     pub labels: Vec<(String, String)>,

@@ -118,7 +118,7 @@ pub struct ReportedError {
     pub problem: String,
     /// The next command to type, or what to change.
     pub hint: Option<String>,
-    /// Who has to act on it.
+    /// The party that has to act on it.
     #[serde(skip)]
     pub blame: Blame,
 }

@@ -44,11 +44,11 @@ pub(super) struct OldBase {
     pub(super) reference: Reference,
     /// Manifest and configuration.
     pub(super) image: Image,
-    /// How it was detected.
+    /// Method of its detection.
     pub(super) by: BaseDetection,
 }
 
-/// How the base of an image was detected.
+/// Method of detecting the base of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BaseDetection {

@@ -95,7 +95,7 @@ pub struct CurrentBase {
     pub digest: String,
     /// Its version of Windows.
     pub os_version: String,
-    /// How it was detected.
+    /// Method of its detection.
     pub found_by: BaseDetection,
 }
 
@@ -110,13 +110,13 @@ pub struct ImageLayer {
     pub size: u64,
     /// The instruction that made it, from the image's history.
     pub instruction: Option<String>,
-    /// What it was compared with.
+    /// Scope of its comparison.
     pub compared: ComparisonScope,
     #[serde(skip)]
     descriptor: Descriptor,
 }
 
-/// What a layer was compared with.
+/// Scope of a layer's comparison with the bases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonScope {

@@ -29,7 +29,7 @@ pub(super) struct FleetFile {
     /// Registry of base images.
     #[schemars(with = "Option<String>")]
     pub(super) base_registry: Option<Spanned<String>>,
-    /// How closely base images match the hosts.
+    /// Required match of base images with the hosts.
     #[serde(rename = "match")]
     pub(super) matched: Option<BaseMatch>,
     /// Values for the variables of recipes that declare them.
@@ -78,7 +78,7 @@ pub(super) struct ImageTable {
     /// Registry of its base.
     #[schemars(with = "Option<String>")]
     pub(super) base_registry: Option<Spanned<String>>,
-    /// How closely its base matches the hosts.
+    /// Required match of its base with the hosts.
     #[serde(rename = "match")]
     pub(super) matched: Option<BaseMatch>,
     /// Values for the recipe's variables.

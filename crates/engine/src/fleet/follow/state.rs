@@ -39,7 +39,7 @@ pub struct EntryResult {
     pub entry: String,
     /// The build.
     pub build: String,
-    /// What came of it.
+    /// The outcome.
     pub outcome: EntryOutcome,
 }
 
