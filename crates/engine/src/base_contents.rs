@@ -35,7 +35,7 @@ pub(crate) async fn load_contents(
     means: &BuildContext<'_>,
 ) -> Result<(), BoxError> {
     let bases = bases(images, purpose);
-    let known = known_of(&bases, purpose, means).await;
+    let known = find_contents(&bases, purpose, means).await;
     for warning in means.library.take_warnings() {
         means.tell.warn(&warning);
     }
@@ -45,7 +45,7 @@ pub(crate) async fn load_contents(
             tracing::info!("inside {name}: {}", FactsSource::Nowhere);
             if !needs.is_empty() {
                 means.tell.note(&Notice::WouldRead {
-                    what: what_is_read(&needs),
+                    what: content_name(&needs),
                     base: &name,
                 });
             }
@@ -54,7 +54,7 @@ pub(crate) async fn load_contents(
         tracing::info!("inside {name}: {}", known.from);
         for problem in known.problems_of(&needs).map(ToString::to_string) {
             let base = &name;
-            means.tell.warn(&Notice::Unsound { base, problem });
+            means.tell.warn(&Notice::Damaged { base, problem });
         }
         let (digest, inside) = (base.planned.digest(), known.inside());
         for image in &mut *images {
@@ -69,7 +69,7 @@ pub(crate) async fn load_contents(
 
 /// Known contents of bases, read concurrently. Layers are read only for what plans require for the
 /// purpose.
-async fn known_of(
+async fn find_contents(
     bases: &[(BaseRequest, BaseRequirements)],
     purpose: Purpose,
     means: &BuildContext<'_>,
@@ -96,7 +96,7 @@ async fn known_of(
             if known.is_some() || needs.is_empty() || purpose == Purpose::Rehearsal {
                 return Ok(known);
             }
-            let (what, name) = (what_is_read(needs), base.planned.display_name());
+            let (what, name) = (content_name(needs), base.planned.display_name());
             tell.note(&Notice::Reads { what, base: &name });
             let extent = Extent::Part((*needs).clone());
             let read = library.read(&place, &base.planned.image, &extent).await;
@@ -148,13 +148,13 @@ fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(BaseRequest, BaseReq
             }
         }
     }
-    bases.retain(|(base, needs)| needs.is_empty() || !says(base.planned.inside.as_ref(), needs));
+    bases.retain(|(base, needs)| needs.is_empty() || !meets(base.planned.inside.as_ref(), needs));
     bases
 }
 
 /// Returns true if the known contents of a base meet the requirements. A failed read is reported by
 /// the next reader.
-fn says(inside: &dyn BaseContents, needs: &BaseRequirements) -> bool {
+fn meets(inside: &dyn BaseContents, needs: &BaseRequirements) -> bool {
     let mut hives = needs.hives.iter();
     let mut contents = needs.contents.iter();
     let drive = ImagePath::drive();
@@ -168,7 +168,7 @@ fn is_known<T>(answer: &Result<Answer<T>, BaseReadError>) -> bool {
 }
 
 /// Name of the content that is read from layers.
-fn what_is_read(needs: &BaseRequirements) -> &'static str {
+fn content_name(needs: &BaseRequirements) -> &'static str {
     let files = needs.files || !needs.contents.is_empty();
     match (needs.hives.is_empty(), files) {
         (false, false) => "the registry",

@@ -83,7 +83,7 @@ impl BaseSearch {
             Ok(ResolvedBases::OfHosts(try_join_all(searches).await?))
         };
         let name = Name::Recipe(name.to_owned());
-        self.once(name, wanted, Box::pin(search)).await
+        self.resolve_once(name, wanted, Box::pin(search)).await
     }
 
     /// The base of that name in a Dockerfile.
@@ -98,13 +98,13 @@ impl BaseSearch {
             Ok(ResolvedBases::OfHosts(found.await?))
         };
         let name = Name::Dockerfile(text.to_owned());
-        match self.once(name, wanted, Box::pin(search)).await? {
+        match self.resolve_once(name, wanted, Box::pin(search)).await? {
             ResolvedBases::OfHosts(found) => Ok(found),
             ResolvedBases::HostProcess(_) => Ok(Vec::new()),
         }
     }
 
-    async fn once(
+    async fn resolve_once(
         &self,
         name: Name,
         wanted: &BaseQuery<'_>,

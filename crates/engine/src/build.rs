@@ -192,7 +192,7 @@ impl BuildRequest {
             }
             if let Some((lock, written)) = supply.write_lock()? {
                 let (lock, written) = (&lock, &written);
-                means.tell.note(&Notice::Noted { lock, written });
+                means.tell.note(&Notice::LockWritten { lock, written });
             }
             if !images.iter().any(|image| image.stages.wants_a_look) {
                 return Ok(());

@@ -162,8 +162,8 @@ impl Delivery<'_> {
         let surveys = LayerScanner::new(if has_bills { &made } else { &[] });
         let mut places = Vec::with_capacity(seen.len());
         for (destination, seen) in destinations.iter().zip(seen) {
-            let brought = self.publish_images(publication, &made, &seen, destination);
-            places.push(Box::pin(brought).await?);
+            let published = self.publish_images(publication, &made, &seen, destination);
+            places.push(Box::pin(published).await?);
         }
         // Reports follow when all images are at all destinations.
         let mut delivered = DeliveryReport::default();

@@ -128,7 +128,7 @@ impl DownloadSet {
             .iter()
             .filter(|(url, _)| !self.here.contains_key(*url));
         let coming = stream::iter(lacking)
-            .map(|(url, want)| self.one(url, want, http))
+            .map(|(url, want)| self.fetch_one(url, want, http))
             .buffer_unordered(PARALLEL);
         let came: Vec<(String, Option<DownloadedFile>)> = coming.try_collect().await?;
         for (url, downloaded) in came {
@@ -148,7 +148,7 @@ impl DownloadSet {
         Ok(self.here.len() > before)
     }
 
-    async fn one(
+    async fn fetch_one(
         &self,
         url: &str,
         want: &DownloadRequest,

@@ -26,17 +26,17 @@ pub(crate) enum Notice<'a> {
     /// A build would read layers of a base.
     WouldRead { what: &'a str, base: &'a str },
     /// Known contents of a base are damaged.
-    Unsound { base: &'a str, problem: String },
+    Damaged { base: &'a str, problem: String },
     /// A download has no pin.
     NotPinned { place: &'a str, url: &'a str },
     /// A build would download this.
     WouldDownload { place: &'a str, url: &'a str },
     /// The effect of a line depends on a download.
-    Unclear { place: &'a str },
+    NeedsDownload { place: &'a str },
     /// The effect of a line depends on the contents of a base.
-    Unlooked { problem: &'a str },
+    NeedsContents { problem: &'a str },
     /// Downloads were locked.
-    Noted {
+    LockWritten {
         lock: &'a str,
         written: &'a LockChanges,
     },
@@ -57,22 +57,22 @@ impl fmt::Display for Notice<'_> {
             Self::WouldRead { what, base } => {
                 write!(f, "a build reads {what} of {base} from its layers")
             }
-            Self::Unsound { base, problem } => write!(f, "inside {base}: {problem}"),
+            Self::Damaged { base, problem } => write!(f, "inside {base}: {problem}"),
             Self::NotPinned { place, url } => write!(
                 f,
                 "{place}: no digest pins {url}: build with {UPDATE_LOCK} once"
             ),
             Self::WouldDownload { place, url } => write!(f, "{place}: a build downloads {url}"),
-            Self::Unclear { place } => write!(
+            Self::NeedsDownload { place } => write!(
                 f,
                 "{place}: depends on that download: the plan leaves it out"
             ),
-            Self::Unlooked { problem } => write!(
+            Self::NeedsContents { problem } => write!(
                 f,
                 "{problem}: a build reads the base first, and the plan leaves this and the other \
                  instructions out; run `wincimg base index` for the base to include them"
             ),
-            Self::Noted { lock, written } => write!(
+            Self::LockWritten { lock, written } => write!(
                 f,
                 "{lock}: {} new, {} changed, {} as before",
                 written.new, written.changed, written.same
@@ -165,9 +165,9 @@ pub(crate) fn report_missing(lacking: &MissingInputs, supply: &DownloadSet, tell
         }
     }
     for place in &lacking.unclear {
-        tell.note(&Notice::Unclear { place });
+        tell.note(&Notice::NeedsDownload { place });
     }
     for problem in &lacking.unlooked {
-        tell.note(&Notice::Unlooked { problem });
+        tell.note(&Notice::NeedsContents { problem });
     }
 }

@@ -148,11 +148,11 @@ impl<'a> DestinationWriter<'a> {
             let Some(carried) = &assembled.carried else {
                 return Ok(());
             };
-            let bring = carried.layers.iter().map(async |blob| {
+            let transfers = carried.layers.iter().map(async |blob| {
                 let blob = PlannedBlob::new(blob.clone(), Foreign::MakeOrdinary);
                 copier.ensure_blob(&blob, &carried.source, sink).await
             });
-            try_join_all(bring).await.map(drop)
+            try_join_all(transfers).await.map(drop)
         };
         let base = async {
             let is_carried = assembled.carried.as_ref().is_some_and(|it| it.has_base);
@@ -162,11 +162,11 @@ impl<'a> DestinationWriter<'a> {
             };
             let source = Source::Registry(self.registry.repository(reference));
             let layers = planned.base.image.manifest().layers.iter();
-            let bring = layers.map(async |blob| {
+            let transfers = layers.map(async |blob| {
                 let blob = PlannedBlob::new(blob.clone(), Foreign::MakeOrdinary);
                 copier.ensure_blob(&blob, &source, sink).await
             });
-            try_join_all(bring).await.map(drop)
+            try_join_all(transfers).await.map(drop)
         };
         tokio::try_join!(added, config, carried, base)?;
         self.note_parts();

@@ -84,7 +84,7 @@ fn held(
     }
     // An archive is always written as a whole.
     tags.retain(|place| !matches!(place, Location::Archive { .. }));
-    Ok(LayerReuse::by(
+    Ok(LayerReuse::from_locations(
         tags,
         images.to_vec(),
         means.remembered.clone(),

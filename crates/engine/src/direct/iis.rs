@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_that_has_no_iis_or_that_nobody_knows_is_refused() {
+    fn a_base_without_iis_or_with_unknown_contents_is_refused() {
         let plan = plan("[[iis.app_pools]]\nname = \"api\"");
         let needs = plan.base_requirements();
         assert!(needs.files && needs.contents.contains(&server_config().unwrap()));

@@ -81,7 +81,7 @@ pub(super) fn note(diff_id: &Digest, compression: Compression) -> String {
 impl LayerReuse {
     /// Layers of the tags that are replaced, and of named images. Unreadable named images are
     /// reported.
-    pub(super) fn by(
+    pub(super) fn from_locations(
         tags: Vec<Location>,
         named: Vec<Location>,
         remembered: DiffIdCache,

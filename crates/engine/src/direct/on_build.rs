@@ -24,7 +24,7 @@ pub(super) fn apply_on_build(plan: &Plan) -> Result<Plan, Problem> {
             )));
         }
     }
-    triggered.go_below(&mut whole);
+    triggered.merge_into(&mut whole);
     Ok(whole)
 }
 
@@ -63,7 +63,7 @@ impl OnBuildConfig {
     }
 
     /// Merges the configuration below the plan's.
-    fn go_below(self, plan: &mut Plan) {
+    fn merge_into(self, plan: &mut Plan) {
         for (name, value) in self.env {
             let is_said = |own: &String| own.eq_ignore_ascii_case(&name);
             if !plan.env.keys().any(is_said) {

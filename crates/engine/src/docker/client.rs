@@ -29,7 +29,7 @@ use super::response::one_line;
 use super::transport::{DaemonResponse, TooLong, Transport};
 
 /// Time limit for an answer that needs no work.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// The headers with credentials.
 const CREDENTIALS: [&str; 2] = ["x-registry-auth", "x-registry-config"];
 
@@ -177,10 +177,10 @@ pub(super) async fn within<T>(
     what: &str,
     work: impl Future<Output = Result<T, DockerError>>,
 ) -> Result<T, DockerError> {
-    match tokio::time::timeout(PATIENCE, work).await {
+    match tokio::time::timeout(TIME_LIMIT, work).await {
         Ok(result) => result,
         Err(_) => {
-            let seconds = PATIENCE.as_secs();
+            let seconds = TIME_LIMIT.as_secs();
             let problem = format!("no answer from the Docker daemon within {seconds} seconds");
             Err(unanswered(what, &problem).into())
         }

@@ -151,7 +151,7 @@ mod tests {
             ("[fe80::1]:5000", false),
             ("[::1]:5000", true),
             ("localhost:5000", true),
-            ("nobody.invalid:5000", false),
+            ("unknown.invalid:5000", false),
         ] {
             assert_eq!(config.trusts(registry).await, expected, "{registry}");
         }

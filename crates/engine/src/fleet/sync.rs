@@ -85,7 +85,7 @@ pub async fn sync(
         builds: Semaphore::new(BUILDS),
     };
     let entries = stream::iter(&fleet.entries);
-    let images = entries.map(|entry| Box::pin(work.one(entry)));
+    let images = entries.map(|entry| Box::pin(work.report_entry(entry)));
     let images: Vec<ImageReport> = images.buffered(LOOKS).collect().await;
     let silent = nodes.iter().filter(|node| node.build.is_none());
     let left_out = silent.filter_map(|node| node.name.clone()).collect();
@@ -135,27 +135,27 @@ impl Reporter for DedupReporter<'_> {
 
 impl SyncContext<'_> {
     /// Handles one image.
-    async fn one(&self, entry: &FleetEntry) -> ImageReport {
+    async fn report_entry(&self, entry: &FleetEntry) -> ImageReport {
         let mut report = ImageReport::new(entry);
-        if let Err(trouble) = Box::pin(self.settle(entry, &mut report)).await {
+        if let Err(trouble) = Box::pin(self.sync_entry(entry, &mut report)).await {
             report.fail(trouble);
         }
         report
     }
 
-    async fn settle(
+    async fn sync_entry(
         &self,
         entry: &FleetEntry,
         report: &mut ImageReport,
     ) -> Result<(), ReportedError> {
-        let voice = DedupReporter {
+        let reporter = DedupReporter {
             tell: self.run.means.tell,
             said: &self.said,
             about: entry.label(),
         };
         let means = BuildContext {
             bases: &self.bases,
-            tell: &voice,
+            tell: &reporter,
             ..self.run.means
         };
         let nodes = self.nodes.iter().filter(|node| entry.matches(node));
@@ -170,7 +170,7 @@ impl SyncContext<'_> {
                 if !has_hosts(entry, &hosts, &means, report) {
                     return Ok(());
                 }
-                self.reach(image).await?;
+                self.check_registry(image).await?;
                 let updating = EntryUpdate {
                     run: &self.run,
                     mode: self.mode,
@@ -187,7 +187,7 @@ impl SyncContext<'_> {
     }
 
     /// Checks that an image's registry answers.
-    async fn reach(&self, reference: &Reference) -> Result<(), ReportedError> {
+    async fn check_registry(&self, reference: &Reference) -> Result<(), ReportedError> {
         let reached = self
             .reached
             .check(self.run.means.registry, reference.registry());
@@ -215,7 +215,7 @@ impl SyncContext<'_> {
         let (Some(reference), Some(name)) = (entry.reference(), &entry.name) else {
             return Err(nameless(entry));
         };
-        self.reach(&reference).await?;
+        self.check_registry(&reference).await?;
         let mut request = self.request(entry, design, hosts);
         let standing = TagContents::read(means.registry, &reference);
         let planning = plan(&mut request, report, means);
@@ -255,7 +255,7 @@ impl SyncContext<'_> {
         images.retain(|image| made_of(image).is_some());
         // While waiting here, a build holds no resource that others wait for.
         let _place = self.builds.acquire().await;
-        request.noting = noting(named, &request);
+        request.noting = lock_command(named, &request);
         let mut supply = request.downloads(means)?;
         let finishing = request.finish(&mut images, engine.purpose(), &mut supply, means);
         Box::pin(finishing).await?;
@@ -387,7 +387,7 @@ impl FleetEntry {
 }
 
 /// Command line that builds the image alone, as far as names and hosts go.
-fn build_words(named: &BuildInput, request: &BuildRequest) -> Vec<String> {
+fn build_command(named: &BuildInput, request: &BuildRequest) -> Vec<String> {
     let mut words = vec!["wincimg".to_owned(), "build".to_owned()];
     words.push(named.image.clone());
     for host in &request.hosts {
@@ -402,16 +402,16 @@ fn build_words(named: &BuildInput, request: &BuildRequest) -> Vec<String> {
     words
 }
 
-fn typed(words: &[String]) -> String {
+fn join_command(words: &[String]) -> String {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     command_line(&words)
 }
 
 /// Command that updates the lock file of one image.
-fn noting(named: &BuildInput, request: &BuildRequest) -> String {
-    let mut words = build_words(named, request);
+fn lock_command(named: &BuildInput, request: &BuildRequest) -> String {
+    let mut words = build_command(named, request);
     words.push(UPDATE_LOCK.to_owned());
-    typed(&words)
+    join_command(&words)
 }
 
 /// Error for an image that only a daemon can build.
@@ -421,7 +421,7 @@ fn needs_daemon(
     request: &BuildRequest,
     why: &EngineReason,
 ) -> ReportedError {
-    let mut words = build_words(named, request);
+    let mut words = build_command(named, request);
     let name = entry.name.clone().unwrap_or_default();
     let registry = entry.registry.to_string();
     for (flag, value) in [
@@ -434,7 +434,10 @@ fn needs_daemon(
     words.extend(["--join", "--push"].map(str::to_owned));
     ReportedError {
         problem: format!("a Docker daemon on Windows is required: {why}"),
-        hint: Some(format!("{} --docker-host tcp://HOST:2376", typed(&words))),
+        hint: Some(format!(
+            "{} --docker-host tcp://HOST:2376",
+            join_command(&words)
+        )),
         blame: Blame::Answer,
     }
 }

@@ -102,14 +102,14 @@ impl StageBases {
     }
 
     /// Returns true if another evaluation would have the same result.
-    fn stand(&self, is_seen: bool) -> bool {
+    fn is_stable(&self, is_seen: bool) -> bool {
         let asked_for_nothing = self.inputs.lacking.is_empty() && self.inputs.wants.is_empty();
         self.are_settled || !is_seen && asked_for_nothing
     }
 
     /// Requests the contents of bases that are required. If they were requested already and no
     /// layer is read for a plan that is only shown, they are reported as missing.
-    fn stall(
+    fn request_contents(
         &mut self,
         stages: &Stages,
         error: StageError,
@@ -157,7 +157,7 @@ impl EvaluationPass<'_> {
         lacking: &mut MissingInputs,
     ) -> Result<(), BoxError> {
         image.stages.wants_a_look = false;
-        if image.stages.stand(self.is_seen) {
+        if image.stages.is_stable(self.is_seen) {
             return Ok(());
         }
         let hosts: Vec<HostBuild> = image.host.iter().map(|host| host.build).collect();
@@ -165,7 +165,9 @@ impl EvaluationPass<'_> {
             Ok(outcome) => outcome,
             Err(error) => {
                 let is_rehearsal = self.supply.is_offline();
-                let unlooked = image.stages.stall(self.stages, error, is_rehearsal)?;
+                let unlooked = image
+                    .stages
+                    .request_contents(self.stages, error, is_rehearsal)?;
                 lacking.unlooked.extend(unlooked);
                 return Ok(());
             }
@@ -196,8 +198,8 @@ impl EvaluationPass<'_> {
     ) -> Result<Result<EvaluationResult, StageError>, BoxError> {
         loop {
             for (name, paths) in std::mem::take(&mut on.inputs.lacking) {
-                for base in self.images_called(&name, on, hosts).await? {
-                    let files = self.take(&base, &paths).await?;
+                for base in self.images_named(&name, on, hosts).await? {
+                    let files = self.extract_files(&base, &paths).await?;
                     let here = on.inputs.files.entry(name.clone()).or_default();
                     here.add(&paths, files);
                 }
@@ -217,8 +219,8 @@ impl EvaluationPass<'_> {
             };
             let is_whole = outcome.lacking.is_empty();
             let is_same = outcome.wants == inputs.wants && !came;
-            let nobody_has_more = || self.supply.missing(outcome.wants.clone()).is_empty();
-            if is_whole && (is_same || nobody_has_more()) {
+            let none_missing = || self.supply.missing(outcome.wants.clone()).is_empty();
+            if is_whole && (is_same || none_missing()) {
                 return Ok(Ok(outcome));
             }
             inputs.lacking = outcome.lacking;
@@ -227,7 +229,7 @@ impl EvaluationPass<'_> {
     }
 
     /// Images that a name of the file stands for: a resolved base, or images of any registry.
-    async fn images_called(
+    async fn images_named(
         &self,
         name: &str,
         on: &StageBases,
@@ -242,7 +244,7 @@ impl EvaluationPass<'_> {
     }
 
     /// The files at these paths of an image; none if wincimg makes the image.
-    async fn take(
+    async fn extract_files(
         &mut self,
         base: &PlannedBase,
         paths: &BTreeSet<String>,

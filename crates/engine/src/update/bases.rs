@@ -120,8 +120,8 @@ impl Bases<'_> {
         if let Some(asked) = asked {
             let (named, exactly) = self.requested(asked, version)?;
             let exactly: Vec<Reference> = exactly.into_iter().collect();
-            let found = self.at(&named, &exactly, image, version).await?;
-            let found = found.map(|found| found.by(BaseDetection::Asked, named));
+            let found = self.find_at(&named, &exactly, image, version).await?;
+            let found = found.map(|found| found.into_old_base(BaseDetection::Asked, named));
             return Ok(found.ok_or_else(|| base_gone(name, asked, version))?);
         }
         let says = BaseAnnotations::from_image(image);
@@ -134,8 +134,8 @@ impl Bases<'_> {
                 .as_ref()
                 .map(|digest| at_digest(&reference, digest));
             let exactly: Vec<Reference> = pinned.into_iter().chain([reference]).collect();
-            match self.at(&named, &exactly, image, version).await? {
-                Some(found) => return Ok(found.by(BaseDetection::Named, named)),
+            match self.find_at(&named, &exactly, image, version).await? {
+                Some(found) => return Ok(found.into_old_base(BaseDetection::Named, named)),
                 None => gone = Some(base),
             }
         }
@@ -239,7 +239,7 @@ impl Bases<'_> {
 
     /// The base of the image's version whose layers the image begins with: the named one, or else
     /// the repository's image of that version.
-    async fn at(
+    async fn find_at(
         &self,
         named: &NamedBase,
         exactly: &[Reference],
@@ -247,7 +247,7 @@ impl Bases<'_> {
         version: WindowsVersion,
     ) -> Result<Option<LocatedBase>, BoxError> {
         for reference in exactly {
-            let here = self.here(reference);
+            let here = self.in_base_registry(reference);
             let source = Source::Registry(self.means.registry.repository(&here));
             let which = here.digest().or(here.tag());
             let images = match windows_images(&source, which, &[]).await {
@@ -284,7 +284,7 @@ impl Bases<'_> {
     }
 
     /// The same image in the registry of bases.
-    fn here(&self, reference: &Reference) -> Reference {
+    fn in_base_registry(&self, reference: &Reference) -> Reference {
         match self
             .base_registry
             .parse_dockerfile_name(&reference.to_string())
@@ -313,7 +313,7 @@ impl Bases<'_> {
         asked: &[(Reference, NamedBase)],
     ) -> Result<Option<OldBase>, BoxError> {
         let looks = asked.iter().map(async |(_, named)| {
-            match self.at(named, &[], image, version).await {
+            match self.find_at(named, &[], image, version).await {
                 // Not every mirror has all of them.
                 Err(error) if matches!(search(&error), Some(ResolveError::NoRepository { .. })) => {
                     Ok(None)
@@ -324,7 +324,7 @@ impl Bases<'_> {
         let mut best: Vec<OldBase> = Vec::new();
         for (found, (_, named)) in join_all(looks).await.into_iter().zip(asked) {
             let Some(found) = found? else { continue };
-            let found = found.by(BaseDetection::Layers, named.clone());
+            let found = found.into_old_base(BaseDetection::Layers, named.clone());
             let length = |base: &OldBase| base.image.config().rootfs.diff_ids.len();
             match best.first().map(length) {
                 Some(longest) if longest > length(&found) => {}
@@ -366,7 +366,7 @@ struct LocatedBase {
 }
 
 impl LocatedBase {
-    fn by(self, by: BaseDetection, named: NamedBase) -> OldBase {
+    fn into_old_base(self, by: BaseDetection, named: NamedBase) -> OldBase {
         OldBase {
             named,
             reference: self.reference,

@@ -162,7 +162,7 @@ async fn a_bad_step_is_named_with_its_exit_code_and_its_last_lines() {
 async fn what_a_dockerfile_does_wrong_is_said_in_the_daemons_words() {
     let dockerd = Dockerd::start();
     let daemon = connect(&dockerd).await;
-    let nobody = format!("127.0.0.1:{}/base:1", free_port());
+    let unreachable = format!("127.0.0.1:{}/base:1", free_port());
     for (text, expected) in [
         ("FROM scratch\nFLY away\n", "unknown instruction: FLY"),
         ("", "cannot be empty"),
@@ -171,7 +171,7 @@ async fn what_a_dockerfile_does_wrong_is_said_in_the_daemons_words() {
             "step 2 of 2 failed: COPY gone /: COPY failed",
         ),
         ("FROM scratch\n", "No image was generated"),
-        (&format!("FROM {nobody}\n"), "connection refused"),
+        (&format!("FROM {unreachable}\n"), "connection refused"),
     ] {
         let error = build(&daemon, &context(text, &[])).await.unwrap_err();
         let said = chain(error.as_ref());
@@ -192,7 +192,7 @@ async fn an_unknown_base_fails_the_step_that_wants_it() {
 }
 
 #[test]
-async fn a_push_of_a_tag_that_is_not_there_or_to_nobody_is_refused() {
+async fn a_push_of_an_unknown_tag_or_to_a_closed_port_is_refused() {
     let dockerd = Dockerd::start();
     let registry = DockerRegistry::start(Setup::default());
     let daemon = connect(&dockerd).await;
@@ -209,9 +209,12 @@ async fn a_push_of_a_tag_that_is_not_there_or_to_nobody_is_refused() {
     );
 
     // A port without a listener; a released one may be used by another test already.
-    let nobody = "127.0.0.1:1/app";
-    daemon.tag(&image.id, nobody, "1").await.unwrap();
-    let error = daemon.push(nobody, "1", None, &Silent).await.unwrap_err();
+    let unreachable = "127.0.0.1:1/app";
+    daemon.tag(&image.id, unreachable, "1").await.unwrap();
+    let error = daemon
+        .push(unreachable, "1", None, &Silent)
+        .await
+        .unwrap_err();
     assert!(error.to_string().contains("connection refused"), "{error}");
     // The daemon accepts the beginning of an id too, so a shorter one might match.
     let unknown = format!("sha256:{}", "0".repeat(64));
@@ -238,7 +241,7 @@ async fn until_a_container_runs(dockerd: &Dockerd) {
 const WAITING: &str = "FROM scratch\nCOPY p /p\nRUN [\"/p\", \"wait\"]\n";
 
 #[test(multi_thread = 2)]
-async fn a_build_that_nobody_waits_for_ends_in_the_daemon() {
+async fn a_dropped_build_ends_in_the_daemon() {
     let dockerd = Dockerd::start();
     let program = program();
     let daemon = connect(&dockerd).await;

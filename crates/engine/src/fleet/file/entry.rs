@@ -39,8 +39,8 @@ pub(super) fn entry(
             let mut tables = origin.text.match_indices("[[image]]");
             let start = tables.nth(place).map_or(0, |(start, _)| start);
             let hint = "set its source: build = \"FOLDER\", or update = \"IMAGE\"";
-            let told = origin.error(start, "an image has neither build nor update");
-            Err(told.hint(hint.to_owned()))
+            let error = origin.error(start, "an image has neither build nor update");
+            Err(error.hint(hint.to_owned()))
         }
     }
 }
@@ -95,8 +95,8 @@ fn built(
         return Err(origin.error(start, problem));
     }
     let Some(registry) = image.registry.as_ref().or(file.registry.as_ref()) else {
-        let told = origin.error(start, "no registry to push this image to");
-        return Err(told.hint(
+        let error = origin.error(start, "no registry to push this image to");
+        return Err(error.hint(
             "set it for all images at the top: registry = \"HOST[:PORT][/PREFIX]\"".to_owned(),
         ));
     };

@@ -168,25 +168,25 @@ impl Metrics {
         let version = self.version;
         text.head("build_info", "gauge", "The version of wincimg.");
         text.value("build_info", &format!("{{version=\"{version}\"}}"), 1);
-        text.one(
+        text.single(
             "leader",
             "gauge",
             "1 if this replica is the leader, else 0.",
             u8::from(state.leads),
         );
-        text.one(
+        text.single(
             "ready",
             "gauge",
             "1 if the cluster and the lease answer, else 0.",
             u8::from(ready),
         );
-        text.one(
+        text.single(
             "windows_nodes",
             "gauge",
             "Windows nodes of the cluster.",
             state.windows_nodes,
         );
-        text.one(
+        text.single(
             "windows_builds",
             "gauge",
             "Distinct Windows builds among the nodes.",
@@ -202,8 +202,8 @@ impl Metrics {
             text.value("images", "{state=\"missing\"}", images.missing);
             text.value("images", "{state=\"unknown\"}", images.unknown);
         }
-        text.one("images_made_total", "counter", "Images built.", state.made);
-        text.one(
+        text.single("images_made_total", "counter", "Images built.", state.made);
+        text.single(
             "image_failures_total",
             "counter",
             "Attempts after which an image was still missing.",
@@ -219,14 +219,14 @@ impl Metrics {
             "",
             state.rounds[0] + state.rounds[1],
         );
-        text.one(
+        text.single(
             "last_round_duration_seconds",
             "gauge",
             "Duration of the last round.",
             state.last_seconds,
         );
         if let Some(time) = state.last_success {
-            text.one(
+            text.single(
                 "last_success_timestamp_seconds",
                 "gauge",
                 "Time of the last round that left no image missing.",
@@ -240,7 +240,7 @@ impl Metrics {
         );
         text.value("events_total", "{result=\"written\"}", state.events);
         text.value("events_total", "{result=\"failed\"}", state.lost_events);
-        text.one(
+        text.single(
             "cluster_failures_total",
             "counter",
             "Failed requests to the cluster.",
@@ -266,7 +266,7 @@ impl Text {
         let _ = writeln!(self.0, "wincimg_fleet_{name}{labels} {value}");
     }
 
-    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
+    fn single(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
         self.head(name, kind, help);
         self.value(name, "", value);
     }

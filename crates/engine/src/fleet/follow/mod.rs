@@ -286,14 +286,14 @@ impl Reconciler<'_> {
             ..self.run
         };
         let report = sync(&part, &nodes.windows, run, SyncMode::Build).await;
-        let brought = outcomes(&report, &demand(&part, nodes));
+        let results = outcomes(&report, &demand(&part, nodes));
         let count = |is_one: fn(&EntryOutcome) -> bool| {
-            brought.iter().filter(|one| is_one(&one.outcome)).count()
+            results.iter().filter(|one| is_one(&one.outcome)).count()
         };
         let made = count(|outcome| *outcome == EntryOutcome::Made);
         let failed = count(|outcome| matches!(outcome, EntryOutcome::Missing { .. }));
         self.metrics.record_reconcile(begun.elapsed(), made, failed);
-        for news in known.take(&due, brought, Instant::now()) {
+        for news in known.record(&due, results, Instant::now()) {
             (self.tell)(ControllerEvent::Image(&news));
         }
     }
@@ -355,7 +355,7 @@ fn demand(fleet: &Fleet, nodes: &NodeList) -> RequiredBuilds {
 
 /// Results of a report for each required build. One image may serve any build.
 fn outcomes(report: &FleetReport, demand: &RequiredBuilds) -> Vec<EntryResult> {
-    let mut brought = Vec::new();
+    let mut results = Vec::new();
     for image in &report.images {
         let builds = demand.get(&image.reference).into_iter().flatten();
         for build in builds {
@@ -377,14 +377,14 @@ fn outcomes(report: &FleetReport, demand: &RequiredBuilds) -> Vec<EntryResult> {
                     }
                 }
             };
-            brought.push(EntryResult {
+            results.push(EntryResult {
                 entry: image.reference.clone(),
                 build: build.clone(),
                 outcome,
             });
         }
     }
-    brought
+    results
 }
 
 /// Identity of an event about a node: the reason for a missing image may be worded differently each
@@ -427,7 +427,7 @@ fn event(build: &str, state: &NodeState, next_command: &str) -> NodeEvent {
             NodeEvent {
                 is_warning: true,
                 reason: "ImagesMissing",
-                action: "BringImages",
+                action: "BuildImages",
                 note: format!(
                     "{count} of {of} images for Windows {build} {verb} missing; see `{next_command}`: {}",
                     named.join(", ")
@@ -437,7 +437,7 @@ fn event(build: &str, state: &NodeState, next_command: &str) -> NodeEvent {
         NodeState::Ready(count) => NodeEvent {
             is_warning: false,
             reason: "ImagesReady",
-            action: "BringImages",
+            action: "BuildImages",
             note: match count {
                 1 => format!("the image for Windows {build} is ready"),
                 count => format!("all {count} images for Windows {build} are ready"),
@@ -446,7 +446,7 @@ fn event(build: &str, state: &NodeState, next_command: &str) -> NodeEvent {
         NodeState::Unknown => NodeEvent {
             is_warning: false,
             reason: "ImagesUnknown",
-            action: "BringImages",
+            action: "BuildImages",
             note: format!("the images for Windows {build} are not checked yet"),
         },
     }

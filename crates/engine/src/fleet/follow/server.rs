@@ -23,7 +23,7 @@ use super::metrics::{self, Metrics};
 const CONNECTIONS: usize = 64;
 
 /// Time limit for receiving a request.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// Listens at `HOST:PORT`, or on all addresses at `:PORT`.
 pub async fn listen(place: &str) -> io::Result<TcpListener> {
@@ -62,7 +62,7 @@ pub(super) async fn serve(listener: TcpListener, metrics: Arc<Metrics>) {
             });
             let served = http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(PATIENCE)
+                .header_read_timeout(TIME_LIMIT)
                 .serve_connection(TokioIo::new(stream), service);
             // Errors of closed connections are ignored.
             let _ = served.await;

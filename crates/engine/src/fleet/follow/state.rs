@@ -134,14 +134,14 @@ impl FleetState {
     }
 
     /// Takes the results of entries, and returns those that are new or changed.
-    pub(super) fn take(
+    pub(super) fn record(
         &mut self,
         tried: &BTreeSet<String>,
-        brought: Vec<EntryResult>,
+        results: Vec<EntryResult>,
         now: Instant,
     ) -> Vec<EntryResult> {
         let mut news = Vec::new();
-        for one in brought {
+        for one in results {
             let Some(entry) = self.entries.get_mut(&one.entry) else {
                 continue;
             };
@@ -258,7 +258,7 @@ mod tests {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
-    fn brought(entry: &str, build: &str, outcome: EntryOutcome) -> EntryResult {
+    fn result(entry: &str, build: &str, outcome: EntryOutcome) -> EntryResult {
         EntryResult {
             entry: entry.to_owned(),
             build: build.to_owned(),
@@ -280,8 +280,8 @@ mod tests {
         known.set_demand(demand(&[("a", &[OLD]), ("b", &[OLD])]), now);
         assert_eq!(known.due(now), names(&["a", "b"]));
         let all = names(&["a", "b"]);
-        let ready = |entry| brought(entry, OLD, EntryOutcome::Ready);
-        let news = known.take(&all, vec![ready("a"), ready("b")], now);
+        let ready = |entry| result(entry, OLD, EntryOutcome::Ready);
+        let news = known.record(&all, vec![ready("a"), ready("b")], now);
         assert_eq!(news.len(), 2);
         assert_eq!(known.due(now), names(&[]));
         assert_eq!(known.next_due(), None);
@@ -294,8 +294,8 @@ mod tests {
             known.state_of(&demand(&[("a", &[NEW])])),
             NodeState::Unknown
         );
-        let made = vec![ready("a"), brought("a", NEW, EntryOutcome::Made)];
-        let news = known.take(&names(&["a"]), made.clone(), now);
+        let made = vec![ready("a"), result("a", NEW, EntryOutcome::Made)];
+        let news = known.record(&names(&["a"]), made.clone(), now);
         assert_eq!(news, made[1..]);
         assert_eq!(
             known.state_of(&demand(&[("a", &[NEW])])),
@@ -314,13 +314,13 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_waits_longer_each_time_unless_it_is_asked_for_anew() {
+    fn a_failure_waits_longer_each_time_unless_it_is_required_again() {
         let now = Instant::now();
         let after = |seconds| now + Duration::from_secs(seconds);
         let mut known = FleetState::new(PATIENCE);
         known.set_demand(demand(&[("a", &[OLD])]), now);
         let fail = |known: &mut FleetState, at| {
-            known.take(&names(&["a"]), vec![brought("a", OLD, missing())], at)
+            known.record(&names(&["a"]), vec![result("a", OLD, missing())], at)
         };
         assert_eq!(fail(&mut known, now).len(), 1);
         assert_eq!(known.next_due(), Some(after(10)));
@@ -336,10 +336,10 @@ mod tests {
         known.set_demand(demand(&[("a", &[OLD, NEW])]), after(61));
         assert_eq!(known.due(after(61)), names(&["a"]));
         let made = vec![
-            brought("a", OLD, EntryOutcome::Made),
-            brought("a", NEW, EntryOutcome::Made),
+            result("a", OLD, EntryOutcome::Made),
+            result("a", NEW, EntryOutcome::Made),
         ];
-        assert_eq!(known.take(&names(&["a"]), made, after(61)).len(), 2);
+        assert_eq!(known.record(&names(&["a"]), made, after(61)).len(), 2);
         assert_eq!(known.next_due(), None);
     }
 
@@ -348,7 +348,7 @@ mod tests {
         let now = Instant::now();
         let mut known = FleetState::new(PATIENCE);
         known.set_demand(demand(&[("a", &[OLD])]), now);
-        assert_eq!(known.take(&names(&["a"]), Vec::new(), now), []);
+        assert_eq!(known.record(&names(&["a"]), Vec::new(), now), []);
         assert_eq!(known.next_due(), Some(now + PATIENCE.first));
     }
 }

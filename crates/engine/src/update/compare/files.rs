@@ -84,7 +84,7 @@ impl Comparison<'_> {
         {
             return Ok(Some(conflict));
         }
-        match self.way_to(&path)? {
+        match self.parents_of(&path)? {
             ParentState::Neither => return self.target(file),
             ParentState::Blocked(conflict) => return Ok(Some(conflict)),
             ParentState::There => {}
@@ -140,7 +140,7 @@ impl Comparison<'_> {
     }
 
     /// State of the parent folders of a path in both bases.
-    fn way_to(&mut self, path: &ImagePath) -> Result<ParentState, FactsError> {
+    fn parents_of(&mut self, path: &ImagePath) -> Result<ParentState, FactsError> {
         let mut way = ParentState::There;
         for names in 1..path.components().len() {
             let folder = path.up_to(names);
