@@ -194,7 +194,7 @@ impl BuildRequest {
                 let (lock, written) = (&lock, &written);
                 means.tell.note(&Notice::LockWritten { lock, written });
             }
-            if !images.iter().any(|image| image.stages.wants_a_look) {
+            if !images.iter().any(|image| image.stages.requires_contents) {
                 return Ok(());
             }
         }

@@ -102,7 +102,7 @@ struct DeliveredDestination {
 }
 
 /// Maximum number of tags to prefetch before the final tags are known.
-const MOST_PREFETCHED: usize = 8;
+const MAX_PREFETCHED: usize = 8;
 
 /// Number of images whose documents are attached concurrently.
 const ATTACHING: usize = 4;
@@ -118,7 +118,7 @@ pub(crate) fn prefetch_tags(
     }
     let tags = target.naming.likely_tags(hosts);
     for destination in &target.destinations {
-        for tag in tags.iter().take(MOST_PREFETCHED) {
+        for tag in tags.iter().take(MAX_PREFETCHED) {
             if let Ok(Location::Registry(reference)) =
                 destination.location(&target.naming.name, tag)
             {

@@ -16,7 +16,7 @@ use super::plans::{MissingInputs, PlannedImage};
 pub const UPDATE_LOCK: &str = "--update-lock";
 
 /// Maximum number of possible secrets to name.
-const MOST_NAMES: usize = 4;
+const MAX_NAMES: usize = 4;
 
 /// A note or warning.
 #[derive(Debug)]
@@ -78,8 +78,8 @@ impl fmt::Display for Notice<'_> {
                 written.new, written.changed, written.same
             ),
             Self::Secrets(found) => {
-                let names: Vec<&str> = found.iter().map(String::as_str).take(MOST_NAMES).collect();
-                let more = match found.len().saturating_sub(MOST_NAMES) {
+                let names: Vec<&str> = found.iter().map(String::as_str).take(MAX_NAMES).collect();
+                let more = match found.len().saturating_sub(MAX_NAMES) {
                     0 => String::new(),
                     more => format!(" and {more} more"),
                 };
@@ -164,10 +164,10 @@ pub(crate) fn report_missing(lacking: &MissingInputs, supply: &DownloadSet, tell
             tell.note(&Notice::WouldDownload { place, url });
         }
     }
-    for place in &lacking.unclear {
+    for place in &lacking.needs_download {
         tell.note(&Notice::NeedsDownload { place });
     }
-    for problem in &lacking.unlooked {
+    for problem in &lacking.needs_contents {
         tell.note(&Notice::NeedsContents { problem });
     }
 }

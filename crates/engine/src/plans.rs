@@ -83,9 +83,9 @@ pub struct MissingInputs {
     /// Files to download.
     pub files: DownloadRequests,
     /// Lines of a Dockerfile whose effect depends on these.
-    pub unclear: BTreeSet<String>,
+    pub needs_download: BTreeSet<String>,
     /// Lines whose effect depends on the contents of a base, by the error without them.
-    pub unlooked: BTreeSet<String>,
+    pub needs_contents: BTreeSet<String>,
 }
 
 impl BuildRequest {

@@ -19,7 +19,7 @@ use super::write::{AddedLayer, AssembleOptions, write};
 
 /// Entries of at least this size get a layer of their own: they take longer to write and to send
 /// than another layer costs.
-const WORTH_A_LAYER: u64 = 16 << 20;
+const MIN_LAYER_SIZE: u64 = 16 << 20;
 
 /// The layers written so far.
 #[derive(Default)]
@@ -44,7 +44,7 @@ impl AddedLayers {
         let parts = if is_bottom(plan, base) {
             vec![(None, layer)]
         } else {
-            layer.split(plan.files.iter().map(|file| &file.target), WORTH_A_LAYER)?
+            layer.split(plan.files.iter().map(|file| &file.target), MIN_LAYER_SIZE)?
         };
         let mut added = Vec::with_capacity(parts.len());
         for (place, layer) in parts {

@@ -10,7 +10,7 @@ use wincimg_registry::hive::WriteError;
 use wincimg_windows::search_path::SearchPathError;
 
 /// Maximum number of names to list if none is close to the typed one.
-const MOST_LISTED: usize = 24;
+const MAX_LISTED: usize = 24;
 
 /// An image that the direct engine cannot build.
 #[derive(Debug, thiserror::Error, Diagnose)]
@@ -90,7 +90,7 @@ fn meant(error: &EditError) -> Option<String> {
     };
     match closest_match(name, known.iter().map(String::as_str)) {
         Some(near) => Some(format!("did you mean {near:?}?")),
-        None if known.is_empty() || known.len() > MOST_LISTED => None,
+        None if known.is_empty() || known.len() > MAX_LISTED => None,
         None => Some(format!("known names: {}", known.join(", "))),
     }
 }

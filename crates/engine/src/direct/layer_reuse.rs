@@ -29,10 +29,10 @@ use wincimg_oci::store::{Location, Source, StoreError};
 use crate::inputs::INPUTS;
 
 /// Smaller layers are made and sent faster than they are found.
-pub(super) const WORTH_A_LOOK: u64 = 1 << 20;
+pub(super) const MIN_REUSE_SIZE: u64 = 1 << 20;
 
 /// Maximum number of images of an index to read, and to read concurrently.
-const MOST_IMAGES: usize = 16;
+const MAX_IMAGES: usize = 16;
 const AT_ONCE: usize = 4;
 
 /// Sources of reusable layers. They are queried when the first large layer is needed.
@@ -116,7 +116,7 @@ impl LayerReuse {
         options: &WriteOptions<'_>,
     ) -> Result<(LayerMatch, Option<LayerStamp>), LayerError> {
         let asked = self.asked.as_ref();
-        let Some(asked) = asked.filter(|_| layer.is_larger_than(WORTH_A_LOOK)) else {
+        let Some(asked) = asked.filter(|_| layer.is_larger_than(MIN_REUSE_SIZE)) else {
             return Ok((LayerMatch::Unknown, None));
         };
         // Taken before a file is read: one that changes meanwhile gets another stamp.
@@ -222,7 +222,7 @@ impl ReuseSources {
             Document::Index(index) => {
                 let entries = index.manifests.iter().filter(|it| is_for_windows(it));
                 let mut reads = Vec::new();
-                for entry in entries.take(MOST_IMAGES) {
+                for entry in entries.take(MAX_IMAGES) {
                     reads.push(source.document(entry));
                 }
                 let read: Vec<_> = stream::iter(reads).buffered(AT_ONCE).collect().await;

@@ -24,7 +24,7 @@ use wincimg_oci::document::Digest;
 use wincimg_oci::remote::{PartialUpload, Repository};
 
 /// Time limit for cancelling the uploads of a cancelled build.
-const TO_CANCEL: Duration = Duration::from_secs(2);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Streams of layers to a repository.
 pub(crate) struct LayerStreams {
@@ -76,7 +76,7 @@ impl LayerStreams {
     pub(super) async fn end(&self) {
         let State { sending, begun } = mem::take(&mut *self.state());
         // A registry expires what cannot be cancelled in time.
-        let _ = timeout(TO_CANCEL, join_all(sending)).await;
+        let _ = timeout(CANCEL_TIMEOUT, join_all(sending)).await;
         for digest in begun {
             self.to.cancel_partial_upload(&digest).await;
         }

@@ -12,11 +12,11 @@ use wincimg_oci::document::{Descriptor, Digest, DocumentError, Image, ManifestFo
 use wincimg_oci::store::Source;
 
 use super::error::DirectError;
-use super::layer_reuse::{self, LayerMatch, LayerReuse, ReusableLayer, WORTH_A_LOOK};
+use super::layer_reuse::{self, LayerMatch, LayerReuse, MIN_REUSE_SIZE, ReusableLayer};
 use super::streamed::{LayerStreams, StreamedLayer};
 
 /// A layer up to this size stays in memory.
-const IN_MEMORY: usize = 4 << 20;
+const MAX_IN_MEMORY: usize = 4 << 20;
 
 /// Options for building an image.
 #[derive(Clone, Default)]
@@ -134,7 +134,7 @@ pub(super) fn write(
         LayerMatch::Unknown => false,
     };
     task.set_position(0);
-    let blob = BlobBuffer::new(IN_MEMORY, std::env::temp_dir());
+    let blob = BlobBuffer::new(MAX_IN_MEMORY, std::env::temp_dir());
     let mut blob = StreamedLayer::new(blob, options.streams.clone(), is_changed);
     let written = layer.write(&mut blob, &how)?;
     options.held.remember(stamp.as_ref(), &written.diff_id);
@@ -145,7 +145,7 @@ pub(super) fn write(
         size: written.size,
         diff_id: written.diff_id,
         compression: written.compression,
-        is_noted: written.uncompressed_size > WORTH_A_LOOK,
+        is_noted: written.uncompressed_size > MIN_REUSE_SIZE,
         bytes: LayerBytes::Here(blob),
     })
 }

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::{DockerError, unexpected};
-use super::transport::{DaemonResponse, MOST_BYTES, TooLong};
+use super::transport::{DaemonResponse, MAX_BYTES, TooLong};
 
 /// Body of an answer, piece by piece. Dropping it closes the connection.
 pub(super) struct Pieces {
@@ -47,7 +47,7 @@ impl Pieces {
     }
 
     fn check_length(&self, bytes: &[u8]) -> Result<(), DockerError> {
-        if bytes.len() <= MOST_BYTES {
+        if bytes.len() <= MAX_BYTES {
             return Ok(());
         }
         Err(unexpected(&self.what, &TooLong).into())

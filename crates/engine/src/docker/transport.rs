@@ -26,11 +26,11 @@ use super::address::Address;
 use super::endpoint::Endpoint;
 
 /// Size limit of a document or a message.
-pub(super) const MOST_BYTES: usize = 32 << 20;
+pub(super) const MAX_BYTES: usize = 32 << 20;
 
 /// A document or a message is larger.
 #[derive(Debug, thiserror::Error)]
-#[error("it is longer than {MOST_BYTES} bytes")]
+#[error("it is longer than {MAX_BYTES} bytes")]
 pub(super) struct TooLong;
 
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -51,7 +51,7 @@ pub(super) struct DaemonResponse {
 }
 
 impl DaemonResponse {
-    /// The answer, to be read to its end; limited to [`MOST_BYTES`].
+    /// The answer, to be read to its end; limited to [`MAX_BYTES`].
     pub(super) fn into_response(self) -> Response<Incoming> {
         drop(self.connection.detach());
         self.response
@@ -78,7 +78,7 @@ impl Transport {
 
     /// Sends a request and waits for the head of the answer. I/O errors are those of connecting.
     pub(super) async fn send(&self, request: BollardRequest) -> Result<DaemonResponse, Error> {
-        let left = Arc::new(AtomicU64::new(MOST_BYTES as u64));
+        let left = Arc::new(AtomicU64::new(MAX_BYTES as u64));
         let stream = LimitedBody {
             stream: self.open().await?,
             left: Arc::clone(&left),

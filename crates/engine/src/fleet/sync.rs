@@ -38,10 +38,10 @@ use crate::publication::{
 };
 
 /// Number of concurrent checks.
-const LOOKS: usize = 32;
+const MAX_CHECKS: usize = 32;
 /// Number of concurrent builds. Each waits a moment after publishing, so it exceeds the number of
 /// cores.
-const BUILDS: usize = 16;
+const MAX_BUILDS: usize = 16;
 
 /// Mode of a sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,11 +82,11 @@ pub async fn sync(
         bases: BaseSearch::new(run.means.registry),
         reached: RegistryReachability::default(),
         said: Mutex::default(),
-        builds: Semaphore::new(BUILDS),
+        builds: Semaphore::new(MAX_BUILDS),
     };
     let entries = stream::iter(&fleet.entries);
     let images = entries.map(|entry| Box::pin(work.report_entry(entry)));
-    let images: Vec<ImageReport> = images.buffered(LOOKS).collect().await;
+    let images: Vec<ImageReport> = images.buffered(MAX_CHECKS).collect().await;
     let silent = nodes.iter().filter(|node| node.build.is_none());
     let left_out = silent.filter_map(|node| node.name.clone()).collect();
     FleetReport::new(fleet.file.clone(), images, left_out)

@@ -11,7 +11,7 @@ use wincimg_windows::version::WindowsVersion;
 use super::PlannedBase;
 
 /// Maximum number of nodes to name with a host.
-const NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// A build of Windows, with its nodes if they are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl fmt::Display for TargetHost {
     /// `17763.973`, or `17763.973 (win-a, win-b and 4 more)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.build.fmt(f)?;
-        let (named, more) = self.nodes.split_at(self.nodes.len().min(NAMED));
+        let (named, more) = self.nodes.split_at(self.nodes.len().min(MAX_NAMED));
         match (named, more.len()) {
             ([], _) => Ok(()),
             (named, 0) => write!(f, " ({})", named.join(", ")),

@@ -30,7 +30,7 @@ pub struct StageBases {
     bases: BTreeMap<String, PlannedBase>,
     needs: BTreeMap<String, BaseRequirements>,
     /// True if the contents of one of them are required.
-    pub(crate) wants_a_look: bool,
+    pub(crate) requires_contents: bool,
     /// True if the instructions were evaluated with all known inputs: none was missing, and none
     /// was added since.
     are_settled: bool,
@@ -121,11 +121,11 @@ impl StageBases {
             for base in bases {
                 self.needs.entry(base).or_insert_with(run_requirements);
             }
-            self.wants_a_look = true;
+            self.requires_contents = true;
             return Ok(None);
         }
-        let is_unlooked = bases.iter().all(|base| !self.inputs.has_files_of(base));
-        if is_rehearsal && is_unlooked && error.needs_base_contents() {
+        let is_unread = bases.iter().all(|base| !self.inputs.has_files_of(base));
+        if is_rehearsal && is_unread && error.needs_base_contents() {
             return Ok(Some(error_chain(&error)));
         }
         Err(error)
@@ -156,7 +156,7 @@ impl EvaluationPass<'_> {
         image: &mut PlannedImage,
         lacking: &mut MissingInputs,
     ) -> Result<(), BoxError> {
-        image.stages.wants_a_look = false;
+        image.stages.requires_contents = false;
         if image.stages.is_stable(self.is_seen) {
             return Ok(());
         }
@@ -165,10 +165,11 @@ impl EvaluationPass<'_> {
             Ok(outcome) => outcome,
             Err(error) => {
                 let is_rehearsal = self.supply.is_offline();
-                let unlooked = image
-                    .stages
-                    .request_contents(self.stages, error, is_rehearsal)?;
-                lacking.unlooked.extend(unlooked);
+                let needs_contents =
+                    image
+                        .stages
+                        .request_contents(self.stages, error, is_rehearsal)?;
+                lacking.needs_contents.extend(needs_contents);
                 return Ok(());
             }
         };
@@ -179,7 +180,7 @@ impl EvaluationPass<'_> {
             .for_each(|file| self.supply.resolve(file));
         image.plan.instructions = Some(instructions);
         lacking.files.extend(self.supply.missing(outcome.wants));
-        lacking.unclear.extend(outcome.unclear);
+        lacking.needs_download.extend(outcome.unclear);
         let known = &mut image.plan.notes;
         for note in outcome.notes {
             if !known.contains(&note) {

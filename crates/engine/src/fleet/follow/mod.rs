@@ -36,13 +36,13 @@ use super::{BuildReport, Fleet, FleetImageState, FleetReport, SyncMode, SyncOpti
 pub(crate) const CONTROLLER: &str = "wincimg-fleet-follow";
 
 /// Time limit for releasing the lease.
-const TO_RELEASE: Duration = Duration::from_secs(5);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Delay before rejected events are sent again.
-const EVENTS_AGAIN: Duration = Duration::from_secs(30);
+const EVENT_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// Maximum number of entries to name in an event.
-const NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// Configuration of a controller.
 #[derive(Debug, Clone)]
@@ -148,7 +148,7 @@ pub async fn follow(
     };
     // The work was dropped: another replica may lead now.
     let _ = stop_electing.send(());
-    let released = tokio::time::timeout(TO_RELEASE, &mut electing.0).await;
+    let released = tokio::time::timeout(RELEASE_TIMEOUT, &mut electing.0).await;
     ended.and(released.map_or(Ok(()), result_of))
 }
 
@@ -252,7 +252,7 @@ impl Reconciler<'_> {
             self.metrics.set_image_counts(known.count());
             let mut wake = known.next_due().map_or(resync, |due| due.min(resync));
             if self.emit_event(&known, &snapshot, &mut said).await.is_err() {
-                wake = wake.min(Instant::now() + EVENTS_AGAIN);
+                wake = wake.min(Instant::now() + EVENT_RETRY_DELAY);
             }
             tokio::select! {
                 () = tokio::time::sleep_until(wake) => {}
@@ -417,12 +417,12 @@ fn event(build: &str, state: &NodeState, next_command: &str) -> NodeEvent {
         NodeState::Missing { missing, of } => {
             let count = missing.len();
             let verb = if count == 1 { "is" } else { "are" };
-            let named = missing.iter().take(NAMED);
+            let named = missing.iter().take(MAX_NAMED);
             let mut named: Vec<String> = named
                 .map(|(name, problem)| format!("{name} ({problem})"))
                 .collect();
-            if count > NAMED {
-                named.push(format!("and {} more", count - NAMED));
+            if count > MAX_NAMED {
+                named.push(format!("and {} more", count - MAX_NAMED));
             }
             NodeEvent {
                 is_warning: true,

@@ -242,7 +242,7 @@ mod tests {
 
     const OLD: &str = "17763.973";
     const NEW: &str = "17763.1158";
-    const PATIENCE: RetryDelays = RetryDelays {
+    const DELAYS: RetryDelays = RetryDelays {
         first: Duration::from_secs(10),
         longest: Duration::from_secs(30),
     };
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn a_new_build_makes_due_what_asks_for_it_and_nothing_else() {
         let now = Instant::now();
-        let mut known = FleetState::new(PATIENCE);
+        let mut known = FleetState::new(DELAYS);
         known.set_demand(demand(&[("a", &[OLD]), ("b", &[OLD])]), now);
         assert_eq!(known.due(now), names(&["a", "b"]));
         let all = names(&["a", "b"]);
@@ -317,7 +317,7 @@ mod tests {
     fn a_failure_waits_longer_each_time_unless_it_is_required_again() {
         let now = Instant::now();
         let after = |seconds| now + Duration::from_secs(seconds);
-        let mut known = FleetState::new(PATIENCE);
+        let mut known = FleetState::new(DELAYS);
         known.set_demand(demand(&[("a", &[OLD])]), now);
         let fail = |known: &mut FleetState, at| {
             known.record(&names(&["a"]), vec![result("a", OLD, missing())], at)
@@ -346,9 +346,9 @@ mod tests {
     #[test]
     fn an_entry_of_which_nothing_was_heard_is_tried_again() {
         let now = Instant::now();
-        let mut known = FleetState::new(PATIENCE);
+        let mut known = FleetState::new(DELAYS);
         known.set_demand(demand(&[("a", &[OLD])]), now);
         assert_eq!(known.record(&names(&["a"]), Vec::new(), now), []);
-        assert_eq!(known.next_due(), Some(now + PATIENCE.first));
+        assert_eq!(known.next_due(), Some(now + DELAYS.first));
     }
 }

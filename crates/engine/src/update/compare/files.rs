@@ -8,7 +8,7 @@ use wincimg_registry::Presence;
 use wincimg_windows::base_contents::{BaseContents as _, BaseFile, FileDigest, FileKind};
 use wincimg_windows::path::{ImagePath, fold};
 
-use super::{Comparison, FoundConflict, MOST};
+use super::{Comparison, FoundConflict, MAX_CONFLICTS};
 use crate::update::conflict::Conflict;
 
 /// Folders where only servicing writes.
@@ -60,7 +60,7 @@ impl Comparison<'_> {
             }
         }
         for file in &touched.files {
-            if found.len() >= MOST {
+            if found.len() >= MAX_CONFLICTS {
                 break;
             }
             if let Some(conflict) = self.file(file)? {

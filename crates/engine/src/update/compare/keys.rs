@@ -7,7 +7,7 @@ use wincimg_inspect::layer_diff::{ContentHash, KeyDiff, LayerDiff, Over};
 use wincimg_registry::name_folding::eq_ignore_case;
 use wincimg_registry::{BaseKey, Presence};
 
-use super::{Comparison, FoundConflict, MOST};
+use super::{Comparison, FoundConflict, MAX_CONFLICTS};
 use crate::update::conflict::Conflict;
 
 /// Keys that only servicing writes.
@@ -45,7 +45,7 @@ impl Comparison<'_> {
         found: &mut Vec<FoundConflict>,
     ) -> Result<(), FactsError> {
         for key in touched.keys.iter().filter(|key| key.hive == hive) {
-            if found.len() >= MOST {
+            if found.len() >= MAX_CONFLICTS {
                 break;
             }
             let path = BaseKeyPath {

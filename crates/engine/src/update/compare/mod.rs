@@ -19,7 +19,7 @@ use wincimg_inspect::layer_diff::LayerDiff;
 use super::conflict::Conflict;
 
 /// Maximum number of conflicts to report for a layer.
-const MOST: usize = 100;
+const MAX_CONFLICTS: usize = 100;
 
 /// A path or key, and its conflict.
 pub(super) type FoundConflict = (String, Conflict);
