@@ -52,7 +52,7 @@ fn host(build: &BuildReport) -> &str {
     build.host_build.as_deref().unwrap_or("any")
 }
 
-/// `nano:1-10.0.17763.973 (its base was published anew)`.
+/// `nano:1-10.0.17763.973 (its base was published again)`.
 fn details(build: &BuildReport) -> String {
     let mut parts: Vec<&str> = build.image.as_deref().into_iter().collect();
     let reason = build.reason.as_ref().map(|reason| format!("({reason})"));

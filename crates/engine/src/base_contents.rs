@@ -1,5 +1,5 @@
-//! Finding out what is inside the bases of planned images, as far as the images are better or
-//! possible with it.
+//! Reads the contents of the bases of planned images, as far as the images require or profit from
+//! them.
 
 use std::sync::Arc;
 
@@ -17,25 +17,25 @@ use super::build::BuildContext;
 use super::notice::Notice;
 use super::plans::{PlannedBase, PlannedImage};
 
-/// What for it is looked inside bases.
+/// Reason for reading the contents of bases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Layers are written over them.
     Layers,
-    /// Windows does what a Dockerfile says. It knows its own files.
+    /// Windows carries the Dockerfile out, and knows its own files.
     Dockerfile,
     /// The plan is only shown: no layers are read for it.
     Rehearsal,
 }
 
-/// Gives each image's base what is known of it, and says what there is to say about that.
+/// Sets the known contents of each image's base, and reports what is missing or damaged.
 pub(crate) async fn load_contents(
     images: &mut [PlannedImage],
     purpose: Purpose,
     means: &BuildContext<'_>,
 ) -> Result<(), BoxError> {
     let bases = bases(images, purpose);
-    let known = known_of(&bases, purpose, means).await;
+    let known = find_contents(&bases, purpose, means).await;
     for warning in means.library.take_warnings() {
         means.tell.warn(&warning);
     }
@@ -45,7 +45,7 @@ pub(crate) async fn load_contents(
             tracing::info!("inside {name}: {}", FactsSource::Nowhere);
             if !needs.is_empty() {
                 means.tell.note(&Notice::WouldRead {
-                    what: what_is_read(&needs),
+                    what: content_name(&needs),
                     base: &name,
                 });
             }
@@ -54,7 +54,7 @@ pub(crate) async fn load_contents(
         tracing::info!("inside {name}: {}", known.from);
         for problem in known.problems_of(&needs).map(ToString::to_string) {
             let base = &name;
-            means.tell.warn(&Notice::Unsound { base, problem });
+            means.tell.warn(&Notice::Damaged { base, problem });
         }
         let (digest, inside) = (base.planned.digest(), known.inside());
         for image in &mut *images {
@@ -67,9 +67,9 @@ pub(crate) async fn load_contents(
     Ok(())
 }
 
-/// What is known of bases, all at once. Layers are read for nothing but what plans need for the
+/// Known contents of bases, read concurrently. Layers are read only for what plans require for the
 /// purpose.
-async fn known_of(
+async fn find_contents(
     bases: &[(BaseRequest, BaseRequirements)],
     purpose: Purpose,
     means: &BuildContext<'_>,
@@ -96,12 +96,12 @@ async fn known_of(
             if known.is_some() || needs.is_empty() || purpose == Purpose::Rehearsal {
                 return Ok(known);
             }
-            let (what, name) = (what_is_read(needs), base.planned.display_name());
+            let (what, name) = (content_name(needs), base.planned.display_name());
             tell.note(&Notice::Reads { what, base: &name });
             let extent = Extent::Part((*needs).clone());
             let read = library.read(&place, &base.planned.image, &extent).await;
             let (known, _) = read.map_err(|source| {
-                let what = format!("cannot find out what is inside {name}, which the image needs");
+                let what = format!("cannot read the contents of {name}, which the image requires");
                 Problem::context(what, source).blame(Blame::Circumstances)
             })?;
             Ok(Some(known))
@@ -115,7 +115,7 @@ struct BaseRequest {
     planned: PlannedBase,
 }
 
-/// Each base once, with all that is needed of it; not those of which that is known already.
+/// Each base once, with all requirements on it; without bases whose requirements are met already.
 fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(BaseRequest, BaseRequirements)> {
     let mut bases: Vec<(BaseRequest, BaseRequirements)> = Vec::new();
     let own = images
@@ -148,13 +148,13 @@ fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(BaseRequest, BaseReq
             }
         }
     }
-    bases.retain(|(base, needs)| needs.is_empty() || !says(base.planned.inside.as_ref(), needs));
+    bases.retain(|(base, needs)| needs.is_empty() || !meets(base.planned.inside.as_ref(), needs));
     bases
 }
 
-/// Returns true if what is known of a base is enough; a look that failed is told by whoever asks
-/// next.
-fn says(inside: &dyn BaseContents, needs: &BaseRequirements) -> bool {
+/// Returns true if the known contents of a base meet the requirements. A failed read is reported by
+/// the next reader.
+fn meets(inside: &dyn BaseContents, needs: &BaseRequirements) -> bool {
     let mut hives = needs.hives.iter();
     let mut contents = needs.contents.iter();
     let drive = ImagePath::drive();
@@ -167,8 +167,8 @@ fn is_known<T>(answer: &Result<Answer<T>, BaseReadError>) -> bool {
     !matches!(answer, Ok(Answer::Unknown))
 }
 
-/// What is looked for in layers, in words.
-fn what_is_read(needs: &BaseRequirements) -> &'static str {
+/// Name of the content that is read from layers.
+fn content_name(needs: &BaseRequirements) -> &'static str {
     let files = needs.files || !needs.contents.is_empty();
     match (needs.hives.is_empty(), files) {
         (false, false) => "the registry",

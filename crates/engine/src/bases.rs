@@ -1,4 +1,4 @@
-//! Bases that images are built on, each looked for once although many images may want it.
+//! Bases that images are built on, each resolved once for all images.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -15,16 +15,16 @@ use wincimg_windows::compat::HostBuild;
 
 use super::error::SharedError;
 
-/// A search for bases, and what it has found so far.
+/// Resolves bases, and caches the results.
 pub struct BaseSearch {
     registry: RegistryClient,
     found: Mutex<HashMap<Key, Arc<OnceCell<BaseSearchResult>>>>,
 }
 
-/// What was looked for, where, and for whom.
+/// Query of a base: its name, registry, hosts and match.
 type Key = (Name, BaseRegistry, Vec<HostBuild>, BaseMatch);
 
-/// The name of a base, as it was written.
+/// The name of a base, as written.
 #[derive(PartialEq, Eq, Hash)]
 enum Name {
     /// In a recipe.
@@ -33,30 +33,30 @@ enum Name {
     Dockerfile(String),
 }
 
-/// What a search ended with, for whoever asks again too.
+/// Cached result of a query.
 type BaseSearchResult = Result<ResolvedBases, SharedError>;
 
-/// What a base is.
+/// Resolved bases.
 #[derive(Debug, Clone)]
 pub enum ResolvedBases {
-    /// An image with Windows for each of the hosts, in their order.
+    /// A Windows image for each host, in their order.
     OfHosts(Vec<Resolution>),
-    /// One without Windows, for all of them.
+    /// One image without Windows, for all hosts.
     HostProcess(Box<HostProcessBase>),
 }
 
-/// What is looked for.
+/// Query of a base.
 pub(super) struct BaseQuery<'a> {
-    /// Where.
+    /// Registry to search.
     pub(super) registry: &'a BaseRegistry,
-    /// For whom.
+    /// Hosts that need a base.
     pub(super) hosts: &'a [HostBuild],
-    /// How close it has to be to the host.
+    /// Required match with the host's version.
     pub(super) matched: BaseMatch,
 }
 
 impl BaseSearch {
-    /// A search that has found nothing yet.
+    /// A search without results.
     pub fn new(registry: &RegistryClient) -> Self {
         Self {
             registry: registry.clone(),
@@ -64,7 +64,7 @@ impl BaseSearch {
         }
     }
 
-    /// The base that a recipe names by itself.
+    /// The base named by a recipe.
     pub(super) async fn for_recipe(
         &self,
         name: &str,
@@ -83,7 +83,7 @@ impl BaseSearch {
             Ok(ResolvedBases::OfHosts(try_join_all(searches).await?))
         };
         let name = Name::Recipe(name.to_owned());
-        self.once(name, wanted, Box::pin(search)).await
+        self.resolve_once(name, wanted, Box::pin(search)).await
     }
 
     /// The base of that name in a Dockerfile.
@@ -98,13 +98,13 @@ impl BaseSearch {
             Ok(ResolvedBases::OfHosts(found.await?))
         };
         let name = Name::Dockerfile(text.to_owned());
-        match self.once(name, wanted, Box::pin(search)).await? {
+        match self.resolve_once(name, wanted, Box::pin(search)).await? {
             ResolvedBases::OfHosts(found) => Ok(found),
             ResolvedBases::HostProcess(_) => Ok(Vec::new()),
         }
     }
 
-    async fn once(
+    async fn resolve_once(
         &self,
         name: Name,
         wanted: &BaseQuery<'_>,

@@ -1,8 +1,8 @@
-//! From a request to images where they belong: [`build`] says in which steps.
+//! From a request to delivered images: [`build`] runs all steps.
 //!
-//! Each step makes a value or completes one: drafts, which ask nobody; a plan on each base that was
-//! found; the same with all that is known of the base; tags; images; what was delivered. Who wants no
-//! images, or looks at the plans in between, takes the steps one by one.
+//! Each step makes or completes a value: drafts, which need no network; a plan on each resolved
+//! base; the plans with the contents of their bases; tags; images; the delivery report. A caller
+//! that only needs plans runs the steps one by one.
 
 use std::sync::Arc;
 
@@ -29,42 +29,42 @@ use super::notice::{Notice, notes, report_missing, report_planned, report_search
 use super::plans::{BuildRequest, PlannedImage};
 use super::publication::Publication;
 
-/// What requests are carried out with.
+/// Services that requests are carried out with.
 #[derive(Clone, Copy)]
 pub struct BuildContext<'a> {
     /// The client for all registries.
     pub registry: &'a RegistryClient,
-    /// Who looks for bases.
+    /// Resolver of bases.
     pub bases: &'a BaseSearch,
-    /// Who knows what is inside bases.
+    /// Provider of the contents of bases.
     pub library: &'a BaseFactsProvider,
-    /// What was downloaded.
+    /// Cache of downloads.
     pub downloads: &'a Downloads,
-    /// What the tars of layers came to in earlier runs.
+    /// Cache of the diff IDs of layers written in earlier runs.
     pub remembered: &'a DiffIdCache,
-    /// Who is shown what is under way.
+    /// Display of running transfers.
     pub progress: &'a Arc<dyn Progress>,
-    /// Who is told what deserves to be read.
+    /// Receiver of notes and warnings.
     pub tell: &'a dyn Reporter,
 }
 
-/// How images are made.
+/// Options of the engines.
 #[derive(Debug, Clone, Default)]
 pub struct EngineOptions {
-    /// The compression of new layers.
+    /// Compression of new layers.
     pub compression: Compression,
-    /// The time that everything new carries; the base's own where absent.
+    /// Timestamp of new content; the base's own where absent.
     pub created: Option<Timestamp>,
-    /// Images that may have the layers too, beside the tags that are replaced; without these all
+    /// Images whose layers may be reused, in addition to the tags that are replaced; if absent, all
     /// layers are written.
     pub reuse: Option<Vec<Location>>,
-    /// The Docker daemon, where it is not the one that Docker itself would find.
+    /// The Docker daemon, where it is not the one that Docker itself would use.
     pub docker_host: Option<String>,
-    /// How it builds.
+    /// Options of builds by the daemon.
     pub docker: DockerBuildOptions,
 }
 
-/// The plans of the images that are asked for, with all that has to be known for a purpose.
+/// Plans of the requested images, with all that a purpose requires.
 pub async fn plans(
     request: &BuildRequest,
     purpose: Purpose,
@@ -78,27 +78,27 @@ pub async fn plans(
     Ok(images)
 }
 
-/// Builds the images that are asked for, and brings them to their target.
+/// Builds the requested images, and delivers them to their target.
 pub async fn build(
     request: &BuildRequest,
     mut target: DeliveryTarget<'_>,
     means: &BuildContext<'_>,
 ) -> Result<DeliveryReport, BoxError> {
-    // A mistake in the recipe or its folder is told before a registry is asked.
+    // Reports a mistake in the recipe or its folder before a registry is contacted.
     let mut supply = request.downloads(means)?;
     request.check(&supply)?;
     prefetch_tags(&target, &request.hosts, means.registry);
-    // The bases that fit, and a plan on each.
+    // The matching bases, and a plan on each.
     let mut images = request.plan(means).await?;
     let (engine, reason) = request.engine_for(images.iter().map(|image| &image.plan));
-    // What the plans download, and what they have to know of their bases.
+    // The downloads, and the required contents of the bases.
     let finishing = request.finish(&mut images, engine.purpose(), &mut supply, means);
     Box::pin(finishing).await?;
     if target.is_not_pushed() {
         means.tell.note(&Notice::NotPushed);
     }
     tracing::info!("engine {}: {reason}", engine.name());
-    // What will be published, before anything is made.
+    // What will be published, before anything is built.
     let publication = Publication::new(&images, &target.naming)?;
     request.options.check(engine, &target)?;
     match engine {
@@ -126,7 +126,7 @@ pub async fn build(
 }
 
 impl BuildRequest {
-    /// The files that are downloaded, as far as anything pins them or they may be noted.
+    /// The files to download, as far as they are pinned or may be locked.
     pub fn downloads(&self, means: &BuildContext<'_>) -> Result<DownloadSet, BoxError> {
         let lock = self.design.lock()?;
         let store = means.downloads.clone();
@@ -138,8 +138,8 @@ impl BuildRequest {
         ))
     }
 
-    /// Refuses what is wrong whatever the bases are: a recipe that cannot be filled in, downloads that
-    /// nothing pins, what the engine cannot make.
+    /// Rejects what is wrong on any base: a recipe that cannot be filled in, downloads that are not
+    /// pinned, what the engine cannot build.
     pub fn check(&self, supply: &DownloadSet) -> Result<(), BoxError> {
         let drafts = self.drafts()?;
         if let Some(recipe) = self.design.recipe() {
@@ -155,7 +155,7 @@ impl BuildRequest {
         Ok(())
     }
 
-    /// Finds the bases and makes a plan on each; what was passed over is said on the way.
+    /// Resolves the bases and makes a plan on each; reports rejected tags.
     pub async fn plan(&self, means: &BuildContext<'_>) -> Result<Vec<PlannedImage>, BoxError> {
         let images = self.on_bases(means.bases).await.inspect_err(|error| {
             if let Some(error) = search(error) {
@@ -166,13 +166,13 @@ impl BuildRequest {
         Ok(images)
     }
 
-    /// The engine that makes all of the images, and why it is that one.
+    /// The engine that can build all of the images, and the reason for it.
     pub fn engine_for<'a>(&self, plans: impl Iterator<Item = &'a Plan>) -> (Engine, EngineReason) {
         Engine::choose(self.engine, plans)
     }
 
-    /// Brings what the plans download, finds out what they have to know of their bases, and carries a
-    /// Dockerfile out on that.
+    /// Fetches downloads, reads the required contents of the bases, and evaluates a Dockerfile on
+    /// them.
     pub async fn finish(
         &self,
         images: &mut [PlannedImage],
@@ -181,7 +181,7 @@ impl BuildRequest {
         means: &BuildContext<'_>,
     ) -> Result<(), BoxError> {
         self.evaluate(images, false, supply, means).await?;
-        // What is known then may show that more has to be.
+        // New facts may require further ones.
         loop {
             load_contents(images, purpose, means).await?;
             let told = notes(images);
@@ -192,9 +192,9 @@ impl BuildRequest {
             }
             if let Some((lock, written)) = supply.write_lock()? {
                 let (lock, written) = (&lock, &written);
-                means.tell.note(&Notice::Noted { lock, written });
+                means.tell.note(&Notice::LockWritten { lock, written });
             }
-            if !images.iter().any(|image| image.stages.wants_a_look) {
+            if !images.iter().any(|image| image.stages.requires_contents) {
                 return Ok(());
             }
         }
@@ -202,22 +202,22 @@ impl BuildRequest {
 }
 
 impl EngineOptions {
-    /// Refuses what an engine cannot do.
+    /// Rejects what an engine cannot do.
     fn check(&self, engine: Engine, target: &DeliveryTarget<'_>) -> Result<(), Problem> {
         let is_docker = engine == Engine::Docker;
         let (problem, hint) = match target.flavour {
             Some(_) if is_docker && target.registry().is_some() => (
-                "--manifest-format needs the direct engine: Docker pushes in a format of its own",
+                "--manifest-format requires the direct engine: Docker pushes its own format",
                 "convert what Docker pushed: wincimg mirror IMAGE --to HOST[:PORT][/PREFIX] \
                  --manifest-format docker|oci",
             ),
             Some(ManifestFormat::Docker) if self.compression == Compression::Zstd => (
-                "Docker's manifests have no type for layers in zstd",
+                "Docker manifests have no media type for zstd layers",
                 "use --compression gzip, or --manifest-format oci",
             ),
             _ if is_docker && self.reuse.iter().flatten().count() > 0 => (
-                "--cache-from needs the direct engine: Docker has a cache of its own",
-                "leave --cache-from out",
+                "--cache-from requires the direct engine: Docker has its own cache",
+                "remove --cache-from",
             ),
             _ => return Ok(()),
         };

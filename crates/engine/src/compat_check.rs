@@ -1,5 +1,5 @@
-//! What will be published, seen by the hosts that it is for: with the eyes of `check-compat`, so that
-//! a build that ends well is one that the check of it finds nothing against.
+//! Checks a publication on the hosts it is for, by the rules of `check-compat`, so that the check
+//! finds nothing against a successful build.
 
 use jiff::civil::Date;
 use wincimg_cluster::nodes::{Node, NodeList};
@@ -11,8 +11,8 @@ use wincimg_windows::compat::{ContainerRuntime, HostBuild, Isolation, VerdictOut
 use crate::plans::TargetHost;
 use crate::publication::{PlannedTag, PlannedTagEntry};
 
-/// Refuses what does not start everywhere, and warns of what a strict check would not accept on that
-/// day.
+/// Rejects images that some host does not start, and warns of what a strict check would reject on
+/// that day.
 pub fn check_served(
     outlooks: &[PlannedTag<'_>],
     nodes: &[Node],
@@ -27,7 +27,7 @@ pub fn check_served(
     Ok(())
 }
 
-/// What deserves a look about a tag, each once.
+/// Checks one tag and warns, each warning once.
 fn check_tag(
     outlook: &PlannedTag<'_>,
     nodes: &[Node],
@@ -71,14 +71,14 @@ fn check_tag(
     Ok(warnings)
 }
 
-/// A host does not start what would be published for it.
+/// Error for an image that a host does not start.
 fn unserved(outlook: &PlannedTag<'_>, host: &str, reason: &str) -> Problem {
     let what = if outlook.is_index { "index" } else { "image" };
     let tag = &outlook.tag;
     let problem = format!("the {what} {tag} would not start on {host}: {reason}");
     let hint = outlook.is_index.then_some(
-        "publish the images under their versions' tags alone with --no-index, and let pods name \
-         the one for their hosts",
+        "publish only the version tags with --no-index, and let each pod name the one for its \
+         host",
     );
     Problem::new("tag/unserved", problem)
         .blame(Blame::Answer)
@@ -90,7 +90,7 @@ fn is_host_process(line: &PlannedTagEntry) -> bool {
     line.platform.os == "windows" && line.version.is_none()
 }
 
-/// The hosts of a tag. A host of which only the build is known may have either runtime.
+/// The hosts of a tag. If only the build of a host is known, it may have either runtime.
 fn hosts_of(outlook: &PlannedTag<'_>, nodes: &[Node]) -> Vec<Node> {
     let is_served = |build: HostBuild| {
         let mut hosts = outlook.hosts.iter();
@@ -113,7 +113,7 @@ fn hosts_of(outlook: &PlannedTag<'_>, nodes: &[Node]) -> Vec<Node> {
         .collect()
 }
 
-/// What the check would read under the tag.
+/// The tag as the check would read it.
 fn image(outlook: &PlannedTag<'_>) -> Image {
     let variant = |line: &PlannedTagEntry| Variant {
         os: line.platform.os.clone(),
@@ -123,7 +123,7 @@ fn image(outlook: &PlannedTag<'_>) -> Image {
         host_process: is_host_process(line),
         ..Variant::default()
     };
-    // What has no platform is a companion of an image, which no runtime takes.
+    // An entry without a platform is a companion of an image, which no runtime pulls.
     let images = outlook.lines.iter();
     let images = images.filter(|line| !matches!(line.platform.os.as_str(), "" | "unknown"));
     let mut variants: Vec<Variant> = images.map(variant).collect();

@@ -1,4 +1,4 @@
-//! What is to be built: a recipe or a Dockerfile, as people name it and with what they say besides.
+//! Definition of an image: a recipe or a Dockerfile, with the options given for it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,27 +16,26 @@ use wincimg_recipe::{Recipe, RecipeInputs};
 
 use super::downloads::{LOCK_FILE, LockFile};
 
-/// What is to be built, in somebody's words.
+/// Definition of an image, as the user gives it.
 #[derive(Debug, Clone, Default)]
 pub struct BuildInput {
-    /// A recipe that ships, a recipe file, a Dockerfile, or a folder with one of them.
+    /// A built-in recipe, a recipe file, a Dockerfile, or a folder with one of them.
     pub image: String,
     /// Values for the recipe's variables.
     pub values: Vec<(String, String)>,
-    /// The folder that context files are in; by default a recipe's is the one this runs in, a
-    /// Dockerfile's its own.
+    /// The context folder; by default a recipe's is the current one, a Dockerfile's its own.
     pub context: Option<PathBuf>,
-    /// A Dockerfile of another name than usual.
+    /// Path of a Dockerfile with another name.
     pub file: Option<PathBuf>,
     /// The Dockerfile's stage; by default the last.
     pub target: Option<String>,
-    /// Folders in place of what the Dockerfile's stages would make.
+    /// Folders that replace the output of the Dockerfile's stages.
     pub stages: Vec<(String, PathBuf)>,
-    /// Values of the Dockerfile's build arguments.
+    /// Build arguments of the Dockerfile.
     pub arguments: Vec<(String, String)>,
 }
 
-/// A recipe with its values or a Dockerfile with its arguments, read and checked as far as that goes
+/// A recipe with its values or a Dockerfile with its arguments, read and checked as far as possible
 /// without a host.
 pub struct BuildDefinition {
     pub(super) made_by: DefinitionKind,
@@ -44,15 +43,15 @@ pub struct BuildDefinition {
     context: PathBuf,
 }
 
-/// What says how images are to be.
+/// Kind of a definition.
 pub(super) enum DefinitionKind {
-    /// A recipe, which is filled in with the values.
+    /// A recipe, to be filled in with the values.
     Recipe(Box<Recipe>),
-    /// A Dockerfile, with what was asked of it.
+    /// A Dockerfile, with its options.
     Dockerfile(Box<Stages>),
 }
 
-/// An option that is not for what is built.
+/// Error for an option that does not apply to the definition.
 fn misplaced(problem: String, hint: impl Into<String>) -> BoxError {
     Problem::new("usage/arguments", problem)
         .blame(Blame::Request)
@@ -72,11 +71,11 @@ impl BuildInput {
         ];
         if let Some((flag, _)) = given.iter().find(|(_, is_given)| *is_given) {
             let problem = format!("{flag} is for Dockerfiles, and this is a recipe");
-            return Err(misplaced(problem, "name a Dockerfile, or leave it out"));
+            return Err(misplaced(problem, "name a Dockerfile, or remove it"));
         }
         if let Some(path) = Recipe::shadowing_file(&self.image) {
             tell.note(&format_args!(
-                "using the recipe {:?} that ships; the one in this folder is {}",
+                "using the built-in recipe {:?}; the one in this folder is {}",
                 self.image,
                 path.display()
             ));
@@ -88,7 +87,7 @@ impl BuildInput {
         })
     }
 
-    /// The Dockerfile that is meant, and the folder that its files are in; none where a recipe is.
+    /// The Dockerfile and its context folder; none for a recipe.
     pub fn dockerfile(&self) -> Option<(PathBuf, PathBuf)> {
         let (file, own) = dockerfile_of(&self.image, self.file.clone())?;
         Some((file, self.context.clone().unwrap_or(own)))
@@ -128,7 +127,7 @@ impl BuildInput {
 }
 
 impl BuildDefinition {
-    /// The name that images get unless another is asked for.
+    /// The default name of the images.
     pub fn name(&self) -> &str {
         match &self.made_by {
             DefinitionKind::Recipe(recipe) => recipe.name(),
@@ -152,7 +151,7 @@ impl BuildDefinition {
         }
     }
 
-    /// The recipe or the Dockerfile by its name and digest.
+    /// Name and digest of the recipe or the Dockerfile.
     pub fn source(&self) -> Option<SourceFile> {
         let (kind, name, digest) = match &self.made_by {
             DefinitionKind::Recipe(recipe) => {
@@ -171,12 +170,12 @@ impl BuildDefinition {
         })
     }
 
-    /// The folder that files are in.
+    /// The context folder.
     pub fn context(&self) -> &Path {
         &self.context
     }
 
-    /// Returns true if one image is for all hosts, because there is no Windows inside.
+    /// Returns true if one image without Windows inside serves all hosts.
     pub fn is_for_any_host(&self) -> Result<bool, BoxError> {
         let Some(recipe) = self.recipe() else {
             return Ok(false);
@@ -185,23 +184,23 @@ impl BuildDefinition {
         Ok(!recipe.has_base_image() && HostProcessBase::is_named(&base))
     }
 
-    /// Values for the recipe's variables, as they were given.
+    /// Values of the recipe's variables, as given.
     pub(super) fn values(&self) -> &BTreeMap<String, String> {
         &self.values
     }
 
-    /// Returns true if the host's own version may be in the image.
+    /// Returns true if the image may contain the host's own version.
     pub(super) fn uses_host_version(&self) -> bool {
         let text = self.recipe().map(Recipe::text);
         text.is_some_and(|text| text.contains("host_build"))
     }
 
-    /// What pins downloads, beside the recipe or the Dockerfile.
+    /// The lock file of the recipe or the Dockerfile.
     pub(super) fn lock(&self) -> Result<Option<LockFile>, BoxError> {
         self.folder().map(LockFile::in_folder).transpose()
     }
 
-    /// Where that is, whether it is there or not.
+    /// Path of the lock file, whether it exists or not.
     pub(super) fn lock_file(&self) -> Option<PathBuf> {
         Some(self.folder()?.join(LOCK_FILE))
     }
@@ -213,7 +212,7 @@ impl BuildDefinition {
         }
     }
 
-    /// What a recipe is filled in with.
+    /// Inputs of the recipe.
     pub(super) fn settings(&self) -> RecipeInputs<'_> {
         RecipeInputs {
             values: &self.values,
@@ -222,7 +221,7 @@ impl BuildDefinition {
     }
 }
 
-/// The Dockerfile that an image's name means, and its folder; none where it means a recipe.
+/// The Dockerfile that an image argument names, and its folder; none if it names a recipe.
 pub fn dockerfile_of(image: &str, file: Option<PathBuf>) -> Option<(PathBuf, PathBuf)> {
     let place = Path::new(image);
     if let Some(file) = file {
@@ -244,7 +243,7 @@ pub fn dockerfile_of(image: &str, file: Option<PathBuf>) -> Option<(PathBuf, Pat
     is_meant.then(|| (place.to_owned(), folder.to_owned()))
 }
 
-/// Returns true if a file is a Dockerfile by what is in it, whatever its name is.
+/// Returns true if the content of a file is a Dockerfile, whatever its name.
 fn reads_like_a_dockerfile(file: &Path) -> bool {
     let is_recipe = file.extension().is_some_and(|end| end == "toml");
     !is_recipe && file.is_file() && read_text(file, LARGEST_TEXT).is_ok_and(|text| has_from(&text))
@@ -260,7 +259,7 @@ pub fn is_dockerfile(file: &Path) -> bool {
         || name.starts_with("dockerfile-")
 }
 
-/// Which build arguments no `ARG` takes, and those that were probably meant.
+/// Build arguments that no `ARG` declares, with the nearest known name.
 fn unused_arguments(request: &DockerfileRequest) -> Vec<String> {
     let known = DockerfileNames::read(&request.file)
         .unwrap_or_default()
@@ -268,7 +267,7 @@ fn unused_arguments(request: &DockerfileRequest) -> Vec<String> {
     let names = || known.iter().map(|(name, _)| name.as_str());
     let given = request.arguments.iter().map(|(name, _)| name);
     let unused = given.filter(|name| {
-        // Everybody's, whether a line asks for them or not.
+        // Predefined arguments, which no line has to declare.
         let is_everybodys = name.to_uppercase().ends_with("_PROXY")
             || ["TARGET", "BUILD", "SOURCE_DATE_EPOCH"]
                 .iter()
@@ -281,7 +280,7 @@ fn unused_arguments(request: &DockerfileRequest) -> Vec<String> {
             let meant = closest_match(name, names());
             let meant = meant.map(|meant| format!(": did you mean {meant}?"));
             format!(
-                "no ARG of {file} takes the build argument {name}{}",
+                "unknown build argument {name}: no ARG of {file} has that name{}",
                 meant.unwrap_or_default()
             )
         })

@@ -1,7 +1,7 @@
-//! Bringing images to where they belong, whichever engine made them.
+//! Delivers images to their destinations, whichever engine made them.
 //!
-//! While the images are made, a registry is asked what their tags mean so far. Then each destination
-//! gets what it lacks: the parts of an image, its manifest, and at last the index over several.
+//! While the images are built, the registry's current tags are prefetched. Then each destination
+//! gets what it lacks: blobs, manifests, and last the index.
 
 mod built_image;
 mod destination;
@@ -10,7 +10,7 @@ mod documents;
 mod existing_tag;
 mod index;
 mod report;
-// Their daemons listen on Unix sockets.
+// The test daemons listen on Unix sockets.
 #[cfg(test)]
 #[cfg(unix)]
 mod tests;
@@ -39,27 +39,27 @@ pub use self::report::{DeliveredCopy, DeliveredImage, DeliveredIndex, DeliveryRe
 use super::plans::TargetHost;
 use super::publication::{NamingOptions, PlannedTag, PlannedTagEntry, Publication};
 
-/// Where images go, and as what.
+/// Destinations of images, and their names.
 pub struct DeliveryTarget<'a> {
-    /// Their names.
+    /// Names of the images.
     pub naming: NamingOptions,
-    /// The places; the first one is the one that is reported. Without any they stay where they were
-    /// made, which only a daemon's can.
+    /// The destinations; the first one is reported. Without any, images stay in the daemon that
+    /// made them.
     pub destinations: Vec<Destination>,
     /// The registry that images in a daemon are named after.
     pub named_after: Option<RegistryPrefix>,
-    /// The words in which manifests are written in a registry; none for the base's own.
+    /// Format of manifests in a registry; the base's if absent.
     pub flavour: Option<ManifestFormat>,
-    /// What becomes of what tags mean already.
+    /// Policy for existing tags.
     pub existing: TagPolicy,
-    /// What goes along with the images.
+    /// Documents to attach to the images.
     pub documents: AttachmentOptions,
-    /// Who says whether what will be published serves its hosts, before anything is sent.
+    /// Check of planned tags on their hosts, before anything is sent.
     pub review: &'a TagValidator<'a>,
 }
 
 impl DeliveryTarget<'_> {
-    /// The registry among the places.
+    /// The registry among the destinations.
     pub(crate) fn registry(&self) -> Option<&RegistryPrefix> {
         self.destinations.iter().find_map(|place| match place {
             Destination::Registry(registry) => Some(registry),
@@ -67,47 +67,47 @@ impl DeliveryTarget<'_> {
         })
     }
 
-    /// Returns true if a registry is named, and nothing goes there.
+    /// Returns true if a registry is named but not pushed to.
     pub(crate) fn is_not_pushed(&self) -> bool {
         self.named_after.is_some() && self.registry().is_none()
     }
 }
 
-/// Brings images to their target.
+/// Delivers images to their target.
 pub(crate) struct Delivery<'a> {
     /// The client for all registries.
     pub(crate) registry: &'a RegistryClient,
-    /// Who is told.
+    /// Display of transfers, and receiver of warnings.
     pub(crate) progress: Arc<dyn Progress>,
-    /// Where they go.
+    /// Destinations and names.
     pub(crate) target: &'a DeliveryTarget<'a>,
 }
 
-/// Looks at what tags will mean, and refuses what does not start on a host that it is for.
+/// Checks planned tags, and rejects what does not start on its hosts.
 pub type TagValidator<'a> = dyn Fn(&[PlannedTag<'_>]) -> Result<(), Problem> + Sync + 'a;
 
-/// What a destination has before anything is sent there.
+/// State of a destination before anything is sent.
 struct DestinationState {
-    /// What each image's tag means, where the destination has all of that.
+    /// Digest of each image's tag, if the destination has the whole image.
     images: Vec<Option<Digest>>,
-    /// What stays in the index.
+    /// Entries to keep in the index.
     kept: Vec<PlannedTagEntry>,
 }
 
-/// A destination that all images have arrived at.
+/// A destination that has all images.
 struct DeliveredDestination {
     delivered: DeliveryReport,
     arrived: Vec<DestinationImage>,
     sink: Sink,
 }
 
-/// As many tags are asked for before it is known that they will be written to.
-const MOST_PREFETCHED: usize = 8;
+/// Maximum number of tags to prefetch before the final tags are known.
+const MAX_PREFETCHED: usize = 8;
 
-/// How many images' documents are dealt with at once.
+/// Number of images whose documents are attached concurrently.
 const ATTACHING: usize = 4;
 
-/// Prefetches what the tags mean that will probably be written to.
+/// Prefetches the tags that will probably be written.
 pub(crate) fn prefetch_tags(
     target: &DeliveryTarget<'_>,
     hosts: &[TargetHost],
@@ -118,7 +118,7 @@ pub(crate) fn prefetch_tags(
     }
     let tags = target.naming.likely_tags(hosts);
     for destination in &target.destinations {
-        for tag in tags.iter().take(MOST_PREFETCHED) {
+        for tag in tags.iter().take(MAX_PREFETCHED) {
             if let Ok(Location::Registry(reference)) =
                 destination.location(&target.naming.name, tag)
             {
@@ -129,14 +129,14 @@ pub(crate) fn prefetch_tags(
     }
 }
 
-/// An image that could not be brought to its place.
+/// Error for an image that could not be delivered.
 fn undelivered(location: &Location, source: impl Into<BoxError>) -> Problem {
-    Problem::context(format!("could not deliver {location}"), source)
+    Problem::context(format!("cannot deliver {location}"), source)
 }
 
 impl Delivery<'_> {
-    /// Waits for an engine to make the images of a publication, in their order, and brings them to
-    /// every destination.
+    /// Waits for an engine to build the images of a publication, in their order, and delivers them
+    /// to every destination.
     pub(crate) async fn deliver<'m>(
         &self,
         publication: &Publication<'_>,
@@ -151,8 +151,8 @@ impl Delivery<'_> {
             destination.check(publication)?;
         }
         documents.check(destinations)?;
-        // Everything that can fail without a destination comes first: nothing is written there then.
-        // A registry is asked meanwhile what it has, and whoever is not let in hears it at once.
+        // All steps that can fail without a destination come first, so that nothing is written
+        // then. Meanwhile the registry is queried, which reports a missing login at once.
         let making = async { Box::pin(making).await };
         let (made, seen) = tokio::try_join!(making, self.check_destinations(publication))?;
         if destinations.is_empty() {
@@ -162,10 +162,10 @@ impl Delivery<'_> {
         let surveys = LayerScanner::new(if has_bills { &made } else { &[] });
         let mut places = Vec::with_capacity(seen.len());
         for (destination, seen) in destinations.iter().zip(seen) {
-            let brought = self.publish_images(publication, &made, &seen, destination);
-            places.push(Box::pin(brought).await?);
+            let published = self.publish_images(publication, &made, &seen, destination);
+            places.push(Box::pin(published).await?);
         }
-        // All images are everywhere before anything is said about one.
+        // Reports follow when all images are at all destinations.
         let mut delivered = DeliveryReport::default();
         for (destination, place) in destinations.iter().zip(places) {
             let told = self.report_documents(publication, &made, place, destination, &surveys);
@@ -174,7 +174,7 @@ impl Delivery<'_> {
         Ok(delivered)
     }
 
-    /// Puts the documents beside the images of one destination.
+    /// Attaches the documents to the images of one destination.
     async fn report_documents(
         &self,
         publication: &Publication<'_>,
@@ -216,8 +216,8 @@ impl Delivery<'_> {
         Ok(delivered)
     }
 
-    /// Looks at every destination, and refuses what would take something away there, or not start
-    /// where it is to.
+    /// Checks every destination, and rejects a delivery that would remove entries there or publish
+    /// what does not start.
     async fn check_destinations(
         &self,
         publication: &Publication<'_>,
@@ -239,18 +239,18 @@ impl Delivery<'_> {
         Ok(seen)
     }
 
-    /// What the tags mean so far at one destination, and what of that stays.
+    /// Current tags of one destination, and the entries to keep.
     async fn read_destination(
         &self,
         publication: &Publication<'_>,
         destination: &Destination,
     ) -> Result<DestinationState, BoxError> {
-        // An image's own tag cannot be joined.
+        // The tag of a single image cannot be joined.
         let existing = match self.target.existing {
             TagPolicy::Join => TagPolicy::Protect,
             existing => existing,
         };
-        // Only a registry can be trusted to have all of what a tag means.
+        // Only a registry is certain to have all of a tag's image.
         let is_registry = matches!(destination, Destination::Registry(_));
         let images = publication.images.iter().map(async |image| {
             let new = [PlannedTagEntry::from_image(image)];
@@ -296,15 +296,15 @@ impl Delivery<'_> {
         let kept = standing.kept_entries(new, existing, &location)?;
         for entry in standing.replaced_entries(new) {
             self.progress.note(&format!(
-                "{location} will no longer have {entry}, which another revision of its build replaces: \
-                 hosts that need it will not start it"
+                "{location} will no longer have {entry}, which another revision of its build \
+                 replaces: hosts that need it cannot start the new one"
             ));
         }
         let kept = kept.into_iter().map(|entry| entry.line).collect();
         Ok((Some(standing.digest), kept))
     }
 
-    /// Brings all images to one destination, where tags mean what was seen.
+    /// Delivers all images to one destination whose tags were read before.
     async fn publish_images(
         &self,
         publication: &Publication<'_>,
@@ -332,13 +332,13 @@ impl Delivery<'_> {
                 })
             })
             .collect();
-        // A daemon gives its images out one after the other.
+        // A daemon exports images one after the other.
         let in_daemon = made
             .iter()
             .any(|made| matches!(made, BuiltImage::InDaemon(_)));
         let at_once = if in_daemon { 1 } else { work.len().max(1) };
         let sending = stream::iter(work).buffered(at_once).try_collect::<Vec<_>>();
-        // What the index's tag means is read while the manifests are on their way.
+        // The index's tag is read while the manifests are sent.
         let reading = async {
             let Some(tag) = publication.index.as_ref().filter(|_| sink.is_shared()) else {
                 return Ok(None);

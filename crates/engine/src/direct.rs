@@ -1,5 +1,5 @@
-//! Images without Windows and without Docker: the plan becomes layers and a changed
-//! configuration on top of the base. Of the base only the manifest and the configuration are read.
+//! Builds images without Windows and without Docker: the plan becomes layers and a changed
+//! configuration on top of the base. Only the manifest and the configuration of the base are read.
 
 mod added_layers;
 mod delivery;
@@ -34,37 +34,37 @@ use super::error::not_built;
 use super::plans::PlannedImage;
 use super::publication::Publication;
 
-/// What an image is built on.
+/// The base of an image, and its contents.
 #[derive(Clone, Copy)]
 struct BaseSource<'a> {
     /// Its documents.
     image: &'a Image,
-    /// What is inside.
+    /// Its contents.
     inside: &'a dyn BaseContents,
 }
 
-/// The engine that needs no Windows.
+/// The engine that requires no Windows.
 pub(crate) struct DirectEngine {
     options: AssembleOptions,
     progress: Arc<dyn Progress>,
     added: Arc<AddedLayers>,
 }
 
-/// An image whose documents are made, with the layers that are new in it.
+/// An image with finished documents and its new layers.
 #[derive(Debug, Clone)]
 pub struct AssembledImage {
     /// Manifest and configuration.
     pub(super) image: Image,
     /// The layers that the plan adds, if it changes a file or a registry value.
     pub(super) added: Vec<Arc<AddedLayer>>,
-    /// Layers that it has from another image, and its base does not.
+    /// Layers taken from another image, above those of the base.
     pub(super) carried: Option<ReusedLayers>,
 }
 
-/// Layers of an image that is somewhere already.
+/// Layers of an existing image.
 #[derive(Debug, Clone)]
 pub(super) struct ReusedLayers {
-    /// Where they are.
+    /// Their location.
     pub(super) source: Source,
     /// The layers.
     pub(super) layers: Vec<Descriptor>,
@@ -73,7 +73,7 @@ pub(super) struct ReusedLayers {
 }
 
 impl DirectEngine {
-    /// An engine that writes layers as told.
+    /// An engine with these options.
     pub(crate) fn new(options: AssembleOptions, progress: Arc<dyn Progress>) -> Self {
         Self {
             options,
@@ -82,7 +82,7 @@ impl DirectEngine {
         }
     }
 
-    /// Makes the images of a publication, all at once; layers that are the same are written once.
+    /// Builds the images of a publication concurrently; identical layers are written once.
     pub(crate) async fn build_images(
         &self,
         publication: &Publication<'_>,
@@ -91,7 +91,7 @@ impl DirectEngine {
         try_join_all(images.map(|image| self.make_one(image.planned))).await
     }
 
-    /// Compression and hashing would keep the network waiting, so they get a thread of their own.
+    /// Compression and hashing would block the network, so they run on a thread of their own.
     async fn make_one(&self, image: &PlannedImage) -> Result<AssembledImage, BoxError> {
         let plan = image.plan.clone();
         let base = image.base.image.clone();
@@ -114,7 +114,7 @@ impl DirectEngine {
     }
 }
 
-/// What a plan's image is called while it is made.
+/// Label of a plan's image in progress reports.
 fn name_of(plan: &Plan) -> String {
     match plan.host_build {
         Some(version) => format!("{} for {version}", plan.name),
@@ -122,7 +122,7 @@ fn name_of(plan: &Plan) -> String {
     }
 }
 
-/// Refuses a plan that cannot be made, whatever its base is: it writes nothing.
+/// Rejects a plan that cannot be built on any base; writes nothing.
 pub fn check_buildable(plan: &Plan) -> Result<(), BoxError> {
     check(plan)
         .map_err(DirectError::from)
@@ -130,8 +130,8 @@ pub fn check_buildable(plan: &Plan) -> Result<(), BoxError> {
         .map_err(|error| not_built(name_of(plan), error))
 }
 
-/// Makes the image that a plan describes. This works on the processor and the disk: call it outside
-/// of asynchronous code.
+/// Builds the image of a plan. This uses the processor and the disk: call it outside of
+/// asynchronous code.
 fn assemble(
     plan: &Plan,
     base: BaseSource<'_>,
@@ -170,7 +170,7 @@ fn assemble(
     };
     let own = added.get_or_write(plan, base, timestamp, options, progress)?;
     let steps = plan.instructions.iter().flat_map(|all| &all.steps).count();
-    // A Dockerfile's instructions say all that there is to say, unless the plan has more.
+    // A Dockerfile's instructions are the whole history, unless the plan has more.
     if own.is_empty() && steps == 0 {
         let created_by = format!("wincimg build {}", plan.name);
         image = appended(&image, None, &created, &created_by)?;
@@ -199,7 +199,7 @@ fn assemble(
     })
 }
 
-/// The image with one build step more, which may have a layer.
+/// The image with one more build step, which may have a layer.
 fn appended(
     image: &Image,
     layer: Option<&AddedLayer>,
@@ -226,11 +226,11 @@ fn appended(
     })
 }
 
-/// Refuses a plan that cannot be made without Windows, and says what in it needs that.
+/// Rejects a plan that requires Windows, and names the step that does.
 pub fn check(plan: &Plan) -> Result<(), Problem> {
     if let Some(step) = plan.steps.first() {
         return Err(needs_windows(format!(
-            "the direct engine cannot run commands, which need Windows: step 1 of {} is `{}`",
+            "the direct engine cannot run commands, which require Windows: step 1 of {} is `{}`",
             plan.steps.len(),
             step.command
         )));
@@ -238,8 +238,8 @@ pub fn check(plan: &Plan) -> Result<(), Problem> {
     on_build::apply_on_build(plan).map(drop)
 }
 
-/// The time as the configuration has it, and in seconds for the layer. A base need not say when it
-/// was made, and one that says year 1, as some builders do, is for a layer as old as can be.
+/// The timestamp for the configuration, and in seconds for the layer. A base may have none, or year
+/// 1, as some builders write it: the layer then gets the earliest possible time.
 fn time_of(plan: &Plan, base: &Image, options: &AssembleOptions) -> Result<(String, u64), Problem> {
     let own = || base.config().created.clone();
     let text = options.created.map(|time| time.to_string()).or_else(own);

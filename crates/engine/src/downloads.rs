@@ -1,7 +1,7 @@
-//! What plans download: what each file has to be, and its bytes.
+//! Downloads of plans: their pins and their bytes.
 //!
-//! A file is pinned by a digest where its URL is written, or by an entry of `wincimg.lock`. A build
-//! takes nothing else, unless it is to write that file.
+//! A file is pinned by a digest next to its URL, or by an entry of `wincimg.lock`. A build accepts
+//! no other, unless it writes that file.
 
 mod lock_file;
 
@@ -18,33 +18,33 @@ use wincimg_http::{
 use wincimg_layer::PlannedDownload;
 use wincimg_recipe::{DownloadRequest, DownloadRequests};
 
-/// Files that come at the same time.
+/// Number of concurrent downloads.
 const PARALLEL: usize = 4;
 
-/// What may be done to have files.
+/// Mode of downloads and the lock file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockMode {
-    /// No server is asked: what is not here is lacking.
+    /// Contacts no server: files that are not cached are missing.
     Offline,
-    /// What is pinned comes.
+    /// Downloads pinned files.
     Pinned,
-    /// What no digest pins comes too, and is noted.
+    /// Downloads files without a pin too, and locks them.
     Noting,
 }
 
-/// The files that a build downloads.
+/// The downloads of a build.
 pub struct DownloadSet {
     manner: LockMode,
     store: Downloads,
-    /// The lock; none beside what has no folder.
+    /// The lock file; none without a folder.
     lock: Option<LockFile>,
-    /// The command that notes what files are.
+    /// The command that updates the lock file.
     again: String,
     here: BTreeMap<String, DownloadedFile>,
 }
 
 impl DownloadSet {
-    /// Files from a store, pinned by a lock; `again` is the command that writes it.
+    /// Downloads in a store, pinned by a lock file; `again` is the command that updates it.
     pub fn new(manner: LockMode, store: Downloads, lock: Option<LockFile>, again: String) -> Self {
         Self {
             manner,
@@ -55,7 +55,7 @@ impl DownloadSet {
         }
     }
 
-    /// What a file has to be, as far as anything says so.
+    /// The expected digest of a file, if it is pinned.
     fn pin(&self, url: &str, want: &DownloadRequest) -> Option<Digest> {
         if let Some(digest) = want.digests.first() {
             return Some(digest.clone());
@@ -66,7 +66,7 @@ impl DownloadSet {
         self.locked(url).map(|locked| locked.digest.clone())
     }
 
-    /// Returns true if no server is asked for files: nothing is built.
+    /// Returns true if no server is contacted, as nothing is built.
     pub(crate) fn is_offline(&self) -> bool {
         self.manner == LockMode::Offline
     }
@@ -75,7 +75,7 @@ impl DownloadSet {
         self.lock.as_ref()?.get(url)
     }
 
-    /// The URLs of which nothing says what they have to be.
+    /// URLs without a pin.
     pub(crate) fn not_pinned<'w>(&self, wants: &'w DownloadRequests) -> Vec<&'w str> {
         let wants = wants.iter();
         let open = wants.filter(|(url, want)| {
@@ -84,7 +84,7 @@ impl DownloadSet {
         open.map(|(url, _)| url.as_str()).collect()
     }
 
-    /// Refuses files that nothing pins, where they would have to be fetched.
+    /// Rejects files without a pin that would be downloaded.
     pub fn check(&self, wants: &DownloadRequests) -> Result<(), BoxError> {
         let may_note = self.manner == LockMode::Noting && self.lock.is_some();
         if may_note || self.manner == LockMode::Offline {
@@ -96,27 +96,27 @@ impl DownloadSet {
         };
         let hint = match &self.lock {
             Some(_) => self.again.clone(),
-            None => "give its sha256 beside its url".to_owned(),
+            None => "add its sha256 next to its url".to_owned(),
         };
         let place = &wants[*first].place;
         let nor: String = match others {
             [] => String::new(),
-            others => format!(", nor {}", others.join(", ")),
+            others => format!(" or {}", others.join(", ")),
         };
-        let problem = format!("{place}: nothing says what {first} has to be{nor}");
+        let problem = format!("{place}: no digest pins {first}{nor}");
         Err(Problem::new("download/not-pinned", problem)
             .blame(Blame::Request)
             .hint(hint)
             .into())
     }
 
-    /// What of files is not here.
+    /// Files that are not cached.
     pub fn missing(&self, mut wants: DownloadRequests) -> DownloadRequests {
         wants.retain(|url, _| !self.here.contains_key(url));
         wants
     }
 
-    /// Brings all files that are not here yet, several at once, and says whether one came.
+    /// Downloads all missing files concurrently, and returns true if there was one.
     pub async fn fetch(
         &mut self,
         wants: &DownloadRequests,
@@ -128,7 +128,7 @@ impl DownloadSet {
             .iter()
             .filter(|(url, _)| !self.here.contains_key(*url));
         let coming = stream::iter(lacking)
-            .map(|(url, want)| self.one(url, want, http))
+            .map(|(url, want)| self.fetch_one(url, want, http))
             .buffer_unordered(PARALLEL);
         let came: Vec<(String, Option<DownloadedFile>)> = coming.try_collect().await?;
         for (url, downloaded) in came {
@@ -148,7 +148,7 @@ impl DownloadSet {
         Ok(self.here.len() > before)
     }
 
-    async fn one(
+    async fn fetch_one(
         &self,
         url: &str,
         want: &DownloadRequest,
@@ -193,9 +193,9 @@ impl DownloadSet {
             }) if want.digests.is_empty() => {
                 let (url, lock) = (redacted(&remote.url), self.lock_name());
                 let problem =
-                    format!("{url} has changed: it has {found}, and {lock} says {expected}");
+                    format!("{url} has changed: found {found}, {lock} expects {expected}");
                 Err(Problem::new("download/changed", problem)
-                    .hint(format!("if that is meant: {}", self.again))
+                    .hint(format!("if the change is intended: {}", self.again))
                     .into())
             }
             Err(error) => Err(error.into()),
@@ -207,12 +207,12 @@ impl DownloadSet {
         lock.map_or_else(String::new, |lock| lock.path().display().to_string())
     }
 
-    /// The files that are here, by their URLs.
+    /// The cached files by URL.
     pub fn files(&self) -> &BTreeMap<String, DownloadedFile> {
         &self.here
     }
 
-    /// Tells a plan's file what it is, as far as that is known.
+    /// Sets digest and size of a plan's file, as far as they are known.
     pub fn resolve(&self, download: &mut PlannedDownload) {
         if let Some(here) = self.here.get(&download.url) {
             download.set_content(here.digest.clone(), here.size, here.content.clone());
@@ -224,7 +224,7 @@ impl DownloadSet {
         }
     }
 
-    /// Writes what was noted, and says where.
+    /// Writes the lock file, and returns its path and changes.
     pub(crate) fn write_lock(&mut self) -> Result<Option<(String, LockChanges)>, BoxError> {
         let name = self.lock_name();
         match &mut self.lock {

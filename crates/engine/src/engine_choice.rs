@@ -1,4 +1,4 @@
-//! Which engine makes images, and why.
+//! Selection of the engine.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use wincimg_recipe::Plan;
 use super::base_contents::Purpose;
 use super::direct::{self, check};
 
-/// Who makes images.
+/// An engine that builds images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
     /// A Docker daemon on Windows.
     Docker,
-    /// The layers are written here.
+    /// Layers are written without Windows.
     Direct,
 }
 
@@ -26,8 +26,8 @@ impl Engine {
         }
     }
 
-    /// The engine that makes all of the images, and why it is that one: the one that was asked for,
-    /// else the one that can.
+    /// The engine for all of the images, and the reason: the requested one, else one that can build
+    /// them.
     pub(super) fn choose<'a>(
         asked_for: Option<Self>,
         mut plans: impl Iterator<Item = &'a Plan>,
@@ -41,7 +41,7 @@ impl Engine {
         }
     }
 
-    /// Refuses what it cannot make, before anything is asked of a registry.
+    /// Rejects what the engine cannot build, before a registry is contacted.
     pub(super) fn check_buildable(self, draft: &Plan) -> Result<(), BoxError> {
         match self {
             Self::Direct => direct::check_buildable(draft)?,
@@ -50,7 +50,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What for it is looked inside bases.
+    /// Reason for reading the contents of bases.
     pub(super) fn purpose(self) -> Purpose {
         match self {
             Self::Docker => Purpose::Dockerfile,
@@ -59,22 +59,22 @@ impl Engine {
     }
 }
 
-/// Why it is that engine.
+/// Reason for the selection of an engine.
 #[derive(Debug)]
 pub enum EngineReason {
-    /// The user named it.
+    /// The user requested it.
     AskedFor,
-    /// Nothing in the plan needs another.
+    /// No part of the plan requires another.
     NothingNeedsWindows,
-    /// This does.
+    /// This requires Windows.
     NeedsWindows(BoxError),
 }
 
 impl fmt::Display for EngineReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::AskedFor => f.write_str("asked for"),
-            Self::NothingNeedsWindows => f.write_str("nothing in the plan needs Windows"),
+            Self::AskedFor => f.write_str("requested"),
+            Self::NothingNeedsWindows => f.write_str("nothing in the plan requires Windows"),
             Self::NeedsWindows(obstacle) => obstacle.fmt(f),
         }
     }

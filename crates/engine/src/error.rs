@@ -1,5 +1,4 @@
-//! Errors as they go from step to step: each says itself what to do about it, and nearly nobody asks
-//! which one it is.
+//! Errors passed between steps. Each has its own diagnosis, so callers rarely match on them.
 
 use std::error::Error;
 use std::fmt;
@@ -8,19 +7,19 @@ use std::sync::Arc;
 use wincimg_common::diagnose::{BoxError, Diagnose, Diagnosis, Problem};
 use wincimg_inspect::bases::ResolveError;
 
-/// An image that could not be made, in the words of whoever waits for it.
+/// Error for an image that could not be built.
 pub(super) fn not_built(image: impl fmt::Display, source: impl Into<BoxError>) -> BoxError {
-    Problem::context(format!("could not build {image}"), source).into()
+    Problem::context(format!("cannot build {image}"), source).into()
 }
 
-/// Why no base was found, where that is what is wrong.
+/// The error of a search for a base, if it is one.
 pub fn search(error: &BoxError) -> Option<&ResolveError> {
     let shared = error.downcast_ref::<SharedError>();
     let error = shared.map_or(error.as_ref(), |shared| shared.0.as_ref());
     error.downcast_ref()
 }
 
-/// What several are told who waited for the same.
+/// An error shared by several callers that waited for one result.
 #[derive(Debug, Clone)]
 pub(super) struct SharedError(Arc<dyn Diagnose + Send + Sync>);
 

@@ -1,6 +1,5 @@
-//! What an image is made of, as one digest: what asks whether an image that is there would be made
-//! anew the same. A change that makes no difference may make another digest; one that makes a
-//! difference always does.
+//! Digest of the inputs of an image: it decides whether an existing image would be built the same
+//! again. A change without effect may change the digest; one with an effect always does.
 
 use serde_json::json;
 use wincimg_common::diagnose::BoxError;
@@ -12,15 +11,15 @@ use wincimg_recipe::{Plan, PlanBase};
 use super::plans::{BuildRequest, PlannedImage};
 use crate::listing::{content_digest, source_digests};
 
-/// What says what something was made of: as an annotation an image, in the index over it; in the
-/// history a layer.
+/// Key of the inputs' digest: an annotation of an image in an index; a note of a layer in a
+/// history.
 pub(crate) const INPUTS: &str = "io.wincimg.inputs";
 
-/// Raised when the same inputs come to other images than before.
+/// Raised when the same inputs give other images than before.
 const EDITION: u32 = 2;
 
 impl BuildRequest {
-    /// The digest of what each image is made of, before anything was brought for it.
+    /// The digest of each image's inputs, before downloads.
     pub fn inputs(
         &self,
         images: &[&PlannedImage],
@@ -44,7 +43,7 @@ impl BuildRequest {
             (None, None) => json!(null),
         };
         let lock = self.design.lock_file();
-        // A lock that cannot be read is told by whoever needs it.
+        // A lock file that cannot be read is reported by its reader.
         let lock = lock.and_then(|lock| read_text(&lock, LARGEST_TEXT).ok());
         // Images for several hosts mostly have the same files.
         let mut known: Option<(&Plan, Digest)> = None;
@@ -83,7 +82,7 @@ impl BuildRequest {
     }
 }
 
-/// What a plan says, but for where its files are here and what they are called for people.
+/// A plan without the paths on this machine and its display names.
 fn without_places(plan: &Plan) -> Plan {
     Plan {
         host_build: None,

@@ -1,16 +1,16 @@
-//! From a recipe to images where they belong.
+//! From a recipe to delivered images.
 //!
-//! [`build::build`] is the way from top to bottom. A [request](plans::BuildRequest) is for a [`definition`]
-//! and hosts: [`plans`] finds the bases and makes the plans; what is [`base_contents`] the bases is found out
-//! as far as that helps, and what the plans name of servers is there by its digest ([`downloads`]); a
-//! [`publication`] says what will be published before anything is. An engine makes the images:
-//! [`direct`] without Windows, [`docker`] in a daemon there. An [`update`] makes an image of one that
-//! is there. One [`delivery`] brings what either made to its target.
+//! [`build::build`] runs all steps. A [request](plans::BuildRequest) is for a [`definition`] and
+//! hosts: [`plans`] resolves the bases and makes the plans; [`base_contents`] reads the bases as
+//! far as required, and [`downloads`] fetches files by digest; a [`publication`] fixes all tags
+//! before anything is built. An engine builds the images: [`direct`] without Windows, [`docker`] in
+//! a daemon on Windows. An [`update`] rebases an existing image. One [`delivery`] sends the result
+//! of either to its target.
 //!
 //! ```
 //! use wincimg_engine::fleet::Shard;
 //!
-//! // The second of three that share the work.
+//! // The second of three workers.
 //! let shard = Shard::new(1, 3)?;
 //! let images = ["shop/web", "shop/orders", "shop/mail"];
 //! let mine: Vec<_> = images.iter().filter(|image| shard.has(image)).collect();
@@ -18,7 +18,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// `#[test]` is its own.
+// `#[test]` of the test kit replaces the standard one.
 #[cfg(test)]
 #[macro_use]
 extern crate wincimg_testkit;

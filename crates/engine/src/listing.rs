@@ -1,5 +1,4 @@
-//! The files that a plan puts into an image, by name and size; and those among them that look as if
-//! they were to stay at home.
+//! Files that a plan puts into an image, by name and size; and those that may be secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -13,21 +12,21 @@ use wincimg_layer::archive::{ArchiveError, Member};
 use wincimg_layer::{ContentSource, EntryContent, Layer, LayerError, Symlink, archive};
 use wincimg_recipe::{FileSource, Instructions, Plan, PlannedContent, add_entries, add_files};
 
-/// How much of a file is read to see whether it has a private key.
+/// Number of bytes of a file to search for a private key.
 const KEY_LIMIT: u64 = 64 * 1024;
 
 /// One file of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListedImageFile {
-    /// Its path in the image.
+    /// Path in the image.
     pub path: String,
-    /// Its bytes; not known of a file that was never downloaded.
+    /// Size in bytes; unknown if the file was never downloaded.
     pub size: Option<u64>,
 }
 
 /// The files that a plan puts into an image.
 pub fn listing(plan: &Plan) -> Result<Vec<ListedImageFile>, LayerError> {
-    // A later layer's file takes the place of an earlier one's.
+    // A file of a later layer replaces that of an earlier one.
     let mut all = BTreeMap::new();
     for layer in layers(plan)? {
         for (path, content) in layer.drive()? {
@@ -65,8 +64,8 @@ pub fn listing(plan: &Plan) -> Result<Vec<ListedImageFile>, LayerError> {
     Ok(files)
 }
 
-/// A digest of all that a plan's files consist of: their paths and bytes, wherever they lie here. What
-/// is not downloaded stands there by its URL.
+/// Digest of a plan's files: their paths and bytes, whatever their paths here. Files that are not
+/// downloaded count by URL.
 pub(crate) fn content_digest(plan: &Plan) -> Result<Digest, LayerError> {
     let mut hasher = Hasher::default();
     for layer in layers(plan)? {
@@ -81,7 +80,7 @@ pub(crate) fn content_digest(plan: &Plan) -> Result<Digest, LayerError> {
     Ok(hasher.finish())
 }
 
-/// The same of some files and folders, in their order.
+/// Digests of files and folders, in their order.
 pub(crate) fn source_digests<'a>(
     entries: impl Iterator<Item = (&'a str, &'a EntryContent)>,
 ) -> Result<Digest, LayerError> {
@@ -120,7 +119,7 @@ pub(crate) fn source_digests<'a>(
                 ("file", digest_of(&mut opened).map_err(failed)?.to_string())
             }
         };
-        // A zero byte is in none of them.
+        // None of them contains a zero byte.
         hasher.update(format!("{path}\0{kind}\0{what}\0").as_bytes());
     }
     Ok(hasher.finish())
@@ -137,13 +136,13 @@ fn digest_of(from: &mut impl Read) -> io::Result<Digest> {
     }
 }
 
-/// What among a plan's files looks like a secret: where each is on disk.
+/// Paths on disk of a plan's files that may be secrets.
 pub fn secrets(plan: &Plan) -> Result<BTreeSet<String>, LayerError> {
     let mut found = BTreeSet::new();
     let mut rest = Layer::new(0);
     let steps = plan.instructions.iter().flat_map(Instructions::layers);
     for entry in steps.flat_map(|step| &step.entries) {
-        // Of these there may be a hundred thousand, and nothing but their names is looked at.
+        // There may be a hundred thousand members, of which only the names are checked.
         if let PlannedContent::File(FileSource::Disk(file)) = &entry.content {
             let names = entry.path.components().iter().map(String::as_str);
             found.extend(secret(names, &file.path));
@@ -177,8 +176,7 @@ fn layers(plan: &Plan) -> Result<Vec<Layer>, LayerError> {
     Ok(layers)
 }
 
-/// Where a file is that looks like a secret by the names of its path in the image; a `.git` for all
-/// that is in it.
+/// Path of a file that may be a secret by its path in the image; a `.git` folder for all its files.
 fn secret<'a>(
     names: impl DoubleEndedIterator<Item = &'a str> + Clone,
     file: &Path,
@@ -188,7 +186,7 @@ fn secret<'a>(
             let name = folder.file_name().and_then(|name| name.to_str());
             name.is_some_and(is_git)
         });
-        // A file may have come there from elsewhere.
+        // A file may come from elsewhere.
         return Some(repository.unwrap_or(file).display().to_string());
     }
     let name = names.last()?.to_ascii_lowercase();
@@ -207,13 +205,13 @@ fn is_git(name: &str) -> bool {
     name.eq_ignore_ascii_case(".git")
 }
 
-/// `.env.production`, but not the example that goes into repositories.
+/// Matches `.env.production`, but not the example that is committed to repositories.
 fn is_environment(name: &str) -> bool {
     let kind = name.strip_prefix(".env.");
     kind.is_some_and(|kind| !["example", "sample", "template", "dist"].contains(&kind))
 }
 
-/// Returns true if a file has certificates or public keys in PEM and nothing else of that kind.
+/// Returns true if all PEM blocks of a file are certificates or public keys.
 fn holds_only_what_is_public(file: &Path) -> bool {
     let mut start = Vec::new();
     let opened = files::open(file);

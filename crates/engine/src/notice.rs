@@ -1,5 +1,4 @@
-//! What people may want to know of a build while it is under way. Each says itself; whoever shows it
-//! decides how.
+//! Notes and warnings of a running build.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,37 +12,37 @@ use super::downloads::{DownloadSet, LockChanges};
 use super::listing::secrets;
 use super::plans::{MissingInputs, PlannedImage};
 
-/// The flag that has downloads noted.
+/// The flag that updates the lock file.
 pub const UPDATE_LOCK: &str = "--update-lock";
 
-/// As many files are named that may be secrets.
-const MOST_NAMES: usize = 4;
+/// Maximum number of possible secrets to name.
+const MAX_NAMES: usize = 4;
 
-/// Something that is worth to be told.
+/// A note or warning.
 #[derive(Debug)]
 pub(crate) enum Notice<'a> {
     /// Layers of a base are read.
     Reads { what: &'a str, base: &'a str },
     /// A build would read layers of a base.
     WouldRead { what: &'a str, base: &'a str },
-    /// What is known of a base is not sound.
-    Unsound { base: &'a str, problem: String },
-    /// Nothing pins what would be downloaded.
+    /// Known contents of a base are damaged.
+    Damaged { base: &'a str, problem: String },
+    /// A download has no pin.
     NotPinned { place: &'a str, url: &'a str },
     /// A build would download this.
     WouldDownload { place: &'a str, url: &'a str },
-    /// What a line does depends on what would be downloaded.
-    Unclear { place: &'a str },
-    /// What a line does depends on what is inside a base.
-    Unlooked { problem: &'a str },
-    /// Downloads were noted.
-    Noted {
+    /// The effect of a line depends on a download.
+    NeedsDownload { place: &'a str },
+    /// The effect of a line depends on the contents of a base.
+    NeedsContents { problem: &'a str },
+    /// Downloads were locked.
+    LockWritten {
         lock: &'a str,
         written: &'a LockChanges,
     },
     /// These files may be secrets.
     Secrets(BTreeSet<String>),
-    /// A registry is named, and nothing goes there.
+    /// A registry is named, but not pushed to.
     NotPushed,
 }
 
@@ -52,42 +51,42 @@ impl fmt::Display for Notice<'_> {
         match self {
             Self::Reads { what, base } => write!(
                 f,
-                "reading {what} of {base} from its layers, because the image needs that; after \
-                 `wincimg base index {base} --push` no build has to"
+                "reading {what} of {base} from its layers; index it once with `wincimg base index \
+                 {base} --push` to avoid that in later builds"
             ),
             Self::WouldRead { what, base } => {
                 write!(f, "a build reads {what} of {base} from its layers")
             }
-            Self::Unsound { base, problem } => write!(f, "inside {base}: {problem}"),
+            Self::Damaged { base, problem } => write!(f, "inside {base}: {problem}"),
             Self::NotPinned { place, url } => write!(
                 f,
-                "{place}: nothing says what {url} has to be: build with {UPDATE_LOCK} once"
+                "{place}: no digest pins {url}: build with {UPDATE_LOCK} once"
             ),
             Self::WouldDownload { place, url } => write!(f, "{place}: a build downloads {url}"),
-            Self::Unclear { place } => write!(
+            Self::NeedsDownload { place } => write!(
                 f,
-                "{place}: what it does is known when that is here: the plan leaves it out"
+                "{place}: depends on that download: the plan leaves it out"
             ),
-            Self::Unlooked { problem } => write!(
+            Self::NeedsContents { problem } => write!(
                 f,
-                "{problem}: a build looks into the base first, and the plan leaves it out, with the \
-                 other instructions; after `wincimg base index` of the base it is known here too"
+                "{problem}: a build reads the base first, and the plan leaves this and the other \
+                 instructions out; run `wincimg base index` for the base to include them"
             ),
-            Self::Noted { lock, written } => write!(
+            Self::LockWritten { lock, written } => write!(
                 f,
                 "{lock}: {} new, {} changed, {} as before",
                 written.new, written.changed, written.same
             ),
             Self::Secrets(found) => {
-                let names: Vec<&str> = found.iter().map(String::as_str).take(MOST_NAMES).collect();
-                let more = match found.len().saturating_sub(MOST_NAMES) {
+                let names: Vec<&str> = found.iter().map(String::as_str).take(MAX_NAMES).collect();
+                let more = match found.len().saturating_sub(MAX_NAMES) {
                     0 => String::new(),
                     more => format!(" and {more} more"),
                 };
                 write!(
                     f,
-                    "everybody who pulls the image can read what may be a secret: {}{more}; list it \
-                     in {FILE_NAME} to leave it out",
+                    "the image contains possible secrets that anyone who pulls it can read: \
+                     {}{more}; list them in {FILE_NAME} to leave them out",
                     names.join(", ")
                 )
             }
@@ -96,7 +95,7 @@ impl fmt::Display for Notice<'_> {
     }
 }
 
-/// Says what was looked at in vain, before the failure says that.
+/// Reports the rejected tags and reasons before a failed search is reported.
 pub fn report_searched_tags(error: &ResolveError, tell: &dyn Reporter) {
     if let ResolveError::NothingFits(nothing) = error {
         for tag in &nothing.set_aside {
@@ -108,8 +107,8 @@ pub fn report_searched_tags(error: &ResolveError, tell: &dyn Reporter) {
     }
 }
 
-/// Says what deserves a look about planned images: tags that were passed over, what authors may want
-/// to know, what speaks against a base, and files that may be secrets.
+/// Reports what concerns planned images: rejected tags, notes for authors, warnings about bases,
+/// and possible secrets.
 pub(crate) fn report_planned(images: &[PlannedImage], tell: &dyn Reporter) {
     for tag in images.iter().flat_map(|image| &image.set_aside) {
         tell.warn(tag);
@@ -140,7 +139,7 @@ pub(crate) fn report_planned(images: &[PlannedImage], tell: &dyn Reporter) {
             contents.push(plan);
         }
     }
-    // What cannot be read is told by whoever reads it.
+    // Unreadable files are reported by their reader.
     let contents = contents.into_iter().filter_map(|plan| secrets(plan).ok());
     let found: BTreeSet<String> = contents.flatten().collect();
     if !found.is_empty() {
@@ -148,14 +147,13 @@ pub(crate) fn report_planned(images: &[PlannedImage], tell: &dyn Reporter) {
     }
 }
 
-/// What authors may want to know of their images, each word once: images for several hosts are read
-/// from the same recipe.
+/// Notes for the authors of images, each once: images for several hosts share a recipe.
 pub(crate) fn notes(images: &[PlannedImage]) -> BTreeSet<String> {
     let notes = images.iter().flat_map(|image| &image.plan.notes);
     notes.cloned().collect()
 }
 
-/// Tells what a build would download first.
+/// Reports what a build would download first.
 pub(crate) fn report_missing(lacking: &MissingInputs, supply: &DownloadSet, tell: &dyn Reporter) {
     let not_pinned = supply.not_pinned(&lacking.files);
     for (url, want) in &lacking.files {
@@ -166,10 +164,10 @@ pub(crate) fn report_missing(lacking: &MissingInputs, supply: &DownloadSet, tell
             tell.note(&Notice::WouldDownload { place, url });
         }
     }
-    for place in &lacking.unclear {
-        tell.note(&Notice::Unclear { place });
+    for place in &lacking.needs_download {
+        tell.note(&Notice::NeedsDownload { place });
     }
-    for problem in &lacking.unlooked {
-        tell.note(&Notice::Unlooked { problem });
+    for problem in &lacking.needs_contents {
+        tell.note(&Notice::NeedsContents { problem });
     }
 }

@@ -1,7 +1,7 @@
-//! The plans of a build: one recipe or Dockerfile for several hosts, each on the base image that fits it.
+//! Plans of a build: one recipe or Dockerfile for several hosts, each on its matching base image.
 //!
-//! A runtime gives every host of a build of Windows the same entry of an index, so hosts that one
-//! image can serve share one: it is on the base that the oldest of them would take by itself.
+//! A runtime gives every host of a Windows build the same entry of an index, so hosts that one
+//! image can serve share it: it is on the base of the oldest of them.
 
 mod base;
 mod host;
@@ -30,67 +30,66 @@ use super::definition::{BuildDefinition, DefinitionKind};
 use super::downloads::{DownloadSet, LockMode};
 use super::engine_choice::Engine;
 
-/// What is to be built, for whom and by whom.
+/// Request for a build: definition, hosts and options.
 pub struct BuildRequest {
-    /// What is built.
+    /// The definition.
     pub design: BuildDefinition,
-    /// The hosts; none where the images are for any.
+    /// The hosts; none if the images serve any.
     pub hosts: Vec<TargetHost>,
-    /// Where base images come from.
+    /// Registry of base images.
     pub base_registry: BaseRegistry,
-    /// Which base images will do.
+    /// Required match of base images.
     pub matched: BaseMatch,
-    /// True if hosts of one build share an image where one can serve them, as an index needs it.
+    /// True if hosts of one build share an image if one can serve them, as an index requires.
     pub is_shared: bool,
-    /// Who makes the images; none for the one that can. A daemon that is named carries a Dockerfile
-    /// out itself, as it is.
+    /// The engine; by default one that can build the images. If it is a daemon, that carries out a
+    /// Dockerfile as it is.
     pub engine: Option<Engine>,
-    /// Labels besides those of the recipe or the Dockerfile.
+    /// Labels in addition to those of the definition.
     pub labels: Vec<(String, String)>,
-    /// What may be done to have the files that are downloaded.
+    /// Mode of downloads.
     pub downloads: LockMode,
-    /// The command that notes what they are.
+    /// The command that updates the lock file.
     pub noting: String,
-    /// How the images are made.
+    /// Options of the engines.
     pub options: EngineOptions,
 }
 
-/// An image that is planned, on a base that was found.
+/// A planned image on a resolved base.
 #[derive(Debug, Clone)]
 pub struct PlannedImage {
-    /// The host that it is for; none where it is for any.
+    /// Its host; none if it serves any.
     pub host: Option<TargetHost>,
-    /// The base, pinned.
+    /// The pinned base.
     pub base: PlannedBase,
-    /// What is made of it.
+    /// The plan.
     pub plan: Plan,
-    /// What a Dockerfile's stages are based on; a recipe has none.
+    /// Bases of a Dockerfile's stages; empty for a recipe.
     pub stages: StageBases,
-    /// Base images that were passed over, and why.
+    /// Rejected base images, with the reasons.
     pub set_aside: Vec<RejectedTag>,
 }
 
 impl PlannedImage {
-    /// The version of its host, as results have it.
+    /// The version of its host, for reports.
     pub fn host_build(&self) -> Option<String> {
         self.plan.host_build.map(|version| version.to_string())
     }
 }
 
-/// What is not here, where servers are not asked.
+/// Missing inputs, if no servers are contacted.
 #[derive(Debug, Default)]
 pub struct MissingInputs {
-    /// What is to be downloaded.
+    /// Files to download.
     pub files: DownloadRequests,
-    /// Lines of a Dockerfile of which it is not known what they do before that.
-    pub unclear: BTreeSet<String>,
-    /// Lines of which that is known after a look into their base, by what keeps them from being
-    /// carried out without one.
-    pub unlooked: BTreeSet<String>,
+    /// Lines of a Dockerfile whose effect depends on these.
+    pub needs_download: BTreeSet<String>,
+    /// Lines whose effect depends on the contents of a base, by the error without them.
+    pub needs_contents: BTreeSet<String>,
 }
 
 impl BuildRequest {
-    /// A request for images as they mostly are; what is otherwise is set in it.
+    /// A request with default options.
     pub fn new(
         design: BuildDefinition,
         hosts: Vec<TargetHost>,
@@ -111,13 +110,14 @@ impl BuildRequest {
         }
     }
 
-    /// The Dockerfile that a daemon carries out.
+    /// The Dockerfile for a daemon to carry out.
     pub fn daemon_stages(&self) -> Option<&Stages> {
         let is_sent = self.engine == Some(Engine::Docker);
         self.design.stages().filter(|_| is_sent)
     }
 
-    /// Finds all bases at once and fills the recipe in, or carries the Dockerfile out, for each host.
+    /// Resolves all bases concurrently and fills in the recipe, or evaluates the Dockerfile, for
+    /// each host.
     pub(crate) async fn on_bases(
         &self,
         search: &BaseSearch,
@@ -151,7 +151,7 @@ impl BuildRequest {
             .iter()
             .map(|host| {
                 let (base, place) = sharing.base_for(host.build, &found);
-                // It is told once.
+                // Reported once.
                 let set_aside = std::mem::take(&mut found[place].set_aside);
                 self.planned(recipe, base, Some(host), set_aside)
             })
@@ -196,7 +196,7 @@ impl BuildRequest {
             let Some((base, set_aside)) = own else {
                 unreachable!("the wanted stage's base is one of its bases");
             };
-            // The base's own lines for it are among the instructions already.
+            // The instructions already contain the base's own for builds on it.
             let mut plan = Plan {
                 instructions,
                 notes,
@@ -214,7 +214,7 @@ impl BuildRequest {
         self.hosts.iter().map(plan_for).collect()
     }
 
-    /// Brings what recipes name of servers, and tells their plans.
+    /// Downloads files of recipes, and resolves them in the plans.
     async fn fetch_missing(
         &self,
         recipe: &Recipe,
@@ -241,9 +241,9 @@ impl BuildRequest {
         })
     }
 
-    /// Takes files of other images out of them and brings those of servers, and carries a Dockerfile
-    /// out once more, before anyone has looked inside the bases or on what is known of them then. What
-    /// is lacking in the end is told: servers may not have been asked.
+    /// Extracts files of other images and downloads files, and evaluates a Dockerfile again, with
+    /// or without the contents of its bases. Returns what is missing in the end: servers may not
+    /// have been contacted.
     pub(crate) async fn evaluate(
         &self,
         images: &mut [PlannedImage],
@@ -256,7 +256,7 @@ impl BuildRequest {
             DefinitionKind::Recipe(recipe) => {
                 return self.fetch_missing(recipe, images, registry, supply).await;
             }
-            // Its daemon brings what it needs.
+            // The daemon fetches what it needs.
             DefinitionKind::Dockerfile(_) if self.daemon_stages().is_some() => {
                 return Ok(MissingInputs::default());
             }
@@ -292,9 +292,9 @@ impl BuildRequest {
         HostGroups::new(builds.collect(), self.is_shared, self.matched)
     }
 
-    /// The plans as far as they are known without a base, so that a mistake in the recipe or its folder
-    /// is told before a registry is asked: none where that depends on the base, and hosts with the same
-    /// plan share one.
+    /// The plans as far as they are known without a base, so that a mistake in the recipe or its
+    /// folder is reported before a registry is contacted: none if they depend on the base; hosts
+    /// with the same plan share one.
     pub(crate) fn drafts(&self) -> Result<Vec<Plan>, BoxError> {
         let settings = &self.design.settings();
         let recipe = match &self.design.made_by {
@@ -343,13 +343,13 @@ impl BuildRequest {
         Ok(drafts)
     }
 
-    /// The hosts, or that it is for any.
+    /// The hosts, or one `None` for any.
     fn hosts_or_any(&self) -> impl Iterator<Item = Option<&TargetHost>> {
         let any = self.hosts.is_empty().then_some(None);
         self.hosts.iter().map(Some).chain(any)
     }
 
-    /// Fills the recipe in for one base and one host.
+    /// Fills in the recipe for one base and one host.
     fn planned(
         &self,
         recipe: &Recipe,
@@ -371,16 +371,16 @@ impl BuildRequest {
     }
 }
 
-/// Refuses what needs Windows inside on a base that has none.
+/// Rejects a plan that requires Windows on a base without it.
 fn check_base(plan: &Plan) -> Result<(), Problem> {
     plan.check_base().map_err(|error| {
         Problem::from_error("base/no-windows", error)
             .blame(Blame::Request)
-            .hint("leave it out, or build on a base with Windows, such as nanoserver")
+            .hint("remove it, or build on a base with Windows, such as nanoserver")
     })
 }
 
-/// What to say where a Dockerfile names another Windows than the host gets.
+/// Note for a Dockerfile that names another Windows than the host gets.
 fn other_windows(
     name: &str,
     named: &NamedBase,
@@ -392,7 +392,7 @@ fn other_windows(
     };
     let got = base.os_version.filter(|version| version.build != *build)?;
     Some(format!(
-        "{name} is of build {build}; for host {} its place takes build {}",
+        "{name} has build {build}; host {} gets build {} instead",
         host.build, got.build
     ))
 }

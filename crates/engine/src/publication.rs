@@ -1,5 +1,5 @@
-//! What will be published, decided before anything is made or sent: a tag for each image, and the
-//! index over several.
+//! Publications, fixed before anything is built or sent: a tag for each image, and the index over
+//! several.
 
 mod planned_tag;
 
@@ -12,55 +12,55 @@ use wincimg_windows::compat::generation;
 
 use super::plans::{PlannedImage, TargetHost};
 
-/// Under which names images are published.
+/// Options for the names of images.
 #[derive(Debug, Clone)]
 pub struct NamingOptions {
     /// The image's name, without registry and tag.
     pub name: String,
-    /// The tag that was asked for: of the one image, or of the index over several.
+    /// The requested tag: of the single image, or of the index over several.
     pub tag: Option<String>,
-    /// True if there is an index.
+    /// Mode of the index.
     pub index: IndexMode,
 }
 
-/// When images get an index over them.
+/// Mode of the index over images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexMode {
-    /// Where there are several.
+    /// If there are several.
     Several,
-    /// Also over one, as others are to join it.
+    /// Also over a single one, for others to join.
     Always,
-    /// Each image has its version's tag and nothing else.
+    /// Never: each image only has its version tag.
     Never,
 }
 
-/// What will be published, the same at every destination.
+/// Images and tags to be published, the same at every destination.
 #[derive(Debug, Clone)]
 pub struct Publication<'a> {
-    /// The name of all of it, without registry and tag.
+    /// Name of the images, without registry and tag.
     pub name: String,
     /// The images, in the order of the hosts.
     pub images: Vec<TaggedImage<'a>>,
-    /// The tag of the index over them, where there is one.
+    /// Tag of the index, if there is one.
     pub index: Option<String>,
 }
 
-/// An image that is to be made, and the tag that it gets.
+/// An image to be built, and its tag.
 #[derive(Debug, Clone)]
 pub struct TaggedImage<'a> {
-    /// What is to be made.
+    /// The planned image.
     pub planned: &'a PlannedImage,
-    /// The plans of all its hosts, which differ in the host alone.
+    /// The plans of all its hosts, which differ only in the host.
     pub(crate) for_hosts: Vec<&'a PlannedImage>,
     /// Its tag.
     pub tag: String,
-    /// What its entry in an index says besides.
+    /// Annotations of its entry in an index.
     pub annotations: BTreeMap<String, String>,
 }
 
 impl<'a> Publication<'a> {
-    /// Gives images their tags. One image gets the tag that was asked for; several get it with their
-    /// version behind it, and the index the tag itself.
+    /// Assigns the tags. A single image gets the requested tag; several get it with their version
+    /// appended, and the index the tag itself.
     pub fn new(plans: &'a [PlannedImage], naming: &NamingOptions) -> Result<Self, Problem> {
         let mut images: Vec<TaggedImage<'a>> = Vec::new();
         for planned in plans {
@@ -97,7 +97,7 @@ impl<'a> Publication<'a> {
         })
     }
 
-    /// The tag by which all of it is known: the index's, or the only image's.
+    /// The main tag: the index's, or the single image's.
     pub fn tag(&self) -> &str {
         match (&self.index, self.images.first()) {
             (Some(index), _) => index,
@@ -108,7 +108,7 @@ impl<'a> Publication<'a> {
 }
 
 impl<'a> TaggedImage<'a> {
-    /// The hosts that it is for; none where it is for any.
+    /// Its hosts; none if it serves any.
     pub fn hosts(&self) -> impl Iterator<Item = &'a TargetHost> + use<'a, '_> {
         let planned = self.for_hosts.iter();
         planned.filter_map(|planned| planned.host.as_ref())
@@ -116,7 +116,7 @@ impl<'a> TaggedImage<'a> {
 }
 
 impl NamingOptions {
-    /// The tags that are written to if each of these hosts gets a base of just its version.
+    /// The tags to be written if each of these hosts gets a base of its exact version.
     pub fn likely_tags(&self, hosts: &[TargetHost]) -> BTreeSet<String> {
         let known = hosts.iter().map(|host| host.build.version);
         let known = known.filter(|version| version.revision.is_some());
@@ -136,8 +136,8 @@ impl NamingOptions {
         self.tag.as_deref().unwrap_or("latest")
     }
 
-    /// An image without any tag is known by its version, and one beside an index by that too. What has
-    /// no version is the same image for every host.
+    /// The tag of an image: its version if no tag is requested, appended to the tag if there is an
+    /// index. An image without a version is the same for every host.
     fn tag_of(&self, image: &PlannedImage, has_index: bool) -> String {
         self.tag_for(image.base.version_text().as_deref(), has_index)
     }
@@ -154,7 +154,7 @@ impl NamingOptions {
     }
 }
 
-/// One tag cannot mean two different images, which a recipe that names the host makes of one base.
+/// Rejects two different images for one tag, which a recipe that names the host makes of one base.
 fn check_same(
     image: &TaggedImage<'_>,
     planned: &PlannedImage,
@@ -176,8 +176,8 @@ fn check_same(
         .hint("build for one of the two hosts, or add --match exact --no-index"))
 }
 
-/// A runtime gives every host of a build the same entry of an index, so a second image of a build
-/// would reach hosts that it is not for.
+/// Rejects two images of one build: a runtime gives every host of a build the same entry of an
+/// index, so the second would reach hosts that it is not for.
 fn check_builds(images: &[TaggedImage<'_>]) -> Result<(), Problem> {
     // By the hosts' builds: several of them may use images of one older build.
     let mut needs: BTreeMap<u32, Vec<(String, Vec<TargetHost>)>> = BTreeMap::new();

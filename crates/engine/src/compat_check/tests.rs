@@ -1,4 +1,4 @@
-//! A build that ends well is one that `check-compat` finds nothing against, whatever the hosts.
+//! `check-compat` finds nothing against a successful build, whatever the hosts.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use super::*;
 use crate::plans::{PlannedImage, StageBases, common, leader};
 use crate::publication::{IndexMode, NamingOptions, Publication};
 
-/// Builds with every rule of Windows, and revisions around what changed it.
+/// Builds with every rule of Windows, and revisions around the updates that changed it.
 const BUILDS: [(u32, &[u32]); 8] = [
     (14393, &[3384, 3443, 3504]),
     (17763, &[914, 973, 1039, 1158, 5696]),
@@ -92,7 +92,7 @@ fn planned(host: HostBuild, base: WindowsVersion) -> PlannedImage {
     }
 }
 
-/// What a build plans for these nodes from these bases; nothing where a host has none.
+/// The plan of a build for these nodes from these bases; `None` if no base fits a host.
 fn plan(nodes: &[Node], bases: &[WindowsVersion], is_shared: bool) -> Option<Vec<PlannedImage>> {
     let mut hosts: Vec<HostBuild> = nodes.iter().filter_map(|node| node.build).collect();
     hosts.sort();
@@ -137,7 +137,8 @@ fn publication(images: &[PlannedImage], index: IndexMode) -> Result<Publication<
     )
 }
 
-/// Returns true if a node starts whatever its runtime may take of a tag, by the rules themselves.
+/// Returns true if a node starts every image that its runtime may pick from a tag, by the rules
+/// themselves.
 fn starts(node: &Node, outlook: &PlannedTag<'_>) -> bool {
     let entries: Vec<IndexEntry<'_>> = outlook
         .lines
@@ -162,7 +163,7 @@ fn starts(node: &Node, outlook: &PlannedTag<'_>) -> bool {
     choices.iter().any(|choice| choice.entry.is_some()) && taken.all(starts)
 }
 
-/// The check, as someone would run it afterwards.
+/// The check, as run after the build.
 fn rollout(outlook: &PlannedTag<'_>, nodes: &[Node]) -> Rollout {
     Rollout::new(&RolloutRequest {
         nodes: NodeList {
@@ -218,7 +219,7 @@ proptest! {
             prop_assert_eq!(builds.len(), images);
         }
         let is_modern = nodes.iter().all(|node| node.runtime == ContainerRuntime::CONTAINERD);
-        // What others have under the tag stays only for builds that are not built anew.
+        // Existing entries are kept only for builds that are not built again.
         let built = |build: u32| {
             let mut images = publication.images.iter();
             images.any(|image| {

@@ -1,18 +1,18 @@
-//! What engines hand over.
+//! Images as engines return them.
 
 use crate::direct::AssembledImage;
 use crate::docker::DaemonImage;
 
 /// An image that an engine made.
 pub enum BuiltImage<'a> {
-    /// Its documents and its own layer are here, its base's layers where the base is.
+    /// Its documents and added layers are here, the base's layers where the base is.
     Assembled(Box<AssembledImage>),
     /// All of it is in a daemon.
     InDaemon(Box<DaemonImage<'a>>),
 }
 
 impl BuiltImage<'_> {
-    /// Who made it.
+    /// Name of the engine that made it.
     pub(super) fn engine(&self) -> &'static str {
         match self {
             Self::Assembled(assembled) if assembled.carried.is_some() => "update",

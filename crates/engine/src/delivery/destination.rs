@@ -1,4 +1,4 @@
-//! Where images go.
+//! Destinations of images.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +11,10 @@ use wincimg_recipe::{FileSource, PlannedFile};
 
 use crate::publication::Publication;
 
-/// Where images go.
+/// Destination of images.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
-    /// A registry, with the path in front of the image's name.
+    /// A registry, with a path prefix.
     Registry(RegistryPrefix),
     /// An OCI layout directory.
     Layout(PathBuf),
@@ -23,7 +23,7 @@ pub enum Destination {
 }
 
 impl Destination {
-    /// Where an image of that name and tag goes.
+    /// Location of an image of that name and tag.
     pub(crate) fn location(&self, name: &str, tag: &str) -> Result<Location, ReferenceError> {
         Ok(match self {
             Self::Registry(registry) => {
@@ -40,16 +40,16 @@ impl Destination {
         })
     }
 
-    /// The words in which manifests are written there, where they must not be the base's own.
+    /// Required format of manifests there; none for the base's own.
     pub(super) fn flavour(&self) -> Option<ManifestFormat> {
         match self {
-            // A layout with Docker's documents is one that other tools do not read.
+            // Other tools do not read a layout with Docker's documents.
             Self::Layout(_) => Some(ManifestFormat::Oci),
             Self::Registry(_) | Self::Archive(_) => None,
         }
     }
 
-    /// Refuses a place inside what goes into the images.
+    /// Rejects a destination inside a folder that goes into the images.
     pub(super) fn check(&self, publication: &Publication<'_>) -> Result<(), Problem> {
         let (Self::Layout(output) | Self::Archive(output)) = self else {
             return Ok(());
@@ -64,7 +64,7 @@ impl Destination {
                 Err(Problem::new("output/inside", problem)
                     .blame(Blame::Request)
                     .hint(
-                        "write it elsewhere, as with --output oci:../image, or name it in \
+                        "write it elsewhere, for example --output oci:../image, or list it in \
                          .dockerignore",
                     ))
             }
@@ -73,8 +73,8 @@ impl Destination {
     }
 }
 
-/// The folder that goes into an image, where the output would go into that folder: the next image
-/// would hold this one, and so on. What `.dockerignore` leaves out does no harm.
+/// The folder that goes into an image and would also contain the output, so that each image would
+/// contain the one before. Files excluded by `.dockerignore` do not count.
 fn folder_around<'a>(output: &Path, file: &'a PlannedFile) -> Option<&'a Path> {
     let FileSource::Folder(source) = &file.source else {
         return None;
@@ -83,13 +83,13 @@ fn folder_around<'a>(output: &Path, file: &'a PlannedFile) -> Option<&'a Path> {
     let real = folder.canonicalize().ok()?;
     let output = real_path(output)?;
     let inside = output.strip_prefix(&real).ok()?.to_str()?;
-    // Rules that cannot be read are told when the folder is.
+    // Unreadable rules are reported when the folder is read.
     let rules = source.ignore_filter();
     let is_left_out = rules.is_ok_and(|rules| rules.is_ignored(inside));
     (!is_left_out).then_some(folder)
 }
 
-/// A path without links, though its end need not be there yet.
+/// A path without links, whose last components need not exist.
 fn real_path(path: &Path) -> Option<PathBuf> {
     let path = std::path::absolute(path).ok()?;
     path.ancestors().find_map(|known| {

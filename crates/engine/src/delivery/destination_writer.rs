@@ -1,5 +1,5 @@
-//! The way of images to one destination: sent from here in parts, pushed by the daemon that made
-//! them, or saved by it and sent from here.
+//! Writes images to one destination: uploads them in parts, lets the daemon that made them push, or
+//! saves them from the daemon and uploads that.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,7 +23,7 @@ use crate::docker::{DaemonImage, not_saved};
 use crate::plans::PlannedImage;
 use crate::publication::TaggedImage;
 
-/// How many layers are on their way at once, over all images.
+/// Number of concurrent layer transfers, over all images.
 const TRANSFERS: usize = 6;
 
 pub(super) struct DestinationWriter<'a> {
@@ -32,14 +32,14 @@ pub(super) struct DestinationWriter<'a> {
     flavour: Option<ManifestFormat>,
     sink: &'a Sink,
     copier: Copier,
-    /// How many images have all their parts there.
+    /// Number of images with all their blobs at the destination.
     complete: watch::Sender<usize>,
 }
 
-/// An image as its destination has it, where other words may give it another digest than elsewhere.
+/// An image as its destination has it: another manifest format gives it another digest.
 pub(super) struct DestinationImage {
     pub(super) image: Image,
-    /// True if the destination had all of it before.
+    /// True if the destination already had all of it.
     pub(super) up_to_date: bool,
 }
 
@@ -60,10 +60,10 @@ impl<'a> DestinationWriter<'a> {
         }
     }
 
-    /// Waits until so many images lack nothing but their manifests.
+    /// Waits until that many images lack only their manifests.
     pub(super) async fn wait_for_parts(&self, images: usize) {
         let mut complete = self.complete.subscribe();
-        // The sender is here, so it does not end before.
+        // The sender lives as long as `self`.
         let _ = complete.wait_for(|complete| *complete >= images).await;
     }
 
@@ -71,7 +71,7 @@ impl<'a> DestinationWriter<'a> {
         self.complete.send_modify(|complete| *complete += 1);
     }
 
-    /// Brings one image; `before` is what its tag meant so far.
+    /// Delivers one image; `before` is the previous value of its tag.
     pub(super) async fn publish(
         &self,
         image: &TaggedImage<'_>,
@@ -101,7 +101,7 @@ impl<'a> DestinationWriter<'a> {
         })
     }
 
-    /// Sends what an image consists of, as far as that is not there, all at once, then its manifest.
+    /// Uploads the missing blobs of an image concurrently, then its manifest.
     async fn send(
         &self,
         planned: &PlannedImage,
@@ -148,37 +148,37 @@ impl<'a> DestinationWriter<'a> {
             let Some(carried) = &assembled.carried else {
                 return Ok(());
             };
-            let bring = carried.layers.iter().map(async |blob| {
+            let transfers = carried.layers.iter().map(async |blob| {
                 let blob = PlannedBlob::new(blob.clone(), Foreign::MakeOrdinary);
                 copier.ensure_blob(&blob, &carried.source, sink).await
             });
-            try_join_all(bring).await.map(drop)
+            try_join_all(transfers).await.map(drop)
         };
         let base = async {
             let is_carried = assembled.carried.as_ref().is_some_and(|it| it.has_base);
-            // A base that is nowhere has no layers.
+            // A base without a reference has no layers.
             let Some(reference) = planned.base.reference.as_ref().filter(|_| !is_carried) else {
                 return Ok(());
             };
             let source = Source::Registry(self.registry.repository(reference));
             let layers = planned.base.image.manifest().layers.iter();
-            let bring = layers.map(async |blob| {
+            let transfers = layers.map(async |blob| {
                 let blob = PlannedBlob::new(blob.clone(), Foreign::MakeOrdinary);
                 copier.ensure_blob(&blob, &source, sink).await
             });
-            try_join_all(bring).await.map(drop)
+            try_join_all(transfers).await.map(drop)
         };
         tokio::try_join!(added, config, carried, base)?;
         self.note_parts();
         let root = Document::Manifest(Box::new(image.manifest().clone()));
         sink.publish(&root, tag).await?;
-        // The next build looks at what this one made.
+        // The next build reads this configuration to find reusable layers.
         let config = &image.manifest().config;
         self.registry.cache_document(config, image.config().bytes());
         Ok(image)
     }
 
-    /// Lets the daemon push, and looks in the registry at what arrived.
+    /// Lets the daemon push, and reads the pushed image from the registry.
     async fn push(
         &self,
         made: &DaemonImage<'_>,
@@ -197,14 +197,14 @@ impl<'a> DestinationWriter<'a> {
         let mut layers = image.manifest().layers.iter();
         if layers.any(|layer| is_foreign(&layer.media_type)) {
             self.progress.note(&format!(
-                "Docker did not push the base's layers, so nodes will fetch them from Microsoft; \
-                 to bring them along: `wincimg mirror {made} --to …`"
+                "Docker did not push the base's layers, so nodes will pull them from Microsoft; \
+                 to copy them too: `wincimg mirror {made} --to …`"
             ));
         }
         Ok(image)
     }
 
-    /// Takes an image out of the daemon, by way of a file, and copies it from there.
+    /// Saves an image from the daemon to a file, and uploads it from there.
     async fn save(&self, made: &DaemonImage<'_>, tag: Option<&str>) -> Result<Image, BoxError> {
         let file = Spool::in_folder(&std::env::temp_dir()).map_err(not_saved)?;
         made.save(file.path(), self.progress.as_ref()).await?;
@@ -226,7 +226,7 @@ impl<'a> DestinationWriter<'a> {
     }
 }
 
-/// What the daemon pushed or saved is not an image.
+/// Error for pushed or saved content that is not an image.
 fn not_an_image(reference: impl fmt::Display) -> BoxError {
     let problem = format!("{reference} is an index: expected the image that Docker sent");
     Problem::new("daemon/answer", problem).into()

@@ -1,7 +1,7 @@
-//! Documents that go along with images: bills of materials, and how the images came to be.
+//! Documents attached to images: SBOMs and provenance.
 //!
-//! They are made of what arrived, so they come last; of layers that were made here, what is in them
-//! is found out while they are sent.
+//! They describe delivered images, so they come last; layers that were made here are scanned while
+//! they are uploaded.
 
 use std::collections::HashMap;
 use std::io;
@@ -33,37 +33,37 @@ use crate::direct::AddedLayer;
 use crate::plans::PlannedImage;
 use crate::publication::TaggedImage;
 
-/// Which documents go along with images.
+/// Options of the attached documents.
 #[derive(Debug, Clone, Default)]
 pub struct AttachmentOptions {
-    /// The program that makes them.
+    /// The program named as their creator.
     pub tool: Tool,
-    /// The forms of the bill of materials.
+    /// Formats of the SBOM.
     pub bills: Vec<SbomFormat>,
-    /// How the images came to be, where that is to be said.
+    /// Details for the provenance; no provenance if absent.
     pub provenance: Option<RunDetails>,
 }
 
-/// What is said of a run in the provenance of its images.
+/// Details of a run for the provenance of its images.
 #[derive(Debug, Clone, Default)]
 pub struct RunDetails {
-    /// A URI of whoever vouches for it.
+    /// URI of the builder.
     pub builder: Option<String>,
-    /// What it was told by.
+    /// The recipe, Dockerfile or fleet file.
     pub source: Option<SourceFile>,
-    /// The names of what was set.
+    /// Names of the options that were set.
     pub arguments: Vec<String>,
-    /// When it began; nothing where the result is not to depend on that.
+    /// Start time; none if the result must not depend on it.
     pub started: Option<Timestamp>,
 }
 
 impl AttachmentOptions {
-    /// Returns true if there are any.
+    /// Returns true if there are no documents.
     pub fn is_empty(&self) -> bool {
         self.bills.is_empty() && self.provenance.is_none()
     }
 
-    /// Refuses places that have none for them.
+    /// Rejects destinations that cannot hold documents.
     pub(super) fn check(&self, destinations: &[Destination]) -> Result<(), Problem> {
         if self.is_empty() {
             return Ok(());
@@ -76,7 +76,7 @@ impl AttachmentOptions {
         } else {
             "a docker-archive file"
         };
-        let problem = format!("{place} has no place for documents beside an image");
+        let problem = format!("{place} cannot hold documents attached to an image");
         Err(Problem::new("usage/documents", problem)
             .blame(Blame::Request)
             .hint("push to a registry with --registry … --push, or write --output oci:DIR"))
@@ -85,10 +85,10 @@ impl AttachmentOptions {
 
 type LayerScan = Shared<BoxFuture<'static, Result<Arc<LayerContents>, Arc<LayerProblem>>>>;
 
-/// What is in layers, found out once for each.
+/// Scans layers, each once.
 pub(super) struct LayerScanner {
     known: Mutex<HashMap<String, LayerScan>>,
-    /// Set when nobody waits any more.
+    /// Set when no task waits for the scans any more.
     cancelled: Arc<AtomicBool>,
 }
 
@@ -99,7 +99,7 @@ impl Drop for LayerScanner {
 }
 
 impl LayerScanner {
-    /// Begins with the layers that are here.
+    /// Starts to scan the layers that are here.
     pub(super) fn new(made: &[BuiltImage<'_>]) -> Self {
         let surveys = Self {
             known: Mutex::default(),
@@ -116,7 +116,7 @@ impl LayerScanner {
         surveys
     }
 
-    /// A layer that is somewhere else is read where it has arrived.
+    /// Layers that are elsewhere are read at their destination.
     fn start_scan(&self, layer: &Arc<AddedLayer>) {
         let digest = layer.digest().to_string();
         let mut known = lock(&self.known);
@@ -139,7 +139,7 @@ impl LayerScanner {
         known.insert(digest, survey.boxed().shared());
     }
 
-    /// What is in a layer of an image that has arrived.
+    /// Contents of a layer of a delivered image.
     async fn layer(
         &self,
         blob: &Descriptor,
@@ -159,13 +159,13 @@ impl LayerScanner {
             (None, None) => Err(Arc::new(LayerProblem::ForeignBase)),
         };
         found.map_err(|error| {
-            let problem = format!("could not look through layer {}", blob.digest);
+            let problem = format!("cannot read layer {}", blob.digest);
             Problem::new("image/document", problem).source(error).into()
         })
     }
 }
 
-/// An image with all that is known of its making.
+/// A delivered image, with the facts about its build.
 pub(super) struct Subject<'a> {
     pub image: &'a TaggedImage<'a>,
     pub made: &'a BuiltImage<'a>,
@@ -174,8 +174,7 @@ pub(super) struct Subject<'a> {
 }
 
 impl AttachmentOptions {
-    /// Puts the documents of one image beside it. What was attached before one that could not be is
-    /// told in the error.
+    /// Attaches the documents to one image. If one fails, the error lists those attached before.
     pub(super) async fn attach(
         &self,
         subject: &Subject<'_>,
@@ -193,12 +192,12 @@ impl AttachmentOptions {
                 attached => format!(" (attached: {})", attached.join(", ")),
             };
             let what = format!(
-                "delivered all images, but could not attach the {document} document to {} \
+                "delivered all images, but failed to attach the {document} document to {} \
                  ({}){attached}",
                 subject.location,
                 image.digest()
             );
-            let again = "run the same command again: what is there is not sent again";
+            let again = "run the same command again: existing content is not sent again";
             let hint = error.diagnosis().hint;
             Problem::context(what, error)
                 .blame(Blame::Circumstances)
@@ -233,11 +232,11 @@ impl AttachmentOptions {
 }
 
 fn unwritten(error: serde_json::Error) -> Problem {
-    Problem::new("image/document", "could not write the document").source(error)
+    Problem::new("image/document", "cannot write the document").source(error)
 }
 
 impl Subject<'_> {
-    /// The repository, or the name alone where it has none.
+    /// The repository, or the name alone if there is none.
     fn name(&self) -> String {
         match &self.location {
             Location::Registry(reference) => repository_of(reference),
@@ -314,21 +313,20 @@ fn dependencies(planned: &PlannedImage) -> Vec<ResolvedDependency> {
     all
 }
 
-/// A URL without what may be a secret: its user and its query.
+/// A URL without the parts that may be secret: user and query.
 fn shown(url: &str) -> String {
     let url = without_password(url);
     url.split(['?', '#']).next().unwrap_or_default().to_owned()
 }
 
-/// The digest of a plan, which is the same in whatever folder its files are, and from whatever mirror
-/// its base comes.
+/// Digest of a plan, independent of the folder of its files and of the mirror of its base.
 fn digest_of(plan: &Plan) -> String {
     let mut value = serde_json::to_value(plan).unwrap_or_default();
     if let Some(plan) = value.as_object_mut() {
         for said in ["notes", "warnings"] {
             plan.remove(said);
         }
-        // By whatever name a base is found, its digest says which one it is.
+        // The digest identifies the base, whatever its name.
         if let Some(base) = plan.get_mut("base").and_then(Value::as_object_mut) {
             base.remove("name");
         }
@@ -337,7 +335,7 @@ fn digest_of(plan: &Plan) -> String {
     sha256(value.to_string().as_bytes()).digest().to_owned()
 }
 
-/// Takes out where files are on this machine.
+/// Removes the paths of this machine.
 fn strip(value: &mut Value) {
     match value {
         Value::Object(fields) => {

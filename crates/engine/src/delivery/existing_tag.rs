@@ -1,4 +1,4 @@
-//! What a tag means so far, and what of that stays: what others use is not taken away.
+//! Current content of a tag, and the entries to keep: what others use is not removed.
 
 use std::fmt;
 use wincimg_common::diagnose::{Blame, Problem};
@@ -12,26 +12,26 @@ use wincimg_windows::version::WindowsVersion;
 
 use crate::publication::PlannedTagEntry;
 
-/// Where an attestation in an index names the image that it is about.
+/// Annotation with which an attestation in an index names its image.
 const ABOUT: &str = "vnd.docker.reference.digest";
 
-/// What becomes of what a tag means already.
+/// Policy for existing tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TagPolicy {
-    /// A tag that something would be taken from is left as it is.
+    /// Rejects a delivery that would remove entries of the tag.
     #[default]
     Protect,
-    /// What a build does not make anew stays in the index.
+    /// Keeps entries that a build does not replace.
     Join,
-    /// The tag means what was built, and nothing else.
+    /// Replaces the tag with the built images.
     Replace,
 }
 
-/// What a tag means so far.
+/// Current content of a tag.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ExistingTag {
     pub(super) digest: Digest,
-    /// The index, where it is one.
+    /// The index, if it is one.
     pub(super) index: Option<Index>,
     entries: Vec<TagEntry>,
 }
@@ -44,7 +44,7 @@ pub(super) struct TagEntry {
 }
 
 impl ExistingTag {
-    /// Looks at what a place has; nothing where it has nothing. What is replaced is not read.
+    /// Reads the tag of a location; none if it does not exist. Tags to be replaced are not read.
     pub(super) async fn read(
         location: &Location,
         existing: TagPolicy,
@@ -79,7 +79,7 @@ impl ExistingTag {
         }))
     }
 
-    /// The entries that stay beside new ones.
+    /// The entries to keep with the new ones.
     pub(super) fn kept_entries(
         &self,
         new: &[PlannedTagEntry],
@@ -94,11 +94,11 @@ impl ExistingTag {
         let refused = |taken: Vec<&&TagEntry>, can_join| {
             let taken: Vec<String> = taken.iter().map(ToString::to_string).collect();
             let taken = taken.join(", ");
-            let problem = format!("{place} has {taken}, which this build would take away");
+            let problem = format!("{place} has {taken}, which this build would remove");
             let way_out = if can_join {
-                "add --join to keep it beside what is built, or --replace to drop it"
+                "add --join to keep it in the index, or --replace to remove it"
             } else {
-                "choose another --tag, or add --replace to drop it"
+                "choose another --tag, or add --replace to remove it"
             };
             Problem::new("tag/taken", problem)
                 .blame(Blame::Answer)
@@ -121,7 +121,7 @@ impl ExistingTag {
                 if !strangers.is_empty() {
                     return Err(refused(strangers, false));
                 }
-                // A build has one image in an index, so an older one of it makes room.
+                // An index has one image for a build, so an older one of that build is replaced.
                 let stays =
                     |entry: &&TagEntry| !new.iter().any(|new| entry.is_replaced_by(new, false));
                 let mut kept: Vec<&TagEntry> = images.into_iter().filter(stays).collect();
@@ -137,15 +137,15 @@ impl ExistingTag {
         }
     }
 
-    /// Returns true if it has an image for each system and build that new ones are for.
+    /// Returns true if it has an image for each system and build of the new ones.
     pub(super) fn has(&self, new: &[PlannedTagEntry]) -> bool {
         let has =
             |new: &PlannedTagEntry| self.entries.iter().any(|it| it.is_replaced_by(new, false));
         new.iter().all(has)
     }
 
-    /// Entries that make room although hosts may need them: their build has one entry, and the new
-    /// one does not start on the hosts that they are for.
+    /// Entries that are replaced although hosts may need them: their build has one entry, and the
+    /// new one does not start on their hosts.
     pub(super) fn replaced_entries(&self, new: &[PlannedTagEntry]) -> Vec<&TagEntry> {
         let displaced = |entry: &&TagEntry| {
             let replaced = |is_strict| new.iter().any(|new| entry.is_replaced_by(new, is_strict));
@@ -156,8 +156,8 @@ impl ExistingTag {
 }
 
 impl TagEntry {
-    /// Returns true if a new image takes this one's place: it is for the same build of the same
-    /// system, and where that is asked too, for the same hosts.
+    /// Returns true if a new image replaces this one: same system and build and, with `same_hosts`,
+    /// the same hosts.
     fn is_replaced_by(&self, new: &PlannedTagEntry, same_hosts: bool) -> bool {
         let (own, other) = (&self.line.platform, &new.platform);
         let is_system = own.os == other.os
@@ -169,7 +169,7 @@ impl TagEntry {
                     version.build == newer.build
                         && (!same_hosts || generation(version) == generation(newer))
                 }
-                // Both have no Windows inside, and are for all hosts.
+                // Both have no Windows inside, and serve all hosts.
                 (None, None) => true,
                 _ => false,
             }
@@ -179,7 +179,7 @@ impl TagEntry {
         !self.line.platform.os.is_empty()
     }
 
-    /// The digest of the image that this is an attestation of.
+    /// Digest of the image that this attests.
     pub(super) fn about(&self) -> Option<&str> {
         self.descriptor.annotations.get(ABOUT).map(String::as_str)
     }
@@ -190,12 +190,12 @@ impl fmt::Display for TagEntry {
         if self.is_an_image() {
             self.line.platform.fmt(f)
         } else {
-            write!(f, "something else of type {}", self.descriptor.media_type)
+            write!(f, "an artifact of type {}", self.descriptor.media_type)
         }
     }
 }
 
-/// A tag that means one image. A chart or another artifact has no platform.
+/// A tag of a single image. A chart or another artifact has no platform.
 async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<TagEntry, StoreError> {
     if !manifest.is_image() {
         let document = Document::Manifest(Box::new(manifest));
@@ -218,7 +218,7 @@ async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<TagEntr
     })
 }
 
-/// An entry of an index. What does not say its version of Windows has it in its configuration.
+/// An entry of an index. If it has no version of Windows, its configuration has.
 async fn entry(source: &Source, descriptor: &Descriptor) -> Result<TagEntry, StoreError> {
     let platform = descriptor.platform.clone().unwrap_or_default();
     let mut version = version_of(&platform);

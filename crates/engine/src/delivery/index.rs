@@ -1,9 +1,7 @@
-//! Publishing an index where others may publish too: read what the tag means, add to it, publish,
-//! and look again whether it stayed.
+//! Publishes an index whose tag others may publish too: read the tag, merge, publish, and verify.
 //!
-//! A layout is held still by its lock. A registry has no way to publish only in place of what was
-//! read, so whoever joins looks again after a while: what another build published over in between is
-//! added once more.
+//! A layout is locked. A registry has no conditional publish, so a joining build reads the tag
+//! again after a while, and merges again what another build published over.
 
 use std::time::{Duration, Instant};
 
@@ -17,31 +15,31 @@ use super::Delivery;
 use super::existing_tag::{ExistingTag, TagEntry, TagPolicy};
 use crate::publication::{PlannedTagEntry, Publication, sort_entries};
 
-/// So often a build publishes anew what others published over, before it gives up.
+/// Maximum number of attempts if other builds overwrite the tag.
 const ATTEMPTS: u32 = 30;
-/// The least and the longest time between publishing and looking again.
+/// Shortest and longest delay between publishing and verifying.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
-/// What a tag meant at a moment; nothing where there was none.
+/// Content of a tag at a moment; none if it did not exist.
 pub(super) type TagSnapshot = (Instant, Option<ExistingTag>);
 
-/// What is known of an index's tag before the index is published.
+/// State of an index's tag before the index is published.
 pub(super) struct ExpectedIndex<'a> {
-    /// What was found that stays.
+    /// Existing entries to keep.
     pub(super) kept: &'a [PlannedTagEntry],
-    /// What it meant a moment ago, where somebody looked.
+    /// A recent snapshot of the tag, if there is one.
     pub(super) last: Option<TagSnapshot>,
 }
 
-/// An index that was published.
+/// A published index.
 pub(super) struct PublishedIndex {
     pub(super) digest: Digest,
-    /// What it keeps of others.
+    /// Entries kept from the previous one.
     pub(super) kept: Vec<PlannedTagEntry>,
 }
 
 impl PublishedIndex {
-    /// The platforms that it keeps; an attestation has none.
+    /// The platforms of the kept entries; an attestation has none.
     pub(super) fn platforms(&self) -> Vec<String> {
         let platforms = self.kept.iter().map(|line| &line.platform);
         platforms
@@ -52,14 +50,14 @@ impl PublishedIndex {
 }
 
 impl Delivery<'_> {
-    /// What the index's tag means now.
+    /// Current content of the index's tag.
     pub(super) async fn read_index(&self, location: &Location) -> Result<TagSnapshot, BoxError> {
         let asked = Instant::now();
         let standing = ExistingTag::read(location, self.target.existing, self.registry).await?;
         Ok((asked, standing))
     }
 
-    /// Puts an index over images that are there.
+    /// Publishes an index over existing images.
     pub(super) async fn publish_index(
         &self,
         publication: &Publication<'_>,
@@ -89,7 +87,7 @@ impl Delivery<'_> {
                 Some(standing) => standing.kept_entries(&new, self.target.existing, location)?,
                 None => Vec::new(),
             };
-            // Something else may be there than when the build began.
+            // The tag may have changed since the build began.
             if lines(&kept) != reviewed {
                 reviewed = lines(&kept);
                 (self.target.review)(&publication.planned_tags(&reviewed))?;
@@ -99,7 +97,7 @@ impl Delivery<'_> {
                 .and_then(|standing| standing.index.as_ref());
             let document = index_over(made, &kept, standing_index.filter(|_| joins));
             let document = document.map_err(|error| {
-                Problem::new("output/write", "could not write the index").source(error)
+                Problem::new("output/write", "cannot write the index").source(error)
             })?;
             let before = standing.as_ref().map(|standing| &standing.digest);
             let published = PublishedIndex {
@@ -125,17 +123,15 @@ impl Delivery<'_> {
                 tokio::time::sleep(pause(asked.elapsed(), &document)).await;
             }
         }
-        let problem = format!(
-            "gave up publishing {location}: other builds published it again and again meanwhile"
-        );
+        let problem = format!("gave up publishing {location}: other builds kept publishing it");
         Err(Problem::new("tag/contended", problem)
             .hint("run the same command again")
             .into())
     }
 }
 
-/// Long enough for another build that read before this one published to have published too, and not
-/// the same for two that began at once.
+/// Long enough for a build that read before this one published to have published too, and different
+/// for two that started together.
 fn pause(took: Duration, document: &Document) -> Duration {
     let (least, longest) = PAUSE;
     let byte = document.digest().digest().bytes().next_back();
@@ -147,7 +143,7 @@ fn lines(entries: &[TagEntry]) -> Vec<PlannedTagEntry> {
     entries.iter().map(|entry| entry.line.clone()).collect()
 }
 
-/// The index over new entries and those that stay, with what the one before says besides.
+/// The index over new and kept entries, with the other fields of the previous one.
 fn index_over(
     made: &[(PlannedTagEntry, Descriptor)],
     kept: &[TagEntry],
@@ -160,7 +156,7 @@ fn index_over(
         made.iter().cloned().chain(kept).collect();
     sort_entries(&mut entries, |(line, _)| line);
     let entries: Vec<Descriptor> = entries.into_iter().map(|(_, entry)| entry).collect();
-    // Only Docker's own manifests may stand in an index in Docker's words.
+    // An index in Docker's format may only have manifests in Docker's format.
     let is_dockers = |entry: &Descriptor| {
         ManifestFormat::from_media_type(&entry.media_type) == ManifestFormat::Docker
     };

@@ -1,4 +1,4 @@
-//! What was built and where it is, in the shape that the command line's contract promises.
+//! Report of delivered images, with the fields of the published JSON.
 
 use serde::Serialize;
 use wincimg_inspect::provenance::AttachmentReport;
@@ -11,54 +11,54 @@ use super::index::PublishedIndex;
 use crate::docker::DaemonImage;
 use crate::publication::{Publication, TaggedImage};
 
-/// How a layer looks that has not left the daemon.
+/// Media type reported for a layer that is only in the daemon.
 const IN_DAEMON: &str = "application/vnd.docker.image.rootfs.diff.tar";
 
-/// Everything that was asked for.
+/// Report of a build.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct DeliveryReport {
     /// The images, in the order of the hosts.
     pub images: Vec<DeliveredImage>,
-    /// The index over them, where there are several.
+    /// The index over them, if there are several.
     pub index: Option<DeliveredIndex>,
 }
 
-/// One image that arrived.
+/// A delivered image.
 #[derive(Debug, Clone, Serialize)]
 pub struct DeliveredImage {
-    /// Where it is.
+    /// Its location.
     pub reference: String,
     /// The digest of its manifest.
     pub digest: String,
-    /// Who made it.
+    /// The engine that made it.
     pub engine: &'static str,
-    /// The host that it is for; none where it is for any.
+    /// The build of its host; none if it serves any.
     pub host_build: Option<String>,
     /// Its version of Windows, if it has one.
     pub os_version: Option<String>,
-    /// What it is built on.
+    /// Its base.
     pub base: DeliveredBase,
     /// Its layers, the base's first.
     pub layers: Vec<DeliveredLayer>,
-    /// True if it is in a registry now.
+    /// True if it is in a registry.
     pub pushed: bool,
-    /// True if the target had all of it before.
+    /// True if the destination already had all of it.
     pub up_to_date: bool,
-    /// Where else it is.
+    /// The other destinations.
     pub copies: Vec<DeliveredCopy>,
-    /// The documents beside it.
+    /// The documents attached to it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub documents: Vec<AttachmentReport>,
 }
 
-/// The same image or index in another place, where other words may give it another digest.
+/// The same image or index at another destination, where another format may give it another digest.
 #[derive(Debug, Clone, Serialize)]
 pub struct DeliveredCopy {
-    /// Where it is.
+    /// Its location.
     pub reference: String,
     /// Its digest there.
     pub digest: String,
-    /// The documents beside it there.
+    /// The documents attached to it there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub documents: Vec<AttachmentReport>,
 }
@@ -66,15 +66,15 @@ pub struct DeliveredCopy {
 /// The base of an image.
 #[derive(Debug, Clone, Serialize)]
 pub struct DeliveredBase {
-    /// Where it is, pinned; its name where wincimg made it.
+    /// Its pinned reference; its name if wincimg made it.
     pub reference: String,
     /// The digest of its manifest.
     pub digest: String,
-    /// The tag that it was found under; none where wincimg made it.
+    /// The tag it was found under; none if wincimg made it.
     pub tag: Option<String>,
     /// Its version of Windows, if it has one.
     pub os_version: Option<String>,
-    /// True if that is the host's: exact or nearest; any where there is none.
+    /// Match with the host's version: exact or nearest; any if there is no host.
     #[serde(rename = "match")]
     pub matched: &'static str,
 }
@@ -82,34 +82,34 @@ pub struct DeliveredBase {
 /// One layer of an image.
 #[derive(Debug, Clone, Serialize)]
 pub struct DeliveredLayer {
-    /// The digest of the blob; a daemon has none until the image leaves it.
+    /// Digest of the blob; none while it is in a daemon.
     pub digest: Option<String>,
     /// The digest of the uncompressed tar.
     pub diff_id: String,
-    /// The blob's size in bytes, where there is one.
+    /// Size of the blob in bytes, if there is one.
     pub size: Option<u64>,
-    /// The blob's type.
+    /// Media type of the blob.
     pub media_type: String,
-    /// base or recipe; image where it was there already, in an image that was put on another base.
+    /// base or recipe; image for an existing layer of a rebased image.
     pub from: &'static str,
 }
 
 /// The index over several images.
 #[derive(Debug, Clone, Serialize)]
 pub struct DeliveredIndex {
-    /// Where it is.
+    /// Its location.
     pub reference: String,
     /// Its digest.
     pub digest: String,
-    /// What it has besides, as it was there: `linux/amd64`, `windows/amd64:10.0.17763.973`.
+    /// Its other entries, which were kept: `linux/amd64`, `windows/amd64:10.0.17763.973`.
     pub kept: Vec<String>,
-    /// Where else it is.
+    /// The other destinations.
     pub copies: Vec<DeliveredCopy>,
 }
 
 impl DeliveryReport {
-    /// Takes in what became of the same images at their next destination. What they are is told of
-    /// the first.
+    /// Adds the report of the next destination of the same images, whose details stay those of the
+    /// first.
     pub(super) fn add(&mut self, next: Self) {
         if self.images.is_empty() {
             *self = next;
@@ -131,7 +131,7 @@ impl DeliveryReport {
         }
     }
 
-    /// Notes which documents are beside the image at a place.
+    /// Records the documents attached to an image at a location.
     pub(super) fn record_documents(&mut self, location: &Location, documents: &[AttachmentReport]) {
         let reference = location.to_string();
         let images = self.images.iter_mut();
@@ -152,7 +152,7 @@ impl DeliveredIndex {
     }
 }
 
-/// An image that is at its destination, once for each of its hosts.
+/// Reports a delivered image, once for each of its hosts.
 pub(super) fn add_published(
     image: &TaggedImage<'_>,
     made: &BuiltImage<'_>,
@@ -175,7 +175,7 @@ pub(super) fn add_published(
     for_each_host(image, &delivered)
 }
 
-/// The images that stay in the daemon that made them.
+/// Reports the images that stay in the daemon that made them.
 pub(super) fn kept_in_daemon(
     publication: &Publication<'_>,
     made: &[BuiltImage<'_>],
@@ -200,7 +200,7 @@ pub(super) fn kept_in_daemon(
     }
 }
 
-/// The same image for each of its hosts.
+/// The report of an image for each of its hosts.
 fn for_each_host(image: &TaggedImage<'_>, delivered: &DeliveredImage) -> Vec<DeliveredImage> {
     let hosts = image.for_hosts.iter();
     hosts
@@ -215,7 +215,7 @@ fn for_each_host(image: &TaggedImage<'_>, delivered: &DeliveredImage) -> Vec<Del
         .collect()
 }
 
-/// What is the same of an image wherever it is.
+/// The report of an image without its location.
 fn unplaced(image: &TaggedImage<'_>, made: &BuiltImage<'_>) -> DeliveredImage {
     let TaggedImage { planned, .. } = image;
     let base = &planned.base;
@@ -243,7 +243,7 @@ fn unplaced(image: &TaggedImage<'_>, made: &BuiltImage<'_>) -> DeliveredImage {
     }
 }
 
-/// The layers of an image that has blobs.
+/// Layers of an image that has blobs.
 fn layers_of(image: &Image, base_layers: usize, own: &'static str) -> Vec<DeliveredLayer> {
     let blobs = image.manifest().layers.iter();
     let diff_ids = &image.config().rootfs.diff_ids;
@@ -260,7 +260,7 @@ fn layers_of(image: &Image, base_layers: usize, own: &'static str) -> Vec<Delive
         .collect()
 }
 
-/// The layers of an image in a daemon: no blobs yet, unless the base brought them along.
+/// Layers of an image in a daemon: only those of the base have blobs.
 fn layers_in_daemon(base: &Image, image: &DaemonImage<'_>) -> Vec<DeliveredLayer> {
     let mut layers = layers_of(base, base.manifest().layers.len(), "recipe");
     let own = image.info.layers.iter().skip(layers.len());

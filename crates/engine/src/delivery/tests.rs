@@ -29,7 +29,7 @@ use crate::docker::{Daemon, DockerBuildOptions, DockerEngine, Endpoint, Environm
 use crate::plans::{BuildRequest, PlannedImage, TargetHost};
 use crate::publication::{IndexMode, NamingOptions, Publication};
 
-/// A recipe that only Windows can follow.
+/// A recipe that only Windows can carry out.
 const RECIPE: &str = r#"
 name = "app"
 base = "nanoserver"
@@ -49,7 +49,7 @@ struct Site {
     images: Vec<PlannedImage>,
 }
 
-/// The base of an image as the replayed daemon's builds take it.
+/// The base of an image as the replayed daemon's builds use it.
 fn base_of(image: &PlannedImage) -> BaseImage {
     BaseImage {
         reference: image.base.reference.clone().unwrap(),
@@ -222,7 +222,7 @@ async fn images_for_several_hosts_get_an_index_over_what_was_pushed() {
     site.windows
         .script(|script| script.info = info(server_2022, "process"));
     let options = DockerBuildOptions {
-        // Of two builds one host runs the other only like this.
+        // Only Hyper-V isolation runs both builds on one host.
         isolation: Some(Isolation::HyperV),
         ..DockerBuildOptions::default()
     };
@@ -270,7 +270,7 @@ async fn without_a_destination_the_image_stays_in_the_daemon_under_its_name() {
     assert!(site.windows.asked("/push").is_empty());
 }
 
-/// `docker save` of an image, in the form that it has had since Docker 25 too.
+/// `docker save` of an image, in the format used since Docker 25 too.
 fn saved(image: &Image, layers: &[Bytes]) -> Vec<u8> {
     let mut archive = tar::Builder::new(Vec::new());
     let mut add = |name: &str, bytes: &[u8]| {
@@ -295,7 +295,7 @@ fn saved(image: &Image, layers: &[Bytes]) -> Vec<u8> {
 async fn an_image_can_be_taken_out_of_the_daemon_into_a_layout() {
     let site = Site::new(&[OLD]).await;
     let (lower, upper) = (Bytes::from("a tar below"), Bytes::from("a tar above"));
-    // The daemon saves layers uncompressed; this base's blob is as good as any other here.
+    // The daemon saves layers uncompressed; any other blob serves as the base here.
     let mut image = build(&base_of(&site.images[0]));
     image = image
         .edit_config(|config| config.rootfs.diff_ids = vec![sha256(&lower), sha256(&upper)])
@@ -345,11 +345,11 @@ async fn what_the_daemon_built_is_held_against_the_plan() {
         (json!({"Os": "linux"}), "image of linux 10.0.17763.973"),
         (
             json!({"RootFS": {"Type": "layers", "Layers": ["sha256:00"]}}),
-            "on other layers than those of the base",
+            "on layers that are not those of the base",
         ),
         (
             json!({"RootFS": null}),
-            "on other layers than those of the base",
+            "on layers that are not those of the base",
         ),
     ] {
         site.build_all();
@@ -405,7 +405,7 @@ async fn a_base_that_cannot_run_there_is_refused_before_anything_is_sent() {
             none,
             Some("add --isolation hyperv"),
         ),
-        // An old Docker does not tell its host's revision, and nobody can tell.
+        // An old Docker does not report its host's revision, so the result is unknown.
         ("Windows Server 2019 Datacenter", "process", none, None),
     ] {
         site.build_all();
@@ -464,6 +464,6 @@ async fn a_linux_daemon_is_refused_and_the_direct_engine_named() {
         .deliver(DockerBuildOptions::default(), &[])
         .await
         .unwrap_err();
-    assert!(chain(error.as_ref()).contains("makes linux containers: expected windows"));
+    assert!(chain(error.as_ref()).contains("runs linux containers: expected windows"));
     assert!(error.diagnosis().hint.unwrap().contains("--engine direct"));
 }

@@ -1,8 +1,9 @@
-//! What plans add to their bases: a layer each, written once however many images add the same, and
-//! not at all where it is somewhere already.
+//! Layers that plans add to their bases: each is written once for all images, and reused if it
+//! exists.
 //!
-//! Images for several hosts differ in their bases. Where the time of everything new is the same too,
-//! as `SOURCE_DATE_EPOCH` makes it, so are their layers: one is compressed, sent and kept, not four.
+//! Images for several hosts differ in their bases. With the same timestamp, as set by
+//! `SOURCE_DATE_EPOCH`, their layers are identical: one is compressed, sent and stored instead of
+//! four.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,21 +17,21 @@ use super::describe::{describe, describe_step, is_bottom};
 use super::error::DirectError;
 use super::write::{AddedLayer, AssembleOptions, write};
 
-/// What of a recipe's files comes to so much is a layer of its own: it takes longer to write and to send than
-/// a layer more costs.
-const WORTH_A_LAYER: u64 = 16 << 20;
+/// Entries of at least this size get a layer of their own: they take longer to write and to send
+/// than another layer costs.
+const MIN_LAYER_SIZE: u64 = 16 << 20;
 
-/// The layers that were written so far.
+/// The layers written so far.
 #[derive(Default)]
 pub(super) struct AddedLayers(Mutex<Vec<(Arc<Layer>, Slot)>>);
 
-/// Whoever writes a layer holds its lock, so that others who need it find it done.
+/// A layer's lock is held while it is written, so that other users wait for it.
 type Slot = Arc<Mutex<Option<Arc<AddedLayer>>>>;
 
 impl AddedLayers {
-    /// The layers that a plan adds to its base, each with what is in it, written now unless they were before: one
-    /// for each large entry of its files, and one for the rest. There is none where the plan changes no file and no
-    /// registry value.
+    /// The layers that a plan adds to its base, with their descriptions, written unless they exist:
+    /// one for each large entry of its files, and one for the rest. There is none if the plan
+    /// changes no file and no registry value.
     pub(super) fn get_or_write(
         &self,
         plan: &Plan,
@@ -43,7 +44,7 @@ impl AddedLayers {
         let parts = if is_bottom(plan, base) {
             vec![(None, layer)]
         } else {
-            layer.split(plan.files.iter().map(|file| &file.target), WORTH_A_LAYER)?
+            layer.split(plan.files.iter().map(|file| &file.target), MIN_LAYER_SIZE)?
         };
         let mut added = Vec::with_capacity(parts.len());
         for (place, layer) in parts {
@@ -55,8 +56,8 @@ impl AddedLayers {
         Ok(added)
     }
 
-    /// The layer of one instruction of a Dockerfile, in the same way, over those of the ones before,
-    /// to which it is added.
+    /// The layer of one Dockerfile instruction, above those of the instructions before, to which it
+    /// is added.
     pub(super) fn get_or_write_step(
         &self,
         step: &PlannedLayer,

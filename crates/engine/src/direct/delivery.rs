@@ -1,5 +1,4 @@
-//! The direct engine's part of a build: images are made while it is found out what their destinations
-//! have.
+//! Delivery by the direct engine: images are built while their destinations are checked.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +13,7 @@ use crate::build::{BuildContext, EngineOptions};
 use crate::delivery::{BuiltImage, Delivery, DeliveryReport, DeliveryTarget};
 use crate::publication::Publication;
 
-/// Makes the images of a publication and brings them to their target.
+/// Builds the images of a publication and delivers them to their target.
 pub(crate) async fn deliver_directly(
     publication: &Publication<'_>,
     options: &EngineOptions,
@@ -26,7 +25,7 @@ pub(crate) async fn deliver_directly(
         None => LayerReuse::default(),
     };
     let streams = streams(publication, target, means)?.map(Arc::new);
-    // Dropped with this work, so that the end of the program does not wait for its threads.
+    // Dropped with this future, so that its threads stop and do not delay the exit.
     let cancelled = CancelOnDrop::default();
     let assemble = AssembleOptions {
         compression: options.compression,
@@ -54,7 +53,7 @@ pub(crate) async fn deliver_directly(
     delivered
 }
 
-/// Where the layers of a publication go while they are written: to the first registry that it is for.
+/// Streams of the layers of a publication: to its first registry.
 fn streams(
     publication: &Publication<'_>,
     target: &DeliveryTarget<'_>,
@@ -70,7 +69,7 @@ fn streams(
     Ok(None)
 }
 
-/// Where the layers of a publication may be already.
+/// Sources of reusable layers for a publication.
 fn held(
     publication: &Publication<'_>,
     images: &[Location],
@@ -83,9 +82,9 @@ fn held(
             tags.push(destination.location(&publication.name, &image.tag)?);
         }
     }
-    // An archive is written anew, whatever was there.
+    // An archive is always written as a whole.
     tags.retain(|place| !matches!(place, Location::Archive { .. }));
-    Ok(LayerReuse::by(
+    Ok(LayerReuse::from_locations(
         tags,
         images.to_vec(),
         means.remembered.clone(),
@@ -94,7 +93,7 @@ fn held(
     ))
 }
 
-/// Tells threads that work for a build to stop when the build is given up.
+/// Stops the threads of a build when the build is cancelled.
 #[derive(Default)]
 struct CancelOnDrop(Arc<AtomicBool>);
 

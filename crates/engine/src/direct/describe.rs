@@ -1,4 +1,4 @@
-//! What is in a layer, before anything of it is written: files, hives, descriptors that fit the base.
+//! Describes a layer before it is written: files, hives, and descriptors that fit the base.
 
 use wincimg_layer::{Layer, LayerError, LayerPath, Without};
 use wincimg_oci::document::{Image, ManifestFormat, Platform};
@@ -14,7 +14,7 @@ use wincimg_windows::path::ImagePath;
 use super::error::DirectError;
 use super::{BaseSource, iis};
 
-/// Looks for what keeps a plan's layer from being written, as far as that is not up to its base.
+/// Checks whether a plan's layer can be written, as far as that does not depend on its base.
 pub(super) fn check_describable(plan: &Plan) -> Result<(), DirectError> {
     let base = BaseSource {
         image: &Image::empty(ManifestFormat::Oci, Platform::windows(""))?,
@@ -32,7 +32,7 @@ pub(super) fn check_describable(plan: &Plan) -> Result<(), DirectError> {
         plan.iis = None;
     }
     let mut layer = describe_files(&plan, base, 0)?;
-    // What takes a look into the base is found when it was taken.
+    // The rest depends on the contents of the base, and is checked with them.
     if plan.base_requirements().hives.is_empty() {
         let edits = plan.registry_edits(base.inside)?;
         add_hives(&mut layer, &edits, base.inside, 0)?;
@@ -41,7 +41,7 @@ pub(super) fn check_describable(plan: &Plan) -> Result<(), DirectError> {
     Ok(())
 }
 
-/// What is in the layer that a plan adds to its base.
+/// Description of the layer that a plan adds to its base.
 pub(super) fn describe(
     plan: &Plan,
     base: BaseSource<'_>,
@@ -86,7 +86,7 @@ fn describe_files(plan: &Plan, base: BaseSource<'_>, timestamp: u64) -> Result<L
     Ok(layer)
 }
 
-/// What is in the layer of one instruction of a Dockerfile.
+/// Description of the layer of one Dockerfile instruction.
 pub(super) fn describe_step(
     step: &PlannedLayer,
     inside: &dyn BaseContents,
@@ -105,7 +105,7 @@ pub(super) fn describe_step(
     Ok(layer)
 }
 
-/// Fits the files to what they are laid over, and grants rights on them.
+/// Fits the files to those of the base, and grants rights on them.
 fn fit(layer: &mut Layer, access: &[Access], inside: &dyn BaseContents) -> Result<(), DirectError> {
     layer.fit_to_base(inside)?;
     if !access.is_empty() {
@@ -120,8 +120,8 @@ pub(super) fn is_bottom(plan: &Plan, base: BaseSource<'_>) -> bool {
     plan.base.os_version.is_none() && base.image.manifest().layers.is_empty()
 }
 
-/// What Windows wants to see in the bottom layer of an image: all its hives, though nothing is in
-/// them. A container that is a program on the host reads the host's.
+/// Adds what Windows requires in the bottom layer of an image: all its hives, even if empty. A
+/// HostProcess container reads the host's.
 fn bottom(layer: &mut Layer, time: FileTime) -> Result<(), DirectError> {
     for hive in ["DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"] {
         let path = format!("Windows/System32/config/{hive}");
@@ -130,10 +130,10 @@ fn bottom(layer: &mut Layer, time: FileTime) -> Result<(), DirectError> {
     Ok(())
 }
 
-/// The working directory, where the layer has to bring it: a Dockerfile's `WORKDIR` makes it, while
-/// Windows starts no program in a folder that is not there. An entry for a folder that is there
-/// would replace its descriptor, so on a base into which nobody has looked its own working directory
-/// and what lies in Windows' folders are left alone.
+/// The working directory, if the layer has to create it: a Dockerfile's `WORKDIR` does, while
+/// Windows starts no program in a missing folder. An entry for an existing folder would replace its
+/// descriptor, so on a base with unknown contents the base's own working directory and Windows'
+/// folders are left alone.
 fn working_dir_to_make<'a>(
     plan: &'a Plan,
     base: BaseSource<'_>,
@@ -152,7 +152,7 @@ fn working_dir_to_make<'a>(
     match base.inside.file(folder).map_err(LayerError::Inside)? {
         Presence::Unknown => {}
         Presence::Present(found) if found.kind == FileKind::Link(()) => return Ok(None),
-        // What the base has gets no entry.
+        // Folders of the base get no entry.
         Presence::Absent | Presence::Present(_) => return Ok(Some(folder)),
     }
     let of_base = base.image.config().config.working_dir.as_deref();

@@ -1,4 +1,4 @@
-//! Why the direct engine could not make an image, and what to do about it.
+//! Errors of the direct engine, with their hints.
 
 use wincimg_common::diagnose::{Blame, Diagnose, Problem, closest_match};
 use wincimg_iis::config::{EditError, SchemaError, SchemaViolation};
@@ -9,22 +9,22 @@ use wincimg_registry::BaseReadError;
 use wincimg_registry::hive::WriteError;
 use wincimg_windows::search_path::SearchPathError;
 
-/// How many names are listed where none is near what was typed.
-const MOST_LISTED: usize = 24;
+/// Maximum number of names to list if none is close to the typed one.
+const MAX_LISTED: usize = 24;
 
-/// Why the direct engine could not make an image.
+/// An image that the direct engine cannot build.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "build/failed")]
 pub(super) enum DirectError {
-    /// What may stand in it cannot be read.
+    /// The IIS schema of the base cannot be read.
     #[error(transparent)]
     #[diagnose(code = "base/unreadable")]
     IisSchema(#[from] SchemaError),
-    /// What is known of the base could not be read.
+    /// The contents of the base cannot be read.
     #[error(transparent)]
     #[diagnose(code = "base/unreadable")]
     Inside(#[from] BaseReadError),
-    /// What is added to PATH cannot be.
+    /// An entry cannot be added to PATH.
     #[error(transparent)]
     #[diagnose(code = "recipe/path", blame = path_blame(_0), hint = path_hint(_0))]
     Path(#[from] SearchPathError),
@@ -40,10 +40,10 @@ pub(super) enum DirectError {
     #[error(transparent)]
     #[diagnose(forward, hint = None, excerpt = None)]
     Layer(#[from] LayerError),
-    /// The image's documents do not fit together.
+    /// The image's documents are inconsistent.
     #[error(transparent)]
     Document(#[from] DocumentError),
-    /// Anything that one place alone finds wrong.
+    /// Other errors, each with one cause.
     #[error(transparent)]
     #[diagnose(forward)]
     Other(#[from] Problem),
@@ -54,20 +54,20 @@ fn holder_hint(error: &WriteError) -> Option<String> {
         return None;
     };
     Some(format!(
-        "where the base has it, or where it may be created, add to the recipe: [[registry]] key = '{holder}'"
+        "if the base has that key, or may get it, add to the recipe: [[registry]] key = '{holder}'"
     ))
 }
 
-/// Only Windows does it.
+/// Error for what only Windows can do.
 pub(super) fn needs_windows(problem: String) -> Problem {
     Problem::new("windows/needed", problem)
         .blame(Blame::Request)
         .hint("build with --engine docker, on a Docker daemon for Windows containers")
 }
 
-/// The configuration of the base's IIS does not take a change.
+/// Error for a change that the base's IIS configuration does not accept.
 pub(super) fn refused(edit: &str, error: EditError) -> Problem {
-    let problem = format!("the configuration of IIS cannot have {edit}");
+    let problem = format!("the configuration of IIS does not accept {edit}");
     let hint = meant(&error);
     Problem::new("recipe/iis", problem)
         .blame(Blame::Request)
@@ -75,7 +75,7 @@ pub(super) fn refused(edit: &str, error: EditError) -> Problem {
         .source(error)
 }
 
-/// What was probably meant by a name that IIS does not know.
+/// Hint with the nearest known name.
 fn meant(error: &EditError) -> Option<String> {
     let (name, known) = match error {
         EditError::Unsound(
@@ -90,7 +90,7 @@ fn meant(error: &EditError) -> Option<String> {
     };
     match closest_match(name, known.iter().map(String::as_str)) {
         Some(near) => Some(format!("did you mean {near:?}?")),
-        None if known.is_empty() || known.len() > MOST_LISTED => None,
-        None => Some(format!("there is {}", known.join(", "))),
+        None if known.is_empty() || known.len() > MAX_LISTED => None,
+        None => Some(format!("known names: {}", known.join(", "))),
     }
 }

@@ -1,5 +1,5 @@
-//! Settings of IIS without IIS: those of a site go into its `web.config`, in the layer, and those of
-//! the server into the base's `applicationHost.config`, of which the layer brings another version.
+//! IIS settings without IIS: those of a site go into its `web.config`, those of the server into a
+//! changed copy of the base's `applicationHost.config`, both in the layer.
 
 use std::io;
 
@@ -15,10 +15,11 @@ use wincimg_windows::path::ImagePath;
 
 use super::error::{DirectError, refused};
 
-/// What IIS reads at most, unless Windows' registry says otherwise, is 250 kB for a `web.config`.
+/// Maximum size of a configuration; IIS reads 250 kB of a `web.config` unless the registry sets
+/// another limit.
 const LARGEST: u64 = 4 << 20;
 
-/// Refuses settings of the server where nobody knows what it is like.
+/// Rejects settings of the server if the contents of the base are unknown.
 pub(super) fn check_contents_known(
     plan: &Plan,
     inside: &dyn BaseContents,
@@ -38,15 +39,12 @@ pub(super) fn check_contents_known(
         Presence::Present(_) => return Ok(()),
         Presence::Unknown => Problem::new(
             "base/unseen",
-            format!(
-                "the base {base} has to be looked into before its IIS can be configured, and that \
-                 was not done"
-            ),
+            format!("cannot configure the IIS of the base {base}: its contents are not known"),
         )
         .hint("build with --engine docker, on a Docker daemon for Windows containers"),
         Presence::Absent => Problem::new(
             "base/no-iis",
-            format!("the base {base} has no IIS: it has no {file}"),
+            format!("the base {base} has no IIS: {file} not found"),
         )
         .blame(Blame::Request)
         .hint(r#"build on a base with IIS: base = "aspnet" or base = "iis""#),
@@ -54,9 +52,9 @@ pub(super) fn check_contents_known(
     Err(problem.into())
 }
 
-/// Puts the settings into the files that the layer brings, or brings others. What `web.config` the
-/// base may have is not looked at: those of Microsoft have none. Where nobody has looked into the
-/// base, what is for the server is left out.
+/// Merges the settings into the files of the layer, or adds files. A `web.config` of the base is
+/// ignored: Microsoft's bases have none. If the contents of the base are unknown, settings of the
+/// server are left out.
 pub(super) fn configure(
     layer: &mut Layer,
     settings: &IisSettings,
@@ -81,7 +79,7 @@ pub(super) fn configure(
     site_config(layer, settings, &for_site)
 }
 
-/// Changes the server's own configuration as an instruction does, in the same way.
+/// Changes the server's configuration as an instruction does, in the same way.
 pub(super) fn configure_server(
     layer: &mut Layer,
     edits: &[ConfigEdit],
@@ -96,7 +94,7 @@ pub(super) fn configure_server(
     }
 }
 
-/// The server's configuration as the layer will have it or the base has it, and where it is.
+/// The server's configuration, from the layer or else the base, and its path.
 fn server(
     layer: &mut Layer,
     inside: &dyn BaseContents,
@@ -144,8 +142,7 @@ fn read_server(bytes: &[u8], name: &str, inside: &dyn BaseContents) -> Result<Se
     })?)
 }
 
-/// The content of a file that the layer brings, or that the base is known to have, and what to call
-/// it.
+/// Content of a file that the layer has, or else the base, and a name for it.
 fn existing(
     layer: &mut Layer,
     file: &ImagePath,
@@ -159,8 +156,8 @@ fn existing(
     Ok(content.map(|bytes| (bytes, format!("the base's {file}"))))
 }
 
-/// Puts a file into the layer: in place of the one that it brings, or of the base's, whose descriptor
-/// it gets when the layer is settled on the base.
+/// Replaces a file of the layer or the base; it gets the descriptor of the base's when the layer is
+/// fitted to the base.
 fn replace_file(layer: &mut Layer, file: &ImagePath, bytes: Vec<u8>) -> Result<(), DirectError> {
     let path = LayerPath::try_from(file).map_err(LayerError::Path)?;
     match layer.file_mut(&path) {
@@ -202,7 +199,7 @@ fn site_config(
     Ok(())
 }
 
-/// What a file of the layer holds, and what to call it.
+/// Content of a file of the layer, and a name for it.
 fn content(source: &ContentSource, path: &LayerPath) -> Result<(Vec<u8>, String), DirectError> {
     let name = match source {
         ContentSource::Path(file) => file.display().to_string(),
@@ -234,7 +231,7 @@ mod tests {
     use super::*;
     const PATH: &str = "Windows/System32/inetsrv/config/applicationHost.config";
 
-    /// A base with that configuration of IIS, or without.
+    /// A base with that IIS configuration, or without.
     #[derive(Debug)]
     struct Base(Option<String>);
 
@@ -299,7 +296,7 @@ mod tests {
             .unwrap()
     }
 
-    /// The files that the layer brings.
+    /// The files of the layer.
     fn layer(plan: &Plan, inside: &dyn BaseContents) -> Result<Layer, DirectError> {
         let mut layer = Layer::new(0);
         add_files(&mut layer, &plan.files)?;
@@ -377,13 +374,13 @@ mod tests {
     }
 
     #[test]
-    fn a_base_that_has_no_iis_or_that_nobody_knows_is_refused() {
+    fn a_base_without_iis_or_with_unknown_contents_is_refused() {
         let plan = plan("[[iis.app_pools]]\nname = \"api\"");
         let needs = plan.base_requirements();
         assert!(needs.files && needs.contents.contains(&server_config().unwrap()));
         let unseen = check_contents_known(&plan, &UnknownBase).unwrap_err();
         assert!(
-            unseen.to_string().contains("has to be looked into"),
+            unseen.to_string().contains("its contents are not known"),
             "{unseen}"
         );
         let none = check_contents_known(&plan, &Base(None)).unwrap_err();

@@ -1,14 +1,14 @@
-//! Layers that need not be written, because a tag that is about to be replaced, or an image that was
-//! named, has them.
+//! Reuse of layers that a replaced tag, or an image named by the user, already has.
 //!
-//! A large layer that this program writes has a note in its image's history, as `BuildKit` leaves one
-//! there: which writer made it, and what of. Histories stay what they are in every form of manifest
-//! and on every way; annotations are not in Docker's manifests, and not every registry takes them.
+//! A large layer that this program writes has a note in its image's history, like those of
+//! `BuildKit`: the writer's version, and the digest of the tar. Histories survive every manifest
+//! format and transfer; annotations do not: Docker's manifests have none, and some registries
+//! reject them.
 //!
-//! Where an image has such notes, the tar of the layer that is wanted is hashed before anything is
-//! compressed, and a layer with that digest is taken as it is. The digest goes into the new image's
-//! configuration, and runtimes hold what they unpack against it: a blob that is something else keeps
-//! the image from being unpacked, and brings no other file in.
+//! If an image has such notes, the tar of a wanted layer is hashed before anything is compressed,
+//! and an existing layer with that digest is reused. The digest goes into the new image's
+//! configuration, and runtimes verify what they unpack with it: a blob with other content keeps the
+//! image from being unpacked, and adds no other file.
 
 use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
@@ -28,14 +28,14 @@ use wincimg_oci::store::{Location, Source, StoreError};
 
 use crate::inputs::INPUTS;
 
-/// A layer with less in it is made and sent sooner than it is looked for.
-pub(super) const WORTH_A_LOOK: u64 = 1 << 20;
+/// Smaller layers are made and sent faster than they are found.
+pub(super) const MIN_REUSE_SIZE: u64 = 1 << 20;
 
-/// How many images of an index are looked into, and how many at once.
-const MOST_IMAGES: usize = 16;
+/// Maximum number of images of an index to read, and to read concurrently.
+const MAX_IMAGES: usize = 16;
 const AT_ONCE: usize = 4;
 
-/// Where layers may be already. Nobody is asked before there is a layer that is worth it.
+/// Sources of reusable layers. They are queried when the first large layer is needed.
 #[derive(Default)]
 pub(crate) struct LayerReuse {
     asked: Option<Arc<ReuseSources>>,
@@ -43,45 +43,45 @@ pub(crate) struct LayerReuse {
     remembered: DiffIdCache,
 }
 
-/// Who is asked for layers.
+/// Locations with reusable layers.
 struct ReuseSources {
-    /// The tags that a build is about to replace.
+    /// The tags that the build replaces.
     tags: Vec<Location>,
-    /// Images that were named.
+    /// Images named by the user.
     named: Vec<Location>,
     registry: RegistryClient,
     progress: Arc<dyn Progress>,
 }
 
-/// A layer that is somewhere, as this program writes it.
+/// An existing layer that this program wrote in the current way.
 #[derive(Debug, Clone)]
 pub(super) struct ReusableLayer {
-    /// As its image describes it.
+    /// Its descriptor in its image.
     pub(super) descriptor: Descriptor,
     pub(super) diff_id: Digest,
     pub(super) compression: Compression,
     pub(super) source: Source,
 }
 
-/// What a look for a layer came to.
+/// Result of a search for a layer.
 pub(super) enum LayerMatch {
-    /// It is somewhere.
+    /// It exists.
     There(Box<ReusableLayer>),
-    /// Those that were looked at have another one.
+    /// The known images have another one.
     Changed,
-    /// Nothing was found to compare it with.
+    /// There is no image to compare with.
     Unknown,
 }
 
-/// What an image's history says of a layer that was made of this tar.
+/// The history note of a layer made of this tar.
 pub(super) fn note(diff_id: &Digest, compression: Compression) -> String {
     format!("{INPUTS}={}", inputs(diff_id, compression))
 }
 
 impl LayerReuse {
-    /// What tags have that are about to be replaced, and images that were named. Of those that were
-    /// named it is said where one cannot be read.
-    pub(super) fn by(
+    /// Layers of the tags that are replaced, and of named images. Unreadable named images are
+    /// reported.
+    pub(super) fn from_locations(
         tags: Vec<Location>,
         named: Vec<Location>,
         remembered: DiffIdCache,
@@ -101,25 +101,25 @@ impl LayerReuse {
         }
     }
 
-    /// Remembers what a layer's tar came to.
+    /// Stores the diff ID of a layer.
     pub(super) fn remember(&self, stamp: Option<&LayerStamp>, diff_id: &Digest) {
         if let Some(stamp) = stamp {
             self.remembered.insert(stamp, diff_id);
         }
     }
 
-    /// Looks for a layer that is worth it, and says what it is remembered by. This waits for the network:
-    /// call it outside of asynchronous code.
+    /// Searches for a layer that is worth it, and returns the stamp to store it by. This waits for
+    /// the network: call it outside of asynchronous code.
     pub(super) fn find(
         &self,
         layer: &mut SortedLayer<'_>,
         options: &WriteOptions<'_>,
     ) -> Result<(LayerMatch, Option<LayerStamp>), LayerError> {
         let asked = self.asked.as_ref();
-        let Some(asked) = asked.filter(|_| layer.is_larger_than(WORTH_A_LOOK)) else {
+        let Some(asked) = asked.filter(|_| layer.is_larger_than(MIN_REUSE_SIZE)) else {
             return Ok((LayerMatch::Unknown, None));
         };
-        // Before a file is read: one that is changed meanwhile has another stamp.
+        // Taken before a file is read: one that changes meanwhile gets another stamp.
         let stamp = self.remembered.stamp(layer);
         let found = self.find_by(asked, layer, stamp.as_ref(), options)?;
         Ok((found, stamp))
@@ -164,21 +164,21 @@ impl LayerReuse {
     }
 }
 
-/// Waits on a thread of its own for what the runtime's do; nothing where that ends meanwhile.
+/// Waits on a plain thread for a future on the runtime; `None` if the runtime ends.
 fn wait_for<T: Send + 'static>(
     runtime: &Handle,
     work: impl Future<Output = T> + Send + 'static,
 ) -> Option<T> {
     let (tell, told) = oneshot::channel();
     runtime.spawn(async move {
-        // Nobody waits any more where the build was given up.
+        // The receiver is gone if the build was cancelled.
         let _ = tell.send(work.await);
     });
     told.blocking_recv().ok()
 }
 
 impl ReuseSources {
-    /// All layers that are noted.
+    /// All layers with a note.
     async fn find_layers(&self) -> Vec<ReusableLayer> {
         let tags = self.tags.iter().map(|place| (place, true));
         let named = self.named.iter().map(|place| (place, false));
@@ -189,12 +189,12 @@ impl ReuseSources {
         join_all(looks).await.into_iter().flatten().collect()
     }
 
-    /// Those of one place. Whoever brings an image to a tag tells what is wrong with it.
+    /// The layers of one location. Errors of a target are left to its delivery.
     async fn find_layers_in(&self, place: &Location, is_target: bool) -> Vec<ReusableLayer> {
         match self.layers_of(place, is_target).await {
             Ok(Some(layers)) => return layers,
             Ok(None) if is_target => {}
-            Ok(None) => self.pass_over(place, &"there is no such image"),
+            Ok(None) => self.pass_over(place, &"image not found"),
             Err(error) if is_target => {
                 tracing::debug!("layers of {place}: {}", error_chain(&error));
             }
@@ -204,11 +204,11 @@ impl ReuseSources {
     }
 
     fn pass_over(&self, place: &Location, why: &dyn Display) {
-        let note = format!("no layers are taken from {place}: {why}");
+        let note = format!("no layers reused from {place}: {why}");
         self.progress.note(&note);
     }
 
-    /// Those of one image, or of the images of one index; nothing where there is neither.
+    /// The layers of one image, or of the images of one index; none if it is neither.
     async fn layers_of(
         &self,
         place: &Location,
@@ -222,7 +222,7 @@ impl ReuseSources {
             Document::Index(index) => {
                 let entries = index.manifests.iter().filter(|it| is_for_windows(it));
                 let mut reads = Vec::new();
-                for entry in entries.take(MOST_IMAGES) {
+                for entry in entries.take(MAX_IMAGES) {
                     reads.push(source.document(entry));
                 }
                 let read: Vec<_> = stream::iter(reads).buffered(AT_ONCE).collect().await;
@@ -238,7 +238,7 @@ impl ReuseSources {
             reads.push(source.image(manifest));
         }
         let images: Vec<_> = stream::iter(reads).buffered(AT_ONCE).collect().await;
-        // An image of which the documents contradict each other has nothing to give.
+        // Images with inconsistent documents are skipped.
         let images = images.into_iter().filter_map(Result::ok);
         let layers = images.flat_map(|image| noted_layers(&image, &source));
         Ok(Some(layers.collect()))
@@ -250,7 +250,7 @@ fn is_for_windows(entry: &Descriptor) -> bool {
     platform.is_some_and(|platform| platform.os == "windows")
 }
 
-/// The layers of an image that this program wrote as it would now.
+/// The layers of an image that this program wrote in the current way.
 fn noted_layers(image: &Image, source: &Source) -> Vec<ReusableLayer> {
     let config = image.config();
     let steps = config.history.iter();
@@ -270,7 +270,7 @@ fn noted_layers(image: &Image, source: &Source) -> Vec<ReusableLayer> {
     held.collect()
 }
 
-/// How a layer is compressed that this program may have written.
+/// Compression of a layer that this program may have written.
 fn compression_of(layer: &Descriptor) -> Option<Compression> {
     if media_type::is_foreign(&layer.media_type) || !layer.urls.is_empty() {
         return None;
@@ -283,8 +283,8 @@ fn compression_of(layer: &Descriptor) -> Option<Compression> {
 }
 
 impl ReusableLayer {
-    /// Returns true if its bytes are still where it is. Those of a layout are read, which anybody
-    /// may have changed.
+    /// Returns true if its bytes still exist. Those of a layout are verified, as anyone may have
+    /// changed them.
     async fn exists(&self) -> bool {
         let there = match &self.source {
             Source::Layout(layout) => layout.has_blob(&self.descriptor).await.ok(),

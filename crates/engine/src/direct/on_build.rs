@@ -1,9 +1,8 @@
-//! What a base has for whatever is built on it: its `ONBUILD` instructions, which a daemon carries
-//! out by itself. Those that say something about the image become part of the plan; the rest needs
-//! Windows.
+//! `ONBUILD` instructions of a base, which a daemon carries out by itself. Those that only change
+//! the configuration become part of the plan; the rest requires Windows.
 //!
-//! A daemon reads them with `\` as the escape character, whatever their Dockerfile had. So texts with
-//! one, or with a variable, are left to a daemon, but for arrays, which are JSON.
+//! A daemon parses them with `\` as the escape character, whatever their Dockerfile used. So texts
+//! with one, or with a variable, are left to a daemon, except for arrays, which are JSON.
 
 use wincimg_common::diagnose::Problem;
 use wincimg_common::untrusted::Untrusted;
@@ -12,26 +11,24 @@ use wincimg_windows::path::ImagePath;
 
 use super::error::needs_windows;
 
-/// The plan with its base's instructions in it, as if it had said so itself, where it does not say
-/// otherwise.
+/// Adds the instructions of the base to the plan, whose own settings take precedence.
 pub(super) fn apply_on_build(plan: &Plan) -> Result<Plan, Problem> {
     let mut whole = plan.clone();
     let mut triggered = OnBuildConfig::default();
     for trigger in std::mem::take(&mut whole.base.on_build) {
         if triggered.take(&trigger).is_none() {
             return Err(needs_windows(format!(
-                "the direct engine cannot carry out what {} has for images that are built on it: \
-                 ONBUILD {}",
+                "the direct engine cannot carry out an instruction of the base {}: ONBUILD {}",
                 plan.base.name,
                 Untrusted(&trigger)
             )));
         }
     }
-    triggered.go_below(&mut whole);
+    triggered.merge_into(&mut whole);
     Ok(whole)
 }
 
-/// What the instructions say, the last word counting.
+/// Configuration set by the instructions; the last one counts.
 #[derive(Default)]
 struct OnBuildConfig {
     env: Vec<(String, String)>,
@@ -44,7 +41,7 @@ struct OnBuildConfig {
 }
 
 impl OnBuildConfig {
-    /// Takes an instruction in, where it is understood.
+    /// Takes an instruction, if it is supported.
     fn take(&mut self, trigger: &str) -> Option<()> {
         let (keyword, text) = trigger.trim().split_once([' ', '\t'])?;
         let text = text.trim();
@@ -65,8 +62,8 @@ impl OnBuildConfig {
         Some(())
     }
 
-    /// Lays what was said below what the plan says.
-    fn go_below(self, plan: &mut Plan) {
+    /// Merges the configuration below the plan's.
+    fn merge_into(self, plan: &mut Plan) {
         for (name, value) in self.env {
             let is_said = |own: &String| own.eq_ignore_ascii_case(&name);
             if !plan.env.keys().any(is_said) {
@@ -98,7 +95,7 @@ fn pairs(text: &str) -> Option<Vec<(String, String)>> {
             .collect();
     }
     let (name, value) = text.split_once([' ', '\t'])?;
-    // The old form takes the rest of the line as it is, but for quotes.
+    // The old form takes the rest of the line as it is, except for quotes.
     (!value.contains(['"', '\''])).then(|| vec![(name.to_owned(), value.trim().to_owned())])
 }
 
@@ -115,7 +112,7 @@ fn array(text: &str) -> Option<Vec<String>> {
     (!words.is_empty()).then_some(words)
 }
 
-/// `80` is TCP's; a range is left to a daemon.
+/// `80` means TCP; a range is left to a daemon.
 fn port_of(text: &str) -> Option<String> {
     let (number, protocol) = text.split_once('/').unwrap_or((text, "tcp"));
     let number: u16 = number.parse().ok()?;
@@ -123,7 +120,7 @@ fn port_of(text: &str) -> Option<String> {
     matches!(protocol.as_str(), "tcp" | "udp").then(|| format!("{number}/{protocol}"))
 }
 
-/// The words of an instruction, in which quotes group.
+/// The words of an instruction, grouped by quotes.
 fn words(text: &str) -> Option<Vec<String>> {
     if text.contains(['\\', '$', '\n', '\r']) {
         return None;

@@ -1,12 +1,12 @@
-//! Layers on their way while they are compressed: what outgrows memory is sent as it is written, so
-//! that the network and the processor are not busy one after the other.
+//! Streams layers while they are compressed: what exceeds memory is sent as it is written, so that
+//! the network and the processor work at the same time.
 //!
-//! Whether a registry has a layer already is known by its digest, and so not before all of it is
-//! written. So only those are sent ahead that it cannot be expected to have: the repository is new, or
-//! has another one where this was. Nothing is sent twice.
+//! A registry can only be asked for a layer by its digest, which is known when the layer is
+//! complete. So only layers that it is not expected to have are streamed: those of a new
+//! repository, or changed ones. Nothing is sent twice.
 //!
-//! Nobody sees an upload that is not closed, and what nobody goes on with is cancelled. So nothing is
-//! in a registry that the build has not got right.
+//! An upload that is not closed is invisible, and is cancelled if it is not finished. So a registry
+//! never has layers of a failed build.
 
 use std::io::{self, Write};
 use std::mem;
@@ -23,26 +23,26 @@ use wincimg_layer::{BlobBuffer, BufferedBlob};
 use wincimg_oci::document::Digest;
 use wincimg_oci::remote::{PartialUpload, Repository};
 
-/// How long a build that was given up waits until uploads are cancelled.
-const TO_CANCEL: Duration = Duration::from_secs(2);
+/// Time limit for cancelling the uploads of a cancelled build.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Where layers go while they are written.
+/// Streams of layers to a repository.
 pub(crate) struct LayerStreams {
     to: Repository,
-    /// True if nothing has a tag there, once that was asked.
+    /// True if the repository has no tags, once it was queried.
     is_new: OnceCell<bool>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// What sends layers.
+    /// The running uploads.
     sending: Vec<JoinHandle<()>>,
-    /// The layers of which the beginning is there.
+    /// The layers whose upload began.
     begun: Vec<Digest>,
 }
 
-/// A blob that is written, and may be on its way.
+/// A blob that is written, and may be streamed.
 pub(super) struct StreamedLayer {
     blob: BlobBuffer,
     size: u64,
@@ -50,11 +50,11 @@ pub(super) struct StreamedLayer {
 }
 
 enum Sending {
-    /// It goes nowhere, or not before it is whole.
+    /// Not streamed.
     No,
-    /// It is not yet worth it. Whether it is known to be new to the registry.
+    /// Streamed once it is large enough. True if it is known to be new to the registry.
     Soon(Arc<LayerStreams>, Handle, bool),
-    /// Who is told how much there is, and says how far it came.
+    /// Streamed: the sender of its size, and the task.
     Yes(
         Arc<LayerStreams>,
         watch::Sender<u64>,
@@ -63,7 +63,7 @@ enum Sending {
 }
 
 impl LayerStreams {
-    /// Layers go to this repository.
+    /// Streams to this repository.
     pub(super) fn to(repository: Repository) -> Self {
         Self {
             to: repository,
@@ -72,11 +72,11 @@ impl LayerStreams {
         }
     }
 
-    /// Cancels what nobody went on with.
+    /// Cancels the uploads that were not finished.
     pub(super) async fn end(&self) {
         let State { sending, begun } = mem::take(&mut *self.state());
-        // A registry forgets by itself what cannot be cancelled in time.
-        let _ = timeout(TO_CANCEL, join_all(sending)).await;
+        // A registry expires what cannot be cancelled in time.
+        let _ = timeout(CANCEL_TIMEOUT, join_all(sending)).await;
         for digest in begun {
             self.to.cancel_partial_upload(&digest).await;
         }
@@ -92,8 +92,8 @@ impl LayerStreams {
 }
 
 impl StreamedLayer {
-    /// A blob that goes to a repository as soon as that is worth it, if it is changed there or the
-    /// repository is new. Call this where the runtime is at hand.
+    /// A blob that is streamed to a repository once it is large enough, if it changed there or the
+    /// repository is new. Call this on the runtime.
     pub(super) fn new(
         blob: BlobBuffer,
         streams: Option<Arc<LayerStreams>>,
@@ -110,7 +110,7 @@ impl StreamedLayer {
         }
     }
 
-    /// Ends the writing. This waits for what is on its way: call it outside of asynchronous code.
+    /// Finishes the blob. This waits for the upload: call it outside of asynchronous code.
     pub(super) fn finish(self, digest: &Digest) -> BufferedBlob {
         if let Sending::Yes(streams, grown, sent) = self.sending {
             drop(grown);
@@ -122,12 +122,12 @@ impl StreamedLayer {
         self.blob.finish()
     }
 
-    /// What becomes of the sending once there is a file to read from.
+    /// Starts the upload once there is a file to read from.
     fn begun(&self) -> Option<Sending> {
         let Sending::Soon(streams, runtime, is_changed) = &self.sending else {
             return None;
         };
-        // What cannot be read twice is sent when it is whole.
+        // A blob that cannot be read twice is sent when it is complete.
         let Ok(spool) = self.blob.spool()?.reopen() else {
             return Some(Sending::No);
         };
@@ -140,7 +140,7 @@ impl StreamedLayer {
             } else {
                 None
             };
-            // Nobody waits for it where the layer could not be written.
+            // The receiver is gone if the layer could not be written.
             if let Err(Some(begun)) = tell.send(begun) {
                 begun.cancel().await;
             }

@@ -1,5 +1,4 @@
-//! A layer that is written, compressed and hashed, on its way to its registry meanwhile; or found
-//! where it is already.
+//! Writes a layer: compressed, hashed and streamed to its registry, or reused where it exists.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -13,50 +12,50 @@ use wincimg_oci::document::{Descriptor, Digest, DocumentError, Image, ManifestFo
 use wincimg_oci::store::Source;
 
 use super::error::DirectError;
-use super::layer_reuse::{self, LayerMatch, LayerReuse, ReusableLayer, WORTH_A_LOOK};
+use super::layer_reuse::{self, LayerMatch, LayerReuse, MIN_REUSE_SIZE, ReusableLayer};
 use super::streamed::{LayerStreams, StreamedLayer};
 
-/// A layer up to this size never touches the disk.
-const IN_MEMORY: usize = 4 << 20;
+/// A layer up to this size stays in memory.
+const MAX_IN_MEMORY: usize = 4 << 20;
 
-/// How an image is put together.
+/// Options for building an image.
 #[derive(Clone, Default)]
 pub(crate) struct AssembleOptions {
-    /// The compression of new layers.
+    /// Compression of new layers.
     pub compression: Compression,
-    /// The time that everything new carries; the base's own where absent.
+    /// Timestamp of new content; the base's own where absent.
     pub created: Option<Timestamp>,
-    /// Set from elsewhere, this ends the work soon.
+    /// Stops the work when set.
     pub cancelled: Arc<AtomicBool>,
-    /// Where layers may be already.
+    /// Sources of reusable layers.
     pub held: Arc<LayerReuse>,
-    /// Where large layers go while they are written.
+    /// Streams of large layers.
     pub streams: Option<Arc<LayerStreams>>,
 }
 
-/// A layer that is ready to be sent, to as many places as need it.
+/// A finished layer, to be sent to as many destinations as need it.
 #[derive(Debug)]
 pub(crate) struct AddedLayer {
     digest: Digest,
     size: u64,
     diff_id: Digest,
     compression: Compression,
-    /// True if others may look for it.
+    /// True if the layer gets a note to be found by.
     is_noted: bool,
     bytes: LayerBytes,
 }
 
-/// Where a layer's bytes are, compressed.
+/// Location of a layer's compressed bytes.
 #[derive(Debug)]
 pub(crate) enum LayerBytes {
-    /// They were written now.
+    /// Written now.
     Here(BufferedBlob),
-    /// They are somewhere already.
+    /// At an existing location.
     There(Source),
 }
 
 impl AddedLayer {
-    /// How manifests in one flavour's words name the layer.
+    /// The layer's descriptor in a manifest format.
     pub(crate) fn descriptor(&self, flavour: ManifestFormat) -> Descriptor {
         let media_type = match (self.compression, flavour) {
             (Compression::Gzip, ManifestFormat::Docker) => ManifestFormat::Docker.layer_gzip(),
@@ -65,14 +64,14 @@ impl AddedLayer {
         Descriptor::new(media_type, self.digest.clone(), self.size)
     }
 
-    /// What the history says of a layer that others may look for.
+    /// The history note of the layer, if it gets one.
     pub(super) fn note(&self) -> Option<String> {
         self.is_noted
             .then(|| layer_reuse::note(&self.diff_id, self.compression))
     }
 
-    /// An image in words that have one for the layer: Docker has no type for zstd, and skopeo
-    /// refuses OCI's in a manifest of Docker's.
+    /// The image in a format with a media type for the layer: Docker has none for zstd, and skopeo
+    /// rejects OCI's in a manifest of Docker's.
     pub(super) fn to_supported_format(&self, image: Image) -> Result<Image, DocumentError> {
         match self.compression {
             Compression::Gzip => Ok(image),
@@ -80,22 +79,22 @@ impl AddedLayer {
         }
     }
 
-    /// The digest of the layer's bytes, compressed.
+    /// Digest of the compressed bytes.
     pub(crate) fn digest(&self) -> &Digest {
         &self.digest
     }
 
-    /// The digest of the layer's tar.
+    /// Digest of the tar.
     pub(crate) fn diff_id(&self) -> Digest {
         self.diff_id.clone()
     }
 
-    /// Where the layer's bytes are, compressed.
+    /// Location of the compressed bytes.
     pub(crate) fn bytes(&self) -> &LayerBytes {
         &self.bytes
     }
 
-    /// The same bytes where they are here, for whoever reads them on a thread of its own.
+    /// Opens the bytes if they are here, for a reader on another thread.
     pub(crate) fn open(&self) -> Option<io::Result<Box<dyn Read + Send>>> {
         let LayerBytes::Here(blob) = &self.bytes else {
             return None;
@@ -110,7 +109,7 @@ impl AddedLayer {
     }
 }
 
-/// Writes a layer, unless it is somewhere already.
+/// Writes a layer, unless it exists already.
 pub(super) fn write(
     layer: &Layer,
     what: &str,
@@ -135,7 +134,7 @@ pub(super) fn write(
         LayerMatch::Unknown => false,
     };
     task.set_position(0);
-    let blob = BlobBuffer::new(IN_MEMORY, std::env::temp_dir());
+    let blob = BlobBuffer::new(MAX_IN_MEMORY, std::env::temp_dir());
     let mut blob = StreamedLayer::new(blob, options.streams.clone(), is_changed);
     let written = layer.write(&mut blob, &how)?;
     options.held.remember(stamp.as_ref(), &written.diff_id);
@@ -146,7 +145,7 @@ pub(super) fn write(
         size: written.size,
         diff_id: written.diff_id,
         compression: written.compression,
-        is_noted: written.uncompressed_size > WORTH_A_LOOK,
+        is_noted: written.uncompressed_size > MIN_REUSE_SIZE,
         bytes: LayerBytes::Here(blob),
     })
 }

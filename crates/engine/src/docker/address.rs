@@ -1,4 +1,4 @@
-//! Where a daemon listens, as Docker writes it.
+//! Addresses of daemons, as Docker writes them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use wincimg_common::untrusted::without_password;
 use super::error::invalid_address;
 use super::tls::TlsFiles;
 
-/// Where a daemon listens.
+/// Address of a daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// A Unix domain socket.
@@ -27,7 +27,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// Where the platform's daemon listens.
+    /// Default address of the platform's daemon.
     pub(super) fn platform_default() -> Self {
         if cfg!(windows) {
             Self::default_pipe()
@@ -40,7 +40,7 @@ impl Address {
         Self::Pipe(r"\\.\pipe\docker_engine".to_owned())
     }
 
-    /// Reads an address, with what protects a connection there: only TCP can be protected, and
+    /// Parses an address, with the TLS files of the connection: only TCP can be protected, and
     /// `https` always is.
     pub(super) fn read(
         text: &str,
@@ -51,10 +51,10 @@ impl Address {
         match scheme {
             "unix" if rest.is_empty() => Err(failed("the path is missing")),
             "unix" => Ok((Self::Unix(PathBuf::from(rest)), None)),
-            // As daemon.json has it too.
+            // `daemon.json` has it like this too.
             "npipe" if rest.is_empty() => Ok((Self::default_pipe(), None)),
             "npipe" => Ok((Self::Pipe(rest.replace('/', r"\")), None)),
-            "https" if tls.is_none() => Err(failed("https needs DOCKER_TLS_VERIFY=1")),
+            "https" if tls.is_none() => Err(failed("https requires DOCKER_TLS_VERIFY=1")),
             "tcp" | "http" | "https" => {
                 let tls = tls.filter(|_| scheme != "http");
                 let default = if tls.is_some() { 2376 } else { 2375 };
@@ -74,7 +74,7 @@ fn host_and_port(text: &str) -> Result<(String, Option<u16>), &'static str> {
         return Err("a daemon's address cannot have a user and a password");
     }
     if text.trim_end_matches('/').contains(['/', '?', '#']) {
-        return Err("a path behind the port is not supported");
+        return Err("a path after the port is not supported");
     }
     let url = Url::parse(&format!("tcp://{text}")).map_err(|_| MISSING)?;
     let host = url.host_str().filter(|host| !host.is_empty());

@@ -1,5 +1,5 @@
-//! The parts of the daemon's documents that are used. Everything may be absent: what is missing is
-//! noticed where it is needed, and not by a parser that knows another version of the API.
+//! The parts of the daemon's documents that are used. Every field is optional: a missing one is
+//! reported where it is needed, and not by a parser made for another version of the API.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use wincimg_windows::compat::{HostBuild, Isolation, WindowsEdition};
 use wincimg_windows::version::WindowsVersion;
 
-/// What `GET /info` says of a daemon.
+/// Answer of `GET /info`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct Info {
@@ -26,47 +26,47 @@ pub struct Info {
     /// On Windows `10.0 14393 (14393.1770.amd64fre.rs1_release.170917-1700)`.
     #[serde(deserialize_with = "or_default")]
     pub kernel_version: String,
-    /// On Windows the isolation of containers that ask for none.
+    /// On Windows the default isolation of containers.
     #[serde(deserialize_with = "or_default")]
     pub isolation: String,
     /// The version of Docker.
     #[serde(deserialize_with = "or_default")]
     pub server_version: String,
-    /// Where the daemon keeps images.
+    /// The daemon's folder of images.
     #[serde(deserialize_with = "or_default")]
     pub(crate) docker_root_dir: String,
-    /// What the daemon knows of registries.
+    /// The daemon's configuration of registries.
     #[serde(deserialize_with = "or_default")]
     pub registry_config: RegistryConfig,
 }
 
-/// What a daemon knows of registries.
+/// The daemon's configuration of registries.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct RegistryConfig {
-    /// Networks whose registries need not be trusted.
+    /// Networks with registries that need no verified certificate.
     #[serde(rename = "InsecureRegistryCIDRs", deserialize_with = "or_default")]
     pub(crate) insecure_networks: Vec<String>,
-    /// Registries that `daemon.json` names.
+    /// Registries named in `daemon.json`.
     #[serde(rename = "IndexConfigs", deserialize_with = "or_default")]
     pub registries: HashMap<String, KnownRegistry>,
 }
 
-/// A registry that a daemon's configuration names.
+/// A registry named in the daemon's configuration.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct KnownRegistry {
-    /// True if it has to prove who it is.
+    /// True if its certificate is verified.
     #[serde(deserialize_with = "or_default")]
     pub secure: bool,
 }
 
-/// What a daemon knows of an image.
+/// Details of an image in a daemon.
 #[derive(Debug, Clone, Default)]
 pub struct ImageInfo {
     /// The digest of its configuration.
     pub id: String,
-    /// The operating system it is for.
+    /// Its operating system.
     pub os: String,
     /// Its version of Windows.
     pub os_version: String,
@@ -87,7 +87,7 @@ impl From<ImageInspect> for ImageInfo {
 }
 
 impl Info {
-    /// Returns true if the daemon makes Windows containers.
+    /// Returns true if the daemon runs Windows containers.
     pub fn is_windows(&self) -> bool {
         match self.os_type.as_str() {
             "" => self.operating_system.contains("Windows"),
@@ -95,7 +95,7 @@ impl Info {
         }
     }
 
-    /// What the daemon makes containers for.
+    /// The operating system of the daemon's containers.
     pub fn os(&self) -> &str {
         match self.os_type.as_str() {
             "" if self.is_windows() => "windows",
@@ -104,7 +104,7 @@ impl Info {
         }
     }
 
-    /// The version of the machine that the daemon runs on, as far as it says.
+    /// Version of the daemon's host, as far as it is reported.
     pub fn host_version(&self) -> Option<WindowsVersion> {
         let texts = [
             &self.operating_system,
@@ -112,19 +112,18 @@ impl Info {
             &self.kernel_version,
         ];
         let versions = texts.iter().filter_map(|text| text.parse().ok());
-        // The first one that is known as a whole, or else the first that is known at all.
+        // The first complete version, or else the first partial one.
         let versions: Vec<WindowsVersion> = versions.collect();
         let whole = versions.iter().find(|version| version.revision.is_some());
         whole.or(versions.first()).copied()
     }
 
-    /// The machine that the daemon runs on, where it is known what that runs.
+    /// Version and edition of the daemon's host, if known.
     pub fn host_build(&self) -> Option<HostBuild> {
         HostBuild::of_product(self.host_version()?, &self.operating_system)
     }
 
-    /// How containers are isolated that ask for nothing: on clients, unless told otherwise, by
-    /// Hyper-V.
+    /// Default isolation of containers: on clients Hyper-V, unless configured otherwise.
     pub fn default_isolation(&self) -> Isolation {
         let is_client = WindowsEdition::from_product_name(&self.operating_system)
             == Some(WindowsEdition::Client);
@@ -137,8 +136,7 @@ impl Info {
     }
 }
 
-/// The daemon writes `null` for what is empty, and what is of another kind than expected is not
-/// known either.
+/// The daemon writes `null` for empty values; values of an unexpected type count as absent.
 fn or_default<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {

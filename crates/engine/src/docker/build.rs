@@ -1,4 +1,4 @@
-//! A build by the daemon's classic builder, the only one that Windows has.
+//! Builds by the daemon's classic builder, the only one on Windows.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -24,37 +24,37 @@ use super::response::{DaemonFailure, Messages, one_line};
 use super::steps::{BuildStep, Steps};
 use super::upload::upload;
 
-/// What the daemon is asked to do.
+/// The operation, for error messages.
 const WHAT: &str = "build the image";
 
-/// How a daemon builds.
+/// Options of a build by a daemon.
 #[derive(Debug, Clone, Default)]
 pub struct DockerBuildOptions {
-    /// Values for the Dockerfile's `ARG`s, and for the variables of proxies.
+    /// Values of the Dockerfile's `ARG`s and of the proxy variables.
     pub arguments: BTreeMap<String, String>,
-    /// The Dockerfile's name in its context, where that is not `Dockerfile`.
+    /// Name of the Dockerfile in its context, if it is not `Dockerfile`.
     pub dockerfile: Option<String>,
-    /// The stage that is wanted, where that is not the last.
+    /// Target stage, if it is not the last.
     pub target: Option<String>,
-    /// Labels besides those of the Dockerfile.
+    /// Labels in addition to those of the Dockerfile.
     pub labels: BTreeMap<String, String>,
-    /// Asks for the base although the daemon has it.
+    /// Pulls the base even if the daemon has it.
     pub pull: bool,
-    /// Runs every step although the daemon did so before.
+    /// Runs every step even if it is cached.
     pub no_cache: bool,
-    /// How the steps' containers are isolated; the daemon's default where absent.
+    /// Isolation of the steps' containers; the daemon's default where absent.
     pub isolation: Option<Isolation>,
-    /// Bytes of memory for each step's container.
+    /// Memory of each step's container in bytes.
     pub memory: Option<u64>,
-    /// The network of the steps' containers; the daemon's default where absent.
+    /// Network of the steps' containers; the daemon's default where absent.
     pub network: Option<String>,
-    /// For the registries that bases come from.
+    /// Credentials for the registries of bases.
     pub credentials: Vec<DaemonCredential>,
-    /// The time of the context's files, in seconds since 1970; the base's own where absent.
+    /// Timestamp of the context's files, in seconds since 1970; the base's own where absent.
     pub timestamp: Option<u64>,
 }
 
-/// A step failed.
+/// A failed step.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[error(
     "step {} of {} failed{}: {}",
@@ -65,19 +65,19 @@ pub struct DockerBuildOptions {
 )]
 #[diagnose(code = "daemon/step", hint = failure_hint(step, *exit_code, output))]
 pub(super) struct StepError {
-    /// Which one.
+    /// The step.
     pub step: BuildStep,
-    /// What its program returned, where it was a program's fault.
+    /// Exit code, if a program failed.
     pub exit_code: Option<ExitCode>,
-    /// The daemon's words and the last of the program's.
+    /// The daemon's message and the last lines of the program.
     #[source]
     pub output: StepOutput,
 }
 
-/// What was said about a step that failed.
+/// Output about a failed step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StepOutput {
-    /// The daemon's words.
+    /// The daemon's message.
     pub message: String,
     /// The last lines of the step's program.
     pub lines: Vec<String>,
@@ -89,7 +89,7 @@ impl fmt::Display for StepOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
         if !self.lines.is_empty() {
-            f.write_str("; the last of its output:")?;
+            f.write_str("; last lines of its output:")?;
         }
         for line in &self.lines {
             write!(f, "\n    | {line}")?;
@@ -120,7 +120,7 @@ fn failure_hint(
 }
 
 impl Daemon {
-    /// Builds an image and says what the daemon knows of it. Dropping the future ends the build.
+    /// Builds an image and returns its details. Dropping the future cancels the build.
     pub async fn build(
         &self,
         listing: ContextListing,
@@ -146,7 +146,7 @@ impl Daemon {
                 Problem::new("daemon/answer", problem)
             })?,
             Err(stop) => {
-                // What the daemon makes of half a context is not the reason.
+                // The upload error is the cause; the daemon only reports half a context.
                 return Err(match outcome.take() {
                     Some(error) => Problem::context("cannot send the build context", error).into(),
                     None => stop.explain(steps),
@@ -165,9 +165,9 @@ impl Daemon {
 }
 
 enum Stop {
-    /// The daemon says that a step failed.
+    /// A step failed.
     Step(DaemonFailure),
-    /// It says nothing more.
+    /// The build failed without details.
     Failed(DockerError),
 }
 
@@ -176,7 +176,7 @@ impl Stop {
         let (step, lines) = steps.into_failure();
         match (self, step) {
             (Self::Failed(error @ DockerError::Broken { .. }), step) => {
-                let what = format!("the build broke off{}", during(step.as_ref()));
+                let what = format!("the build was interrupted{}", during(step.as_ref()));
                 Problem::context(what, error).into()
             }
             (Self::Failed(error), _) => error.into(),
@@ -201,7 +201,7 @@ impl Stop {
     }
 }
 
-/// Reads what the daemon says to its end, which is the image's id.
+/// Reads the daemon's messages to the end, and returns the image's id.
 async fn follow(
     mut messages: Messages,
     steps: &mut Steps<'_>,
@@ -230,7 +230,7 @@ impl DockerBuildOptions {
         BuildImageOptions {
             dockerfile: self.dockerfile.as_deref().unwrap_or(DOCKERFILE).to_owned(),
             target: self.target.clone().unwrap_or_default(),
-            // The containers of steps are of no use to anybody, not even those of failed ones.
+            // The containers of steps are removed, also those of failed ones.
             rm: true,
             forcerm: true,
             pull: self.pull.then(|| "1".to_owned()),
@@ -242,7 +242,7 @@ impl DockerBuildOptions {
         }
     }
 
-    /// What bollard's options lack.
+    /// Query parameters that bollard's options lack.
     fn rest(&self) -> String {
         let isolation = self
             .isolation

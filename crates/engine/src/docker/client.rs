@@ -1,13 +1,13 @@
-//! bollard on this project's own transport.
+//! bollard on the transport of this crate.
 //!
-//! bollard 0.21 writes every request and reads the documents of the API. What it lacks is done
-//! around it. With a transport that is not its own it leaves the version out of the path; it
-//! encodes credentials in an alphabet of base64 of which the daemon drops a part; a build has no
-//! isolation and at most 2 GiB of memory. So each request is amended before it is sent.
+//! bollard 0.21 writes every request and reads the documents of the API. Its gaps are filled here.
+//! With a foreign transport it leaves the version out of the path; it encodes credentials in a
+//! base64 alphabet of which the daemon drops a part; a build has no isolation and at most 2 GiB of
+//! memory. So each request is amended before it is sent.
 //!
-//! And it loses parts of some answers: a build's exit code, an `error` without `errorDetail`, the
-//! layer and the digest of a push, and all of `/info` where one word is unknown. [`Client::call_raw`]
-//! takes those answers past it.
+//! It also loses parts of some answers: a build's exit code, an `error` without `errorDetail`, the
+//! layer and the digest of a push, and all of `/info` if one word is unknown. [`Client::call_raw`]
+//! bypasses it for those answers.
 
 use std::io;
 use std::sync::Arc;
@@ -28,16 +28,16 @@ use super::error::{ApiVersion, CUT_OFF, DockerError, unanswered, unexpected};
 use super::response::one_line;
 use super::transport::{DaemonResponse, TooLong, Transport};
 
-/// How long the daemon may take for an answer that needs no work.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit for an answer that needs no work.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// The headers with credentials.
 const CREDENTIALS: [&str; 2] = ["x-registry-auth", "x-registry-config"];
 
-/// The way to ask a daemon something.
+/// A client of a daemon's API.
 pub(super) struct Client {
     pub(super) endpoint: Endpoint,
     transport: Arc<Transport>,
-    /// The version of the API to speak.
+    /// The API version to use.
     pub(super) version: ApiVersion,
 }
 
@@ -63,8 +63,8 @@ impl Client {
         within(what, work).await
     }
 
-    /// Makes a call and takes the answer past bollard, which reads refusals only. `more` is added
-    /// to the query as it is.
+    /// Makes a call and returns the raw answer; bollard only reads errors. `more` is appended to
+    /// the query.
     pub(super) async fn call_raw<T>(
         &self,
         what: &str,
@@ -104,7 +104,7 @@ impl Client {
                 let answer = transport.send(request).await?;
                 match tap {
                     Some(tap) if answer.response.status().is_success() => {
-                        // Whoever stopped waiting wants no answer.
+                        // The receiver is gone if the caller stopped waiting.
                         drop(tap.send(answer.unbounded()));
                         Err(io::Error::other("the answer is read elsewhere").into())
                     }
@@ -112,8 +112,8 @@ impl Client {
                 }
             }
         };
-        // bollard's limit runs until the head of the answer, which a build sends after it got its
-        // whole context. So it has none.
+        // bollard's timeout runs until the head of the answer, which a build sends after it
+        // received its whole context. So there is none.
         let docker = Docker::connect_with_custom_transport(
             send,
             Some("http://docker"),
@@ -152,7 +152,7 @@ impl Client {
     }
 }
 
-/// Returns true if the transport ended an answer because there was no end to it.
+/// Returns true if the transport cut an answer off at its limit.
 fn is_too_long(error: &hyper::Error) -> bool {
     let cause = std::error::Error::source(error);
     let cause = cause.and_then(|cause| cause.downcast_ref::<io::Error>());
@@ -172,25 +172,25 @@ pub(super) fn credentials(credential: &DaemonCredential) -> DockerCredentials {
     }
 }
 
-/// Ends a wait for what should take no time.
+/// Applies the time limit for calls that need no work.
 pub(super) async fn within<T>(
     what: &str,
     work: impl Future<Output = Result<T, DockerError>>,
 ) -> Result<T, DockerError> {
-    match tokio::time::timeout(PATIENCE, work).await {
+    match tokio::time::timeout(TIME_LIMIT, work).await {
         Ok(result) => result,
         Err(_) => {
-            let seconds = PATIENCE.as_secs();
+            let seconds = TIME_LIMIT.as_secs();
             let problem = format!("no answer from the Docker daemon within {seconds} seconds");
             Err(unanswered(what, &problem).into())
         }
     }
 }
 
-/// Adds to a request of bollard's what it lacks.
+/// Adds to a request what bollard lacks.
 fn amend(request: &mut BollardRequest, version: ApiVersion, more: &str) -> Result<(), Error> {
     let mut target = match request.uri().path() {
-        // It tells the version.
+        // It reports the version, so it has none in its path.
         "/_ping" => "/_ping".to_owned(),
         path => format!("/v{version}{path}"),
     };

@@ -1,5 +1,4 @@
-//! What a daemon builds from: a Dockerfile and the files that it copies, measured before any of it
-//! is sent.
+//! Build contexts: a Dockerfile and the files it copies, measured before they are sent.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -10,19 +9,19 @@ use wincimg_common::diagnose::Problem;
 use wincimg_dockerfile::{ContextContent, ContextEntry, RenderedDockerfile};
 use wincimg_layer::ContentSource;
 
-/// The name of the Dockerfile in its context.
+/// Name of the Dockerfile in its context.
 pub(super) const DOCKERFILE: &str = "Dockerfile";
 
-/// A context that was measured.
+/// A measured context.
 #[derive(Debug)]
 pub struct ContextListing {
     pub(super) entries: Vec<ContextEntry>,
-    /// The bytes of all files.
+    /// Total size of the files.
     pub(super) bytes: u64,
 }
 
 impl ContextListing {
-    /// Measures a context; nothing is read yet but how large the files are.
+    /// Measures a context; only the sizes of files are read.
     pub fn new(rendered: &RenderedDockerfile) -> Result<Self, Problem> {
         let context = &rendered.context;
         let name = rendered.name.as_deref().unwrap_or(DOCKERFILE);
@@ -30,7 +29,7 @@ impl ContextListing {
         if let Some(entry) = context.iter().find(is_taken) {
             let path = &entry.path;
             let problem = format!(
-                "the build context already has {path:?}: expected that name to be free for the \
+                "the build context already contains {path:?}: that name is reserved for the \
                  Dockerfile"
             );
             return Err(Problem::new("context/name-taken", problem)
@@ -59,7 +58,7 @@ impl ContextListing {
         Ok(Self { entries, bytes })
     }
 
-    /// The bytes of all files.
+    /// Total size of the files.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -70,13 +69,13 @@ fn size(path: &Path) -> Result<u64, Problem> {
     Ok(metadata.map_err(|error| unreadable(path, error))?.len())
 }
 
-/// A file that could not be read, or is gone.
+/// Error for a file that cannot be read.
 pub(super) fn unreadable(path: &Path, error: io::Error) -> Problem {
     let problem = format!("cannot read {}", path.display());
     Problem::new("context/read", problem).source(error)
 }
 
-/// A file whose bytes are not here.
+/// Error for a file that is not downloaded.
 pub(super) fn lacking(url: &str) -> Problem {
     Problem::new("context/read", format!("{url} is not downloaded"))
 }
@@ -87,7 +86,7 @@ pub(super) fn is_executable(metadata: &Metadata) -> bool {
     metadata.permissions().mode() & 0o111 != 0
 }
 
-/// Windows keeps no such thing, and Docker's client calls every file executable there.
+/// Windows has no executable bit; Docker's client sets it for every file there.
 #[cfg(not(unix))]
 pub(super) fn is_executable(_metadata: &Metadata) -> bool {
     true

@@ -1,7 +1,7 @@
-//! Docker contexts: named daemons in the folder of Docker's command line.
+//! Docker contexts: named daemons in the folder of Docker's CLI.
 //!
-//! `contexts/meta/ID/meta.json` says where the daemon is, `contexts/tls/ID/docker/*.pem` how it is
-//! trusted; ID is the SHA-256 of the context's name.
+//! `contexts/meta/ID/meta.json` has the daemon's address, `contexts/tls/ID/docker/*.pem` its TLS
+//! files; ID is the SHA-256 of the context's name.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,10 +15,10 @@ use super::error::{no_context, unusable};
 use super::settings::{ConfigFile, read_json};
 use super::tls::{TlsFiles, TlsVerification};
 
-/// The context that stands for no context.
+/// The name that stands for no context.
 pub(super) const DEFAULT: &str = "default";
 
-/// Other programs than Docker's write these files too, with `null` for what is empty.
+/// Other programs write these files too, with `null` for empty values.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Meta {
@@ -33,13 +33,13 @@ struct MetaEndpoint {
     skip_tls_verify: Option<bool>,
 }
 
-/// The context that `docker context use` chose, if there is one.
+/// The context selected by `docker context use`, if any.
 pub(super) fn current(folder: &Path) -> Result<Option<String>, Problem> {
     let chosen = ConfigFile::read(folder)?.current_context;
     Ok(chosen.filter(|name| !name.is_empty()))
 }
 
-/// The daemon that a context names, and what protects the connection there.
+/// Address and TLS files of a context's daemon.
 pub(super) fn read(folder: &Path, name: &str) -> Result<(Address, Option<TlsFiles>), Problem> {
     let contexts = folder.join("contexts");
     let digest = sha256(name.as_bytes());
@@ -64,7 +64,7 @@ pub(super) fn read(folder: &Path, name: &str) -> Result<(Address, Option<TlsFile
     Address::read(&host, tls)
 }
 
-/// The context that was probably meant.
+/// The context with the nearest name.
 fn nearest_name(contexts: &Path, typed: &str) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
@@ -82,8 +82,7 @@ fn nearest_name(contexts: &Path, typed: &str) -> Option<String> {
     closest_match(typed, names.iter().map(String::as_str))
 }
 
-/// A context without certificates of its own is not protected, unless it says that it need not be
-/// verified.
+/// A context without certificates is not protected, unless it skips verification.
 fn tls_files(folder: &Path, skip_verify: bool) -> Option<TlsFiles> {
     let present = |name: &str| Some(folder.join(name)).filter(|path| path.is_file());
     let authority = present("ca.pem");

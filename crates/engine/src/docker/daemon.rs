@@ -1,4 +1,4 @@
-//! A daemon that answers, and what it is asked besides builds and pushes.
+//! A connected daemon, and its calls besides builds and pushes.
 
 use std::fmt;
 
@@ -13,27 +13,27 @@ use super::endpoint::Endpoint;
 use super::error::{ApiVersion, DockerError, unexpected};
 use super::response::Pieces;
 
-/// Docker 17.06, the first that knows an image's version of Windows.
+/// API version of Docker 17.06, the first that reports an image's version of Windows.
 const OLDEST: ApiVersion = ApiVersion {
     major: 1,
     minor: 30,
 };
-/// The newest version whose answers are known.
+/// The newest supported API version.
 const NEWEST: ApiVersion = ApiVersion {
     major: 1,
     minor: 47,
 };
 
-/// A daemon that answered.
+/// A connected daemon.
 pub struct Daemon {
     pub(super) client: Client,
 }
 
 impl Daemon {
-    /// Connects, and agrees on a version of the API.
+    /// Connects, and negotiates the API version.
     pub async fn connect(endpoint: Endpoint) -> Result<Self, DockerError> {
         let mut client = Client::new(endpoint, OLDEST)?;
-        let what = "say which version of the API it speaks";
+        let what = "report its API version";
         let ping = client.call_raw(what, "", async |docker| docker.ping().await);
         let response = within(what, ping).await?.response;
         let found = response
@@ -42,11 +42,10 @@ impl Daemon {
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default();
         let spoken = ApiVersion::read(found);
-        let spoken = spoken.ok_or_else(|| unexpected(what, &"there is no Api-Version"))?;
+        let spoken = spoken.ok_or_else(|| unexpected(what, &"no Api-Version header"))?;
         if spoken < OLDEST {
-            let problem = format!(
-                "the Docker daemon speaks version {found} of the API: expected {OLDEST} or newer"
-            );
+            let problem =
+                format!("the Docker daemon has API version {found}: expected {OLDEST} or newer");
             return Err(Problem::new("daemon/too-old", problem)
                 .hint("install a newer Docker on that machine")
                 .into());
@@ -55,19 +54,19 @@ impl Daemon {
         Ok(Self { client })
     }
 
-    /// Where it is and who named it.
+    /// Its address and the source of that.
     pub fn endpoint(&self) -> &Endpoint {
         &self.client.endpoint
     }
 
-    /// The version of the API that is spoken with it.
+    /// The negotiated API version.
     pub fn api_version(&self) -> ApiVersion {
         self.client.version
     }
 
-    /// What the daemon says of itself.
+    /// The daemon's system information.
     pub async fn info(&self) -> Result<Info, DockerError> {
-        let what = "say what it is";
+        let what = "report its system information";
         let work = async {
             let call = async |docker: Docker| docker.info().await;
             let answer = self.client.call_raw(what, "", call).await?;
@@ -76,16 +75,16 @@ impl Daemon {
         within(what, work).await
     }
 
-    /// What the daemon knows of an image.
+    /// Details of an image.
     pub async fn image(&self, name: &str) -> Result<ImageInfo, DockerError> {
         let what = format!("show the image {name}");
         let call = async |docker: Docker| docker.inspect_image(name).await;
         self.client.call(&what, call).await.map(Into::into)
     }
 
-    /// Gives an image a name and a tag.
+    /// Tags an image.
     pub async fn tag(&self, image: &str, name: &str, tag: &str) -> Result<(), DockerError> {
-        let what = format!("give {image} the tag {name}:{tag}");
+        let what = format!("tag {image} as {name}:{tag}");
         let options = TagImageOptions {
             repo: Some(name.to_owned()),
             tag: Some(tag.to_owned()),
@@ -94,7 +93,7 @@ impl Daemon {
         self.client.call(&what, call).await
     }
 
-    /// The image of that name as `docker save` writes it. It may be large and take its time.
+    /// The image as `docker save` writes it. It may be large and slow.
     pub(super) async fn save(&self, name: &str) -> Result<Pieces, DockerError> {
         let what = format!("save {name}");
         let call = async |docker: Docker| docker.export_images(&[name]).try_next().await;

@@ -1,5 +1,4 @@
-//! The docker engine's part of a build: a daemon makes the images while it is found out what their
-//! destinations have.
+//! Delivery by a Docker daemon: it builds the images while their destinations are checked.
 
 use std::sync::Arc;
 
@@ -15,8 +14,8 @@ use crate::engine_choice::EngineReason;
 use crate::plans::{BuildRequest, PlannedImage};
 use crate::publication::Publication;
 
-/// Has a daemon make the images of a publication. Those that are not pushed are named after a registry
-/// all the same, where one was given.
+/// Lets a daemon build the images of a publication. Images that are not pushed are named after the
+/// given registry too.
 pub(crate) async fn deliver_by_docker(
     request: &BuildRequest,
     publication: &Publication<'_>,
@@ -31,7 +30,7 @@ pub(crate) async fn deliver_by_docker(
     let reached = daemon(options.docker_host.as_deref()).await;
     let (daemon, info) = reached.map_err(|error| match reason {
         EngineReason::AskedFor => error,
-        reason => Problem::context(format!("a Docker daemon is needed: {reason}"), error).into(),
+        reason => Problem::context(format!("a Docker daemon is required: {reason}"), error).into(),
     })?;
     let mut docker = options.docker.clone();
     let settings = &daemon.endpoint().settings;
@@ -63,7 +62,7 @@ pub(crate) async fn deliver_by_docker(
     Box::pin(delivery.deliver(publication, making)).await
 }
 
-/// A daemon that makes Windows containers.
+/// Connects to a daemon that runs Windows containers.
 async fn daemon(host: Option<&str>) -> Result<(Daemon, Info), BoxError> {
     let endpoint = Endpoint::find(host, &Environment::from_env())?;
     tracing::debug!("docker: {} ({})", endpoint.address, endpoint.origin);
@@ -73,7 +72,7 @@ async fn daemon(host: Option<&str>) -> Result<(Daemon, Info), BoxError> {
     Ok((daemon, info))
 }
 
-/// What a daemon builds an image from.
+/// The Dockerfile of an image and its context.
 fn dockerfile(
     request: &BuildRequest,
     image: &PlannedImage,

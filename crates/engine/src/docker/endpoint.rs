@@ -1,5 +1,5 @@
-//! Which daemon is meant: by a flag, by Docker's environment variables, by a Docker context, or the
-//! platform's own. The order is that of Docker's command line.
+//! Selection of the daemon: by a flag, Docker's environment variables, a Docker context, or the
+//! platform's default. The order is that of Docker's CLI.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -14,20 +14,20 @@ use super::contexts;
 use super::settings::DockerConfig;
 use super::tls::{TlsFiles, TlsVerification};
 
-/// A daemon to be spoken to, and who named it.
+/// A daemon's address, and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Where it listens.
+    /// Its address.
     pub address: Address,
-    /// How the connection is protected, where it is.
+    /// TLS files, if the connection is protected.
     pub tls: Option<TlsFiles>,
-    /// Who named it.
+    /// Source of the address.
     pub origin: EndpointSource,
-    /// What Docker's configuration has for it.
+    /// Docker's configuration for it.
     pub settings: DockerConfig,
 }
 
-/// Who named a daemon.
+/// Source of a daemon's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EndpointSource {
     /// `--docker-host`.
@@ -36,11 +36,11 @@ pub enum EndpointSource {
     Variable,
     /// A Docker context.
     Context(String),
-    /// Nobody: it is where the platform has its daemon.
+    /// The platform's default.
     Platform,
 }
 
-/// What Docker's environment variables say.
+/// Docker's environment variables.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     /// `DOCKER_HOST`.
@@ -58,7 +58,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// What the variables of this process say.
+    /// Reads the variables of this process.
     pub fn from_env() -> Self {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let text = |name| variable(name).and_then(|value| OsString::into_string(value).ok());
@@ -72,7 +72,7 @@ impl Environment {
         }
     }
 
-    /// Where `ca.pem`, `cert.pem` and `key.pem` are for a daemon that no context describes.
+    /// TLS files of a daemon that no context describes.
     fn tls_files(&self) -> Option<TlsFiles> {
         let trust = match (self.tls_verify, self.tls) {
             (true, _) => TlsVerification::Authority,
@@ -84,7 +84,7 @@ impl Environment {
     }
 }
 
-/// Where a daemon is, how it is trusted, and who said so.
+/// Address, TLS files and their source.
 type EndpointChoice = (Address, Option<TlsFiles>, EndpointSource);
 
 impl Environment {
@@ -114,8 +114,8 @@ impl Environment {
 }
 
 impl Endpoint {
-    /// The daemon that is meant. A flag comes before `DOCKER_HOST`, that before `DOCKER_CONTEXT`,
-    /// that before the context chosen with `docker context use`.
+    /// Selects the daemon. The flag precedes `DOCKER_HOST`, that `DOCKER_CONTEXT`, and that the
+    /// context selected by `docker context use`.
     pub fn find(flag: Option<&str>, environment: &Environment) -> Result<Self, Problem> {
         let (address, tls, origin) = environment.daemon(flag)?;
         let settings = match &environment.config {
@@ -130,12 +130,12 @@ impl Endpoint {
         })
     }
 
-    /// Returns true if somebody asked for this daemon.
+    /// Returns true if the user selected this daemon.
     pub fn is_chosen(&self) -> bool {
         self.origin != EndpointSource::Platform
     }
 
-    /// Returns true if what is sent can be read on the way by other machines.
+    /// Returns true if other machines can read the connection.
     pub fn is_readable(&self) -> bool {
         match &self.address {
             Address::Tcp { host, .. } => self.tls.is_none() && !is_loopback(host),
@@ -143,8 +143,8 @@ impl Endpoint {
         }
     }
 
-    /// Returns true if `localhost` means the same to the daemon, as far as its address says. Behind
-    /// a tunnel it does not, which nobody can see from here.
+    /// Returns true if `localhost` is the same for the daemon, as far as its address shows. Behind
+    /// a tunnel it is not, which cannot be detected.
     pub(crate) fn is_on_this_machine(&self) -> bool {
         match &self.address {
             Address::Tcp { host, .. } => is_loopback(host),
@@ -152,7 +152,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns true if the daemon's files are files of this machine.
+    /// Returns true if the daemon's files are on this machine.
     pub fn is_local(&self) -> bool {
         matches!(self.address, Address::Unix(_) | Address::Pipe(_))
     }

@@ -1,4 +1,4 @@
-//! Planned images, made by a daemon.
+//! Builds planned images with a daemon.
 
 use jiff::Timestamp;
 use wincimg_common::diagnose::{BoxError, Problem};
@@ -18,30 +18,30 @@ use crate::error::not_built;
 use crate::plans::{PlannedBase, PlannedImage};
 use crate::publication::Publication;
 
-/// How much larger Windows' layers are on disk than on their way, about.
+/// Approximate ratio of the size of Windows layers on disk to their compressed size.
 const EXPANSION: u64 = 3;
 
-/// The engine that lets a daemon on Windows make images.
+/// The engine that lets a daemon on Windows build images.
 pub struct DockerEngine<'a> {
     /// The daemon.
     pub daemon: &'a Daemon,
-    /// What it says of itself.
+    /// Its system information.
     pub info: &'a Info,
-    /// The client for all registries, which finds the credentials that the daemon needs.
+    /// The client for all registries, with the credentials that the daemon needs.
     pub registry: &'a RegistryClient,
-    /// How the daemon builds.
+    /// Options of builds.
     pub options: DockerBuildOptions,
-    /// The registry that images are named after, as a push to it needs them to be.
+    /// The registry of the images' names, as a push requires it.
     pub named_after: Option<RegistryPrefix>,
-    /// True if the daemon is going to push them there.
+    /// True if the daemon pushes the images there.
     pub pushes: bool,
-    /// Who is told.
+    /// Display of transfers.
     pub progress: &'a dyn Progress,
 }
 
 impl<'a> DockerEngine<'a> {
-    /// Makes the images of a publication from their Dockerfiles, one after the other as the daemon's
-    /// machine has to.
+    /// Builds the images of a publication from their Dockerfiles, one after the other, as they
+    /// share the daemon's machine.
     pub async fn build_images(
         &self,
         publication: &Publication<'_>,
@@ -73,8 +73,8 @@ impl<'a> DockerEngine<'a> {
         Ok(made)
     }
 
-    /// Asks everything that would make the builds fail late, and finds the credentials they need, and
-    /// the one for the push.
+    /// Checks everything that would make the builds fail late, and finds the credentials for them
+    /// and for the push.
     async fn prepare(
         &self,
         publication: &Publication<'_>,
@@ -149,15 +149,15 @@ impl<'a> DockerEngine<'a> {
         let above = info.layers.iter().map(String::as_str);
         if !below.eq(above.take(base.image.manifest().layers.len())) {
             return Err(other_base(format!(
-                "the daemon built on other layers than those of the base {}",
+                "the daemon built on layers that are not those of the base {}",
                 image.plan.base.name
             )));
         }
         Ok(info)
     }
 
-    /// The context is there twice for a while, as it came and as a layer, and the base has to come
-    /// first where the daemon has not got it.
+    /// Bytes a build needs: the context counts twice, as received and as a layer, and the base if
+    /// the daemon has to pull it.
     async fn bytes_needed(&self, base: &PlannedBase, context: u64) -> Result<u64, BoxError> {
         let layers = match self.daemon.image(&base.label()).await {
             Ok(_) => 0,
@@ -171,7 +171,7 @@ impl<'a> DockerEngine<'a> {
         Ok(context.saturating_mul(2).saturating_add(base))
     }
 
-    /// What the daemon calls images: as the registry will, so that they can be pushed.
+    /// Name of an image in the daemon: as in the registry, so that it can be pushed.
     fn name_in_daemon(&self, name: &str) -> Result<String, ReferenceError> {
         let Some(registry) = &self.named_after else {
             return Ok(name.to_owned());
@@ -186,7 +186,7 @@ fn other_base(problem: String) -> BoxError {
         .into()
 }
 
-/// When a base was made, in seconds since 1970.
+/// Creation time of a base, in seconds since 1970.
 fn created(base: &PlannedBase) -> Option<u64> {
     let time: Timestamp = base.image.config().created.as_ref()?.parse().ok()?;
     u64::try_from(time.as_second()).ok()

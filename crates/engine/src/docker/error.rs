@@ -1,4 +1,4 @@
-//! What can go wrong between this program and a Docker daemon.
+//! Errors of the communication with a Docker daemon.
 
 use std::path::Path;
 use std::{fmt, io};
@@ -7,28 +7,28 @@ use wincimg_common::diagnose::{Blame, Diagnose, Problem};
 
 use super::failures::Failure;
 
-/// An answer without an end.
+/// Message for an incomplete answer.
 pub(super) const CUT_OFF: &str = "the Docker daemon's answer ends too early";
-/// The context of Docker Desktop for its daemon on Windows, behind a named pipe.
+/// Docker Desktop's context for its daemon on Windows, behind a named pipe.
 const DESKTOP_WINDOWS: &str = "desktop-windows";
 
-/// How a daemon on Windows answers to more than its named pipe; on its own machine alone, because
-/// whoever reaches the port is master there.
+/// Makes a daemon on Windows listen on TCP; on its own machine alone, because the port gives full
+/// control of it.
 const LISTEN: &str = concat!(
-    r#"make C:\ProgramData\docker\config\daemon.json read "#,
-    r#"{"hosts": ["npipe://", "tcp://127.0.0.1:2375"]} (beside whatever else is in it) and run "#,
+    r"in C:\ProgramData\docker\config\daemon.json set ",
+    r#"{"hosts": ["npipe://", "tcp://127.0.0.1:2375"]} (keep its other settings) and run "#,
     "`Restart-Service docker`"
 );
 
-/// What to do about the pipe of a daemon on Windows, on another system.
+/// Hint for the pipe of a daemon on Windows, on another system.
 fn from_elsewhere() -> String {
     format!(
-        "run wincimg.exe on Windows; or there {LISTEN}, and from here {}",
+        "run wincimg.exe on Windows; or there {LISTEN}, then here {}",
         tunnel("ssh://HOST")
     )
 }
 
-/// The way through SSH to a machine that `ssh://bob@build01:22` names.
+/// Command for an SSH tunnel to the machine in `ssh://bob@build01:22`.
 fn tunnel(address: &str) -> String {
     let host = address.trim_start_matches("ssh://");
     let host = host.split('/').next().filter(|host| !host.is_empty());
@@ -44,7 +44,7 @@ fn tunnel(address: &str) -> String {
     )
 }
 
-/// A file of Docker's that could not be used.
+/// Error for an unusable file of Docker's.
 pub(super) fn unusable(path: &Path, problem: &dyn fmt::Display) -> Problem {
     Problem::new(
         "file/io",
@@ -52,18 +52,18 @@ pub(super) fn unusable(path: &Path, problem: &dyn fmt::Display) -> Problem {
     )
 }
 
-/// A call that came to no answer, and why.
+/// Error for a call without an answer.
 pub(super) fn unanswered(what: &str, problem: &str) -> Problem {
     Problem::new("daemon/answer", format!("cannot {what}: {problem}"))
 }
 
-/// An answer that is not one of Docker's.
+/// Error for an answer that is not Docker's.
 pub(super) fn unexpected(what: &str, problem: &dyn fmt::Display) -> Problem {
     let problem = format!("unexpected answer from the Docker daemon: {problem}");
     unanswered(what, &problem)
 }
 
-/// An address of a kind that is not known.
+/// Error for an invalid address.
 pub(super) fn invalid_address(text: &str, problem: &str) -> Problem {
     let problem = format!("invalid Docker address {text:?}: {problem}");
     Problem::new("daemon/address", problem)
@@ -71,7 +71,7 @@ pub(super) fn invalid_address(text: &str, problem: &str) -> Problem {
         .hint(address_hint(text))
 }
 
-/// A context that is not there, and the one that was probably meant.
+/// Error for an unknown context, with the nearest name.
 pub(super) fn no_context(name: &str, folder: &Path, nearest: Option<&str>) -> Problem {
     let problem = format!("no Docker context {name:?} in {}", folder.display());
     Problem::new("daemon/context", problem)
@@ -83,8 +83,8 @@ fn address_hint(text: &str) -> String {
     if text.starts_with("ssh://") {
         format!("on that machine {LISTEN}; then {}", tunnel(text))
     } else if text.contains('@') {
-        "give --docker-host tcp://HOST:PORT; a daemon that asks for a certificate takes \
-         DOCKER_TLS_VERIFY=1 and the folder of yours in DOCKER_CERT_PATH"
+        "give --docker-host tcp://HOST:PORT; for a daemon that requires a client certificate, set \
+         DOCKER_TLS_VERIFY=1, and DOCKER_CERT_PATH to the folder that has it"
             .to_owned()
     } else {
         "expected unix:///var/run/docker.sock, npipe:////./pipe/docker_engine or tcp://HOST:PORT"
@@ -103,50 +103,50 @@ fn context_hint(name: &str, nearest: Option<&str>) -> String {
     )
 }
 
-/// Why a daemon did not do what it was asked.
+/// A failed call to a daemon.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "daemon/answer")]
 pub enum DockerError {
-    /// Nobody answers.
-    #[error("no Docker daemon answers at {daemon} ({origin})")]
+    /// The connection failed.
+    #[error("cannot connect to the Docker daemon at {daemon} ({origin})")]
     #[diagnose(code = "daemon/unreachable", hint = Some(unreachable_hint(source)))]
     Unreachable {
-        /// Where it should be.
+        /// Address of the daemon.
         daemon: String,
-        /// Who named it.
+        /// Source of the address.
         origin: String,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
     /// The connection ended too early.
     #[error("cannot {what}: lost connection to the Docker daemon")]
     Broken {
-        /// What was asked.
+        /// The operation.
         what: String,
-        /// How it broke.
+        /// Cause.
         source: hyper::Error,
     },
-    /// The daemon says no.
-    #[error("the Docker daemon did not {what}: {message}")]
+    /// The daemon rejected the request or failed.
+    #[error("the Docker daemon failed to {what}: {message}")]
     #[diagnose(code = "daemon/refused", hint = refused_hint(message, image.as_deref()))]
     Refused {
-        /// What was asked.
+        /// The operation.
         what: String,
-        /// The answer's status, where the refusal was the answer.
+        /// HTTP status, if the answer itself was an error.
         status: Option<u16>,
-        /// Its words.
+        /// The daemon's message.
         message: String,
-        /// The image that it is about, where it is one with a name.
+        /// Name of the image in question, if any.
         image: Option<String>,
     },
-    /// It is not known which daemon is meant, or its answer cannot be used.
+    /// Another error, such as an unknown daemon or an unusable answer.
     #[error(transparent)]
     #[diagnose(forward)]
     Other(#[from] Problem),
 }
 
 impl DockerError {
-    /// The same, of an image.
+    /// The same error, with the name of an image.
     pub(super) fn about(self, name: &str) -> Self {
         match self {
             Self::Refused {
@@ -164,7 +164,7 @@ impl DockerError {
         }
     }
 
-    /// Returns true if what was asked about is not there.
+    /// Returns true if the object was not found.
     pub fn is_not_found(&self) -> bool {
         matches!(
             self,
@@ -187,8 +187,8 @@ fn unreachable_hint(source: &io::Error) -> String {
         }
         io::ErrorKind::Unsupported if !cfg!(windows) => return from_elsewhere(),
         _ => {
-            "start the daemon, or name another one with --docker-host; --engine direct needs none \
-             unless the recipe has commands"
+            "start the daemon, or name another one with --docker-host; --engine direct requires \
+             none unless the recipe has commands"
         }
     };
     hint.to_owned()
@@ -206,14 +206,14 @@ fn refused_hint(message: &str, image: Option<&str>) -> Option<String> {
 /// A version of Docker's API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ApiVersion {
-    /// The first number, which was never another than 1.
+    /// The first number, which was always 1.
     pub major: u32,
     /// The second number.
     pub minor: u32,
 }
 
 impl ApiVersion {
-    /// Reads `1.41`.
+    /// Parses `1.41`.
     pub(super) fn read(text: &str) -> Option<Self> {
         let (major, minor) = text.split_once('.')?;
         Some(Self {

@@ -1,5 +1,5 @@
-//! From the words of a failure to the next step: what Windows and Docker say, as people report it in
-//! public, and what helped them. Steps, pulls and pushes share the one table, `failures.tsv`.
+//! Hints for failures: messages of Windows and Docker as published in bug reports, and what helped.
+//! Steps, pulls and pushes share the one table, `failures.tsv`.
 
 use std::sync::LazyLock;
 
@@ -7,26 +7,26 @@ use wincimg_oci::reference::{display_host, parse_reference};
 use wincimg_windows::status::ExitCode;
 use wincimg_windows::table::{TableError, read_rows};
 
-/// What is known of a failure.
+/// Facts about a failure.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Failure<'a> {
-    /// The daemon's words, on one line.
+    /// The daemon's message, on one line.
     pub(super) message: &'a str,
-    /// The last lines of the program that failed.
+    /// The last lines of the failed program.
     pub(super) output: &'a [String],
-    /// What that program returned.
+    /// Exit code of that program.
     pub(super) exit_code: Option<ExitCode>,
-    /// The image that was pulled or pushed.
+    /// The pulled or pushed image.
     pub(super) image: Option<&'a str>,
 }
 
-/// What the classic builder says behind the command of a step that failed.
+/// Separator of the classic builder between a failed step's command and its exit code.
 const RETURNED: &str = "returned a non-zero code: ";
 
 struct Row {
-    /// True if a program may say it too.
+    /// True if the program's output is searched too.
     by_programs: bool,
-    /// Any of these, whose parts are all there.
+    /// Alternatives; all parts of one must be present.
     words: Vec<Vec<String>>,
     meaning: &'static str,
     next: &'static str,
@@ -40,9 +40,9 @@ static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
 });
 
 impl Failure<'_> {
-    /// What it means and what to do next, where that is known.
+    /// Meaning of the failure and the next step, if known.
     pub(super) fn hint(&self) -> Option<String> {
-        // The command itself is the author's words, not the daemon's.
+        // The command itself is the author's text, not the daemon's.
         let message = match self.message.split_once(RETURNED) {
             Some((_, rest)) => rest,
             None => self.message,
@@ -80,7 +80,7 @@ impl Failure<'_> {
         format!("{meaning}: {next}")
     }
 
-    /// The registry that the words name in an address, or else the image's.
+    /// The registry in an address of the message, or else the image's.
     fn registry(&self) -> Option<String> {
         registry_in(self.message).or_else(|| {
             let reference = parse_reference(self.image?).ok()?;
@@ -96,7 +96,7 @@ impl Row {
     }
 }
 
-/// The host of `https://repo.lan:5000/v2/`; other addresses are of documents for people.
+/// The host of `https://repo.lan:5000/v2/`; other addresses are documentation.
 fn registry_in(message: &str) -> Option<String> {
     let addresses = message.split("://").skip(1);
     addresses
@@ -105,7 +105,7 @@ fn registry_in(message: &str) -> Option<String> {
         .map(|(host, _)| host.to_owned())
 }
 
-/// What a program returned, by the words of daemons that do not say it apart.
+/// Exit code in the message of a daemon that has no field for it.
 pub(super) fn exit_code_in(message: &str) -> Option<ExitCode> {
     let (_, rest) = message
         .split_once(RETURNED)
@@ -216,8 +216,8 @@ mod tests {
         };
         assert_eq!(
             hint_for(Some("repo.lan:5000/apps/web:1.4")),
-            "repo.lan:5000 did not let the daemon in: run `wincimg login repo.lan:5000` with an \
-             account that may do this"
+            "repo.lan:5000 denied the daemon access: run `wincimg login repo.lan:5000` with an \
+             account that has access"
         );
         assert!(hint_for(Some("apps/web:1")).contains("`wincimg login docker.io`"));
         let echoed = "The command 'cmd /S /C echo no such host' returned a non-zero code: 1";

@@ -1,4 +1,4 @@
-//! An image in a daemon, and its two ways out: pushed by the daemon itself, or saved to a file.
+//! An image in a daemon: pushed by the daemon, or saved to a file.
 
 use std::path::Path;
 use std::{fmt, io};
@@ -12,14 +12,14 @@ use super::api::ImageInfo;
 use super::daemon::Daemon;
 use super::error::DockerError;
 
-/// An image that a daemon made, under the name that it has there.
+/// An image built by a daemon, with its name there.
 pub struct DaemonImage<'a> {
     pub(super) daemon: &'a Daemon,
-    /// What the daemon says of it.
+    /// Its details.
     pub(crate) info: ImageInfo,
     pub(super) name: String,
     pub(super) tag: String,
-    /// What the daemon needs to push it.
+    /// Credential for the push.
     pub(super) credential: Option<DaemonCredential>,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for DaemonImage<'_> {
 }
 
 impl DaemonImage<'_> {
-    /// Lets the daemon push the image to the registry in its name; the digest that it has there.
+    /// Lets the daemon push the image to the registry in its name; returns its digest there.
     pub(crate) async fn push(&self, progress: &dyn Progress) -> Result<String, DockerError> {
         let credential = self.credential.as_ref();
         let pushed = self
@@ -56,8 +56,8 @@ impl DaemonImage<'_> {
     }
 }
 
-/// The disk did not take an image that the daemon saves.
+/// Error for a saved image that cannot be written to the disk.
 pub(crate) fn not_saved(error: io::Error) -> Problem {
-    let what = "cannot write what Docker saves to a temporary file";
+    let what = "cannot write the saved image to a temporary file";
     Problem::new("file/io", what).source(error)
 }

@@ -1,4 +1,4 @@
-//! The layers that a daemon pulls or pushes, each with a line of its own for whoever waits.
+//! Progress of the layers that a daemon pulls or pushes, one line each.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use wincimg_common::progress::{Progress, Task};
 
 use super::response::Message;
 
-/// What the daemon says when there is nothing more to do about a layer.
+/// Statuses with which a layer is finished.
 const ENDS: [&str; 6] = [
     "Pull complete",
     "Already exists",
@@ -19,7 +19,7 @@ const ENDS: [&str; 6] = [
 
 pub(super) struct Layers<'a> {
     progress: &'a dyn Progress,
-    /// By layer: what is being done about it, and the line that says so.
+    /// By layer: its status, and its line.
     lines: HashMap<String, (String, Arc<dyn Task>)>,
 }
 
@@ -31,7 +31,7 @@ impl<'a> Layers<'a> {
         }
     }
 
-    /// Shows what a message says of a layer.
+    /// Shows a message about a layer.
     pub(super) fn show(&mut self, message: &Message) {
         let (Some(id), Some(status)) = (&message.id, &message.status) else {
             return;
@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes down what it is told.
+    /// Records the calls.
     #[derive(Clone, Default)]
     struct Told(Arc<Mutex<Vec<String>>>);
 

@@ -1,8 +1,8 @@
-//! Images by a Docker daemon on Windows: for plans with commands, which only Windows can run.
+//! Docker engine: a daemon on Windows builds plans with commands, which only Windows can run.
 //!
-//! [`Endpoint`] finds the daemon, [`Daemon`] speaks with it through bollard. What would fail late is
-//! asked first: whether it makes Windows containers, whether the base can run there, whether it
-//! trusts the registries.
+//! [`Endpoint`] selects the daemon, [`Daemon`] calls it through bollard. What would fail late is
+//! checked first: that it runs Windows containers, that the base can run there, that it trusts the
+//! registries.
 
 mod address;
 mod api;
@@ -23,7 +23,7 @@ mod push;
 mod response;
 mod settings;
 mod steps;
-// Their daemons listen on Unix sockets.
+// The test daemons listen on Unix sockets.
 #[cfg(test)]
 #[cfg(unix)]
 mod tests;

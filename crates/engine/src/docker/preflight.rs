@@ -1,4 +1,4 @@
-//! What would make a build fail late, asked before anything is sent.
+//! Checks for failures that would come late in a build, before anything is sent.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::daemon::Daemon;
 use super::endpoint::is_loopback;
 use super::trust::{TrustInstructions, host_of};
 
-/// A daemon with what it says of itself.
+/// A daemon with its system information.
 #[derive(Debug)]
 pub struct Preflight<'a> {
     daemon: &'a Daemon,
@@ -20,7 +20,7 @@ pub struct Preflight<'a> {
 }
 
 impl<'a> Preflight<'a> {
-    /// Takes a daemon with its own answer to what it is.
+    /// Preflight checks of a daemon with this system information.
     pub fn new(daemon: &'a Daemon, info: &'a Info) -> Self {
         Self { daemon, info }
     }
@@ -29,22 +29,22 @@ impl<'a> Preflight<'a> {
         self.daemon.endpoint().address.to_string()
     }
 
-    /// Returns true if it makes Windows containers.
+    /// Checks that it runs Windows containers.
     pub fn check_windows(&self) -> Result<(), Problem> {
         if self.info.is_windows() {
             return Ok(());
         }
         let (daemon, os) = (self.daemon(), self.info.os());
         let problem =
-            format!("the Docker daemon at {daemon} makes {os} containers: expected windows");
+            format!("the Docker daemon at {daemon} runs {os} containers: expected windows");
         Err(Problem::new("windows/needed", problem).hint(
-            "name a daemon on Windows with --docker-host, or build with --engine direct, which needs \
-             none unless the recipe has commands; Docker Desktop changes over with \
-             `DockerCli.exe -SwitchDaemon`",
+            "name a daemon on Windows with --docker-host, or build with --engine direct, which \
+             requires none unless the recipe has commands; to switch Docker Desktop to Windows \
+             containers: `DockerCli.exe -SwitchDaemon`",
         ))
     }
 
-    /// Returns true if steps on a base can run there. The verdict may be that nobody can tell.
+    /// Checks that steps on a base can run there; passes if that is unknown.
     pub fn check_base(
         &self,
         base: WindowsVersion,
@@ -67,18 +67,18 @@ impl<'a> Preflight<'a> {
         Err(Problem::new("daemon/cannot-run", problem).hint(hint))
     }
 
-    /// Returns true if it would speak with a registry that was reached like this. Certificates are
-    /// the daemon's own business: it may have a CA that this machine has not.
+    /// Checks that the daemon would connect to a registry like this machine did. Certificates are
+    /// not checked: the daemon may trust another CA.
     pub async fn check_registry(&self, registry: &str, reached: Protocol) -> Result<(), Problem> {
         let daemon = self.daemon();
         if is_loopback(host_of(registry)) && !self.daemon.endpoint().is_on_this_machine() {
             let problem = format!(
-                "the registry {registry} is on this machine, and the Docker daemon at {daemon} would \
-                 look for it on its own"
+                "the registry {registry} is on this machine, but the Docker daemon at {daemon} \
+                 would look for it on its own machine"
             );
             return Err(Problem::new("daemon/another-machine", problem).hint(
-                "name the registry as the daemon's machine reaches it, by this machine's name or \
-                 address",
+                "name the registry by this machine's name or address, as the daemon's machine \
+                 reaches it",
             ));
         }
         let config = &self.info.registry_config;
@@ -92,8 +92,7 @@ impl<'a> Preflight<'a> {
         Err(Problem::new("daemon/registry-not-trusted", problem).hint(remedy))
     }
 
-    /// Returns true if there is room where the daemon keeps images, which only a daemon on this
-    /// machine lets anybody find out.
+    /// Checks the free space in the daemon's folder of images, if the daemon is on this machine.
     pub fn check_disk(&self, needed: u64) -> Result<(), Problem> {
         let folder = Path::new(&self.info.docker_root_dir);
         if !self.daemon.endpoint().is_local() || !folder.is_dir() {
@@ -102,13 +101,13 @@ impl<'a> Preflight<'a> {
         match fs4::available_space(folder) {
             Ok(free) if free < needed => {
                 let problem = format!(
-                    "{} has {} MiB free, and the build needs about {} MiB",
+                    "{} has {} MiB free, but the build needs about {} MiB",
                     folder.display(),
                     free >> 20,
                     needed >> 20
                 );
                 Err(Problem::new("daemon/disk-full", problem)
-                    .hint("make room, for example with `docker system prune`"))
+                    .hint("free disk space, for example with `docker system prune`"))
             }
             _ => Ok(()),
         }

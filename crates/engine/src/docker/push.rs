@@ -1,4 +1,4 @@
-//! A push by the daemon.
+//! Pushes by the daemon.
 
 use bollard::Docker;
 use bollard::query_parameters::PushImageOptions;
@@ -14,7 +14,7 @@ use super::response::{Messages, one_line};
 
 impl Daemon {
     /// Pushes the image of that name and tag, and returns the digest of its manifest. Dropping the
-    /// future ends the push.
+    /// future cancels the push.
     pub async fn push(
         &self,
         name: &str,
@@ -55,7 +55,7 @@ impl Daemon {
     }
 }
 
-/// The digest in `1.4: digest: sha256:… size: 1234`, which is all that old daemons say.
+/// The digest in `1.4: digest: sha256:… size: 1234`, the only place where old daemons report it.
 fn digest_in(status: &str, tag: &str) -> Option<String> {
     let rest = status.strip_prefix(tag)?.strip_prefix(": digest: ")?;
     Some(rest.split(' ').next()?.to_owned())

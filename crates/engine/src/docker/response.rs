@@ -1,5 +1,5 @@
-//! Answers that bollard loses parts of, read as the daemon writes them: pieces of a file, one
-//! document, or the messages of a build or a push.
+//! Raw answers of which bollard loses parts: pieces of a file, one document, or the messages of a
+//! build or a push.
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
@@ -7,9 +7,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::{DockerError, unexpected};
-use super::transport::{DaemonResponse, MOST_BYTES, TooLong};
+use super::transport::{DaemonResponse, MAX_BYTES, TooLong};
 
-/// The body of an answer, piece by piece. Dropping it ends the connection.
+/// Body of an answer, piece by piece. Dropping it closes the connection.
 pub(super) struct Pieces {
     what: String,
     answer: DaemonResponse,
@@ -47,7 +47,7 @@ impl Pieces {
     }
 
     fn check_length(&self, bytes: &[u8]) -> Result<(), DockerError> {
-        if bytes.len() <= MOST_BYTES {
+        if bytes.len() <= MAX_BYTES {
             return Ok(());
         }
         Err(unexpected(&self.what, &TooLong).into())
@@ -58,7 +58,7 @@ impl Pieces {
     }
 }
 
-/// The messages of an answer that is a stream of them, one a line.
+/// Messages of a streaming answer, one a line.
 pub(super) struct Messages {
     pieces: Pieces,
     pending: BytesMut,
@@ -91,29 +91,29 @@ impl Messages {
     }
 }
 
-/// What the daemon says while it builds or pushes. Whatever is not known, or not of the kind that
-/// it should be, is left out: a build that goes well does not fail over words about it.
+/// A message of a build or push. Unknown or unexpected fields are ignored: they must not fail a
+/// successful build.
 #[derive(Debug, Default)]
 pub(super) struct Message {
-    /// Text for people; of a line that is not a message, the line itself.
+    /// Output text; of a line that is not a message, the line itself.
     pub(super) stream: Option<String>,
     pub(super) status: Option<String>,
     pub(super) id: Option<String>,
-    /// Bytes of a layer that are done, and how many there are.
+    /// Transferred bytes of a layer, and their total.
     pub(super) progress: Option<(u64, Option<u64>)>,
-    /// The daemon's complaint, where this is one.
+    /// The error, if this is one.
     pub(super) complaint: Option<DaemonFailure>,
-    /// The id of the image that was built.
+    /// Id of the built image.
     pub(super) built: Option<String>,
-    /// The digest of the image that was pushed.
+    /// Digest of the pushed image.
     pub(super) pushed: Option<String>,
 }
 
-/// Why the daemon did not go on.
+/// A failure reported by the daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DaemonFailure {
     pub(super) message: String,
-    /// What the program returned that ended a build.
+    /// Exit code of the program that failed.
     pub(super) exit_code: Option<i64>,
 }
 
@@ -144,7 +144,7 @@ impl Message {
 }
 
 impl DaemonFailure {
-    /// Only an error fails a stream: whatever it is, unless there is nothing in it.
+    /// Any non-empty `error` fails a stream.
     fn read(message: &Value) -> Option<Self> {
         let is_nothing = |value: &&Value| match value {
             Value::Null | Value::Bool(false) => true,
@@ -172,7 +172,7 @@ impl DaemonFailure {
     }
 }
 
-/// The words of a daemon on one line, without what a terminal would obey.
+/// The daemon's text on one line, without control characters.
 pub(super) fn one_line(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();

@@ -1,5 +1,5 @@
-//! What `config.json` in Docker's folder says besides credentials: the chosen context, headers for
-//! every request to a daemon, and proxies for what builds run.
+//! Settings in Docker's `config.json` besides credentials: the selected context, headers for every
+//! request to a daemon, and proxies for builds.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,10 +17,10 @@ use wincimg_common::files::LARGEST_TEXT;
 
 use super::error::unusable;
 
-/// The entry of `proxies` that counts for daemons without one.
+/// Entry of `proxies` for all other daemons.
 const DEFAULT: &str = "default";
 
-/// What an HTTP client says by itself.
+/// Headers that the HTTP client sets itself.
 const OWN_HEADERS: [HeaderName; 5] = [
     HOST,
     USER_AGENT,
@@ -29,11 +29,11 @@ const OWN_HEADERS: [HeaderName; 5] = [
     TRANSFER_ENCODING,
 ];
 
-/// What counts for a daemon. Headers and proxies may have passwords in them, and show themselves to
-/// nobody.
+/// Configuration for a daemon. Headers and proxies may contain passwords, so `Debug` does not show
+/// them.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct DockerConfig {
-    /// Added to every request that has no such header.
+    /// Added to every request that lacks the header.
     pub(super) headers: HeaderMap,
     /// By the names of the variables.
     proxies: BTreeMap<String, String>,
@@ -49,7 +49,7 @@ impl fmt::Debug for DockerConfig {
     }
 }
 
-/// The parts of the file that are used. Every one may be absent or null.
+/// The used parts of the file. Each may be absent or null.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ConfigFile {
@@ -76,7 +76,7 @@ struct Proxies {
 }
 
 impl ConfigFile {
-    /// The file in Docker's folder, which may be absent.
+    /// Reads the file in Docker's folder, which may be absent.
     pub(super) fn read(folder: &Path) -> Result<Self, Problem> {
         let file: Option<Option<Self>> = read_json(&folder.join("config.json"))?;
         Ok(file.flatten().unwrap_or_default())
@@ -84,7 +84,7 @@ impl ConfigFile {
 }
 
 impl DockerConfig {
-    /// What the file says for a daemon at an address.
+    /// Reads the configuration for a daemon at an address.
     pub(super) fn read(folder: &Path, address: &str) -> Result<Self, Problem> {
         let file = ConfigFile::read(folder)?;
         let mut headers = HeaderMap::new();
@@ -108,7 +108,7 @@ impl DockerConfig {
         })
     }
 
-    /// Adds the variables of proxies to a build's arguments, where those do not say otherwise.
+    /// Adds the proxy variables to a build's arguments, which take precedence.
     pub fn add_proxies(&self, arguments: &mut BTreeMap<String, String>) {
         for (name, value) in &self.proxies {
             arguments.entry(name.clone()).or_insert(value.clone());
@@ -116,7 +116,7 @@ impl DockerConfig {
     }
 }
 
-/// Programs look for them in capitals or in small letters.
+/// Programs read them in upper or lower case.
 fn variables(proxies: Proxies) -> BTreeMap<String, String> {
     let named = [
         ("HTTP_PROXY", proxies.http),
@@ -138,7 +138,7 @@ fn variables(proxies: Proxies) -> BTreeMap<String, String> {
     .collect()
 }
 
-/// A file of Docker's, if it is there.
+/// Reads one of Docker's files, if it exists.
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Problem> {
     match files::read(path, LARGEST_TEXT) {
         Ok(bytes) => serde_json::from_slice(&bytes)

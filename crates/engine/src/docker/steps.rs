@@ -1,4 +1,4 @@
-//! The text that the classic builder writes: which step it is at, and what the step's program said.
+//! Output of the classic builder: the current step, and the lines of its program.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use wincimg_common::progress::{Progress, Task};
 
 use super::response::one_line;
 
-/// How many of a step's last lines are kept for its failure.
+/// Number of a step's last lines to keep for its error.
 const LINES: usize = 20;
-/// How much of one line.
+/// Maximum length of a line.
 const LINE: usize = 1000;
 
 /// A step of a Dockerfile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BuildStep {
-    /// Counted from 1.
+    /// Its number, from 1.
     pub number: usize,
-    /// How many there are.
+    /// Number of steps.
     pub count: usize,
     /// The instruction, as the daemon shows it.
     pub instruction: String,
@@ -28,7 +28,7 @@ pub(super) struct Steps<'a> {
     current: Option<(BuildStep, Arc<dyn Task>)>,
     output: VecDeque<String>,
     line: String,
-    /// True if the cursor went back to the line's beginning.
+    /// True after a carriage return.
     returned: bool,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Steps<'a> {
             match character {
                 '\n' => self.end_line(),
                 '\r' => self.returned = true,
-                // A terminal is the user's, and no program of an image gets to paint on it.
+                // Control characters are dropped: a program must not control the user's terminal.
                 _ if character.is_control() && character != '\t' => {}
                 _ => self.push(character),
             }
@@ -62,7 +62,7 @@ impl<'a> Steps<'a> {
     }
 
     fn push(&mut self, character: char) {
-        // What is written over an old line, as progress is, takes its place.
+        // Text after a carriage return, as in progress bars, replaces the line.
         if std::mem::take(&mut self.returned) {
             self.line.clear();
         }
@@ -91,7 +91,7 @@ impl<'a> Steps<'a> {
         self.current = Some((step, task));
     }
 
-    /// Ends the line of the step that is done.
+    /// Finishes the line of the last step.
     pub(super) fn finish(&mut self) {
         self.end_line();
         self.output.clear();
@@ -116,7 +116,7 @@ impl<'a> Steps<'a> {
         self.output.push_back(line.to_owned());
     }
 
-    /// The step that was under way, and its last lines.
+    /// The current step, and its last lines.
     pub(super) fn into_failure(mut self) -> (Option<BuildStep>, Vec<String>) {
         self.end_line();
         let step = self.current.map(|(step, _)| step);
@@ -125,7 +125,7 @@ impl<'a> Steps<'a> {
 }
 
 impl BuildStep {
-    /// The image that it begins with, where it is a `FROM`.
+    /// The image of a `FROM` step.
     pub(super) fn base(&self) -> Option<&str> {
         let mut words = self.instruction.split(' ');
         words
@@ -134,7 +134,7 @@ impl BuildStep {
         words.find(|word| !word.starts_with("--"))
     }
 
-    /// Reads `Step 2/5 : RUN build.cmd`.
+    /// Parses `Step 2/5 : RUN build.cmd`.
     fn read(text: &str) -> Option<Self> {
         let (position, instruction) = text.strip_prefix("Step ")?.split_once(" : ")?;
         let (number, count) = position.split_once('/')?;

@@ -1,5 +1,4 @@
-//! TLS as Docker's command line does it: a CA of one's own, a client certificate, or
-//! encryption alone.
+//! TLS as in Docker's CLI: a private CA, a client certificate, or encryption alone.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,30 +15,30 @@ use wincimg_http::{
 
 use super::error::unusable;
 
-/// Whom a daemon's certificate has to be from.
+/// Verification of a daemon's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsVerification {
     /// The CA in the file, and no other.
     Authority,
     /// A CA that the system trusts.
     System,
-    /// It does not matter.
+    /// None.
     Anyone,
 }
 
-/// The files that protect a connection.
+/// TLS files of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
     /// The CA's certificate.
     pub authority: PathBuf,
     /// The client's certificate and its key.
     pub identity: Option<(PathBuf, PathBuf)>,
-    /// True if the CA is asked.
+    /// Verification of the daemon's certificate.
     pub trust: TlsVerification,
 }
 
 impl TlsFiles {
-    /// The files under the names that Docker gives them; a certificate of one's own may be missing.
+    /// The files under Docker's names; the client certificate is optional.
     pub(super) fn in_folder(folder: &Path, trust: TlsVerification) -> Self {
         let identity = (folder.join("cert.pem"), folder.join("key.pem"));
         Self {
@@ -75,7 +74,7 @@ impl TlsFiles {
         provider: Arc<CryptoProvider>,
     ) -> Result<Arc<dyn ServerCertVerifier>, Problem> {
         match self.trust {
-            // As Docker does where `DOCKER_TLS` is set without `DOCKER_TLS_VERIFY`.
+            // As Docker does if `DOCKER_TLS` is set without `DOCKER_TLS_VERIFY`.
             TlsVerification::Anyone => Ok(Arc::new(CertificateVerifier {
                 accepted: AcceptedCertificates::Any,
                 provider,

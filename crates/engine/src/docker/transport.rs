@@ -1,7 +1,7 @@
 //! One HTTP connection to the daemon for each request.
 //!
-//! A connection that is not shared can be broken: the daemon stops a build or a push as soon as the
-//! one who asked for it hangs up, so dropping an [`Answer`] is how work is cancelled.
+//! A connection that is not shared can be closed: the daemon stops a build or a push as soon as its
+//! client disconnects, so dropping a [`DaemonResponse`] cancels the work.
 
 use std::io;
 use std::pin::Pin;
@@ -25,25 +25,25 @@ use wincimg_common::diagnose::Problem;
 use super::address::Address;
 use super::endpoint::Endpoint;
 
-/// More of a document or a message is not read.
-pub(super) const MOST_BYTES: usize = 32 << 20;
+/// Size limit of a document or a message.
+pub(super) const MAX_BYTES: usize = 32 << 20;
 
-/// A document or a message has more bytes.
+/// A document or a message is larger.
 #[derive(Debug, thiserror::Error)]
-#[error("it is longer than {MOST_BYTES} bytes")]
+#[error("it is longer than {MAX_BYTES} bytes")]
 pub(super) struct TooLong;
 
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// The way to a daemon.
+/// Transport to a daemon.
 pub(super) struct Transport {
     address: Address,
     tls: Option<TlsConnector>,
 }
 
-/// What the daemon answered; the connection lives as long as this value.
+/// A daemon's answer; the connection lives as long as this value.
 pub(super) struct DaemonResponse {
     pub(super) response: Response<Incoming>,
     connection: AbortOnDropHandle<()>,
@@ -51,13 +51,13 @@ pub(super) struct DaemonResponse {
 }
 
 impl DaemonResponse {
-    /// The answer for somebody who reads it to its end; it has at most [`MOST_BYTES`].
+    /// The answer, to be read to its end; limited to [`MAX_BYTES`].
     pub(super) fn into_response(self) -> Response<Incoming> {
         drop(self.connection.detach());
         self.response
     }
 
-    /// The answer for somebody who bounds what he takes of it.
+    /// The answer without a limit, for a caller that has its own.
     pub(super) fn unbounded(self) -> Self {
         self.left.store(u64::MAX, Ordering::Relaxed);
         self
@@ -76,15 +76,15 @@ impl Transport {
         })
     }
 
-    /// Sends a request and waits for the head of the answer. An I/O error is one of connecting.
+    /// Sends a request and waits for the head of the answer. I/O errors are those of connecting.
     pub(super) async fn send(&self, request: BollardRequest) -> Result<DaemonResponse, Error> {
-        let left = Arc::new(AtomicU64::new(MOST_BYTES as u64));
+        let left = Arc::new(AtomicU64::new(MAX_BYTES as u64));
         let stream = LimitedBody {
             stream: self.open().await?,
             left: Arc::clone(&left),
         };
         let (mut sender, work) = http1::handshake(TokioIo::new(stream)).await?;
-        // An error of the connection is also the one of the request or of the body.
+        // An error of the connection is also reported by the request or the body.
         let work = tokio::spawn(async move { drop(work.await) });
         let connection = AbortOnDropHandle::new(work);
         Ok(DaemonResponse {
@@ -114,7 +114,7 @@ impl Transport {
     }
 }
 
-/// A stream of which no more is read than is left.
+/// A stream that ends at its limit.
 struct LimitedBody {
     stream: Box<dyn Stream>,
     left: Arc<AtomicU64>,
@@ -181,7 +181,7 @@ fn open_socket(_path: &std::path::Path) -> std::future::Ready<io::Result<Box<dyn
 }
 
 /// A pipe serves as many clients as it has instances; the daemon makes the next one as soon as one
-/// is taken, so a busy pipe is worth another try.
+/// is taken, so a busy pipe is retried.
 #[cfg(windows)]
 async fn open_pipe(path: &str) -> io::Result<Box<dyn Stream>> {
     use std::time::Duration;

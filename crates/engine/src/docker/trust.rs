@@ -1,5 +1,5 @@
-//! Which registries a daemon trusts without proof, by the rules that the daemon itself follows, and
-//! what to write where it does not.
+//! Registries that a daemon trusts without a verified certificate, by the daemon's own rules, and
+//! instructions for those it does not.
 
 use std::net::IpAddr;
 
@@ -7,22 +7,22 @@ use serde_json::json;
 
 use super::api::{Info, RegistryConfig};
 
-/// Networks that every daemon trusts; naming them would say nothing.
+/// Networks that every daemon trusts, so they are not listed.
 const ALWAYS: [&str; 2] = ["127.0.0.0/8", "::1/128"];
 
-/// What makes a daemon trust a registry.
+/// Instructions for making a daemon trust a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TrustInstructions {
-    /// The configuration, as a JSON document of its own.
+    /// The configuration, as a JSON document.
     pub json: String,
-    /// The file that it goes into.
+    /// The configuration file.
     pub file: &'static str,
-    /// The command that makes the daemon read it.
+    /// The command that restarts the daemon.
     pub restart: &'static str,
 }
 
 impl RegistryConfig {
-    /// Returns true if the daemon takes plain HTTP or any certificate from a registry.
+    /// Returns true if the daemon accepts plain HTTP or any certificate from a registry.
     pub(super) async fn trusts(&self, registry: &str) -> bool {
         if let Some(known) = self.registries.get(registry) {
             return !known.secure;
@@ -30,7 +30,8 @@ impl RegistryConfig {
         let host = host_of(registry);
         let addresses = match host.parse::<IpAddr>() {
             Ok(address) => vec![address],
-            // The daemon may know other names than this machine; then it is taken at its word.
+            // The name itself counts if it cannot be resolved: the daemon may use another DNS
+            // server.
             Err(_) => match tokio::net::lookup_host((host, 0)).await {
                 Ok(found) => found.map(|address| address.ip()).collect(),
                 Err(_) => Vec::new(),
@@ -43,7 +44,7 @@ impl RegistryConfig {
 }
 
 impl TrustInstructions {
-    /// What to do so that a daemon trusts a registry, and still all that it trusts already.
+    /// Instructions for trusting a registry in addition to those trusted already.
     pub(super) fn new(info: &Info, registry: &str) -> Self {
         let config = &info.registry_config;
         let named = config.registries.iter();
@@ -81,7 +82,7 @@ impl std::fmt::Display for TrustInstructions {
         } = self;
         write!(
             f,
-            "on the daemon's machine make {file} read {json} (beside whatever else is in it) and run \
+            "on the daemon's machine set {json} in {file} (keep its other settings) and run \
              `{restart}`"
         )
     }
@@ -137,7 +138,7 @@ mod tests {
         let config = config(KNOWN);
         for (registry, expected) in [
             ("repo.lan:5000", true),
-            // The port belongs to the name.
+            // The port is part of the name.
             ("repo.lan:5001", false),
             ("repo.lan", false),
             ("docker.io", false),
@@ -150,7 +151,7 @@ mod tests {
             ("[fe80::1]:5000", false),
             ("[::1]:5000", true),
             ("localhost:5000", true),
-            ("nobody.invalid:5000", false),
+            ("unknown.invalid:5000", false),
         ] {
             assert_eq!(config.trusts(registry).await, expected, "{registry}");
         }

@@ -1,5 +1,5 @@
-//! A context on its way: a tar stream that is written while it is sent, so that no more than a few
-//! pieces of it are in memory.
+//! Upload of a context: a tar stream that is written while it is sent, with only a few pieces in
+//! memory.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -22,15 +22,15 @@ use super::context::{ContextListing, is_executable, lacking, unreadable};
 
 /// The size of one piece.
 const PIECE: usize = 256 << 10;
-/// How many pieces wait for the network.
+/// Number of pieces that wait for the network.
 const WAITING: usize = 4;
 
-/// What went wrong with a context while it was sent.
+/// Error of a context during its upload.
 #[derive(Clone, Default)]
 pub(super) struct UploadOutcome(Arc<Mutex<Option<Problem>>>);
 
 impl UploadOutcome {
-    /// The reason why the stream ended early, where it was the context's.
+    /// The error that ended the stream early, if the context had one.
     pub(super) fn take(&self) -> Option<Problem> {
         lock(&self.0).take()
     }
@@ -40,8 +40,8 @@ impl UploadOutcome {
     }
 }
 
-/// Starts to write the stream. All entries carry `timestamp`, so that the same context is the same
-/// stream.
+/// Starts to write the stream. All entries carry `timestamp`, so that the same context gives the
+/// same stream.
 pub(super) fn upload(
     listing: ContextListing,
     timestamp: u64,
@@ -75,7 +75,7 @@ fn write(listing: &ContextListing, timestamp: u64, pieces: Pieces, outcome: &Upl
         .entries
         .iter()
         .try_for_each(|entry| match &entry.content {
-            // They come last, in the order of their archives; their folders are there by then.
+            // Members come last, in the order of their archives; their folders exist by then.
             ContextContent::File(ContentSource::Member(member)) => {
                 members.push((entry.path.as_str(), member));
                 Ok(())
@@ -85,7 +85,7 @@ fn write(listing: &ContextListing, timestamp: u64, pieces: Pieces, outcome: &Upl
     let appended = appended.and_then(|()| append_members(&mut tar, &members, timestamp));
     match appended {
         Ok(()) => {
-            // Whoever has stopped listening knows why.
+            // The receiver knows why it is gone.
             drop(tar.into_inner().and_then(Pieces::finish));
         }
         Err(failure) => {
@@ -119,7 +119,7 @@ fn append_members(
 
 enum Failure {
     Context(Problem),
-    /// Nobody listens any more.
+    /// The receiver is gone.
     Unheard,
 }
 
@@ -158,7 +158,7 @@ fn append(tar: &mut Builder<Pieces>, entry: &ContextEntry, timestamp: u64) -> Re
         ContextContent::File(ContentSource::Lacking { url, .. }) => {
             return Err(Failure::Context(lacking(url)));
         }
-        // Those are appended together.
+        // Members are appended together.
         ContextContent::File(ContentSource::Member(_)) => return Ok(()),
         ContextContent::File(ContentSource::Path(path)) => {
             return append_file(tar, &mut header, &entry.path, path);
@@ -195,13 +195,13 @@ fn append_file(
             _ => {
                 let problem = format!("{} changed while it was read", path.display());
                 let problem = Problem::new("context/changed", problem);
-                Failure::Context(problem.hint("build again when nothing writes to it"))
+                Failure::Context(problem.hint("build again when no program writes to it"))
             }
         }),
     }
 }
 
-/// A file of which just as many bytes are expected as it had when it was opened.
+/// A file that must have exactly as many bytes as when it was opened.
 struct Exactly {
     file: io::Take<File>,
     problem: Option<Stop>,
@@ -213,7 +213,7 @@ enum Stop {
 }
 
 impl Exactly {
-    /// Returns true if nothing comes after what was read.
+    /// Returns true if the file ends here.
     fn ends(&mut self) -> bool {
         matches!(self.file.get_mut().read(&mut [0]), Ok(0))
     }
@@ -236,7 +236,7 @@ impl Read for Exactly {
     }
 }
 
-/// Where the tar stream goes: to the network, a piece at a time.
+/// Writer of the tar stream: sends it piece by piece.
 struct Pieces {
     pending: BytesMut,
     sender: mpsc::Sender<io::Result<Bytes>>,
@@ -257,11 +257,11 @@ impl Pieces {
         self.send()
     }
 
-    /// Ends the stream so that the daemon cannot take what it got for a whole context.
+    /// Ends the stream so that the daemon cannot take it for a complete context.
     fn abandon(&mut self) {
         self.abandoned = true;
-        let error = io::Error::other("the context is not whole");
-        // Whoever has stopped listening knows why.
+        let error = io::Error::other("the context is incomplete");
+        // The receiver knows why it is gone.
         drop(self.sender.blocking_send(Err(error)));
     }
 }
@@ -324,7 +324,7 @@ mod tests {
                 content: ContextContent::File(member.into()),
             });
         }
-        // By their names, as a plan has them.
+        // Sorted by name, as in a plan.
         context.sort_by(|a, b| a.path.cmp(&b.path));
         let rendered = RenderedDockerfile {
             dockerfile: "FROM x\n".to_owned(),

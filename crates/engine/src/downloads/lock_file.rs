@@ -1,7 +1,7 @@
-//! `wincimg.lock`: what the files of a folder were when their URLs were last noted.
+//! `wincimg.lock`: digests of downloads, by URL.
 //!
-//! It is made by a program and read by people, in code reviews above all: one entry a URL, in their
-//! order, so that a change of one is a change of a few lines.
+//! A program writes it and people review it: one entry a URL, in order, so that a change of one is
+//! a change of a few lines.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,15 +14,15 @@ use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
 use wincimg_http::FileError;
 
-/// The file's name.
+/// Name of the file.
 pub(crate) const FILE_NAME: &str = "wincimg.lock";
 const VERSION: u32 = 1;
 const HEAD: &str = "\
-# What is downloaded for the Dockerfiles and recipes in this folder. Keep it with them;
+# Downloads of the Dockerfiles and recipes in this folder. Keep this file with them;
 # `wincimg build IMAGE --update-lock` writes it.
 ";
 
-/// Such a file, as it was read, with what is noted since.
+/// A lock file as read, with new entries.
 #[derive(Debug, Clone)]
 pub struct LockFile {
     path: PathBuf,
@@ -30,27 +30,27 @@ pub struct LockFile {
     noted: BTreeMap<String, LockedDownload>,
 }
 
-/// What a URL had.
+/// The locked content of a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockedDownload {
     /// The SHA-256 of its bytes.
     pub digest: Digest,
-    /// How many they are.
+    /// Size in bytes.
     pub size: u64,
 }
 
-/// What writing it changed.
+/// Changes made by writing the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LockChanges {
-    /// Entries that were not there.
+    /// Entries that are new.
     pub new: usize,
-    /// Entries that say something else now.
+    /// Entries that changed.
     pub changed: usize,
-    /// Entries that were noted and say what they said.
+    /// Entries that were checked and are unchanged.
     pub same: usize,
 }
 
-/// The shape of the file.
+/// Schema of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Text {
@@ -68,7 +68,7 @@ struct LockEntry {
 }
 
 impl LockFile {
-    /// Reads the file of a folder, which need not have one.
+    /// Reads the lock file of a folder, which may be absent.
     pub fn in_folder(folder: &Path) -> Result<Self, BoxError> {
         let path = folder.join(FILE_NAME);
         Ok(Self {
@@ -78,22 +78,22 @@ impl LockFile {
         })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What a URL had.
+    /// The locked content of a URL.
     pub fn get(&self, url: &str) -> Option<&LockedDownload> {
         self.noted.get(url).or_else(|| self.entries.get(url))
     }
 
-    /// Notes what a URL has.
+    /// Locks the content of a URL.
     pub fn insert(&mut self, url: &str, locked: LockedDownload) {
         self.noted.insert(url.to_owned(), locked);
     }
 
-    /// Writes what was noted; whatever else the file has by now stays.
+    /// Writes the new entries; other entries stay, also those added to the file meanwhile.
     pub fn write(&mut self) -> Result<LockChanges, BoxError> {
         let mut entries = read(&self.path)?;
         let mut written = LockChanges::default();
@@ -124,7 +124,7 @@ fn text(entries: &BTreeMap<String, LockedDownload>) -> String {
         version: VERSION,
         downloads: entries.collect(),
     });
-    // Texts and numbers are what TOML is made of.
+    // Strings and integers always serialize to TOML.
     format!("{HEAD}{}", text.unwrap_or_default())
 }
 
@@ -139,7 +139,7 @@ fn read(path: &Path) -> Result<BTreeMap<String, LockedDownload>, BoxError> {
         Problem::new("download/lock", problem)
             .blame(Blame::Request)
             .hint(
-                "take the file back from version control, or remove it and write it anew with \
+                "restore the file from version control, or delete it and write it again with \
                  --update-lock",
             )
             .into()
@@ -153,7 +153,7 @@ fn parse(text: &str) -> Result<BTreeMap<String, LockedDownload>, (usize, String)
     })?;
     if parsed.version != VERSION {
         let problem = format!(
-            "it is of version {}, and this program reads version {VERSION}",
+            "unsupported version {}: expected version {VERSION}",
             parsed.version
         );
         return Err((1, problem));
@@ -173,7 +173,7 @@ fn parse(text: &str) -> Result<BTreeMap<String, LockedDownload>, (usize, String)
         if let Some(known) = entries.insert(url.clone(), locked.clone())
             && known != locked
         {
-            return Err((line(), format!("it has two entries for {url}")));
+            return Err((line(), format!("duplicate entry for {url}")));
         }
     }
     Ok(entries)
@@ -205,7 +205,7 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.find("a.lan") < text.find("b.lan"), "{text}");
         let mut other = LockFile::in_folder(folder.path()).unwrap();
-        // Another process noted something meanwhile.
+        // Another process adds an entry meanwhile.
         lock.insert("https://c.lan/x", locked(b"c"));
         lock.write().unwrap();
         other.insert("https://b.lan/x", locked(b"new"));

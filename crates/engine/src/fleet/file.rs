@@ -1,4 +1,4 @@
-//! A fleet's file: a TOML list of images, with what all of them have in common at its top.
+//! Fleet files: a TOML list of images, with shared settings at the top.
 
 mod entry;
 mod schema;
@@ -18,19 +18,19 @@ use self::schema::FleetFile;
 use self::tags::check_tags;
 use super::Fleet;
 
-/// The JSON schema of fleets' files, for editors.
+/// The JSON schema of fleet files, for editors.
 pub fn schema() -> schemars::Schema {
     schemars::schema_for!(FleetFile)
 }
 
-/// A file's text, for errors that say where in it something is.
+/// A file's text, for errors with a line number.
 struct FleetSource<'a> {
     name: String,
     text: &'a str,
 }
 
 impl FleetSource<'_> {
-    /// Something at a place of it cannot be meant.
+    /// Error at an offset of the file.
     fn error(&self, offset: usize, problem: impl fmt::Display) -> Problem {
         let (line, column) = line_and_column(self.text, offset);
         let problem = format!("{}:{line}:{column}: {problem}", self.name);
@@ -43,7 +43,7 @@ impl FleetSource<'_> {
         line_and_column(self.text, offset).0
     }
 
-    /// A text of the file as what it stands for.
+    /// Parses a string of the file.
     fn parsed<T>(&self, text: &Spanned<String>) -> Result<T, Problem>
     where
         T: FromStr,
@@ -55,7 +55,7 @@ impl FleetSource<'_> {
 }
 
 impl Fleet {
-    /// Reads a fleet's file. Paths in it are relative to its folder.
+    /// Reads a fleet file. Its paths are relative to its folder.
     pub fn read(path: &Path) -> Result<Self, Problem> {
         let text = read_text(path, LARGEST_TEXT).map_err(|error| {
             let problem = format!("cannot read the fleet {}", path.display());
@@ -69,7 +69,7 @@ impl Fleet {
         Self::from_text(&path.display().to_string(), &text, folder)
     }
 
-    /// Reads a fleet's text as if it stood in a file of that name in a folder.
+    /// Parses a fleet's text as if read from a file of that name in a folder.
     pub fn from_text(name: &str, text: &str, folder: &Path) -> Result<Self, Problem> {
         let origin = FleetSource {
             name: name.to_owned(),
@@ -81,7 +81,7 @@ impl Fleet {
             told.hint_if(found.hint)
         })?;
         if file.image.is_empty() {
-            let problem = format!("{} lists no image", origin.name);
+            let problem = format!("{} lists no images", origin.name);
             return Err(Problem::new("fleet/invalid", problem)
                 .blame(Blame::Request)
                 .hint("add one: [[image]], and below it build = \"pause\""));

@@ -1,9 +1,9 @@
-//! A fleet of images: a file that lists them, and what brings each to every Windows build among its
+//! Fleets of images: a file that lists them, and their builds for every Windows build among the
 //! nodes.
 //!
-//! [`Fleet::read`] reads the file. [`sync`](sync()) asks once which bases and tags exist, reports what is
+//! [`Fleet::read`] reads the file. [`sync`](sync()) queries bases and tags once, reports what is
 //! missing, and in [`SyncMode::Build`] builds only that; it can be called again at any time. A
-//! [`Shard`] is what of a fleet belongs to one of several that work on it.
+//! [`Shard`] is the part of a fleet that one of several workers handles.
 
 mod file;
 pub mod follow;
@@ -26,7 +26,7 @@ use wincimg_oci::reference::Reference;
 
 use crate::definition::BuildInput;
 
-/// Images that are to be there for the nodes that there are.
+/// Images required by the existing nodes.
 #[derive(Debug, Clone)]
 pub struct Fleet {
     /// The file that lists them.
@@ -38,48 +38,48 @@ pub struct Fleet {
 /// One image of a fleet.
 #[derive(Debug, Clone)]
 pub struct FleetEntry {
-    /// Where it stands in the file.
+    /// Its line in the file.
     pub line: usize,
-    /// What it is made from, as it stands there.
+    /// Its source, as written in the file.
     pub from: String,
-    /// The same, with all that is said besides.
+    /// The source with all its options.
     pub work: EntrySource,
-    /// Where it is pushed to.
+    /// Registry to push to.
     pub registry: RegistryPrefix,
-    /// Its name; none where only what is built has it, and that cannot be read.
+    /// Its name; none if only the definition has it and that cannot be read.
     pub name: Option<String>,
-    /// The tag of its index.
+    /// Tag of its index.
     pub tag: String,
-    /// Which nodes it is for; all without one.
+    /// Label selector of its nodes; all nodes without one.
     pub selector: Option<LabelSelector>,
-    /// Where its base comes from, where the file says so.
+    /// Registry of its base, if the file sets one.
     pub base_registry: Option<BaseRegistry>,
-    /// How close that has to be to the hosts.
+    /// Required match of its base with the hosts.
     pub matched: BaseMatch,
-    /// Labels that it gets.
+    /// Labels to add.
     pub labels: Vec<(String, String)>,
-    /// How its layers are compressed.
+    /// Compression of its layers.
     pub compression: Compression,
-    /// The words of its manifests; the base's without one.
+    /// Format of its manifests; the base's without one.
     pub flavour: Option<ManifestFormat>,
 }
 
-/// How an image is made.
+/// Source of an image.
 #[derive(Debug, Clone)]
 pub enum EntrySource {
-    /// It is built.
+    /// Built.
     Build(BuildInput),
-    /// It is put on another base, without its sources.
+    /// Rebased without its sources.
     Update {
-        /// What it is now.
+        /// The current image.
         image: Reference,
-        /// What it was built on, where the file says so.
+        /// Its base, if the file sets one.
         base: Option<String>,
     },
 }
 
 impl Fleet {
-    /// The part that belongs to one of several.
+    /// The part of the fleet in a shard.
     #[must_use]
     pub fn part(mut self, shard: Shard) -> Self {
         self.entries.retain(|entry| shard.has(&entry.label()));
@@ -88,13 +88,13 @@ impl Fleet {
 }
 
 impl FleetEntry {
-    /// The tag of its index.
+    /// Reference of its index.
     pub fn reference(&self) -> Option<Reference> {
         let name = self.name.as_ref()?;
         self.registry.join(&format!("{name}:{}", self.tag)).ok()
     }
 
-    /// What it is called: by its tag, or what it is made from where nobody can read that.
+    /// Label of the entry: its reference, or its source if the name cannot be read.
     pub fn label(&self) -> String {
         let reference = self.reference();
         reference.map_or_else(|| self.from.clone(), |reference| reference.to_string())

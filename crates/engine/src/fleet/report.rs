@@ -1,4 +1,4 @@
-//! What a fleet comes to, image by image and build by build.
+//! Report of a fleet, by image and build.
 
 use serde::Serialize;
 use wincimg_common::diagnose::{Blame, BoxError, error_chain};
@@ -9,87 +9,87 @@ use crate::delivery::DeliveryReport;
 use crate::plans::TargetHost;
 use crate::publication::TaggedImage;
 
-/// What became of a fleet, or would become of it.
+/// Report of a fleet.
 #[derive(Debug, Clone, Serialize)]
 pub struct FleetReport {
-    /// True if every image is there for all builds of its nodes.
+    /// True if every image exists for all builds of its nodes.
     pub complete: bool,
-    /// How many of what.
+    /// Numbers of images by state.
     pub summary: FleetSummary,
     /// The file.
     pub file: String,
-    /// The part of it that this is about.
+    /// The shard that was handled.
     pub shard: Option<String>,
     /// The images, in the file's order.
     pub images: Vec<ImageReport>,
-    /// Nodes that do not tell their version of Windows.
+    /// Nodes without a known version of Windows.
     pub left_out: Vec<String>,
 }
 
-/// How many images for builds there are of each state.
+/// Numbers of images and builds by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct FleetSummary {
-    /// There as they should be.
+    /// Up to date.
     pub current: usize,
-    /// Made in this run.
+    /// Built in this run.
     pub built: usize,
-    /// Not there.
+    /// Missing.
     pub missing: usize,
-    /// There, and to be made anew.
+    /// To be built again.
     pub outdated: usize,
-    /// Could not be made, or not even be asked for.
+    /// Failed to build, or to be checked.
     pub failed: usize,
 }
 
 /// One image of the fleet.
 #[derive(Debug, Clone, Serialize)]
 pub struct ImageReport {
-    /// The tag of its index; what it is made from where nobody knows its name.
+    /// Reference of its index; its source if the name is unknown.
     pub reference: String,
-    /// What it is made from, as it stands in the file.
+    /// Its source, as written in the file.
     pub from: String,
-    /// The line where it stands.
+    /// Its line in the file.
     pub line: usize,
     /// Each build of Windows among its nodes.
     pub builds: Vec<BuildReport>,
-    /// What is wrong with all of it.
+    /// Error that concerns all of it.
     pub problem: Option<ReportedError>,
 }
 
 /// An image for one build of Windows.
 #[derive(Debug, Clone, Serialize)]
 pub struct BuildReport {
-    /// The build; none where one image is for any.
+    /// The build; none if one image serves any.
     pub host_build: Option<String>,
     /// The nodes that run it.
     pub nodes: Vec<String>,
-    /// How it is there.
+    /// State of the image.
     pub state: FleetImageState,
-    /// Why it was, or has to be, made.
+    /// Reason for building it.
     pub reason: Option<String>,
-    /// The image, by the tag of its version.
+    /// The image, with the tag of its version.
     pub image: Option<String>,
-    /// Its digest, where it is there.
+    /// Its digest, if it exists.
     pub digest: Option<String>,
-    /// The version of Windows that it has or is to have.
+    /// Its current or planned version of Windows.
     pub os_version: Option<String>,
-    /// What kept it from being made.
+    /// Error of its build.
     pub problem: Option<ReportedError>,
 }
 
-/// How an image is there.
+/// State of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FleetImageState {
-    /// As it should be.
+    /// Up to date.
     Current,
-    /// Made in this run.
+    /// Built in this run.
     Built,
-    /// Not at all.
+    /// Missing.
     Missing,
-    /// On another base or of other files than it should be.
+    /// On another base or of other inputs than now.
     Outdated,
-    /// It could not be made, or not even be asked for.
+    /// Failed to build, or to be checked.
     Failed,
 }
 
@@ -105,20 +105,20 @@ impl FleetImageState {
         }
     }
 
-    /// Returns true if hosts find an image as it should be.
+    /// Returns true if the image exists and is up to date.
     pub fn is_present(self) -> bool {
         matches!(self, Self::Current | Self::Built)
     }
 }
 
-/// What went wrong, and what to do about it.
+/// An error with its hint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReportedError {
-    /// What, with its causes.
+    /// The error with its causes.
     pub problem: String,
     /// The next command to type, or what to change.
     pub hint: Option<String>,
-    /// Who has to do something about it.
+    /// The party that has to act on it.
     #[serde(skip)]
     pub blame: Blame,
 }
@@ -162,7 +162,7 @@ impl FleetReport {
         }
     }
 
-    /// Returns true if nothing at all could be found out, because nobody could be asked.
+    /// Returns true if nothing could be checked because no registry answered.
     pub fn is_unreachable(&self) -> bool {
         let is_blind = |trouble: &ReportedError| trouble.blame == Blame::Circumstances;
         let mut images = self.images.iter();
@@ -171,7 +171,7 @@ impl FleetReport {
 }
 
 impl ImageReport {
-    /// An image of which nothing is known yet.
+    /// An image that is not checked yet.
     pub(super) fn new(entry: &FleetEntry) -> Self {
         Self {
             reference: entry.label(),
@@ -182,7 +182,7 @@ impl ImageReport {
         }
     }
 
-    /// Something is wrong with all of it that is not there already.
+    /// Sets an error for all builds that are not up to date.
     pub(super) fn fail(&mut self, trouble: ReportedError) {
         for build in &mut self.builds {
             if !build.state.is_present() {
@@ -192,7 +192,7 @@ impl ImageReport {
         self.problem = Some(trouble);
     }
 
-    /// Notes how an image is there for each of its hosts.
+    /// Records the state of an image for each of its hosts.
     pub(super) fn record_status(&mut self, image: &TaggedImage<'_>, tag: &str, verdict: &Verdict) {
         for planned in &image.for_hosts {
             let build = self.for_host(planned.host.as_ref());
@@ -204,7 +204,7 @@ impl ImageReport {
         }
     }
 
-    /// Notes what was made.
+    /// Records built images.
     pub(super) fn record_built(&mut self, delivered: DeliveryReport) {
         for image in delivered.images {
             let builds = self.builds.iter_mut();
@@ -215,7 +215,7 @@ impl ImageReport {
         }
     }
 
-    /// What is known of a host's image.
+    /// The report for a host.
     pub(super) fn for_host(&mut self, host: Option<&TargetHost>) -> &mut BuildReport {
         let name = host.map(|host| host.build.to_string());
         let known = self

@@ -1,12 +1,12 @@
-//! Which images are whose, where several work on one fleet. The hash of an image's name decides, so that
-//! each keeps its own whatever else comes and goes, and no two ever write to one tag.
+//! Division of a fleet among several workers. The hash of an image's name decides, so that each
+//! keeps its images whatever is added or removed, and no two ever write to one tag.
 
 use std::fmt;
 use std::str::FromStr;
 
 use sha2::{Digest as _, Sha256};
 
-/// The variable in which Kubernetes tells the pods of an Indexed Job who they are.
+/// The variable with the index of a pod of a Kubernetes Indexed Job.
 pub const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
 
 /// One part of several.
@@ -16,7 +16,7 @@ pub struct Shard {
     of: u32,
 }
 
-/// A text that does not name a part.
+/// A text that is not a shard.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid shard {0:?}: expected I/N with I from 0 to N-1, as {INDEX_VARIABLE} counts: 0/8 to 7/8"
@@ -24,7 +24,7 @@ pub struct Shard {
 pub struct ShardError(String);
 
 impl Shard {
-    /// The part of that number, from 0, of so many.
+    /// The shard with that index, from 0, of so many.
     pub fn new(index: u32, of: u32) -> Result<Self, ShardError> {
         let shard = Self { index, of };
         if index < of {
@@ -34,7 +34,7 @@ impl Shard {
         }
     }
 
-    /// Returns true if what has this name belongs to it.
+    /// Returns true if the name belongs to the shard.
     pub fn has(self, name: &str) -> bool {
         let hash = Sha256::digest(name);
         let mut start = [0; 8];

@@ -1,7 +1,7 @@
-//! From a fleet and nodes to what is missing, and to images where they belong.
+//! Builds the missing images of a fleet for its nodes.
 //!
-//! All images are looked at at once, with a bound. Bases are looked for once for all of them, and each
-//! tag is read with one request; what is as it should be costs nothing more.
+//! All images are checked concurrently, with a limit. Bases are resolved once for all of them, and
+//! each tag is read with one request; images that are up to date need no more.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -37,37 +37,38 @@ use crate::publication::{
     IndexMode, NamingOptions, PlannedTag, PlannedTagEntry, Publication, TaggedImage,
 };
 
-/// So many images are looked at at once.
-const LOOKS: usize = 32;
-/// So many are made at once. Each waits a moment after publishing, so it is more than there are cores.
-const BUILDS: usize = 16;
+/// Number of concurrent checks.
+const MAX_CHECKS: usize = 32;
+/// Number of concurrent builds. Each waits a moment after publishing, so it exceeds the number of
+/// cores.
+const MAX_BUILDS: usize = 16;
 
-/// True if what is missing is made.
+/// Mode of a sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncMode {
-    /// It is only said.
+    /// Missing images are only reported.
     Check,
-    /// It is made.
+    /// Missing images are built.
     Build,
 }
 
-/// What a fleet is brought with.
+/// Options of a sync.
 #[derive(Clone, Copy)]
 pub struct SyncOptions<'a> {
-    /// What images are built with; bases are looked for anew each time.
+    /// Services of builds; bases are resolved again in each sync.
     pub means: BuildContext<'a>,
-    /// Where base images come from, unless the file says otherwise.
+    /// Registry of base images, unless the file sets one.
     pub base_registry: &'a BaseRegistry,
-    /// Which documents go along with what is built.
+    /// Documents to attach to built images.
     pub documents: &'a AttachmentOptions,
-    /// The time that new layers carry, where it is not the base's.
+    /// Timestamp of new layers, if it is not the base's.
     pub created: Option<Timestamp>,
-    /// The day on which the support of Windows is looked at.
+    /// Date of the check of Windows' support.
     pub today: Date,
 }
 
-/// Says, and in [`SyncMode::Build`] makes, what is missing of a fleet for nodes. What fails of one image
-/// stands in its report and stops no other.
+/// Reports, and in [`SyncMode::Build`] builds, the missing images of a fleet for nodes. An error of
+/// one image is in its report and does not stop the others.
 pub async fn sync(
     fleet: &Fleet,
     nodes: &[Node],
@@ -81,17 +82,17 @@ pub async fn sync(
         bases: BaseSearch::new(run.means.registry),
         reached: RegistryReachability::default(),
         said: Mutex::default(),
-        builds: Semaphore::new(BUILDS),
+        builds: Semaphore::new(MAX_BUILDS),
     };
     let entries = stream::iter(&fleet.entries);
-    let images = entries.map(|entry| Box::pin(work.one(entry)));
-    let images: Vec<ImageReport> = images.buffered(LOOKS).collect().await;
+    let images = entries.map(|entry| Box::pin(work.report_entry(entry)));
+    let images: Vec<ImageReport> = images.buffered(MAX_CHECKS).collect().await;
     let silent = nodes.iter().filter(|node| node.build.is_none());
     let left_out = silent.filter_map(|node| node.name.clone()).collect();
     FleetReport::new(fleet.file.clone(), images, left_out)
 }
 
-/// What all images share.
+/// State shared by all images.
 struct SyncContext<'a> {
     run: SyncOptions<'a>,
     mode: SyncMode,
@@ -102,7 +103,7 @@ struct SyncContext<'a> {
     builds: Semaphore,
 }
 
-/// Who is told about one image: what was said about another is not said again.
+/// Reporter of one image that drops messages already reported for another.
 struct DedupReporter<'a> {
     tell: &'a dyn Reporter,
     said: &'a Mutex<HashSet<String>>,
@@ -133,28 +134,28 @@ impl Reporter for DedupReporter<'_> {
 }
 
 impl SyncContext<'_> {
-    /// One image, whatever becomes of it.
-    async fn one(&self, entry: &FleetEntry) -> ImageReport {
+    /// Handles one image.
+    async fn report_entry(&self, entry: &FleetEntry) -> ImageReport {
         let mut report = ImageReport::new(entry);
-        if let Err(trouble) = Box::pin(self.settle(entry, &mut report)).await {
+        if let Err(trouble) = Box::pin(self.sync_entry(entry, &mut report)).await {
             report.fail(trouble);
         }
         report
     }
 
-    async fn settle(
+    async fn sync_entry(
         &self,
         entry: &FleetEntry,
         report: &mut ImageReport,
     ) -> Result<(), ReportedError> {
-        let voice = DedupReporter {
+        let reporter = DedupReporter {
             tell: self.run.means.tell,
             said: &self.said,
             about: entry.label(),
         };
         let means = BuildContext {
             bases: &self.bases,
-            tell: &voice,
+            tell: &reporter,
             ..self.run.means
         };
         let nodes = self.nodes.iter().filter(|node| entry.matches(node));
@@ -169,7 +170,7 @@ impl SyncContext<'_> {
                 if !has_hosts(entry, &hosts, &means, report) {
                     return Ok(());
                 }
-                self.reach(image).await?;
+                self.check_registry(image).await?;
                 let updating = EntryUpdate {
                     run: &self.run,
                     mode: self.mode,
@@ -185,8 +186,8 @@ impl SyncContext<'_> {
         }
     }
 
-    /// Makes sure that an image's registry answers.
-    async fn reach(&self, reference: &Reference) -> Result<(), ReportedError> {
+    /// Checks that an image's registry answers.
+    async fn check_registry(&self, reference: &Reference) -> Result<(), ReportedError> {
         let reached = self
             .reached
             .check(self.run.means.registry, reference.registry());
@@ -214,7 +215,7 @@ impl SyncContext<'_> {
         let (Some(reference), Some(name)) = (entry.reference(), &entry.name) else {
             return Err(nameless(entry));
         };
-        self.reach(&reference).await?;
+        self.check_registry(&reference).await?;
         let mut request = self.request(entry, design, hosts);
         let standing = TagContents::read(means.registry, &reference);
         let planning = plan(&mut request, report, means);
@@ -252,9 +253,9 @@ impl SyncContext<'_> {
             lacking.find(|made_of| made_of.base == *image.base.digest())
         };
         images.retain(|image| made_of(image).is_some());
-        // Whoever waits here holds nothing that others wait for.
+        // While waiting here, a build holds no resource that others wait for.
         let _place = self.builds.acquire().await;
-        request.noting = noting(named, &request);
+        request.noting = lock_command(named, &request);
         let mut supply = request.downloads(means)?;
         let finishing = request.finish(&mut images, engine.purpose(), &mut supply, means);
         Box::pin(finishing).await?;
@@ -269,7 +270,7 @@ impl SyncContext<'_> {
         Ok(())
     }
 
-    /// The request for one image of the fleet.
+    /// The build request of one image.
     fn request(
         &self,
         entry: &FleetEntry,
@@ -286,7 +287,7 @@ impl SyncContext<'_> {
         request
     }
 
-    /// The documents that were asked for, with what this image was told by.
+    /// The requested documents, with the source of this image.
     fn documents(&self, named: &BuildInput, request: &BuildRequest) -> AttachmentOptions {
         let mut documents = self.run.documents.clone();
         if let Some(told) = &mut documents.provenance {
@@ -300,7 +301,7 @@ impl SyncContext<'_> {
     }
 }
 
-/// Notes an image's hosts; says so where there are none.
+/// Records an image's hosts, and warns if there are none.
 fn has_hosts(
     entry: &FleetEntry,
     hosts: &[TargetHost],
@@ -312,22 +313,21 @@ fn has_hosts(
     }
     if hosts.is_empty() {
         let selector = entry.selector.as_ref();
-        let which = selector.map_or_else(String::new, |it| format!(" that {it} selects"));
-        means.tell.warn(&format_args!(
-            "line {}: there is no Windows node{which}",
-            entry.line
-        ));
+        let which = selector.map_or_else(String::new, |it| format!(" matches {it}"));
+        means
+            .tell
+            .warn(&format_args!("line {}: no Windows node{which}", entry.line));
     }
     !hosts.is_empty()
 }
 
-/// The tag of one image of an index.
+/// Reference of one image of an index.
 fn tagged(entry: &FleetEntry, name: &str, tag: &str) -> String {
     let joined = entry.registry.join(&format!("{name}:{tag}"));
     joined.map_or_else(|_| tag.to_owned(), |reference| reference.to_string())
 }
 
-/// Finds the bases. Hosts that none fits are told, and the others go on without them.
+/// Resolves the bases. Hosts without a matching base are reported, and the others continue.
 async fn plan(
     request: &mut BuildRequest,
     report: &mut ImageReport,
@@ -357,7 +357,7 @@ async fn plan(
 }
 
 impl FleetEntry {
-    /// Its index in its registry, which takes in what is made.
+    /// Its index in its registry, to which built images are added.
     pub(super) fn target<'a>(
         &self,
         name: String,
@@ -386,8 +386,8 @@ impl FleetEntry {
     }
 }
 
-/// The build of one image by itself, as far as names and hosts go.
-fn build_words(named: &BuildInput, request: &BuildRequest) -> Vec<String> {
+/// Command line that builds the image alone, as far as names and hosts go.
+fn build_command(named: &BuildInput, request: &BuildRequest) -> Vec<String> {
     let mut words = vec!["wincimg".to_owned(), "build".to_owned()];
     words.push(named.image.clone());
     for host in &request.hosts {
@@ -402,26 +402,26 @@ fn build_words(named: &BuildInput, request: &BuildRequest) -> Vec<String> {
     words
 }
 
-fn typed(words: &[String]) -> String {
+fn join_command(words: &[String]) -> String {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     command_line(&words)
 }
 
-/// The command that notes what the downloads of one image are.
-fn noting(named: &BuildInput, request: &BuildRequest) -> String {
-    let mut words = build_words(named, request);
+/// Command that updates the lock file of one image.
+fn lock_command(named: &BuildInput, request: &BuildRequest) -> String {
+    let mut words = build_command(named, request);
     words.push(UPDATE_LOCK.to_owned());
-    typed(&words)
+    join_command(&words)
 }
 
-/// What only a daemon can make.
+/// Error for an image that only a daemon can build.
 fn needs_daemon(
     entry: &FleetEntry,
     named: &BuildInput,
     request: &BuildRequest,
     why: &EngineReason,
 ) -> ReportedError {
-    let mut words = build_words(named, request);
+    let mut words = build_command(named, request);
     let name = entry.name.clone().unwrap_or_default();
     let registry = entry.registry.to_string();
     for (flag, value) in [
@@ -433,20 +433,23 @@ fn needs_daemon(
     }
     words.extend(["--join", "--push"].map(str::to_owned));
     ReportedError {
-        problem: format!("a Docker daemon on Windows is needed: {why}"),
-        hint: Some(format!("{} --docker-host tcp://HOST:2376", typed(&words))),
+        problem: format!("a Docker daemon on Windows is required: {why}"),
+        hint: Some(format!(
+            "{} --docker-host tcp://HOST:2376",
+            join_command(&words)
+        )),
         blame: Blame::Answer,
     }
 }
 
-/// An image of which the file says no name, and what is built neither.
+/// Error for an image without a name.
 fn nameless(entry: &FleetEntry) -> ReportedError {
     ReportedError {
         problem: format!(
-            "the image in line {} has no name that can be pushed to {}",
+            "the image in line {} has no name to push to {}",
             entry.line, entry.registry
         ),
-        hint: Some("give it one: name = \"…\"".to_owned()),
+        hint: Some("set one: name = \"…\"".to_owned()),
         blame: Blame::Request,
     }
 }

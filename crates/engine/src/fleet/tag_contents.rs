@@ -1,5 +1,5 @@
-//! What is there: what the tag of an image's index means, read with one request, and how each of its
-//! entries was made.
+//! Existing images: the tag of an image's index, read with one request, and the inputs of its
+//! entries.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use super::report::{FleetImageState, ReportedError};
 use crate::inputs::INPUTS;
 use crate::publication::PlannedTagEntry;
 
-/// What an image is to be made of, and how its entry in an index says so.
+/// Inputs of an image, as annotated in an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ImageInputs {
     pub(super) inputs: Digest,
@@ -32,17 +32,17 @@ impl ImageInputs {
     }
 }
 
-/// What the tag of an index means.
+/// Content of an index's tag.
 pub(super) enum TagContents {
-    /// Nothing.
+    /// The tag does not exist.
     Nothing,
-    /// One image, without an index over it.
+    /// A single image without an index.
     One,
     /// An index with these entries.
     Entries(Vec<Descriptor>),
 }
 
-/// How an image is there.
+/// State of an image, and the reason.
 pub(super) struct Verdict {
     pub(super) state: FleetImageState,
     pub(super) reason: Option<String>,
@@ -50,7 +50,7 @@ pub(super) struct Verdict {
 }
 
 impl TagContents {
-    /// Looks at a tag.
+    /// Reads a tag.
     pub(super) async fn read(
         registry: &RegistryClient,
         reference: &Reference,
@@ -73,7 +73,8 @@ impl TagContents {
         })
     }
 
-    /// How an image is there. What only a daemon makes cannot be compared: its version has to do.
+    /// State of an image. Images built by a daemon have no comparable inputs: only their version is
+    /// checked.
     pub(super) fn status(
         &self,
         line: &PlannedTagEntry,
@@ -83,7 +84,11 @@ impl TagContents {
         let entries = match self {
             Self::Nothing => return Verdict::missing(None),
             Self::One => {
-                return Verdict::missing(Some("the tag is one image, without an index".to_owned()));
+                return Verdict::missing(Some(
+                    "the tag is a single image, not an \
+                                              index"
+                        .to_owned(),
+                ));
             }
             Self::Entries(entries) => entries,
         };
@@ -107,7 +112,7 @@ impl TagContents {
                 version.map_or_else(String::new, |version| version.os_version())
             };
             format!(
-                "is on {}, and {} fits now",
+                "is on {}, but {} fits now",
                 text(version),
                 text(line.version)
             )
@@ -121,11 +126,11 @@ impl TagContents {
             };
         } else {
             match (note(INPUTS), note(BASE_DIGEST)) {
-                (None, _) => "nothing says what it was made of".to_owned(),
+                (None, _) => "its inputs are not recorded".to_owned(),
                 (_, Some(base)) if base != made_of.base.as_ref() => {
-                    "its base was published anew".to_owned()
+                    "its base was published again".to_owned()
                 }
-                _ => "what it is made of has changed".to_owned(),
+                _ => "its inputs have changed".to_owned(),
             }
         };
         Verdict {
@@ -146,12 +151,12 @@ impl Verdict {
     }
 }
 
-/// Which registries answer: each is asked once, so that a thousand images do not wait one after the
-/// other for one that does not.
+/// Registries that answer: each is queried once, so that a thousand images do not wait one after
+/// the other for one that does not.
 #[derive(Default)]
 pub(super) struct RegistryReachability(Mutex<HashMap<String, PingResult>>);
 
-/// What a registry said, once it did.
+/// Cached answer of a registry.
 type PingResult = Arc<OnceCell<Result<(), ReportedError>>>;
 
 impl RegistryReachability {
@@ -165,7 +170,7 @@ impl RegistryReachability {
             Arc::clone(hosts.entry(host.to_owned()).or_default())
         };
         let answer = cell.get_or_init(async || match registry.ping(host).await {
-            // One that refuses this may still say what is asked of it.
+            // A registry that rejects the ping may still serve the requests that follow.
             Err(error) if error.status().is_none() => Err(ReportedError::from(error)),
             _ => Ok(()),
         });

@@ -1,4 +1,4 @@
-//! An image of a fleet whose sources are not at hand: it is put on the base that fits.
+//! Images of a fleet without sources: rebased on the base that matches.
 
 use tokio::sync::Semaphore;
 use wincimg_cluster::nodes::Node;
@@ -14,7 +14,7 @@ use crate::plans::TargetHost;
 use crate::publication::PlannedTag;
 use crate::update::{UpdateConflict, UpdateRequest, UpdateVerdict, deliver, plan};
 
-/// One image, and what it is updated with.
+/// One image, and the services to update it with.
 pub(super) struct EntryUpdate<'a> {
     pub(super) run: &'a SyncOptions<'a>,
     pub(super) mode: SyncMode,
@@ -58,7 +58,7 @@ impl EntryUpdate<'_> {
                     let fits = version.unwrap_or_default();
                     build.state = FleetImageState::Outdated;
                     build.reason = Some(format!(
-                        "is on {}, and {fits} fits now",
+                        "is on {}, but {fits} fits now",
                         update.on.os_version
                     ));
                 }
@@ -84,7 +84,7 @@ impl EntryUpdate<'_> {
         Ok(())
     }
 
-    /// The tag of one image of the index.
+    /// Reference of one image of the index.
     fn tagged(&self, version: Option<&str>) -> String {
         format!(
             "{}/{}:{}-{}",
@@ -96,7 +96,7 @@ impl EntryUpdate<'_> {
     }
 }
 
-/// What is in the way of an image, by the first of it.
+/// Error for an image that cannot be rebased, with its first conflict.
 fn refused(image: &Reference, obstacles: &[UpdateConflict]) -> ReportedError {
     let first = obstacles.first().map(|first| {
         let (layer, place) = (first.layer, &first.place);

@@ -1,4 +1,4 @@
-//! What an image is built on.
+//! Bases of planned images.
 
 use std::sync::Arc;
 
@@ -13,39 +13,39 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::TargetHost;
 
-/// What an image is built on.
+/// The base of an image.
 #[derive(Debug, Clone)]
 pub struct PlannedBase {
-    /// Where it is, by tag and by digest; nowhere where wincimg makes it.
+    /// Reference with tag and digest; none if wincimg makes it.
     pub reference: Option<Reference>,
-    /// Its version; none where it brings no Windows.
+    /// Its version; none if it has no Windows inside.
     pub os_version: Option<WindowsVersion>,
-    /// True if that is the host's own: exact, nearest, or any where there is none.
+    /// Match with the host's version: exact, nearest, or any if there is none.
     pub matched: &'static str,
     /// Manifest and configuration.
     pub image: Image,
-    /// What is inside, as far as it is known.
+    /// Its contents, as far as they are known.
     pub inside: Arc<dyn BaseContents>,
 }
 
 impl PlannedBase {
-    /// The digest of its manifest.
+    /// Digest of its manifest.
     pub fn digest(&self) -> &Digest {
         self.image.digest()
     }
 
-    /// Its version as results have it.
+    /// Its version, for reports.
     pub fn version_text(&self) -> Option<String> {
         self.os_version.map(|version| version.os_version())
     }
 
-    /// What results call it.
+    /// Its name in reports.
     pub fn label(&self) -> String {
         let reference = self.reference.as_ref();
         reference.map_or_else(|| HOST_PROCESS.to_owned(), ToString::to_string)
     }
 
-    /// What people call it: by its tag, which says more than the digest that it is pinned to.
+    /// Its name in messages: the tag, which says more than the pinned digest.
     pub fn display_name(&self) -> String {
         match &self.reference {
             Some(reference) => format!(
@@ -58,7 +58,7 @@ impl PlannedBase {
         }
     }
 
-    /// What the plan of an image on it begins with, where its `ONBUILD` lines are nobody's to carry out.
+    /// A plan for an image on it, whose `ONBUILD` instructions are dropped.
     pub(crate) fn plan_of(&self, name: &str, host: &TargetHost) -> Plan {
         Plan {
             name: name.to_owned(),
@@ -71,7 +71,7 @@ impl PlannedBase {
         }
     }
 
-    /// What the plan of an image on it has to know.
+    /// The base as plans describe it.
     pub(super) fn for_plan(&self) -> PlanBase {
         let container = &self.image.config().config;
         PlanBase {

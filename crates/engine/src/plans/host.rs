@@ -1,4 +1,4 @@
-//! The hosts that images are for, and which of them share one.
+//! Hosts of images, and groups that share one.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,10 +10,10 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::PlannedBase;
 
-/// How many nodes are named where a host is.
-const NAMED: usize = 3;
+/// Maximum number of nodes to name with a host.
+const MAX_NAMED: usize = 3;
 
-/// A build of Windows that images are for, and the nodes that run it, where they are known.
+/// A build of Windows, with its nodes if they are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetHost {
     /// Its version and edition.
@@ -23,7 +23,7 @@ pub struct TargetHost {
 }
 
 impl TargetHost {
-    /// The different builds of nodes that tell theirs, oldest first, each with its nodes.
+    /// The distinct builds of nodes that report theirs, oldest first, each with its nodes.
     pub fn from_nodes(nodes: &[Node]) -> Vec<Self> {
         let mut hosts: BTreeMap<HostBuild, Vec<String>> = BTreeMap::new();
         for node in nodes {
@@ -40,7 +40,7 @@ impl fmt::Display for TargetHost {
     /// `17763.973`, or `17763.973 (win-a, win-b and 4 more)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.build.fmt(f)?;
-        let (named, more) = self.nodes.split_at(self.nodes.len().min(NAMED));
+        let (named, more) = self.nodes.split_at(self.nodes.len().min(MAX_NAMED));
         match (named, more.len()) {
             ([], _) => Ok(()),
             (named, 0) => write!(f, " ({})", named.join(", ")),
@@ -49,16 +49,16 @@ impl fmt::Display for TargetHost {
     }
 }
 
-/// Which hosts share an image: it is on the base that the oldest of them would take by itself.
+/// Groups of hosts that share an image, on the base of the oldest of them.
 pub(crate) struct HostGroups {
     builds: Vec<HostBuild>,
-    /// The hosts whose bases are looked for: of those that share an image the oldest, in order.
+    /// The hosts whose bases are resolved: the oldest of each group, in order.
     pub(crate) asked_for: Vec<HostBuild>,
     shares: bool,
 }
 
 impl HostGroups {
-    /// Hosts that want exactly their own revision share with nobody.
+    /// Hosts that require their exact revision share no image.
     pub(crate) fn new(builds: Vec<HostBuild>, is_shared: bool, matched: BaseMatch) -> Self {
         let mut sharing = Self {
             builds,
@@ -73,7 +73,7 @@ impl HostGroups {
         sharing
     }
 
-    /// The base of one host, and the place of what was found for whom it shares it with.
+    /// The base of one host, and the index of the result that it shares.
     pub(crate) fn base_for(&self, host: HostBuild, found: &[Resolution]) -> (PlannedBase, usize) {
         let leader = self.group_host(host);
         let asked_for = |asked_for: &HostBuild| *asked_for < leader;
@@ -98,8 +98,8 @@ impl HostGroups {
     }
 }
 
-/// The host whose base another one takes: the oldest that accepts the same images. What starts on
-/// one of them starts on all, and what is not newer than the oldest is newer than none.
+/// The host whose base another one uses: the oldest that accepts the same images. What starts on
+/// one of them starts on all, and an image not newer than the oldest is not newer than any.
 pub(crate) fn leader(host: HostBuild, hosts: &[HostBuild]) -> HostBuild {
     let kind = |host: &HostBuild| {
         let version = host.version;
@@ -116,9 +116,9 @@ pub(crate) fn leader(host: HostBuild, hosts: &[HostBuild]) -> HostBuild {
         .unwrap_or(host)
 }
 
-/// The base that is used in place of one that was found, by their places: the oldest of its build
-/// that starts where it does. Hosts of a newer build may have found a newer one of an older build,
-/// which that build's own hosts would get too.
+/// Index of the base to use instead of a resolved one: the oldest of its build that starts on the
+/// same hosts. Hosts of a newer build may have resolved a newer base of an older build, which that
+/// build's own hosts would get too.
 pub(crate) fn common(place: usize, found: &[WindowsVersion]) -> usize {
     let kind = |version: WindowsVersion| (version.build, generation(version));
     let own = kind(found[place]);

@@ -1,5 +1,5 @@
-//! A Dockerfile on the bases of one host: carried out as far as that goes on their names alone, and
-//! anew for as long as more becomes known: files of other images, downloads, what is inside the bases.
+//! Evaluates a Dockerfile on the bases of one host: first with their names only, and again as more
+//! becomes known: files of other images, downloads, contents of the bases.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -22,22 +22,22 @@ use wincimg_windows::compat::HostBuild;
 use super::{MissingInputs, PlannedBase, PlannedImage};
 use crate::downloads::DownloadSet;
 
-/// What the stages of a Dockerfile are based on, and what of that has to be known.
+/// Bases of a Dockerfile's stages, and their required contents.
 #[derive(Debug, Clone, Default)]
 pub struct StageBases {
     inputs: Inputs,
     /// The bases by their names in the file.
     bases: BTreeMap<String, PlannedBase>,
     needs: BTreeMap<String, BaseRequirements>,
-    /// True if somebody has to look into one of them before it is known what the image is.
-    pub(crate) wants_a_look: bool,
-    /// True if the instructions were carried out on all that is known: they lacked nothing, and
-    /// nobody has told more since.
+    /// True if the contents of one of them are required.
+    pub(crate) requires_contents: bool,
+    /// True if the instructions were evaluated with all known inputs: none was missing, and none
+    /// was added since.
     are_settled: bool,
 }
 
 impl StageBases {
-    /// Bases by their names in the file, of which nothing but their configurations is asked yet.
+    /// Bases by their names in the file; only their configurations are known.
     pub(super) fn new(bases: BTreeMap<String, PlannedBase>) -> Self {
         let known = |base: &PlannedBase| StageBase {
             config: base.image.config().config.clone(),
@@ -57,7 +57,7 @@ impl StageBases {
         }
     }
 
-    /// The bases, and what has to be known of each.
+    /// The bases, each with its required contents.
     pub(crate) fn required(&self) -> impl Iterator<Item = (&PlannedBase, BaseRequirements)> {
         let bases = self.bases.iter();
         bases.map(|(name, base)| (base, self.needs.get(name).cloned().unwrap_or_default()))
@@ -69,12 +69,12 @@ impl StageBases {
         bases.map(|(name, base)| (name.as_str(), base))
     }
 
-    /// Returns true if the instructions depend on what is inside a base.
+    /// Returns true if the instructions depend on the contents of a base.
     pub fn depends_on(&self, name: &str) -> bool {
         self.needs.contains_key(name)
     }
 
-    /// Takes in what is inside a base.
+    /// Sets the contents of a base.
     pub(crate) fn set_contents(&mut self, digest: &Digest, inside: &Arc<dyn BaseContents>) {
         for (name, base) in &mut self.bases {
             if base.digest() == digest {
@@ -87,8 +87,8 @@ impl StageBases {
         }
     }
 
-    /// Carries the instructions out before anything was brought or looked at; the answer holds notes
-    /// for their author too.
+    /// Evaluates the instructions before anything is fetched or read; the result has notes for
+    /// their author too.
     pub(super) fn evaluate_draft(
         &mut self,
         stages: &Stages,
@@ -101,15 +101,15 @@ impl StageBases {
         Ok((outcome.instructions, outcome.notes))
     }
 
-    /// Returns true if carrying the instructions out once more comes to the same.
-    fn stand(&self, is_seen: bool) -> bool {
+    /// Returns true if another evaluation would have the same result.
+    fn is_stable(&self, is_seen: bool) -> bool {
         let asked_for_nothing = self.inputs.lacking.is_empty() && self.inputs.wants.is_empty();
         self.are_settled || !is_seen && asked_for_nothing
     }
 
-    /// Asks for looks into the bases of which more has to be known. Where they were asked for already
-    /// and no layer is read for a plan that is only shown, it is told what they would end.
-    fn stall(
+    /// Requests the contents of bases that are required. If they were requested already and no
+    /// layer is read for a plan that is only shown, they are reported as missing.
+    fn request_contents(
         &mut self,
         stages: &Stages,
         error: StageError,
@@ -121,22 +121,22 @@ impl StageBases {
             for base in bases {
                 self.needs.entry(base).or_insert_with(run_requirements);
             }
-            self.wants_a_look = true;
+            self.requires_contents = true;
             return Ok(None);
         }
-        let is_unlooked = bases.iter().all(|base| !self.inputs.has_files_of(base));
-        if is_rehearsal && is_unlooked && error.needs_base_contents() {
+        let is_unread = bases.iter().all(|base| !self.inputs.has_files_of(base));
+        if is_rehearsal && is_unread && error.needs_base_contents() {
             return Ok(Some(error_chain(&error)));
         }
         Err(error)
     }
 }
 
-/// Files that were taken out of images, by the images and the paths that were asked for: hosts
-/// whose stages are based on the same images share them.
+/// Files extracted from images, by image and requested paths: hosts with the same stage bases share
+/// them.
 type ExtractedFilesCache = HashMap<(Digest, BTreeSet<String>), BTreeMap<String, ExtractedEntry>>;
 
-/// One more time that a Dockerfile is carried out for its hosts, with those who can bring what it lacks.
+/// One evaluation of a Dockerfile for its hosts, with the services that fetch its inputs.
 pub(super) struct EvaluationPass<'a> {
     pub stages: &'a Stages,
     pub base_registry: &'a BaseRegistry,
@@ -144,20 +144,20 @@ pub(super) struct EvaluationPass<'a> {
     pub registry: &'a RegistryClient,
     pub supply: &'a mut DownloadSet,
     pub progress: &'a Arc<dyn Progress>,
-    /// True if somebody has looked inside the bases.
+    /// True if the contents of the bases were read.
     pub is_seen: bool,
     pub taken: ExtractedFilesCache,
 }
 
 impl EvaluationPass<'_> {
-    /// Carries it out for one host, and tells what is lacking in the end.
+    /// Evaluates it for one host, and returns what is missing in the end.
     pub(super) async fn evaluate(
         &mut self,
         image: &mut PlannedImage,
         lacking: &mut MissingInputs,
     ) -> Result<(), BoxError> {
-        image.stages.wants_a_look = false;
-        if image.stages.stand(self.is_seen) {
+        image.stages.requires_contents = false;
+        if image.stages.is_stable(self.is_seen) {
             return Ok(());
         }
         let hosts: Vec<HostBuild> = image.host.iter().map(|host| host.build).collect();
@@ -165,8 +165,11 @@ impl EvaluationPass<'_> {
             Ok(outcome) => outcome,
             Err(error) => {
                 let is_rehearsal = self.supply.is_offline();
-                let unlooked = image.stages.stall(self.stages, error, is_rehearsal)?;
-                lacking.unlooked.extend(unlooked);
+                let needs_contents =
+                    image
+                        .stages
+                        .request_contents(self.stages, error, is_rehearsal)?;
+                lacking.needs_contents.extend(needs_contents);
                 return Ok(());
             }
         };
@@ -177,7 +180,7 @@ impl EvaluationPass<'_> {
             .for_each(|file| self.supply.resolve(file));
         image.plan.instructions = Some(instructions);
         lacking.files.extend(self.supply.missing(outcome.wants));
-        lacking.unclear.extend(outcome.unclear);
+        lacking.needs_download.extend(outcome.unclear);
         let known = &mut image.plan.notes;
         for note in outcome.notes {
             if !known.contains(&note) {
@@ -187,8 +190,8 @@ impl EvaluationPass<'_> {
         Ok(())
     }
 
-    /// What the instructions come to once all is here that can be; what is known then may show that
-    /// more is needed. The inner error is theirs.
+    /// Evaluates the instructions with all inputs that can be fetched; the result may require more.
+    /// The inner error is that of the instructions.
     async fn outcome(
         &mut self,
         on: &mut StageBases,
@@ -196,8 +199,8 @@ impl EvaluationPass<'_> {
     ) -> Result<Result<EvaluationResult, StageError>, BoxError> {
         loop {
             for (name, paths) in std::mem::take(&mut on.inputs.lacking) {
-                for base in self.images_called(&name, on, hosts).await? {
-                    let files = self.take(&base, &paths).await?;
+                for base in self.images_named(&name, on, hosts).await? {
+                    let files = self.extract_files(&base, &paths).await?;
                     let here = on.inputs.files.entry(name.clone()).or_default();
                     here.add(&paths, files);
                 }
@@ -217,8 +220,8 @@ impl EvaluationPass<'_> {
             };
             let is_whole = outcome.lacking.is_empty();
             let is_same = outcome.wants == inputs.wants && !came;
-            let nobody_has_more = || self.supply.missing(outcome.wants.clone()).is_empty();
-            if is_whole && (is_same || nobody_has_more()) {
+            let none_missing = || self.supply.missing(outcome.wants.clone()).is_empty();
+            if is_whole && (is_same || none_missing()) {
                 return Ok(Ok(outcome));
             }
             inputs.lacking = outcome.lacking;
@@ -226,8 +229,8 @@ impl EvaluationPass<'_> {
         }
     }
 
-    /// What a name of the file stands for: a base that was found, or images of any registry.
-    async fn images_called(
+    /// Images that a name of the file stands for: a resolved base, or images of any registry.
+    async fn images_named(
         &self,
         name: &str,
         on: &StageBases,
@@ -241,8 +244,8 @@ impl EvaluationPass<'_> {
         Ok(found.into_iter().map(|found| found.base.into()).collect())
     }
 
-    /// The files at these paths of an image; none where it is one that wincimg makes.
-    async fn take(
+    /// The files at these paths of an image; none if wincimg makes the image.
+    async fn extract_files(
         &mut self,
         base: &PlannedBase,
         paths: &BTreeSet<String>,

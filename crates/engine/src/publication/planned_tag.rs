@@ -1,4 +1,4 @@
-//! What a tag will mean once everything is published: what hosts will find there, before they do.
+//! Planned content of tags, for checks before publishing.
 
 use std::cmp::Reverse;
 
@@ -8,30 +8,30 @@ use wincimg_windows::version::WindowsVersion;
 use super::{Publication, TaggedImage};
 use crate::plans::TargetHost;
 
-/// What a tag will mean, and the hosts that are to start it.
+/// Planned content of a tag, and the hosts that must start it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedTag<'a> {
     /// The tag.
     pub tag: String,
-    /// True if it is an index; else it is one image.
+    /// True if it is an index, false if it is a single image.
     pub is_index: bool,
     /// The images, in the order of the index.
     pub lines: Vec<PlannedTagEntry>,
-    /// The hosts that the build is for.
+    /// The hosts of the build.
     pub hosts: Vec<&'a TargetHost>,
 }
 
 /// An image under a tag.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedTagEntry {
-    /// What it runs on, as a runtime sees it.
+    /// Its platform, as a runtime sees it.
     pub platform: Platform,
-    /// Its version of Windows, also where the platform does not say it.
+    /// Its version of Windows, also if the platform does not have it.
     pub version: Option<WindowsVersion>,
 }
 
 impl PlannedTagEntry {
-    /// The line of an image that is to be made.
+    /// The entry of an image that is to be built.
     pub fn from_image(image: &TaggedImage<'_>) -> Self {
         Self {
             platform: image.planned.base.image.config().platform(),
@@ -41,7 +41,7 @@ impl PlannedTagEntry {
 }
 
 impl Publication<'_> {
-    /// What its tags will mean: the index's, with the lines that are kept in it, or each image's.
+    /// The planned tags: the index's with the kept entries, or each image's.
     pub fn planned_tags(&self, kept: &[PlannedTagEntry]) -> Vec<PlannedTag<'_>> {
         let Some(tag) = &self.index else {
             let images = self.images.iter();
@@ -70,9 +70,9 @@ impl Publication<'_> {
     }
 }
 
-/// Puts the lines of an index in order: other systems first, then Windows from the newest on, as
-/// Docker takes the first image that is not newer than its host. What does not say its version comes
-/// last, because it seems to be for every host.
+/// Sorts the entries of an index: other systems first, then Windows from the newest on, as Docker
+/// takes the first image that is not newer than its host. Entries without a version come last,
+/// because they match every host.
 pub fn sort_entries<T>(lines: &mut [T], line: impl Fn(&T) -> &PlannedTagEntry) {
     lines.sort_by_key(|it| {
         let PlannedTagEntry { platform, version } = line(it);

@@ -1,9 +1,9 @@
-//! Where an image's own layers begin: at the end of those of the base that it was built on.
+//! Detection of the base of an image: its own layers begin above those of the base.
 //!
-//! The image may name it, in annotations or labels. A label can be inherited from an image in between,
-//! or be wrong, so what is named counts only where the image's layers begin with its. Without a name
-//! the repositories of Windows are asked for the image's version, and the longest run of layers
-//! decides.
+//! The image may name its base, in annotations or labels. A label can be inherited from an image in
+//! between, or be wrong, so a named base counts only if the image's layers begin with its layers.
+//! Without one the repositories of Windows are queried for the image's version, and the longest run
+//! of layers decides.
 
 use futures_util::future::join_all;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
@@ -24,31 +24,31 @@ use crate::build::BuildContext;
 use crate::error::search;
 
 const MICROSOFT: &str = "mcr.microsoft.com";
-/// Where images without a word about their base come from.
+/// Repositories of the usual bases.
 const USUAL: [&str; 4] = ["nanoserver", "servercore", "server", "windows"];
 
-/// Where bases are looked for.
+/// Resolver of old and new bases.
 pub(super) struct Bases<'a> {
     pub(super) means: &'a BuildContext<'a>,
     pub(super) base_registry: &'a BaseRegistry,
-    /// How close they have to be to the hosts.
+    /// Required match with the hosts.
     pub(super) wanted: BaseMatch,
 }
 
 /// The base that an image was built on.
 #[derive(Debug, Clone)]
 pub(super) struct OldBase {
-    /// How it is known, which says where newer ones are.
+    /// Name of the base, for finding newer ones.
     pub(super) named: NamedBase,
-    /// Where it is, pinned.
+    /// Pinned reference.
     pub(super) reference: Reference,
     /// Manifest and configuration.
     pub(super) image: Image,
-    /// How it was found.
+    /// Method of its detection.
     pub(super) by: BaseDetection,
 }
 
-/// How the base of an image was found.
+/// Method of detecting the base of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BaseDetection {
@@ -60,15 +60,15 @@ pub enum BaseDetection {
     Layers,
 }
 
-/// What an image says of its base.
+/// Annotations of an image about its base.
 struct BaseAnnotations {
     name: Option<String>,
     digest: Option<Digest>,
 }
 
 impl Bases<'_> {
-    /// Returns true if a base is Windows with no program above it: by its repository in the
-    /// registry of bases, or by Microsoft's name for it behind a mirror's.
+    /// Returns true if a base is Windows without other programs: by its repository in the registry
+    /// of bases, or by Microsoft's name for it in a mirror.
     pub(super) fn is_windows_alone(&self, base: &Reference) -> bool {
         USUAL.iter().any(|short| {
             let Ok(known) = self.base_registry.repository(short) else {
@@ -85,7 +85,7 @@ impl Bases<'_> {
         })
     }
 
-    /// The images that fit some hosts, in their order.
+    /// The matching images for hosts, in their order.
     pub(super) async fn find_for_hosts(
         &self,
         named: &NamedBase,
@@ -109,8 +109,7 @@ impl Bases<'_> {
         self.means.bases.by_name(&text, named, &wanted).await
     }
 
-    /// The base that an image was built on: the one that is named by the user, by the image, or by its
-    /// layers.
+    /// Detects the base of an image: named by the user, by the image, or by its layers.
     pub(super) async fn find_base_of(
         &self,
         image: &Image,
@@ -121,8 +120,8 @@ impl Bases<'_> {
         if let Some(asked) = asked {
             let (named, exactly) = self.requested(asked, version)?;
             let exactly: Vec<Reference> = exactly.into_iter().collect();
-            let found = self.at(&named, &exactly, image, version).await?;
-            let found = found.map(|found| found.by(BaseDetection::Asked, named));
+            let found = self.find_at(&named, &exactly, image, version).await?;
+            let found = found.map(|found| found.into_old_base(BaseDetection::Asked, named));
             return Ok(found.ok_or_else(|| base_gone(name, asked, version))?);
         }
         let says = BaseAnnotations::from_image(image);
@@ -135,8 +134,8 @@ impl Bases<'_> {
                 .as_ref()
                 .map(|digest| at_digest(&reference, digest));
             let exactly: Vec<Reference> = pinned.into_iter().chain([reference]).collect();
-            match self.at(&named, &exactly, image, version).await? {
-                Some(found) => return Ok(found.by(BaseDetection::Named, named)),
+            match self.find_at(&named, &exactly, image, version).await? {
+                Some(found) => return Ok(found.into_old_base(BaseDetection::Named, named)),
                 None => gone = Some(base),
             }
         }
@@ -153,7 +152,7 @@ impl Bases<'_> {
                 );
                 let hint = format!(
                     "name the repository of its base with --base; {BASE_NAMES}, and \
-                     --base-registry says where they are"
+                     --base-registry sets their registry"
                 );
                 Err(Problem::new("base/unknown", problem)
                     .blame(Blame::Answer)
@@ -163,7 +162,7 @@ impl Bases<'_> {
         }
     }
 
-    /// What the user's word for a base means, and the very image where it says one.
+    /// The base that the user named, and the exact image if there is a digest.
     fn requested(
         &self,
         text: &str,
@@ -186,8 +185,8 @@ impl Bases<'_> {
         }
     }
 
-    /// Where the images of a base are that is named by one of them: by its tag, or where it has a digest
-    /// alone, by its repository.
+    /// Name of a base by the reference of one of its images: by its tag or, if there is only a
+    /// digest, by its repository.
     fn named(
         &self,
         reference: &Reference,
@@ -207,15 +206,15 @@ impl Bases<'_> {
         Ok(NamedBase::OfHost { name, build })
     }
 
-    /// The base that an image names, at a host that may be asked: Microsoft's, which means the registry
-    /// of bases, that registry itself, or the image's own.
+    /// The base that an image names, on a host that may be contacted: Microsoft's, which stands for
+    /// the registry of bases, that registry itself, or the image's own.
     fn allowed(&self, base: &str, image: &Reference) -> Result<Reference, BoxError> {
         let reference = parse_reference(base).map_err(BaseNameError::Repository)?;
         let host = display_host(reference.registry());
         if [MICROSOFT, self.base_registry.host(), image.registry()].contains(&host) {
             return Ok(reference);
         }
-        // A mirror's prefix may be in front of what is Microsoft's.
+        // A mirror's prefix may precede Microsoft's repository.
         let path = reference.repository();
         let known = NAMES.iter().find(|(_, known)| {
             let before = path.strip_suffix(known);
@@ -223,10 +222,9 @@ impl Bases<'_> {
         });
         let Some((_, known)) = known else {
             let problem = format!(
-                "{image} says to be built on {base}: that host is not asked because an image says \
-                 so"
+                "{image} names the base {base}: a host that only an image names is not contacted"
             );
-            let hint = format!("if that is right, add --base {base}");
+            let hint = format!("to use that base, add --base {base}");
             return Err(Problem::new("base/elsewhere", problem)
                 .blame(Blame::Answer)
                 .hint(hint)
@@ -239,9 +237,9 @@ impl Bases<'_> {
         })
     }
 
-    /// The base of the image's version whose layers the image begins with: where it is said to be, or
-    /// else what the repository has for that version.
-    async fn at(
+    /// The base of the image's version whose layers the image begins with: the named one, or else
+    /// the repository's image of that version.
+    async fn find_at(
         &self,
         named: &NamedBase,
         exactly: &[Reference],
@@ -249,7 +247,7 @@ impl Bases<'_> {
         version: WindowsVersion,
     ) -> Result<Option<LocatedBase>, BoxError> {
         for reference in exactly {
-            let here = self.here(reference);
+            let here = self.in_base_registry(reference);
             let source = Source::Registry(self.means.registry.repository(&here));
             let which = here.digest().or(here.tag());
             let images = match windows_images(&source, which, &[]).await {
@@ -285,8 +283,8 @@ impl Bases<'_> {
         }
     }
 
-    /// The same image where bases are taken from.
-    fn here(&self, reference: &Reference) -> Reference {
+    /// The same image in the registry of bases.
+    fn in_base_registry(&self, reference: &Reference) -> Reference {
         match self
             .base_registry
             .parse_dockerfile_name(&reference.to_string())
@@ -297,7 +295,7 @@ impl Bases<'_> {
         }
     }
 
-    /// Where images of a version are mostly based.
+    /// The usual bases of images of a version.
     fn usual(&self, version: WindowsVersion) -> Result<Vec<(Reference, NamedBase)>, BaseNameError> {
         let usual = USUAL.iter().map(|short| {
             let name = self.base_registry.repository(short)?;
@@ -315,7 +313,7 @@ impl Bases<'_> {
         asked: &[(Reference, NamedBase)],
     ) -> Result<Option<OldBase>, BoxError> {
         let looks = asked.iter().map(async |(_, named)| {
-            match self.at(named, &[], image, version).await {
+            match self.find_at(named, &[], image, version).await {
                 // Not every mirror has all of them.
                 Err(error) if matches!(search(&error), Some(ResolveError::NoRepository { .. })) => {
                     Ok(None)
@@ -326,7 +324,7 @@ impl Bases<'_> {
         let mut best: Vec<OldBase> = Vec::new();
         for (found, (_, named)) in join_all(looks).await.into_iter().zip(asked) {
             let Some(found) = found? else { continue };
-            let found = found.by(BaseDetection::Layers, named.clone());
+            let found = found.into_old_base(BaseDetection::Layers, named.clone());
             let length = |base: &OldBase| base.image.config().rootfs.diff_ids.len();
             match best.first().map(length) {
                 Some(longest) if longest > length(&found) => {}
@@ -339,7 +337,7 @@ impl Bases<'_> {
             let bases: Vec<String> = bases.collect();
             let both = bases.join(" and of ");
             let problem = format!("the lowest layers of {name} are those of {both}");
-            let hint = format!("say which one is meant: --base {}", bases[0]);
+            let hint = format!("choose one, for example --base {}", bases[0]);
             return Err(Problem::new("base/ambiguous", problem)
                 .blame(Blame::Answer)
                 .hint(hint)
@@ -349,7 +347,7 @@ impl Bases<'_> {
     }
 }
 
-/// The base that an image was built on is not there any more.
+/// Error for a base that no longer exists.
 fn base_gone(image: &Reference, base: &str, version: WindowsVersion) -> Problem {
     let version = version.os_version();
     let problem = format!(
@@ -361,14 +359,14 @@ fn base_gone(image: &Reference, base: &str, version: WindowsVersion) -> Problem 
     )
 }
 
-/// A base at its place.
+/// A resolved base.
 struct LocatedBase {
     reference: Reference,
     image: Image,
 }
 
 impl LocatedBase {
-    fn by(self, by: BaseDetection, named: NamedBase) -> OldBase {
+    fn into_old_base(self, by: BaseDetection, named: NamedBase) -> OldBase {
         OldBase {
             named,
             reference: self.reference,
@@ -396,7 +394,7 @@ impl BaseAnnotations {
     }
 }
 
-/// Returns true if an image's layers begin with those of a base, and its version is the base's.
+/// Returns true if an image's layers begin with those of a base, and their versions are equal.
 fn is_below(base: &Image, image: &Image) -> bool {
     let (below, own) = (base.config(), image.config());
     let below_ids = &below.rootfs.diff_ids;

@@ -1,53 +1,53 @@
-//! What keeps an image's layers from being put on another base.
+//! Conflicts that keep an image's layers from being moved to another base.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 use wincimg_oci::document::Digest;
 
-/// Something in a layer for which the other base makes a difference, or may.
+/// A conflict of a layer with the new base, or a possible one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UpdateConflict {
     /// The layer, counted from 1 at the bottom of the image.
     pub layer: usize,
-    /// Its digest.
+    /// Digest of the layer.
     pub digest: Digest,
-    /// The instruction that made it, as the image's history says.
+    /// The instruction that made it, from the image's history.
     pub instruction: Option<String>,
     /// The file or key.
     pub place: String,
-    /// What is in the way.
+    /// The conflict.
     #[serde(flatten)]
     pub conflict: Conflict,
 }
 
-/// What is in the way.
+/// Kind of a conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Conflict {
-    /// The component store, or another place where servicing alone writes.
+    /// The component store, or another place where only servicing writes.
     Servicing,
     /// A hive of Windows as a file.
     HiveFile,
-    /// Both bases have it, and not the same.
+    /// It differs between the bases.
     Changed,
     /// Only the old base has it.
     Gone,
     /// Only the new base has it.
     Came,
-    /// Something below what the layer hides is not the same in both bases.
+    /// Content below it, which the layer hides, differs between the bases.
     ChangedBelow(String),
     /// The layer repeats rights that the new base changed.
     Rights,
-    /// A value is not the same in both bases.
+    /// A value differs between the bases.
     Value(String),
     /// It is not known whether the bases have it.
     NotKnown(String),
-    /// It cannot be compared with anything.
+    /// It cannot be compared.
     Strange(String),
 }
 
 impl Conflict {
-    /// What programs tell it by.
+    /// Its stable code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Servicing => "servicing",
@@ -71,7 +71,7 @@ impl fmt::Display for Conflict {
             Self::HiveFile => f.write_str("it is a hive of the base, and layers change those in Hives"),
             Self::Changed => f.write_str("servicing changed it, and the layer would hide the change"),
             Self::Gone => f.write_str("the old base has it, and the new one does not"),
-            Self::Came => f.write_str("the new base brings it, and the layer would hide it"),
+            Self::Came => f.write_str("the new base adds it, and the layer would hide it"),
             Self::ChangedBelow(path) => write!(
                 f,
                 "the layer hides what is below it, and {path} is not the same in both bases"

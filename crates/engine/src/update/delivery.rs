@@ -1,4 +1,4 @@
-//! Bringing updated images to where they belong, with what others have under their tag.
+//! Delivers updated images, and keeps the other entries of their tag.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::direct::{AssembledImage, ReusedLayers};
 use crate::plans::PlannedImage;
 use crate::publication::{IndexMode, Publication, TaggedImage};
 
-/// Makes the images and brings them to every destination. An index stays one; what is updated makes
-/// room for what it comes to, and what its index has for others stays.
+/// Builds the updated images and delivers them to every destination. An index stays an index;
+/// updated images replace their old versions, and its other entries are kept.
 pub async fn deliver(
     updates: &UpdatePlan,
     image: &Reference,
@@ -41,7 +41,7 @@ pub async fn deliver(
     Box::pin(delivered).await
 }
 
-/// What becomes of the tag: under its own one an image is replaced by what was made of it.
+/// Policy for the tag: under its own tag an image is replaced by its update.
 fn existing(
     updates: &UpdatePlan,
     image: &Reference,
@@ -75,7 +75,7 @@ fn existing(
     TagPolicy::Replace
 }
 
-/// Makes the images of a publication, in their order: documents alone, as their layers are there.
+/// Builds the images of a publication, in their order: only documents, as their layers exist.
 fn make(
     publication: &Publication<'_>,
     updates: &UpdatePlan,

@@ -1,13 +1,13 @@
-//! An image put on another base, without its sources.
+//! Rebases an image without its sources.
 //!
-//! [`plan`] finds the base that the image was built on (`bases`), the one that fits each host, and
-//! compares what the image's own layers touch with both. [`deliver`] puts the layers on the new base,
-//! with the configuration carried over, where that means the same there, and brings the images to
-//! their places. A layer is read once to know what it touches; none is written.
+//! [`plan`] finds the image's base (`bases`) and the matching base of each host, and compares what
+//! the image's own layers touch in both. [`deliver`] puts the layers on the new base, with the
+//! configuration merged, if they mean the same there, and delivers the images. A layer is read once
+//! to find what it touches; none is written.
 //!
-//! `crane rebase` does the same for layers whose author knows that they can be moved. A layer of
-//! Windows cannot be told to be one by its author: `RUN` leaves serviced files and keys of the
-//! registry in it that no line of a Dockerfile names.
+//! `crane rebase` does the same for layers whose author knows that they can be moved. The author of
+//! a Windows layer cannot know that: `RUN` leaves serviced files and registry keys in it that no
+//! line of a Dockerfile names.
 
 mod bases;
 mod compare;
@@ -37,71 +37,69 @@ use self::planner::Planner;
 use super::build::BuildContext;
 use super::plans::{PlannedImage, TargetHost};
 
-/// An image that is to be put on the bases that fit some hosts.
+/// Request to rebase an image for hosts.
 pub struct UpdateRequest<'a> {
-    /// The image, by tag or by digest.
+    /// The image, by tag or digest.
     pub image: &'a Reference,
     /// The hosts.
     pub hosts: &'a [TargetHost],
-    /// The base that it was built on, where the user says it.
+    /// Its base, if the user names it.
     pub base: Option<&'a str>,
-    /// Where bases come from.
+    /// Registry of bases.
     pub base_registry: &'a BaseRegistry,
-    /// Which base images will do.
+    /// Required match of base images.
     pub wanted: BaseMatch,
-    /// True if hosts of one build share an image where one can serve them, as an index needs it.
+    /// True if hosts of one build share an image if one can serve them, as an index requires.
     pub is_shared: bool,
-    /// True if the layers of bases are read where that is needed and nothing else tells what is
-    /// inside.
+    /// True if the layers of bases may be read when their contents are required and not known.
     pub reads_bases: bool,
 }
 
-/// What there is to do about an image.
+/// Plan of the update of an image.
 #[derive(Debug)]
 pub struct UpdatePlan {
-    /// Where the image is.
+    /// Location of the image.
     pub source: Source,
     /// True if its tag is an index.
     pub is_index: bool,
-    /// The versions of Windows that it has images for.
+    /// The versions of Windows of its images.
     pub versions: Vec<WindowsVersion>,
-    /// What there is to do for each host; nothing for an image without Windows inside, which runs on
-    /// any.
+    /// The update for each host; empty for an image without Windows inside, which runs on any.
     pub planned: Vec<PlannedUpdate>,
 }
 
-/// What there is to do for one host.
+/// The update for one host.
 #[derive(Debug)]
 pub struct PlannedUpdate {
-    /// The image on the base that fits the host.
+    /// The image on the host's matching base.
     pub planned: PlannedImage,
-    /// What it is now.
+    /// The current image.
     pub from: Image,
-    /// The base that it is on.
+    /// Its current base.
     pub on: CurrentBase,
     /// Its own layers.
     pub own: Vec<ImageLayer>,
-    /// True if it can be put on the other base.
+    /// Result of the comparison.
     pub verdict: UpdateVerdict,
     old: Image,
-    /// True if the new image has to say what its base is, as nobody else could tell.
+    /// True if the new image must name its base, as it could not be detected.
     notes_base: bool,
 }
 
-/// The base that an image is on.
+/// The current base of an image.
 #[derive(Debug, Clone, Serialize)]
 pub struct CurrentBase {
-    /// Where it is, pinned.
+    /// Pinned reference.
     pub reference: String,
     /// The digest of its manifest.
     pub digest: String,
     /// Its version of Windows.
     pub os_version: String,
-    /// How it was found.
+    /// Method of its detection.
     pub found_by: BaseDetection,
 }
 
-/// A layer of the image that is not of its base.
+/// A layer of the image above its base.
 #[derive(Debug, Clone, Serialize)]
 pub struct ImageLayer {
     /// Counted from 1 at the bottom of the image.
@@ -110,39 +108,39 @@ pub struct ImageLayer {
     pub digest: String,
     /// The blob's size in bytes.
     pub size: u64,
-    /// The instruction that made it, as the image's history says.
+    /// The instruction that made it, from the image's history.
     pub instruction: Option<String>,
-    /// With what of the bases it was compared.
+    /// Scope of its comparison.
     pub compared: ComparisonScope,
     #[serde(skip)]
     descriptor: Descriptor,
 }
 
-/// With what of the bases a layer was compared.
+/// Scope of a layer's comparison with the bases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonScope {
-    /// With nothing: the image stays as it is.
+    /// Nothing: the image stays as it is.
     No,
-    /// With what every Windows has: it stays in folders of its own.
+    /// The names of every Windows: it only has folders of its own.
     Folders,
-    /// With the files and keys of both.
+    /// The files and keys of both bases.
     Bases,
 }
 
-/// True if an image can be put on the base that fits.
+/// Result for an image and a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpdateVerdict {
-    /// It is on it.
+    /// It is on the matching base.
     UpToDate,
-    /// Its layers mean the same there.
+    /// Its layers mean the same on that base.
     Moves,
-    /// They do not, or nobody knows.
+    /// They do not, or that is unknown.
     Refused(Vec<UpdateConflict>),
 }
 
 impl UpdateVerdict {
-    /// What is in the way.
+    /// The conflicts.
     pub fn obstacles(&self) -> &[UpdateConflict] {
         match self {
             Self::Refused(obstacles) => obstacles,
@@ -150,7 +148,7 @@ impl UpdateVerdict {
         }
     }
 
-    /// What results call it.
+    /// Its name in reports.
     pub fn name(&self) -> &'static str {
         match self {
             Self::UpToDate => "up_to_date",
@@ -161,20 +159,20 @@ impl UpdateVerdict {
 }
 
 impl UpdatePlan {
-    /// Returns true if there is nothing to do.
+    /// Returns true if there is nothing to update.
     pub fn are_up_to_date(&self) -> bool {
         let mut updates = self.planned.iter();
         updates.all(|update| update.verdict == UpdateVerdict::UpToDate)
     }
 
-    /// Returns true if something is in the way for a host.
+    /// Returns true if there is a conflict for a host.
     pub fn are_refused(&self) -> bool {
         let mut updates = self.planned.iter();
         updates.any(|update| matches!(update.verdict, UpdateVerdict::Refused(_)))
     }
 }
 
-/// Finds out what there is to do about an image for each host.
+/// Plans the update of an image for each host.
 pub async fn plan(
     request: &UpdateRequest<'_>,
     means: &BuildContext<'_>,
@@ -234,7 +232,7 @@ pub async fn plan(
     })
 }
 
-/// The images with Windows inside, with their versions; none where none has.
+/// The images with Windows inside, with their versions; none if there is no such image.
 fn versions(name: &Reference, images: Vec<Image>) -> Result<Vec<(WindowsVersion, Image)>, Problem> {
     let mut versions = Vec::new();
     let mut others: Vec<String> = Vec::new();
@@ -269,8 +267,8 @@ fn versions(name: &Reference, images: Vec<Image>) -> Result<Vec<(WindowsVersion,
     Ok(versions)
 }
 
-/// Which image is put on a host's base: one that starts there, else one of its build, else the newest
-/// that is older; what was made for a newer Windows comes last.
+/// The image to rebase for a host: one that starts there, else one of its build, else the newest
+/// older one; one for a newer Windows comes last.
 fn image_for(host: HostBuild, images: &[(WindowsVersion, Image)]) -> Option<usize> {
     let rank = |version: WindowsVersion| {
         let starts = check(Some(host), Some(version), Isolation::Process).is_startable();

@@ -1,5 +1,5 @@
-//! What there is to do for one host: the base that fits it, and whether the image's layers mean the
-//! same there.
+//! Plans the update for one host: its matching base, and whether the image's layers mean the same
+//! there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use super::{
 use crate::build::BuildContext;
 use crate::plans::{HostGroups, PlannedBase, PlannedImage, StageBases, TargetHost};
 
-/// What plans need to be made.
+/// Services and state of planning.
 pub(super) struct Planner<'a> {
     pub(super) request: &'a UpdateRequest<'a>,
     pub(super) bases: &'a Bases<'a>,
@@ -35,14 +35,14 @@ pub(super) struct Planner<'a> {
     pub(super) source: &'a Source,
 }
 
-/// The base for a host, and what was passed over for it.
+/// The new base for a host, and the rejected ones.
 pub(super) struct NewBase {
     base: PlannedBase,
     set_aside: Vec<RejectedTag>,
 }
 
 impl Planner<'_> {
-    /// The base that fits a host: hosts that can share an image get the one of the oldest of them.
+    /// The matching base of a host: hosts that can share an image get that of the oldest of them.
     pub(super) async fn new_base(
         &self,
         host: &TargetHost,
@@ -123,7 +123,7 @@ impl Planner<'_> {
         })
     }
 
-    /// What is in the way of an image's layers on another base.
+    /// Conflicts of an image's layers with another base.
     async fn obstacles(
         &self,
         own: &mut [ImageLayer],
@@ -179,7 +179,7 @@ impl Planner<'_> {
                 .filter(|(_, facts)| facts.is_none())
                 .map(|(reference, _)| name_of(reference))
                 .collect();
-            let what = format!("nobody has looked into {}", missing.join(" and "));
+            let what = format!("the contents of {} are not known", missing.join(" and "));
             let first = own
                 .iter()
                 .zip(&touched)
@@ -195,14 +195,14 @@ impl Planner<'_> {
             layer.compared = ComparisonScope::Bases;
             let found = comparison.layer(touched).map_err(|error| {
                 Problem::from_error("base/facts", error)
-                    .hint("run the same command again: it is read from the base anew")
+                    .hint("run the same command again to read the base again")
             })?;
             obstacles.extend(layer.obstacles(found));
         }
         Ok(obstacles)
     }
 
-    /// What is inside a base; nothing where that would take its layers and they are not to be read.
+    /// Contents of a base; none if they require its layers, which may not be read.
     async fn base_contents(
         &self,
         reference: &Reference,
@@ -224,10 +224,10 @@ impl Planner<'_> {
         }
         let name = name_of(reference);
         self.means.tell.note(&format_args!(
-            "reading the layers of {name}, because the image touches what may be in it; after \
-             `wincimg base index {name} --push` no update has to"
+            "reading the layers of {name} to compare the image with them; index it once with \
+             `wincimg base index {name} --push` to avoid that in later updates"
         ));
-        // What is needed are files nearly always, which takes all bytes.
+        // Usually files are required, which takes all bytes.
         let read = self
             .means
             .library
@@ -235,8 +235,7 @@ impl Planner<'_> {
             .await;
         let (known, _) = read.map_err(|error| {
             let what = format!(
-                "cannot find out what is inside {name}, with which the layers of the image are \
-                 compared"
+                "cannot read the contents of {name} to compare the layers of the image with them"
             );
             Problem::context(what, error).blame(Blame::Circumstances)
         })?;
@@ -261,7 +260,7 @@ impl ImageLayer {
     }
 }
 
-/// Returns true if two images' bases come from the same place, whichever Windows they were for.
+/// Returns true if two images' bases have the same name, whatever their version of Windows.
 fn is_alike(a: &NamedBase, b: &NamedBase) -> bool {
     match (a, b) {
         (NamedBase::OfHost { name: a, .. }, NamedBase::OfHost { name: b, .. }) => {
@@ -285,7 +284,7 @@ fn name_of(reference: &Reference) -> String {
     format!("{}/{}:{tag}", reference.registry(), reference.repository())
 }
 
-/// What has to be known of both bases.
+/// The required contents of both bases.
 fn needs_of(touched: &[Arc<LayerDiff>]) -> BaseRequirements {
     let has_keys = touched.iter().any(|layer| !layer.keys.is_empty());
     BaseRequirements {

@@ -1,5 +1,5 @@
-//! What an image's configuration says on another base: what the image had changed stays, and what it
-//! had from its old base is the new one's.
+//! Configuration of a rebased image: the image's changes stay, and inherited values become those of
+//! the new base.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,18 +12,18 @@ use wincimg_oci::document::{
 };
 use wincimg_windows::search_path;
 
-/// The label that says which version an image is, which some images take from their base.
+/// The label with an image's version, which some images inherit from their base.
 const VERSION: &str = "org.opencontainers.image.version";
 const ANNOTATIONS: &str = "annotations";
 
-/// How the new base is called in the image.
+/// Reference of the new base in the image.
 pub(super) struct BaseLabel<'a> {
     pub(super) name: &'a str,
-    /// True if an image that says nothing of its base is to say it from now on.
+    /// True if an image that does not name its base must name it from now on.
     pub(super) note: bool,
 }
 
-/// Puts the layers and the configuration that an image has above `old` on `new`.
+/// Puts the layers and the configuration of an image above `old` on `new`.
 pub(super) fn rebase(
     image: &Image,
     old: &Image,
@@ -72,7 +72,7 @@ pub(super) fn rebase(
     Image::new(manifest, config)
 }
 
-/// Says in the configuration what the base is, where the image says it there.
+/// Records the base in the configuration, if the image names it there.
 fn note_base(
     config: &mut ImageConfig,
     flavour: ManifestFormat,
@@ -90,7 +90,7 @@ fn note_base(
     }
 }
 
-/// The same in the manifest's annotations, which Docker's manifests have not.
+/// Records the base in the manifest's annotations, which Docker's manifests do not have.
 fn note_base_beside(
     manifest: &mut Map<String, Value>,
     flavour: ManifestFormat,
@@ -119,7 +119,7 @@ fn note_base_beside(
 /// The configuration on the new base; the list of layers is still the image's.
 fn configuration(image: &ImageConfig, old: &ImageConfig, new: &ImageConfig) -> ImageConfig {
     ImageConfig {
-        // What is made of two images is as old as the younger one.
+        // The later of the two creation times.
         created: later(image.created.as_ref(), new.created.as_ref()),
         architecture: new.architecture.clone(),
         os: new.os.clone(),
@@ -147,13 +147,13 @@ fn later(image: Option<&String>, new: Option<&String>) -> Option<String> {
     }
 }
 
-/// How a container starts.
+/// Configuration of containers.
 fn container(
     image: &ContainerConfig,
     old: &ContainerConfig,
     new: &ContainerConfig,
 ) -> ContainerConfig {
-    // A program of the image's own has its own arguments, or none.
+    // A program of the image has its own arguments, or none.
     let has_program = image.entrypoint != old.entrypoint;
     let has_arguments = has_program || image.cmd != old.cmd;
     ContainerConfig {
@@ -185,14 +185,14 @@ fn container(
         },
         working_dir: changed(&image.working_dir, &old.working_dir, &new.working_dir),
         labels: labels(image, old, new),
-        // A base's were for this image, not for those that are built on it.
+        // The base's applied to this image, not to those built on it.
         on_build: image.on_build.clone(),
         shell: changed(&image.shell, &old.shell, &new.shell),
         other: fields(&image.other, &old.other, &new.other),
     }
 }
 
-/// The image's value where it had changed it, else the new base's.
+/// The image's value if it changed it, else the new base's.
 fn changed<T: PartialEq + Clone>(image: &T, old: &T, new: &T) -> T {
     if image == old {
         new.clone()
@@ -221,7 +221,7 @@ fn labels(
         .collect()
 }
 
-/// Fields that this program has no use for, and folders for volumes, each by itself.
+/// Other fields, and volumes, each merged by itself.
 fn fields(
     image: &Map<String, Value>,
     old: &Map<String, Value>,
@@ -248,8 +248,8 @@ fn fields(
     merged
 }
 
-/// Variables, whose names Windows does not tell apart by case. What the new base brings stands behind
-/// what is from bases.
+/// Variables, whose names are not case-sensitive on Windows. Those added by the new base follow the
+/// inherited ones.
 fn environment(image: &[String], old: &[String], new: &[String]) -> Vec<String> {
     let mut merged: Vec<String> = Vec::new();
     let mut behind = 0;
@@ -295,8 +295,8 @@ fn history(image: &ImageConfig, old: &ImageConfig, new: &ImageConfig) -> Vec<His
     new.history.iter().chain(own.iter()).cloned().collect()
 }
 
-/// The steps that an image has above its base. A history that does not fit the layers says nothing of
-/// them, and each gets a step without a word.
+/// The steps of an image above its base. If the history does not match the layers, each layer gets
+/// an empty step.
 fn own_history<'i>(image: &'i ImageConfig, old: &ImageConfig) -> Cow<'i, [History]> {
     let (all, count) = (&image.history, image.rootfs.diff_ids.len());
     let below = old.rootfs.diff_ids.len();
@@ -313,7 +313,7 @@ fn own_history<'i>(image: &'i ImageConfig, old: &ImageConfig) -> Cow<'i, [Histor
     Cow::Borrowed(&all[end.unwrap_or(all.len())..])
 }
 
-/// The instruction behind each of the layers that an image has above its base.
+/// The instruction of each layer of an image above its base.
 pub(super) fn instructions(image: &ImageConfig, old: &ImageConfig) -> Vec<Option<String>> {
     let count = image.rootfs.diff_ids.len() - old.rootfs.diff_ids.len();
     let steps = own_history(image, old);

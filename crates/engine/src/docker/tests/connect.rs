@@ -1,5 +1,5 @@
-//! The way to a daemon as Docker's own command line goes it: contexts that `docker context` wrote,
-//! and a real daemon behind TLS that wants a certificate of whoever asks.
+//! Connections like those of Docker's CLI: contexts written by `docker context`, and a real daemon
+//! behind TLS that requires a client certificate.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,8 +18,8 @@ use crate::docker::endpoint::{Endpoint, Environment};
 use crate::docker::error::DockerError;
 use crate::docker::tls::TlsVerification;
 
-/// Certificates of a daemon and its client from one throwaway CA, under Docker's names, and the
-/// CA of somebody else.
+/// Certificates of a daemon and its client from one throwaway CA, under Docker's names, and the CA
+/// of somebody else.
 struct Certificates(tempfile::TempDir);
 
 impl Certificates {
@@ -63,7 +63,7 @@ impl Certificates {
         self.0.path().join(name)
     }
 
-    /// A folder like `~/.docker` with some of the files, by the names that they get there.
+    /// A folder like `~/.docker` with some of the files, under these names.
     fn folder(&self, files: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for (from, to) in files {
@@ -73,7 +73,7 @@ impl Certificates {
     }
 }
 
-/// A daemon on a port of loopback that takes nobody without a certificate of the CA.
+/// A daemon on a loopback port that rejects clients without a certificate of the CA.
 fn start(certificates: &Certificates) -> (Dockerd, String) {
     let address = format!("tcp://127.0.0.1:{}", free_port());
     let file = |name| certificates.file(name).display().to_string();
@@ -126,7 +126,7 @@ async fn a_daemon_behind_tls_is_reached_with_the_right_certificates_alone() {
         .unwrap_err();
     assert!(chain(&error).contains("certificate"), "{}", chain(&error));
 
-    // Unverified is as good as verified to the daemon, which sees the client's certificate.
+    // The daemon checks the client's certificate, whether the client verifies or not.
     let unverified = Environment {
         tls_verify: false,
         tls: true,
@@ -239,8 +239,7 @@ async fn a_context_that_docker_made_leads_to_its_daemon() {
     assert_eq!(daemon.endpoint().address.to_string(), dockerd.host());
 }
 
-/// A daemon is told the registry's password in a header. It has no reason to send us elsewhere, and
-/// nobody hears anything there.
+/// The password must not follow a redirect of a daemon to another host.
 #[test]
 async fn a_daemon_that_redirects_takes_no_password_elsewhere() {
     for status in [301, 302, 303, 307, 308] {

@@ -1,4 +1,4 @@
-//! Which daemon is meant: by flags, variables, and contexts as Docker's command line keeps them.
+//! Selection of the daemon: by flags, variables, and contexts as Docker's CLI stores them.
 
 use std::error::Error;
 use std::fs;
@@ -20,7 +20,7 @@ fn refusal(text: &str) -> Problem {
     Endpoint::find(Some(text), &Environment::default()).unwrap_err()
 }
 
-/// A folder like `~/.docker`, with a context that is current and its files.
+/// A folder like `~/.docker`, with a selected context and its files.
 struct Config(tempfile::TempDir);
 
 impl Config {
@@ -115,7 +115,7 @@ fn what_is_no_address_is_refused_with_a_way_out() {
         ),
         (
             "tcp://build.lan:1/prefix",
-            "a path behind the port is not supported",
+            "a path after the port is not supported",
             "tcp://HOST:PORT",
         ),
         (

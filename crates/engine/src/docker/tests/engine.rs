@@ -1,5 +1,5 @@
-//! The docker engine's module against a real daemon. It makes Linux containers, so the Dockerfiles
-//! are `FROM scratch`; what only Windows does is in `replay.rs`.
+//! The Docker engine against a real daemon. It runs Linux containers, so the Dockerfiles are `FROM
+//! scratch`; what only Windows does is in `replay.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::docker::daemon::Daemon;
 use crate::docker::endpoint::{Endpoint, Environment};
 use crate::docker::error::DockerError;
 
-/// Waits, prints and fails as its argument says: the only program of the images here.
+/// Waits, prints and fails as its argument says: the only program in these images.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ fn context(dockerfile: &str, files: &[(&str, &Path)]) -> RenderedDockerfile {
     }
 }
 
-/// The daemon has no network, and steps need none.
+/// Options without network, which neither the daemon nor the steps need.
 fn options() -> DockerBuildOptions {
     DockerBuildOptions {
         network: Some("none".to_owned()),
@@ -154,7 +154,7 @@ async fn a_bad_step_is_named_with_its_exit_code_and_its_last_lines() {
     let StepError { output, .. } = error.downcast_ref().unwrap();
     assert_eq!(output.lines.len(), 20);
     assert_eq!(output.lines[19], "line 30");
-    // Nothing of the build is left behind but what the cache needs.
+    // Only the cache remains of the build.
     assert_eq!(dockerd.must(&["ps", "--all", "--quiet"]), "");
 }
 
@@ -162,7 +162,7 @@ async fn a_bad_step_is_named_with_its_exit_code_and_its_last_lines() {
 async fn what_a_dockerfile_does_wrong_is_said_in_the_daemons_words() {
     let dockerd = Dockerd::start();
     let daemon = connect(&dockerd).await;
-    let nobody = format!("127.0.0.1:{}/base:1", free_port());
+    let unreachable = format!("127.0.0.1:{}/base:1", free_port());
     for (text, expected) in [
         ("FROM scratch\nFLY away\n", "unknown instruction: FLY"),
         ("", "cannot be empty"),
@@ -171,7 +171,7 @@ async fn what_a_dockerfile_does_wrong_is_said_in_the_daemons_words() {
             "step 2 of 2 failed: COPY gone /: COPY failed",
         ),
         ("FROM scratch\n", "No image was generated"),
-        (&format!("FROM {nobody}\n"), "connection refused"),
+        (&format!("FROM {unreachable}\n"), "connection refused"),
     ] {
         let error = build(&daemon, &context(text, &[])).await.unwrap_err();
         let said = chain(error.as_ref());
@@ -192,7 +192,7 @@ async fn an_unknown_base_fails_the_step_that_wants_it() {
 }
 
 #[test]
-async fn a_push_of_a_tag_that_is_not_there_or_to_nobody_is_refused() {
+async fn a_push_of_an_unknown_tag_or_to_a_closed_port_is_refused() {
     let dockerd = Dockerd::start();
     let registry = DockerRegistry::start(Setup::default());
     let daemon = connect(&dockerd).await;
@@ -208,12 +208,15 @@ async fn a_push_of_a_tag_that_is_not_there_or_to_nobody_is_refused() {
         "{said}"
     );
 
-    // A port that nothing listens on; one that was just let go may be another test's by now.
-    let nobody = "127.0.0.1:1/app";
-    daemon.tag(&image.id, nobody, "1").await.unwrap();
-    let error = daemon.push(nobody, "1", None, &Silent).await.unwrap_err();
+    // A port without a listener; a released one may be used by another test already.
+    let unreachable = "127.0.0.1:1/app";
+    daemon.tag(&image.id, unreachable, "1").await.unwrap();
+    let error = daemon
+        .push(unreachable, "1", None, &Silent)
+        .await
+        .unwrap_err();
     assert!(error.to_string().contains("connection refused"), "{error}");
-    // The daemon takes the beginning of an id too, so nothing shorter is sure to be nobody's.
+    // The daemon accepts the beginning of an id too, so a shorter one might match.
     let unknown = format!("sha256:{}", "0".repeat(64));
     let error = daemon.tag(&unknown, &name, "3").await.unwrap_err();
     assert!(error.is_not_found(), "{error}");
@@ -238,7 +241,7 @@ async fn until_a_container_runs(dockerd: &Dockerd) {
 const WAITING: &str = "FROM scratch\nCOPY p /p\nRUN [\"/p\", \"wait\"]\n";
 
 #[test(multi_thread = 2)]
-async fn a_build_that_nobody_waits_for_ends_in_the_daemon() {
+async fn a_dropped_build_ends_in_the_daemon() {
     let dockerd = Dockerd::start();
     let program = program();
     let daemon = connect(&dockerd).await;
@@ -266,7 +269,10 @@ async fn a_daemon_that_dies_in_a_build_is_reported_with_the_step() {
     until_a_container_runs(&dockerd).await;
     dockerd.kill();
     let error = work.await.unwrap().unwrap_err();
-    assert_eq!(error.to_string(), "the build broke off at step 3 of 3");
+    assert_eq!(
+        error.to_string(),
+        "the build was interrupted at step 3 of 3"
+    );
 }
 
 #[test]
@@ -276,7 +282,7 @@ async fn a_daemon_that_is_not_there_is_named_with_who_named_it() {
     let error = Daemon::connect(endpoint).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "no Docker daemon answers at unix:///nonexistent/docker.sock (--docker-host)"
+        "cannot connect to the Docker daemon at unix:///nonexistent/docker.sock (--docker-host)"
     );
     assert!(matches!(error, DockerError::Unreachable { .. }));
 }

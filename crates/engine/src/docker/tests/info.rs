@@ -1,5 +1,4 @@
-//! What daemons of every age say of themselves, replayed (see `support::windows_daemon`), and what
-//! follows from where they are.
+//! `/info` of daemons of every age, replayed (see `support::windows_daemon`), and its consequences.
 
 use serde_json::{Value, json};
 use wincimg_common::diagnose::Diagnose;
@@ -73,7 +72,7 @@ async fn a_registry_of_this_machine_is_not_that_of_another() {
                     .diagnosis()
                     .hint
                     .unwrap()
-                    .contains("name the registry as"),
+                    .contains("name the registry by"),
                 "{error}"
             );
         }

@@ -1,5 +1,4 @@
-//! The engine for Docker against a real daemon, and against a replayed one for what only Windows
-//! does.
+//! The Docker engine against a real daemon, and against a replayed one for what only Windows does.
 
 mod connect;
 mod endpoint;

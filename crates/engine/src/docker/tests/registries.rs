@@ -1,4 +1,4 @@
-//! A real daemon and the registries that it trusts, does not trust, or needs a password for.
+//! A real daemon and registries that it trusts, does not trust, or needs a password for.
 
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -43,8 +43,8 @@ async fn build(
         .map_err(|error| wincimg_testkit::chain(error.as_ref()))
 }
 
-/// Passes connections on from the address of IPv6's loopback, which no daemon of Docker 20.10
-/// trusts by itself.
+/// Forwards connections from the IPv6 loopback address, which no daemon of Docker 20.10 trusts by
+/// itself.
 async fn forward(to: String) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
@@ -66,7 +66,7 @@ async fn a_registry_that_is_not_trusted_is_after_what_the_hint_says_was_done() {
     let Ok(address) = forward(registry.host()).await else {
         skip_always("IPv6");
     };
-    // A name that the daemon alone knows.
+    // A name that only the daemon resolves.
     let host = format!("registry.test:{}", address.port());
     let mut setup = dockerd::Setup {
         hosts: "::1 registry.test".to_owned(),
@@ -196,7 +196,7 @@ async fn a_password_goes_to_no_daemon_over_a_line_that_others_read_unless_that_i
         "{said}"
     );
 
-    // A registry that asks for none gets it only where nobody reads along.
+    // A registry without authentication gets a password only over a private connection.
     let open = DockerRegistry::start(Setup::default());
     let config = Some(registry.docker_config(&open.host(), PASSWORD));
     allowed.config_file.clone_from(&config);

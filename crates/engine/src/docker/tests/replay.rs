@@ -1,6 +1,7 @@
-//! The docker engine before a Windows daemon, which is replayed (see `wincimg_testkit::windows_daemon` for
-//! what): `/info`, the classic builder's stream with the output of `RUN`, the errors of the Windows
-//! runtime, a push. The registry that it pushes to, and every byte it is sent, are real.
+//! The Docker engine against a replayed Windows daemon (see `wincimg_testkit::windows_daemon` for
+//! its data): `/info`, the classic builder's stream with the output of `RUN`, the errors of the
+//! Windows runtime, a push. The registry that it pushes to, and every byte of the requests, are
+//! real.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -43,7 +44,7 @@ async fn connect(daemon: &WindowsDaemon) -> Result<Daemon, DockerError> {
     Daemon::connect(endpoint).await
 }
 
-/// The names in a tar stream that the daemon was sent.
+/// The names in a tar stream that was sent to the daemon.
 fn names(asked: &DaemonRequest) -> Vec<String> {
     let mut archive = tar::Archive::new(asked.body.as_slice());
     let entries = archive.entries().unwrap();
@@ -144,7 +145,7 @@ async fn a_build_is_asked_for_with_everything_that_was_wanted_and_the_same_bytes
     assert_eq!(asked[0].body, asked[1].body);
 }
 
-/// What the Windows runtime says where a base does not fit its host.
+/// Error of the Windows runtime if a base does not match its host.
 const MISMATCH: &str = "container 1b2c encountered an error during hcsshim::System::CreateProcess: \
     failure in a Windows system call: The container operating system does not match the host \
     operating system. (0xc0370101)";
@@ -181,7 +182,7 @@ async fn a_step_that_fails_on_windows_is_told_with_its_output_and_what_to_do() {
     assert_eq!(
         chain(error.as_ref()),
         "step 2 of 2 failed with exit code 87: RUN appcmd set config: The command 'powershell …' \
-         returned a non-zero code: 87; the last of its output:\n    \
+         returned a non-zero code: 87; last lines of its output:\n    \
          | ERROR ( message:The parameter 'Web' must begin with a / or -\n    \
          | (HRESULT=80070057). )"
     );
@@ -284,7 +285,7 @@ async fn an_answer_that_is_none_of_dockers_is_no_build() {
         ),
         (
             vec![json!({"error": "no room"})],
-            "did not build the image: no room",
+            "failed to build the image: no room",
         ),
     ] {
         windows.script(|script| {
@@ -308,18 +309,15 @@ async fn an_answer_that_is_none_of_dockers_is_no_build() {
 async fn a_daemon_of_before_or_of_something_else_is_refused() {
     let windows = WindowsDaemon::start();
     for (version, expected) in [
-        (
-            "1.24",
-            "speaks version 1.24 of the API: expected 1.30 or newer",
-        ),
-        ("", "there is no Api-Version"),
-        ("new", "there is no Api-Version"),
+        ("1.24", "has API version 1.24: expected 1.30 or newer"),
+        ("", "no Api-Version header"),
+        ("new", "no Api-Version header"),
     ] {
         windows.script(|script| script.api_version = version.to_owned());
         let error = connect(&windows).await.unwrap_err().to_string();
         assert!(error.contains(expected), "{version}: {error}");
     }
-    // A newer one is asked for what is known of it.
+    // A newer daemon is used with the newest supported version.
     windows.script(|script| script.api_version = "1.99".to_owned());
     let daemon = connect(&windows).await.unwrap();
     assert_eq!(daemon.api_version().to_string(), "1.47");
@@ -345,7 +343,7 @@ async fn a_daemon_of_this_machine_needs_room_for_the_build() {
     let daemon = connect(&windows).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let mut info = daemon.info().await.unwrap();
-    // The replayed daemon's own folder is on no disk here, so nobody can tell.
+    // The replayed daemon's folder is on no disk here, so its space is unknown.
     Preflight::new(&daemon, &info).check_disk(u64::MAX).unwrap();
     info.docker_root_dir = folder.path().display().to_string();
     let preflight = Preflight::new(&daemon, &info);
@@ -393,7 +391,7 @@ async fn what_is_not_there_or_changes_while_it_is_sent_ends_the_build_by_name() 
     let error = ContextListing::new(&taken).unwrap_err().to_string();
     assert!(error.contains("\"DOCKERFILE\""), "{error}");
 
-    // A file that the kernel says is empty and that has something in it.
+    // A file that the kernel reports as empty but that has content.
     let odd = Path::new("/proc/self/stat");
     if odd.is_file() {
         let listing = ContextListing::new(&context(odd)).unwrap();
@@ -403,7 +401,7 @@ async fn what_is_not_there_or_changes_while_it_is_sent_ends_the_build_by_name() 
             "{error}"
         );
     }
-    // The daemon never took half a context for a whole one.
+    // The daemon never took half a context for a complete one.
     assert!(windows.asked("/build").iter().all(is_cut));
 }
 
@@ -449,6 +447,6 @@ async fn three_gigabytes_pass_through_little_memory() {
         .unwrap()
         .parse()
         .unwrap();
-    // The replayed daemon keeps 16 MiB of what it gets.
+    // The replayed daemon keeps 16 MiB of what it receives.
     assert!(peak < 96 << 10, "{peak} KiB");
 }

@@ -1,4 +1,4 @@
-//! One image of a fleet's file: what it says itself, and what the top says of all.
+//! One image of a fleet file: its own settings and the shared ones.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ use super::tags::expand_tag;
 use crate::definition::{BuildDefinition, BuildInput, dockerfile_of};
 use crate::fleet::{EntrySource, FleetEntry};
 
-/// One image with what the top of the file says of all; `place` is its own among them.
+/// One image with the shared settings; `place` is its index.
 pub(super) fn entry(
     file: &FleetFile,
     image: &ImageTable,
@@ -33,19 +33,19 @@ pub(super) fn entry(
         (None, Some(update)) => updated(file, image, update, origin),
         (Some(_), Some(update)) => {
             let start = update.span().start;
-            Err(origin.error(start, "an image has one of build and update"))
+            Err(origin.error(start, "an image has either build or update, not both"))
         }
         (None, None) => {
             let mut tables = origin.text.match_indices("[[image]]");
             let start = tables.nth(place).map_or(0, |(start, _)| start);
-            let hint = "say what it is made from: build = \"FOLDER\", or update = \"IMAGE\"";
-            let told = origin.error(start, "an image has neither build nor update");
-            Err(told.hint(hint.to_owned()))
+            let hint = "set its source: build = \"FOLDER\", or update = \"IMAGE\"";
+            let error = origin.error(start, "an image has neither build nor update");
+            Err(error.hint(hint.to_owned()))
         }
     }
 }
 
-/// What built and updated images have in common.
+/// Settings common to built and updated images.
 fn shared(
     file: &FleetFile,
     image: &ImageTable,
@@ -72,7 +72,7 @@ fn shared(
     })
 }
 
-/// What an image is made from, and where it goes.
+/// Source and destination of an image.
 struct EntryParts {
     from: String,
     work: EntrySource,
@@ -81,7 +81,7 @@ struct EntryParts {
     tag: String,
 }
 
-/// An image that is built.
+/// An image with `build`.
 fn built(
     file: &FleetFile,
     image: &ImageTable,
@@ -91,13 +91,13 @@ fn built(
 ) -> Result<FleetEntry, Problem> {
     let start = build.span().start;
     if image.base.is_some() {
-        let problem = "base is for images to update: what is built names its own";
+        let problem = "base is for images with update: a build names its own base";
         return Err(origin.error(start, problem));
     }
     let Some(registry) = image.registry.as_ref().or(file.registry.as_ref()) else {
-        let told = origin.error(start, "nothing says where this image is pushed to");
-        return Err(told.hint(
-            "say it for all images at the top: registry = \"HOST[:PORT][/PREFIX]\"".to_owned(),
+        let error = origin.error(start, "no registry to push this image to");
+        return Err(error.hint(
+            "set it for all images at the top: registry = \"HOST[:PORT][/PREFIX]\"".to_owned(),
         ));
     };
     let prefix: RegistryPrefix = origin.parsed(registry)?;
@@ -127,7 +127,7 @@ fn built(
     let compression = image.compression.or(file.compression);
     let flavour = image.manifest_format.or(file.manifest_format);
     if let (Some(Compression::Zstd), Some(ManifestFormat::Docker)) = (compression, flavour) {
-        let problem = "Docker's manifests have no type for layers in zstd";
+        let problem = "Docker manifests have no media type for zstd layers";
         let hint = "write compression = \"gzip\", or manifest-format = \"oci\"".to_owned();
         return Err(origin.error(start, problem).hint(hint));
     }
@@ -147,7 +147,7 @@ fn built(
     })
 }
 
-/// An image that is put on another base, under its own name.
+/// An image with `update`: rebased under its own name.
 fn updated(
     file: &FleetFile,
     image: &ImageTable,
@@ -156,13 +156,13 @@ fn updated(
 ) -> Result<FleetEntry, Problem> {
     let start = update.span().start;
     if let Some(key) = image.key_of_build() {
-        let problem = format!("{key} is for images that are built, and this one is updated");
+        let problem = format!("{key} is for images with build, but this one has update");
         return Err(origin.error(start, problem));
     }
     let reference = parse_reference(update.get_ref());
     let reference = reference.map_err(|error| origin.error(start, error))?;
     let Some(own_tag) = reference.tag().filter(|_| reference.digest().is_none()) else {
-        let problem = "an image to update is named by its tag: a digest always means the same";
+        let problem = "an image to update requires a tag: a digest always means the same image";
         return Err(origin.error(start, problem));
     };
     let registry = reference.registry().parse();
@@ -184,7 +184,7 @@ fn updated(
     shared(file, image, origin, made)
 }
 
-/// What is built, with paths from the file's folder.
+/// The build input, with paths from the file's folder.
 fn named(image: &ImageTable, build: &str, folder: &Path) -> BuildInput {
     let is_shipped = recipes().iter().any(|recipe| recipe.name == build);
     let place = if is_shipped {
@@ -221,8 +221,7 @@ fn pairs(table: &BTreeMap<String, Scalar>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Adds the values that the top of the file has for all: those that this image has a use for, and no
-/// other value.
+/// Adds the shared values that this image declares.
 fn add_shared(file: &FleetFile, named: &mut BuildInput, design: &BuildDefinition) {
     let add = |to: &mut Vec<(String, String)>, from, is_known: &dyn Fn(&str) -> bool| {
         for (name, value) in pairs(from) {

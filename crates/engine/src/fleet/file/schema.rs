@@ -1,4 +1,4 @@
-//! The shape of a fleet's file.
+//! Schema of fleet files.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,39 +11,39 @@ use wincimg_inspect::bases::BaseMatch;
 use wincimg_layer::Compression;
 use wincimg_oci::document::ManifestFormat;
 
-/// A fleet of images: each for all Windows builds among its nodes.
+/// A fleet: images, each for all Windows builds among its nodes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 #[schemars(title = "wincimg fleet")]
 pub(super) struct FleetFile {
-    /// Where images are pushed to, unless they say otherwise: HOST[:PORT][/PREFIX].
+    /// Registry that images are pushed to by default: HOST[:PORT][/PREFIX].
     #[schemars(with = "Option<String>")]
     pub(super) registry: Option<Spanned<String>>,
-    /// The tag of each image's index. ${name} is the image's name, other names are those of its set
-    /// and build-arg.
+    /// Tag of each image's index. ${name} is the image's name, other names are those of its set and
+    /// build-arg.
     #[schemars(with = "Option<String>")]
     pub(super) tag: Option<Spanned<String>>,
-    /// Which nodes images are for: a label selector, such as pool=web,!spot. All nodes without one.
+    /// Label selector of the nodes to serve, such as pool=web,!spot; all nodes without one.
     #[schemars(with = "Option<String>")]
     pub(super) selector: Option<Spanned<String>>,
-    /// Where base images come from.
+    /// Registry of base images.
     #[schemars(with = "Option<String>")]
     pub(super) base_registry: Option<Spanned<String>>,
-    /// How close base images have to be to the hosts.
+    /// Required match of base images with the hosts.
     #[serde(rename = "match")]
     pub(super) matched: Option<BaseMatch>,
-    /// Values for variables of recipes that have them.
+    /// Values for the variables of recipes that declare them.
     #[serde(default)]
     pub(super) set: BTreeMap<String, Scalar>,
-    /// Values for build arguments of Dockerfiles that have them.
+    /// Values for the build arguments of Dockerfiles that declare them.
     #[serde(default)]
     pub(super) build_arg: BTreeMap<String, Scalar>,
     /// Labels of all images.
     #[serde(default)]
     pub(super) label: BTreeMap<String, Scalar>,
-    /// How layers are compressed.
+    /// Compression of layers.
     pub(super) compression: Option<Compression>,
-    /// The format of manifests; the base's without one.
+    /// Format of manifests; the base's without one.
     pub(super) manifest_format: Option<ManifestFormat>,
     /// The images.
     #[serde(default)]
@@ -54,43 +54,43 @@ pub(super) struct FleetFile {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct ImageTable {
-    /// What is built: a recipe that ships, a recipe file, a Dockerfile, or a folder with one of them.
+    /// Source of a built image: a built-in recipe, a recipe file, a Dockerfile, or a folder with
+    /// one of them.
     #[schemars(with = "Option<String>")]
     pub(super) build: Option<Spanned<String>>,
-    /// In place of build, an image that is put on the base that fits, without its sources; under its
-    /// own name and tag.
+    /// Instead of build, an image to rebase without its sources, under its own name and tag.
     #[schemars(with = "Option<String>")]
     pub(super) update: Option<Spanned<String>>,
-    /// What an image to update was built on; what it says itself without one.
+    /// Base of an image to update; by default the one that the image names.
     pub(super) base: Option<String>,
-    /// The image's name; the recipe's without one.
+    /// Name of the image; the recipe's without one.
     #[schemars(with = "Option<String>")]
     pub(super) name: Option<Spanned<String>>,
-    /// Where it is pushed to: HOST[:PORT][/PREFIX].
+    /// Registry that it is pushed to: HOST[:PORT][/PREFIX].
     #[schemars(with = "Option<String>")]
     pub(super) registry: Option<Spanned<String>>,
-    /// The tag of its index.
+    /// Tag of its index.
     #[schemars(with = "Option<String>")]
     pub(super) tag: Option<Spanned<String>>,
-    /// Which nodes it is for.
+    /// Label selector of its nodes.
     #[schemars(with = "Option<String>")]
     pub(super) selector: Option<Spanned<String>>,
-    /// Where its base comes from.
+    /// Registry of its base.
     #[schemars(with = "Option<String>")]
     pub(super) base_registry: Option<Spanned<String>>,
-    /// How close its base has to be to the hosts.
+    /// Required match of its base with the hosts.
     #[serde(rename = "match")]
     pub(super) matched: Option<BaseMatch>,
     /// Values for the recipe's variables.
     #[serde(default)]
     pub(super) set: BTreeMap<String, Scalar>,
-    /// The folder that context files are in; a recipe's is that of this file, a Dockerfile's its own.
+    /// The context folder; by default a recipe's is that of this file, a Dockerfile's its own.
     pub(super) context: Option<PathBuf>,
-    /// The Dockerfile, where the folder has it under another name.
+    /// The Dockerfile, if it has another name.
     pub(super) file: Option<PathBuf>,
     /// The Dockerfile's stage; the last without one.
     pub(super) target: Option<String>,
-    /// Folders in place of what stages of the Dockerfile would make.
+    /// Folders that replace the output of the Dockerfile's stages.
     #[serde(default)]
     pub(super) stage: BTreeMap<String, PathBuf>,
     /// Values for the Dockerfile's build arguments.
@@ -99,13 +99,13 @@ pub(super) struct ImageTable {
     /// Labels of the image.
     #[serde(default)]
     pub(super) label: BTreeMap<String, Scalar>,
-    /// How its layers are compressed.
+    /// Compression of its layers.
     pub(super) compression: Option<Compression>,
-    /// The format of its manifests.
+    /// Format of its manifests.
     pub(super) manifest_format: Option<ManifestFormat>,
 }
 
-/// A value; a number and true or false are texts like any other.
+/// A value; numbers and booleans count as strings.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "a string, a whole number, true or false")]
 pub(super) enum Scalar {
@@ -125,13 +125,13 @@ impl fmt::Display for Scalar {
 }
 
 impl ImageTable {
-    /// Where what it is made from stands.
+    /// Offset of its source.
     pub(super) fn start(&self) -> usize {
         let from = self.build.as_ref().or(self.update.as_ref());
         from.map_or(0, |text| text.span().start)
     }
 
-    /// The first key that is for images that are built.
+    /// The first key that only applies to built images.
     pub(super) fn key_of_build(&self) -> Option<&'static str> {
         let given = [
             ("registry", self.registry.is_some()),

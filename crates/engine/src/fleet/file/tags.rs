@@ -1,4 +1,4 @@
-//! The tags of a fleet: filled in, and each of one image alone.
+//! Tags of a fleet: expanded, and unique.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::schema::FleetFile;
 use crate::definition::BuildInput;
 use crate::fleet::FleetEntry;
 
-/// A tag with its `${…}` filled in.
+/// Expands the `${…}` of a tag.
 pub(super) fn expand_tag(
     pattern: &Spanned<String>,
     name: Option<&str>,
@@ -33,17 +33,17 @@ pub(super) fn expand_tag(
     while let Some((before, behind)) = rest.split_once("${") {
         tag += before;
         let Some((wanted, behind)) = behind.split_once('}') else {
-            return Err(origin.error(start, "a ${ without its }"));
+            return Err(origin.error(start, "unclosed ${"));
         };
         match known(wanted) {
             Some(value) => tag += &value,
-            // Nobody could read what is to be built, which is told when it is.
+            // The definition cannot be read, which its build reports.
             None if wanted == "name" => tag += "unknown",
             None => {
                 let values = named.values.iter().chain(&named.arguments);
                 let known = values.map(|(name, _)| name.as_str()).chain(["name"]);
                 let hint = closest_match(wanted, known).map_or_else(
-                    || format!("give this image the value: set = {{ {wanted} = \"…\" }}"),
+                    || format!("set the value for this image: set = {{ {wanted} = \"…\" }}"),
                     |meant| format!("did you mean ${{{meant}}}?"),
                 );
                 let problem = format!("this image has no value for ${{{wanted}}}");
@@ -60,7 +60,7 @@ pub(super) fn expand_tag(
     Err(origin.error(start, format!("invalid tag {tag:?}: {expected}")))
 }
 
-/// Refuses a tag that two images would have: an index, or an image in one.
+/// Rejects a tag of two images: of an index, or of an image in one.
 pub(super) fn check_tags(
     file: &FleetFile,
     entries: &[FleetEntry],
@@ -70,10 +70,10 @@ pub(super) fn check_tags(
         let (first, second) = (one.min(other), one.max(other));
         let start = file.image[second].start();
         let problem = format!(
-            "{reference} is the tag of two images: of this one, and of the one in line {}",
+            "duplicate tag {reference}: the image in line {} has it too",
             entries[first].line
         );
-        let hint = "give one of them another name or tag".to_owned();
+        let hint = "set another name or tag for one of them".to_owned();
         origin.error(start, problem).hint(hint)
     };
     let mut known: HashMap<String, usize> = HashMap::with_capacity(entries.len());
@@ -85,7 +85,7 @@ pub(super) fn check_tags(
             return Err(twice(reference, *place, other));
         }
     }
-    // `1.4-10.0.17763.973` is of the index `1.4`.
+    // `1.4-10.0.17763.973` belongs to the index `1.4`.
     for (place, reference) in &named {
         let whole = reference.to_string();
         let ends = whole.rmatch_indices("-10.0.").map(|(end, _)| end);

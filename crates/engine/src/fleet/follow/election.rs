@@ -1,4 +1,4 @@
-//! Whether this replica does the work: the election goes on beside it, whatever the work does.
+//! Leader election of replicas: it runs concurrently with the work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use wincimg_cluster::live::{LeaderElector, Leadership, LiveError};
 use super::metrics::Metrics;
 use super::{ControllerEvent, EventHandler};
 
-/// Until when this replica does the work, if it does.
+/// End of this replica's leadership, if it leads.
 pub(super) type LeaderDeadline = Option<Instant>;
 
-/// Takes part in the election until it is told to stop, and lets others have the lease then. Fails only
-/// where the cluster never let it take part.
+/// Takes part in the election until stopped, and releases the lease then. Fails only if the cluster
+/// never allowed it to take part.
 pub(super) async fn elect(
     mut election: LeaderElector,
     retry: Duration,
@@ -30,7 +30,7 @@ pub(super) async fn elect(
     };
     leading.send_replace(None);
     metrics.record_lease_lost();
-    // Whoever comes next waits for a while where this fails, and no longer.
+    // If this fails, the next leader waits until the lease expires.
     if let Err(error) = election.release().await {
         tell(ControllerEvent::Trouble(&error));
     }
@@ -87,7 +87,7 @@ async fn take_part(
                     last_trouble = trouble;
                 }
             }
-            // It took so long that the time is over.
+            // It took until after the deadline.
             None => metrics.record_cluster_error(),
         }
         let is_over = leading
@@ -102,16 +102,16 @@ async fn take_part(
     }
 }
 
-/// Waits until this replica does the work.
+/// Waits until this replica leads.
 pub(super) async fn wait_for_leadership(leading: &mut watch::Receiver<LeaderDeadline>) {
-    // The sender goes away only when everything ends.
+    // The sender lives until everything ends.
     let is_ours = |leading: &LeaderDeadline| leading.is_some_and(|until| until > Instant::now());
     if leading.wait_for(is_ours).await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// Waits until this replica has to stop its work: by its own clock, also where the election hangs.
+/// Waits until this replica has to stop its work: by its own clock, also if the election hangs.
 pub(super) async fn wait_for_loss(mut leading: watch::Receiver<LeaderDeadline>) {
     loop {
         let Some(until) = *leading.borrow_and_update() else {

@@ -1,5 +1,4 @@
-//! What a controller tells those who watch over it: metrics in Prometheus' text, and whether it lives
-//! and is ready.
+//! Metrics of a controller in Prometheus' text format, and its health.
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard};
@@ -11,27 +10,27 @@ use wincimg_common::lock;
 
 use super::state::Count;
 
-/// The form in which Prometheus reads metrics.
+/// Content type of Prometheus' text format.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What is measured, shared by all parts of a controller.
+/// Measurements, shared by all parts of a controller.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    /// The program's.
+    /// Version of the program.
     version: &'static str,
     state: Mutex<MetricsState>,
 }
 
 #[derive(Debug)]
 struct MetricsState {
-    /// How long may pass between two answers of the cluster.
+    /// Maximum time between two answers of the cluster.
     silence: Duration,
     started: Instant,
-    /// When the election was last at work.
+    /// Last heartbeat of the election.
     beat: Instant,
-    /// When the cluster last answered about the lease.
+    /// Last answer of the cluster about the lease.
     lease: Option<Instant>,
-    /// True if the nodes that are known are those of now, and else why not.
+    /// Error of the node watch, if the known nodes are not current.
     nodes: Result<(), String>,
     leads: bool,
     windows_nodes: usize,
@@ -49,7 +48,7 @@ struct MetricsState {
 }
 
 impl Metrics {
-    /// Nothing was measured yet. The cluster may be silent for so long.
+    /// Metrics without measurements. The cluster may be silent for that long.
     pub(crate) fn new(version: &'static str, silence: Duration) -> Self {
         let now = Instant::now();
         Self {
@@ -90,7 +89,7 @@ impl Metrics {
         state.lease = Some(Instant::now());
         state.leads = leads;
         if !leads {
-            // What is there is the leader's to say.
+            // Only the leader reports images.
             state.images = None;
         }
     }
@@ -142,16 +141,15 @@ impl Metrics {
         }
     }
 
-    /// What is wrong with the process itself, so that starting it again would help: the cluster's
-    /// failures are none of it.
+    /// Error of the process itself that a restart would fix; failures of the cluster do not count.
     pub(super) fn liveness_error(&self) -> Option<String> {
         let state = self.state();
         let still = state.beat.elapsed();
         (still > state.silence * 4 + Duration::from_secs(30))
-            .then(|| format!("nothing has moved for {} s", still.as_secs()))
+            .then(|| format!("no progress for {} s", still.as_secs()))
     }
 
-    /// Why it cannot do its work at present.
+    /// Reason why it cannot work at present.
     pub(super) fn readiness_error(&self) -> Option<String> {
         let state = self.state();
         if let Err(problem) = &state.nodes {
@@ -162,7 +160,7 @@ impl Metrics {
             .then(|| format!("no answer about the lease for {} s", silent.as_secs()))
     }
 
-    /// Everything, as Prometheus reads it.
+    /// All metrics in Prometheus' text format.
     pub(super) fn to_text(&self) -> String {
         let ready = self.readiness_error().is_none();
         let state = self.state();
@@ -170,25 +168,25 @@ impl Metrics {
         let version = self.version;
         text.head("build_info", "gauge", "The version of wincimg.");
         text.value("build_info", &format!("{{version=\"{version}\"}}"), 1);
-        text.one(
+        text.single(
             "leader",
             "gauge",
-            "Whether this replica does the work.",
+            "1 if this replica is the leader, else 0.",
             u8::from(state.leads),
         );
-        text.one(
+        text.single(
             "ready",
             "gauge",
-            "Whether cluster and lease answer.",
+            "1 if the cluster and the lease answer, else 0.",
             u8::from(ready),
         );
-        text.one(
+        text.single(
             "windows_nodes",
             "gauge",
             "Windows nodes of the cluster.",
             state.windows_nodes,
         );
-        text.one(
+        text.single(
             "windows_builds",
             "gauge",
             "Distinct Windows builds among the nodes.",
@@ -198,75 +196,66 @@ impl Metrics {
             text.head(
                 "images",
                 "gauge",
-                "Images that nodes ask for, one for each entry and build; told by the leader.",
+                "Required images, one for each entry and build; reported by the leader.",
             );
             text.value("images", "{state=\"ready\"}", images.ready);
             text.value("images", "{state=\"missing\"}", images.missing);
             text.value("images", "{state=\"unknown\"}", images.unknown);
         }
-        text.one(
-            "images_made_total",
-            "counter",
-            "Images that were made.",
-            state.made,
-        );
-        text.one(
+        text.single("images_made_total", "counter", "Images built.", state.made);
+        text.single(
             "image_failures_total",
             "counter",
-            "Tries after which an image was still missing.",
+            "Attempts after which an image was still missing.",
             state.failed,
         );
-        text.head(
-            "rounds_total",
-            "counter",
-            "Rounds of work, by how they ended.",
-        );
+        text.head("rounds_total", "counter", "Rounds of work, by result.");
         text.value("rounds_total", "{result=\"complete\"}", state.rounds[0]);
         text.value("rounds_total", "{result=\"incomplete\"}", state.rounds[1]);
-        text.head("round_duration_seconds", "summary", "How long rounds took.");
+        text.head("round_duration_seconds", "summary", "Duration of rounds.");
         text.value("round_duration_seconds_sum", "", state.seconds);
         text.value(
             "round_duration_seconds_count",
             "",
             state.rounds[0] + state.rounds[1],
         );
-        text.one(
+        text.single(
             "last_round_duration_seconds",
             "gauge",
-            "How long the last round took.",
+            "Duration of the last round.",
             state.last_seconds,
         );
         if let Some(time) = state.last_success {
-            text.one(
+            text.single(
                 "last_success_timestamp_seconds",
                 "gauge",
-                "When a round last left no image missing.",
+                "Time of the last round that left no image missing.",
                 time.as_second(),
             );
         }
         text.head(
             "events_total",
             "counter",
-            "Events about nodes, by whether the cluster took them.",
+            "Events about nodes, by whether the cluster accepted them.",
         );
         text.value("events_total", "{result=\"written\"}", state.events);
         text.value("events_total", "{result=\"failed\"}", state.lost_events);
-        text.one(
+        text.single(
             "cluster_failures_total",
             "counter",
-            "Answers of the cluster that were none.",
+            "Failed requests to the cluster.",
             state.cluster_failures,
         );
         text.0
     }
 }
 
-/// Metrics as they are written down.
+/// Metrics as text.
 struct Text(String);
 
 impl Text {
     fn head(&mut self, name: &str, kind: &str, help: &str) {
-        // A String takes everything.
+        // Writing to a String cannot fail.
         let _ = writeln!(
             self.0,
             "# HELP wincimg_fleet_{name} {help}\n# TYPE wincimg_fleet_{name} {kind}"
@@ -277,7 +266,7 @@ impl Text {
         let _ = writeln!(self.0, "wincimg_fleet_{name}{labels} {value}");
     }
 
-    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
+    fn single(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
         self.head(name, kind, help);
         self.value(name, "", value);
     }

@@ -1,9 +1,8 @@
-//! `fleet follow`: a node with a new build of Windows appears, and its images are there before pods
-//! need them.
+//! `fleet follow`: builds images for a new Windows build among the nodes before pods need them.
 //!
-//! Of several replicas one does the work (`leading`); when it has to stop, what it does is dropped
-//! before another may begin. It keeps no state of its own: what is there is in the registry, so that
-//! it may be started, stopped and killed at any moment.
+//! Of several replicas one leads; when it has to stop, its work is dropped before another may
+//! begin. It keeps no state of its own: the state is in the registry, so that it may be started,
+//! stopped and killed at any moment.
 
 mod election;
 mod metrics;
@@ -33,60 +32,60 @@ use wincimg_cluster::nodes::NodeList;
 
 use super::{BuildReport, Fleet, FleetImageState, FleetReport, SyncMode, SyncOptions, sync};
 
-/// In whose name events are written.
+/// Reporting controller of events.
 pub(crate) const CONTROLLER: &str = "wincimg-fleet-follow";
 
-/// How long it takes to let others have the lease, at most.
-const TO_RELEASE: Duration = Duration::from_secs(5);
+/// Time limit for releasing the lease.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// When events are tried again that the cluster did not take.
-const EVENTS_AGAIN: Duration = Duration::from_secs(30);
+/// Delay before rejected events are sent again.
+const EVENT_RETRY_DELAY: Duration = Duration::from_secs(30);
 
-/// As many entries are named in an event.
-const NAMED: usize = 3;
+/// Maximum number of entries to name in an event.
+const MAX_NAMED: usize = 3;
 
-/// How it is followed.
+/// Configuration of a controller.
 #[derive(Debug, Clone)]
 pub struct ControllerConfig {
-    /// What replicas compete for.
+    /// The lease that replicas compete for.
     pub lease: LeaseName,
-    /// How this one is called; nobody else is.
+    /// Unique name of this replica.
     pub identity: String,
-    /// How long things take around the lease.
+    /// Durations of the lease.
     pub terms: LeaseConfig,
-    /// How often everything is looked at again.
+    /// Interval between checks of everything.
     pub resync: Duration,
-    /// How long is waited after failures.
+    /// Delays after failures.
     pub patience: RetryDelays,
-    /// Nodes come in groups: so long after a change is waited for more.
+    /// Wait for further changes after a change, as nodes come in groups.
     pub settle: Duration,
-    /// The version of the program, as its metrics say.
+    /// Version of the program, for its metrics.
     pub version: &'static str,
-    /// The command that says more about what is missing.
+    /// The command that shows details about what is missing.
     pub next_command: String,
 }
 
-/// What happens while a fleet is followed.
+/// Event of a controller.
 #[derive(Debug)]
 pub enum ControllerEvent<'a> {
-    /// This replica does the work from now on.
+    /// This replica leads from now on.
     Leads,
-    /// Another one does, who may be known.
+    /// Another one leads, whose name may be known.
     Waits(Option<&'a str>),
-    /// This replica does the work no more.
+    /// This replica leads no longer.
     Stopped,
-    /// The cluster did not do what was asked. It is asked again.
+    /// A request to the cluster failed. It is retried.
     Trouble(&'a LiveError),
-    /// Something is known about an image that was not.
+    /// The result of an image changed.
     Image(&'a EntryResult),
-    /// What a node asks for is there, or is not.
+    /// The state of a node's images.
     Node(&'a NodeReference, &'a NodeState),
 }
 
-/// Who is told what happens.
+/// Handler of events.
 pub type EventHandler = Arc<dyn Fn(ControllerEvent<'_>) + Send + Sync>;
 
-/// A part that runs beside the others, and ends with them.
+/// A task that is aborted when it is dropped.
 struct AbortOnDrop<T>(JoinHandle<T>);
 
 impl<T> Drop for AbortOnDrop<T> {
@@ -95,8 +94,8 @@ impl<T> Drop for AbortOnDrop<T> {
     }
 }
 
-/// Follows the nodes of a cluster until it is to stop. Ends with an error only where the cluster never
-/// let it begin.
+/// Follows the nodes of a cluster until it is stopped. Fails only if the cluster never allowed it
+/// to begin.
 pub async fn follow(
     cluster: Cluster,
     fleet: Fleet,
@@ -147,9 +146,9 @@ pub async fn follow(
         ended = &mut electing.0 => return result_of(ended),
         () = worker.run(nodes, leading) => Ok(()),
     };
-    // The work was dropped: now another may do it.
+    // The work was dropped: another replica may lead now.
     let _ = stop_electing.send(());
-    let released = tokio::time::timeout(TO_RELEASE, &mut electing.0).await;
+    let released = tokio::time::timeout(RELEASE_TIMEOUT, &mut electing.0).await;
     ended.and(released.map_or(Ok(()), result_of))
 }
 
@@ -163,7 +162,7 @@ fn result_of(ended: Result<Result<(), LiveError>, JoinError>) -> Result<(), Live
     }
 }
 
-/// Keeps the nodes as they are now. Fails only where the cluster never let it see them.
+/// Watches the nodes. Fails only if the cluster never allowed that.
 async fn watch_nodes(
     cluster: Cluster,
     nodes: watch::Sender<Option<Arc<NodeSnapshot>>>,
@@ -182,7 +181,7 @@ async fn watch_nodes(
         match watch.poll().await {
             Ok(has_changed) => {
                 metrics.record_watch_ok();
-                // Heartbeats of thousands of nodes change nothing, and cost nothing.
+                // Heartbeats of thousands of nodes change nothing, and must cost nothing.
                 if has_changed || !has_seen {
                     know(watch.nodes());
                     nodes.send_replace(Some(Arc::new(watch.nodes().clone())));
@@ -204,7 +203,7 @@ async fn watch_nodes(
     }
 }
 
-/// Who does the work while this replica leads.
+/// Does the work while this replica leads.
 struct Reconciler<'a> {
     fleet: Fleet,
     run: SyncOptions<'a>,
@@ -212,7 +211,7 @@ struct Reconciler<'a> {
     recorder: EventRecorder,
     metrics: Arc<Metrics>,
     tell: EventHandler,
-    /// Why the last event was not taken, which is told once.
+    /// Last reported error of events, to report it once.
     trouble: String,
 }
 
@@ -230,8 +229,8 @@ impl Reconciler<'_> {
         }
     }
 
-    /// Does the work, for as long as nobody drops it. What was known before it led is worth nothing:
-    /// another may have worked since.
+    /// Does the work until it is dropped. Earlier state is outdated: another replica may have
+    /// worked since.
     async fn lead(&mut self, mut nodes: Nodes) {
         let mut known = FleetState::new(self.settings.patience);
         let mut said = BTreeMap::new();
@@ -253,7 +252,7 @@ impl Reconciler<'_> {
             self.metrics.set_image_counts(known.count());
             let mut wake = known.next_due().map_or(resync, |due| due.min(resync));
             if self.emit_event(&known, &snapshot, &mut said).await.is_err() {
-                wake = wake.min(Instant::now() + EVENTS_AGAIN);
+                wake = wake.min(Instant::now() + EVENT_RETRY_DELAY);
             }
             tokio::select! {
                 () = tokio::time::sleep_until(wake) => {}
@@ -265,7 +264,7 @@ impl Reconciler<'_> {
         }
     }
 
-    /// Brings what is due.
+    /// Builds what is due.
     async fn round(&mut self, known: &mut FleetState, nodes: &NodeList) {
         let begun = Instant::now();
         let due = known.due(begun);
@@ -287,20 +286,20 @@ impl Reconciler<'_> {
             ..self.run
         };
         let report = sync(&part, &nodes.windows, run, SyncMode::Build).await;
-        let brought = outcomes(&report, &demand(&part, nodes));
+        let results = outcomes(&report, &demand(&part, nodes));
         let count = |is_one: fn(&EntryOutcome) -> bool| {
-            brought.iter().filter(|one| is_one(&one.outcome)).count()
+            results.iter().filter(|one| is_one(&one.outcome)).count()
         };
         let made = count(|outcome| *outcome == EntryOutcome::Made);
         let failed = count(|outcome| matches!(outcome, EntryOutcome::Missing { .. }));
         self.metrics.record_reconcile(begun.elapsed(), made, failed);
-        for news in known.take(&due, brought, Instant::now()) {
+        for news in known.record(&due, results, Instant::now()) {
             (self.tell)(ControllerEvent::Image(&news));
         }
     }
 
-    /// Says of each node what was not said of it: whether what it asks for is there. Stops at the first
-    /// event that the cluster does not take.
+    /// Emits an event for each node whose state changed. Stops at the first event that the cluster
+    /// rejects.
     async fn emit_event(
         &mut self,
         known: &FleetState,
@@ -339,7 +338,7 @@ impl Reconciler<'_> {
     }
 }
 
-/// What nodes ask of a fleet.
+/// The builds that nodes require of a fleet.
 fn demand(fleet: &Fleet, nodes: &NodeList) -> RequiredBuilds {
     let mut demand = RequiredBuilds::new();
     for entry in &fleet.entries {
@@ -354,9 +353,9 @@ fn demand(fleet: &Fleet, nodes: &NodeList) -> RequiredBuilds {
     demand
 }
 
-/// What a report says about each build that was asked for. One image may be for any build.
+/// Results of a report for each required build. One image may serve any build.
 fn outcomes(report: &FleetReport, demand: &RequiredBuilds) -> Vec<EntryResult> {
-    let mut brought = Vec::new();
+    let mut results = Vec::new();
     for image in &report.images {
         let builds = demand.get(&image.reference).into_iter().flatten();
         for build in builds {
@@ -371,24 +370,24 @@ fn outcomes(report: &FleetReport, demand: &RequiredBuilds) -> Vec<EntryResult> {
                     let trouble = trouble.or(image.problem.as_ref());
                     EntryOutcome::Missing {
                         problem: trouble.map_or_else(
-                            || "it was not made".to_owned(),
+                            || "it was not built".to_owned(),
                             |trouble| trouble.problem.clone(),
                         ),
                         hint: trouble.and_then(|trouble| trouble.hint.clone()),
                     }
                 }
             };
-            brought.push(EntryResult {
+            results.push(EntryResult {
                 entry: image.reference.clone(),
                 build: build.clone(),
                 outcome,
             });
         }
     }
-    brought
+    results
 }
 
-/// What makes an event about a node news: why something is missing may be told in other words each
+/// Identity of an event about a node: the reason for a missing image may be worded differently each
 /// time.
 #[derive(PartialEq, Eq)]
 struct NodeEventKey {
@@ -418,17 +417,17 @@ fn event(build: &str, state: &NodeState, next_command: &str) -> NodeEvent {
         NodeState::Missing { missing, of } => {
             let count = missing.len();
             let verb = if count == 1 { "is" } else { "are" };
-            let named = missing.iter().take(NAMED);
+            let named = missing.iter().take(MAX_NAMED);
             let mut named: Vec<String> = named
                 .map(|(name, problem)| format!("{name} ({problem})"))
                 .collect();
-            if count > NAMED {
-                named.push(format!("and {} more", count - NAMED));
+            if count > MAX_NAMED {
+                named.push(format!("and {} more", count - MAX_NAMED));
             }
             NodeEvent {
                 is_warning: true,
                 reason: "ImagesMissing",
-                action: "BringImages",
+                action: "BuildImages",
                 note: format!(
                     "{count} of {of} images for Windows {build} {verb} missing; see `{next_command}`: {}",
                     named.join(", ")
@@ -438,17 +437,17 @@ fn event(build: &str, state: &NodeState, next_command: &str) -> NodeEvent {
         NodeState::Ready(count) => NodeEvent {
             is_warning: false,
             reason: "ImagesReady",
-            action: "BringImages",
+            action: "BuildImages",
             note: match count {
-                1 => format!("the image for Windows {build} is there"),
-                count => format!("all {count} images for Windows {build} are there"),
+                1 => format!("the image for Windows {build} is ready"),
+                count => format!("all {count} images for Windows {build} are ready"),
             },
         },
         NodeState::Unknown => NodeEvent {
             is_warning: false,
             reason: "ImagesUnknown",
-            action: "BringImages",
-            note: format!("nobody looked for the images for Windows {build} yet"),
+            action: "BuildImages",
+            note: format!("the images for Windows {build} are not checked yet"),
         },
     }
 }

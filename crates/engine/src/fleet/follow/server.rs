@@ -1,4 +1,4 @@
-//! `/metrics`, `/healthz` and `/readyz`, and nothing else.
+//! HTTP server for `/metrics`, `/healthz` and `/readyz`.
 
 use std::convert::Infallible;
 use std::io;
@@ -19,16 +19,16 @@ use tokio::sync::Semaphore;
 
 use super::metrics::{self, Metrics};
 
-/// As many connections are served at once; more wait.
+/// Maximum number of concurrent connections; more wait.
 const CONNECTIONS: usize = 64;
 
-/// Who has not said what is wanted by then is not waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time limit for receiving a request.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// Listens at `HOST:PORT`, or everywhere at `:PORT`.
+/// Listens at `HOST:PORT`, or on all addresses at `:PORT`.
 pub async fn listen(place: &str) -> io::Result<TcpListener> {
     if let Some(port) = place.strip_prefix(':').and_then(|port| port.parse().ok()) {
-        // The first takes IPv4 too, where the system has IPv6 at all.
+        // The IPv6 address accepts IPv4 too, if the system has IPv6.
         let everywhere: [SocketAddr; 2] = [
             (Ipv6Addr::UNSPECIFIED, port).into(),
             (Ipv4Addr::UNSPECIFIED, port).into(),
@@ -48,7 +48,7 @@ pub(super) async fn serve(listener: TcpListener, metrics: Arc<Metrics>) {
             return;
         };
         let Ok((stream, _)) = listener.accept().await else {
-            // Out of file descriptors, for example: that passes.
+            // Out of file descriptors, for example, which is temporary.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
@@ -62,9 +62,9 @@ pub(super) async fn serve(listener: TcpListener, metrics: Arc<Metrics>) {
             });
             let served = http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(PATIENCE)
+                .header_read_timeout(TIME_LIMIT)
                 .serve_connection(TokioIo::new(stream), service);
-            // Whoever went away does not want to know.
+            // Errors of closed connections are ignored.
             let _ = served.await;
         });
     }
@@ -72,7 +72,12 @@ pub(super) async fn serve(listener: TcpListener, metrics: Arc<Metrics>) {
 
 fn answer(metrics: &Metrics, method: &Method, path: &str) -> Response<Full<Bytes>> {
     if !matches!(*method, Method::GET | Method::HEAD) {
-        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET\n".to_owned());
+        let mut response = plain(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "only GET is \
+                                                                  allowed\n"
+                .to_owned(),
+        );
         let allowed = HeaderValue::from_static("GET, HEAD");
         response.headers_mut().insert(ALLOW, allowed);
         return response;
@@ -92,7 +97,7 @@ fn answer(metrics: &Metrics, method: &Method, path: &str) -> Response<Full<Bytes
         "/readyz" => health(metrics.readiness_error()),
         _ => plain(
             StatusCode::NOT_FOUND,
-            "there are /metrics, /healthz and /readyz\n".to_owned(),
+            "not found: expected /metrics, /healthz or /readyz\n".to_owned(),
         ),
     }
 }

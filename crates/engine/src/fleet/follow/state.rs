@@ -1,5 +1,5 @@
-//! What is known of a fleet's images while its nodes are followed: what the nodes ask for, what is
-//! there, what failed and when it is tried again. Pure: the time comes from outside.
+//! State of a fleet's images in a controller: required builds, existing images, failures and
+//! retries. Pure: the time is passed in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,21 +7,21 @@ use std::time::Duration;
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use tokio::time::Instant;
 
-/// Which entries of a fleet nodes ask for, and for which builds of Windows.
+/// Required builds of Windows, by entry of the fleet.
 pub(super) type RequiredBuilds = BTreeMap<String, BTreeSet<String>>;
 
-/// What came of one entry for one build of Windows.
+/// Outcome of one entry for one build of Windows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryOutcome {
-    /// Its image was there.
+    /// Its image existed.
     Ready,
-    /// Its image is there now.
+    /// Its image was built.
     Made,
-    /// It is not there.
+    /// Its image is missing.
     Missing {
-        /// Why.
+        /// Error.
         problem: String,
-        /// What to do about it.
+        /// Hint.
         hint: Option<String>,
     },
 }
@@ -32,34 +32,34 @@ impl EntryOutcome {
     }
 }
 
-/// An entry that was brought to a build, or was not.
+/// Result of an entry for a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryResult {
     /// The entry.
     pub entry: String,
     /// The build.
     pub build: String,
-    /// What came of it.
+    /// The outcome.
     pub outcome: EntryOutcome,
 }
 
-/// True if what a node asks for is there.
+/// State of a node's images.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeState {
-    /// Not all of it was looked for yet.
+    /// Not all of them are checked yet.
     Unknown,
-    /// So many images, all there.
+    /// All of them exist; their number.
     Ready(usize),
-    /// These are not there.
+    /// Some are missing.
     Missing {
-        /// The entries, each with why.
+        /// The entries, each with its error.
         missing: BTreeMap<String, String>,
-        /// How many there should be.
+        /// The number of required images.
         of: usize,
     },
 }
 
-/// How long it is waited after a failure: the first time, and at most.
+/// Delays after failures: the first one, and the maximum.
 #[derive(Debug, Clone, Copy)]
 pub struct RetryDelays {
     /// After the first failure.
@@ -68,7 +68,7 @@ pub struct RetryDelays {
     pub longest: Duration,
 }
 
-/// Everything that is known.
+/// State of the fleet.
 #[derive(Debug)]
 pub(super) struct FleetState {
     patience: RetryDelays,
@@ -79,13 +79,13 @@ pub(super) struct FleetState {
 struct EntryState {
     asked_for: BTreeSet<String>,
     outcomes: BTreeMap<String, EntryOutcome>,
-    /// When it is looked at again: absent once everything is there.
+    /// Time of the next check; none if all images exist.
     due: Option<Instant>,
     waits: ExponentialBackoff,
 }
 
 impl FleetState {
-    /// Nothing is known yet.
+    /// A state without results.
     pub(super) fn new(patience: RetryDelays) -> Self {
         Self {
             patience,
@@ -93,8 +93,8 @@ impl FleetState {
         }
     }
 
-    /// Takes in what nodes ask for now. An entry that they ask for anew is due at once, also while it
-    /// waits after a failure; what nobody asks for any more is forgotten.
+    /// Sets the required builds. An entry with new ones is due at once, also if it waits after a
+    /// failure; entries that are not required any more are forgotten.
     pub(super) fn set_demand(&mut self, demand: RequiredBuilds, now: Instant) {
         self.entries.retain(|name, _| demand.contains_key(name));
         for (name, builds) in demand {
@@ -113,14 +113,14 @@ impl FleetState {
         }
     }
 
-    /// Everything is due: what is there may have been taken away.
+    /// Makes everything due: images may have been deleted.
     pub(super) fn resync(&mut self, now: Instant) {
         for entry in self.entries.values_mut() {
             entry.due = Some(now);
         }
     }
 
-    /// What is due.
+    /// The entries that are due.
     pub(super) fn due(&self, now: Instant) -> BTreeSet<String> {
         let due = self.entries.iter();
         due.filter(|(_, entry)| entry.due.is_some_and(|due| due <= now))
@@ -128,21 +128,20 @@ impl FleetState {
             .collect()
     }
 
-    /// When something is due next.
+    /// The next time at which an entry is due.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.entries.values().filter_map(|entry| entry.due).min()
     }
 
-    /// Takes in what came of entries, and says what of it is news: what was not known, or is other
-    /// than it was.
-    pub(super) fn take(
+    /// Takes the results of entries, and returns those that are new or changed.
+    pub(super) fn record(
         &mut self,
         tried: &BTreeSet<String>,
-        brought: Vec<EntryResult>,
+        results: Vec<EntryResult>,
         now: Instant,
     ) -> Vec<EntryResult> {
         let mut news = Vec::new();
-        for one in brought {
+        for one in results {
             let Some(entry) = self.entries.get_mut(&one.entry) else {
                 continue;
             };
@@ -178,7 +177,7 @@ impl FleetState {
         news
     }
 
-    /// Returns true if what one node asks for is there.
+    /// The state of the images of one node.
     pub(super) fn state_of(&self, demand: &RequiredBuilds) -> NodeState {
         let mut missing = BTreeMap::new();
         let mut of = 0;
@@ -202,7 +201,7 @@ impl FleetState {
         }
     }
 
-    /// How many images are there, are missing, and were not looked for yet.
+    /// Numbers of images that exist, are missing, and are unknown.
     pub(super) fn count(&self) -> Count {
         let mut count = Count::default();
         for entry in self.entries.values() {
@@ -218,14 +217,14 @@ impl FleetState {
     }
 }
 
-/// How many images there are of each kind.
+/// Numbers of images by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Count {
-    /// There.
+    /// Existing.
     pub ready: usize,
-    /// Not there.
+    /// Missing.
     pub missing: usize,
-    /// Not looked for yet.
+    /// Not checked yet.
     pub unknown: usize,
 }
 
@@ -243,7 +242,7 @@ mod tests {
 
     const OLD: &str = "17763.973";
     const NEW: &str = "17763.1158";
-    const PATIENCE: RetryDelays = RetryDelays {
+    const DELAYS: RetryDelays = RetryDelays {
         first: Duration::from_secs(10),
         longest: Duration::from_secs(30),
     };
@@ -259,7 +258,7 @@ mod tests {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
-    fn brought(entry: &str, build: &str, outcome: EntryOutcome) -> EntryResult {
+    fn result(entry: &str, build: &str, outcome: EntryOutcome) -> EntryResult {
         EntryResult {
             entry: entry.to_owned(),
             build: build.to_owned(),
@@ -277,16 +276,16 @@ mod tests {
     #[test]
     fn a_new_build_makes_due_what_asks_for_it_and_nothing_else() {
         let now = Instant::now();
-        let mut known = FleetState::new(PATIENCE);
+        let mut known = FleetState::new(DELAYS);
         known.set_demand(demand(&[("a", &[OLD]), ("b", &[OLD])]), now);
         assert_eq!(known.due(now), names(&["a", "b"]));
         let all = names(&["a", "b"]);
-        let ready = |entry| brought(entry, OLD, EntryOutcome::Ready);
-        let news = known.take(&all, vec![ready("a"), ready("b")], now);
+        let ready = |entry| result(entry, OLD, EntryOutcome::Ready);
+        let news = known.record(&all, vec![ready("a"), ready("b")], now);
         assert_eq!(news.len(), 2);
         assert_eq!(known.due(now), names(&[]));
         assert_eq!(known.next_due(), None);
-        // Another node of the same build asks for nothing new.
+        // Another node of the same build requires nothing new.
         known.set_demand(demand(&[("a", &[OLD]), ("b", &[OLD])]), now);
         assert_eq!(known.due(now), names(&[]));
         known.set_demand(demand(&[("a", &[OLD, NEW]), ("b", &[OLD])]), now);
@@ -295,8 +294,8 @@ mod tests {
             known.state_of(&demand(&[("a", &[NEW])])),
             NodeState::Unknown
         );
-        let made = vec![ready("a"), brought("a", NEW, EntryOutcome::Made)];
-        let news = known.take(&names(&["a"]), made.clone(), now);
+        let made = vec![ready("a"), result("a", NEW, EntryOutcome::Made)];
+        let news = known.record(&names(&["a"]), made.clone(), now);
         assert_eq!(news, made[1..]);
         assert_eq!(
             known.state_of(&demand(&[("a", &[NEW])])),
@@ -315,13 +314,13 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_waits_longer_each_time_unless_it_is_asked_for_anew() {
+    fn a_failure_waits_longer_each_time_unless_it_is_required_again() {
         let now = Instant::now();
         let after = |seconds| now + Duration::from_secs(seconds);
-        let mut known = FleetState::new(PATIENCE);
+        let mut known = FleetState::new(DELAYS);
         known.set_demand(demand(&[("a", &[OLD])]), now);
         let fail = |known: &mut FleetState, at| {
-            known.take(&names(&["a"]), vec![brought("a", OLD, missing())], at)
+            known.record(&names(&["a"]), vec![result("a", OLD, missing())], at)
         };
         assert_eq!(fail(&mut known, now).len(), 1);
         assert_eq!(known.next_due(), Some(after(10)));
@@ -337,19 +336,19 @@ mod tests {
         known.set_demand(demand(&[("a", &[OLD, NEW])]), after(61));
         assert_eq!(known.due(after(61)), names(&["a"]));
         let made = vec![
-            brought("a", OLD, EntryOutcome::Made),
-            brought("a", NEW, EntryOutcome::Made),
+            result("a", OLD, EntryOutcome::Made),
+            result("a", NEW, EntryOutcome::Made),
         ];
-        assert_eq!(known.take(&names(&["a"]), made, after(61)).len(), 2);
+        assert_eq!(known.record(&names(&["a"]), made, after(61)).len(), 2);
         assert_eq!(known.next_due(), None);
     }
 
     #[test]
     fn an_entry_of_which_nothing_was_heard_is_tried_again() {
         let now = Instant::now();
-        let mut known = FleetState::new(PATIENCE);
+        let mut known = FleetState::new(DELAYS);
         known.set_demand(demand(&[("a", &[OLD])]), now);
-        assert_eq!(known.take(&names(&["a"]), Vec::new(), now), []);
-        assert_eq!(known.next_due(), Some(now + PATIENCE.first));
+        assert_eq!(known.record(&names(&["a"]), Vec::new(), now), []);
+        assert_eq!(known.next_due(), Some(now + DELAYS.first));
     }
 }

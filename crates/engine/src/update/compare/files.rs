@@ -1,4 +1,4 @@
-//! Files, folders and deletions of a layer, against both bases.
+//! Compares files, folders and deletions of a layer with both bases.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,10 +8,10 @@ use wincimg_registry::Presence;
 use wincimg_windows::base_contents::{BaseContents as _, BaseFile, FileDigest, FileKind};
 use wincimg_windows::path::{ImagePath, fold};
 
-use super::{Comparison, FoundConflict, MOST};
+use super::{Comparison, FoundConflict, MAX_CONFLICTS};
 use crate::update::conflict::Conflict;
 
-/// Folders where servicing alone writes.
+/// Folders where only servicing writes.
 const SERVICED: [&str; 3] = [
     "windows/winsxs",
     "windows/servicing",
@@ -29,7 +29,7 @@ const HIVE_NAMES: [&str; 7] = [
     "system",
 ];
 
-/// What the layers so far brought, and what is known of folders.
+/// Files of the layers so far, and the known state of folders.
 #[derive(Default)]
 pub(super) struct FileState {
     /// Folders and files of the image's own layers.
@@ -37,14 +37,14 @@ pub(super) struct FileState {
     folders: HashMap<String, ParentState>,
 }
 
-/// What there is on the way to a path.
+/// State of the parent folders of a path.
 #[derive(Debug, Clone, PartialEq)]
 enum ParentState {
     /// Neither base has the folder, and so nothing in it.
     Neither,
-    /// At least one has it.
+    /// At least one base has the folder.
     There,
-    /// Something is in the way.
+    /// A conflict.
     Blocked(Conflict),
 }
 
@@ -60,7 +60,7 @@ impl Comparison<'_> {
             }
         }
         for file in &touched.files {
-            if found.len() >= MOST {
+            if found.len() >= MAX_CONFLICTS {
                 break;
             }
             if let Some(conflict) = self.file(file)? {
@@ -73,7 +73,7 @@ impl Comparison<'_> {
     fn file(&mut self, file: &FileDiff) -> Result<Option<Conflict>, FactsError> {
         let names: Vec<&str> = file.path.split('/').collect();
         let Ok(path) = ImagePath::drive().join_all(&names) else {
-            let what = "Windows has no such name, so it cannot be looked up".to_owned();
+            let what = "it is not a valid Windows name, so it cannot be looked up".to_owned();
             return Ok(Some(Conflict::Strange(what)));
         };
         if let FileChange::File(_)
@@ -84,7 +84,7 @@ impl Comparison<'_> {
         {
             return Ok(Some(conflict));
         }
-        match self.way_to(&path)? {
+        match self.parents_of(&path)? {
             ParentState::Neither => return self.target(file),
             ParentState::Blocked(conflict) => return Ok(Some(conflict)),
             ParentState::There => {}
@@ -120,7 +120,7 @@ impl Comparison<'_> {
         })
     }
 
-    /// What a second name leads to: a file of the image's own, or one that both bases have.
+    /// Checks the target of a hard link: a file of the image's own, or one that both bases have.
     fn target(&self, file: &FileDiff) -> Result<Option<Conflict>, FactsError> {
         let FileChange::HardLink(target) = &file.touch else {
             return Ok(None);
@@ -139,8 +139,8 @@ impl Comparison<'_> {
         Ok((!is_same).then_some(Conflict::Strange(what)))
     }
 
-    /// What the folders on the way to a path are in both bases.
-    fn way_to(&mut self, path: &ImagePath) -> Result<ParentState, FactsError> {
+    /// State of the parent folders of a path in both bases.
+    fn parents_of(&mut self, path: &ImagePath) -> Result<ParentState, FactsError> {
         let mut way = ParentState::There;
         for names in 1..path.components().len() {
             let folder = path.up_to(names);
@@ -206,7 +206,7 @@ fn same_names(old: &[String], new: &[String]) -> bool {
     fold(&old.join("/")) == fold(&new.join("/"))
 }
 
-/// What is at a path, of a base whose files are known.
+/// The file at a path of a base with known files.
 fn at(facts: &BaseFacts, path: &ImagePath) -> Result<Option<BaseFile>, FactsError> {
     match facts.file(path) {
         Ok(Presence::Present(file)) => Ok(Some(file)),
@@ -215,7 +215,7 @@ fn at(facts: &BaseFacts, path: &ImagePath) -> Result<Option<BaseFile>, FactsErro
     }
 }
 
-/// Returns true if what a path is differs between the bases.
+/// The conflict if a path differs between the bases.
 fn difference(old: Option<&BaseFile>, new: Option<&BaseFile>) -> Option<Conflict> {
     match (old, new) {
         (None, None) => None,
@@ -232,7 +232,7 @@ fn has(file: &BaseFile, content: &ContentHash) -> bool {
     }
 }
 
-/// A folder of a layer over one of a base.
+/// Conflict of a folder of a layer with one of a base.
 fn folder(
     rights: Option<&ContentHash>,
     old: Option<&BaseFile>,
@@ -243,7 +243,7 @@ fn folder(
     match (old, new) {
         (_, Some(new)) if !is_folder(new) => Some(Conflict::Changed),
         (Some(old), _) if !is_folder(old) => Some(Conflict::Changed),
-        // The layer makes it, with all that it needs.
+        // The layer creates it, with its parents.
         (_, None) => None,
         (old, Some(new)) => {
             let is_same = old.is_some_and(|old| of(old) == of(new));
@@ -253,7 +253,7 @@ fn folder(
     }
 }
 
-/// Returns true if a path is where servicing alone writes.
+/// Conflict of a path where only servicing writes.
 fn of_servicing(path: &str) -> Option<Conflict> {
     let path = path.to_ascii_lowercase();
     let is_below = |folder: &&str| {

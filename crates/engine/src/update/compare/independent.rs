@@ -1,9 +1,9 @@
-//! Layers that can be told to be safe without a look into any base.
+//! Layers that are safe on any base, without reading one.
 
 use wincimg_inspect::layer_diff::{FileChange, FileDiff, LayerDiff};
 use wincimg_windows::path::{TOP_FOLDERS, name_problem};
 
-/// What Windows has at the top of its drive besides [`TOP_FOLDERS`].
+/// Top-level names of Windows' drive in addition to [`TOP_FOLDERS`].
 const OTHERS: [&str; 8] = [
     "Boot",
     "Documents and Settings",
@@ -15,9 +15,9 @@ const OTHERS: [&str; 8] = [
     "WcSandboxState",
 ];
 
-/// Returns true if a layer stays in folders of its own at the top of the drive. Above a base that
-/// is Windows alone that is enough: servicing has nothing there. Files right at the top, deletions
-/// and keys want a look.
+/// Returns true if a layer only touches top-level folders of its own. On a base that is Windows
+/// alone that is enough: servicing has nothing there. Files at the top level, deletions and keys
+/// must be compared.
 pub(in crate::update) fn is_independent(touched: &LayerDiff) -> bool {
     touched.strange.is_empty()
         && touched.keys.is_empty()
@@ -38,7 +38,7 @@ fn is_in_own_folder(file: &FileDiff) -> bool {
             let target = target.split('/').next().unwrap_or_default();
             is_own && is_within && target.eq_ignore_ascii_case(top)
         }
-        // What is deleted below a folder of its own is of a layer below.
+        // A deletion below an own folder is of a lower layer's file.
         _ => is_own && is_within,
     }
 }

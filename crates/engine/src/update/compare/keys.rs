@@ -1,4 +1,4 @@
-//! Keys and values of a layer's delta hives, against both bases.
+//! Compares keys and values of a layer's delta hives with both bases.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use wincimg_inspect::layer_diff::{ContentHash, KeyDiff, LayerDiff, Over};
 use wincimg_registry::name_folding::eq_ignore_case;
 use wincimg_registry::{BaseKey, Presence};
 
-use super::{Comparison, FoundConflict, MOST};
+use super::{Comparison, FoundConflict, MAX_CONFLICTS};
 use crate::update::conflict::Conflict;
 
-/// Keys that servicing alone writes.
+/// Keys that only servicing writes.
 const SERVICED: [(BaseHive, &[&str]); 3] = [
     (
         BaseHive::Software,
@@ -31,7 +31,7 @@ const SERVICED: [(BaseHive, &[&str]); 3] = [
     ),
 ];
 
-/// Keys that were looked up: by hive and names in small letters.
+/// Known keys: by hive and lower-case names.
 #[derive(Default)]
 pub(super) struct KeyState {
     hidden: HashMap<BaseHive, Vec<Vec<String>>>,
@@ -45,7 +45,7 @@ impl Comparison<'_> {
         found: &mut Vec<FoundConflict>,
     ) -> Result<(), FactsError> {
         for key in touched.keys.iter().filter(|key| key.hive == hive) {
-            if found.len() >= MOST {
+            if found.len() >= MAX_CONFLICTS {
                 break;
             }
             let path = BaseKeyPath {
@@ -67,7 +67,8 @@ impl Comparison<'_> {
         if says_something && SERVICED.iter().any(is_serviced) {
             return Ok(Some(Conflict::Servicing));
         }
-        // What hides the whole key below was compared with it; what is in it is the image's own.
+        // A key that hides the one below was compared with all of it; its content is the image's
+        // own.
         let hidden = self.keys.hidden.entry(path.hive).or_default();
         let is_hidden = |top: &Vec<String>| begins(&path.components, top);
         if hidden.iter().any(is_hidden) {
@@ -136,8 +137,8 @@ impl Comparison<'_> {
     }
 }
 
-/// A value that the layer sets or deletes and that differs between the bases, unless the layer says
-/// what the new base says.
+/// A value that the layer sets or deletes and that differs between the bases, unless the layer has
+/// the new base's value.
 fn value(key: &KeyDiff, old: Option<&BaseKey>, new: &BaseKey) -> Option<String> {
     let in_base = |base: &BaseKey, name: &str| {
         let mut values = base.values.iter();
@@ -153,7 +154,7 @@ fn value(key: &KeyDiff, old: Option<&BaseKey>, new: &BaseKey) -> Option<String> 
     values.find(differs).map(|(name, _)| name.clone())
 }
 
-/// The name of a value that is not the same in both.
+/// The name of the first value that differs.
 fn first_difference<D: PartialEq>(old: &[(String, D)], new: &[(String, D)]) -> Option<String> {
     let lacks = |others: &[(String, D)], value: &(String, D)| {
         let is_it = |other: &(String, D)| eq_ignore_case(&other.0, &value.0) && other.1 == value.1;

@@ -1,9 +1,9 @@
-//! Whether an image's own layers mean the same on another base.
+//! Compares what an image's own layers touch in both bases.
 //!
-//! A layer that only adds what neither base has is safe. Where it touches what a base has, both bases
-//! are compared at that place: what is the same in both was not changed by servicing, so the layer
-//! hides nothing of it. A folder that a layer repeats is no change of what is in it, but its rights
-//! go over those of the base's; so they must not differ between the bases, unless the layer's are the
+//! A layer that only adds what neither base has is safe. If it touches content of a base, both
+//! bases are compared there: content that is the same in both was not changed by servicing, so the
+//! layer hides no change. A folder that a layer repeats does not change its content, but its rights
+//! replace those of the base; so they must be the same in both bases, or the layer's must be the
 //! new base's.
 
 mod files;
@@ -18,13 +18,13 @@ use wincimg_inspect::layer_diff::LayerDiff;
 
 use super::conflict::Conflict;
 
-/// The most that is told of one layer.
-const MOST: usize = 100;
+/// Maximum number of conflicts to report for a layer.
+const MAX_CONFLICTS: usize = 100;
 
-/// Something at a place.
+/// A path or key, and its conflict.
 pub(super) type FoundConflict = (String, Conflict);
 
-/// Two bases, of which everything is known that is asked.
+/// Comparison of two bases with all required contents known.
 pub(super) struct Comparison<'f> {
     old: &'f BaseFacts,
     new: &'f BaseFacts,
@@ -33,7 +33,7 @@ pub(super) struct Comparison<'f> {
 }
 
 impl<'f> Comparison<'f> {
-    /// Of the base that an image is on, and the one that it is to be put on.
+    /// Compares the image's current base with the new one.
     pub(super) fn new(old: &'f BaseFacts, new: &'f BaseFacts) -> Self {
         Self {
             old,
@@ -43,7 +43,7 @@ impl<'f> Comparison<'f> {
         }
     }
 
-    /// What is in the way of the next layer of the image, which lies over those before.
+    /// Conflicts of the next layer of the image, above those before.
     pub(super) fn layer(&mut self, touched: &LayerDiff) -> Result<Vec<FoundConflict>, FactsError> {
         let mut found = incomparable(touched);
         let mut unknown: BTreeSet<&str> = BTreeSet::new();
@@ -74,7 +74,7 @@ impl<'f> Comparison<'f> {
     }
 }
 
-/// What nobody can compare.
+/// Content that cannot be compared.
 pub(super) fn incomparable(touched: &LayerDiff) -> Vec<FoundConflict> {
     let strange = touched.strange.iter();
     let found = strange.map(|it| (it.place.clone(), Conflict::Strange(it.what.clone())));

@@ -76,10 +76,10 @@ fn the_images_steps_stand_above_the_new_bases() {
     );
     assert_eq!(texts(&image), ["new", "update", "CMD", "COPY", "USER"]);
     assert_eq!(instructions(&image, &old), [Some("COPY".to_owned())]);
-    // A base whose history was written anew.
+    // A base with a rewritten history.
     let image = config(json!([layer("else"), layer("COPY"), word("USER")]), 2);
     assert_eq!(texts(&image), ["new", "update", "CMD", "COPY", "USER"]);
-    // One that says less than there is.
+    // A history with fewer steps than layers.
     let image = config(json!([word("USER")]), 3);
     assert_eq!(texts(&image), ["new", "update", "CMD", "", ""]);
     assert_eq!(instructions(&image, &old), [None, None]);
