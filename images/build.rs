@@ -11,8 +11,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(fs::write(out.join("recipes.rs"), recipes(&folder)?)?)
 }
 
-/// The recipes as an expression: every `.toml` file of the folder but Cargo's, by name. Its text is the same wherever
-/// the source lies: the compiler notes lengths of it, and the program would differ from folder to folder.
+/// The recipes as an expression: every `.toml` file of the folder except Cargo's, by name. The text
+/// must not depend on the folder of the source: the compiler records its length, and the program
+/// would differ.
 fn recipes(folder: &Path) -> Result<String, Box<dyn Error>> {
     println!("cargo:rerun-if-changed={}", folder.display());
     let mut files = Vec::new();

@@ -1,5 +1,4 @@
-//! What ships in the program for images: the recipes beside this file, and the shim, which recipes
-//! make an image's entry point.
+//! Recipes that ship in the program, and the shim that recipes use as an image's entry point.
 //!
 //! ```
 //! let pause = wincimg_images::recipes()
@@ -10,16 +9,16 @@
 
 pub mod shim;
 
-/// A recipe that needs no file.
+/// A recipe that requires no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShippedRecipe {
-    /// The name that `build` takes: the file's, without `.toml`.
+    /// Name for `build`: the file's, without `.toml`.
     pub name: &'static str,
-    /// The recipe's file.
+    /// Contents of the file.
     pub text: &'static str,
 }
 
-/// Every recipe that ships, by name: the `.toml` files in `images/`, which `build.rs` lists.
+/// All shipped recipes by name: the `.toml` files in `images/`, which `build.rs` lists.
 pub fn recipes() -> &'static [ShippedRecipe] {
     include!(concat!(env!("OUT_DIR"), "/recipes.rs"))
 }

@@ -1,6 +1,6 @@
-//! The shim: the executable that recipes put into images, and how to recognise it there.
+//! The shim: the executable that recipes put into images, and its detection in images.
 //!
-//! Its settings are read by the shim's own code, so that what is shown is what it will do.
+//! The shim's own code reads its settings, so that the displayed settings are the effective ones.
 
 use serde::Serialize;
 use wincimg_shim::args::{self, Request, Settings};
@@ -9,23 +9,23 @@ use wincimg_shim::cmdline;
 /// The shim's executable, for Windows on amd64.
 pub const EXECUTABLE: &[u8] = wincimg_shim::EXECUTABLE;
 
-/// Where recipes put it.
+/// Path in images.
 pub const PATH: &str = r"C:\wincimg\shim.exe";
 
-/// The shim as an image's entry point.
+/// The shim as entry point of an image.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Shim {
-    /// What it does.
+    /// Mode.
     pub mode: ShimMode,
     /// The program that it runs, with its arguments.
     pub program: Vec<String>,
-    /// The options in force, from the entry point and the image's environment.
+    /// Effective options, from the entry point and the image's environment.
     pub settings: Option<ShimSettings>,
-    /// Why the shim would refuse to start.
+    /// Reason why the shim would refuse to start.
     pub problem: Option<String>,
 }
 
-/// What the shim does.
+/// Mode of the shim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShimMode {
@@ -42,21 +42,21 @@ pub enum ShimMode {
 /// The shim's options.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ShimSettings {
-    /// Seconds from the stop request to the end; none: what the image's registry allows.
+    /// Seconds from the stop request to the end; none for the limit of the image's registry.
     pub stop_timeout: Option<f64>,
     /// Seconds to wait before stopping.
     pub drain: f64,
-    /// How the program is told to stop.
+    /// Signal that stops the program.
     pub stop_signal: &'static str,
     /// The command line to run first.
     pub pre_stop: Option<String>,
     /// The Windows service to run.
     pub service: Option<String>,
-    /// True if what the program leaves behind is ended.
+    /// True if processes left by the program are killed.
     pub kill_tree: bool,
     /// The format of its messages.
     pub log: &'static str,
-    /// True if it only warns.
+    /// True if it prints only warnings.
     pub quiet: bool,
 }
 
@@ -76,8 +76,8 @@ impl From<&Settings> for ShimSettings {
     }
 }
 
-/// Reads an image's entry point, command and environment (`NAME=value`); none where the entry
-/// point is not the shim.
+/// Detects the shim in an image's entry point, command and environment (`NAME=value`); none if the
+/// entry point is another program.
 pub fn detect(entrypoint: &[String], command: &[String], environment: &[String]) -> Option<Shim> {
     let words = words(entrypoint, command)?;
     let wide: Vec<Vec<u16>> = words
@@ -108,8 +108,8 @@ pub fn detect(entrypoint: &[String], command: &[String], environment: &[String])
     })
 }
 
-/// The words of the shim's command line. Docker keeps the shell form of an entry point as one word,
-/// which is the command line itself.
+/// Splits the shim's command line into words. Docker stores the shell form of an entry point as one
+/// word, which is the command line itself.
 fn words(entrypoint: &[String], command: &[String]) -> Option<Vec<String>> {
     let words = [entrypoint, command].concat();
     if is_path(words.first()?) {
@@ -123,8 +123,7 @@ fn words(entrypoint: &[String], command: &[String]) -> Option<Vec<String>> {
     is_path(words.first()?).then_some(words)
 }
 
-/// Returns true if a path is where recipes put the shim; Windows takes either slash and either
-/// case.
+/// Returns true if a path is the shim's; Windows accepts either slash and either case.
 fn is_path(path: &str) -> bool {
     let path = path.replace('/', r"\");
     let without_drive = &PATH[2..];

@@ -1,4 +1,4 @@
-//! Base images for a demonstration: right in every way that a registry shows, but for the Windows.
+//! Stand-in base images for a demonstration: complete in a registry, but without Windows.
 
 use bytes::Bytes;
 use wincimg_common::diagnose::Diagnose;
@@ -11,23 +11,23 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::server::RegistryState;
 
-/// What the bases say about when they were made.
+/// Creation time of the bases.
 const CREATED: &str = "2020-01-14T00:00:00Z";
 const CREATED_SECONDS: u64 = 1_578_960_000;
 
-/// A stand-in that could not be made.
+/// Error of creating a stand-in base image.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "internal/stand-in")]
 pub enum StandInError {
-    /// Its layer.
-    #[error("the stand-in's layer could not be written")]
+    /// Writing its layer failed.
+    #[error("cannot write the layer of the stand-in image")]
     Layer(#[from] LayerError),
-    /// Its documents.
-    #[error("the stand-in's documents could not be written")]
+    /// Writing its documents failed.
+    #[error("cannot write the documents of the stand-in image")]
     Document(#[from] DocumentError),
 }
 
-/// Puts a base image of each version into a repository, tagged as Microsoft tags them: an index of
+/// Adds a base image of each version to a repository, tagged as Microsoft tags them: an index of
 /// one image under the full version.
 pub fn add_base_images(
     stored: &mut RegistryState,

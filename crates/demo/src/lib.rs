@@ -1,7 +1,7 @@
-//! What `wincimg demo` shows the real code against: a registry inside the process, and base images
-//! without a byte of Windows in them.
+//! Demonstration for `wincimg demo`: an in-process registry, and base images without any Windows
+//! files.
 //!
-//! It stands on the library as anybody else would, so that the tests from outside can include it.
+//! It uses the library like any other client, so that external tests can include it.
 //!
 //! ```
 //! use wincimg_demo::{DemoRegistry, add_base_images};

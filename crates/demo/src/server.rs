@@ -1,6 +1,6 @@
-//! A registry in memory, small and whole enough for pulls, pushes, mounts and tag lists.
+//! An in-memory registry, small but complete enough for pulls, pushes, mounts and tag lists.
 //!
-//! It listens on loopback, on a port that the system picks, and ends when it is dropped.
+//! It listens on loopback, on a port that the system picks, and stops when it is dropped.
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -23,9 +23,9 @@ use tokio::sync::oneshot;
 use wincimg_common::lock;
 use wincimg_oci::document::sha256;
 
-/// The largest piece of an upload that is taken; the images of a demonstration are far smaller.
+/// Limit on the pieces of an upload; the images of a demonstration are far smaller.
 const LARGEST_BODY: usize = 64 << 20;
-/// As many tags as one page of a list has.
+/// Number of tags on one page of a list.
 const LONGEST_PAGE: usize = 1000;
 const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 const SUBJECT: HeaderName = HeaderName::from_static("oci-subject");
@@ -40,7 +40,7 @@ pub struct DemoRegistry {
     _stop: oneshot::Sender<()>,
 }
 
-/// What a registry holds.
+/// Contents of a registry.
 #[derive(Debug, Default)]
 pub struct RegistryState {
     repositories: BTreeMap<String, Repository>,
@@ -59,7 +59,7 @@ struct Repository {
 }
 
 impl DemoRegistry {
-    /// Starts one on a free port.
+    /// Starts a registry on a free port.
     pub fn start() -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
@@ -92,14 +92,14 @@ impl DemoRegistry {
         self.address.to_string()
     }
 
-    /// Looks at or changes what it holds, without HTTP.
+    /// Reads or changes the contents, without HTTP.
     pub fn with<T>(&self, change: impl FnOnce(&mut RegistryState) -> T) -> T {
         change(&mut lock(&self.stored))
     }
 }
 
 impl RegistryState {
-    /// Puts a blob into a repository and returns its digest.
+    /// Adds a blob to a repository and returns its digest.
     pub fn add_blob(&mut self, repository: &str, bytes: Bytes) -> String {
         let digest = sha256(&bytes).to_string();
         self.blobs.insert(digest.clone(), bytes);
@@ -107,7 +107,7 @@ impl RegistryState {
         digest
     }
 
-    /// Puts a manifest or an index into a repository under a tag, and returns its digest.
+    /// Adds a manifest or an index to a repository under a tag, and returns its digest.
     pub fn add_manifest(
         &mut self,
         repository: &str,
@@ -126,7 +126,7 @@ impl RegistryState {
         digest
     }
 
-    /// What was asked of the registry so far: method and path of each request.
+    /// The requests so far: method and path of each.
     pub fn requests(&self) -> &[String] {
         &self.requests
     }
@@ -146,7 +146,7 @@ async fn serve(listener: TcpListener, stored: Arc<Mutex<RegistryState>>) -> io::
                 let stored = Arc::clone(&stored);
                 async move { Ok::<_, Infallible>(answer(request, &stored).await) }
             });
-            // A client may break off.
+            // A client may disconnect.
             let _ = auto::Builder::new(TokioExecutor::new())
                 .http1_only()
                 .serve_connection(TokioIo::new(connection), service)
@@ -157,7 +157,7 @@ async fn serve(listener: TcpListener, stored: Arc<Mutex<RegistryState>>) -> io::
 
 type DemoResponse = Response<Full<Bytes>>;
 
-/// What a request is about: `/v2/NAME/KIND/REST`.
+/// Path of a request: `/v2/NAME/KIND/REST`.
 struct ApiPath<'a> {
     repository: &'a str,
     kind: ApiKind,
@@ -189,7 +189,7 @@ async fn answer(request: Request<Incoming>, stored: &Mutex<RegistryState>) -> De
         };
         let piece = frame.into_data().unwrap_or_default();
         match upload {
-            // What arrives of an upload stays, though its connection may break before the end.
+            // The received part of an upload is kept, even if the connection breaks before the end.
             Some(upload) => lock(stored).append(upload.rest, &piece),
             None => whole.extend_from_slice(&piece),
         }
@@ -249,7 +249,7 @@ impl<'a> ApiPath<'a> {
         })
     }
 
-    /// A parameter of the query, decoded as far as digests and names need it.
+    /// A parameter of the query, decoded as far as digests and names require it.
     fn parameter(&self, name: &str) -> Option<String> {
         self.query.split('&').find_map(|pair| {
             let (key, value) = pair.split_once('=')?;
@@ -286,7 +286,7 @@ impl RegistryState {
         answer
     }
 
-    /// The manifests about the one that the target names, and what they are.
+    /// The manifests whose subject is the target, with their types.
     fn list_referrers(&mut self, target: &ApiPath<'_>) -> DemoResponse {
         let wanted = target.parameter("artifactType");
         let manifests = self.repositories.get(target.repository);
@@ -457,7 +457,7 @@ impl RegistryState {
     }
 }
 
-/// The digest of the manifest that a manifest is about.
+/// The digest of a manifest's subject.
 fn subject_of(manifest: &[u8]) -> Option<String> {
     let manifest: Value = serde_json::from_slice(manifest).ok()?;
     Some(manifest["subject"]["digest"].as_str()?.to_owned())
@@ -478,7 +478,7 @@ fn refusal(status: StatusCode, code: &str) -> DemoResponse {
     plain(status, body.to_string().into())
 }
 
-/// A header whose value came in as a header or a path, and so can be one.
+/// Sets a header. The value comes from a header or a path, so it is valid.
 fn set(answer: &mut DemoResponse, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         answer.headers_mut().insert(name, value);

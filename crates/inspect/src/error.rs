@@ -1,4 +1,4 @@
-//! Why a layer could not be read.
+//! Errors of reading a layer.
 
 use std::io;
 
@@ -8,60 +8,60 @@ use wincimg_oci::document::Digest;
 use wincimg_oci::store::StoreError;
 use wincimg_registry::{KeyPathError, hive};
 
-/// A layer whose registry changes could not be found out.
+/// A layer whose registry changes cannot be read.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[error("cannot read layer {} ({digest})", .layer + 1)]
 #[diagnose(code = "image/layer")]
 pub struct LayerReadError {
-    /// Its position, counted from 0 at the bottom.
+    /// Position, counted from 0 at the bottom.
     pub layer: usize,
-    /// Its digest.
+    /// Digest.
     pub digest: Digest,
-    /// What is wrong.
+    /// The problem.
     pub source: LayerProblem,
 }
 
-/// What is wrong with a layer.
+/// Problem of a layer.
 #[derive(Debug, thiserror::Error)]
 pub enum LayerProblem {
-    /// The place that has it failed.
+    /// The source of the layer failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Its bytes could not be read to their end, or are not those that its digest names.
+    /// Its bytes cannot be read to their end, or do not match the digest.
     #[error("cannot read its bytes")]
     Read(#[source] io::Error),
     /// Windows could not read it.
     #[error(transparent)]
     Tar(#[from] TarReadError),
-    /// Its hives take too much memory.
-    #[error("its hives take more than {limit} bytes of memory")]
+    /// Its hives require too much memory.
+    #[error("its hives require more than {limit} bytes of memory")]
     TooMuch {
-        /// The most that they may take.
+        /// Limit on their size.
         limit: u64,
     },
-    /// One of its hives is damaged.
+    /// A hive is damaged.
     #[error("its hive {name} cannot be used")]
     Hive {
         /// The hive's file name.
         name: &'static str,
-        /// Why.
+        /// Reason.
         source: hive::HiveReadError,
     },
-    /// One of its hives has a key that Windows would not load.
+    /// A hive has a key that Windows would not load.
     #[error("its hive {name} has an invalid key")]
     Key {
         /// The hive's file name.
         name: &'static str,
-        /// Why.
+        /// Reason.
         source: KeyPathError,
     },
-    /// It is Windows itself, and its bytes are elsewhere.
-    #[error("it is foreign, and its bytes are not where the image is")]
+    /// The layer is part of Windows, and its bytes are stored elsewhere.
+    #[error("it is foreign, and its bytes are not stored with the image")]
     ForeignBase,
-    /// It should be Windows itself but has no registry.
+    /// The bottom layer of Windows has no registry.
     #[error("the bottom layer of an image for Windows should have {files}")]
     NoBase {
-        /// The files that should be there.
+        /// The missing files.
         files: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Files taken out of an image: what its layers, laid over each other, have at some paths and below
+//! Extraction of files from an image: the merged contents of its layers at some paths and below
 //! them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,29 +18,29 @@ use super::error::LayerProblem;
 use super::layers::{Budget, LayerHives, below_hives};
 use super::stream::{self, BlobReadOutcome, Depth, Input, layer_limits};
 
-/// The most that the layers may have which are searched for everything, unpacked.
+/// Limit on the unpacked size of layers that are extracted completely.
 const MOST: u64 = 16 << 30;
 
-/// What an image has at a path.
+/// Contents of an image at a path.
 pub type ExtractedEntry = FileKind<SpoolPart>;
 
-/// A layer of an image could not be read for its files.
+/// Error for a layer whose files cannot be read.
 pub(super) fn unreadable(layer: &Digest, problem: LayerProblem) -> Problem {
-    let what = format!("cannot read layer {layer} for files of the image");
+    let what = format!("cannot read files of the image from layer {layer}");
     Problem::new("base/unreadable", what).source(problem)
 }
 
-/// What a layer has at a path.
+/// Contents of a layer at a path.
 #[derive(Debug, Clone)]
 pub(super) enum FoundEntry {
     Taken(ExtractedEntry),
-    /// Another name of the file at this path.
+    /// Hard link to the file at this path.
     Again(String),
 }
 
-/// Takes what is at some paths and below them, by paths from the drive's root with slashes. Layers
-/// are read from the top, and no more of them than it takes; one is read to its end, so that its
-/// digest is known to be right.
+/// Extracts some paths and everything below them; paths start at the drive's root and have slashes.
+/// Layers are read from the top, and no more of them than necessary; each is read to its end, to
+/// check its digest.
 pub async fn extract(
     source: &Source,
     image: &Image,
@@ -49,7 +49,7 @@ pub async fn extract(
 ) -> Result<BTreeMap<String, ExtractedEntry>, Problem> {
     let layers: Vec<(usize, &Descriptor)> = image.manifest().layers.iter().enumerate().collect();
     let seen = search(source, &layers, paths, progress).await?.entries;
-    // Windows' own layers have many files of System32 as second names of others.
+    // Windows' own layers have many files of System32 as hard links.
     let targets = seen.values().filter_map(|seen| match seen {
         FoundEntry::Again(target) => Some(target.clone()),
         FoundEntry::Taken(_) => None,
@@ -75,19 +75,19 @@ pub async fn extract(
     Ok(resolved.collect())
 }
 
-/// What layers have, before second names are followed.
+/// Contents of layers, before hard links are resolved.
 #[derive(Default)]
 pub(super) struct SearchedLayers {
-    /// What is there, by its path.
+    /// Entries by path.
     pub(super) entries: BTreeMap<String, FoundEntry>,
-    /// Paths, in small letters, that a layer deletes.
+    /// Deleted paths in lower case.
     pub(super) gone: Vec<String>,
-    /// The hives, from the lowest layer up, where everything is searched for.
+    /// Hives from the lowest layer up, if everything is searched for.
     pub(super) hives: Vec<LayerHives>,
 }
 
-/// Searches layers, counted from 0 at the bottom of their image, for paths; an empty path is
-/// everything that they have, hives too.
+/// Searches layers, counted from 0 at the bottom of their image, for paths; the empty path matches
+/// everything, including hives.
 pub(super) async fn search(
     source: &Source,
     layers: &[(usize, &Descriptor)],
@@ -126,7 +126,8 @@ pub(super) async fn search(
         for (path, seen) in layer.entries {
             let key = path.to_lowercase();
             if !is_below_any(&key, &hidden) && known.insert(key.clone()) {
-                // What is not a folder hides all that lower layers have at its path and below.
+                // Anything but a folder hides everything that lower layers have at its path and
+                // below.
                 if !matches!(seen, FoundEntry::Taken(ExtractedEntry::Folder)) {
                     hidden.insert(key);
                 }
@@ -152,7 +153,7 @@ pub(super) async fn search(
     Ok(found)
 }
 
-/// What one layer has.
+/// Contents of one layer.
 #[derive(Default)]
 struct LayerFiles {
     size: u64,
@@ -221,7 +222,7 @@ fn search_layer(
     Ok(found)
 }
 
-/// Returns true if a path is one of these or lies below one; all in small letters.
+/// Returns true if a path is one of these or below one; all in lower case.
 fn is_below_any(path: &str, folders: &BTreeSet<String>) -> bool {
     let ends = path.match_indices('/').map(|(at, _)| at);
     !folders.is_empty()

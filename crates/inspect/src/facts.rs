@@ -1,4 +1,4 @@
-//! What an image's manifest and configuration say, with what is known about its Windows.
+//! Facts from an image's manifest and configuration, and about its Windows.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::{LayerReadError, LayerReadStatus, RegistryReport, ShutdownTimes, SkipReason, as_texts};
 
-/// Everything about one image.
+/// All facts about one image.
 #[derive(Debug, Serialize)]
 pub struct ImageFacts {
     /// The digest of the image's manifest.
@@ -34,19 +34,19 @@ pub struct ImageFacts {
     pub release: Option<&'static str>,
     /// The last cumulative update that the image contains.
     pub update: Option<UpdateFacts>,
-    /// When the image was made, as it says.
+    /// Creation time, according to the image.
     pub created: Option<String>,
-    /// What it was built on, as its labels say.
+    /// The base, according to the labels.
     pub base: Option<BaseAnnotation>,
     /// The program and its fixed arguments.
     pub entrypoint: Option<Vec<String>>,
-    /// Arguments that the one who runs the image may replace.
+    /// Arguments that can be replaced when the image is run.
     pub cmd: Option<Vec<String>>,
-    /// True if these are a ready command line, which Windows does not quote again.
+    /// True if these are a complete command line, which Windows does not quote again.
     pub args_escaped: bool,
-    /// The shim, where it is the entry point, with what it will do.
+    /// The shim and its settings, if it is the entry point.
     pub shim: Option<Shim>,
-    /// The shell that a child image's `RUN` lines go through; `cmd /S /C` where there is none.
+    /// The shell of a child image's `RUN` lines; without one, `cmd /S /C`.
     pub shell: Option<Vec<String>>,
     /// The account that the entry point runs as.
     pub user: Option<String>,
@@ -62,9 +62,9 @@ pub struct ImageFacts {
     pub size: u64,
     /// The layers, the base first.
     pub layers: Vec<LayerFacts>,
-    /// How long a container may take to stop; nothing where no layer was to be read.
+    /// Time that a container gets to stop; none if no layer was to be read.
     pub shutdown: Option<ShutdownTimes>,
-    /// What the layers change in the registry, where that was asked for.
+    /// Registry changes of the layers, if requested.
     pub registry: Option<RegistryReport>,
 }
 
@@ -79,14 +79,14 @@ pub struct LayerFacts {
     pub size: u64,
     /// Its type.
     pub media_type: String,
-    /// True if registries need not have its bytes.
+    /// True if registries may omit its bytes.
     pub foreign: bool,
-    /// The build step that made it, as the image's history says.
+    /// The build step that created it, according to the image's history.
     pub created_by: Option<String>,
-    /// How much of it was read for its registry changes.
+    /// Extent to which it was read for its registry changes.
     #[serde(flatten)]
     pub reading: LayerReadStatus,
-    /// What is wrong with it, as far as it was read.
+    /// Problems found while reading it.
     #[serde(serialize_with = "as_texts", skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<LayerReadError>,
 }
@@ -94,17 +94,17 @@ pub struct LayerFacts {
 /// A cumulative update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct UpdateFacts {
-    /// Its article; a release image has none.
+    /// Its KB article; a release image has none.
     pub kb: Option<Kb>,
     /// The day it was published.
     pub date: Date,
-    /// When and why it was published.
+    /// Time and reason of its publication.
     pub kind: UpdateKind,
-    /// The revision that it brings a host to; an image may have one of its own in between.
+    /// Revision of a host after the update; an image may have one of its own in between.
     pub revision: u32,
 }
 
-/// The image that another one was built on.
+/// Base of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BaseAnnotation {
     /// Its reference.
@@ -114,7 +114,7 @@ pub struct BaseAnnotation {
 }
 
 impl ImageFacts {
-    /// What the documents say; no layer is read yet.
+    /// Facts from the documents; no layer is read yet.
     pub(super) fn new(image: &Image) -> Self {
         let (manifest, config) = (image.manifest(), image.config());
         let version = config
@@ -163,7 +163,7 @@ impl ImageFacts {
         self.os == "windows"
     }
 
-    /// What the image runs on.
+    /// Platform of the image.
     pub fn platform(&self) -> Platform {
         Platform {
             os: self.os.clone(),
@@ -175,7 +175,7 @@ impl ImageFacts {
     }
 }
 
-/// Docker writes an empty text for what is not set.
+/// Docker writes an empty text for an unset value.
 fn given(text: Option<&String>) -> Option<String> {
     text.filter(|text| !text.is_empty()).cloned()
 }
@@ -207,7 +207,7 @@ fn layers(image: &Image) -> Vec<LayerFacts> {
         .filter(|step| !step.empty_layer)
         .map(|step| given(step.created_by.as_ref()))
         .collect();
-    // A history that does not fit the layers says nothing about any of them.
+    // A history that does not match the layers is ignored.
     let fits = steps.len() == image.manifest().layers.len();
     let mut steps = steps.into_iter().filter(|_| fits);
     std::iter::zip(&image.manifest().layers, &image.config().rootfs.diff_ids)

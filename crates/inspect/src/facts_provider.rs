@@ -1,9 +1,9 @@
-//! What is known of bases, and how it comes to be known: it is kept on this machine, lies beside a
-//! base in its registry, or is read from the base's layers.
+//! Facts about bases and their sources: the cache on this machine, artifacts attached to a base in
+//! its registry, and the base's layers.
 //!
-//! Whoever can write to a repository can say anything of the bases in it. So what a repository says
-//! counts for that repository alone, and only where it names the base's digest; what was read from
-//! layers, whose digests were checked, counts wherever the base is.
+//! Anyone with write access to a repository can publish wrong facts about the bases in it. So facts
+//! of a repository are used for that repository alone, and only if they name the base's digest.
+//! Facts from layers, whose digests were checked, are used for the base in any repository.
 
 mod cache;
 mod layer_diff;
@@ -35,29 +35,29 @@ use super::base::{
     BaseFacts, BaseHive, BaseKeyPath, BaseProblem, CollectedLayer, Extent, FactsError, assemble,
 };
 
-/// How long a registry may take to say whether it has facts that nobody needs.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Limit on the time that a registry may take to answer about optional facts.
+const OPTIONAL_FACTS_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Knows bases, or finds out about them.
+/// Provider of facts about bases.
 #[derive(Clone)]
 pub struct BaseFactsProvider {
     registry: RegistryClient,
     cache: Option<FactsCache>,
     progress: Arc<dyn Progress>,
-    /// What went wrong without anything failing, each once.
+    /// Failures that did not stop anything, each once.
     warnings: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// Where what is known of a base comes from.
+/// Source of facts about a base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FactsSource {
-    /// It was on this machine.
+    /// The cache on this machine.
     Cache,
-    /// It lies beside the base in this repository.
+    /// An artifact attached to the base in this repository.
     Repository(String),
-    /// The layers were read.
+    /// The layers.
     Layers,
-    /// Nothing is known.
+    /// No facts.
     Nowhere,
 }
 
@@ -68,31 +68,31 @@ impl fmt::Display for FactsSource {
             Self::Repository(name) => write!(f, "from {name}"),
             Self::Layers => f.write_str("from the base's layers"),
             Self::Nowhere => {
-                f.write_str("not known: descriptors are those that Windows' documentation has")
+                f.write_str("unknown: security descriptors follow Windows' documentation")
             }
         }
     }
 }
 
-/// What is known of a base, and where from.
+/// Facts about a base and their source.
 #[derive(Debug, Clone)]
 pub struct ResolvedFacts {
-    /// What is inside.
+    /// The facts.
     pub facts: Arc<BaseFacts>,
-    /// Where that comes from.
+    /// Their source.
     pub from: FactsSource,
-    /// The file that it is read from as it is asked for, in the cache.
+    /// Their file in the cache, which is read on demand.
     file: Option<(FactsCache, PathBuf)>,
 }
 
-/// A base has none of the hives that every Windows has.
+/// Error for a base without any of the hives that every Windows has.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[error("{0}")]
 #[diagnose(code = "base/unreadable")]
 struct NoRegistry(String);
 
 impl BaseFactsProvider {
-    /// A library that keeps facts in `cache`, if there is one.
+    /// Creates a provider that stores facts in `cache`, if there is one.
     pub fn new(
         registry: RegistryClient,
         cache: Option<FactsCache>,
@@ -106,14 +106,14 @@ impl BaseFactsProvider {
         }
     }
 
-    /// What went wrong so far without anything failing.
+    /// Returns and clears the warnings so far.
     pub fn take_warnings(&self) -> BTreeSet<String> {
         let mut warnings = lock(&self.warnings);
         std::mem::take(&mut warnings)
     }
 
-    /// What is known of a base without reading its layers. Where that is not needed, a registry that
-    /// does not answer soon is not waited for.
+    /// Finds facts about a base without reading its layers. If they are optional, a slow registry
+    /// is not waited for.
     pub async fn find_cached(
         &self,
         place: &Source,
@@ -134,7 +134,9 @@ impl BaseFactsProvider {
         }
         match self.in_registry(repository, base, needs.is_empty()).await {
             Ok(Some((facts, bytes))) => {
-                self.keep(|cache| cache.store(base, CacheNamespace::Repository(&name), &bytes));
+                self.update_cache(|cache| {
+                    cache.store(base, CacheNamespace::Repository(&name), &bytes)
+                });
                 Some(ResolvedFacts {
                     facts: Arc::new(facts),
                     from: FactsSource::Repository(name),
@@ -142,18 +144,18 @@ impl BaseFactsProvider {
                 })
             }
             Ok(None) => {
-                self.keep(|cache| cache.store_absence(base, &name));
+                self.update_cache(|cache| cache.store_absence(base, &name));
                 None
             }
             Err(error) => {
                 let problem = error_chain(&error);
-                tracing::info!("cannot ask {name} what is inside {base}: {problem}");
+                tracing::info!("cannot read facts about {base} from {name}: {problem}");
                 if needs.is_empty() {
-                    // The next build need not wait for the same.
-                    self.keep(|cache| cache.store_absence(base, &name));
+                    // The next build does not wait for it again.
+                    self.update_cache(|cache| cache.store_absence(base, &name));
                 } else {
                     self.warn(format!(
-                        "cannot ask {name} what is inside the base: {problem}"
+                        "cannot read facts about the base from {name}: {problem}"
                     ));
                 }
                 None
@@ -161,8 +163,8 @@ impl BaseFactsProvider {
         }
     }
 
-    /// Reads the layers of a base as far as `extent` goes, and keeps what they say; the bytes of
-    /// that too.
+    /// Reads the layers of a base as far as `extent` goes and stores the facts; also returns their
+    /// bytes.
     pub async fn read(
         &self,
         place: &Source,
@@ -172,11 +174,13 @@ impl BaseFactsProvider {
         let layers =
             layers::read(&self.registry, place, image, extent, self.progress.as_ref()).await?;
         let (base, version) = (image.digest(), image.config().os_version.as_deref());
-        let (facts, bytes) = self.made(base, version, extent, layers).await?;
+        let (facts, bytes) = self
+            .assemble_and_store(base, version, extent, layers)
+            .await?;
         if let Extent::Part(_) = extent {
-            // The layers were not read to their ends, so it is the place's word.
+            // The layers were not read to their ends, so the repository vouches for the facts.
             let place = place.to_string();
-            self.keep(|cache| cache.store(base, CacheNamespace::Part(&place), &bytes));
+            self.update_cache(|cache| cache.store(base, CacheNamespace::Part(&place), &bytes));
         }
         let known = ResolvedFacts {
             facts: Arc::new(facts),
@@ -186,8 +190,8 @@ impl BaseFactsProvider {
         Ok((known, bytes))
     }
 
-    /// Makes facts of what the layers of a base say; all that facts can say is kept.
-    async fn made(
+    /// Assembles facts from the collected layers of a base, and stores them if they are complete.
+    async fn assemble_and_store(
         &self,
         base: &Digest,
         os_version: Option<&str>,
@@ -199,7 +203,7 @@ impl BaseFactsProvider {
         let made = tokio::task::spawn_blocking(move || {
             assemble(&about, version.as_deref(), &made_to, layers)
         });
-        // It ends otherwise only where the program is being ended.
+        // It fails only while the program is being terminated.
         let bytes = made
             .await
             .map_err(|error| FactsError::Io(io::Error::other(error)))??;
@@ -210,19 +214,19 @@ impl BaseFactsProvider {
                 let why = problems.map(|it| format!(": {}: {}", it.place, it.problem));
                 let why: String = why.take(1).collect();
                 return Err(
-                    NoRegistry(format!("{base} has no registry that can be read{why}")).into(),
+                    NoRegistry(format!("{base} has no readable registry hives{why}")).into(),
                 );
             }
-            self.keep(|cache| cache.store(base, CacheNamespace::Layers, &bytes));
+            self.update_cache(|cache| cache.store(base, CacheNamespace::Layers, &bytes));
         }
         Ok((facts, bytes))
     }
 
-    /// The bytes of the facts that were read from a base's layers here.
-    fn own(&self, base: &Digest) -> Option<Bytes> {
+    /// The bytes of facts that were read from a base's layers on this machine.
+    fn cached_layer_facts(&self, base: &Digest) -> Option<Bytes> {
         let cache = self.cache.as_ref()?;
         let path = cache.find(base, CacheNamespace::Layers)?;
-        self.opened(cache, &path, base)?;
+        self.open_cached(cache, &path, base)?;
         std::fs::read(path).ok().map(Into::into)
     }
 
@@ -235,11 +239,12 @@ impl BaseFactsProvider {
         let cache = self.cache.as_ref()?;
         let place = place.to_string();
         let whole = CacheNamespace::complete_namespaces(&place);
-        // Knowing a part only where it is needed makes images that depend on who built before.
+        // If partial facts were used where they are optional, images would depend on earlier
+        // builds.
         let part = (!needs.is_empty()).then_some(CacheNamespace::Part(&place));
         whole.into_iter().chain(part).find_map(|origin| {
             let path = cache.find(base, origin)?;
-            let facts = self.opened(cache, &path, base)?;
+            let facts = self.open_cached(cache, &path, base)?;
             let known = ResolvedFacts {
                 facts: Arc::new(facts),
                 from: FactsSource::Cache,
@@ -249,8 +254,8 @@ impl BaseFactsProvider {
         })
     }
 
-    /// Opens a file of the cache; one that is damaged or about something else is removed.
-    fn opened(&self, cache: &FactsCache, path: &Path, base: &Digest) -> Option<BaseFacts> {
+    /// Opens a file of the cache; a damaged one or one about another base is removed.
+    fn open_cached(&self, cache: &FactsCache, path: &Path, base: &Digest) -> Option<BaseFacts> {
         match BaseFacts::open(path) {
             Ok(facts) if facts.base_digest() == base => Some(facts),
             Err(FactsError::Io(_)) => None,
@@ -260,7 +265,7 @@ impl BaseFactsProvider {
                     |error| error_chain(&error),
                 );
                 self.warn(format!(
-                    "removed {}, which is made again when it is needed: {problem}",
+                    "removed {}, which is created again when required: {problem}",
                     path.display()
                 ));
                 cache.remove(path);
@@ -269,13 +274,13 @@ impl BaseFactsProvider {
         }
     }
 
-    /// Does something with the cache; where that fails, all else goes on.
-    fn keep(&self, write: impl FnOnce(&FactsCache) -> io::Result<()>) {
+    /// Writes to the cache; a failure is only a warning.
+    fn update_cache(&self, write: impl FnOnce(&FactsCache) -> io::Result<()>) {
         let Some(cache) = &self.cache else { return };
         if let Err(source) = write(cache) {
             let error = FileError::io("write to", cache.folder())(source);
             self.warn(format!(
-                "what is inside bases cannot be kept: {}",
+                "cannot cache facts about bases: {}",
                 error_chain(&error)
             ));
         }
@@ -288,8 +293,8 @@ impl BaseFactsProvider {
 }
 
 impl ResolvedFacts {
-    /// Returns true if it is enough for a plan. What all layers were read for and did not tell,
-    /// nobody finds.
+    /// Returns true if the facts are sufficient for a plan. Facts that are missing although all
+    /// layers were read for them do not exist.
     pub fn covers(&self, needs: &BaseRequirements) -> bool {
         let facts = &self.facts;
         let knows_content = |path: &ImagePath| {
@@ -303,7 +308,7 @@ impl ResolvedFacts {
                 && needs.contents.iter().all(knows_content)
     }
 
-    /// What is wrong with the hives that a plan needs.
+    /// Problems of the hives that a plan requires.
     pub fn problems_of(&self, needs: &BaseRequirements) -> impl Iterator<Item = &BaseProblem> {
         let hives: Vec<BaseHive> = needs
             .hives
@@ -322,8 +327,8 @@ impl ResolvedFacts {
         problems.filter(move |problem| is_about(&problem.place))
     }
 
-    /// Removes the file that it is read from where that is damaged, so that it is made again; whether
-    /// it did.
+    /// Removes the file of the facts if it is damaged, so that it is created again; returns true if
+    /// it was removed.
     pub fn remove_if_damaged(&self) -> bool {
         let Some((cache, path)) = &self.file else {
             return false;
@@ -347,7 +352,7 @@ impl ResolvedFacts {
         files.try_for_each(|file| file.map(drop))
     }
 
-    /// The same for those who write layers over the base.
+    /// Converts the facts to the source that layer writers use.
     pub fn inside(self) -> Arc<dyn BaseContents> {
         match self.file {
             Some((cache, path)) => Arc::new(CachedFacts {
@@ -360,7 +365,7 @@ impl ResolvedFacts {
     }
 }
 
-/// Facts in a file of the cache. One that turns out to be damaged goes, to be made again.
+/// Facts in a file of the cache, which is removed once it turns out to be damaged.
 #[derive(Debug)]
 struct CachedFacts {
     facts: Arc<BaseFacts>,

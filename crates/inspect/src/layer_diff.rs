@@ -1,5 +1,5 @@
-//! What a layer above Windows touches: files, deletions and keys, each with as much as it takes to
-//! tell whether a base has the same. It is found out once for each layer and kept by its digest.
+//! The changes of a layer above Windows: files, deletions and keys, each with enough data to
+//! compare it with a base. A diff is computed once for each layer and cached by its digest.
 
 use std::io::{BufReader, Read};
 
@@ -14,59 +14,59 @@ use super::base::BaseHive;
 use super::layers::{ROOT_ALONE, below_hives, has_root_alone};
 use super::stream::layer_limits;
 
-/// The form in which it is kept.
+/// Version of the cached form.
 const FORMAT: u32 = 1;
-/// The most that names may take: several times of what the largest layers have.
+/// Limit on names: several times those of the largest layers.
 const NAME_MEMORY: usize = 1 << 30;
 const ENTRY_MEMORY: usize = 256;
-/// More of what nobody can judge is not told.
+/// Limit on reported entries that cannot be compared.
 const MOST_STRANGE: usize = 100;
-/// The largest that is unpacked when it is read back.
+/// Limit on the unpacked size of a cached diff.
 const LARGEST: u64 = 1 << 30;
 
-/// What a layer touches.
+/// The changes of a layer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LayerDiff {
     /// Entries below `Files`, in the layer's order.
     pub files: Vec<FileDiff>,
-    /// Keys of its delta hives, each before those below it.
+    /// Keys of its delta hives, parents first.
     pub keys: Vec<KeyDiff>,
-    /// What nobody can compare with a base.
+    /// Entries that cannot be compared with a base.
     pub strange: Vec<UnsupportedEntry>,
 }
 
 /// An entry below `Files`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileDiff {
-    /// Where it is, with slashes.
+    /// Path with slashes.
     #[serde(rename = "p")]
     pub path: Box<str>,
-    /// What it does there.
+    /// Change.
     #[serde(rename = "t")]
     pub touch: FileChange,
 }
 
-/// What an entry does at its path.
+/// Change of an entry at its path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileChange {
-    /// A folder; its rights and attributes go over those of one that is there.
+    /// A folder; its rights and attributes replace those of an existing one.
     Folder {
-        /// What its descriptor comes to, where it has one.
+        /// Hash of its descriptor, if it has one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rights: Option<ContentHash>,
     },
     /// A file.
     File(ContentHash),
-    /// Another name of a file, by its path below `Files`.
+    /// A hard link: the target's path below `Files`.
     HardLink(Box<str>),
     /// A link or mount point.
     Link,
-    /// What is below is gone.
+    /// The path and everything below it is deleted.
     Deleted,
 }
 
-/// What tells bytes from others: their SHA-256.
+/// Identity of bytes: their SHA-256.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContentHash(Box<str>);
 
@@ -76,50 +76,50 @@ pub struct KeyDiff {
     /// The hive.
     #[serde(rename = "h")]
     pub hive: BaseHive,
-    /// The names from the hive's root down to it; none for the root.
+    /// Names from the hive's root down to the key; none for the root.
     #[serde(rename = "k")]
     pub components: Vec<String>,
-    /// What becomes of the key of that path below.
+    /// Effect on the key with that path below.
     #[serde(rename = "l")]
     pub over: Over,
-    /// What its descriptor comes to.
+    /// Hash of its descriptor.
     #[serde(rename = "r")]
     pub rights: ContentHash,
-    /// Its values: a name, and type and data, or that it is deleted.
+    /// Its values: name, and either type and data, or a deletion.
     #[serde(rename = "v", default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<(String, Option<ContentHash>)>,
 }
 
-/// What a key of a layer does to the key below.
+/// Effect of a layer's key on the key below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Over {
-    /// It adds to it.
+    /// Merges with it.
     Merges,
-    /// It hides its values.
+    /// Hides its values.
     HidesValues,
-    /// It hides all of it.
+    /// Hides all of it.
     Hides,
-    /// It deletes it.
+    /// Deletes it.
     Deletes,
 }
 
-/// Something in a layer that cannot be compared with a base.
+/// An entry of a layer that cannot be compared with a base.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnsupportedEntry {
-    /// Where it is in the layer.
+    /// Path in the layer.
     pub place: String,
-    /// What it is.
+    /// Description.
     pub what: String,
 }
 
 impl ContentHash {
-    /// Of the bytes of a file or a value.
+    /// Hash of the bytes of a file or a value.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self::from_sha256(&Sha256::digest(bytes).into())
     }
 
-    /// Of a file whose SHA-256 is known.
+    /// Hash of a file whose SHA-256 is known.
     pub fn from_sha256(hash: &[u8; 32]) -> Self {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let digits = hash.iter().flat_map(|byte| [byte >> 4, byte & 15]);
@@ -129,14 +129,14 @@ impl ContentHash {
         Self(text.into())
     }
 
-    /// Of a value.
+    /// Hash of a value.
     pub fn from_data(data: &RegistryData) -> Self {
         let mut bytes = data.kind().0.to_le_bytes().to_vec();
         bytes.extend_from_slice(data.bytes());
         Self::from_bytes(&bytes)
     }
 
-    /// Of what a security descriptor says, in whatever order its parts stand.
+    /// Hash of the contents of a security descriptor, whatever the order of its parts.
     pub fn from_descriptor(descriptor: &[u8]) -> Self {
         match SecurityDescriptor::from_bytes(descriptor) {
             Ok(read) => Self::from_bytes(&read.to_bytes(DescriptorLayout::OwnerFirst)),
@@ -146,8 +146,8 @@ impl ContentHash {
 }
 
 impl LayerDiff {
-    /// Looks through a layer's bytes. What was found counts only if they end well, which tells that
-    /// they are those that the layer's digest names.
+    /// Reads a layer's bytes. The result is valid only if the input ends without an error, which
+    /// means that the bytes match the layer's digest.
     pub(super) fn read_layer(input: impl Read + Send) -> Result<Self, TarReadError> {
         let mut reader = LayerReader::new(input, layer_limits())?;
         let mut found = Self::default();
@@ -157,25 +157,25 @@ impl LayerDiff {
             memory = memory.checked_sub(taken).ok_or(TarReadError::Malformed(
                 "it has more names than any layer of Windows",
             ))?;
-            found.take_in(&entry, &mut reader)?;
+            found.add_entry(&entry, &mut reader)?;
         }
         Ok(found)
     }
 
-    /// Reads back what was kept; nothing where that is of no use.
+    /// Reads a cached diff; none if it is unusable.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let unpacked = zstd::Decoder::new(bytes).ok()?.take(LARGEST);
         let (format, read): (u32, Self) = serde_json::from_reader(BufReader::new(unpacked)).ok()?;
         (format == FORMAT).then_some(read)
     }
 
-    /// The bytes to keep.
+    /// Bytes for the cache.
     pub(super) fn to_bytes(&self) -> std::io::Result<Vec<u8>> {
         let text = serde_json::to_vec(&(FORMAT, self))?;
         zstd::encode_all(text.as_slice(), 3)
     }
 
-    fn take_in(
+    fn add_entry(
         &mut self,
         entry: &LayerEntry,
         reader: &mut LayerReader<'_>,
@@ -183,7 +183,7 @@ impl LayerDiff {
         let (top, below) = entry.path.split_once('/').unwrap_or((&entry.path, ""));
         let is_top = below.is_empty() && entry.kind == TarEntryKind::Directory;
         if below.split('/').any(|name| matches!(name, "." | "..")) {
-            self.strange(&entry.path, "it leads elsewhere");
+            self.strange(&entry.path, "its path leads outside the layer");
         } else if top.eq_ignore_ascii_case("Files") && !below.is_empty() {
             let below = below.to_owned();
             self.file(entry, &below, reader)?;
@@ -192,7 +192,7 @@ impl LayerDiff {
         } else if top.eq_ignore_ascii_case("UtilityVM") && !is_top {
             self.strange(
                 &entry.path,
-                "it is of the small Windows that Hyper-V isolation starts, which servicing replaces",
+                "it belongs to the utility VM of Hyper-V isolation, which servicing replaces",
             );
         } else if !is_top {
             self.strange(&entry.path, "it is neither in Files nor in Hives");
@@ -208,7 +208,7 @@ impl LayerDiff {
     ) -> Result<(), TarReadError> {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         if let Some(deleted) = name.strip_prefix(".wh.") {
-            // The others (`.wh..wh..opq`) mean nothing to Windows.
+            // Windows ignores the others (`.wh..wh..opq`).
             if !deleted.starts_with(".wh.") && !deleted.is_empty() {
                 let path = [folder, deleted].join("/");
                 self.push(path.trim_start_matches('/'), FileChange::Deleted);
@@ -227,7 +227,7 @@ impl LayerDiff {
                         FileChange::HardLink(below.into())
                     }
                     _ => {
-                        self.strange(&entry.path, "it is another name of what is not in Files");
+                        self.strange(&entry.path, "its hard link target is not in Files");
                         return Ok(());
                     }
                 }
@@ -238,7 +238,7 @@ impl LayerDiff {
                 FileChange::File(ContentHash::from_sha256(&hasher.finalize().into()))
             }
             TarEntryKind::Other => {
-                self.strange(&entry.path, "Windows has no such kind of file");
+                self.strange(&entry.path, "its file type is unsupported on Windows");
                 return Ok(());
             }
         };
@@ -264,7 +264,7 @@ impl LayerDiff {
             let name = below_hives(&entry.path).unwrap_or_default().to_owned();
             let is_small = entry.kind == TarEntryKind::File && entry.size <= ROOT_ALONE;
             if !is_small || !has_root_alone(&reader.content()?) {
-                let what = format!("{name} is a hive that nobody can look into here");
+                let what = format!("{name} is an unsupported hive");
                 self.strange(&entry.path, what);
             }
             return Ok(());
@@ -286,7 +286,7 @@ impl LayerDiff {
             )
         });
         let values: Vec<_> = values.collect();
-        // Every hive has a root, also those in which nothing changed.
+        // Every hive has a root, also those without changes.
         if !path.is_empty() || !values.is_empty() {
             self.keys.push(KeyDiff {
                 hive,
@@ -318,7 +318,7 @@ impl LayerDiff {
     }
 }
 
-/// What the descriptor of an entry comes to.
+/// Hash of an entry's descriptor.
 fn rights(reader: &LayerReader<'_>) -> Option<ContentHash> {
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;

@@ -1,9 +1,9 @@
-//! From the layers of an image to their hives.
+//! Reads the hives of an image's layers.
 //!
-//! The bottom layer of an image is Windows itself. Its registry is not a change but whole hives in
-//! `Files/Windows/System32/config` (only when it is unpacked on Windows do they get the second name
-//! `Hives/System_Base` and the like). Changes are in the layers above, as `Hives/*_Delta`. wincimg
-//! writes `Hives` before `Files`; Windows' own tools write it after.
+//! The bottom layer of an image is Windows itself. Its registry is stored as whole hives in
+//! `Files/Windows/System32/config` (the second name `Hives/System_Base` is added only when it is
+//! unpacked on Windows). Changes are in the layers above, as `Hives/*_Delta`. wincimg writes
+//! `Hives` before `Files`; Windows' own tools write it after.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,15 +25,15 @@ use super::stream::{self, BlobReadOutcome, Depth, Input, layer_limits};
 
 /// Layers up to this size are read to their end.
 pub const SMALL_LAYER: u64 = 64 << 20;
-/// As much is read of larger ones, unless all is wanted.
+/// Number of bytes that are read of larger ones, unless everything is requested.
 pub const BEGINNING: u64 = 4 << 20;
 
-/// A hive with nothing but its root has at most this.
+/// Size limit of a hive with nothing but its root.
 pub(super) const ROOT_ALONE: u64 = 64 << 10;
-/// The most that hives may take of memory, all together.
+/// Limit on the memory of all hives.
 const HIVE_MEMORY: u64 = 1 << 30;
 
-/// How much is read of the layers above the bottom one.
+/// Extent to which the layers above the bottom one are read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum ReadDepth {
@@ -46,20 +46,20 @@ pub enum ReadDepth {
     All,
 }
 
-/// How much of a layer was read for its registry changes.
+/// Extent to which a layer was read for its registry changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "read", rename_all = "snake_case")]
 pub enum LayerReadStatus {
-    /// It was read to its end, and its digest is right.
+    /// Read to its end, and its digest matches.
     Whole,
-    /// It was read as far as its hives, so its digest could not be checked.
+    /// Read as far as its hives, so its digest was not checked.
     Part,
-    /// Its changes are not known.
+    /// Its changes are unknown.
     Skipped {
-        /// Why.
+        /// Reason.
         reason: SkipReason,
     },
-    /// It could not be read.
+    /// It cannot be read.
     Failed,
 }
 
@@ -77,24 +77,24 @@ impl LayerReadStatus {
     }
 }
 
-/// Why a layer was not read.
+/// Reason for skipping a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
-    /// Nobody asked for it, or the image is not for Windows.
+    /// Not requested, or the image is not for Windows.
     NotAsked,
-    /// It is the bottom one, which changes nothing.
+    /// Bottom layer, which changes nothing.
     Bottom,
-    /// It is large, and has no hives at its beginning.
+    /// Large, without hives at its beginning.
     Large,
-    /// It is foreign, and the place that the image is in does not have its bytes.
+    /// Foreign, and its bytes are not stored with the image.
     ForeignBytes,
 }
 
-/// What is to be read.
+/// The extent of reading.
 pub(super) struct ReadPlan {
     pub(super) reach: ReadDepth,
-    /// True if the registry of the bottom layer is wanted too, and so everything above it.
+    /// True if the registry of the bottom layer is required too, and so everything above it.
     pub(super) over_base: bool,
     pub(super) roots: &'static [Root],
 }
@@ -102,15 +102,15 @@ pub(super) struct ReadPlan {
 /// The hives of one layer.
 #[derive(Debug)]
 pub(super) struct LayerHives {
-    /// The layer's position, counted from 0 at the bottom.
+    /// Position, counted from 0 at the bottom.
     pub(super) layer: usize,
     pub(super) digest: Digest,
     pub(super) hives: BTreeMap<Root, Vec<u8>>,
-    /// Hives with changes that are not looked into, by name.
+    /// Names of hives with changes that are not read.
     pub(super) others: Vec<String>,
 }
 
-/// What is left of [`HIVE_MEMORY`].
+/// Remaining part of [`HIVE_MEMORY`].
 #[derive(Clone)]
 pub(super) struct Budget(Arc<AtomicU64>);
 
@@ -131,15 +131,15 @@ impl Budget {
     }
 }
 
-/// What came of one layer.
+/// Result of one layer.
 pub(super) struct LayerReadResult {
     pub(super) reading: LayerReadStatus,
     pub(super) problem: Option<LayerReadError>,
     hives: Option<LayerHives>,
 }
 
-/// Reads the layers of an image as far as the plan goes; what came of each, and hives in the order of
-/// the layers.
+/// Reads the layers of an image as planned; returns the result of each, and the hives in the order
+/// of the layers.
 pub(super) async fn read(
     source: &Source,
     image: &Image,
@@ -230,7 +230,7 @@ async fn read_layer(
     Ok((reading, Some(hives)))
 }
 
-/// Which hives are looked for in a layer.
+/// The hives to find in a layer.
 struct Search {
     bottom: bool,
     roots: &'static [Root],
@@ -280,7 +280,7 @@ impl Search {
         Ok(found)
     }
 
-    /// The hive that a file of the layer is, or is changes to.
+    /// The root of the hive that a file of the layer contains or changes.
     fn root_of(&self, path: &str) -> Option<Root> {
         if self.bottom {
             self.roots.iter().copied().find(|&root| {
@@ -294,7 +294,7 @@ impl Search {
     }
 }
 
-/// Returns true if a hive changes nothing, as most that Windows puts into every layer.
+/// Returns true if a hive changes nothing, like most hives that Windows adds to every layer.
 pub(super) fn has_root_alone(bytes: &[u8]) -> bool {
     Hive::read(bytes).is_ok_and(|hive| hive.root.values.is_empty() && hive.root.subkeys.is_empty())
 }
@@ -304,7 +304,7 @@ pub(super) fn below_hives(path: &str) -> Option<&str> {
     top.eq_ignore_ascii_case("Hives").then_some(name)
 }
 
-/// Where the bottom layer has a hive.
+/// Paths of a hive in the bottom layer.
 pub(super) const fn base_files(root: Root) -> [&'static str; 2] {
     BaseHive::from_root(root).base_files()
 }

@@ -1,10 +1,10 @@
-//! What an image is: its version of Windows, how it starts, its layers, and what these change in
-//! the registry.
+//! Facts about an image: its Windows version, its start command, its layers, and their registry
+//! changes.
 //!
-//! Everything but the registry is in manifests and configurations. Registry changes are in the
-//! layers themselves, which can have gigabytes; [`ReadDepth`] says how much of them is read. A layer
-//! that is read to its end is checked against its digest. One that is read in part cannot be: what
-//! it says is as trustworthy as the place it came from, and is marked so.
+//! All facts but the registry come from manifests and configurations. Registry changes are in the
+//! layers themselves, which can have gigabytes; [`ReadDepth`] sets how much of them is read. A
+//! layer that is read to its end is checked against its digest. One that is read in part cannot be:
+//! its contents are as trustworthy as their source, and are marked so.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -75,52 +75,52 @@ use wincimg_oci::document::{Digest, Document, Image};
 use wincimg_oci::store::{Source, StoreError};
 use wincimg_registry::Root;
 
-/// How many images are looked at at once.
+/// Number of images that are inspected in parallel.
 const PARALLEL: usize = 4;
 
-/// What is to be found out.
+/// Options of an inspection.
 #[derive(Debug, Clone, Default)]
 pub struct InspectOptions {
-    /// Which images of an index; without any, those for Windows.
+    /// Platforms to select from an index; without any, Windows.
     pub platforms: Vec<PlatformFilter>,
-    /// How much of the layers is read.
+    /// Extent to which the layers are read.
     pub reach: ReadDepth,
-    /// True if the registry is shown, and how.
+    /// Form of the registry changes, if they are requested.
     pub registry: Option<RegistryFormat>,
-    /// True if the base's own registry is read too, and the changes are laid over it. All layers
-    /// are needed for that.
+    /// True if the base's own registry is read too, with the changes applied. All layers are
+    /// required for that.
     pub over_base: bool,
 }
 
-/// What was found out about everything that a reference names.
+/// Facts about everything that a reference names.
 #[derive(Debug, Serialize)]
 pub struct Inspection {
     /// The digest of the image or index.
     pub digest: Digest,
     /// Its media type.
     pub media_type: String,
-    /// The images asked for; one, where the reference names an image.
+    /// The selected images; one if the reference names an image.
     pub images: Vec<ImageFacts>,
-    /// What else an index names.
+    /// The other entries of an index.
     pub others: Vec<OtherEntry>,
 }
 
-/// An image that could not be looked at.
+/// An image that cannot be inspected.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "image/not-an-image")]
 pub enum InspectError {
-    /// A place failed.
+    /// The source failed.
     #[error(transparent)]
     #[diagnose(forward)]
     Store(#[from] StoreError),
-    /// A chart, a signature or another thing that registries hold.
+    /// A chart, a signature or another artifact.
     #[error("{digest} in {place} is not an image: its configuration is of type {media_type:?}")]
     NotAnImage {
-        /// Where it is.
+        /// Source.
         place: String,
-        /// What was asked for.
+        /// Requested digest.
         digest: Digest,
-        /// What its configuration is.
+        /// Type of its configuration.
         media_type: String,
     },
     /// Anything else.
@@ -129,10 +129,10 @@ pub enum InspectError {
     Other(#[from] Problem),
 }
 
-/// Looks at the image or index that a tag or digest names, as [`Source::resolve`] understands it.
+/// Inspects the image or index that a tag or digest names, as [`Source::resolve`] understands it.
 ///
-/// What is wrong with one layer, or with one entry of an index, is part of the answer and keeps
-/// nothing else from being in it.
+/// A problem of one layer or one entry of an index is part of the result and does not stop the
+/// rest.
 pub async fn inspect(
     source: &Source,
     name: Option<&str>,
@@ -156,8 +156,8 @@ pub async fn inspect(
     })
 }
 
-/// The images that a tag or digest names, for the platforms given or else for Windows, and the one
-/// image that is named whatever it is for.
+/// The images that a tag or digest names: those for the given platforms, by default Windows. A
+/// single image is returned whatever its platform.
 pub async fn windows_images(
     source: &Source,
     name: Option<&str>,
@@ -167,7 +167,7 @@ pub async fn windows_images(
     windows_images_in(source, document, platforms).await
 }
 
-/// The same of a document that was read already.
+/// Same as [`windows_images`], for a document that was already read.
 pub async fn windows_images_in(
     source: &Source,
     document: Document,
@@ -175,7 +175,7 @@ pub async fn windows_images_in(
 ) -> Result<Vec<Image>, InspectError> {
     let chosen = select::choose(source, document, platforms).await?;
     if chosen.images.is_empty() {
-        // What cannot be read may be what is meant.
+        // An unreadable entry may be the requested one.
         for other in chosen.others {
             if let EntryKind::Unreadable { problem } = other.kind {
                 return Err(problem.into());
@@ -185,8 +185,8 @@ pub async fn windows_images_in(
     Ok(chosen.images)
 }
 
-/// The times that a container of this image gets to stop; nothing where it is not for Windows.
-/// Reads small layers whole and large ones as far as wincimg puts hives.
+/// The times that a container of this image gets to stop; none if it is not for Windows. Reads
+/// small layers completely and large ones as far as wincimg places hives.
 pub async fn shutdown_times(
     source: &Source,
     image: &Image,
@@ -223,7 +223,7 @@ async fn image_facts(
     }
     let form = wanted.registry;
     let found = tokio::task::spawn_blocking(move || registry::analyse(&hives, form)).await;
-    // It fails only where the program is being ended, and then nobody waits for the answer.
+    // It fails only while the program is being terminated, and then the result is not used.
     let Ok(found) = found else { return facts };
     for problem in found.problems {
         if let Some(layer) = facts.layers.get_mut(problem.layer) {

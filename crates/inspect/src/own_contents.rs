@@ -1,4 +1,4 @@
-//! What an image's own layers come to: those that are not Windows itself, laid over each other.
+//! Contents of an image's own layers: those that are not Windows itself, merged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -16,26 +16,26 @@ use super::facts::ImageFacts;
 use super::layers::{ROOT_ALONE, SMALL_LAYER, base_files, has_root_alone};
 use super::registry::{RegistryFormat, RegistryReport, analyse};
 
-/// What the history of Microsoft's bases says of their layers.
+/// History entries of the layers of Microsoft's bases.
 const STEPS_OF_WINDOWS: [&str; 2] = ["Apply image ", "Install update "];
 
-/// An image without Windows.
+/// The contents of an image without Windows.
 #[derive(Debug, Default)]
 pub struct Own {
     /// Files and folders, by paths from the drive's root with slashes.
     pub files: BTreeMap<String, ExtractedEntry>,
-    /// What layers delete, in small letters.
+    /// Deleted paths in lower case.
     pub gone: Vec<String>,
-    /// What layers do to the registry, as a registration file; none where they do nothing.
+    /// Registry changes as a registration file; none if there are no changes.
     pub registry: Option<String>,
-    /// The layers that this is, counted from 1 at the bottom.
+    /// The included layers, counted from 1 at the bottom.
     pub layers: Vec<usize>,
-    /// The layers that are Windows itself, with their sizes as they are stored.
+    /// The layers of Windows itself, with their stored sizes.
     pub windows: Vec<(usize, u64)>,
 }
 
-/// Reads an image's own layers to their end. Windows itself is what is foreign, what the history
-/// says Microsoft applied, and a bottom layer that is large or has a registry.
+/// Reads an image's own layers to their end. Windows itself are the foreign layers, those that
+/// Microsoft applied according to the history, and a bottom layer that is large or has a registry.
 pub async fn own(
     source: &Source,
     image: &Image,
@@ -74,11 +74,11 @@ pub async fn own(
     if !found.hives.is_empty() {
         let mut hives = found.hives;
         for hives in &mut hives {
-            // What is taken for Windows' own registry at the bottom is not here.
+            // The registry of Windows in the bottom layer is not included.
             hives.layer = hives.layer.max(1);
         }
         let read = move || analyse(&hives, Some(RegistryFormat::File));
-        // It fails only where the program is being ended, and then nobody waits for the answer.
+        // It fails only while the program is being terminated, and then the result is not used.
         if let Ok(mut findings) = tokio::task::spawn_blocking(read).await {
             if let Some(problem) = findings.problems.pop() {
                 return Err(unreadable(&problem.digest, problem.source));
@@ -91,7 +91,7 @@ pub async fn own(
     Ok(own)
 }
 
-/// An image for `HostProcess` containers has nothing but stubs there.
+/// An image for `HostProcess` containers has only stubs there.
 async fn has_registry_of_windows(
     source: &Source,
     bottom: &Descriptor,
@@ -108,13 +108,13 @@ async fn has_registry_of_windows(
             let is_read = part.length() <= ROOT_ALONE && part.open().and_then(read).is_ok();
             !(is_read && has_root_alone(&bytes))
         }
-        // Windows' own layers have it as a second name.
+        // Windows' own layers have it as a hard link.
         FoundEntry::Again(_) => true,
         FoundEntry::Taken(_) => false,
     }))
 }
 
-/// Second names of files become what they name; one whose file is in Windows' layers stays a link.
+/// Replaces hard links by their targets; one whose target is in Windows' layers stays a link.
 fn resolved(entries: BTreeMap<String, FoundEntry>) -> BTreeMap<String, ExtractedEntry> {
     let by_name: BTreeMap<String, ExtractedEntry> = entries
         .iter()

@@ -1,4 +1,4 @@
-//! What the hives of an image's layers say: changes by layer, what they come to, and both as a
+//! Registry contents of an image's layers: the changes of each layer, their result, and both as a
 //! registration file.
 
 use std::collections::BTreeMap;
@@ -14,10 +14,10 @@ use super::error::{LayerProblem, LayerReadError};
 use super::layers::{LayerHives, base_files};
 use super::shutdown::{Effect, ShutdownSetting, effect_on};
 
-/// The line that a registration file begins with.
+/// First line of a registration file.
 const HEADER: &str = "Windows Registry Editor Version 5.00";
 
-/// How an image's registry is shown.
+/// Form of an image's registry changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RegistryFormat {
     /// As a list of changes.
@@ -26,38 +26,38 @@ pub enum RegistryFormat {
     File,
 }
 
-/// What the layers do to the registry.
+/// Registry changes of the layers.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum RegistryReport {
     /// As a list of changes.
     Changes {
-        /// What each layer changes, the lowest first.
+        /// Changes of each layer, the lowest first.
         layers: Vec<LayerChanges>,
-        /// What a container finds of that: keys and values that a layer adds and no other one
-        /// takes away again, over the base's registry where that was asked for.
+        /// Effect in a container: keys and values that a layer adds and no other one removes, on
+        /// top of the base's registry if requested.
         result: Vec<RegistryEdit>,
-        /// True if that is with the base's registry.
+        /// True if the base's registry is included.
         over_base: bool,
     },
     /// As a registration file.
     File(String),
 }
 
-/// What one layer does to the registry.
+/// Registry changes of one layer.
 #[derive(Debug, Serialize)]
 pub struct LayerChanges {
-    /// The layer, counted from 1 at the bottom.
+    /// Layer number, counted from 1 at the bottom.
     pub layer: usize,
     /// The layer's digest.
     pub digest: Digest,
     /// The changes.
     pub changes: Vec<RegistryEdit>,
-    /// Hives of the layer that are not looked into.
+    /// Hives of the layer that are not read.
     pub other_hives: Vec<String>,
 }
 
-/// All that hives say.
+/// All results from hives.
 pub(super) struct Findings {
     /// The settings in effect, in the order of [`Setting::BOTH`].
     pub(super) shutdown: [Option<ShutdownSetting>; 2],
@@ -65,7 +65,7 @@ pub(super) struct Findings {
     pub(super) problems: Vec<LayerReadError>,
 }
 
-/// Looks into hives. The bottom layer's, where it has any, are not changes but what is changed.
+/// Analyses hives. The bottom layer's hives, if it has any, are the base of the changes.
 pub(super) fn analyse(layers: &[LayerHives], form: Option<RegistryFormat>) -> Findings {
     let mut problems = Vec::new();
     let opened: Vec<OpenedLayer<'_>> = layers
@@ -157,7 +157,7 @@ impl<'h> OpenedLayer<'h> {
     }
 }
 
-/// The value that a container finds, as far as layers above the bottom one set it.
+/// The value in a container, as far as layers above the bottom one set it.
 fn in_effect(setting: ShutdownValue, layers: &[OpenedLayer<'_>]) -> Option<ShutdownSetting> {
     let changes = layers.iter().filter(|opened| !opened.is_base());
     changes.fold(None, |below, opened| {
@@ -197,7 +197,7 @@ fn changes(mut opened: Vec<OpenedLayer<'_>>, problems: &mut Vec<LayerReadError>)
     for (root, key) in merged(opened) {
         match (hive::edits(root, &key), &base) {
             (Ok(edits), _) => result.extend(edits),
-            // The names in the other layers have all been looked at.
+            // The names in the other layers were already processed.
             (Err(source), Some((layer, digest))) => problems.push(LayerReadError {
                 layer: *layer,
                 digest: digest.clone(),
@@ -216,7 +216,7 @@ fn changes(mut opened: Vec<OpenedLayer<'_>>, problems: &mut Vec<LayerReadError>)
     }
 }
 
-/// What a container sees of each hive that any layer has.
+/// The merged state of each hive that any layer has.
 fn merged(layers: Vec<OpenedLayer<'_>>) -> Vec<(Root, Key<'_>)> {
     let mut hives: BTreeMap<Root, (Option<Key<'_>>, Vec<Key<'_>>)> = BTreeMap::new();
     for opened in layers {
@@ -236,8 +236,8 @@ fn merged(layers: Vec<OpenedLayer<'_>>) -> Vec<(Root, Key<'_>)> {
         .collect()
 }
 
-/// With the base, what a container sees; without, the changes in the order of the layers, so that
-/// importing the file does what the layers do.
+/// With the base, the merged state; without it, the changes in the order of the layers, so that
+/// importing the file has the effect of the layers.
 fn file(layers: Vec<OpenedLayer<'_>>) -> String {
     let mut text = format!("{HEADER}\r\n");
     if layers.iter().any(OpenedLayer::is_base) {

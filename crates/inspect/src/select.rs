@@ -1,4 +1,4 @@
-//! Which of the images that a reference names are looked at.
+//! Selection of the images that a reference names.
 
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -12,42 +12,42 @@ use wincimg_oci::store::{Source, StoreError};
 
 use super::{InspectError, PARALLEL, as_text};
 
-/// Real indexes name images; one level more is allowed by the specification and used by some.
+/// Real indexes contain images; the specification allows one more level, which some use.
 const DEPTH: usize = 3;
-/// The annotation by which buildx marks what it says about images.
+/// Annotation of buildx for attestations of images.
 const ATTESTATION: &str = "vnd.docker.reference.type";
 
-/// An entry of an index that is not looked at.
+/// An entry of an index that is not selected.
 #[derive(Debug, Serialize)]
 pub struct OtherEntry {
     /// The digest of the manifest.
     pub digest: Digest,
-    /// What it is for, as the index says.
+    /// Its platform, according to the index.
     pub platform: Option<String>,
-    /// What it is.
+    /// Its kind.
     #[serde(flatten)]
     pub kind: EntryKind,
 }
 
-/// What an entry of an index is that is not looked at.
+/// Kind of an entry that is not selected.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum EntryKind {
     /// An image for another platform.
     Image,
-    /// A statement about an image, such as how it was built.
+    /// A statement about an image, such as its provenance.
     Attestation,
-    /// Something else than an image.
+    /// An artifact that is not an image.
     Artifact,
-    /// Something that could not be read.
+    /// An entry that cannot be read.
     Unreadable {
-        /// Why.
+        /// Reason.
         #[serde(serialize_with = "as_text")]
         problem: StoreError,
     },
 }
 
-/// The images to look at, and the rest.
+/// The selected images, and the other entries.
 pub(super) struct SelectedImages {
     pub(super) images: Vec<Image>,
     pub(super) others: Vec<OtherEntry>,
@@ -58,8 +58,8 @@ enum SelectedEntry {
     Other(OtherEntry),
 }
 
-/// Finds the images for the platforms asked for; without any, those of an index that are for
-/// Windows, or the one image whatever it is for.
+/// Selects the images for the given platforms; without any, those of an index for Windows, or a
+/// single image of any platform.
 pub(super) async fn choose(
     source: &Source,
     document: Document,
@@ -166,7 +166,7 @@ impl Choice<'_> {
         })
     }
 
-    /// An entry that may be an image asked for: where the index does not say what it is for, its
+    /// An entry that may be a requested image: if the index does not name its platform, the
     /// configuration does.
     async fn image(&self, entry: &Descriptor, manifest: Verbatim<Manifest>) -> SelectedEntry {
         if !manifest.is_image() {

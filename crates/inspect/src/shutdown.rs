@@ -1,4 +1,4 @@
-//! How long a container of an image may take to stop, and what is wrong with the way it says so.
+//! Time that a container of an image gets to stop, and problems of its settings.
 
 use std::fmt;
 
@@ -12,25 +12,25 @@ use wincimg_windows::shutdown::{DEFAULT_SECONDS, ShutdownValue};
 /// The two shutdown times of an image as its layers set them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ShutdownTimes {
-    /// `ProcessShutdownTimeoutSeconds`, which the entry point gets.
+    /// `ProcessShutdownTimeoutSeconds`, for the entry point.
     pub process: Option<ShutdownSetting>,
-    /// `WaitToKillServiceTimeout`, which services get.
+    /// `WaitToKillServiceTimeout`, for services.
     pub service: Option<ShutdownSetting>,
-    /// The seconds that a container gets in any case: the smaller of the two, where one that is not
-    /// set or cannot be read counts as Windows' own five seconds.
+    /// The seconds that a container gets in any case: the smaller of the two. A missing or invalid
+    /// one counts as Windows' default of five seconds.
     pub seconds: u64,
-    /// What keeps the settings from doing what was meant.
+    /// Problems that keep the settings from having the intended effect.
     pub warnings: Vec<ShutdownWarning>,
-    /// True if every layer was read that could change them.
+    /// True if every layer that could change them was read.
     pub complete: bool,
 }
 
-/// One of the two, as the topmost layer that sets it has it.
+/// A shutdown time, from the topmost layer that sets it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ShutdownSetting {
-    /// What it comes to; nothing where Windows would not understand it.
+    /// Its time; none if the value is invalid for Windows.
     pub milliseconds: Option<u64>,
-    /// What is in the registry.
+    /// Value in the registry.
     #[serde(flatten)]
     pub data: RegistryData,
     /// The layer that sets it, counted from 1 at the bottom.
@@ -39,14 +39,14 @@ pub struct ShutdownSetting {
     pub(crate) layer_digest: Digest,
 }
 
-/// Something that keeps the settings from doing what was meant.
+/// A problem that keeps the settings from having the intended effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShutdownWarning {
     /// Only one of the two is set.
     Alone {
-        /// The one that is set.
+        /// The setting that has a value.
         set: ShutdownValue,
-        /// The one that is not.
+        /// The setting without a value.
         missing: ShutdownValue,
     },
     /// They are two different times.
@@ -56,25 +56,25 @@ pub enum ShutdownWarning {
         /// That of services, in milliseconds.
         service: u64,
     },
-    /// The value has a type that Windows does not read there.
+    /// Windows does not read a value of this type.
     Type {
-        /// Which of the two.
+        /// The setting.
         setting: ShutdownValue,
-        /// The type it has.
+        /// Its type.
         found: DataType,
     },
     /// The value is not a number.
     NoNumber {
-        /// Which of the two.
+        /// The setting.
         setting: ShutdownValue,
-        /// What it is.
+        /// Its value.
         found: RegistryData,
     },
-    /// The number looks like one in the unit of the other setting.
+    /// The number seems to be in the unit of the other setting.
     Unit {
-        /// Which of the two.
+        /// The setting.
         setting: ShutdownValue,
-        /// The number.
+        /// Its value.
         number: u64,
     },
 }
@@ -143,8 +143,8 @@ fn warnings(
     warnings
 }
 
-/// A wrong type, or a number that was meant in the other setting's unit: sixteen minutes in round
-/// thousands of seconds, or less than one second.
+/// A wrong type, or a number in the other setting's unit: sixteen minutes in round thousands of
+/// seconds, or less than one second.
 fn misuse(setting: ShutdownValue, found: &ShutdownSetting) -> Option<ShutdownWarning> {
     if found.data.kind() != setting.data_type() {
         return Some(ShutdownWarning::Type {
@@ -219,18 +219,18 @@ impl Serialize for ShutdownWarning {
     }
 }
 
-/// What a layer does to a value.
+/// Effect of a layer on a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Nothing.
+    /// No change.
     None,
-    /// It is gone, whatever the layers below had.
+    /// Deleted, whatever the layers below have.
     Gone,
-    /// It has this data.
+    /// Set to this data.
     Set(RegistryData),
 }
 
-/// What the delta hive with this root key does to one of the settings.
+/// Effect of the delta hive with this root key on one of the settings.
 pub(super) fn effect_on(setting: ShutdownValue, root: &Key<'_>) -> Effect {
     let mut key = root;
     let mut hidden = false;
@@ -265,7 +265,7 @@ mod tests {
 
     use super::*;
 
-    /// Changes to the setting, to the keys above it, and beside it.
+    /// Changes to the setting, to the keys above it, and next to it.
     fn any_edit() -> impl Strategy<Value = RegistryEdit> {
         let keys = [
             r"HKLM\SYSTEM\ControlSet001\Services\cexecsvc",

@@ -1,8 +1,7 @@
-//! A blob that arrives asynchronously, read by code that blocks.
+//! A blob that arrives asynchronously, read by blocking code.
 //!
-//! The bytes cross over a channel. When the work is given up, the channel closes and the reading
-//! thread comes to an end by itself; one that waited on the runtime would still do so while the
-//! runtime is taken down.
+//! The bytes cross a channel. When the work is cancelled, the channel closes and the reading thread
+//! ends by itself; a thread that waited on the runtime would block its shutdown.
 
 use std::io::{self, Read};
 
@@ -15,10 +14,10 @@ use wincimg_oci::remote::BlobReader;
 
 use super::error::LayerProblem;
 
-/// The largest layer of Windows has about 20 GiB when it is unpacked.
+/// The largest layer of Windows has about 20 GiB unpacked.
 const LONGEST_LAYER: u64 = 64 << 30;
 
-/// How much a layer of Windows may make its reader work.
+/// Limits on reading a layer of Windows.
 pub(super) fn layer_limits() -> Limits {
     Limits {
         stream: LONGEST_LAYER,
@@ -26,33 +25,33 @@ pub(super) fn layer_limits() -> Limits {
     }
 }
 
-/// The bytes that are asked for at once, and how many such pieces may wait.
+/// Size of a requested piece, and number of pieces that may wait.
 const CHUNK: usize = 128 << 10;
 const WAITING: usize = 4;
 
-/// How far a blob is read.
+/// Extent to which a blob is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// To its end, so that its digest is known to be right.
+    /// To its end, so that its digest is checked.
     ToTheEnd,
     /// Until the work is done.
     UntilFound,
-    /// Until the work is done, but no further than so many bytes.
+    /// Until the work is done, but no further than this number of bytes.
     Beginning(u64),
 }
 
-/// What came of it.
+/// Result of reading a blob.
 pub(super) enum BlobReadOutcome<T> {
     /// The blob was read to its end.
     Whole(T),
     /// The work was done before the end.
     Part(T),
-    /// The work would have needed more than was to be read.
+    /// The work requires more than the limit allows.
     OutOfReach,
 }
 
-/// Has `work` read a blob in a thread of its own. At its end the reader has to fail unless the
-/// bytes were the right ones.
+/// Runs `work` on a blob in a thread of its own. At its end the reader has to fail unless the bytes
+/// match the digest.
 pub(super) async fn read<T: Send + 'static>(
     reader: BlobReader,
     depth: Depth,
@@ -78,7 +77,7 @@ pub(super) async fn read<T: Send + 'static>(
     }
 }
 
-/// The same for whoever reads all of a layer.
+/// Same as [`read`], for callers that read a layer to its end.
 pub async fn read_blob<T: Send + 'static>(
     reader: BlobReader,
     task: &dyn Task,
@@ -91,7 +90,7 @@ pub async fn read_blob<T: Send + 'static>(
     }
 }
 
-/// Moves bytes until their end, or until the reader is gone.
+/// Forwards bytes until their end, or until the reader is gone.
 async fn pump(mut reader: BlobReader, sender: mpsc::Sender<io::Result<Bytes>>, task: &dyn Task) {
     loop {
         let mut chunk = BytesMut::with_capacity(CHUNK);
@@ -130,7 +129,7 @@ impl Input {
             && self.received >= limit
         {
             self.out_of_reach = true;
-            return Err(io::Error::other("the limit of this read is reached"));
+            return Err(io::Error::other("read limit reached"));
         }
         let Some(piece) = self.receiver.blocking_recv() else {
             return Ok(false);
@@ -140,8 +139,8 @@ impl Input {
         Ok(true)
     }
 
-    /// What the result is worth. Wrong bytes, which show at the end, are the cause of whatever else
-    /// went wrong with them.
+    /// The final result. Wrong bytes, which show at the end, are the cause of any other error with
+    /// them.
     fn conclude<T>(
         mut self,
         result: Result<T, LayerProblem>,
@@ -184,7 +183,7 @@ mod tests {
     use super::*;
     use crate::error_chain;
 
-    /// A source of zeros that counts how many it gave, and stops giving after some.
+    /// A source of zeros that counts what it returned, and stops after some.
     #[derive(Clone)]
     struct Zeros {
         given: Arc<AtomicU64>,

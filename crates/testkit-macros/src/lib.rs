@@ -1,10 +1,10 @@
-//! The attribute that makes a function a test of `wincimg_testkit::harness`.
+//! The attribute that turns a function into a test of `wincimg_testkit::harness`.
 
 use proc_macro::{TokenStream, TokenTree};
 
-/// A test, under the name that libtest would give it. One that is `async` has a runtime of its own:
-/// of one thread, or with `#[test(multi_thread)]` and `#[test(multi_thread = 2)]` of several. With
-/// `#[test(ignore)]` it runs only where that is asked for.
+/// A test, under the name that libtest would give it. An `async` one gets its own runtime: with one
+/// thread, or with several by `#[test(multi_thread)]` and `#[test(multi_thread = 2)]`. With
+/// `#[test(ignore)]` it runs only on request.
 #[proc_macro_attribute]
 pub fn test(options: TokenStream, function: TokenStream) -> TokenStream {
     let words = |tokens: TokenStream| {
@@ -20,7 +20,7 @@ pub fn test(options: TokenStream, function: TokenStream) -> TokenStream {
         .skip_while(|word| word != "fn")
         .nth(1)
     else {
-        return error("only a function is a test");
+        return error("only a function can be a test");
     };
     let options = options.to_string();
     let run = match (is_async, options.split_once('=')) {
@@ -30,7 +30,7 @@ pub fn test(options: TokenStream, function: TokenStream) -> TokenStream {
         }
         (true, None) if options.is_empty() => format!("|| current_thread({name}())"),
         (false, None) if options.is_empty() || options == "ignore" => name.clone(),
-        _ => return error("no such kind of test"),
+        _ => return error("unknown kind of test"),
     };
     let is_ignored = options == "ignore";
     let registration = format!(

@@ -1,4 +1,4 @@
-//! Debian's `docker-registry`, as a user would run it: plain, with TLS, with a password.
+//! Debian's `docker-registry` in the usual setups: plain, with TLS, with a password.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -16,7 +16,7 @@ pub const USER: &str = "bob";
 /// That user's password.
 pub const PASSWORD: &str = "open sesame";
 
-/// What a registry is started with.
+/// Setup of a registry.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -25,9 +25,9 @@ pub const PASSWORD: &str = "open sesame";
 pub struct Setup {
     /// A certificate for 127.0.0.1 from a throwaway CA.
     pub tls: bool,
-    /// The same, but by itself, for no name at all, and as if it were a CA's.
+    /// A self-signed certificate instead, for no name at all, marked as a CA's.
     pub self_signed: bool,
-    /// Only clients with a certificate of the CA may speak.
+    /// Requires clients to have a certificate of the CA.
     pub asks_clients: bool,
     /// Basic auth by htpasswd for [`USER`] and [`PASSWORD`].
     pub password: bool,
@@ -42,7 +42,7 @@ pub struct DockerRegistry {
 }
 
 impl DockerRegistry {
-    /// Starts one.
+    /// Starts a registry.
     pub fn start(setup: Setup) -> Self {
         let program = component("docker-registry");
         let folder = tempfile::tempdir().unwrap();
@@ -98,7 +98,7 @@ impl DockerRegistry {
         self.folder.path().join("server.pem")
     }
 
-    /// Puts a certificate of the CA and its key into a folder, for a client.
+    /// Creates a client certificate of the CA and its key in a folder.
     pub fn identify(&self, folder: &Path) {
         let from = self.folder.path();
         openssl(
@@ -113,7 +113,7 @@ impl DockerRegistry {
         fs::copy(from.join("client.key"), folder.join("client.key")).unwrap();
     }
 
-    /// A `config.json` with the right password for `host`, which may be a proxy's.
+    /// A `config.json` with the password for `host`, which may be a proxy's.
     pub fn docker_config(&self, host: &str, password: &str) -> PathBuf {
         let folder = self
             .folder
@@ -128,12 +128,12 @@ impl DockerRegistry {
         file
     }
 
-    /// What the registry wrote, for the eyes of whoever debugs a test.
+    /// The registry's log, for debugging a test.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// The file of a blob in the registry's storage: for tests that damage it.
+    /// The file of a blob in the registry's storage, for tests that damage it.
     pub fn blob_file(&self, digest: &str) -> PathBuf {
         let hex = digest.trim_start_matches("sha256:");
         self.folder
@@ -166,7 +166,7 @@ impl Drop for DockerRegistry {
     }
 }
 
-/// A port that nobody listens at now.
+/// A port that is currently free.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
@@ -208,7 +208,7 @@ fn make_htpasswd(folder: &Path) {
     fs::write(folder.join("htpasswd"), line + "\n").unwrap();
 }
 
-/// What of `openssl req` makes a key that is quick to make.
+/// Arguments of `openssl req` for a key that is fast to create.
 const NEW_KEY: &str = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
 
 fn openssl(folder: &Path, arguments: &str) {
@@ -221,7 +221,8 @@ fn openssl(folder: &Path, arguments: &str) {
     assert!(output.status.success(), "openssl {arguments}: {said}");
 }
 
-/// A CA (`ca.pem`) and a certificate of it (`server.pem`, `server.key`) for 127.0.0.1 and some names.
+/// Creates a CA (`ca.pem`) and a certificate of it (`server.pem`, `server.key`) for 127.0.0.1 and
+/// some names.
 pub fn certificates<'n>(folder: &Path, names: impl IntoIterator<Item = &'n str>) {
     let names: Vec<String> = names
         .into_iter()

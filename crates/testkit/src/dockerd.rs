@@ -1,4 +1,4 @@
-//! A Docker daemon of its own, without network.
+//! A private Docker daemon, without network.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,31 +11,31 @@ use super::component;
 use super::harness::skip;
 use super::image_locations::path;
 
-/// A daemon of its own, without network, that runs until it is dropped.
+/// A private daemon, without network, that runs until it is dropped.
 pub struct Dockerd {
     process: Child,
     folder: TempDir,
     client: PathBuf,
 }
 
-/// What a daemon is started with.
+/// Setup of a daemon.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
     /// Its `daemon.json`.
     pub config: Option<String>,
-    /// What it reads as `/etc/hosts` besides the machine's own, and nobody else does.
+    /// Entries of its private `/etc/hosts`, in addition to the machine's own.
     pub hosts: String,
     /// Further arguments.
     pub arguments: Vec<String>,
 }
 
 impl Dockerd {
-    /// Starts one.
+    /// Starts a daemon.
     pub fn start() -> Self {
         Self::start_with(&Setup::default())
     }
 
-    /// Starts one with a configuration.
+    /// Starts a daemon with a setup.
     pub fn start_with(setup: &Setup) -> Self {
         let (program, client) = (component("dockerd"), component("docker"));
         let folder = tempfile::tempdir().unwrap();
@@ -88,19 +88,19 @@ impl Dockerd {
         daemon
     }
 
-    /// Where it listens.
+    /// Address of its socket.
     pub fn host(&self) -> String {
         format!("unix://{}", path(&self.folder, "socket"))
     }
 
-    /// Ends it as a power cut would.
+    /// Kills it, like a power cut.
     pub fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
         self.kill_containers();
     }
 
-    /// Ends what keeps containers going while their daemon is away.
+    /// Kills the processes that keep containers running while their daemon is away.
     fn kill_containers(&self) {
         let socket = path(&self.folder, "exec/containerd/containerd.sock");
         for entry in fs::read_dir("/proc").unwrap().flatten() {
@@ -118,7 +118,7 @@ impl Dockerd {
         }
     }
 
-    /// Runs the client: whether it succeeded and what it printed.
+    /// Runs the client and returns whether it succeeded and its output.
     pub fn run(&self, arguments: &[&str]) -> (bool, String) {
         let output = Command::new(&self.client)
             .arg("--host")
@@ -134,7 +134,7 @@ impl Dockerd {
         )
     }
 
-    /// Runs the client, which must succeed, and returns what it printed.
+    /// Runs the client, which must succeed, and returns its output.
     pub fn must(&self, arguments: &[&str]) -> String {
         let (succeeded, said) = self.run(arguments);
         assert!(succeeded, "docker {arguments:?}: {said}");
@@ -144,7 +144,7 @@ impl Dockerd {
 
 impl Drop for Dockerd {
     fn drop(&mut self) {
-        // It has a containerd of its own to end, so it is asked first.
+        // It has its own containerd to stop, so it is asked first.
         let _ = Command::new("kill")
             .arg(self.process.id().to_string())
             .status();

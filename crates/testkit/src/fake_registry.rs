@@ -1,4 +1,4 @@
-//! The demonstration's registry with images of any version, without a byte of Windows in them.
+//! The demonstration's registry with images of any version, without any Windows files.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ const INDEX: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
 const LAYER: &str = "application/vnd.docker.image.rootfs.diff.tar";
 const CONFIG: &str = "application/vnd.docker.container.image.v1+json";
 
-/// A registry, and what was made for it; it has what a tag leads to.
+/// A registry and the objects created for it; it stores those that a tag references.
 pub struct FakeRegistry {
     registry: DemoRegistry,
     made: Mutex<HashMap<String, Bytes>>,
@@ -32,17 +32,17 @@ impl FakeRegistry {
         self.registry.host()
     }
 
-    /// An image manifest with a configuration that says this version, and its digest.
+    /// Creates an image manifest with this version in its configuration, and returns its digest.
     pub fn image(&self, os: &str, version: &str) -> String {
         self.image_with(&json!({"os": os, "architecture": "amd64", "os.version": version}))
     }
 
-    /// An image manifest with this configuration, and its digest.
+    /// Creates an image manifest with this configuration, and returns its digest.
     pub fn image_with(&self, config: &Value) -> String {
         self.image_of(config, &[])
     }
 
-    /// The same with layers, each as its descriptor and the digest of its tar.
+    /// Same with layers, each as its descriptor and the digest of its tar.
     pub fn image_of(&self, config: &Value, layers: &[(Value, String)]) -> String {
         let mut config = config.clone();
         let diff_ids: Vec<&String> = layers.iter().map(|(_, diff_id)| diff_id).collect();
@@ -55,14 +55,14 @@ impl FakeRegistry {
         digest_of(&self.make(MANIFEST, manifest.to_string()))
     }
 
-    /// An uncompressed layer, for [`FakeRegistry::image_of`].
+    /// Creates an uncompressed layer, for [`FakeRegistry::image_of`].
     pub fn layer(&self, tar: Vec<u8>) -> (Value, String) {
         let descriptor = self.make(LAYER, tar);
         let digest = digest_of(&descriptor);
         (descriptor, digest)
     }
 
-    /// An index of images, each with the platform version that it should claim.
+    /// Creates an index of images, each with the platform version that it claims.
     pub fn index(&self, entries: &[(&str, Option<&str>)]) -> String {
         let manifests: Vec<Value> = entries
             .iter()
@@ -79,14 +79,15 @@ impl FakeRegistry {
         digest_of(&self.make(INDEX, index.to_string()))
     }
 
-    /// Tags an image or an index; what it names and was not lost comes along.
+    /// Tags an image or an index; its references that were not lost are stored too.
     pub fn tag(&self, repository: &str, tag: &str, digest: &str) {
         let made = self.made.lock().unwrap();
         self.registry
             .with(|stored| add(&made, stored, repository, tag, digest));
     }
 
-    /// An index of one Windows image under a tag, as Microsoft publishes; the image's digest.
+    /// Publishes an index of one Windows image under tags, like Microsoft, and returns the image's
+    /// digest.
     pub fn publish(&self, repository: &str, tags: &[&str], version: &str) -> String {
         let image = self.image("windows", version);
         let index = self.index(&[(&image, Some(version))]);
@@ -96,19 +97,19 @@ impl FakeRegistry {
         image
     }
 
-    /// Loses a manifest or a blob before it is tagged.
+    /// Removes a manifest or a blob before it is tagged.
     pub fn lose(&self, digest: &str) {
         self.made.lock().unwrap().remove(digest);
     }
 
-    /// `METHOD PATH` of what was asked so far, without the first contact.
+    /// `METHOD PATH` of the requests so far, without the first ping.
     pub fn requests(&self) -> Vec<String> {
         let mut requests = self.registry.with(|stored| stored.requests().to_vec());
         requests.retain(|request| request != "GET /v2/");
         requests
     }
 
-    /// Keeps bytes and describes them.
+    /// Stores bytes and returns their descriptor.
     fn make(&self, media_type: &str, bytes: impl Into<Bytes>) -> Value {
         let bytes = bytes.into();
         let (digest, size) = (sha256(&bytes).to_string(), bytes.len());

@@ -1,4 +1,4 @@
-//! A server of files, which counts what it is asked and fails as a test says.
+//! A file server that records its requests and fails on demand.
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
@@ -20,14 +20,14 @@ pub struct FileServer {
     shared: Shared,
 }
 
-/// How an answer goes wrong.
+/// Fault of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseFault {
     /// A status and nothing else.
     Status(u16),
-    /// So many bytes, and no more.
+    /// This number of bytes, and then the end.
     Cut(usize),
-    /// So many bytes, and then nothing for a long time.
+    /// This number of bytes, and then a long pause.
     Hang(usize),
 }
 
@@ -53,14 +53,14 @@ impl FileServer {
         }
     }
 
-    /// The same with one file.
+    /// Starts a server with one file.
     pub fn with(path: &str, content: impl Into<Bytes>) -> Self {
         let server = Self::start();
         server.put(path, content);
         server
     }
 
-    /// The same with the tool that `docs/examples/zip-tool` downloads, in two versions.
+    /// Starts a server with the tool that `docs/examples/zip-tool` downloads, in two versions.
     pub fn with_tools() -> Self {
         let server = Self::start();
         for (version, zip) in [
@@ -101,14 +101,14 @@ impl FileServer {
             .insert(path.to_owned(), to.to_owned());
     }
 
-    /// What is wrong with the next answers about a file.
+    /// Sets the faults of the next responses for a file.
     pub fn fail(&self, path: &str, faults: impl IntoIterator<Item = ResponseFault>) {
         self.files()
             .faults
             .insert(path.to_owned(), faults.into_iter().collect());
     }
 
-    /// `/tool.zip`, or `/tool.zip bytes=3-`, in the order in which they came.
+    /// Requests in their order: `/tool.zip`, or `/tool.zip bytes=3-`.
     pub fn requests(&self) -> Vec<String> {
         self.files().requests.clone()
     }
@@ -172,7 +172,7 @@ async fn answer(State(shared): State<Shared>, uri: Uri, headers: HeaderMap) -> R
                 Ok(rest.slice(..length)),
                 Err(std::io::Error::other("cut by the test")),
             ];
-            // The bytes before the break have to leave first.
+            // The bytes before the break have to be sent first.
             Body::from_stream(stream::iter(pieces).then(|piece| async {
                 if piece.is_err() {
                     tokio::time::sleep(Duration::from_millis(100)).await;

@@ -1,5 +1,5 @@
-//! What runs tests instead of libtest: a test that finds what it needs missing is ignored, and the
-//! last line of all says how many were, for want of what.
+//! Runs tests instead of libtest: a test with a missing requirement is ignored, and the last line
+//! of the output counts them by requirement.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -15,9 +15,9 @@ use libtest_mimic::Completion;
 pub use libtest_mimic::{Arguments, Trial};
 use tokio::runtime::Builder;
 
-/// What `#[test]` makes of a function.
+/// The expansion of `#[test]` on a function.
 pub struct Test {
-    /// Its name behind those of its crate and modules.
+    /// Its path within the crate.
     pub path: &'static str,
     pub is_ignored: bool,
     pub run: fn(),
@@ -25,13 +25,13 @@ pub struct Test {
 
 inventory::collect!(Test);
 
-/// What ends a test that lacks something.
+/// Panic payload of a skipped test.
 struct SkippedTest(String);
 
-/// How many tests lacked each thing.
+/// Number of tests by missing requirement.
 static LACKING: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
 
-/// Runs the tests that this program has, as its arguments say.
+/// Runs the tests of this program according to its arguments.
 pub fn main() -> ExitCode {
     run(Arguments::from_args(), tests())
 }
@@ -47,7 +47,7 @@ pub fn tests() -> Vec<Trial> {
     trials.collect()
 }
 
-/// A test in a thread of its name, which is what a panic says.
+/// Runs a test in a thread with its name, which panics print.
 pub fn trial(name: &str, run: impl FnOnce() + Send + 'static) -> Trial {
     let thread = thread::Builder::new().name(name.to_owned());
     Trial::ignorable_test(name, move || match thread.spawn(run)?.join() {
@@ -56,7 +56,7 @@ pub fn trial(name: &str, run: impl FnOnce() + Send + 'static) -> Trial {
     })
 }
 
-/// What a test that ended early lacked; goes on with its panic where it has failed.
+/// The missing requirement of a test that ended early; other panics are resumed.
 fn lacking(panic: Box<dyn Any + Send>) -> String {
     let SkippedTest(want) = *panic
         .downcast()
@@ -65,8 +65,8 @@ fn lacking(panic: Box<dyn Any + Send>) -> String {
     format!("for want of {want}")
 }
 
-/// Runs tests and says what they lacked. `WINCIMG_SKIPPED` names a file that collects it from
-/// several programs, a line for each test.
+/// Runs tests and prints the missing requirements. `WINCIMG_SKIPPED` names a file that collects
+/// them from several programs, a line for each test.
 pub fn run(mut arguments: Arguments, tests: Vec<Trial>) -> ExitCode {
     let threads = std::env::var("RUST_TEST_THREADS").ok();
     arguments.test_threads = arguments.test_threads.or_else(|| threads?.parse().ok());
@@ -93,33 +93,33 @@ pub fn run(mut arguments: Arguments, tests: Vec<Trial>) -> ExitCode {
     code
 }
 
-/// Ends the test, which lacks what `tests/run` could install: it is ignored, or fails if
-/// `WINCIMG_REQUIRE_ALL=1`.
+/// Ends the test because a requirement that `tests/run` could install is missing: it is ignored, or
+/// fails if `WINCIMG_REQUIRE_ALL=1`.
 pub fn skip(want: &str) -> ! {
     let is_required = std::env::var_os("WINCIMG_REQUIRE_ALL").is_some_and(|value| value == "1");
     assert!(!is_required, "missing: {want}");
     skip_always(want)
 }
 
-/// Ends the test, unless a release is tested: it holds what changes with every release.
+/// Ends the test, unless a release is tested: its expectations change with every release.
 pub fn release_only() {
     if std::env::var_os("WINCIMG_RELEASE").is_none_or(|value| value != "1") {
         skip_always("a release (WINCIMG_RELEASE=1)");
     }
 }
 
-/// Ends the test, which lacks what nobody can install: it is ignored.
+/// Ends the test because a requirement that cannot be installed is missing: it is ignored.
 pub fn skip_always(want: &str) -> ! {
-    // No panic hook sees this one.
+    // No panic hook is called for this one.
     resume_unwind(Box::new(SkippedTest(want.to_owned())))
 }
 
-/// Runs a test on a runtime of one thread.
+/// Runs a test on a single-threaded runtime.
 pub fn current_thread(test: impl Future<Output = ()>) {
     block_on(Builder::new_current_thread(), test);
 }
 
-/// Runs a test on a runtime of as many threads, or as many as there are processors.
+/// Runs a test on a runtime with this number of threads, by default one for each processor.
 pub fn multi_thread(threads: Option<usize>, test: impl Future<Output = ()>) {
     let mut builder = Builder::new_multi_thread();
     threads.map(|threads| builder.worker_threads(threads));

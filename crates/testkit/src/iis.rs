@@ -1,8 +1,8 @@
-//! A configuration of IIS, its schema, and settings that use all of it.
+//! A configuration of IIS, its schema, and settings that cover all of it.
 
-/// What `applicationHost.config` is after IIS was installed.
+/// The `applicationHost.config` after the installation of IIS.
 pub const SERVER: &str = include_str!("../../iis/src/config/tests/applicationHost.config");
-/// The schema that belongs to it.
+/// The schema of that configuration.
 pub const SCHEMA: &str = include_str!("../../iis/src/config/tests/schema.xml");
 /// Settings of every kind.
 pub const SETTINGS: &str = include_str!("../../iis/src/config/tests/settings.toml");

@@ -1,4 +1,4 @@
-//! Places for images in tests, and skopeo beside them.
+//! Locations of images in tests, and skopeo.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,40 +27,40 @@ pub fn manifest_in(layout: &Path) -> Value {
     document
 }
 
-/// Where a layout has a blob.
+/// Path of a blob in a layout.
 pub fn blob_in(layout: &Path, digest: &Value) -> PathBuf {
     let digest = digest.as_str().unwrap().replace(':', "/");
     layout.join("blobs").join(digest)
 }
 
-/// A document.
+/// Reads a JSON document.
 pub fn json_in(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// A client for which one host is insecure.
+/// A client that treats one host as insecure.
 pub fn registry(host: &str) -> RegistryClient {
     RegistryClient::new(super::options(host), Arc::new(Silent)).unwrap()
 }
 
-/// A registry for tests that need none.
+/// A client for tests that use no registry.
 pub fn no_registry() -> RegistryClient {
     registry("127.0.0.1:1")
 }
 
-/// A small image in OCI's words.
+/// A small image in OCI format.
 pub fn base() -> StandIn {
     StandIn::new(ManifestFormat::Oci, OS_VERSION, &[(50_000, 1), (7_000, 2)])
 }
 
-/// A place to write to, as the command line names it.
+/// A destination, in the syntax of the command line.
 pub async fn sink(location: &str, registry: &RegistryClient) -> Sink {
     Sink::create(&location.parse().unwrap(), registry)
         .await
         .unwrap()
 }
 
-/// Copies everything from one place to another, as the command line names them.
+/// Copies everything from one location to another, in the syntax of the command line.
 pub async fn try_copy(
     from: &str,
     to: &str,
@@ -76,7 +76,7 @@ pub async fn try_copy(
     Ok(report)
 }
 
-/// The same, where it has to succeed.
+/// Same as [`try_copy`], but must succeed.
 pub async fn copy(from: &str, to: &str, registry: &RegistryClient) -> CopyReport {
     try_copy(from, to, registry).await.unwrap()
 }
@@ -86,7 +86,7 @@ pub fn path(dir: &TempDir, name: &str) -> String {
     dir.path().join(name).display().to_string()
 }
 
-/// Runs skopeo, which must succeed, and returns what it printed.
+/// Runs skopeo, which must succeed, and returns its output.
 pub fn skopeo(program: &Path, arguments: &[&str]) -> Vec<u8> {
     let output = Command::new(program)
         .args(["--override-os", "windows", "--override-arch", "amd64"])

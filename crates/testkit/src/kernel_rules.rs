@@ -1,10 +1,10 @@
-//! The rules that Windows' kernel holds a hive to when it loads one, checked by a reader that shares
-//! nothing with the program's own.
+//! The rules of Windows' kernel for loading a hive, checked by a reader that shares no code with
+//! the program's own.
 //!
-//! From the public specification of the format: every cell has one owner, lists are sorted and hashed,
-//! descriptors are linked into a ring and count their keys, long data is in segments, and what a key
-//! says about layers fits the keys around it. What is volatile is in no file, so neither its lists nor
-//! its counts are followed.
+//! From the public specification of the format: every cell has one owner, lists are sorted and
+//! hashed, descriptors are linked into a ring and count their keys, long data is in segments, and
+//! the layer flags of a key fit the keys around it. Volatile keys are in no file, so their lists
+//! and counts are not followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -16,7 +16,7 @@ const SEGMENT: usize = 16_344;
 /// The largest cell that the kernel allocates.
 const LARGEST_CELL: usize = 1 << 20;
 
-/// What a sound hive has; Windows leaves some of it behind, a fresh hive has none of that.
+/// Remains in a valid hive; Windows leaves some behind, a fresh hive has none.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Sound {
     pub keys: usize,
@@ -27,7 +27,7 @@ pub struct Sound {
     pub descriptors: usize,
     /// Cells in use that no record points to.
     pub lost_cells: usize,
-    /// References to descriptors beyond those of the keys that are here.
+    /// References to descriptors beyond those of the stored keys.
     pub volatile_references: u32,
     pub volatile_subkeys: u32,
     /// Bytes after the last bin.
@@ -35,7 +35,7 @@ pub struct Sound {
 }
 
 impl Sound {
-    /// Returns true if nothing is left behind, as in a hive that was just written.
+    /// Returns true if nothing is left behind, as in a newly written hive.
     pub fn is_fresh(&self) -> bool {
         self.lost_cells == 0
             && self.volatile_references == 0
@@ -46,9 +46,9 @@ impl Sound {
 
 type HiveCheckResult<T> = Result<T, String>;
 
-/// Holds a hive to the rules; the error says which one it breaks, and where.
+/// Checks a hive; the error names the broken rule and its offset.
 pub fn check(file: &[u8]) -> HiveCheckResult<Sound> {
-    let head = head(file)?;
+    let head = base_block(file)?;
     let bins = &file[PAGE..PAGE + head.bins];
     let mut hive = Hive {
         bins,
@@ -69,7 +69,7 @@ pub fn check(file: &[u8]) -> HiveCheckResult<Sound> {
     Ok(hive.sound)
 }
 
-/// What the base block says.
+/// Contents of the base block.
 struct BaseBlock {
     bins: usize,
     root: u32,
@@ -77,7 +77,7 @@ struct BaseBlock {
     layered: bool,
 }
 
-fn head(file: &[u8]) -> HiveCheckResult<BaseBlock> {
+fn base_block(file: &[u8]) -> HiveCheckResult<BaseBlock> {
     require(file.len() >= PAGE, "no base block", 0)?;
     let word = |at: usize| number(&file[at..]);
     require(file.starts_with(b"regf"), "no base block", 0)?;
@@ -95,7 +95,7 @@ fn head(file: &[u8]) -> HiveCheckResult<BaseBlock> {
     let bins = word(40) as usize;
     require(
         bins > 0 && bins.is_multiple_of(PAGE) && bins <= file.len() - PAGE,
-        "the bins' size is not theirs",
+        "the size of the bins is wrong",
         40,
     )?;
     Ok(BaseBlock {
@@ -118,10 +118,10 @@ fn cells(bins: &[u8]) -> HiveCheckResult<BTreeMap<u32, Cell>> {
     while bin < bins.len() {
         let header = &bins[bin..bin + 32];
         let size = number(&header[8..]) as usize;
-        require(header.starts_with(b"hbin"), "no bin where one must be", bin)?;
+        require(header.starts_with(b"hbin"), "missing bin", bin)?;
         require(
             number(&header[4..]) as usize == bin,
-            "a bin has another's offset",
+            "a bin has a wrong offset",
             bin,
         )?;
         require(
@@ -154,12 +154,12 @@ struct Hive<'h> {
     used: BTreeSet<u32>,
     layered: bool,
     has_segments: bool,
-    /// How many keys have each descriptor.
+    /// Number of keys with each descriptor.
     references: BTreeMap<u32, u32>,
     sound: Sound,
 }
 
-/// A key that is still to be looked at.
+/// A key that is still to be checked.
 struct Next {
     cell: u32,
     parent: u32,
@@ -190,7 +190,7 @@ impl<'h> Hive<'h> {
         }
     }
 
-    /// Every key from the root down; returns the root's descriptor.
+    /// Checks every key from the root down and returns the root's descriptor.
     fn tree(&mut self, root: u32) -> HiveCheckResult<u32> {
         let mut waiting = vec![Next {
             cell: root,
@@ -216,7 +216,7 @@ impl<'h> Hive<'h> {
         of_root.ok_or_else(|| "no root".to_owned())
     }
 
-    /// A key without its subkeys.
+    /// Checks a key without its subkeys.
     fn key(&mut self, next: &Next) -> HiveCheckResult<&'h [u8]> {
         let at = next.cell as usize;
         let node = self.record(next.cell, *b"nk", 76)?;
@@ -225,12 +225,12 @@ impl<'h> Hive<'h> {
         require(next.depth <= 512, "a key is nested too deep", at)?;
         require(
             is_root == (flags & 4 != 0),
-            "only the root is a hive's entry",
+            "a key other than the root is marked as a hive's root",
             at,
         )?;
         require(
             is_root || number(&node[16..]) == next.parent,
-            "a key has another parent",
+            "a key has a wrong parent",
             at,
         )?;
         let name = name(node, 76, short(&node[72..]), flags & 0x20 != 0)
@@ -271,12 +271,12 @@ impl<'h> Hive<'h> {
                 .ok_or_else(|| format!("a value's name is not in its cell at {cell:#x}"))?;
             require(
                 name.len() <= 16_383 && 2 * name.len() <= number(&node[60..]) as usize,
-                "a value's name is longer than its key says",
+                "a value's name is longer than the maximum of its key",
                 at,
             )?;
             require(
                 size <= number(&node[64..]),
-                "a value is longer than its key says",
+                "a value is longer than the maximum of its key",
                 at,
             )?;
             require(names.insert(folded(&name)), "two values have one name", at)?;
@@ -297,17 +297,17 @@ impl<'h> Hive<'h> {
             self.sound.deleted_values += 1;
             require(
                 self.layered && (size, place, kind) == (0, NOWHERE, 0),
-                "a deleted value has data, or layers are none",
+                "a deleted value has data, or the hive has no layers",
                 at,
             )?;
             return Ok(());
         }
         if size & 0x8000_0000 != 0 {
-            return require(size & 0x7FFF_FFFF <= 4, "more than four bytes in place", at);
+            return require(size & 0x7FFF_FFFF <= 4, "more than four inline bytes", at);
         }
         let size = size as usize;
         if size == 0 {
-            return require(place == NOWHERE, "data of no length", at);
+            return require(place == NOWHERE, "data without a length", at);
         }
         if size <= SEGMENT || !self.has_segments {
             let data = self.take(place)?;
@@ -340,7 +340,7 @@ impl<'h> Hive<'h> {
         Ok(())
     }
 
-    /// The keys below one: sorted, each once, with their hashes.
+    /// The subkeys of a key: sorted, each once, with their hashes.
     fn subkeys(&mut self, next: &Next, node: &[u8]) -> HiveCheckResult<Vec<u32>> {
         let at = next.cell as usize;
         let count = number(&node[20..]) as usize;
@@ -366,7 +366,7 @@ impl<'h> Hive<'h> {
         }
         require(
             entries.len() == count,
-            "a key has another number of subkeys than it says",
+            "a key has a wrong number of subkeys",
             at,
         )?;
         let mut before: Option<Vec<u16>> = None;
@@ -380,12 +380,12 @@ impl<'h> Hive<'h> {
             )?;
             require(
                 hash.is_none_or(|hash| hash == hash_of(&folded)),
-                "a subkey has another name's hash",
+                "a subkey has a wrong hash",
                 at,
             )?;
             require(
                 2 * name.len() <= usize::from(short(&node[52..])),
-                "a subkey's name is longer than its key says",
+                "a subkey's name is longer than the maximum of its key",
                 at,
             )?;
             before = Some(folded);
@@ -393,7 +393,7 @@ impl<'h> Hive<'h> {
         Ok(entries.into_iter().map(|(cell, _)| cell).collect())
     }
 
-    /// The name of a key that is looked at later.
+    /// The name of a key that is checked later.
     fn name_of(&self, cell: u32) -> HiveCheckResult<Vec<u16>> {
         let size = match self.cells.get(&cell) {
             Some(found) if found.in_use && found.size >= 80 => found.size,
@@ -404,15 +404,15 @@ impl<'h> Hive<'h> {
             .ok_or_else(|| format!("a key's name is not in its cell at {cell:#x}"))
     }
 
-    /// What a key says about layers; whether it hides the tree below.
+    /// Checks the layer flags of a key and returns whether it hides the tree below.
     fn layer(&mut self, next: &Next, node: &[u8], subkeys: usize) -> HiveCheckResult<bool> {
         let at = next.cell as usize;
         let byte = node[13];
         if !self.layered {
-            require(byte == 0, "a mark of layers in a hive without", at)?;
+            require(byte == 0, "a layer flag in a hive without layers", at)?;
             return Ok(false);
         }
-        require(byte & 0x7C == 0, "an unknown mark of layers", at)?;
+        require(byte & 0x7C == 0, "an unknown layer flag", at)?;
         let (is_deleted, is_new) = (byte & 3 == 1, byte & 3 == 3);
         require(
             next.parent != NOWHERE || byte == 0,
@@ -436,7 +436,8 @@ impl<'h> Hive<'h> {
         Ok(is_new)
     }
 
-    /// The descriptors: linked both ways, each with a count of its keys, and none outside the ring.
+    /// Checks the descriptors: linked both ways, each with a count of its keys, and none outside
+    /// the ring.
     fn ring(&mut self, first: u32) -> HiveCheckResult<()> {
         let references = std::mem::take(&mut self.references);
         let (mut at, mut before) = (first, None);
@@ -464,7 +465,7 @@ impl<'h> Hive<'h> {
             let bytes =
                 bytes.ok_or_else(|| format!("a descriptor is not in its cell at {at:#x}"))?;
             descriptor(bytes).ok_or_else(|| format!("invalid descriptor at {at:#x}"))?;
-            require(seen.insert(bytes), "a descriptor is there twice", place)?;
+            require(seen.insert(bytes), "a duplicate descriptor", place)?;
             ring.insert(at);
             if next == first {
                 let head = number(&self.bins[first as usize + 12..]);
@@ -484,7 +485,7 @@ impl<'h> Hive<'h> {
     }
 }
 
-/// The keys that a leaf lists, with their hashes where it has any.
+/// The keys in a leaf, with their hashes if it has any.
 fn leaf_entries(leaf: &[u8], at: usize) -> HiveCheckResult<Vec<(u32, Option<u32>)>> {
     let width = match &leaf[..2] {
         b"lh" | b"lf" => 8,
@@ -504,8 +505,7 @@ fn leaf_entries(leaf: &[u8], at: usize) -> HiveCheckResult<Vec<(u32, Option<u32>
         .collect())
 }
 
-/// Returns true if a self-relative descriptor is one: an owner, a group, and lists that end where
-/// they say.
+/// Checks a self-relative descriptor: an owner, a group, and lists of the stated size.
 pub fn descriptor(bytes: &[u8]) -> Option<()> {
     let head = bytes.get(..20)?;
     let control = short(&head[2..]);
@@ -536,7 +536,7 @@ fn list(acl: &[u8]) -> Option<()> {
         let entry = rest
             .get(..length)
             .filter(|_| length >= 16 && length.is_multiple_of(4))?;
-        // Of the kinds that keys have: allowed, denied, audited.
+        // The types that keys have: allowed, denied, audited.
         if entry[0] < 3 {
             sid(&entry[8..])?;
         }
@@ -550,7 +550,7 @@ fn sid(bytes: &[u8]) -> Option<()> {
     (bytes[0] == 1 && bytes[1] <= 15 && bytes.len() >= length).then_some(())
 }
 
-/// A name in UTF-16, from one of its two forms.
+/// A UTF-16 name, from one of its two forms.
 fn name(record: &[u8], at: usize, length: u16, narrow: bool) -> Option<Vec<u16>> {
     let bytes = record.get(at..at + usize::from(length))?;
     if narrow {
@@ -561,7 +561,7 @@ fn name(record: &[u8], at: usize, length: u16, narrow: bool) -> Option<Vec<u16>>
         .then(|| units.iter().map(|&unit| u16::from_le_bytes(unit)).collect())
 }
 
-/// The upper case of each unit for itself: the first letter whose lower case it is. `ß` has none in
+/// The upper case of each code unit: the first letter whose lower case it is. `ß` has none in
 /// Windows' table, which is older than its capital.
 pub fn folded(name: &[u16]) -> Vec<u16> {
     static UPPER: LazyLock<Vec<u16>> = LazyLock::new(|| {

@@ -1,11 +1,11 @@
-//! What end-to-end tests share: real components to start, servers that misbehave on purpose.
+//! Shared support for end-to-end tests: real components, and servers that misbehave on purpose.
 //!
-//! Everything listens on loopback at a free port and ends with the value that started it.
+//! All servers listen on loopback at a free port and stop when their value is dropped.
 
-#![expect(missing_docs, reason = "it is read by those who write tests beside it")]
+#![expect(missing_docs, reason = "it is internal to the tests")]
 #![expect(clippy::unwrap_used, reason = "it is part of tests")]
-#![expect(clippy::print_stdout, reason = "it says what was skipped")]
-#![expect(clippy::format_push_string, reason = "nothing here has to be fast")]
+#![expect(clippy::print_stdout, reason = "it prints the skipped tests")]
+#![expect(clippy::format_push_string, reason = "speed is irrelevant here")]
 
 pub mod docker_registry;
 pub mod dockerd;
@@ -48,11 +48,11 @@ use wincimg_oci::remote::{
 };
 pub use wincimg_testkit_macros::test;
 
-/// The top of the checkout.
+/// Root of the checkout.
 pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Options for a test: the host is listed as insecure, nothing is read from the user's home, and
-/// waits are short.
+/// Options for a test: the host is insecure, nothing is read from the user's home, and waits are
+/// short.
 pub fn options(host: &str) -> RegistryOptions {
     RegistryOptions {
         insecure: vec![host.to_owned()],
@@ -71,7 +71,7 @@ pub fn trusting(file: PathBuf) -> CertificateFiles {
     }
 }
 
-/// Retries without the patience that a person has.
+/// Retries with short waits.
 pub fn quick_retries() -> RetryPolicy {
     RetryPolicy {
         first_wait: Duration::from_millis(5),
@@ -95,7 +95,8 @@ pub fn docker_config(folder: &Path, content: &serde_json::Value) -> PathBuf {
     file
 }
 
-/// Options for servers on several ports of loopback: all are insecure, and passwords may go there.
+/// Options for servers on several ports of loopback: all are insecure, and passwords may be sent to
+/// them.
 pub fn loopback_options(config_file: Option<PathBuf>) -> RegistryOptions {
     RegistryOptions {
         config_file: config_file.or_else(|| Some(empty_config())),
@@ -104,7 +105,7 @@ pub fn loopback_options(config_file: Option<PathBuf>) -> RegistryOptions {
     }
 }
 
-/// The same with uploads in pieces of 1 MiB.
+/// Sets uploads in pieces of 1 MiB.
 pub fn in_pieces(options: RegistryOptions) -> RegistryOptions {
     RegistryOptions {
         chunk_size: 1024 * 1024,
@@ -112,7 +113,7 @@ pub fn in_pieces(options: RegistryOptions) -> RegistryOptions {
     }
 }
 
-/// Bytes that compress badly and are the same in every run.
+/// Deterministic bytes that compress badly.
 pub fn noise(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
     let mut bytes = Vec::with_capacity(length + 8);
@@ -126,8 +127,8 @@ pub fn noise(length: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// A folder for files that are nothing but holes. Of a disk, the kernel makes pages of zeros to read
-/// them, which takes seconds for a gigabyte; in memory it has that page already.
+/// A folder for sparse files. Reading their holes from a disk takes seconds for a gigabyte, because
+/// the kernel fills pages with zeros; in memory it has that page already.
 pub fn folder_for_holes() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
 }
@@ -138,12 +139,12 @@ pub fn repository(options: RegistryOptions, reference: &str) -> Repository {
     registry.repository(&parse_reference(reference).unwrap())
 }
 
-/// The descriptor of bytes as a layer.
+/// The descriptor of a layer with these bytes.
 pub fn describe(bytes: &[u8]) -> Descriptor {
     Descriptor::new(OCI_LAYER_GZIP, sha256(bytes), bytes.len() as u64)
 }
 
-/// Uploads bytes and says what they are.
+/// Uploads bytes and returns their descriptor.
 pub async fn put(repository: &Repository, bytes: &Bytes) -> Descriptor {
     let blob = describe(bytes);
     let put = repository.put_blob(&blob.digest, blob.size, bytes, &Silent);
@@ -151,10 +152,10 @@ pub async fn put(repository: &Repository, bytes: &Bytes) -> Descriptor {
     blob
 }
 
-/// Docker's type of a manifest.
+/// Docker's media type of a manifest.
 pub const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 
-/// A small image: a configuration, a layer, and the manifest that names both.
+/// Pushes a small image: a configuration, a layer, and the manifest of both.
 pub async fn push_image(repository: &Repository, tag: &str) -> (Bytes, Bytes) {
     let config = Bytes::from(json!({"os": "windows", "architecture": "amd64"}).to_string());
     let layer = Bytes::from(noise(200_000, 7));
@@ -181,7 +182,7 @@ pub async fn push_image(repository: &Repository, tag: &str) -> (Bytes, Bytes) {
     (manifest, layer)
 }
 
-/// An error with all its causes, as the command line prints it.
+/// An error with all its causes, in the format of the command line.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -192,9 +193,9 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Runs one test of this program again in a process of its own, for what is true of a whole
-/// process: its environment, its memory. In that process [`child_argument`] is `argument`; returns
-/// what was said there.
+/// Runs one test of this program again in its own process, for properties of a whole process such
+/// as its environment and memory. In that process [`child_argument`] is `argument`; returns the
+/// process's output.
 pub fn in_child(test: &str, argument: &str, environment: &[(&str, &str)]) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
         .args([test, "--nocapture"])
@@ -211,7 +212,7 @@ pub fn in_child(test: &str, argument: &str, environment: &[(&str, &str)]) -> Str
     said
 }
 
-/// What [`in_child`] was given, in the process that it started.
+/// The argument of [`in_child`], in the process that it started.
 pub fn child_argument() -> Option<String> {
     std::env::var("WINCIMG_TEST_CHILD").ok()
 }

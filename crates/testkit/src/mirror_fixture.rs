@@ -1,4 +1,4 @@
-//! Two registries for mirroring, and the images that are mirrored.
+//! Two registries for mirroring, and images to mirror.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub const FOREIGN: &str = "application/vnd.docker.image.rootfs.foreign.diff.tar.
 pub const OLD: &str = "10.0.17763.973";
 pub const NEW: &str = "10.0.20348.10";
 
-/// Two registries: one in the place of Microsoft's, and one's own behind a proxy that counts.
+/// Two registries: one in place of Microsoft's, and the user's own behind a proxy that counts.
 pub struct MirrorFixture {
     pub upstream: DockerRegistry,
     pub own: DockerRegistry,
@@ -58,7 +58,7 @@ impl MirrorFixture {
         Sink::Registry(self.registry.repository(&self.image(name)))
     }
 
-    /// What a node would pull.
+    /// The document that a node would pull.
     pub async fn mirrored(&self, name: &str) -> Document {
         let reference = parse_reference(&format!("{}/{name}", self.own.host())).unwrap();
         let registry = client(&[&self.own.host()]);
@@ -77,7 +77,7 @@ impl MirrorFixture {
             .unwrap()
     }
 
-    /// Requests that change the own registry: uploads, pieces, mounts, manifests.
+    /// Requests that change the user's registry: uploads, pieces, mounts, manifests.
     pub fn changes(&self) -> Vec<ProxiedRequest> {
         let mut log = self.proxy.log();
         log.retain(|passed| !matches!(passed.method.as_str(), "GET" | "HEAD"));
@@ -118,7 +118,7 @@ pub fn index_of(document: Document) -> Index {
     }
 }
 
-/// A base image whose first layer is foreign and only at a URL.
+/// A base image whose first layer is foreign and only available at a URL.
 pub fn foreign_base(os_version: &str, seed: u64) -> (StandIn, TestServer) {
     let mut base = StandIn::new(ManifestFormat::Docker, os_version, &[]);
     let (_, gzip) = layer(40_000, seed);

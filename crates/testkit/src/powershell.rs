@@ -1,6 +1,6 @@
-//! An independent reader of PowerShell, for the scripts that are written.
+//! An independent PowerShell parser, for generated scripts.
 
-/// Where a grammar of PowerShell finds no way on, by line.
+/// Syntax errors of a script according to a PowerShell grammar, by line.
 pub fn syntax_errors(script: &str) -> Vec<String> {
     let mut parser = tree_sitter::Parser::new();
     parser

@@ -1,14 +1,14 @@
-//! The programs that tests need, and Debian's packages that have them.
+//! Programs that tests require, and the Debian packages that contain them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::harness::{skip, skip_always};
 
-/// What `tests/run` installs from: a program and its packages a line.
+/// Packages that `tests/run` installs: a program and its packages on each line.
 const NEEDS: &str = include_str!("../../../tests/needs");
 
-/// The path of a program of `tests/needs`. A test where it is missing is skipped.
+/// The path of a program of `tests/needs`. Without it, the test is skipped.
 pub fn component(name: &str) -> PathBuf {
     let (program, packages) = NEEDS
         .lines()
@@ -29,12 +29,12 @@ pub fn in_path(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Where a file is that others made and that is no part of the project, so that it is not everywhere.
+/// Path of a sample that is not part of the project, so it may be missing.
 pub fn place_of_sample(name: &str) -> PathBuf {
     Path::new(crate::ROOT).join("../shared/data").join(name)
 }
 
-/// The same. A test where it is missing is skipped.
+/// Path of a sample. Without it, the test is skipped.
 pub fn sample(name: &str) -> PathBuf {
     let file = place_of_sample(name);
     if !file.is_file() {
@@ -43,12 +43,12 @@ pub fn sample(name: &str) -> PathBuf {
     file
 }
 
-/// A Python that has regipy.
+/// A Python with regipy.
 pub fn python_with_regipy() -> PathBuf {
     python_with("regipy", "import regipy")
 }
 
-/// A Python that takes the imports of something.
+/// A Python that can run some imports.
 pub fn python_with(what: &str, imports: &str) -> PathBuf {
     let here = Path::new(crate::ROOT);
     [

@@ -1,7 +1,7 @@
-//! An HTTP proxy in front of a registry that breaks what passes: the network on a bad day.
+//! An HTTP proxy in front of a registry that injects network faults.
 //!
-//! It takes one request a connection, so that a cut hits exactly the request it is meant for, and
-//! records what passed, so that a test can count bytes.
+//! It serves one request per connection, so that a fault hits exactly the intended request, and
+//! records all requests, so that a test can count bytes.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -11,49 +11,49 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// What happens to one request.
+/// Fault of one request.
 #[derive(Debug, Clone)]
 pub enum ProxyFault {
-    /// Nothing.
+    /// None.
     Pass,
-    /// The proxy answers in the registry's stead: status, further headers, body.
+    /// The proxy answers instead of the registry: status, further headers, body.
     Answer(u16, Vec<(&'static str, String)>, String),
-    /// The same before the request's body is read, which is thrown away: a limit on its size.
+    /// Same, but before the request's body is read, which is discarded: a limit on its size.
     AnswerEarly(u16, String),
-    /// The same, and the connection ends at once.
+    /// Same, and the connection ends at once.
     AnswerAndCut(u16, String),
-    /// The connection ends when so many bytes of the request's body reached the registry.
+    /// The connection ends after this number of bytes of the request's body.
     CutRequest(usize),
-    /// After so many bytes of the request's body nothing is read any more.
+    /// After this number of bytes of the request's body nothing is read any more.
     StallRequest(usize),
-    /// The connection ends when so many bytes of the answer's body reached the client.
+    /// The connection ends after this number of bytes of the response's body.
     CutAnswer(usize),
-    /// The registry does what was asked, and the client never hears of it.
+    /// The registry handles the request, but the client receives no response.
     LoseAnswer,
-    /// The answer's body comes in pieces of so many bytes with a pause between them.
+    /// The response's body is sent in pieces of this size with a pause between them.
     Drip(usize, Duration),
-    /// After so many bytes of the answer's body nothing comes any more.
+    /// After this number of bytes of the response's body nothing is sent any more.
     Stall(usize),
-    /// This byte of the answer's body is another one.
+    /// This byte of the response's body is changed.
     Flip(usize),
-    /// The answer ends properly after so many bytes of its body and says that this is its length.
+    /// The response ends after this number of bytes of its body, with that as its length.
     Shorten(usize),
-    /// The answer has no header of this name.
+    /// The response lacks the header with this name.
     Hide(&'static str),
 }
 
-/// A request that passed.
+/// A recorded request.
 #[derive(Debug, Clone)]
 pub struct ProxiedRequest {
     /// GET, PUT, …
     pub method: String,
     /// Path and query.
     pub path: String,
-    /// The request's headers as they came, one a line.
+    /// The request's headers as received, one per line.
     pub headers: String,
     /// Bytes of the request's body that reached the registry.
     pub sent: usize,
-    /// Bytes of the answer's body that reached the client.
+    /// Bytes of the response's body that reached the client.
     pub received: usize,
 }
 
@@ -64,7 +64,7 @@ impl ProxiedRequest {
     }
 }
 
-/// A rule that breaks the first `times` requests that `which` picks.
+/// A rule that applies a fault to the first `times` requests that `which` selects.
 pub fn first(
     times: usize,
     which: impl Fn(&ProxiedRequest) -> bool + Send + 'static,
@@ -80,12 +80,12 @@ pub fn first(
     }
 }
 
-/// Picks the requests that read a blob.
+/// Selects the requests that read a blob.
 pub fn reads_blob(passed: &ProxiedRequest) -> bool {
     passed.method == "GET" && passed.path.contains("/blobs/sha256")
 }
 
-/// Picks the requests of a method.
+/// Selects the requests of a method.
 pub fn method(name: &'static str) -> impl Fn(&ProxiedRequest) -> bool + Send + 'static {
     move |passed| passed.method == name
 }
@@ -100,7 +100,7 @@ pub struct FaultProxy {
 }
 
 impl FaultProxy {
-    /// Starts a proxy before `upstream` (`HOST:PORT`); `rule` decides on every request.
+    /// Starts a proxy for `upstream` (`HOST:PORT`); `rule` selects the fault of every request.
     pub async fn start(
         upstream: String,
         rule: impl FnMut(&ProxiedRequest) -> ProxyFault + Send + 'static,
@@ -115,7 +115,7 @@ impl FaultProxy {
                 let upstream = upstream.clone();
                 let (log, rule) = (shared.clone(), rule.clone());
                 tokio::spawn(async move {
-                    // A broken connection is what this proxy is for.
+                    // Broken connections are the purpose of this proxy.
                     let _ = Connection::new(client, &log).run(&upstream, &rule).await;
                 });
             }
@@ -128,7 +128,7 @@ impl FaultProxy {
         self.address.to_string()
     }
 
-    /// Everything that passed so far.
+    /// All requests so far.
     pub fn log(&self) -> Vec<ProxiedRequest> {
         self.log.lock().unwrap().clone()
     }
@@ -194,7 +194,7 @@ impl<'l> Connection<'l> {
         self.forward_answer(server, &passed, &fault).await
     }
 
-    /// True if the whole body passed.
+    /// Returns true if the whole body was forwarded.
     async fn forward_request(
         &mut self,
         server: &mut TcpStream,
@@ -295,7 +295,7 @@ impl<'l> Connection<'l> {
         Ok(())
     }
 
-    /// Reads a request's body to its end: a client that is not heard out may not hear the answer.
+    /// Reads a request's body to its end: otherwise the client may not receive the response.
     async fn read_rest(&mut self, passed: &ProxiedRequest, rest: &[u8]) -> std::io::Result<()> {
         let mut left = content_length(&passed.headers)
             .unwrap_or(0)
@@ -329,7 +329,7 @@ impl<'l> Connection<'l> {
     }
 }
 
-/// A head with its blank line, and what came after it.
+/// Reads a head with its blank line, and returns the bytes after it too.
 async fn read_head(stream: &mut TcpStream) -> std::io::Result<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
     loop {
@@ -384,7 +384,7 @@ fn without(head: &str, name: &str) -> String {
     head.split_inclusive("\r\n").filter(keep).collect()
 }
 
-/// One request a connection, on both sides.
+/// Sets one request per connection, for both sides.
 fn with_close(head: &str) -> String {
     without(head, "connection").replacen("\r\n", "\r\nConnection: close\r\n", 1)
 }

@@ -1,5 +1,6 @@
-//! A way to a registry that answers in rounds, so that round trips can be counted: no answer passes
-//! before all questions of its round have come. So none of them waited for the answer to another.
+//! A proxy that answers in rounds, so that round trips can be counted: no response is forwarded
+//! before all requests of its round were received. So no request of a round waits for the response
+//! to another.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -16,10 +17,10 @@ use tokio::time::timeout;
 
 use super::serve::{in_background, listen};
 
-/// An answer is held no longer than this: who has not asked by then waits for it.
+/// Limit on holding back a response: later requests depend on it.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Such a way, until it is dropped.
+/// The proxy, which runs until it is dropped.
 pub struct Rounds {
     address: SocketAddr,
     state: Arc<State>,
@@ -29,22 +30,22 @@ pub struct Rounds {
 #[derive(Default)]
 struct State {
     questions: Mutex<Questions>,
-    /// How many rounds are complete.
+    /// Number of complete rounds.
     complete: watch::Sender<usize>,
 }
 
 #[derive(Default)]
 struct Questions {
-    /// How many there are to be in each round that is not complete.
+    /// Expected numbers of requests in the incomplete rounds.
     expected: VecDeque<usize>,
-    /// Those of each round so far, the open one last.
+    /// Requests of each round so far, the open one last.
     rounds: Vec<Vec<String>>,
-    /// True if a round did not become complete.
+    /// True if a round did not become complete in time.
     is_overdue: bool,
 }
 
 impl Rounds {
-    /// Begins to listen before `upstream` (`HOST:PORT`).
+    /// Starts the proxy for `upstream` (`HOST:PORT`).
     pub fn start(upstream: String) -> Self {
         let (listener, address) = listen();
         let state = Arc::<State>::default();
@@ -62,7 +63,7 @@ impl Rounds {
         self.address.to_string()
     }
 
-    /// Runs something that asks in just these rounds, of so many questions each.
+    /// Runs a closure that must send exactly these rounds, with this number of requests each.
     pub fn check(&self, expected: &[usize], run: impl FnOnce()) {
         *self.state.questions.lock().unwrap() = Questions {
             expected: expected.iter().copied().collect(),
@@ -86,7 +87,7 @@ impl Rounds {
 }
 
 impl State {
-    /// Notes a question, and says which round it is in.
+    /// Records a request and returns its round.
     fn note(&self, question: &str) -> usize {
         let mut questions = self.questions.lock().unwrap();
         let round = questions.rounds.len().saturating_sub(1);
@@ -102,7 +103,7 @@ impl State {
         round
     }
 
-    /// Waits until a round is complete, if it is to be so.
+    /// Waits until a round is complete, if it is expected to be.
     async fn completion(&self, round: usize) {
         let mut complete = self.complete.subscribe();
         let done = complete.wait_for(|complete| *complete > round);
@@ -124,7 +125,7 @@ async fn accept(listener: TcpListener, upstream: String, state: &Arc<State>) {
             };
             let (questions, answers) = client.into_split();
             let (from_server, to_server) = server.into_split();
-            // One question at a time is open on a connection.
+            // A connection has one open request at a time.
             let round = AtomicUsize::new(0);
             let asking = ask(questions, to_server, &state, &round);
             let answering = hold(from_server, answers, &state, &round);
@@ -133,13 +134,13 @@ async fn accept(listener: TcpListener, upstream: String, state: &Arc<State>) {
     }
 }
 
-/// Lets questions pass at once, and notes them.
+/// Forwards requests at once, and records them.
 async fn ask(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State, round: &AtomicUsize) {
     let mut chunk = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = from.read(&mut chunk).await {
         let bytes = &chunk[..length];
         let text = String::from_utf8_lossy(bytes);
-        // What does not begin with a request's first line is the rest of a body.
+        // Data that does not start with a request line is the rest of a body.
         let line = text.lines().next().unwrap_or_default();
         if let Some(question) = line.strip_suffix(" HTTP/1.1") {
             round.store(state.note(question), Ordering::SeqCst);
@@ -150,12 +151,12 @@ async fn ask(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State, rou
     }
 }
 
-/// Holds answers back until their round is complete.
+/// Holds responses back until their round is complete.
 async fn hold(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State, round: &AtomicUsize) {
     let mut chunk = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = from.read(&mut chunk).await {
         state.completion(round.load(Ordering::SeqCst)).await;
-        // A client may have gone.
+        // The client may have disconnected.
         if to.write_all(&chunk[..length]).await.is_err() {
             return;
         }

@@ -1,10 +1,10 @@
-//! Readers of bills of materials that know nothing of this project: the specifications' own libraries
-//! and, for what grype would see, syft. `tests/run` installs them.
+//! Independent readers of bills of materials: the libraries of the specifications and, for grype's
+//! view, syft. `tests/run` installs them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A Python that has the libraries.
+/// A Python with the libraries.
 pub fn python_with_readers() -> PathBuf {
     super::programs::python_with(
         "readers of SBOMs",
@@ -44,7 +44,7 @@ else:
 print(json.dumps(problems[:5]))
 "#;
 
-/// What a form's own library says against a document: `spdx`, `cyclonedx` or `slsa`.
+/// Errors of a document according to the library of its format: `spdx`, `cyclonedx` or `slsa`.
 pub fn problems(python: &Path, form: &str, document: &[u8]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(format!("{form}.json"));
@@ -62,7 +62,7 @@ pub fn problems(python: &Path, form: &str, document: &[u8]) -> Vec<String> {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A document as syft reads it, in its own form.
+/// A document as read by syft, in syft's own format.
 pub fn as_syft_reads_it(python: &Path, form: &str, document: &[u8]) -> serde_json::Value {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(format!("{form}.json"));

@@ -1,4 +1,4 @@
-//! A registry that answers as a test says, for products that cannot be had here.
+//! A registry with scripted responses, for products that cannot be installed here.
 
 use std::sync::{Arc, Mutex};
 
@@ -30,14 +30,14 @@ impl ScriptedRequest {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The value of a field of the query, as it stands there.
+    /// The value of a query parameter, not decoded.
     pub fn field(&self, name: &str) -> Option<&str> {
         let mut fields = self.query.split('&');
         fields.find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
     }
 }
 
-/// What was asked so far.
+/// The requests so far.
 #[derive(Debug, Clone, Default)]
 pub struct RequestLog(Arc<Mutex<Vec<ScriptedRequest>>>);
 
@@ -46,12 +46,12 @@ impl RequestLog {
         self.0.lock().unwrap().clone()
     }
 
-    /// The lines of what was asked.
+    /// The lines of the requests.
     pub fn lines(&self) -> Vec<String> {
         self.all().iter().map(ScriptedRequest::line).collect()
     }
 
-    /// How many requests had this method and a path that ends so.
+    /// Number of requests with this method and end of the path.
     pub fn count(&self, method: &str, end: &str) -> usize {
         let all = self.all();
         let like = |asked: &&ScriptedRequest| asked.method == method && asked.path.ends_with(end);
@@ -98,7 +98,7 @@ pub fn scripted_tls(
     (log, serve_tls(router))
 }
 
-/// An answer with a status and headers.
+/// A response with a status and headers.
 pub fn answer(status: u16, headers: &[(&str, &str)], body: impl Into<String>) -> Response {
     let mut response = (StatusCode::from_u16(status).unwrap(), body.into()).into_response();
     for (name, value) in headers {

@@ -1,4 +1,4 @@
-//! A small HTTP server from an axum router, for answers that no real registry gives.
+//! A small HTTP server from an axum router, for responses that no real registry gives.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub fn serve(router: Router) -> TestServer {
     serve_with(|_| router)
 }
 
-/// A server with TLS, whose certificate is of a CA of its own.
+/// A server with TLS, whose certificate is of its own CA.
 pub struct TlsTestServer {
     served: TestServer,
     folder: TempDir,
@@ -67,7 +67,7 @@ pub fn serve_tls(router: Router) -> TlsTestServer {
     TlsTestServer { served, folder }
 }
 
-/// Speaks TLS with the certificate in a folder.
+/// TLS acceptor with the certificate in a folder.
 pub fn acceptor(folder: &Path) -> TlsAcceptor {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let chain = CertificateDer::pem_file_iter(folder.join("server.pem")).unwrap();
@@ -80,7 +80,7 @@ pub fn acceptor(folder: &Path) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// Accepts connections that speak TLS; others are not heard.
+/// Listener for TLS connections; others are dropped.
 struct Tls {
     tcp: tokio::net::TcpListener,
     acceptor: TlsAcceptor,
@@ -104,7 +104,7 @@ impl Listener for Tls {
     }
 }
 
-/// Serves a router that knows where it is served.
+/// Serves a router that depends on its address.
 pub fn serve_with(router: impl FnOnce(SocketAddr) -> Router) -> TestServer {
     serve_by(router, |tcp| tcp)
 }
@@ -125,7 +125,7 @@ fn serve_by<L: Listener<Addr = SocketAddr>>(
     }
 }
 
-/// A free port of this machine, for tokio to take over.
+/// Opens a free port of this machine, for tokio to take over.
 pub fn listen() -> (TcpListener, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -133,7 +133,7 @@ pub fn listen() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// Works on a thread of its own until what it answers with is dropped.
+/// Runs a future on its own thread until the returned value is dropped.
 pub fn in_background<F: Future<Output = ()>>(
     work: impl FnOnce() -> F + Send + 'static,
 ) -> oneshot::Sender<()> {

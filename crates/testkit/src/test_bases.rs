@@ -1,5 +1,5 @@
-//! Bases with something inside: layers as Windows' tools write them, the hives of a real Windows and
-//! of a made one.
+//! Bases with contents: layers in the form of Windows' tools, with hives of a real Windows and
+//! generated ones.
 
 use std::io::Write;
 use std::process::Command;
@@ -23,7 +23,7 @@ const SYSTEM: &str = "hives/SYSTEM_WIN_10_1709.xz";
 
 pub const ENVIRONMENT: &str = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
 
-/// The tar of a layer that is being written.
+/// The tar of a layer under construction.
 pub struct LayerTar(tar::Builder<Vec<u8>>);
 
 impl Default for LayerTar {
@@ -35,22 +35,22 @@ impl Default for LayerTar {
 }
 
 impl LayerTar {
-    /// A folder, with its descriptor in SDDL.
+    /// Adds a folder, with its descriptor in SDDL.
     pub fn folder(&mut self, path: &str, security: Option<&str>) -> &mut Self {
         self.entry(path, tar::EntryType::Directory, "16", security, b"", None)
     }
 
-    /// A file, with its descriptor in SDDL.
+    /// Adds a file, with its descriptor in SDDL.
     pub fn file(&mut self, path: &str, bytes: &[u8], security: Option<&str>) -> &mut Self {
         self.entry(path, tar::EntryType::Regular, "32", security, bytes, None)
     }
 
-    /// Another name of a file.
+    /// Adds a hard link.
     pub fn hard_link(&mut self, path: &str, target: &str) -> &mut Self {
         self.entry(path, tar::EntryType::Link, "32", None, b"", Some(target))
     }
 
-    /// A symbolic link.
+    /// Adds a symbolic link.
     pub fn link(&mut self, path: &str, target: &str) -> &mut Self {
         self.entry(
             path,
@@ -62,7 +62,7 @@ impl LayerTar {
         )
     }
 
-    /// An entry with any records.
+    /// Adds an entry with any records.
     pub fn entry(
         &mut self,
         path: &str,
@@ -83,7 +83,7 @@ impl LayerTar {
         self.raw(path, kind, &records, bytes, target)
     }
 
-    /// An entry with exactly these records.
+    /// Adds an entry with exactly these records.
     pub fn raw(
         &mut self,
         path: &str,
@@ -107,7 +107,7 @@ impl LayerTar {
         self
     }
 
-    /// The tar.
+    /// Returns the tar.
     pub fn tar(self) -> Vec<u8> {
         self.0.into_inner().unwrap()
     }
@@ -119,7 +119,7 @@ pub fn gzip(tar: &[u8]) -> Vec<u8> {
     gzip.finish().unwrap()
 }
 
-/// The bytes of a descriptor in SDDL.
+/// Converts a descriptor from SDDL to bytes.
 pub fn descriptor(sddl: &str) -> Vec<u8> {
     let descriptor: SecurityDescriptor = sddl.parse().unwrap();
     descriptor.to_bytes(DescriptorLayout::OwnerFirst)
@@ -138,7 +138,7 @@ pub fn real_system() -> Vec<u8> {
     hive
 }
 
-/// The hive that these edits of one root make where nothing was: a whole one, no changes to one.
+/// The hive with the result of edits to one root: a whole hive, not a delta.
 pub fn whole_hive(edits: &[RegistryEdit]) -> Vec<u8> {
     let mut hives = unsettled(edits, FileTime::from_unix_seconds(1_600_000_000)).unwrap();
     assert_eq!(hives.len(), 1, "one root touched, one hive");
@@ -150,7 +150,7 @@ pub fn whole_hive(edits: &[RegistryEdit]) -> Vec<u8> {
     hive
 }
 
-/// Makes the keys of that name links.
+/// Turns the keys with that name into links.
 pub fn make_links(hive: &mut [u8], name: &str) {
     each_key_node(hive, |node| {
         if node[76..].starts_with(name.as_bytes()) && usize::from(node[72]) == name.len() {
@@ -174,7 +174,7 @@ fn each_key_node(hive: &mut [u8], mut change: impl FnMut(&mut [u8])) {
     }
 }
 
-/// The changes of one layer to one hive.
+/// The delta hive of one layer.
 pub fn delta_hive(edits: &[RegistryEdit]) -> Vec<u8> {
     let mut hives = unsettled(edits, FileTime::from_unix_seconds(1_600_000_000)).unwrap();
     assert_eq!(hives.len(), 1, "one root touched, one hive");
@@ -185,7 +185,7 @@ fn number(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
-/// Makes a base block's checksum right.
+/// Corrects a base block's checksum.
 fn seal(hive: &mut [u8]) {
     let sum = (0..127).fold(0, |sum, word| sum ^ number(hive, 4 * word));
     hive[508..512].copy_from_slice(&sum.to_le_bytes());
@@ -206,7 +206,7 @@ pub fn create(key: &str) -> RegistryEdit {
     }
 }
 
-/// A hive `SYSTEM` with what an image's PATH takes.
+/// A `SYSTEM` hive with the keys of an image's PATH.
 pub fn made_system(path: &str) -> Vec<u8> {
     whole_hive(&[
         set(ENVIRONMENT, "Path", RegistryData::expand_sz(path)),
@@ -223,7 +223,7 @@ pub fn made_system(path: &str) -> Vec<u8> {
     ])
 }
 
-/// A hive with a value renamed, to a name as long.
+/// Renames a value in a hive to a name of the same length.
 pub fn rename_value(hive: &mut [u8], from: &str, to: &str) {
     assert_eq!(from.len(), to.len());
     let at = hive
@@ -233,7 +233,7 @@ pub fn rename_value(hive: &mut [u8], from: &str, to: &str) {
     hive[at..at + to.len()].copy_from_slice(to.as_bytes());
 }
 
-/// A hive `SOFTWARE` with names of several alphabets and many keys.
+/// A `SOFTWARE` hive with names in several alphabets and many keys.
 pub fn made_software() -> Vec<u8> {
     let top = r"HKLM\SOFTWARE\Microsoft";
     let mut edits = vec![
@@ -265,7 +265,7 @@ pub const FOLDER: &str = wincimg_registry::security::DIRECTORY_SDDL;
 pub const USER_FOLDER: &str = "O:S-1-5-93-2-2G:SYD:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;S-1-5-93-2-2)";
 pub const FILE: &str = wincimg_registry::security::FILE_SDDL;
 
-/// The bottom layer of a base, with these hives besides what every one has.
+/// The bottom layer of a base, with these hives and those that every base has.
 pub fn bottom_layer(system: &[u8], software: &[u8]) -> LayerTar {
     let empty = wincimg_registry::hive::empty_hive(FileTime(1)).unwrap();
     let config = "Files/Windows/System32/config";
@@ -299,7 +299,7 @@ pub fn bottom_layer(system: &[u8], software: &[u8]) -> LayerTar {
     tar
 }
 
-/// A layer above with changes to `SYSTEM`, in the order in which Windows' tools write.
+/// An upper layer with changes to `SYSTEM`, in the entry order of Windows' tools.
 pub fn upper_layer(changes: &[RegistryEdit]) -> LayerTar {
     let mut tar = LayerTar::default();
     tar.folder("Hives", None);
@@ -307,7 +307,7 @@ pub fn upper_layer(changes: &[RegistryEdit]) -> LayerTar {
     tar
 }
 
-/// An image of layers, gzipped tars each, the bottom one first.
+/// An image of gzipped layers, the bottom one first.
 pub fn image_of(os_version: &str, tars: Vec<Vec<u8>>) -> StandIn {
     let mut image = Image::empty(ManifestFormat::Docker, Platform::windows(os_version)).unwrap();
     let mut layers = Vec::new();

@@ -1,4 +1,4 @@
-//! Stand-in Windows base images: shaped like Microsoft's, with small layers.
+//! Stand-in Windows base images in the form of Microsoft's, with small layers.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use wincimg_oci::document::{
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Sink;
 
-/// An image and the blobs that it needs.
+/// An image with its blobs.
 #[derive(Clone)]
 pub struct StandIn {
     pub image: Image,
     pub layers: Vec<(Descriptor, Bytes)>,
 }
 
-/// Puts Nano Server of a version into a registry.
+/// Pushes Nano Server of a version to a registry.
 pub async fn put_nanoserver(host: &str, version: &str) {
     let registry = RegistryClient::new(super::options(host), Arc::new(Silent)).unwrap();
     let reference = format!("{host}/windows/nanoserver:{version}");
@@ -65,7 +65,7 @@ impl StandIn {
         stand_in
     }
 
-    /// Puts one more layer on top, of any type and with `urls`.
+    /// Adds a layer on top, of any type and with `urls`.
     pub fn push(&mut self, media_type: &str, size: usize, seed: u64, urls: Vec<String>) {
         let (tar, gzip) = layer(size, seed);
         let mut blob = Descriptor::new(media_type, sha256(&gzip), gzip.len() as u64);
@@ -89,7 +89,7 @@ impl StandIn {
         Document::Manifest(Box::new(self.image.manifest().clone()))
     }
 
-    /// Stores the configuration and the layers that a filter lets pass.
+    /// Stores the configuration and the layers that a filter accepts.
     pub async fn put_blobs(&self, sink: &Sink, keep: impl Fn(&Descriptor) -> bool) {
         let config = &self.image.manifest().config;
         let bytes = self.image.config().bytes().clone();

@@ -1,4 +1,4 @@
-//! What a replayed daemon builds on base images: the base with one more layer.
+//! Images that a replayed daemon builds on base images: the base with one more layer.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::windows_daemon::{WindowsDaemon, built, shown};
 
-/// The Nano Server of a version.
+/// The Nano Server base of a version.
 pub async fn base(registry: &RegistryClient, bases: &str, version: WindowsVersion) -> BaseImage {
     let bases: BaseRegistry = bases.parse().unwrap();
     let repository = bases.repository("nanoserver").unwrap();
@@ -27,7 +27,7 @@ pub async fn base(registry: &RegistryClient, bases: &str, version: WindowsVersio
     found.unwrap().base
 }
 
-/// Lets the daemon build an image on each base, and push them as Docker does.
+/// Lets the daemon build an image on each base, and push them like Docker.
 pub fn build_all(windows: &WindowsDaemon, stored: &Arc<DemoRegistry>, bases: &[BaseImage]) {
     let made: Vec<Image> = bases.iter().map(build).collect();
     windows.script(|script| {
@@ -61,12 +61,12 @@ fn layer_bytes(version: WindowsVersion) -> Bytes {
     Bytes::from(format!("a layer of {version}"))
 }
 
-/// The digest of its configuration.
+/// Digest of the configuration.
 pub fn id(image: &Image) -> String {
     image.config().digest().to_string()
 }
 
-/// What the daemon shows of it.
+/// The daemon's JSON for the image.
 pub fn as_shown(image: &Image) -> Value {
     let config = image.config();
     let layers: Vec<String> = config
@@ -78,7 +78,7 @@ pub fn as_shown(image: &Image) -> Value {
     shown(&id(image), config.os_version.as_deref().unwrap(), &layers)
 }
 
-/// Puts the image that a name is for into the registry, and says what Docker says.
+/// Adds the image of a name to the registry, and returns Docker's messages.
 fn push(stored: &DemoRegistry, made: &[Image], name: &str) -> Vec<Value> {
     let (path, tag) = name.rsplit_once(':').unwrap();
     let (_, repository) = path.split_once('/').unwrap();

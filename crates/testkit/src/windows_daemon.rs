@@ -1,8 +1,8 @@
-//! A Docker daemon on Windows, replayed: it gives the answers that the Engine API's reference
-//! documents and that Moby's Windows daemon is known to give, and keeps what it was asked.
+//! A replayed Docker daemon on Windows: it gives the responses of the Engine API's reference and of
+//! Moby's Windows daemon, and records its requests.
 //!
-//! Replayed are `/_ping`, `/info`, the streams of the classic builder and of a push, `/images/…`;
-//! no Windows container runs anywhere.
+//! It replays `/_ping`, `/info`, the streams of the classic builder and of a push, and `/images/…`;
+//! no Windows container runs.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,25 +18,25 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-/// What the daemon answers; everything may be changed while it runs.
+/// Responses of the daemon, which can be changed while it runs.
 pub struct DaemonScript {
     /// The header of `/_ping`.
     pub api_version: String,
     /// The answer to `/info`.
     pub info: Value,
-    /// The objects that answer a build, one list for each build; the last is used again.
+    /// Messages of a build, one list for each build; the last is repeated.
     pub builds: Vec<Vec<Value>>,
     /// Images by id.
     pub images: HashMap<String, Value>,
-    /// The objects that answer a push, and what happens in the registry before.
+    /// Messages of a push, and its effect on the registry.
     pub push: Push,
     /// The answer to `docker save`.
     pub saved: Vec<u8>,
-    /// Set, a build answers its first object and then nothing more.
+    /// If set, a build sends its first message and then hangs.
     pub hangs: bool,
 }
 
-/// From a name with a tag to the objects that answer its push.
+/// Maps a name with a tag to the messages of its push.
 pub type Push = Box<dyn FnMut(&str) -> Vec<Value> + Send>;
 
 /// One request.
@@ -46,29 +46,29 @@ pub struct DaemonRequest {
     pub path: String,
     pub query: HashMap<String, String>,
     pub headers: HeaderMap,
-    /// How many bytes came along.
+    /// Number of bytes in the body.
     pub bytes: u64,
-    /// The bytes themselves, unless there are many.
+    /// The bytes, unless there are many.
     pub body: Vec<u8>,
 }
 
 struct Shared {
     script: DaemonScript,
     asked: Vec<DaemonRequest>,
-    /// By the name that a tag gave.
+    /// Images by tagged name.
     names: HashMap<String, String>,
-    /// Builds whose client hung up.
+    /// Number of builds whose client hung up.
     given_up: Arc<AtomicUsize>,
 }
 
-/// The daemon; it ends when it is dropped.
+/// The daemon, which runs until it is dropped.
 pub struct WindowsDaemon {
     folder: TempDir,
     shared: Arc<Mutex<Shared>>,
     task: JoinHandle<()>,
 }
 
-/// The answer of a Windows daemon to `/info`, shortened to what says something.
+/// A Windows daemon's response to `/info`, reduced to the relevant fields.
 pub fn info(operating_system: &str, isolation: &str) -> Value {
     json!({
         "ID": "UL5C:WZCJ:QSVB:KBJ2:LJHN:JXWQ:QP5W:Y4KM:7E6P:Q6JF:MZZV:ABCD",
@@ -107,12 +107,12 @@ pub fn info(operating_system: &str, isolation: &str) -> Value {
     })
 }
 
-/// The name of Windows Server 2019 with a revision, as its daemon spells it.
+/// The name of Windows Server 2019 with a revision, in the daemon's spelling.
 pub fn server_2019(revision: u32) -> String {
     format!("Windows Server 2019 Datacenter Version 1809 (OS Build 17763.{revision})")
 }
 
-/// What the daemon shows of an image.
+/// The daemon's JSON for an image.
 pub fn shown(id: &str, os_version: &str, layers: &[String]) -> Value {
     json!({
         "Id": id,
@@ -123,7 +123,7 @@ pub fn shown(id: &str, os_version: &str, layers: &[String]) -> Value {
     })
 }
 
-/// What the builder says of an image that was built.
+/// The builder's messages for an image that was built.
 pub fn built(id: &str) -> Vec<Value> {
     let short = &id["sha256:".len()..][..12];
     vec![
@@ -141,7 +141,7 @@ pub fn built(id: &str) -> Vec<Value> {
 }
 
 impl WindowsDaemon {
-    /// Starts one on a Unix socket, in the runtime of whoever calls.
+    /// Starts a daemon on a Unix socket, in the caller's runtime.
     pub fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = tokio::net::UnixListener::bind(folder.path().join("socket")).unwrap();
@@ -172,17 +172,17 @@ impl WindowsDaemon {
         format!("unix://{}", self.folder.path().join("socket").display())
     }
 
-    /// Changes what it answers.
+    /// Changes the responses.
     pub fn script(&self, change: impl FnOnce(&mut DaemonScript)) {
         change(&mut self.shared.lock().unwrap().script);
     }
 
-    /// How many builds ended because their client hung up.
+    /// Number of builds that ended because their client hung up.
     pub fn given_up(&self) -> usize {
         self.shared.lock().unwrap().given_up.load(Ordering::SeqCst)
     }
 
-    /// What was asked, of paths that contain a text.
+    /// The requests with paths that contain a text.
     pub fn asked(&self, path: &str) -> Vec<DaemonRequest> {
         let shared = self.shared.lock().unwrap();
         let asked = shared.asked.iter();
@@ -199,7 +199,7 @@ impl Drop for WindowsDaemon {
     }
 }
 
-/// More of a body is counted and not kept.
+/// Limit on the recorded bytes of a body; the rest is only counted.
 const KEPT: usize = 16 << 20;
 
 async fn answer(State(shared): State<Arc<Mutex<Shared>>>, request: Request) -> Response {
@@ -285,7 +285,7 @@ fn image(shared: &mut Shared, method: &Method, path: &str, asked: &DaemonRequest
     }
 }
 
-/// A text among the messages is sent as it is; as the last one without the end of its line.
+/// A string among the messages is sent unchanged; as the last one without a line end.
 fn stream(messages: &[Value]) -> Response {
     let lines = messages.iter().map(|message| match message {
         Value::String(text) => text.clone(),
@@ -298,7 +298,7 @@ fn stream(messages: &[Value]) -> Response {
     Body::from(lines).into_response()
 }
 
-/// Counts when it is dropped, which is what a server sees of a client that hung up.
+/// Increments a counter when it is dropped, as happens when a client hangs up.
 struct HangupCounter(Arc<AtomicUsize>);
 
 impl Drop for HangupCounter {

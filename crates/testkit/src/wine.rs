@@ -1,4 +1,4 @@
-//! Wine, for the tests that run Windows programs. It needs no display.
+//! Wine, for tests that run Windows programs. It needs no display.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use super::component;
 use super::harness::skip;
 
-/// A Windows of its own, in a directory that goes when it goes.
+/// A private wine prefix, in a directory that is removed on drop.
 pub struct Wine {
     home: tempfile::TempDir,
     loader: PathBuf,
@@ -16,7 +16,7 @@ pub struct Wine {
 }
 
 impl Wine {
-    /// Sets up a Windows.
+    /// Creates a prefix.
     pub fn start() -> Self {
         let wine = Self {
             loader: component("wine64"),
@@ -25,20 +25,20 @@ impl Wine {
             home: tempfile::tempdir().unwrap(),
         };
         fs::create_dir(wine.prefix()).unwrap();
-        // Seen once: wineboot ended with 53, the last byte of STATUS_DLL_NOT_FOUND, for no reason that
-        // could be found.
+        // Seen once: wineboot exited with 53, the last byte of STATUS_DLL_NOT_FOUND, for an unknown
+        // reason.
         let started = wine.start_server().or_else(|_| wine.restart());
         started.unwrap_or_else(|error| skip(&format!("a wine that starts: {error}")));
         wine
     }
 
-    /// Ends everything that runs in this Windows and starts it again.
+    /// Ends all processes in this prefix and starts it again.
     pub fn restart(&self) -> Result<(), String> {
         self.stop_server();
         self.start_server()
     }
 
-    /// A Windows program to run: a path or a name of drive C.
+    /// A command for a Windows program: a path or a name on drive C.
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(&self.loader);
         command
@@ -50,7 +50,7 @@ impl Wine {
             })
             .env("WINEPREFIX", self.prefix())
             .env("TMPDIR", self.home.path())
-            // Without a locale, wine cuts names off at the first letter that ASCII lacks.
+            // Without a locale, wine truncates names at the first non-ASCII letter.
             .env("LC_ALL", "C.UTF-8")
             .env("WINEDEBUG", "-all")
             .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
@@ -79,11 +79,11 @@ impl Wine {
         self.home.path().join("prefix")
     }
 
-    /// Starts what stays in the background, so that it does not hold on to the pipes of whichever
-    /// program would have started it.
+    /// Starts the background processes, so that they do not inherit the pipes of another program
+    /// that would start them.
     fn start_server(&self) -> Result<(), String> {
         let mut commands = [Command::new(&self.server), self.command("wineboot")];
-        // Debian's server has its socket in the temporary folder, and leaves what it made for it.
+        // Debian's server has its socket in the temporary folder, and leaves that folder behind.
         commands[0]
             .arg("-p")
             .env("WINEPREFIX", self.prefix())
@@ -103,7 +103,7 @@ impl Wine {
 
     fn stop_server(&self) {
         for argument in ["-k", "-w"] {
-            // Where there is none to stop, that is an error, and no matter.
+            // Without a running server this fails, which is fine.
             let _ = Command::new(&self.server)
                 .arg(argument)
                 .env("WINEPREFIX", self.prefix())
@@ -121,12 +121,12 @@ impl Drop for Wine {
     }
 }
 
-/// A file of this machine as Windows programs see it.
+/// Path of a local file for Windows programs.
 pub fn windows_path(path: &Path) -> String {
     format!("Z:{}", path.to_str().unwrap().replace('/', "\\"))
 }
 
-/// Runs a command to its end; an error where that is not success.
+/// Runs a command to its end; an error if it fails.
 pub fn succeed(command: &mut Command) -> Result<String, String> {
     let output = command
         .stdin(Stdio::null())

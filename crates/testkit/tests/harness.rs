@@ -1,4 +1,4 @@
-//! What the harness makes of a test that lacks something.
+//! Output of the harness for a test with a missing requirement.
 
 #![allow(clippy::unwrap_used, clippy::unused_async)]
 

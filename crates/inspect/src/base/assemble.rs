@@ -1,4 +1,4 @@
-//! From what the layers of a base say to one file of facts.
+//! Merges the layers of a base into one file of facts.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -21,15 +21,15 @@ use super::table::{Index, TableWriter};
 use super::{sort_key, stored_content};
 
 const FOLDER_ATTRIBUTES: u32 = 0x10;
-/// A flag of a key node: the key leads to another one.
+/// Flag of a key node: the key is a link to another one.
 const SYMBOLIC_LINK: u16 = 0x10;
-/// The most problems that a file tells of.
+/// Limit on the problems that a file reports.
 const MOST_PROBLEMS: usize = 200;
 
-/// Makes a file of facts from what was found in each layer of a base, the bottom one first.
+/// Creates a file of facts from the collected layers of a base, the bottom one first.
 ///
-/// What the layers have of something that cannot be used, a damaged hive for example, is left out
-/// as a whole and named in [`problems`](super::BaseFacts::problems); facts do not know it then.
+/// Unusable parts of the layers, such as a damaged hive, are left out and listed in
+/// [`problems`](super::BaseFacts::problems).
 pub fn assemble(
     base: &Digest,
     os_version: Option<&str>,
@@ -63,7 +63,7 @@ pub fn assemble(
     Ok(bytes.into())
 }
 
-/// A file as the layers so far leave it.
+/// A file after the layers merged so far.
 struct MergedFile {
     record: FileRecord,
     content: Option<Arc<[u8]>>,
@@ -103,7 +103,7 @@ impl Assembly {
         }
     }
 
-    /// Lays a layer's files over those below: first what it deletes, last its other names for files.
+    /// Merges a layer's files over those below: deletions first, hard links last.
     fn merge_files(
         &mut self,
         below: &mut BTreeMap<Vec<u8>, MergedFile>,
@@ -155,7 +155,7 @@ impl Assembly {
             };
             let Some(found) = below.get(&sort_key::for_layer_path(target)) else {
                 let target = format!("Files/{target}");
-                let problem = format!("it is another name of {target:?}, which is not there");
+                let problem = format!("hard link target {target:?} not found");
                 self.problem(number, format!("Files/{}", file.path), problem);
                 continue;
             };
@@ -260,7 +260,7 @@ impl Assembly {
         Ok(())
     }
 
-    /// Writes the keys of a hive as all layers leave it. False where one of them cannot be used.
+    /// Writes the merged keys of a hive; false if one of them cannot be used.
     fn write_hive(
         &mut self,
         table: &mut TableWriter<'_>,
@@ -308,18 +308,18 @@ impl Assembly {
         Ok(true)
     }
 
-    /// Leaves the first of several values or keys of one name, which is the one that Windows finds.
+    /// Keeps the first of several values or keys of one name, which is the one that Windows finds.
     fn drop_repeated(&mut self, layer: usize, key: &mut Key<'_>, path: &str) {
         for name in keep_first_of_each(&mut key.values) {
-            let problem = format!("it has several values {name:?}; the first one counts");
+            let problem = format!("several values {name:?}: the first one is used");
             self.problem(layer, path.to_owned(), problem);
         }
-        // The format keeps them in the order of their names.
+        // The format sorts them by name.
         let before = key.subkeys.len();
         key.subkeys
             .dedup_by(|later, first| is_same(&later.name, &first.name));
         if key.subkeys.len() < before {
-            let problem = "it has several keys of one name; the first one counts".to_owned();
+            let problem = "several keys of one name: the first one is used".to_owned();
             self.problem(layer, path.to_owned(), problem);
         }
         for subkey in &mut key.subkeys {
@@ -339,7 +339,7 @@ fn is_same(one: &str, other: &str) -> bool {
     }
 }
 
-/// Keeps the first value of each name. The names of those that go.
+/// Keeps the first value of each name and returns the names of the others.
 fn keep_first_of_each(values: &mut Vec<Value<'_>>) -> BTreeSet<String> {
     const FEW: usize = 12;
     let is_repeated = |at: usize| {
@@ -383,7 +383,7 @@ impl KeyWriter<'_, '_> {
             }
         }
         if !self.table.add(at, &self.record)? {
-            let problem = "its values are too many to keep".to_owned();
+            let problem = "too many values to store".to_owned();
             self.assembly.problem(1, path.to_owned(), problem);
             self.record.clear();
             put_key_alone(&mut self.record, &key.name, descriptor);
@@ -404,7 +404,7 @@ impl KeyWriter<'_, '_> {
     }
 }
 
-/// A folder of which no layer says anything.
+/// A folder that no layer describes.
 fn folder(name: &str) -> MergedFile {
     MergedFile {
         record: FileRecord {
@@ -418,7 +418,7 @@ fn folder(name: &str) -> MergedFile {
     }
 }
 
-/// Puts a file over what is there, with the folders that lead to it where no layer names them.
+/// Replaces a file, and adds the parent folders that no layer describes.
 fn place(files: &mut BTreeMap<Vec<u8>, MergedFile>, path: &str, new: MergedFile) {
     let key = sort_key::for_layer_path(path);
     let mut folder = path;
@@ -441,7 +441,7 @@ fn place(files: &mut BTreeMap<Vec<u8>, MergedFile>, path: &str, new: MergedFile)
                 new.record.kind == FileKind::Folder && entry.get().record.kind == FileKind::Folder;
             let mut new = new;
             if both_folders {
-                // A folder keeps the spelling that it was made with.
+                // A folder keeps its original spelling.
                 new.record.name.clone_from(&entry.get().record.name);
                 entry.insert(new);
             } else {

@@ -1,5 +1,5 @@
-//! What one layer of a base says. Layers know nothing of each other: they can be looked at in any
-//! order and all at once.
+//! Reads one layer of a base. Layers are independent of each other: they can be read in any order
+//! and in parallel.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read, Write};
@@ -17,45 +17,45 @@ use super::hives::BaseHive;
 use super::{sort_key, stored_content};
 use crate::stream::layer_limits;
 
-/// The most that a layer's hives may take while they wait, packed.
+/// Limit on the compressed hives of a layer.
 const HIVE_MEMORY: usize = 512 << 20;
-/// The most that names and descriptors may take: several times of what the largest base has.
+/// Limit on names and descriptors: several times those of the largest base.
 const NAME_MEMORY: usize = 1 << 30;
-/// What an entry takes besides its name.
+/// Memory of an entry besides its name.
 const ENTRY_MEMORY: usize = 256;
-/// More problems of one layer are not told.
+/// Limit on the problems of a layer.
 const MOST_PROBLEMS: usize = 100;
-/// Contents that turn out not to be needed are held until then, up to so much.
+/// Limit on contents that are held until it is known whether they are needed.
 const CONTENT_MEMORY: usize = 32 << 20;
-/// What is unpacked at once, and how many such pieces may wait.
+/// Size of an unpacked piece, and number of pieces that may wait.
 const PIECE: u64 = 128 << 10;
 const WAITING: usize = 8;
 
-/// How much is looked for in a base.
+/// Amount of facts to collect from a base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Extent {
-    /// All that facts can say.
+    /// All facts.
     Everything,
-    /// What a plan cannot do without.
+    /// The facts that a plan requires.
     Part(BaseRequirements),
 }
 
-/// Where a layer is among those of its base.
+/// Position of a layer in its base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayerPosition {
-    /// It is Windows itself.
+    /// Windows itself.
     Bottom,
-    /// It changes what is below.
+    /// A layer with changes to those below.
     Above,
 }
 
-/// What was found in one layer.
+/// Contents of one layer.
 #[derive(Debug, Clone, Default)]
 pub struct CollectedLayer {
     pub(super) files: Vec<LayerFile>,
     pub(super) descriptors: Vec<Vec<u8>>,
     pub(super) hives: BTreeMap<BaseHive, PackedHive>,
-    /// What could not be used: where, and why.
+    /// Unusable parts: path and reason.
     pub(super) problems: Vec<(String, String)>,
 }
 
@@ -76,13 +76,13 @@ pub(super) enum LayerFileKind {
         sha256: [u8; 32],
         content: Option<Arc<[u8]>>,
     },
-    /// Another name of a file: its path below `Files`.
+    /// A hard link: the target's path below `Files`.
     HardLink(Box<str>),
     Link(Option<Box<str>>),
     Deleted,
 }
 
-/// A hive as it waits until those of the other layers are there: they are large, and pack well.
+/// A compressed hive, held until those of the other layers are read.
 #[derive(Debug, Clone)]
 pub(super) struct PackedHive {
     size: usize,
@@ -95,11 +95,10 @@ impl PackedHive {
     }
 }
 
-/// Looks through a layer as far as the extent asks for. The bytes can be packed with gzip or zstd.
+/// Reads a layer as far as the extent requires. The bytes can be compressed with gzip or zstd.
 ///
-/// The input has to fail at its end unless the bytes were those that the layer's digest names; what
-/// was found in a layer whose input failed does not count. With [`Extent::Part`] the input may not be
-/// read to its end.
+/// The input has to fail at its end unless the bytes match the layer's digest; the results of a
+/// failed input are invalid. With [`Extent::Part`] the input may not be read to its end.
 pub fn collect_layer(
     input: impl Read + Send,
     place: LayerPosition,
@@ -108,7 +107,7 @@ pub fn collect_layer(
     let limits = layer_limits();
     let collector = Collector::new(place, extent);
     if collector.may_stop() {
-        // Nobody unpacks ahead: a thread that waits for more of the input could not be told to stop.
+        // No unpacking ahead: a thread that waits for more input could not be stopped.
         return collector.collect(LayerReader::new(input, limits)?);
     }
     let unpacked = decompress(input).map_err(TarReadError::Io)?;
@@ -133,9 +132,9 @@ pub fn collect_layer(
 }
 
 const TOO_MUCH: TarReadError =
-    TarReadError::Malformed("it has more names and descriptors than any Windows");
+    TarReadError::Malformed("it has more names and descriptors than any version of Windows");
 
-/// What another thread unpacks. The end is an empty piece.
+/// Reader of the pieces that another thread unpacks. An empty piece is the end.
 struct ChannelReader {
     pieces: Receiver<io::Result<Vec<u8>>>,
     piece: Vec<u8>,
@@ -173,11 +172,11 @@ struct Collector {
     place: LayerPosition,
     hives: Vec<BaseHive>,
     files: bool,
-    /// Files whose content is asked for by name, as they stand in the tables.
+    /// Files whose content is requested by name, as the tables spell them.
     contents: Vec<Vec<u8>>,
     everything: bool,
     found: CollectedLayer,
-    /// The numbers of descriptors by their text.
+    /// Numbers of the descriptors by their text.
     descriptors: HashMap<Vec<u8>, Option<u32>>,
     name_memory: usize,
     content_memory: usize,
@@ -212,9 +211,9 @@ impl Collector {
         }
     }
 
-    /// Returns true if all can be found before the layer's end.
+    /// Returns true if everything can be found before the layer's end.
     fn may_stop(&self) -> bool {
-        // Only its end tells what a layer does not delete.
+        // Only the end shows what a layer does not delete.
         let contents = self.contents.is_empty() || self.place == LayerPosition::Bottom;
         !self.files && contents
     }
@@ -259,7 +258,7 @@ impl Collector {
         self.found.hives.len() == self.hives.len() && self.contents.iter().all(has)
     }
 
-    /// The hive that an entry is, or is changes to.
+    /// The hive that an entry contains or changes.
     fn hive_of(&self, entry: &LayerEntry) -> Option<BaseHive> {
         if entry.kind != TarEntryKind::File {
             return None;
@@ -301,7 +300,7 @@ impl Collector {
             let size = usize::try_from(entry.size).unwrap_or(usize::MAX);
             self.found.hives.insert(hive, PackedHive { size, packed });
         } else if is_new {
-            let problem = format!("it has {} bytes, too many for a hive", entry.size);
+            let problem = format!("{} bytes are too many for a hive", entry.size);
             self.problem(&entry.path, problem);
         }
         if let Some((_, below)) = entry.path.split_once('/')
@@ -324,12 +323,12 @@ impl Collector {
         reader: &mut LayerReader<'_>,
     ) -> Result<(), TarReadError> {
         if path.split('/').any(|name| matches!(name, "." | "..")) {
-            self.problem(&entry.path, "it leads elsewhere".to_owned());
+            self.problem(&entry.path, "its path leads outside the layer".to_owned());
             return Ok(());
         }
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         if let Some(deleted) = name.strip_prefix(".wh.") {
-            // The others (`.wh..wh..opq`) mean nothing to Windows.
+            // Windows ignores the others (`.wh..wh..opq`).
             if !deleted.starts_with(".wh.") && !deleted.is_empty() {
                 let path = [folder, deleted].join("/");
                 self.push(path.trim_start_matches('/'), LayerFileKind::Deleted, reader);
@@ -350,7 +349,7 @@ impl Collector {
                         LayerFileKind::HardLink(below.into())
                     }
                     _ => {
-                        let problem = format!("it is another name of {target:?}, not in Files");
+                        let problem = format!("hard link target {target:?} is not in Files");
                         self.problem(&entry.path, problem);
                         return Ok(());
                     }
@@ -432,7 +431,8 @@ impl Collector {
         });
     }
 
-    /// The number of a descriptor, from its text in the layer. Few are spelled out more than once.
+    /// Number of the descriptor with this text. Most texts repeat, so few are decoded more than
+    /// once.
     fn descriptor(
         &mut self,
         path: &str,

@@ -1,4 +1,4 @@
-//! Why facts about a base could not be read or made.
+//! Errors of reading and writing facts about a base.
 
 use std::io;
 use std::sync::Arc;
@@ -6,23 +6,23 @@ use std::sync::Arc;
 use wincimg_common::diagnose::Diagnose;
 use wincimg_registry::BaseReadError;
 
-/// The format that is written and read.
+/// Version of the file format.
 pub const FORMAT: u32 = 1;
 
-/// Facts about a base that cannot be read or made.
+/// Facts about a base that cannot be read or written.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "base/facts")]
 pub enum FactsError {
-    /// The file could not be read.
+    /// The file cannot be read.
     #[error("cannot read facts about a base")]
     Io(#[from] io::Error),
-    /// It is a file of another kind.
+    /// The file is of another kind.
     #[error("not a file of facts about a base")]
     NotFacts,
-    /// A later wincimg made it.
-    #[error("facts about a base in format {0}: expected {expected}", expected = FORMAT)]
+    /// The format is of a later wincimg.
+    #[error("unsupported format {0} of facts about a base: expected {expected}", expected = FORMAT)]
     Format(u32),
-    /// Its bytes are not as they were written.
+    /// The bytes are damaged.
     #[error("damaged facts about a base: {0}")]
     Damaged(&'static str),
 }

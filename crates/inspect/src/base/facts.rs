@@ -1,4 +1,4 @@
-//! Facts about a base, as they are asked for.
+//! Queries on facts about a base.
 
 use std::path::Path;
 
@@ -17,10 +17,9 @@ use super::hives::{BaseHive, BaseKeyPath};
 use super::record::{FileRecord, KeyRecord};
 use super::sort_key;
 
-/// What is known of one base: its registry, its files and their descriptors, all layers laid over
-/// each other.
+/// Facts about one base: its registry, its files and their descriptors, with all layers merged.
 ///
-/// Only what a question is about is read. Two threads may ask at once.
+/// Reads only the parts that a query requires. Threads may share it.
 #[derive(Debug)]
 pub struct BaseFacts {
     file: FactsFile,
@@ -29,67 +28,67 @@ pub struct BaseFacts {
 /// A file or folder of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedFile {
-    /// Where it is: names from the drive down, as they are spelled.
+    /// Path: names from the drive down, in their original spelling.
     pub components: Vec<String>,
-    /// What it is.
+    /// Properties.
     pub file: BaseFile,
-    /// Where a link leads.
+    /// Target of a link.
     pub target: Option<String>,
 }
 
 /// A key of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedKey {
-    /// Where it is, as it is spelled.
+    /// Path in its original spelling.
     pub path: BaseKeyPath,
-    /// What it is.
+    /// Properties.
     pub key: BaseKey,
 }
 
 impl BaseFacts {
-    /// Opens a file of facts; little of it is read yet.
+    /// Opens a file of facts without reading all of it.
     pub fn open(path: &Path) -> Result<Self, FactsError> {
         let file = FactsFile::open(path)?;
         Ok(Self { file })
     }
 
-    /// Takes the bytes of such a file.
+    /// Reads facts from bytes.
     pub fn read(bytes: impl Into<Bytes>) -> Result<Self, FactsError> {
         let file = FactsFile::in_memory(bytes.into())?;
         Ok(Self { file })
     }
 
-    /// The base that they are about.
+    /// Digest of the base.
     pub fn base_digest(&self) -> &Digest {
         &self.file.about.base
     }
 
-    /// The version of Windows that the base names.
+    /// Version of Windows that the base names.
     pub fn os_version(&self) -> Option<&str> {
         self.file.about.os_version.as_deref()
     }
 
-    /// Returns true if all was looked at that facts can say.
+    /// Returns true if all facts were collected.
     pub fn is_complete(&self) -> bool {
         self.file.about.collected.everything
     }
 
-    /// Returns true if the hive is known.
+    /// Returns true if facts about the hive are present.
     pub fn has_hive(&self, hive: BaseHive) -> bool {
         self.file.about.collected.hives.contains(&hive)
     }
 
-    /// Returns true if files and folders are known.
+    /// Returns true if facts about files and folders are present.
     pub fn has_files(&self) -> bool {
         self.file.about.collected.files
     }
 
-    /// What the base has that could not be used.
+    /// Unusable parts of the base.
     pub fn problems(&self) -> &[BaseProblem] {
         &self.file.about.problems
     }
 
-    /// The key at that path, in any hive. Links on the way are not followed.
+    /// The key at a path in any hive. Links on the way are not followed.
     pub fn key_at(&self, path: &BaseKeyPath) -> Result<Presence<BaseKey>, FactsError> {
         if !self.has_hive(path.hive) {
             return Ok(Presence::Unknown);
@@ -104,7 +103,7 @@ impl BaseFacts {
         }
     }
 
-    /// The keys right below one, by the order of their names.
+    /// The subkeys of a key, sorted by name.
     pub fn subkeys(&self, path: &BaseKeyPath) -> Result<Vec<ListedKey>, FactsError> {
         let mut listed = Vec::new();
         self.children(Table::Keys, &sort_key::for_key(path), |value| {
@@ -118,7 +117,7 @@ impl BaseFacts {
         Ok(listed)
     }
 
-    /// A key and all that is below it, each before what is below it.
+    /// A key and everything below it, parents first.
     pub fn keys_below<'f>(
         &'f self,
         path: &BaseKeyPath,
@@ -133,7 +132,7 @@ impl BaseFacts {
         }))
     }
 
-    /// What lies in a folder, by the order of the names.
+    /// The entries of a folder, sorted by name.
     pub fn folder(&self, path: &ImagePath) -> Result<Vec<ListedFile>, FactsError> {
         let mut listed = Vec::new();
         self.children(Table::Files, &sort_key::for_file(path), |value| {
@@ -146,7 +145,7 @@ impl BaseFacts {
         Ok(listed)
     }
 
-    /// A file or folder and all that is in it, each before what is in it.
+    /// A file or folder and everything below it, parents first.
     pub fn files_below<'f>(
         &'f self,
         path: &ImagePath,
@@ -198,7 +197,7 @@ impl BaseFacts {
         found.ok_or(FactsError::Damaged("a descriptor is missing"))
     }
 
-    /// Goes through what is right below a place in a table.
+    /// Iterates over the direct children of a path in a table.
     fn children(
         &self,
         table: Table,
@@ -214,14 +213,14 @@ impl BaseFacts {
             if sort_key::depth(key) == depth {
                 take(value)?;
             }
-            // Past all that is below it.
+            // Skips everything below it.
             let next = sort_key::behind(key);
             cursor = self.file.seek(table, &next)?;
         }
         Ok(())
     }
 
-    /// Goes through a place in a table and all below it, with the names that lead there.
+    /// Iterates over a path in a table and everything below it, with the names of the path.
     fn walk(&self, table: Table, top: Vec<u8>, names: &[String]) -> Result<Walk<'_>, FactsError> {
         Ok(Walk {
             cursor: self.file.seek(table, &top)?,
@@ -234,7 +233,7 @@ impl BaseFacts {
     }
 }
 
-/// The names that lead to something, and what the table says of it.
+/// The names of a path and its table entry.
 type TreeEntry = (Vec<String>, Vec<u8>);
 
 struct Walk<'f> {
@@ -262,7 +261,7 @@ impl Walk<'_> {
                 _ => FileRecord::decode(value)?.name,
             };
             if depth > self.names.len() + 1 {
-                return Err(FactsError::Damaged("what is below something stands alone"));
+                return Err(FactsError::Damaged("an entry has no parent"));
             }
             self.names.truncate(depth - 1);
             self.names.push(name);
@@ -325,7 +324,7 @@ impl BaseContents for BaseFacts {
         let mut folders = Vec::new();
         for listed in self.files_below(path)?.skip(1) {
             let listed = listed?;
-            // A name that no layer can have is left as it is.
+            // A name that no layer can have is skipped.
             let inside = format!("/{}", listed.components.join("/")).parse();
             if let (FileKind::Folder, Ok(inside)) = (listed.file.kind, inside) {
                 folders.push((inside, listed.file));
@@ -356,7 +355,7 @@ impl BaseContents for BaseFacts {
     }
 }
 
-/// Where a key leads that is a link, if that is in a hive that layers can change.
+/// Target of a key that is a link, if it is in a hive that layers can change.
 fn link_of(values: &[(String, RegistryData)]) -> Option<KeyPath> {
     let (_, data) = values
         .iter()

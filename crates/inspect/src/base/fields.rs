@@ -1,5 +1,5 @@
-//! Numbers of variable length and byte strings behind their length, as all parts of the file are
-//! made of. Reading takes nothing for granted.
+//! Variable-length numbers and length-prefixed byte strings, the elements of the file. Reading
+//! trusts no input.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// What is left of some bytes to read.
+/// Reader of the remaining bytes.
 pub(super) struct Fields<'b> {
     bytes: &'b [u8],
     at: usize,
@@ -81,7 +81,7 @@ impl<'b> Fields<'b> {
         Ok(bytes)
     }
 
-    /// Where the next bytes are.
+    /// Range of the next bytes.
     pub(super) fn span(&mut self) -> Result<Range<u32>, FactsError> {
         let length = self.bytes()?.len();
         let place = |at: usize| u32::try_from(at).map_err(|_| CUT);
@@ -89,8 +89,9 @@ impl<'b> Fields<'b> {
     }
 
     pub(super) fn text(&mut self) -> Result<&'b str, FactsError> {
-        std::str::from_utf8(self.bytes()?).map_err(|_| FactsError::Damaged("a name is not text"))
+        std::str::from_utf8(self.bytes()?)
+            .map_err(|_| FactsError::Damaged("a name is not valid UTF-8"))
     }
 }
 
-const CUT: FactsError = FactsError::Damaged("a record is cut off");
+const CUT: FactsError = FactsError::Damaged("a record is truncated");

@@ -1,5 +1,4 @@
-//! The file as a whole: a beginning that says what it is, the blocks of its tables, and an end that
-//! says where they are.
+//! The file as a whole: a header, the blocks of its tables, and a trailer that locates them.
 
 use std::fmt;
 use std::fs::File;
@@ -20,13 +19,13 @@ use super::table::{Index, SharedBlock, compressor, unpack};
 
 const BEGINNING: &[u8; 12] = b"wincimg-base";
 const END: &[u8; 8] = b"wincend\n";
-/// The format's number follows the beginning.
+/// The format version follows the magic bytes.
 pub(super) const HEADER: usize = BEGINNING.len() + 4;
-/// The directory's place, its size as it is stored, its size unpacked.
+/// Offset of the directory, its stored size, its unpacked size.
 const TRAILER: usize = 8 + 4 + 4 + END.len();
-/// Larger than the directory of any base by far.
+/// Far larger than the directory of any base.
 pub(super) const LARGEST_DIRECTORY: usize = 64 << 20;
-/// Unpacked blocks that are kept for the next look-up.
+/// Limit on cached unpacked blocks.
 const KEPT: usize = 4 << 20;
 
 /// The tables.
@@ -38,7 +37,7 @@ pub(super) enum Table {
     Contents,
 }
 
-/// What the file says of itself.
+/// Directory of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FactsHeader {
     pub(super) base: Digest,
@@ -47,25 +46,25 @@ pub(super) struct FactsHeader {
     pub(super) problems: Vec<BaseProblem>,
 }
 
-/// How much was looked at.
+/// Extent of the collected facts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CollectedScope {
-    /// All that a facts file can have.
+    /// True if all facts were collected.
     pub(super) everything: bool,
     pub(super) hives: Vec<BaseHive>,
     pub(super) files: bool,
-    /// Files whose content was looked for by name, as they stand in the tables.
+    /// Files whose content was requested by name, as the tables spell them.
     pub(super) contents: Vec<Vec<u8>>,
 }
 
-/// Something of a base that could not be used.
+/// An unusable part of a base.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BaseProblem {
     /// The layer, counted from 1 at the bottom.
     pub layer: usize,
-    /// What it is about: a path in the layer, or a key.
+    /// A path in the layer, or a key.
     pub place: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
 }
 
@@ -84,7 +83,7 @@ pub(super) fn header() -> Vec<u8> {
     [BEGINNING.as_slice(), &FORMAT.to_le_bytes()].concat()
 }
 
-/// Writes the end of a file that has its blocks.
+/// Appends the directory and the trailer to a file that has its blocks.
 pub(super) fn finish(
     file: &mut Vec<u8>,
     about: &FactsHeader,
@@ -123,7 +122,7 @@ impl Storage {
                 let start = usize::try_from(offset).unwrap_or(usize::MAX);
                 let end = start.saturating_add(size);
                 let part = bytes.get(start..end);
-                Ok(part.ok_or(FactsError::Damaged("it is cut off"))?.to_vec())
+                Ok(part.ok_or(FactsError::Damaged("it is truncated"))?.to_vec())
             }
             Self::File(file) => {
                 let mut file = lock(file);
@@ -131,7 +130,7 @@ impl Storage {
                 let mut part = Vec::new();
                 (&mut *file).take(size as u64).read_to_end(&mut part)?;
                 if part.len() < size {
-                    return Err(FactsError::Damaged("it is cut off"));
+                    return Err(FactsError::Damaged("it is truncated"));
                 }
                 Ok(part)
             }
@@ -139,13 +138,13 @@ impl Storage {
     }
 }
 
-/// An opened file.
+/// An open file.
 #[derive(Debug)]
 pub(super) struct FactsFile {
     bytes: Storage,
     pub(super) about: FactsHeader,
     pub(super) tables: [Index; 4],
-    /// What was used last is at the end.
+    /// Unpacked blocks, the most recently used last.
     blocks: Mutex<Vec<(Table, usize, SharedBlock)>>,
 }
 
@@ -182,12 +181,12 @@ impl FactsFile {
         let raw = u32::from_le_bytes(fields.array()?) as usize;
         let fits = place.checked_add(stored.into()) == Some(end) && raw <= LARGEST_DIRECTORY;
         if fields.array()? != *END || !fits {
-            return Err(FactsError::Damaged("its end is not where it should be"));
+            return Err(FactsError::Damaged("invalid trailer"));
         }
         let directory = unpack(&bytes.read(place, stored as usize)?, raw)?;
         let mut fields = Fields::new(&directory);
         let about = serde_json::from_slice(fields.bytes()?)
-            .map_err(|_| FactsError::Damaged("it does not say what it is"))?;
+            .map_err(|_| FactsError::Damaged("invalid directory"))?;
         let mut index = || Index::decode(&mut fields, place);
         let tables = [index()?, index()?, index()?, index()?];
         Ok(Self {
@@ -225,7 +224,7 @@ impl FactsFile {
         Ok(Some(shared))
     }
 
-    /// The entry of exactly that key.
+    /// The entry with exactly this key.
     pub(super) fn get<T>(
         &self,
         table: Table,
@@ -239,7 +238,7 @@ impl FactsFile {
         }
     }
 
-    /// The first entry that is not before the key.
+    /// The first entry not before the key.
     pub(super) fn seek(&self, table: Table, key: &[u8]) -> Result<Cursor<'_>, FactsError> {
         let number = self.tables[table as usize].find(key);
         let block = self.block(table, number)?;
@@ -256,7 +255,7 @@ impl FactsFile {
     }
 }
 
-/// A place in a table. What it comes to always ascends.
+/// A position in a table. Its entries always ascend.
 pub(super) struct Cursor<'f> {
     file: &'f FactsFile,
     table: Table,
@@ -275,7 +274,7 @@ impl Cursor<'_> {
         self.settle()
     }
 
-    /// Goes on to the next block where this one has no more.
+    /// Moves to the next block at the end of this one.
     fn settle(&mut self) -> Result<(), FactsError> {
         while let Some(block) = &self.block
             && block.entry(self.entry).is_none()
@@ -288,7 +287,7 @@ impl Cursor<'_> {
     }
 }
 
-/// Where a descriptor stands in its table.
+/// Key of a descriptor in its table.
 pub(super) fn descriptor_key(number: u32) -> [u8; 4] {
     number.to_be_bytes()
 }

@@ -1,4 +1,4 @@
-//! The hives of a base, and where keys are in them. Two more than edits can reach are looked at.
+//! The hives of a base and the paths of keys in them, including two that edits cannot reach.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ pub enum BaseHive {
 }
 
 impl BaseHive {
-    /// All of them.
+    /// All hives.
     pub const ALL: [Self; 5] = [
         Self::System,
         Self::Software,
@@ -33,7 +33,7 @@ impl BaseHive {
         Self::DefaultUser,
     ];
 
-    /// One that edits can reach.
+    /// The hive of a root that edits can reach.
     pub const fn from_root(root: Root) -> Self {
         match root {
             Root::System => Self::System,
@@ -42,7 +42,7 @@ impl BaseHive {
         }
     }
 
-    /// The name that people type, `HKLM\SYSTEM`.
+    /// Short name, such as `HKLM\SYSTEM`.
     pub const fn short_name(self) -> &'static str {
         match self {
             Self::System => Root::System.short_name(),
@@ -53,8 +53,7 @@ impl BaseHive {
         }
     }
 
-    /// Where the bottom layer has it: in Windows' own place, or under the name that it gets when it
-    /// is unpacked.
+    /// Paths in the bottom layer: Windows' own, and the one after unpacking.
     pub const fn base_files(self) -> [&'static str; 2] {
         match self {
             Self::System => ["Files/Windows/System32/config/SYSTEM", "Hives/System_Base"],
@@ -74,7 +73,7 @@ impl BaseHive {
         }
     }
 
-    /// The file in which a layer above has its changes.
+    /// File with the changes of an upper layer.
     pub const fn delta_file(self) -> &'static str {
         match self {
             Self::System => "Hives/System_Delta",
@@ -107,7 +106,7 @@ impl From<&KeyPath> for BaseKeyPath {
 impl FromStr for BaseKeyPath {
     type Err = KeyPathError;
 
-    /// Takes what a [`KeyPath`] takes, and `HKLM\SAM` and `HKLM\SECURITY` besides.
+    /// Accepts the paths of [`KeyPath`], and `HKLM\SAM` and `HKLM\SECURITY`.
     fn from_str(text: &str) -> Result<Self, KeyPathError> {
         let names: Vec<&str> = text
             .strip_suffix('\\')

@@ -1,16 +1,17 @@
-//! What is inside a base: its registry, its files, who may do what with them, and the contents of
-//! some, in one compact file.
+//! Contents of a base in one compact file: its registry, its files with their access rights, and
+//! the contents of some files.
 //!
-//! [`collect_layer`] looks through one layer, [`assemble`] lays the layers over each other and writes
-//! the file, [`BaseFacts`] answers from it and reads no more than the answer takes.
+//! [`collect_layer`] reads one layer, [`assemble`] merges the layers and writes the file, and
+//! [`BaseFacts`] answers queries and reads only the parts that they require.
 //!
 //! The file has four sorted tables: keys, files, security descriptors (each once, by number), and
-//! contents. A table is a row of blocks of 48 KiB, each compressed with a checksum. The directory at
-//! the end says what the file is about and with which key each block begins. Keys and files stand
-//! under their names folded as Windows compares them, so that what is below something follows it.
+//! contents. A table is a sequence of blocks of 48 KiB, each compressed with a checksum. The
+//! directory at the end identifies the base and has the first key of each block. Keys and files are
+//! sorted by their names folded as Windows compares them, so that everything below a path follows
+//! it.
 //!
-//! A file of facts comes from the registry that the base comes from, and can be damaged or forged.
-//! Whatever its bytes, reading it ends in an answer or an error; what it unpacks at once is bounded.
+//! A file of facts comes from the base's registry, and can be damaged or forged. Reading any bytes
+//! returns a result or an error, and what it unpacks at once is bounded.
 
 mod assemble;
 mod collect;

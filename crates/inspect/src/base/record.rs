@@ -1,4 +1,4 @@
-//! What the tables say of a key and of a file.
+//! Records of keys and files in the tables.
 
 use wincimg_registry::{DataType, RegistryData};
 use wincimg_windows::base_contents::{FileDigest, FileKind};
@@ -25,7 +25,7 @@ pub(super) struct FileRecord {
     pub(super) kind: FileKind<FileDigest>,
     pub(super) attributes: u32,
     pub(super) descriptor: Option<u32>,
-    /// Where a link leads.
+    /// Target of a link.
     pub(super) target: Option<String>,
 }
 
@@ -33,7 +33,7 @@ const LINK: u8 = 1;
 const CLASS: u8 = 2;
 const WITHOUT_VALUES: u8 = 4;
 
-/// Begins a key's record; its values follow.
+/// Starts a key's record; its values follow.
 pub(super) fn put_key(
     out: &mut Vec<u8>,
     name: &str,
@@ -50,7 +50,7 @@ pub(super) fn put_key(
     put_number(out, descriptor.into());
 }
 
-/// A key of which it is not known what it has.
+/// Writes a key whose values are unknown.
 pub(super) fn put_key_alone(out: &mut Vec<u8>, name: &str, descriptor: u32) {
     out.push(WITHOUT_VALUES);
     put_bytes(out, name.as_bytes());
@@ -132,7 +132,7 @@ impl FileRecord {
                 target = Some(fields.text()?.to_owned()).filter(|target| !target.is_empty());
                 FileKind::Link(())
             }
-            _ => return Err(FactsError::Damaged("a file is of no known kind")),
+            _ => return Err(FactsError::Damaged("a file is of an unknown kind")),
         };
         if !fields.is_empty() {
             return Err(FactsError::Damaged("a record is too long"));

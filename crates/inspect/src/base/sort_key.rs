@@ -1,5 +1,5 @@
-//! Where keys and files stand in the tables: names folded as Windows compares them, each behind a
-//! byte that is lower than any other. So what lies below something follows it without a gap.
+//! Sort keys of the tables: names folded as Windows compares them, each after a byte that is lower
+//! than any other. So everything below a path follows it without a gap.
 
 use wincimg_registry::name_folding::upcase;
 use wincimg_windows::path::ImagePath;
@@ -7,10 +7,10 @@ use wincimg_windows::path::ImagePath;
 use super::hives::{BaseHive, BaseKeyPath};
 
 const SEPARATOR: u8 = 0;
-/// Stands before a second byte for the two that would not sort right.
+/// Precedes a second byte for the two that would not sort right.
 const ESCAPE: u8 = 1;
 
-/// Goes down to a name.
+/// Appends a name.
 pub(super) fn push(key: &mut Vec<u8>, name: &str) {
     key.push(SEPARATOR);
     for character in name.chars() {
@@ -27,7 +27,7 @@ pub(super) fn push(key: &mut Vec<u8>, name: &str) {
 }
 
 pub(super) fn for_hive(hive: BaseHive) -> Vec<u8> {
-    // The first byte alone tells hives apart; it separates no names.
+    // The first byte identifies the hive; it separates no names.
     vec![match hive {
         BaseHive::System => 1,
         BaseHive::Software => 2,
@@ -45,7 +45,7 @@ pub(super) fn for_key(path: &BaseKeyPath) -> Vec<u8> {
     key
 }
 
-/// The names joined by `/`, as a layer has them below `Files`.
+/// Names joined by `/`, as in a layer below `Files`.
 pub(super) fn for_layer_path(path: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(path.len() + 1);
     for name in path.split('/').filter(|name| !name.is_empty()) {
@@ -62,22 +62,22 @@ pub(super) fn for_file(path: &ImagePath) -> Vec<u8> {
     key
 }
 
-/// Where the first thing below it stands, or would.
+/// Key of the first possible entry below a path.
 pub(super) fn below(key: &[u8]) -> Vec<u8> {
     [key, &[SEPARATOR]].concat()
 }
 
-/// Where what follows all that is below it stands, or would.
+/// Key after everything below a path.
 pub(super) fn behind(key: &[u8]) -> Vec<u8> {
     [key, &[SEPARATOR + 1]].concat()
 }
 
-/// How many names lead to it.
+/// Number of names in the path.
 pub(super) fn depth(key: &[u8]) -> usize {
     key.split(|&byte| byte == SEPARATOR).count() - 1
 }
 
-/// What it lies in; none for what lies in nothing.
+/// Key of the parent; none for a root.
 pub(super) fn parent(key: &[u8]) -> Option<&[u8]> {
     let end = key.iter().rposition(|&byte| byte == SEPARATOR)?;
     Some(&key[..end])

@@ -1,19 +1,19 @@
-//! The files whose content is kept: those of which somebody has to write another version.
+//! The files whose content is stored, because wincimg writes new versions of them.
 
-/// Longer ones are not kept; the longest of IIS is its schema, with 70 KiB.
+/// Longer files are not stored; the longest of IIS is its schema, with 70 KiB.
 pub(super) const LONGEST: u64 = 4 << 20;
 
-/// Folders below `Files`, and how the names in them end.
+/// Folders below `Files` and the suffixes of the file names.
 const KEPT: [(&str, &str); 3] = [
     ("Windows/System32/inetsrv/config", ".config"),
     ("Windows/System32/inetsrv/config/schema", ".xml"),
     ("inetpub/wwwroot", "web.config"),
 ];
 
-/// Names of files that Windows keeps in its component store, of which those above may be hard links.
+/// Names in Windows' component store, of which those above may be hard links.
 const IN_STORE: [&str; 3] = ["_schema.xml", "rscaext.xml", ".config"];
 
-/// Returns true if the content of a file is kept for those who ask.
+/// Returns true if the content of a file is stored.
 pub(super) fn has_stored_content(path: &str) -> bool {
     let Some((folder, name)) = path.rsplit_once('/') else {
         return false;
@@ -22,7 +22,7 @@ pub(super) fn has_stored_content(path: &str) -> bool {
         .any(|(kept, ending)| folder.eq_ignore_ascii_case(kept) && ends_with(name, ending))
 }
 
-/// Returns true if a file whose content is kept may turn out to be another name of this one.
+/// Returns true if a file with stored content may be a hard link to this one.
 pub(super) fn may_have_stored_content(path: &str) -> bool {
     const STORE: &str = "Windows/WinSxS/";
     path.get(..STORE.len())

@@ -1,4 +1,4 @@
-//! A sorted table in compressed blocks, with an index that says where each block begins.
+//! A sorted table in compressed blocks, with an index of their first keys.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,34 +9,34 @@ use zstd::zstd_safe::CParameter;
 use super::error::FactsError;
 use super::fields::{Fields, put_bytes, put_number};
 
-/// Blocks are closed when they have this much, so that a look-up unpacks little.
+/// Size at which a block is closed, so that a look-up unpacks little.
 const BLOCK: usize = 48 << 10;
-/// The most that one entry may have; a block that has more is not believed.
+/// Limit on one entry; a block with a larger one is refused.
 pub(super) const LARGEST_ENTRY: usize = 32 << 20;
 const LARGEST_BLOCK: usize = BLOCK + LARGEST_ENTRY + 64;
-/// Of zstd: twice the work of its default makes a tenth less.
+/// zstd level: twice the work of the default saves a tenth.
 const LEVEL: i32 = 6;
 
-/// Compresses blocks and says how they are kept.
+/// Creates the compressor of blocks.
 pub(super) fn compressor() -> Result<Compressor<'static>, FactsError> {
     let mut compressor = Compressor::new(LEVEL)?;
     compressor.set_parameter(CParameter::ChecksumFlag(true))?;
     Ok(compressor)
 }
 
-/// Unpacks what [`compressor`] made, if it has exactly that many bytes.
+/// Decompresses bytes of [`compressor`], which must have exactly this size.
 pub(super) fn unpack(stored: &[u8], raw: usize) -> Result<Vec<u8>, FactsError> {
     let unpacked = Decompressor::new()?.decompress(stored, raw);
     unpacked
         .ok()
         .filter(|bytes| bytes.len() == raw)
-        .ok_or(FactsError::Damaged("a part cannot be unpacked"))
+        .ok_or(FactsError::Damaged("a part cannot be decompressed"))
 }
 
-/// Where a block is.
+/// Location of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BlockLocation {
-    /// Not behind the block's first key, and behind the last one of the block before.
+    /// Not after the block's first key, and after the last one of the block before.
     pub(super) from: Vec<u8>,
     pub(super) offset: u64,
     pub(super) stored: usize,
@@ -58,7 +58,7 @@ impl Index {
         }
     }
 
-    /// Reads an index of blocks that lie before `end` in their file.
+    /// Reads an index of blocks that end before `end` in their file.
     pub(super) fn decode(fields: &mut Fields<'_>, end: u64) -> Result<Self, FactsError> {
         let mut places: Vec<BlockLocation> = Vec::new();
         for _ in 0..fields.number()? {
@@ -72,14 +72,14 @@ impl Index {
             let inside = place.offset.checked_add(place.stored as u64);
             let ascends = places.last().is_none_or(|last| last.from < place.from);
             if inside.is_none_or(|inside| inside > end) || !ascends || place.raw > LARGEST_BLOCK {
-                return Err(FactsError::Damaged("an index names no block"));
+                return Err(FactsError::Damaged("an index has an invalid block"));
             }
             places.push(place);
         }
         Ok(Self(places))
     }
 
-    /// The block that has the key, if one has.
+    /// The block that contains the key, if any.
     pub(super) fn find(&self, key: &[u8]) -> usize {
         let behind = self.0.partition_point(|place| place.from.as_slice() <= key);
         behind.saturating_sub(1)
@@ -89,7 +89,7 @@ impl Index {
         self.0.get(block)
     }
 
-    /// Reads a block, and holds it to what the index says of it.
+    /// Reads a block and checks it against the index.
     pub(super) fn read(&self, block: usize, stored: &[u8]) -> Result<Block, FactsError> {
         let place = self.0.get(block);
         let place = place.ok_or(FactsError::Damaged("a block is missing"))?;
@@ -106,12 +106,12 @@ impl Index {
         {
             Ok(block_read)
         } else {
-            Err(FactsError::Damaged("a block has keys of another"))
+            Err(FactsError::Damaged("a block has keys of another block"))
         }
     }
 }
 
-/// A block that was unpacked: its entries ascend.
+/// A decompressed block: its entries ascend.
 #[derive(Debug)]
 pub(super) struct Block {
     bytes: Vec<u8>,
@@ -133,7 +133,7 @@ impl Block {
             let (key, value) = (fields.span()?, fields.span()?);
             let bytes = &bytes[key.start as usize..key.end as usize];
             if last.is_some_and(|last| last >= bytes) {
-                return Err(FactsError::Damaged("a block is not in order"));
+                return Err(FactsError::Damaged("a block is not sorted"));
             }
             last = Some(bytes);
             entries.push(TableEntry { key, value });
@@ -149,7 +149,7 @@ impl Block {
         self.bytes.len() + self.entries.len() * size_of::<TableEntry>()
     }
 
-    /// The number of the first entry that is not before the key.
+    /// Number of the first entry not before the key.
     pub(super) fn seek(&self, key: &[u8]) -> usize {
         self.entries
             .partition_point(|entry| self.key_of(entry) < key)
@@ -162,13 +162,13 @@ impl Block {
     }
 }
 
-/// Puts entries, which must come in their order, into blocks behind what a file has already.
+/// Appends sorted entries to a file in blocks.
 pub(super) struct TableWriter<'f> {
     file: &'f mut Vec<u8>,
     compressor: Compressor<'static>,
     places: Vec<BlockLocation>,
     block: Vec<u8>,
-    /// Begins the block that is being filled.
+    /// First key of the current block.
     from: Vec<u8>,
     last: Option<Vec<u8>>,
 }
@@ -185,7 +185,7 @@ impl<'f> TableWriter<'f> {
         })
     }
 
-    /// Adds an entry; false where it does not stand behind the last one or is too large.
+    /// Adds an entry; false if it is not after the last one or is too large.
     pub(super) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<bool, FactsError> {
         let follows = self.last.as_deref().is_none_or(|last| last < key);
         if !follows || key.len() + value.len() > LARGEST_ENTRY {
@@ -227,7 +227,7 @@ impl<'f> TableWriter<'f> {
     }
 }
 
-/// The shortest key behind `last` and not behind `next`.
+/// The shortest key after `last` and not after `next`.
 fn between(last: &[u8], next: &[u8]) -> Vec<u8> {
     let common = last.iter().zip(next).take_while(|(a, b)| a == b).count();
     next[..next.len().min(common + 1)].to_vec()

@@ -1,4 +1,4 @@
-//! Facts of foreign bytes: whatever they are, reading ends in an answer or an error.
+//! Facts from hostile bytes: reading returns a result or an error.
 
 use std::sync::LazyLock;
 
@@ -64,7 +64,7 @@ fn facts_of(tar: &[u8]) -> Result<Bytes, wincimg_layer::TarReadError> {
 static LAYER: LazyLock<Vec<u8>> = LazyLock::new(layer);
 static FACTS: LazyLock<Bytes> = LazyLock::new(|| facts_of(&LAYER).unwrap());
 
-/// Asks everything. How much there was to say.
+/// Runs every query and returns the number of results.
 fn ask_all(bytes: impl Into<Bytes>) -> Result<usize, FactsError> {
     let facts = BaseFacts::read(bytes)?;
     let mut said = facts.problems().len();
@@ -262,17 +262,14 @@ fn a_file_of_another_kind_or_format_says_so() {
     later[12] = 9;
     assert_eq!(
         message(&later),
-        "facts about a base in format 9: expected 1"
+        "unsupported format 9 of facts about a base: expected 1"
     );
     let end = FACTS.len();
     let damaged = message(&FACTS[..end - 1]);
-    assert_eq!(
-        damaged,
-        "damaged facts about a base: its end is not where it should be"
-    );
+    assert_eq!(damaged, "damaged facts about a base: invalid trailer");
 }
 
-/// Small when it is packed, and too much to unpack.
+/// Small when compressed, and too large to decompress.
 #[test]
 fn what_unpacks_to_too_much_is_not_unpacked() {
     let (place, _) = directory(&FACTS);
@@ -348,7 +345,7 @@ fn descriptors_in_words_and_other_names_of_files_are_read() {
     );
     let words: &[(&str, &str)] = &[("MSWINDOWS.sd", SDDL), ("MSWINDOWS.fileattr", "33")];
     let tar = tar_of(&[
-        // Windows' tools name the target first or last: both come.
+        // Windows' tools write the target first or last: both are tested.
         (other, Link, dll, &[]),
         (dll, Regular, "", words),
         ("Files/b.dll", Regular, "", &[("MSWINDOWS.sd", "O:nobody")]),
@@ -387,8 +384,8 @@ fn descriptors_in_words_and_other_names_of_files_are_read() {
         .collect();
     for problem in [
         "layer 1: Files/b.dll: its security descriptor cannot be read",
-        r#"layer 1: Files/c.dll: it is another name of "Files/not there", which is not there"#,
-        r#"layer 1: Files/d.dll: it is another name of "Hives/System_Delta", not in Files"#,
+        r#"layer 1: Files/c.dll: hard link target "Files/not there" not found"#,
+        r#"layer 1: Files/d.dll: hard link target "Hives/System_Delta" is not in Files"#,
     ] {
         assert!(
             said.iter().any(|it| it.contains(problem)),

@@ -1,5 +1,5 @@
-//! Which of several versions fits a host best: the rules of [`compat`](wincimg_windows::compat)
-//! decide what fits at all, the distance to the host decides among those.
+//! Selection of the best version for a host: the rules of [`compat`](wincimg_windows::compat)
+//! decide which versions fit, the distance to the host ranks them.
 
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use wincimg_windows::compat::{CompatRule, HostBuild, Isolation, check};
 use wincimg_windows::version::WindowsVersion;
 
-/// What counts as a fit.
+/// Criterion of a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[cfg_attr(
@@ -24,7 +24,7 @@ pub enum BaseMatch {
 }
 
 impl BaseMatch {
-    /// Which of the two an image is to a host that it starts on.
+    /// Compares an image that starts on a host with the host's revision.
     pub fn compare(image: WindowsVersion, host: HostBuild) -> Self {
         if image == host.version {
             Self::Exact
@@ -33,7 +33,7 @@ impl BaseMatch {
         }
     }
 
-    /// `exact` or `nearest`, as results say it.
+    /// `exact` or `nearest`, as in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Nearest => "nearest",
@@ -42,11 +42,11 @@ impl BaseMatch {
     }
 }
 
-/// How well a version fits a host it starts on; the greatest fits best.
+/// Rank of a version that starts on a host; the greatest fits best.
 ///
-/// The host's own revision comes first. Then the newest version that is not newer than the host, and
-/// only then the oldest that is newer, which is reported to fail at times. What is reported to fail on
-/// this very host comes last.
+/// The host's own revision ranks first, then the newest version not newer than the host, then the
+/// oldest that is newer, which sometimes fails. Versions that are reported to fail on this host
+/// rank last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fit {
     exact: bool,
@@ -61,7 +61,7 @@ enum Distance {
 }
 
 impl Fit {
-    /// Judges one version; `None` where it does not fit.
+    /// Ranks one version; `None` if it does not fit.
     pub fn of(version: WindowsVersion, host: HostBuild, wanted: BaseMatch) -> Option<Self> {
         let exact = version.revision.is_some() && version == host.version;
         let verdict = check(Some(host), Some(version), Isolation::Process);
@@ -82,7 +82,7 @@ impl Fit {
     }
 }
 
-/// The versions that an image may turn out to have, all of one build.
+/// The possible versions of an image, all of one build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
     /// The build.
@@ -92,7 +92,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The version in it that fits a host best: the host's own, or the end that is nearer to it.
+    /// The version in it that fits a host best: the host's own, or the nearest end.
     pub(crate) fn nearest_to(&self, host: HostBuild) -> WindowsVersion {
         let (oldest, newest) = (*self.revisions.start(), *self.revisions.end());
         let revision = match host.version.revision {

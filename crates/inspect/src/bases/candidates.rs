@@ -1,8 +1,7 @@
-//! The images that a repository's tags offer, best first, with as few questions as possible.
+//! Candidate images of a repository's tags, best first, with as few requests as possible.
 //!
-//! A tag that names its version is taken at its word until its image is looked at; for any other
-//! there is an [`Estimate`], and as long as the best of what it may be is better than everything
-//! that is certain, it is worth a question to the registry.
+//! A tag that names its version is trusted until its image is read. Any other has an [`Estimate`],
+//! and is requested only while its best possible version is better than every certain one.
 
 use std::collections::BTreeSet;
 
@@ -15,36 +14,36 @@ use super::flavour::BaseFlavour;
 use super::tag::{BaseTag, TagPrecision};
 use super::tags_by_image::TagsByImage;
 
-/// The offers that are still open for one host.
+/// The remaining candidates for one host.
 pub(super) struct CandidateQueue<S> {
     host: HostBuild,
     wanted: BaseMatch,
     open: Vec<BaseCandidate<S>>,
-    /// Tags that say nothing about Windows, the most promising last.
+    /// Tags that name no Windows version, the most promising last.
     vague: Vec<BaseTag>,
 }
 
-/// One image that can be had.
+/// One candidate image.
 pub(super) struct BaseCandidate<S> {
-    /// The tag it is found under.
+    /// Its tag.
     pub(super) tag: BaseTag,
-    /// What is known about it.
+    /// Basis of its version.
     pub(super) basis: Basis<S>,
     estimate: Estimate,
 }
 
-/// Why an offer is believed to have its version; the greater, the better known.
+/// Basis of a candidate's version; the greater, the more reliable.
 pub(super) enum Basis<S> {
-    /// It may have another.
+    /// An estimate.
     Guessed,
-    /// The tag says so.
+    /// The tag names it.
     Promised(WindowsVersion),
-    /// The registry's index or the image itself says so.
+    /// The registry's index or the image itself names it.
     Seen(WindowsVersion, S),
 }
 
 impl<S> CandidateQueue<S> {
-    /// Sorts out what a list of tags offers to a host.
+    /// Creates the candidates of a list of tags for a host.
     pub(super) fn new(tags: &[String], host: HostBuild, wanted: BaseMatch) -> Self {
         let by_image = TagsByImage::new(tags);
         let mut offers = Self {
@@ -69,7 +68,7 @@ impl<S> CandidateQueue<S> {
         offers
     }
 
-    /// The flavours of what fits, or may.
+    /// The flavours of candidates that fit or may fit.
     pub(super) fn flavours(&self) -> BTreeSet<BaseFlavour> {
         let fitting = self.open.iter().filter(|offer| self.rank(offer).is_some());
         let fitting: BTreeSet<BaseFlavour> =
@@ -80,8 +79,7 @@ impl<S> CandidateQueue<S> {
         fitting
     }
 
-    /// Takes out the offer that fits best, or would if it turned out well; tags that say nothing
-    /// come when there is no other.
+    /// Removes the candidate with the best known or possible version; vague tags come last.
     pub(super) fn pop_best(&mut self) -> Option<BaseCandidate<S>> {
         let best = (0..self.open.len())
             .filter_map(|index| Some((self.rank(&self.open[index])?, index)))
@@ -97,13 +95,13 @@ impl<S> CandidateQueue<S> {
         }
     }
 
-    /// Puts in what was found under a tag.
+    /// Adds the image of a tag.
     pub(super) fn add(&mut self, tag: BaseTag, version: WindowsVersion, seen: S) {
         let basis = Basis::Seen(version, seen);
         self.open.push(BaseCandidate::known(tag, version, basis));
     }
 
-    /// The versions next to the host's among all that are left.
+    /// The nearest versions around the host's among the remaining candidates.
     pub(super) fn nearest_versions(&self) -> (Option<NearestImage>, Option<NearestImage>) {
         let known = || self.open.iter().filter_map(BaseCandidate::as_neighbour);
         let own = self.host.version;
@@ -119,7 +117,7 @@ impl<S> CandidateQueue<S> {
 
     fn rank<'o>(&self, offer: &'o BaseCandidate<S>) -> Option<impl Ord + use<'o, S>> {
         let fit = |version| Fit::of(version, self.host, self.wanted);
-        // A tag that names the version goes before one that leads to it today.
+        // A tag that names the version ranks before one that points to it today.
         let names_it = matches!(offer.tag.names, TagPrecision::Version(_));
         let seen = matches!(offer.basis, Basis::Seen(..));
         Some((
@@ -158,14 +156,14 @@ impl<S> BaseCandidate<S> {
     }
 }
 
-/// An image that does not fit, but comes near.
+/// An image that does not fit, but is nearest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NearestImage {
     /// Its version.
     pub version: WindowsVersion,
-    /// The tag it is found under.
+    /// Its tag.
     pub tag: String,
-    /// True if the version is the tag's or the image's own word, not concluded from a date.
+    /// True if the tag or the image names the version; false if it is estimated from a date.
     pub certain: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Bases as Dockerfiles name them.
 //!
-//! A tag such as `4.8-windowsservercore-ltsc2019` says which program is meant, and which Windows its
-//! author had in mind. The host decides on the latter, as for any base. A tag without a word about
-//! Windows is the name of one image or index, and nothing else is taken in place of it.
+//! A tag such as `4.8-windowsservercore-ltsc2019` names a program and the Windows that its author
+//! intended. The host decides on the Windows, as for any base. A tag that names no Windows is one
+//! image or index, and is never replaced by another.
 
 use futures_util::future::try_join_all;
 use wincimg_oci::reference::{Reference, parse_reference, with_digest};
@@ -21,23 +21,23 @@ use super::tag_target::read_tag;
 /// The host of Microsoft's images.
 const MICROSOFT: &str = "mcr.microsoft.com";
 
-/// A base by the name that a Dockerfile has for it.
+/// A base named in a Dockerfile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NamedBase {
-    /// A program, on the Windows that fits the host.
+    /// A program on the Windows that fits the host.
     OfHost {
         /// The repository and the program.
         name: BaseName,
-        /// The build of Windows that its author had in mind.
+        /// Windows build that its author intended.
         build: u32,
     },
-    /// Exactly what the reference names.
+    /// Exactly the image of the reference.
     Exact(Reference),
 }
 
 impl BaseRegistry {
-    /// The base that a name in a Dockerfile means. Microsoft's come from here, others from where they
-    /// are.
+    /// Parses a base name of a Dockerfile. Microsoft's images come from this registry, others from
+    /// their own.
     pub fn parse_dockerfile_name(&self, text: &str) -> Result<NamedBase, BaseNameError> {
         let mut reference = parse_reference(text)?;
         let (tag, digest) = (reference.tag(), reference.digest());
@@ -76,7 +76,7 @@ impl BaseRegistry {
 }
 
 impl NamedBase {
-    /// Finds the image for each of some hosts.
+    /// Finds the image for each host.
     pub async fn resolve(
         &self,
         registry: &RegistryClient,
@@ -92,7 +92,7 @@ impl NamedBase {
             }
             Self::Exact(reference) => {
                 let searches = hosts.iter().map(async |host| {
-                    let base = exactly(registry, reference, *host, wanted).await?;
+                    let base = resolve_exact(registry, reference, *host, wanted).await?;
                     let set_aside = Vec::new();
                     Ok(Resolution { base, set_aside })
                 });
@@ -102,8 +102,8 @@ impl NamedBase {
     }
 }
 
-/// The image that a reference names, or that fits the host best of those that an index has.
-async fn exactly(
+/// The image of a reference, or the best one of its index for the host.
+async fn resolve_exact(
     registry: &RegistryClient,
     reference: &Reference,
     host: HostBuild,

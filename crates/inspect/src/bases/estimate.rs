@@ -1,5 +1,5 @@
-//! Which revisions an image may have whose tag does not say it, told from the tables of updates:
-//! enough to ask the registry only about tags that could be the best one.
+//! Possible revisions of an image whose tag does not name one, estimated from the tables of
+//! updates: enough to request only tags that could be the best one.
 
 use jiff::ToSpan;
 use jiff::civil::Date;
@@ -8,19 +8,19 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::best_fit::Span;
 
-/// The versions that are possible and the one that is likely.
+/// The possible versions and the likely one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Estimate {
     pub(super) possible: Span,
     pub(super) likely: Option<WindowsVersion>,
 }
 
-/// How many days after an update images without it may still be made.
+/// Number of days after an update in which images without it may still be published.
 const LAG_DAYS: i32 = 14;
 
 impl Estimate {
-    /// An image of a KB: its revision, or one before the next update, as containers have had some
-    /// that hosts have not. `None` where the table does not list the KB for this build.
+    /// An image of a KB: its revision, or one before the next update, because containers have had
+    /// some that hosts have not. `None` if the table does not list the KB for this build.
     pub(super) fn from_update(build: u32, kb: Kb) -> Option<Self> {
         let revisions = || {
             Updates::global()
@@ -38,11 +38,11 @@ impl Estimate {
         })
     }
 
-    /// An image made on a day: a month's updates appear in images within days, never before.
+    /// An image published on a day: a month's updates appear in images within days, never before.
     pub(super) fn from_date(build: u32, date: Date) -> Self {
         let updates = Updates::global().by_build(build);
         let settled = date.saturating_sub(LAG_DAYS.days());
-        // The registry's day can begin before that of the table.
+        // The registry's day can start before the table's.
         let tomorrow = date.saturating_add(1.day());
         let oldest = updates.iter().rfind(|update| update.date <= settled);
         let monthly = updates.iter().rfind(|update| {
@@ -59,7 +59,7 @@ impl Estimate {
         }
     }
 
-    /// An image that a floating tag names: no older than any other of its build.
+    /// An image of a floating tag: no older than any other of its build.
     pub(super) fn from_floating_tag(build: u32, newest_named: u32) -> Self {
         let newest = Updates::global().newest(build);
         let likely = newest.map_or(newest_named, |update| update.revision.max(newest_named));

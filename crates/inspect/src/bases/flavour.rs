@@ -1,6 +1,6 @@
 //! Programs that share a repository: `8.0` of `dotnet/aspnet`.
 //!
-//! What stands in a tag before the part about Windows is its flavour.
+//! The flavour is the part of a tag before the one about Windows.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -14,7 +14,7 @@ pub struct BaseFlavour {
 }
 
 impl BaseFlavour {
-    /// Returns true if it begins with these words, the edition counting as the last.
+    /// Returns true if it starts with these words; the edition counts as the last.
     pub(super) fn begins_with(&self, words: &[String]) -> bool {
         let mut own = self.words.iter().chain(&self.edition);
         words

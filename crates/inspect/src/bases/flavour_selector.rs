@@ -1,6 +1,6 @@
-//! Which of the programs that share a repository is taken.
+//! Selection among the programs that share a repository.
 //!
-//! The flavour comes before the fit to a host: it decides what the image does, and all hosts of an
+//! The flavour is chosen before the version: it decides what the image does, and all hosts of an
 //! index get the same.
 
 use std::collections::BTreeSet;
@@ -13,19 +13,19 @@ use super::candidates::CandidateQueue;
 use super::flavour::BaseFlavour;
 use super::tag::BaseTag;
 
-/// Which flavour of a repository is wanted.
+/// Requested flavour of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum FlavourSelector {
-    /// The one that these words begin.
+    /// The one that starts with these words.
     Named(Vec<String>),
-    /// Tags without a flavour, else the newest one: what a short name means.
+    /// Tags without a flavour, else the newest one: the meaning of a short name.
     Usual,
-    /// The only one that there is.
+    /// The only one.
     #[default]
     Only,
 }
 
-/// It is not clear which flavour is meant, or it is not there.
+/// Error for an ambiguous or missing flavour.
 fn no_flavour(problem: String, hint: Option<String>) -> Problem {
     Problem::new("base/flavour", problem)
         .blame(Blame::Answer)
@@ -42,12 +42,12 @@ fn listed(known: &[String]) -> String {
 }
 
 impl FlavourSelector {
-    /// Reads what follows a repository's colon.
+    /// Parses the text after a repository's colon.
     pub(super) fn parse(text: &str) -> Self {
         Self::Named(text.split(['-', '_']).map(str::to_owned).collect())
     }
 
-    /// What a tag has beside its version of Windows.
+    /// The parts of a tag besides its Windows version.
     pub(super) fn from_flavour(flavour: &BaseFlavour) -> Self {
         let words: Vec<String> = flavour
             .words
@@ -61,7 +61,7 @@ impl FlavourSelector {
         Self::Named(words)
     }
 
-    /// The tags for Windows that may be meant: those that begin with the words that were named, else all.
+    /// The tags for Windows that start with the requested words; all tags if there are none.
     pub(super) fn matching_tags(
         &self,
         repository: &str,
@@ -95,8 +95,8 @@ impl FlavourSelector {
         Ok(named)
     }
 
-    /// The tags of the one flavour that is wanted and is there for all hosts; all tags where none fits
-    /// any host, for why that is so is known later.
+    /// The tags of the requested flavour if all hosts have it; all tags if no flavour fits any
+    /// host, because the reason is determined later.
     pub(super) fn narrow(
         &self,
         repository: &str,
@@ -134,10 +134,10 @@ impl FlavourSelector {
                 })
                 .collect();
             let problem = format!(
-                "no flavour of {repository} is for all hosts: {}",
+                "no flavour of {repository} is available for all hosts: {}",
                 of_hosts.join("; ")
             );
-            let hint = "build for hosts that share a flavour, and for the others with another base";
+            let hint = "build for hosts that share a flavour, and use another base for the others";
             return Err(no_flavour(problem, Some(hint.to_owned())));
         };
         let picked = match self {
@@ -151,7 +151,7 @@ impl FlavourSelector {
                 let problem = format!("{repository} has several flavours: {}", listed(&known));
                 let first = known.first();
                 let hint = first
-                    .map(|first| format!("name one behind the base, as in {repository}:{first}"));
+                    .map(|first| format!("append one to the base, as in {repository}:{first}"));
                 return Err(no_flavour(problem, hint));
             }
         };
@@ -168,7 +168,7 @@ impl FlavourSelector {
     }
 }
 
-/// The same without the edition.
+/// The flavour without its edition.
 fn plain(flavour: &BaseFlavour) -> BaseFlavour {
     BaseFlavour {
         words: flavour.words.clone(),
@@ -176,14 +176,14 @@ fn plain(flavour: &BaseFlavour) -> BaseFlavour {
     }
 }
 
-/// What can be named, the newest first.
+/// The names of flavours, the newest first.
 fn names(flavours: &BTreeSet<BaseFlavour>) -> Vec<String> {
     let named = flavours.iter().rev().map(ToString::to_string);
     named.filter(|name| !name.is_empty()).collect()
 }
 
-/// The edition that the publishers' tags for all systems lead to where there are several: Nano Server
-/// for .NET, Server Core for all others.
+/// The edition of the publishers' multi-platform tags, where there are several: Nano Server for
+/// .NET, Server Core for all others.
 fn edition(
     repository: &str,
     of_hosts: &[BTreeSet<BaseFlavour>],
@@ -260,7 +260,7 @@ mod tests {
         );
         assert_eq!(
             error.diagnosis().hint.as_deref(),
-            Some("name one behind the base, as in mcr.microsoft.com/dotnet/aspnet:10.0")
+            Some("append one to the base, as in mcr.microsoft.com/dotnet/aspnet:10.0")
         );
         assert_eq!(error.diagnosis().blame, Blame::Answer);
         let both = aspnet(&FlavourSelector::Only, &["17763.5696", "20348.2402"]).unwrap_err();
@@ -306,7 +306,7 @@ mod tests {
         let error = narrow(&FlavourSelector::Usual, "r/aspnet", &tags, &hosts).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "no flavour of r/aspnet is for all hosts: 17763.5696 has 4.8; 26100.1742 has 4.8.1"
+            "no flavour of r/aspnet is available for all hosts: 17763.5696 has 4.8; 26100.1742 has 4.8.1"
         );
         let tags = narrow(&FlavourSelector::Usual, "r/aspnet", &tags, &hosts[..1]).unwrap();
         assert_eq!(tags, ["4.8-windowsservercore-ltsc2019"]);

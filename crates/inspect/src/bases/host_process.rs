@@ -1,5 +1,5 @@
-//! Bases for Kubernetes' `HostProcess` containers: programs on the host, whose images have no Windows
-//! inside and so no version, and run on any host.
+//! Bases for Kubernetes' `HostProcess` containers: programs on the host, whose images contain no
+//! Windows, so they have no version and run on any host.
 
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_oci::document::{Document, DocumentError, Image, ManifestFormat, Platform};
@@ -9,26 +9,26 @@ use wincimg_oci::store::Source;
 
 use super::BaseRegistry;
 
-/// What a recipe calls the base that wincimg makes itself.
+/// Name in a recipe of the base that wincimg creates.
 pub const HOST_PROCESS: &str = "hostprocess";
 
-/// Microsoft's.
+/// Repository of Microsoft's base.
 const PUBLISHED: &str = "oss/kubernetes/windows-host-process-containers-base-image";
 const TAG: &str = "v1.0.0";
 
-/// When the base was made that needs no making. Tar and Windows both can say it.
+/// Creation time of the generated base. Both tar and Windows can represent it.
 const MADE: &str = "2000-01-01T00:00:00Z";
 
 /// A base for `HostProcess` containers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostProcessBase {
-    /// Where it is, by tag and by digest; nowhere where wincimg makes it.
+    /// Reference by tag and digest; none if wincimg creates the base.
     pub reference: Option<Reference>,
     /// Manifest and configuration.
     pub image: Image,
 }
 
-/// The path and the tag of Microsoft's base, where a name is of that.
+/// The path and the tag of Microsoft's base, if the name refers to it.
 fn published(name: &str) -> Option<(&str, &str)> {
     let (path, tag) = match name.rsplit_once(':') {
         Some((path, tag)) if !tag.contains('/') => (path, tag),
@@ -39,12 +39,12 @@ fn published(name: &str) -> Option<(&str, &str)> {
 }
 
 impl HostProcessBase {
-    /// Returns true if the name is of such a base.
+    /// Returns true if the name refers to such a base.
     pub fn is_named(name: &str) -> bool {
         name == HOST_PROCESS || published(name).is_some()
     }
 
-    /// The base of that name; none where the name is of another base.
+    /// The base of that name; none if the name refers to another base.
     pub async fn find(
         name: &str,
         bases: &BaseRegistry,
@@ -65,7 +65,7 @@ impl HostProcessBase {
             let problem = format!("{name} cannot be the base of HostProcess containers: {problem}");
             Problem::new("base/no-host-process", problem)
                 .blame(Blame::Answer)
-                .hint(format!("base = {HOST_PROCESS:?} needs no other image"))
+                .hint(format!("base = {HOST_PROCESS:?} requires no other image"))
         };
         let image = match source.resolve(Some(tag)).await? {
             Document::Manifest(manifest) if manifest.is_image() => source.image(*manifest).await?,
@@ -77,12 +77,14 @@ impl HostProcessBase {
                 let entry = windows.ok_or_else(|| other("it has no image for Windows"))?;
                 match source.document(entry).await? {
                     Document::Manifest(manifest) => source.image(*manifest).await?,
-                    Document::Index(_) => return Err(other("its index names an index").into()),
+                    Document::Index(_) => {
+                        return Err(other("its index contains another index").into());
+                    }
                 }
             }
         };
         if image.config().os != "windows" {
-            return Err(other("it is for another system than Windows").into());
+            return Err(other("it is not for Windows").into());
         }
         if image
             .config()
@@ -90,7 +92,7 @@ impl HostProcessBase {
             .as_deref()
             .is_some_and(|it| !it.is_empty())
         {
-            return Err(other("it has a version of Windows").into());
+            return Err(other("it names a version of Windows").into());
         }
         let (host, name) = (repository.registry(), repository.repository());
         let reference = with_digest(host, name, tag, image.digest());
@@ -100,8 +102,7 @@ impl HostProcessBase {
         }))
     }
 
-    /// An image without a layer: what an image for `HostProcess` containers needs comes with the
-    /// files that are put into it.
+    /// An image without layers: its files are all that a `HostProcess` container requires.
     fn own() -> Result<Self, DocumentError> {
         let platform = Platform {
             os_version: None,

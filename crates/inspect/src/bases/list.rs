@@ -1,4 +1,4 @@
-//! The images of a repository as its tags tell of them, without asking about a single one.
+//! The images of a repository from its tags, without a request for each image.
 
 use std::collections::BTreeMap;
 
@@ -9,32 +9,31 @@ use wincimg_windows::version::WindowsVersion;
 use super::flavour::BaseFlavour;
 use super::tag::{BaseTag, TagPrecision};
 
-/// What a repository offers, by its tags alone.
+/// Images of a repository, from its tags alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseListing {
     /// Images for Windows nodes, the newest first.
     pub images: Vec<BaseListingEntry>,
-    /// How many tags are of other flavours, for other architectures, previews, or something else
-    /// altogether.
+    /// Number of tags of other flavours or architectures, of previews, and of unknown form.
     pub other_tags: usize,
 }
 
-/// Tags that mean the same image, as far as they say.
+/// Tags of the same image, according to their names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseListingEntry {
-    /// The build, and the revision where a tag says it; nothing for tags like `latest`.
+    /// The build, and the revision if a tag names it; none for tags like `latest`.
     pub version: Option<WindowsVersion>,
-    /// The cumulative update in it, where a tag or the table of updates says so.
+    /// The cumulative update in it, if a tag or the table of updates names it.
     pub kb: Option<Kb>,
     /// The day in the tag, or the update's.
     pub date: Option<Date>,
     /// True if the tags move to newer images.
     pub floating: bool,
-    /// The tags, the plainest first.
+    /// The tags, the simplest first.
     pub tags: Vec<String>,
 }
 
-/// What tells images apart; the derived order is theirs.
+/// Identity of a listed image; the derived order is the listing's.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct ListingKey {
     version: Option<WindowsVersion>,
@@ -45,7 +44,7 @@ struct ListingKey {
 }
 
 impl BaseListing {
-    /// Sorts tags; of a repository that has some others.
+    /// Groups tags; `other_tags` counts the rest of the repository.
     pub(super) fn new(tags: Vec<BaseTag>, other_tags: usize) -> Self {
         let mut images: BTreeMap<ListingKey, Vec<BaseTag>> = BTreeMap::new();
         for tag in tags {
@@ -97,7 +96,7 @@ impl ListingKey {
     }
 }
 
-/// The revision that a KB brings, where it brings exactly one.
+/// The revision of a KB, if it has exactly one.
 fn version_of(build: u32, kb: Kb) -> WindowsVersion {
     let mut updates = Updates::global()
         .by_kb(kb)

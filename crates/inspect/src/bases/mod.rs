@@ -1,4 +1,4 @@
-//! Base images: which image of a repository is the right ground for a host, pinned by its digest.
+//! Base images: selection of the image of a repository that fits a host, pinned by its digest.
 
 mod best_fit;
 mod candidates;

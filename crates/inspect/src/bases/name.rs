@@ -12,7 +12,7 @@ use super::flavour_selector::FlavourSelector;
 use super::host_process::HOST_PROCESS;
 use super::tag::{BaseTag, TagPrecision};
 
-/// Short names and their repositories at Microsoft.
+/// Short names and their repositories in Microsoft's registry.
 pub const NAMES: [(&str, &str); 6] = [
     ("nanoserver", "windows/nanoserver"),
     ("servercore", "windows/servercore"),
@@ -22,8 +22,8 @@ pub const NAMES: [(&str, &str); 6] = [
     ("iis", "windows/servercore/iis"),
 ];
 
-/// Reads the name of an image's place as [`Location`] does. A short name of a base alone is refused:
-/// it would be an image on Docker Hub, which nobody means.
+/// Parses an image location as [`Location`] does. A short base name alone is refused: it would be
+/// an image on Docker Hub, which is never intended.
 pub fn parse_location(text: &str) -> Result<Location, LocationError> {
     let location = text.parse()?;
     let (name, tag) = text.split_once(':').unwrap_or((text, "ltsc2022"));
@@ -37,7 +37,7 @@ pub fn parse_location(text: &str) -> Result<Location, LocationError> {
     }
 }
 
-/// A repository of base images, and which of its flavours is wanted.
+/// A repository of base images and the requested flavour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseName {
     /// The repository.
@@ -55,26 +55,26 @@ impl From<Reference> for BaseName {
     }
 }
 
-/// Where base images come from: Microsoft's registry, or a mirror under a prefix.
+/// Source of base images: Microsoft's registry, or a mirror under a prefix.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BaseRegistry(RegistryPrefix);
 
-/// Why a text is neither a registry nor the name of a base image.
+/// A text that is neither a registry nor the name of a base image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
 #[diagnose(code = "base/name", blame = Request, hint = Some(BASE_NAMES.to_owned()))]
 pub enum BaseNameError {
     /// Not `HOST[:PORT][/PREFIX]`.
     #[error(transparent)]
     Registry(#[from] PrefixError),
-    /// A tag or digest, where the host decides which is right.
+    /// A tag or digest, although the host determines the version.
     #[error(
-        "{0:?} has the tag of one version of Windows, or a digest: expected a repository, the host \
-         decides on the version"
+        "{0:?} has the tag of one version of Windows, or a digest: expected a repository, because the host \
+         determines the version"
     )]
     Tagged(String),
-    /// A base that wincimg makes itself.
+    /// A base that wincimg creates itself.
     #[error(
-        "{HOST_PROCESS:?} is not in a registry: wincimg makes this base itself, for every host"
+        "{HOST_PROCESS:?} is not in a registry: wincimg creates this base itself, for every host"
     )]
     #[diagnose(hint = "write base = {HOST_PROCESS:?} in a recipe")]
     HostProcess,
@@ -83,9 +83,9 @@ pub enum BaseNameError {
     Repository(#[from] ReferenceError),
 }
 
-/// What a user may call a base image.
+/// Known names of base images, as a hint.
 pub const BASE_NAMES: &str =
-    "base images have the names nanoserver, servercore, server, windows, aspnet and iis";
+    "base images are named nanoserver, servercore, server, windows, aspnet and iis";
 
 impl FromStr for BaseRegistry {
     type Err = BaseNameError;
@@ -102,18 +102,18 @@ impl fmt::Display for BaseRegistry {
 }
 
 impl BaseRegistry {
-    /// An image there, as Microsoft's registry has it.
+    /// The mirror's reference for an image of Microsoft's registry.
     pub(super) fn join(&self, path: &str) -> Result<Reference, ReferenceError> {
         self.0.join(path)
     }
 
-    /// Its host and port.
+    /// Host and port.
     pub fn host(&self) -> &str {
         self.0.host()
     }
 
-    /// The repository that a short name or a path means here; one with a host of its own stays there.
-    /// A colon and a flavour may follow: `dotnet/aspnet:8.0`.
+    /// The repository of a short name or a path; a name with a host keeps it. A colon and a flavour
+    /// may follow: `dotnet/aspnet:8.0`.
     pub fn repository(&self, name: &str) -> Result<BaseName, BaseNameError> {
         if name == HOST_PROCESS {
             return Err(BaseNameError::HostProcess);

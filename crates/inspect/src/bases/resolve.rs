@@ -1,8 +1,8 @@
-//! From a repository and a host to one image, pinned by its digest.
+//! Resolves a repository and a host to one image, pinned by its digest.
 //!
-//! Tags are names that can move and can lie: each is read at most once, everything after that goes
-//! by digest, and what the image's own configuration says about its version is what counts. A tag
-//! that contradicts its image is set aside, with a word about it, and the next best one is taken.
+//! Tags can move and can be wrong: each is read at most once, everything after that goes by digest,
+//! and the version in the image's configuration decides. A tag that contradicts its image is
+//! skipped with a note, and the next best one is tried.
 
 use std::fmt;
 
@@ -22,29 +22,29 @@ use super::name::{BASE_NAMES, BaseName, NAMES};
 use super::tag::BaseTag;
 use super::tag_target::{TagTarget, read_tag};
 
-/// More tags than this are not looked at for one host; a real repository needs a handful.
+/// Limit on the tags read for one host; a real repository requires a handful.
 const MAX_LOOKS: usize = 64;
-/// As many hosts' images are asked for before it is known that there are such.
+/// Limit on images that are requested before the tags are listed.
 const MOST_PREFETCHED: usize = 8;
 
 /// The image that a build starts from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BaseImage {
-    /// Where it is, by tag and by digest.
+    /// Reference by tag and digest.
     pub reference: Reference,
-    /// The index that the tag named, where it named one.
+    /// The tag's index, if it has one.
     pub index: Option<Digest>,
-    /// Its version, as its configuration says.
+    /// Version in its configuration.
     pub os_version: WindowsVersion,
-    /// True if that is the host's own.
+    /// Exact if it has the host's own revision.
     pub matched: BaseMatch,
     /// Manifest and configuration.
     pub image: Image,
 }
 
 impl BaseImage {
-    /// The reference under which the repository has it, for a copy that is to look the same: the
-    /// index, where the tag named one, with whatever else is in it.
+    /// The reference in the repository, for an identical copy: the index of the tag, if it has one,
+    /// with everything in it.
     pub fn published_reference(&self) -> Reference {
         let (image, tag) = (&self.reference, self.reference.tag().unwrap_or_default());
         match &self.index {
@@ -53,7 +53,7 @@ impl BaseImage {
         }
     }
 
-    /// What speaks against the image on the host although it starts there, and what to do about it.
+    /// Known problems of the image on a host on which it starts, with the fix.
     pub fn warning(&self, host: HostBuild) -> Option<String> {
         warning(self.os_version, host)
     }
@@ -64,38 +64,38 @@ impl BaseImage {
     }
 }
 
-/// What speaks against an image of a version on a host although it starts there.
+/// Known problems of a version on a host on which it starts, with the fix.
 pub fn warning(version: WindowsVersion, host: HostBuild) -> Option<String> {
     let verdict = check(Some(host), Some(version), Isolation::Process);
     let fix = verdict.fix.filter(|_| verdict.is_startable())?;
     Some(format!("{}; {fix} first", verdict.reason()))
 }
 
-/// A base image, and the tags that would have been better but are not what they should be.
+/// A base image, and the tags that were skipped because they contradict their images.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolution {
     /// The image.
     pub base: BaseImage,
-    /// What was passed over.
+    /// Skipped tags.
     pub set_aside: Vec<RejectedTag>,
 }
 
-/// A tag that was passed over, and why.
+/// A skipped tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedTag {
     /// The tag.
     pub tag: String,
-    /// What is wrong with it.
+    /// Reason.
     pub reason: String,
 }
 
 impl fmt::Display for RejectedTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tag {} is set aside: {}", self.tag, self.reason)
+        write!(f, "skipped tag {}: {}", self.tag, self.reason)
     }
 }
 
-/// Why there is no base image.
+/// Error of resolving a base image.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "base/tags", blame = Answer)]
 pub enum ResolveError {
@@ -103,7 +103,7 @@ pub enum ResolveError {
     #[error(transparent)]
     #[diagnose(forward)]
     NothingFits(Box<NoMatchingBase>),
-    /// No tag of the repository is a base image's.
+    /// No tag of the repository belongs to a base image.
     #[error(
         "none of the {count} tags of {repository} names a version of Windows: expected tags such as \
          10.0.17763.973 or ltsc2019"
@@ -111,23 +111,23 @@ pub enum ResolveError {
     NoBaseTags {
         /// The repository.
         repository: String,
-        /// How many tags it has.
+        /// Number of its tags.
         count: usize,
     },
-    /// The registry has no such repository.
+    /// The repository does not exist.
     #[error("{answer}")]
     #[diagnose(code = "base/not-found", blame = answer.diagnosis().blame, hint = Some(base_hint(meant.as_ref())))]
     NoRepository {
-        /// What the registry said.
+        /// Answer of the registry.
         answer: Box<RegistryError>,
-        /// The short name that was probably meant, or the repository.
+        /// The short name or repository that was probably intended.
         meant: Option<String>,
     },
-    /// The registry did not give what was asked of it.
+    /// The registry failed.
     #[error(transparent)]
     #[diagnose(forward)]
     Registry(#[from] RegistryError),
-    /// Anything else, such as a flavour that is not there.
+    /// Anything else, such as a missing flavour.
     #[error(transparent)]
     #[diagnose(forward)]
     Other(#[from] Problem),
@@ -136,11 +136,11 @@ pub enum ResolveError {
 fn base_hint(meant: Option<&impl fmt::Display>) -> String {
     let question = meant.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
     format!(
-        "{question}{BASE_NAMES}; --base-registry says where they are, and `wincimg doctor` looks there"
+        "{question}{BASE_NAMES}; set their registry with --base-registry and check it with `wincimg doctor`"
     )
 }
 
-/// The short name that a repository's name is most like.
+/// The short name most similar to a repository's name.
 fn short_name_like(repository: &Reference) -> Option<String> {
     let path = repository.repository();
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -149,39 +149,39 @@ fn short_name_like(repository: &Reference) -> Option<String> {
     closest_match(name, known).filter(|meant| meant != name)
 }
 
-/// What there is instead of an image that fits.
+/// No image fits; the nearest ones.
 #[derive(Debug, Clone, PartialEq, Eq, Diagnose)]
-#[diagnose(code = "base/nothing-fits", blame = Answer, hint = Some(self.way_out()))]
+#[diagnose(code = "base/nothing-fits", blame = Answer, hint = Some(self.hint()))]
 pub struct NoMatchingBase {
     /// The repository.
     pub repository: String,
     /// The host.
     pub host: HostBuild,
-    /// What counted as a fit.
+    /// Criterion of the match.
     pub wanted: BaseMatch,
     /// The newest image that is not newer than the host.
     pub below: Option<NearestImage>,
     /// The oldest image that is newer than the host.
     pub above: Option<NearestImage>,
-    /// Tags that were looked at and are not what they should be.
+    /// Tags that were skipped.
     pub set_aside: Vec<RejectedTag>,
 }
 
 impl NoMatchingBase {
-    fn way_out(&self) -> String {
+    fn hint(&self) -> String {
         if self.host.version.revision.is_none() {
             return format!(
-                "name the host's revision too, as in {}.973: a node has it in \
+                "specify the host's revision too, as in {}.973: a node reports it in \
                  status.nodeInfo.kernelVersion",
                 self.host.version.build
             );
         }
         let hint = match self.wanted {
             BaseMatch::Exact => {
-                "take the nearest image that starts on the host with --match nearest"
+                "use the nearest image that starts on the host with --match nearest"
             }
             BaseMatch::Nearest => {
-                "look for one elsewhere with --base-registry, or bring the host to the version of \
+                "try another registry with --base-registry, or update the host to the version of \
                  an image: `wincimg hotfix resolve BUILD` names the update"
             }
         };
@@ -198,7 +198,10 @@ impl fmt::Display for NoMatchingBase {
         } = self;
         match self.wanted {
             BaseMatch::Nearest => write!(f, "no image of {repository} starts on host {host}")?,
-            BaseMatch::Exact => write!(f, "no image of {repository} is exactly host {host}")?,
+            BaseMatch::Exact => write!(
+                f,
+                "no image of {repository} has the exact version of host {host}"
+            )?,
         }
         match (&self.below, &self.above) {
             (Some(below), Some(above)) => {
@@ -215,7 +218,7 @@ impl fmt::Display for NoMatchingBase {
 }
 
 impl NoMatchingBase {
-    /// Why the nearest images do not start on the host.
+    /// Reasons why the nearest images do not start on the host.
     pub fn reasons(&self) -> Vec<String> {
         let neighbours = [&self.below, &self.above].into_iter().flatten();
         let verdicts = neighbours
@@ -227,7 +230,7 @@ impl NoMatchingBase {
     }
 }
 
-/// A repository of base images, with its tags as they were listed once.
+/// A repository of base images with its list of tags, fetched once.
 #[derive(Debug, Clone)]
 pub struct BaseRepository {
     repository: Repository,
@@ -257,8 +260,8 @@ impl BaseRepository {
         }
     }
 
-    /// The same for some hosts. What each is likely to get, by the tag of its version, is asked for
-    /// along with the list, which then says whether it is the one.
+    /// Lists the tags, and prefetches the likely image of each host by the tag of its version at
+    /// the same time.
     pub async fn open_for(
         registry: &RegistryClient,
         base: &BaseName,
@@ -274,12 +277,12 @@ impl BaseRepository {
         Self::open(registry, base).await
     }
 
-    /// All its tags.
+    /// All tags.
     pub fn tags(&self) -> &[String] {
         &self.tags
     }
 
-    /// What it offers of the flavour that was named, or all of it.
+    /// The images of the requested flavour, or all of them.
     pub fn listing(&self) -> Result<BaseListing, ResolveError> {
         let named = self
             .flavour
@@ -288,7 +291,7 @@ impl BaseRepository {
         Ok(BaseListing::new(named, others))
     }
 
-    /// The same with the one flavour that all these hosts get.
+    /// The repository with the one flavour for all hosts.
     pub fn with_single_flavour(
         mut self,
         hosts: &[HostBuild],
@@ -315,7 +318,7 @@ impl BaseRepository {
         Ok(tags)
     }
 
-    /// Finds the image that fits a host best.
+    /// Finds the best image for a host.
     pub async fn resolve(
         &self,
         host: HostBuild,
@@ -346,7 +349,7 @@ impl fmt::Display for BaseRepository {
     }
 }
 
-/// Finds the image of a repository that fits a host best.
+/// Finds the best image of a repository for a host.
 pub async fn resolve(
     registry: &RegistryClient,
     base: &BaseName,
@@ -366,7 +369,7 @@ struct Search<'r> {
 }
 
 impl Search<'_> {
-    /// Asks about the best offer until that is an image that is what it should be.
+    /// Reads the best candidates until one is an image as its tag says.
     async fn run(&mut self) -> Result<Option<BaseImage>, ResolveError> {
         let mut looks = 0;
         while let Some(offer) = self.offers.pop_best() {
@@ -375,9 +378,9 @@ impl Search<'_> {
                     match found.load(self.repository, version).await? {
                         Ok(image) => {
                             let tag = &offer.tag.text;
-                            return Ok(Some(self.chosen(tag, version, found.index, image)));
+                            return Ok(Some(self.base_image(tag, version, found.index, image)));
                         }
-                        Err(reason) => self.refuse(offer.tag.text, reason),
+                        Err(reason) => self.skip(offer.tag.text, reason),
                     }
                     continue;
                 }
@@ -387,18 +390,18 @@ impl Search<'_> {
             looks += 1;
             if looks > MAX_LOOKS {
                 let problem = format!(
-                    "gave up after looking at {MAX_LOOKS} tags of {} that do not say their version",
+                    "gave up after checking {MAX_LOOKS} tags of {} that do not name their version",
                     self.repository
                 );
                 return Err(Problem::new("base/tags", problem).into());
             }
-            self.take_in(offer.tag, promised).await?;
+            self.add_candidates(offer.tag, promised).await?;
         }
         Ok(None)
     }
 
-    /// Puts what a tag leads to among the offers, as far as the tag says the truth about it.
-    async fn take_in(
+    /// Adds the images of a tag to the candidates, unless the tag contradicts them.
+    async fn add_candidates(
         &mut self,
         tag: BaseTag,
         promised: Option<WindowsVersion>,
@@ -406,7 +409,7 @@ impl Search<'_> {
         let seen = match read_tag(self.repository, &tag.text).await? {
             Ok(seen) => seen,
             Err(reason) => {
-                self.refuse(tag.text, reason);
+                self.skip(tag.text, reason);
                 return Ok(());
             }
         };
@@ -421,12 +424,12 @@ impl Search<'_> {
             }
         }
         if !kept {
-            self.refuse(tag.text, format!("its image is {}", others.join(", ")));
+            self.skip(tag.text, format!("its image is {}", others.join(", ")));
         }
         Ok(())
     }
 
-    fn chosen(
+    fn base_image(
         &self,
         tag: &str,
         os_version: WindowsVersion,
@@ -455,7 +458,7 @@ impl Search<'_> {
         }
     }
 
-    fn refuse(&mut self, tag: String, reason: String) {
+    fn skip(&mut self, tag: String, reason: String) {
         self.set_aside.push(RejectedTag { tag, reason });
     }
 }

@@ -1,7 +1,7 @@
-//! What a tag of a Windows base image says, in every spelling that Microsoft's repositories use.
+//! Parser for tags of Windows base images, in every spelling of Microsoft's repositories.
 //!
-//! A tag is made of words joined by `-` (until early 2019 also by `_`): a version or a release, a
-//! KB number, a date, an edition, an architecture, and the version of what is installed on top.
+//! A tag consists of words joined by `-` (until early 2019 also by `_`): a version or a release, a
+//! KB number, a date, an edition, an architecture, and the version of the installed software.
 
 use jiff::civil::Date;
 use wincimg_windows::release;
@@ -10,25 +10,25 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::flavour::BaseFlavour;
 
-/// A tag that was understood.
+/// A parsed tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BaseTag {
-    /// The tag as it is written in the registry.
+    /// The tag as in the registry.
     pub text: String,
-    /// What it says about the version of Windows.
+    /// Precision of its Windows version.
     pub names: TagPrecision,
-    /// The day the image was made, where the tag carries it.
+    /// The day the image was made, if the tag has it.
     pub date: Option<Date>,
-    /// Which architectures it is for.
+    /// Architectures of the tag.
     pub arch: TagArch,
     /// True if it is a preview or an insider build.
     pub preview: bool,
-    /// What is installed on Windows: `4.8` of the .NET Framework.
+    /// Software on Windows: `4.8` of the .NET Framework.
     pub flavour: BaseFlavour,
     words: usize,
 }
 
-/// How precisely a tag names a version of Windows.
+/// Precision of the Windows version in a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TagPrecision {
     /// Build and revision: `10.0.17763.973`.
@@ -45,16 +45,16 @@ pub enum TagPrecision {
         /// Its build.
         build: u32,
     },
-    /// Nothing: `latest`, or `4.8` for every release at once.
+    /// None: `latest`, or `4.8` for every release at once.
     Nothing,
 }
 
-/// The architecture that a tag is for.
+/// Architecture of a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TagArch {
-    /// The tag does not say; an index, or an image for the usual architecture.
+    /// Not named: an index, or an image for the usual architecture.
     Unsaid,
-    /// 64-bit x86, the one that Windows nodes have.
+    /// 64-bit x86, the architecture of Windows nodes.
     Amd64,
     /// Any other.
     Other,
@@ -87,8 +87,8 @@ enum Word {
 }
 
 impl BaseTag {
-    /// Reads a tag; one with a word that base images do not use is `None`. Before the part about
-    /// Windows there may be any words, which are the flavour.
+    /// Parses a tag; `None` if it has a word that base images do not use. Any words may precede the
+    /// part about Windows; they are the flavour.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut version = None;
         let mut release = None;
@@ -150,12 +150,12 @@ impl BaseTag {
         })
     }
 
-    /// Returns true if a node of the usual kind can use what the tag is for.
+    /// Returns true if the tag is for the usual architecture of nodes.
     pub(crate) fn is_for_servers(&self) -> bool {
         self.arch != TagArch::Other && !self.preview
     }
 
-    /// The tag as it would be without the architecture it is for.
+    /// The tag without its architecture.
     pub(crate) fn without_arch(&self) -> String {
         let lower = self.text.to_ascii_lowercase();
         let plain = ["-amd64", "_amd64", "-x64"]
@@ -164,7 +164,7 @@ impl BaseTag {
         plain.map(str::to_owned).unwrap_or(lower)
     }
 
-    /// Of tags for the same image the plainest comes first: fewest words, then the most precise.
+    /// Orders tags of the same image, the simplest first: fewest words, then the most precise.
     pub(crate) fn sort_key(&self) -> impl Ord + use<> {
         let precision = match self.names {
             TagPrecision::Version(_) => 3,

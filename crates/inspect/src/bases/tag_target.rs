@@ -1,5 +1,5 @@
-//! What a tag leads to, read with as few requests as an answer takes: an index says the versions of
-//! its images, any other image's configuration has to be read for it.
+//! Target of a tag, read with as few requests as possible: an index names the versions of its
+//! images; for any other image the configuration is read.
 
 use wincimg_common::diagnose::error_chain;
 use wincimg_oci::document::{
@@ -8,25 +8,24 @@ use wincimg_oci::document::{
 use wincimg_oci::remote::{RegistryError, Repository};
 use wincimg_windows::version::WindowsVersion;
 
-/// An image that a tag leads to.
+/// The image of a tag.
 pub(super) struct TagTarget {
     pub(super) index: Option<Digest>,
     image: Pointer,
 }
 
 enum Pointer {
-    /// Named by an index.
+    /// In an index.
     Entry(Digest),
-    /// Read already.
+    /// Already loaded.
     Loaded(Box<Image>),
 }
 
-/// What a broken or unsuitable image gives instead of itself: why it cannot be a base. A
-/// registry that cannot be reached is another matter.
+/// A suitable image, or the reason why it cannot be a base. Connection errors are separate.
 pub(super) type Suitable<T> = Result<T, String>;
 
 impl TagTarget {
-    /// The image, checked to be of the version that it was found as.
+    /// Loads the image and checks that it has the expected version.
     pub(super) async fn load(
         &self,
         repository: &Repository,
@@ -55,7 +54,7 @@ impl TagTarget {
     }
 }
 
-/// Reads what a tag names, once.
+/// Reads the target of a tag, once.
 pub(super) async fn read_tag(
     repository: &Repository,
     tag: &str,
@@ -80,8 +79,8 @@ pub(super) async fn read_tag(
     }
 }
 
-/// The images for Windows nodes in an index. Entries without `os.version`, as some build tools
-/// write them, have it in their configurations.
+/// The images for Windows nodes in an index. If an entry has no `os.version`, because some build
+/// tools do not write it, the configuration is read.
 async fn read_index(
     repository: &Repository,
     index: &Verbatim<Index>,
@@ -128,7 +127,7 @@ async fn load_entry(
 ) -> Result<Suitable<Image>, RegistryError> {
     match read_document(repository, digest.as_ref()).await? {
         Ok(Document::Manifest(manifest)) => load_config(repository, *manifest).await,
-        Ok(Document::Index(_)) => Ok(Err("its index leads to another index".to_owned())),
+        Ok(Document::Index(_)) => Ok(Err("its index contains another index".to_owned())),
         Err(reason) => Ok(Err(reason)),
     }
 }
@@ -139,8 +138,8 @@ async fn read_document(
 ) -> Result<Suitable<Document>, RegistryError> {
     let raw = match repository.get_manifest(which).await {
         Ok(raw) => raw,
-        // Deleted since the tags were listed.
-        Err(error) if error.is_not_found() => return Ok(Err(format!("{which} is not there"))),
+        // Deleted after the tags were listed.
+        Err(error) if error.is_not_found() => return Ok(Err(format!("{which} was not found"))),
         Err(error) => return Err(error),
     };
     Ok(Document::verify(&raw.media_type, raw.bytes, &raw.digest)
@@ -161,7 +160,7 @@ async fn load_config(
     let bytes = match repository.get_blob(descriptor, MAX_DOCUMENT).await {
         Ok(bytes) => bytes,
         Err(error) if error.is_not_found() => {
-            return Ok(Err("its configuration is not there".to_owned()));
+            return Ok(Err("its configuration was not found".to_owned()));
         }
         Err(error) => return Err(error),
     };
@@ -170,7 +169,7 @@ async fn load_config(
         .map_err(|error| error_chain(&error)))
 }
 
-/// The version of Windows in an image; a reason where it is none for Windows nodes.
+/// The Windows version of an image, or the reason why it is not for Windows nodes.
 fn windows_version(image: &Image) -> Suitable<WindowsVersion> {
     let platform = image.config().platform();
     if platform.os != "windows" || platform.architecture != "amd64" {

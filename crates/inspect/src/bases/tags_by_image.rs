@@ -1,5 +1,5 @@
-//! A repository's tags by what they name: one tag for each image that could be told apart, and what
-//! is known or estimated of its version.
+//! Tags of a repository grouped by image: one tag for each distinguishable image, with its known or
+//! estimated version.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::estimate::Estimate;
 use super::flavour::BaseFlavour;
 use super::tag::{BaseTag, TagPrecision};
 
-/// Tags by what they name, for each the plainest of those that name the same.
+/// Tags grouped by image, the simplest of each group.
 #[derive(Default)]
 pub(super) struct TagsByImage {
     versions: BTreeMap<(WindowsVersion, BaseFlavour), BaseTag>,
@@ -83,9 +83,8 @@ impl TagsByImage {
         guessed
     }
 
-    /// Tags of updates, without those that are other names of an image whose version another tag
-    /// says. Every image since 2019 has such a tag, so where a build has some, a KB that the table
-    /// does not know belongs to one of them.
+    /// Update tags, without those of images whose version another tag names. Every image since 2019
+    /// has such a tag, so if a build has some, an unknown KB belongs to one of them.
     fn updates(&self) -> impl Iterator<Item = (BaseTag, Estimate)> {
         let with_versions: BTreeSet<u32> = self
             .versions
@@ -112,7 +111,7 @@ impl TagsByImage {
             })
     }
 
-    /// The newest revision that a build surely has.
+    /// The newest revision that a build certainly has.
     fn newest_named<'s>(
         &'s self,
         guessed: &'s [(BaseTag, Estimate)],

@@ -1,4 +1,4 @@
-//! Facts about bases on this machine: a file for each base.
+//! Cache of facts about bases: a file for each base.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -7,48 +7,48 @@ use std::{fs, io};
 use wincimg_common::files::FileCache;
 use wincimg_oci::document::{Digest, sha256};
 
-/// How long it counts that a repository had no facts.
+/// Time for which the absence of facts in a repository is remembered.
 const ABSENCE_HOLDS: Duration = Duration::from_hours(1);
 const FACTS: &str = "facts";
 const ABSENCE: &str = "none";
-/// What a layer above a base touches.
+/// Kind of the files with layer diffs.
 const LAYER: &str = "layer";
 
 /// A folder of facts about bases.
 #[derive(Debug, Clone)]
 pub struct FactsCache(FileCache);
 
-/// Whose word facts are.
+/// Origin of facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheNamespace<'a> {
-    /// This program's, which read the base's layers.
+    /// Layers that this program read.
     Layers,
-    /// A repository's, `HOST/NAME`; for bases of others, with the same digest or not, it says
-    /// nothing.
+    /// A repository, `HOST/NAME`; the facts are not used for bases of other repositories, even with
+    /// the same digest.
     Repository(&'a str),
-    /// The same of a place whose layers were read in part, so that their digests were not checked.
+    /// A repository whose layers were read in part, so that their digests were not checked.
     Part(&'a str),
 }
 
 impl<'a> CacheNamespace<'a> {
-    /// Those that know all of a base in a repository, the best first.
+    /// Namespaces of complete facts about a base in a repository, the best first.
     pub(super) fn complete_namespaces(repository: &'a str) -> [Self; 2] {
         [Self::Layers, Self::Repository(repository)]
     }
 }
 
 impl FactsCache {
-    /// The facts in `folder`, which need not be there yet, with no more than `limit` bytes in all.
+    /// Facts in `folder`, which may not exist yet, with no more than `limit` bytes in total.
     pub fn new(folder: PathBuf, limit: u64) -> Self {
         Self(FileCache::new(folder, limit))
     }
 
-    /// Where it is.
+    /// The folder.
     pub fn folder(&self) -> &Path {
         self.0.folder()
     }
 
-    /// The file of facts about a base, which counts as used by that.
+    /// The file of facts about a base, which is marked as used.
     pub fn find(&self, base: &Digest, origin: CacheNamespace<'_>) -> Option<PathBuf> {
         self.find_of_kind(base, origin, FACTS)
     }
@@ -59,7 +59,7 @@ impl FactsCache {
         Some(path)
     }
 
-    /// Keeps facts about a base. What does not fit is not kept.
+    /// Stores facts about a base. Facts that do not fit are not stored.
     pub fn store(&self, base: &Digest, origin: CacheNamespace<'_>, bytes: &[u8]) -> io::Result<()> {
         if bytes.len() as u64 > self.0.limit() {
             return Ok(());
@@ -73,12 +73,12 @@ impl FactsCache {
         Ok(())
     }
 
-    /// The file of what a layer touches, which counts as used by that.
+    /// The file of a layer's diff, which is marked as used.
     pub(super) fn find_layer(&self, layer: &Digest) -> Option<PathBuf> {
         self.find_of_kind(layer, CacheNamespace::Layers, LAYER)
     }
 
-    /// Keeps what a layer touches, whose bytes were checked. What does not fit is not kept.
+    /// Stores a layer's diff, whose bytes were checked. One that does not fit is not stored.
     pub(super) fn store_layer(&self, layer: &Digest, bytes: &[u8]) -> io::Result<()> {
         if bytes.len() as u64 > self.0.limit() {
             return Ok(());
@@ -89,7 +89,7 @@ impl FactsCache {
         Ok(())
     }
 
-    /// Remembers for a while that a repository has no facts about a base.
+    /// Records for a while that a repository has no facts about a base.
     pub(crate) fn store_absence(&self, base: &Digest, repository: &str) -> io::Result<()> {
         if self.0.limit() == 0 {
             return Ok(());
@@ -100,21 +100,21 @@ impl FactsCache {
         Ok(())
     }
 
-    /// Returns true if a repository had none a short while ago.
+    /// Returns true if a repository had no facts a short while ago.
     pub(crate) fn is_known_absent(&self, base: &Digest, repository: &str) -> bool {
         let path = self.path(base, CacheNamespace::Repository(repository), ABSENCE);
         let seen = fs::metadata(path).and_then(|found| found.modified());
         seen.is_ok_and(|seen| !is_old(seen))
     }
 
-    /// Returns true if a repository need not be asked about a base: the answer is here.
+    /// Returns true if the cache knows a repository's answer about a base.
     pub(super) fn has_answer(&self, base: &Digest, repository: &str) -> bool {
         let mut origins = CacheNamespace::complete_namespaces(repository).into_iter();
         origins.any(|origin| self.find(base, origin).is_some())
             || self.is_known_absent(base, repository)
     }
 
-    /// Removes a file that is of no use. One that is in use on Windows stays.
+    /// Removes a useless file. On Windows, one that is in use stays.
     pub fn remove(&self, path: &Path) {
         FileCache::remove(path);
     }
@@ -134,7 +134,7 @@ impl FactsCache {
             .join(format!("{algorithm}-{hash}.{whose}{kind}"))
     }
 
-    /// Makes room for what was just written; absences that count no more go too.
+    /// Frees space for the new file; expired absences are removed too.
     fn trim(&self, written: &Path) {
         let is_named = |path: &Path, kind: &str| path.extension().is_some_and(|it| it == kind);
         for (path, seen, _) in self.0.files() {
@@ -147,7 +147,7 @@ impl FactsCache {
     }
 }
 
-/// A time in the future is of a clock that was wrong.
+/// A time in the future comes from a wrong clock.
 fn is_old(seen: SystemTime) -> bool {
     seen.elapsed().is_ok_and(|age| age > ABSENCE_HOLDS) || seen > SystemTime::now() + ABSENCE_HOLDS
 }
@@ -197,7 +197,7 @@ mod tests {
             let path = cache.path(base, CacheNamespace::Layers, FACTS);
             age(&path, Duration::from_hours(hours));
         }
-        // The oldest is used again, so that the one in the middle is the least used.
+        // The oldest is used again, so that the middle one is the least recently used.
         assert!(cache.find(&bases[2], CacheNamespace::Layers).is_some());
         cache
             .store(&bases[3], CacheNamespace::Layers, b"abc")

@@ -1,4 +1,4 @@
-//! What layers above Windows touch, each found out once.
+//! Diffs of layers above Windows, each computed once.
 
 use std::fs;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::stream;
 use crate::stream::{BlobReadOutcome, Depth, Input};
 
 impl BaseFactsProvider {
-    /// What a layer touches: as it is kept here, or read from its bytes to their end, which is checked
-    /// against its digest.
+    /// The diff of a layer, from the cache or from its bytes, which are read to their end and
+    /// checked against the digest.
     pub async fn layer_diff(
         &self,
         place: &Source,
@@ -27,7 +27,7 @@ impl BaseFactsProvider {
             if let Some(known) = fs::read(&path).ok().and_then(|it| LayerDiff::read(&it)) {
                 return Ok(Arc::new(known));
             }
-            self.keep(|cache| {
+            self.update_cache(|cache| {
                 cache.remove(&path);
                 Ok(())
             });
@@ -38,11 +38,11 @@ impl BaseFactsProvider {
         let work = |input: &mut Input| Ok(LayerDiff::read_layer(input)?);
         let found = match stream::read(reader, Depth::ToTheEnd, task.as_ref(), work).await? {
             BlobReadOutcome::Whole(found) | BlobReadOutcome::Part(found) => found,
-            // Only where no more than a beginning is read.
+            // Only if no more than a beginning is read.
             BlobReadOutcome::OutOfReach => return Err(LayerProblem::ForeignBase),
         };
         task.done("read");
-        self.keep(|cache| cache.store_layer(&blob.digest, &found.to_bytes()?));
+        self.update_cache(|cache| cache.store_layer(&blob.digest, &found.to_bytes()?));
         Ok(Arc::new(found))
     }
 }

@@ -1,4 +1,4 @@
-//! Looking through the layers of a base where they are.
+//! Reads the layers of a base from their sources.
 
 use futures_util::{StreamExt, TryStreamExt, stream as futures};
 use wincimg_common::progress::Progress;
@@ -11,10 +11,11 @@ use crate::error::{LayerProblem, LayerReadError};
 use crate::stream;
 use crate::stream::{BlobReadOutcome, Depth, Input};
 
-/// How many layers are looked through at once. Each takes a processor, and memory for what is in it.
+/// Number of layers that are read in parallel. Each requires a processor, and memory for its
+/// contents.
 const AT_ONCE: usize = 2;
 
-/// What each layer of an image says, the bottom one first.
+/// Reads the layers of an image, the bottom one first.
 pub(super) async fn read(
     registry: &RegistryClient,
     place: &Source,
@@ -36,7 +37,7 @@ pub(super) async fn read(
     futures::iter(reads).buffered(AT_ONCE).try_collect().await
 }
 
-/// What a layer is by its number, counted from 0.
+/// Position of a layer by its number, counted from 0.
 pub(super) fn place_of(number: usize) -> LayerPosition {
     match number {
         0 => LayerPosition::Bottom,
@@ -44,7 +45,7 @@ pub(super) fn place_of(number: usize) -> LayerPosition {
     }
 }
 
-/// Looks through one layer.
+/// Reads one layer.
 pub(super) async fn read_layer(
     registry: &RegistryClient,
     place: &Source,
@@ -70,12 +71,12 @@ pub(super) async fn read_layer(
             task.done("read as far as needed");
             Ok(found)
         }
-        // Only where no more than a beginning is read.
+        // Only if no more than a beginning is read.
         BlobReadOutcome::OutOfReach => Err(LayerProblem::ForeignBase),
     }
 }
 
-/// The bytes of a layer, a foreign one's from where its image says.
+/// The bytes of a layer; those of a foreign one come from its URL.
 pub(super) async fn open(
     registry: &RegistryClient,
     place: &Source,

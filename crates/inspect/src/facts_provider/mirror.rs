@@ -1,4 +1,4 @@
-//! Facts made while images are mirrored, of the bytes that pass by.
+//! Facts collected while images are mirrored, from the transferred bytes.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -24,39 +24,39 @@ use super::{BaseFactsProvider, NoRegistry};
 use crate::base::{CollectedLayer, Extent, LayerPosition, collect_layer};
 use crate::error::{LayerProblem, LayerReadError};
 
-/// How many pieces of a layer may wait until they are looked through.
+/// Number of pieces of a layer that may wait to be read.
 const WAITING: usize = 8;
 
-/// Looks through Windows images while they are mirrored, and puts facts beside them.
+/// Collects facts about Windows images while they are mirrored, and attaches them.
 pub struct MirrorFactsCollector {
     library: BaseFactsProvider,
-    /// The layers that somebody waits for.
+    /// The layers that are expected.
     layers: Mutex<HashMap<String, Weak<Slot>>>,
 }
 
-/// A layer that is looked through as it passes by.
+/// A layer that is read while it is transferred.
 struct Slot {
     place: LayerPosition,
-    /// How far that is; sent once it is over.
+    /// State, sent once it is final.
     seen: watch::Sender<ObservedState>,
 }
 
 #[derive(Clone, Default)]
 enum ObservedState {
-    /// It did not come by.
+    /// It was not transferred.
     #[default]
     Nothing,
-    /// It is on its way.
+    /// The transfer is running.
     Coming,
-    /// It came by whole.
+    /// It was transferred completely.
     Whole(Arc<CollectedLayer>),
-    /// It broke off, or could not be read.
+    /// The transfer ended early, or its bytes cannot be read.
     Broken,
 }
 
-/// An image that facts are made about.
+/// An image to collect facts about.
 struct Subject {
-    /// As the mirror has it.
+    /// Manifest in the mirror.
     manifest: Descriptor,
     os_version: String,
     plan: FactsPlan,
@@ -65,14 +65,14 @@ struct Subject {
 enum FactsPlan {
     /// The mirror has facts.
     Present,
-    /// They are known.
+    /// The facts are known.
     Known(Bytes, CompanionOutcome),
-    /// They are made of these layers.
+    /// They are collected from these layers.
     Make(Vec<(Descriptor, Arc<Slot>)>),
 }
 
 impl MirrorFactsCollector {
-    /// One that uses what the library knows, and adds to it.
+    /// Creates a collector that uses the facts of a provider and adds to them.
     pub fn new(library: BaseFactsProvider) -> Self {
         Self {
             library,
@@ -80,7 +80,7 @@ impl MirrorFactsCollector {
         }
     }
 
-    /// What there is to do for each Windows image of a copy.
+    /// Plans the facts for each Windows image of a copy.
     async fn subjects(&self, copying: &MirrorJob<'_>) -> Vec<Subject> {
         let documents = copying.plan.children.iter().chain([&copying.plan.root]);
         let manifests = documents.filter_map(|document| match document {
@@ -91,7 +91,7 @@ impl MirrorFactsCollector {
         join_all(subjects).await.into_iter().flatten().collect()
     }
 
-    /// Nothing where an image is not for Windows, or has no Windows inside.
+    /// None if an image is not for Windows, or contains no Windows.
     async fn subject(
         &self,
         copying: &MirrorJob<'_>,
@@ -118,14 +118,14 @@ impl MirrorFactsCollector {
             Ok(None) => {}
             Err(error) => tracing::info!("{}", error_chain(&error)),
         }
-        if let Some(bytes) = library.own(base) {
+        if let Some(bytes) = library.cached_layer_facts(base) {
             return FactsPlan::Known(bytes, CompanionOutcome::Made);
         }
-        // An image that was rewritten for the mirror is not what the source's facts are about.
+        // The source's facts do not apply to an image that was rewritten for the mirror.
         if let Ok(Some((_, bytes))) = library.in_registry(copying.from, base, true).await {
             return FactsPlan::Known(bytes, CompanionOutcome::Copied);
         }
-        // As the source has them: that is how they are asked for, and where foreign ones are.
+        // The source's descriptors are used to look up layers and to find foreign ones.
         let sources = &copying.plan.blobs;
         let layers = manifest.layers.iter().enumerate().map(|(number, layer)| {
             let source = sources
@@ -151,12 +151,12 @@ impl MirrorFactsCollector {
         slot
     }
 
-    /// Does for one image what there is to do, now that it is in the mirror.
+    /// Carries out the plan of one image, which is now in the mirror.
     async fn conclude(&self, copying: &MirrorJob<'_>, subject: Subject) -> Option<CompanionReport> {
         let image = subject.manifest.digest.to_string();
         let (outcome, size, problem) = match self.finish(copying, subject).await {
             Ok((outcome, size)) => (outcome, size, None),
-            // Something that only says to be for Windows: a base it is not.
+            // An image that claims to be for Windows, but is not a base.
             Err(error) if error.downcast_ref::<NoRegistry>().is_some() => {
                 tracing::info!("{}", error_chain(error.as_ref()));
                 return None;
@@ -195,7 +195,10 @@ impl MirrorFactsCollector {
                     })?);
                 }
                 let (version, everything) = (Some(&*subject.os_version), Extent::Everything);
-                let made = self.library.made(base, version, &everything, found).await;
+                let made = self
+                    .library
+                    .assemble_and_store(base, version, &everything, found)
+                    .await;
                 let (_, bytes) = made?;
                 (bytes, CompanionOutcome::Made)
             }
@@ -206,7 +209,7 @@ impl MirrorFactsCollector {
         Ok((outcome, Some(bytes.len() as u64)))
     }
 
-    /// What a layer says: seen as it passed by, or else read back from the mirror, which has it now.
+    /// A layer's contents: as collected during the transfer, or else read back from the mirror.
     async fn layer(
         &self,
         copying: &MirrorJob<'_>,
@@ -289,7 +292,7 @@ impl MirrorHook for MirrorFactsCollector {
             let subjects = self.subjects(&copying).await;
             CompanionTask(Box::pin(async move {
                 let mut learnt = Vec::with_capacity(subjects.len());
-                // One after the other: each holds what is in its layers.
+                // Sequential, because each holds the contents of its layers.
                 for subject in subjects {
                     learnt.extend(self.conclude(&copying, subject).await);
                 }
@@ -299,7 +302,7 @@ impl MirrorHook for MirrorFactsCollector {
     }
 }
 
-/// The bytes of a layer that passes by, which end well only if they were the right ones.
+/// The transferred bytes of a layer, which end with an error unless they match the digest.
 struct ObservedBytes {
     receiver: mpsc::Receiver<Bytes>,
     chunk: Bytes,
@@ -309,15 +312,15 @@ struct ObservedBytes {
 }
 
 impl ObservedBytes {
-    /// What the layer says. The first error is the last that is read: the copy goes on alone.
+    /// Collects a layer. After the first error nothing more is read: the copy continues alone.
     fn collect_facts(&mut self, place: LayerPosition) -> Result<CollectedLayer, LayerProblem> {
         let found = collect_layer(&mut *self, place, &Extent::Everything)?;
-        // The end of the layer's archive need not be the end of its bytes.
+        // The layer's archive may end before its bytes.
         io::copy(self, &mut io::sink()).map_err(LayerProblem::Read)?;
         Ok(found)
     }
 
-    /// Returns true if what came is what the digest names.
+    /// Checks the received bytes against the digest.
     fn check(&mut self) -> io::Result<()> {
         let Some(hasher) = self.hasher.take() else {
             return Ok(());

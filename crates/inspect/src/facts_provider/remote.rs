@@ -1,4 +1,4 @@
-//! Facts beside a base in its registry: found, believed as far as they name the base, and put there.
+//! Facts attached to a base in its registry: finding, checking and pushing them.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use wincimg_http::HttpError;
 use wincimg_oci::document::{Artifact, Descriptor, Digest, sha256};
 use wincimg_oci::remote::{RegistryError, Repository};
 
-use super::{BaseFactsProvider, PATIENCE};
+use super::{BaseFactsProvider, OPTIONAL_FACTS_TIMEOUT};
 use crate::base::{BaseFacts, FORMAT};
 
-/// What facts about a base are among all that can lie beside an image.
+/// Artifact type of facts about a base.
 const ARTIFACT_TYPE: &str = "application/vnd.wincimg.base.v1";
 const CONTENT_TYPE: &str = "application/vnd.wincimg.base.facts.v1";
-/// The annotation that says which format facts are in.
+/// Annotation with the format version of facts.
 const FORMAT_NOTE: &str = "vnd.wincimg.base.format";
-/// The largest facts that are read: several times what the largest base has.
+/// Limit on the size of facts: several times those of the largest base.
 const LARGEST: u64 = 512 << 20;
-/// As many claims to be facts are looked at.
+/// Limit on the artifacts that are read.
 const MOST_LOOKS: usize = 4;
 
 impl BaseFactsProvider {
-    /// Has registries asked what they know of a base as soon as it is found, for who will
-    /// [look](Self::find_cached) at all bases.
+    /// Queries registries for facts as soon as a base is resolved, for callers that [look
+    /// up](Self::find_cached) all bases.
     pub fn enable_prefetch(&self) {
         let cache = self.cache.clone();
         self.registry
@@ -33,21 +33,21 @@ impl BaseFactsProvider {
             });
     }
 
-    /// The facts that a repository has beside a base; nothing where it has none that are of use. It
-    /// is not waited for long where that is said.
+    /// The facts attached to a base in a repository; none if it has no usable ones. With
+    /// `briefly`, a slow registry is not waited for.
     pub(super) async fn in_registry(
         &self,
         repository: &Repository,
         base: &Digest,
         briefly: bool,
     ) -> Result<Option<(BaseFacts, Bytes)>, RegistryError> {
-        let listing = self.listed(repository, base);
+        let listing = self.list(repository, base);
         let listed = if briefly {
-            let what = format!("list what is about {base} in {repository}");
-            let in_time = tokio::time::timeout(PATIENCE, listing).await;
+            let what = format!("list referrers of {base} in {repository}");
+            let in_time = tokio::time::timeout(OPTIONAL_FACTS_TIMEOUT, listing).await;
             in_time.map_err(|_| HttpError::TimeLimit {
                 what,
-                limit: PATIENCE,
+                limit: OPTIONAL_FACTS_TIMEOUT,
             })??
         } else {
             listing.await?
@@ -55,7 +55,7 @@ impl BaseFactsProvider {
         for content in listed {
             if content.size > LARGEST {
                 self.warn(format!(
-                    "facts about {base} in {repository} are left alone: they have {} bytes",
+                    "ignored facts about {base} in {repository}: {} bytes are too many",
                     content.size
                 ));
                 continue;
@@ -64,19 +64,19 @@ impl BaseFactsProvider {
             match BaseFacts::read(bytes.clone()) {
                 Ok(facts) if facts.base_digest() == base => return Ok(Some((facts, bytes))),
                 Ok(facts) => self.warn(format!(
-                    "facts in {repository} are left alone: they are about {}, and lie beside {base}",
+                    "ignored facts in {repository}: they are about {}, but attached to {base}",
                     facts.base_digest()
                 )),
                 Err(error) => self.warn(format!(
-                    "facts about {base} in {repository} are left alone: {error}"
+                    "ignored facts about {base} in {repository}: {error}"
                 )),
             }
         }
         Ok(None)
     }
 
-    /// What a repository says to be facts about a base in a format that is read, the newest first.
-    async fn listed(
+    /// Lists facts about a base in a supported format, the newest first.
+    async fn list(
         &self,
         repository: &Repository,
         base: &Digest,
@@ -93,8 +93,8 @@ impl BaseFactsProvider {
             match repository.artifact(entry, base, ARTIFACT_TYPE).await? {
                 Some(artifact) => contents.extend(artifact.manifest().layers.first().cloned()),
                 None => self.warn(format!(
-                    "{} in {repository} is left alone: it is listed as facts about {base} and says \
-                     something else itself",
+                    "ignored {} in {repository}: it is listed as facts about {base}, but its manifest \
+                     contradicts that",
                     entry.digest
                 )),
             }
@@ -102,7 +102,7 @@ impl BaseFactsProvider {
         Ok(contents)
     }
 
-    /// Puts facts beside a base.
+    /// Attaches facts to a base.
     pub async fn push(
         &self,
         repository: &Repository,
@@ -114,7 +114,7 @@ impl BaseFactsProvider {
         let artifact = Artifact::new(ARTIFACT_TYPE, base, vec![content.clone()], notes);
         let artifact = artifact.map_err(|error| Problem::from_error("base/unreadable", error))?;
         if !repository.has_blob(&content.digest).await? {
-            let label = format!("{repository} what is inside {}", base.digest);
+            let label = format!("{repository} facts about {}", base.digest);
             let task = self.progress.task(&label, Some(content.size));
             let sent = repository.put_blob(&content.digest, content.size, facts, task.as_ref());
             sent.await?;

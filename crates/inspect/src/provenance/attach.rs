@@ -1,4 +1,4 @@
-//! Documents beside the images that they are about, in a registry or a layout.
+//! Attaches documents to images in a registry or a layout.
 
 use std::io::{self, Read};
 use std::sync::atomic::AtomicBool;
@@ -13,15 +13,15 @@ use super::document::ImageDocument;
 use super::layer::{LayerContents, scan_layer};
 use crate::{LayerProblem, read_blob};
 
-/// The largest document that is held against a new one.
+/// Limit on the size of a document that is compared with a new one.
 const LARGEST: u64 = 512 << 20;
 
-/// A document that is beside its image now.
+/// Result of attaching a document to an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AttachmentReport {
     /// SPDX, `CycloneDX` or provenance.
     pub document: &'static str,
-    /// The type of it and of its artifact.
+    /// Media type of the document and of its artifact.
     pub media_type: &'static str,
     /// The digest of the artifact's manifest.
     pub digest: String,
@@ -29,11 +29,11 @@ pub struct AttachmentReport {
     pub content: String,
     /// Its size in bytes.
     pub size: u64,
-    /// True if it was there before.
+    /// True if it was attached before.
     pub up_to_date: bool,
 }
 
-/// Puts a document beside an image, unless one is there that says the same.
+/// Attaches a document to an image, unless an equivalent one is attached.
 pub async fn attach(
     sink: &Sink,
     image: &Descriptor,
@@ -59,7 +59,7 @@ pub async fn attach(
             let [content] = known.manifest().layers.as_slice() else {
                 continue;
             };
-            // A statement about another thing need not be read.
+            // A statement of another kind is not compared.
             let is_alike = known.annotations().keys().eq(document.annotations.keys());
             let is_same = content.digest == blob.digest
                 || is_alike
@@ -81,7 +81,7 @@ pub async fn attach(
     Ok(told(&artifact.entry(), &blob, false))
 }
 
-/// What a layer has that is in a registry or a layout.
+/// Contents of a layer in a registry or a layout.
 pub async fn scan_blob(
     place: &Source,
     blob: &Descriptor,
@@ -90,7 +90,7 @@ pub async fn scan_blob(
     let reader = place.open_blob(blob).await?;
     let task = progress.task(&format!("layer {}", blob.digest), Some(blob.size));
     let work = |bytes: &mut (dyn Read + Send)| {
-        // The reading ends by itself when nobody waits for it any more.
+        // The reading ends by itself when the result is not awaited.
         let found = scan_layer(bytes, &AtomicBool::new(false));
         found.map_err(|error| LayerProblem::Read(io::Error::other(error)))
     };

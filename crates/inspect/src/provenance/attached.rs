@@ -1,5 +1,5 @@
-//! What is found beside an image, whoever put it there: artifacts that name it, what cosign keeps
-//! under tags of its digest, and the attestations that buildx puts into the image's index.
+//! Documents attached to an image by any tool: artifacts that name it, cosign's tags of its digest,
+//! and buildx's attestations in its index.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,31 +13,31 @@ use wincimg_oci::store::{Source, StoreError};
 use super::document::{IN_TOTO, PREDICATE_TYPE, SbomFormat};
 use super::slsa::PREDICATE;
 
-/// The largest document that is read.
+/// Limit on the size of a document.
 const LARGEST: u64 = 512 << 20;
-/// A statement in a signed envelope.
+/// Media type of a signed envelope with a statement.
 const ENVELOPE: &str = "application/vnd.dsse.envelope.v1+json";
-/// The same with what it takes to check it.
+/// Media type of an envelope with the material for its verification.
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle";
-/// What cosign puts behind the digest in its tags.
+/// Suffixes of the digest in cosign's tags.
 const ENDINGS: [&str; 3] = ["sbom", "att", "sig"];
-/// The annotations by which others say what a statement says.
+/// Annotations that name the predicate of a statement.
 const PREDICATES: [&str; 3] = [
     PREDICATE_TYPE,
     "predicateType",
     "dev.sigstore.bundle.predicateType",
 ];
-/// The annotation by which buildx' attestations name the image that they are about.
+/// Annotation of buildx's attestations with the digest of their image.
 const ABOUT: &str = "vnd.docker.reference.digest";
 
-/// Something beside an image.
+/// A document attached to an image.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AttachedDocument {
-    /// What it is.
+    /// Kind.
     pub what: DocumentKind,
-    /// Its type.
+    /// Media type.
     pub media_type: String,
-    /// What it says, where it is a statement.
+    /// Type of its predicate, if it is a statement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub predicate_type: Option<String>,
     /// The digest of its manifest.
@@ -45,12 +45,12 @@ pub struct AttachedDocument {
     /// Its content.
     #[serde(skip)]
     content: Option<Descriptor>,
-    /// True if the content is in an envelope, as signed things are.
+    /// True if the content is in an envelope, as signed documents are.
     #[serde(skip)]
     is_enveloped: bool,
 }
 
-/// What lies beside an image.
+/// Kind of an attached document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DocumentKind {
@@ -58,16 +58,16 @@ pub enum DocumentKind {
     Spdx,
     /// A bill of materials in `CycloneDX`.
     CycloneDx,
-    /// How it was made.
+    /// Build provenance.
     Provenance,
     /// A signature.
     Signature,
-    /// Another thing.
+    /// Anything else.
     Other,
 }
 
 impl DocumentKind {
-    /// Returns true if it is a bill of materials, of that form or of any.
+    /// Returns true if it is a bill of materials, of the given format or of any.
     pub fn is_sbom(self, form: Option<SbomFormat>) -> bool {
         match form {
             Some(SbomFormat::Spdx) => self == Self::Spdx,
@@ -93,7 +93,8 @@ impl DocumentKind {
     }
 }
 
-/// All that lies beside an image; `named` is what was asked for, an index that may have attestations.
+/// Lists the documents attached to an image; `named` is the requested manifest, which may be an
+/// index with attestations.
 pub async fn list_attached(
     place: &Source,
     image: &Digest,
@@ -156,7 +157,7 @@ pub async fn list_attached(
     Ok(found)
 }
 
-/// Each of the contents, or none once.
+/// Each of the contents, or `None` once if there are none.
 fn contents(layers: &[Descriptor]) -> impl Iterator<Item = Option<&Descriptor>> {
     let none = layers.is_empty().then_some(None);
     layers.iter().map(Some).chain(none)
@@ -192,21 +193,21 @@ impl AttachedDocument {
         }
     }
 
-    /// Returns true if it is signed; what it says is shown all the same, and nobody checks that
-    /// here.
+    /// Returns true if it is in a signed envelope. Its contents are read, but the signature is not
+    /// verified.
     pub fn is_enveloped(&self) -> bool {
         self.is_enveloped
     }
 
-    /// The document as it is there, whole and by its digest; out of its envelope and, where a bill of
-    /// materials is said in a statement, out of that.
+    /// Reads the document and checks its digest; unwraps its envelope and, for a bill of materials
+    /// in a statement, the statement.
     pub async fn read(&self, place: &Source) -> Result<Option<Bytes>, StoreError> {
         let Some(content) = &self.content else {
             return Ok(None);
         };
         let bytes = place.bytes(content, LARGEST).await?;
         let bytes = if self.is_enveloped {
-            match opened(&bytes) {
+            match unwrap_envelope(&bytes) {
                 Some(inside) => inside,
                 None => return Ok(Some(bytes)),
             }
@@ -220,7 +221,7 @@ impl AttachedDocument {
         Ok(Some(bytes))
     }
 
-    /// What a statement says that does not say it on its outside.
+    /// Adds the predicate type of a statement without an annotation for it.
     pub async fn with_predicate(mut self, place: &Source) -> Result<Self, StoreError> {
         let is_statement = self.is_enveloped || self.media_type == IN_TOTO;
         if is_statement && self.predicate_type.is_none() && self.what == DocumentKind::Other {
@@ -233,21 +234,21 @@ impl AttachedDocument {
         Ok(self)
     }
 
-    /// Returns true if it was made by the same rules as ours.
+    /// Returns true if it is provenance in the same format as ours.
     pub fn is_provenance(&self) -> bool {
         self.what == DocumentKind::Provenance || self.predicate_type.as_deref() == Some(PREDICATE)
     }
 }
 
-/// What is in an envelope, or in one within a bundle.
-fn opened(bytes: &[u8]) -> Option<Bytes> {
+/// Payload of an envelope, or of one in a bundle.
+fn unwrap_envelope(bytes: &[u8]) -> Option<Bytes> {
     let envelope: Value = serde_json::from_slice(bytes).ok()?;
     let envelope = envelope.get("dsseEnvelope").unwrap_or(&envelope);
     let payload = envelope.get("payload")?.as_str()?;
     Some(STANDARD.decode(payload).ok()?.into())
 }
 
-/// A bill of materials that a statement says.
+/// Bill of materials in a statement.
 fn predicate_of(bytes: &[u8]) -> Option<Bytes> {
     let statement: Value = serde_json::from_slice(bytes).ok()?;
     let predicate = statement.get("predicate")?;

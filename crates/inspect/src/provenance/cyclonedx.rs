@@ -123,7 +123,7 @@ struct Property<'a> {
     value: &'a str,
 }
 
-/// The whole document.
+/// Writes the document.
 pub(super) fn write(inventory: &Inventory, tool: Tool) -> Result<Vec<u8>, serde_json::Error> {
     let digest = inventory.digest.to_string();
     let digests: Vec<String> = inventory
@@ -208,7 +208,7 @@ fn of_base(base: &InventoryBase) -> Component<'_> {
     }
 }
 
-/// Grype finds the distribution in the properties, under the names that syft gives them.
+/// Grype reads the distribution from the properties, under syft's names.
 fn of_system<'a>(system: &'a OperatingSystem, kb: Option<&'a str>) -> Component<'a> {
     let mut properties = vec![Property {
         name: "syft:distro:id",
@@ -238,8 +238,8 @@ fn of_system<'a>(system: &'a OperatingSystem, kb: Option<&'a str>) -> Component<
     }
 }
 
-/// The update as grype looks for it: a package that has the product's number for its name and the
-/// article's for its version.
+/// The update in grype's form: a package with the product's number as its name and the article's as
+/// its version.
 fn of_update<'a>(system: &'a OperatingSystem, kb: &str, number: &'a str) -> Option<Component<'a>> {
     Some(Component {
         r#type: "application",
@@ -287,8 +287,8 @@ fn of_package<'a>(inventory: &'a Inventory, package: &'a InventoryPackage) -> Co
     }
 }
 
-/// Syft knows .NET's packages by a type of its own and none for `pkg:nuget`, as of version 1.18; grype
-/// looks up packages by that type.
+/// Syft has a type of its own for .NET's packages and does not derive it from `pkg:nuget`, as of
+/// version 1.18; grype looks up packages by that type.
 fn kind_for_syft(ecosystem: Ecosystem) -> Option<Property<'static>> {
     (ecosystem == Ecosystem::NuGet).then_some(Property {
         name: SYFT_TYPE,

@@ -1,4 +1,4 @@
-//! A document about an image, as it is attached to one.
+//! Documents about an image, in the form in which they are attached.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use super::inventory::Inventory;
 use super::slsa::{BuildProvenance, is_equal_ignoring_times};
 use super::{cyclonedx, slsa, spdx};
 
-/// The annotation of registries for when something was made.
+/// Registry annotation with a creation time.
 const CREATED: &str = "org.opencontainers.image.created";
-/// The annotation by which tools find what a statement says, without reading it.
+/// Annotation by which tools find a statement's predicate type without reading it.
 pub(crate) const PREDICATE_TYPE: &str = "in-toto.io/predicate-type";
 
-/// A form of a bill of materials.
+/// Format of a bill of materials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
@@ -29,7 +29,7 @@ pub enum SbomFormat {
 }
 
 impl SbomFormat {
-    /// What people call it.
+    /// Usual name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Spdx => "SPDX",
@@ -37,7 +37,7 @@ impl SbomFormat {
         }
     }
 
-    /// The type of such a document.
+    /// Media type of such a document.
     pub fn media_type(self) -> &'static str {
         match self {
             Self::Spdx => "application/spdx+json",
@@ -46,24 +46,24 @@ impl SbomFormat {
     }
 }
 
-/// The type of a statement about how something was made.
+/// Media type of an in-toto statement.
 pub(crate) const IN_TOTO: &str = "application/vnd.in-toto+json";
 
 /// A document about an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageDocument {
-    /// What people call it.
+    /// Usual name.
     pub name: &'static str,
-    /// Its type, which is its artifact's too.
+    /// Media type of the document and of its artifact.
     pub media_type: &'static str,
-    /// What is said of it beside it.
+    /// Annotations of its artifact.
     pub annotations: BTreeMap<String, String>,
     /// Its bytes.
     pub bytes: Bytes,
 }
 
 impl ImageDocument {
-    /// The bill of materials of an image.
+    /// Creates the bill of materials of an image.
     pub fn sbom(
         form: SbomFormat,
         inventory: &Inventory,
@@ -82,7 +82,7 @@ impl ImageDocument {
         })
     }
 
-    /// How an image came to be.
+    /// Creates the provenance of an image.
     pub fn provenance(
         name: &str,
         image: &Digest,
@@ -98,33 +98,32 @@ impl ImageDocument {
         })
     }
 
-    /// Returns true if two runs may make different ones of the same.
+    /// Returns true if the document of the same image may differ between runs.
     pub(crate) fn depends_on_times(&self) -> bool {
         self.media_type == IN_TOTO
     }
 
-    /// Returns true if one that is there already says the same: byte for byte, or but for a run's
-    /// times.
+    /// Returns true if an existing document has the same content, apart from the times of a run.
     pub(crate) fn is_equivalent(&self, other: &[u8]) -> bool {
         self.bytes == other
             || (self.depends_on_times() && is_equal_ignoring_times(&self.bytes, other))
     }
 
-    /// The blob that it is in a registry.
+    /// Descriptor of its blob.
     pub fn blob(&self) -> Descriptor {
         let size = self.bytes.len() as u64;
         Descriptor::new(self.media_type, sha256(&self.bytes), size)
     }
 
-    /// The manifest that says which image it is about.
+    /// Artifact manifest for the image.
     pub fn artifact(&self, subject: &Descriptor) -> Result<Artifact, DocumentError> {
         let annotations = self.annotations.clone();
         Artifact::new(self.media_type, subject, vec![self.blob()], annotations)
     }
 }
 
-/// A name for a document that is the same whenever it is made, and nobody else's: a UUID of
-/// version 5 (RFC 9562) in the namespace of URLs.
+/// A unique name for a document that is the same whenever it is created: a UUID of version 5 (RFC
+/// 9562) in the namespace of URLs.
 pub(super) fn uuid_of(url: &str) -> String {
     const URLS: [u8; 16] = [
         0x6b, 0xa7, 0xb8, 0x11, 0x9d, 0xad, 0x11, 0xd1, 0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30,
@@ -147,14 +146,14 @@ pub(super) fn uuid_of(url: &str) -> String {
     parts.join("-")
 }
 
-/// The program that makes a document, as documents name their tools.
+/// The program that creates a document, as documents name their tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tool {
     /// Its name.
     pub name: &'static str,
     /// Its version.
     pub version: &'static str,
-    /// Where it comes from: a URL, below which documents have their names.
+    /// Homepage: the base URL of its documents' names.
     pub home: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What is known of an image, whatever the form in which it is written down.
+//! Inventory of an image, independent of the document format.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::packages::{Ecosystem, FoundPackage};
 use super::purl;
 use super::system::OperatingSystem;
 
-/// An image, with all that it has of its own.
+/// An image with all of its own contents.
 #[derive(Debug, Clone)]
 pub struct Inventory {
     /// Its repository, or its name where it has none.
@@ -22,50 +22,50 @@ pub struct Inventory {
     pub digest: Digest,
     /// `amd64`, for example.
     pub architecture: String,
-    /// When it was made, to the second.
+    /// Creation time in whole seconds.
     pub created: Timestamp,
-    /// Its Windows, if it has one.
+    /// Its Windows, if any.
     pub system: Option<OperatingSystem>,
-    /// What it is built on.
+    /// Its base.
     pub base: Option<InventoryBase>,
     /// Its own layers, the bottom one first.
     pub layers: Vec<InventoryLayer>,
-    /// The packages that its layers have, in the order of their URLs.
+    /// Packages of its layers, sorted by URL.
     pub packages: Vec<InventoryPackage>,
 }
 
-/// An image that another one is built on.
+/// Base of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InventoryBase {
     /// Its repository.
     pub name: String,
-    /// The tag that it was found under.
+    /// The tag under which it was found.
     pub tag: Option<String>,
     /// The digest of its manifest.
     pub digest: Digest,
 }
 
-/// A layer that an image has above its base's.
+/// A layer of an image above its base.
 #[derive(Debug, Clone)]
 pub struct InventoryLayer {
     /// The digest of its blob.
     pub digest: Digest,
-    /// What is in it.
+    /// Its contents.
     pub contents: Arc<LayerContents>,
 }
 
-/// A package that is in an image.
+/// A package in an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InventoryPackage {
-    /// What is known of it.
+    /// The package as it was found.
     pub found: FoundPackage,
     /// Its URL.
     pub purl: String,
-    /// The files that tell of it.
+    /// Files in which it was found.
     pub files: Vec<FileId>,
 }
 
-/// A file by its layer's number among an image's own, and its own in the layer.
+/// A file by the number of its layer among an image's own, and its number in the layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileId {
     /// The layer.
@@ -75,7 +75,8 @@ pub struct FileId {
 }
 
 impl Inventory {
-    /// Of an image and what its own layers, the last ones, have in them.
+    /// Creates the inventory of an image from the contents of its own layers, which are the last
+    /// ones.
     pub fn new(
         name: String,
         image: &Image,
@@ -108,35 +109,35 @@ impl Inventory {
         }
     }
 
-    /// A file of its own.
+    /// Path of a file.
     pub fn path(&self, place: FileId) -> &str {
         let layer = self.layers.get(place.layer);
         let file = layer.and_then(|layer| layer.contents.files.get(place.file));
         file.map_or("", |file| &file.path)
     }
 
-    /// The name without what stands before it in a registry.
+    /// The name without its registry and namespaces.
     pub fn short_name(&self) -> &str {
         self.name.rsplit('/').next().unwrap_or(&self.name)
     }
 }
 
-/// To the second, which is all that SPDX takes.
+/// Time in whole seconds, the precision of SPDX.
 fn created(text: Option<&str>) -> Timestamp {
     let time = text.and_then(|text| text.parse::<Timestamp>().ok());
     let seconds = time.unwrap_or_default().as_second();
     Timestamp::from_second(seconds).unwrap_or_default()
 }
 
-/// The packages of what a container sees: of files that no later layer has replaced or taken away.
+/// Packages that a container sees: those of files that no later layer replaces or deletes.
 fn packages(layers: &[InventoryLayer]) -> Vec<InventoryPackage> {
     let seen = visible(layers);
-    let beside = PackageFiles::new(layers, &seen);
+    let package_files = PackageFiles::new(layers, &seen);
     let mut packages: BTreeMap<String, InventoryPackage> = BTreeMap::new();
     for &place in seen.values() {
         let file = &layers[place.layer].contents.files[place.file];
-        for found in &file.told.packages {
-            let Some(found) = beside.adjusted(&file.path, found) else {
+        for found in &file.packages.packages {
+            let Some(found) = package_files.adjusted(&file.path, found) else {
                 continue;
             };
             let purl = purl::of_package(found.ecosystem, &found.name, found.version.as_deref());
@@ -158,7 +159,7 @@ fn packages(layers: &[InventoryLayer]) -> Vec<InventoryPackage> {
     packages.into_values().collect()
 }
 
-/// The files of all layers laid over each other, by their folded paths.
+/// The files of all merged layers, by their folded paths.
 fn visible(layers: &[InventoryLayer]) -> BTreeMap<String, FileId> {
     let mut seen: BTreeMap<String, FileId> = BTreeMap::new();
     for (layer, own) in layers.iter().enumerate() {
@@ -186,7 +187,7 @@ fn clear_below(seen: &mut BTreeMap<String, FileId>, folder: &str) {
     }
 }
 
-/// What lists of packages say of the files beside them, by folded paths.
+/// Files that are covered by lists of packages, by folded paths.
 #[derive(Default)]
 struct PackageFiles {
     explained: BTreeSet<String>,
@@ -195,20 +196,20 @@ struct PackageFiles {
 
 impl PackageFiles {
     fn new(layers: &[InventoryLayer], seen: &BTreeMap<String, FileId>) -> Self {
-        let mut beside = Self::default();
+        let mut package_files = Self::default();
         for place in seen.values() {
             let file = &layers[place.layer].contents.files[place.file];
             let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
             let path = |name: &String| fold(&format!("{folder}/{name}"));
-            beside
+            package_files
                 .explained
-                .extend(file.told.explained.iter().map(path));
-            beside.own.extend(file.told.own.iter().map(path));
+                .extend(file.packages.explained.iter().map(path));
+            package_files.own.extend(file.packages.own.iter().map(path));
         }
-        beside
+        package_files
     }
 
-    /// What a file is to be taken for; nothing where a list says all that there is to say.
+    /// The package of a file; none if a list already covers it.
     fn adjusted(&self, path: &str, found: &FoundPackage) -> Option<FoundPackage> {
         let of_dotnet = matches!(found.ecosystem, Ecosystem::NuGet | Ecosystem::Program);
         if !of_dotnet || (self.explained.is_empty() && self.own.is_empty()) {

@@ -1,4 +1,4 @@
-//! What a layer has: each file with its digests, and what the file tells of packages.
+//! Contents of a layer: each file with its digests, and the packages found in it.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -10,55 +10,55 @@ use wincimg_layer::{LayerEntry, LayerReader, Limits, TarEntryKind, TarReadError}
 
 use super::packages::{FilePackages, PackageFileKind};
 
-/// A document about more files than this is of no use to anybody.
+/// Limit on the number of files; a longer document is of no use.
 const MOST_FILES: usize = 500_000;
-/// The largest layer of Windows has about 20 GiB when it is unpacked.
+/// The largest layer of Windows has about 20 GiB unpacked.
 const LONGEST_LAYER: u64 = 64 << 30;
-/// Before the name of what a layer takes away.
+/// Prefix of the name of a deleted path.
 const WHITEOUT: &str = ".wh.";
-/// In its place where it takes away all that a folder had.
+/// Name that deletes the whole content of a folder.
 const OPAQUE: &str = ".wh..wh..opq";
 
-/// A layer that could not be looked through.
+/// Error of scanning a layer.
 #[derive(Debug, thiserror::Error)]
 pub enum LayerScanError {
-    /// It could not be read.
+    /// It cannot be read.
     #[error(transparent)]
     Read(#[from] TarReadError),
     /// It has too many files.
     #[error("it has more than {MOST_FILES} files")]
     TooMany,
-    /// The work was given up.
+    /// The work was cancelled.
     #[error("cancelled")]
     Cancelled,
 }
 
-/// What a layer has.
+/// Contents of a layer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LayerContents {
-    /// Its files, in the order of their paths.
+    /// Its files, sorted by path.
     pub files: Vec<LayerFileEntry>,
-    /// The paths that it takes away from the layers below, each with a folder's content.
+    /// The paths that it deletes from the layers below, with the contents of folders.
     pub deleted: Vec<String>,
 }
 
 /// A file of a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayerFileEntry {
-    /// Its path as the layer has it, `Files/app/web.config`.
+    /// Path in the layer, `Files/app/web.config`.
     pub path: String,
     /// Its length.
     pub size: u64,
     /// Its digests.
     pub digests: FileDigests,
-    /// What it tells of packages.
-    pub told: FilePackages,
+    /// Packages found in it.
+    pub packages: FilePackages,
 }
 
 /// The digests of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileDigests {
-    /// SHA-1, which SPDX wants of every file.
+    /// SHA-1, which SPDX requires of every file.
     pub sha1: [u8; 20],
     /// SHA-256.
     pub sha256: [u8; 32],
@@ -141,7 +141,7 @@ pub fn scan_layer(
 fn read(reader: &mut LayerReader, entry: LayerEntry) -> Result<LayerFileEntry, TarReadError> {
     let mut hasher = Hasher::default();
     let kind = PackageFileKind::from_path(&entry.path).filter(|kind| entry.size <= kind.most());
-    let told = match kind {
+    let packages = match kind {
         Some(kind) => {
             let bytes = reader.content()?;
             hasher.update(&bytes);
@@ -156,6 +156,6 @@ fn read(reader: &mut LayerReader, entry: LayerEntry) -> Result<LayerFileEntry, T
         path: entry.path,
         size: entry.size,
         digests: hasher.finish(),
-        told,
+        packages,
     })
 }

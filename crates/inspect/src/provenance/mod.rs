@@ -1,10 +1,10 @@
-//! What an image consists of and how it came to be, in the words that other tools read.
+//! Bills of materials and build provenance of images, in standard formats.
 //!
-//! [`scan_layer`] reads a layer of an image: every file with its digests, and the packages that files
-//! tell of. An [`Inventory`] is what is known of the image then, and an [`ImageDocument`] holds it in one of
-//! the usual forms: SPDX or `CycloneDX`. The same image makes the same bytes: times and names in a
-//! document come from the image. [`BuildProvenance`] is how it came to be, which becomes a statement of in-toto
-//! with SLSA's provenance. [`attach`] puts documents beside an image, once.
+//! [`scan_layer`] reads a layer of an image: every file with its digests, and the packages found in
+//! files. An [`Inventory`] combines the layers of an image, and an [`ImageDocument`] holds it as
+//! SPDX or `CycloneDX`. The same image gives the same bytes: times and names in a document come
+//! from the image. [`BuildProvenance`] describes the build, and becomes an in-toto statement with
+//! SLSA provenance. [`attach`] attaches documents to an image, once.
 
 mod attach;
 mod attached;

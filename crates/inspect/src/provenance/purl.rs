@@ -1,4 +1,4 @@
-//! Package URLs: how tools of all ecosystems name a package.
+//! Package URLs, the common names of packages across ecosystems.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ pub(super) fn of_package(ecosystem: Ecosystem, name: &str, version: Option<&str>
         Ecosystem::Go => ("golang", path(name)),
         Ecosystem::Npm => ("npm", path(name)),
         Ecosystem::NuGet => ("nuget", encoded(name)),
-        // Names that differ in these ways are one name there.
+        // PyPI treats names that differ in these ways as equal.
         Ecosystem::PyPi => (
             "pypi",
             encoded(&name.to_lowercase().replace(['_', '.'], "-")),
@@ -21,7 +21,8 @@ pub(super) fn of_package(ecosystem: Ecosystem, name: &str, version: Option<&str>
     format!("pkg:{kind}/{name}{}", version.unwrap_or_default())
 }
 
-/// `pkg:oci/app@sha256%3A…?repository_url=host/path/app`, or without a place where it has none.
+/// `pkg:oci/app@sha256%3A…?repository_url=host/path/app`, or without a repository if the name has
+/// none.
 pub(super) fn of_image(name: &str, digest: &str) -> String {
     let last = name.rsplit('/').next().unwrap_or(name).to_lowercase();
     let place = if name.contains('/') {
@@ -32,7 +33,7 @@ pub(super) fn of_image(name: &str, digest: &str) -> String {
     format!("pkg:oci/{}@{}{place}", encoded(&last), encoded(digest))
 }
 
-/// A name with namespaces, whose slashes stay.
+/// A name with namespaces, which keeps its slashes.
 fn path(name: &str) -> String {
     let parts: Vec<String> = name.split('/').map(encoded).collect();
     parts.join("/")
@@ -45,7 +46,7 @@ fn encoded(text: &str) -> String {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
                 out.push(char::from(byte));
             }
-            // Writing to a text cannot fail.
+            // Writing to a string cannot fail.
             _ => {
                 let _ = write!(out, "%{byte:02X}");
             }

@@ -1,4 +1,4 @@
-//! How an image came to be: an in-toto statement (v1) with SLSA's provenance (v1).
+//! Build provenance of an image: an in-toto statement (v1) with SLSA provenance (v1).
 
 use std::collections::BTreeMap;
 
@@ -9,34 +9,34 @@ use wincimg_oci::document::Digest;
 
 use super::document::Tool;
 
-/// What kind of statement it is.
+/// Predicate type of the statement.
 pub(super) const PREDICATE: &str = "https://slsa.dev/provenance/v1";
 const STATEMENT: &str = "https://in-toto.io/Statement/v1";
 
-/// A build, as far as it is told.
+/// Facts about a build.
 #[derive(Debug, Clone, Default)]
 pub struct BuildProvenance {
-    /// Who built: a URI of whoever vouches for it.
+    /// Builder: a URI of the entity that vouches for it.
     pub builder: Option<String>,
     /// The engine.
     pub engine: &'static str,
     /// The recipe or Dockerfile.
     pub source: Option<SourceFile>,
-    /// The names of what was set; the values may be secrets.
+    /// Names of the build arguments; the values may be secrets.
     pub arguments: Vec<String>,
     /// The host that the image is for.
     pub host_build: Option<String>,
-    /// The digest of the plan, in hexadecimal digits.
+    /// Digest of the plan, in hexadecimal.
     pub plan: String,
-    /// What went in besides what is on the disk.
+    /// Inputs from elsewhere than the disk.
     pub dependencies: Vec<ResolvedDependency>,
-    /// When it began; nothing where the result is not to depend on that.
+    /// Start time; none if the result must not depend on it.
     pub started: Option<Timestamp>,
-    /// When the image was there.
+    /// Time at which the image was finished.
     pub finished: Option<Timestamp>,
 }
 
-/// What a build was told by.
+/// Recipe or Dockerfile of a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFile {
     /// `recipe` or `dockerfile`.
@@ -47,14 +47,14 @@ pub struct SourceFile {
     pub digest: Digest,
 }
 
-/// Something that a build took from elsewhere.
+/// An input that a build took from elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedDependency {
-    /// What people call it.
+    /// Usual name.
     pub name: String,
-    /// Where it is.
+    /// Location.
     pub uri: String,
-    /// What it was.
+    /// Digest.
     pub digest: Option<Digest>,
 }
 
@@ -137,7 +137,7 @@ struct Metadata {
     finished_on: Option<String>,
 }
 
-/// The statement about one image.
+/// Writes the statement about one image.
 pub(super) fn write(
     name: &str,
     image: &Digest,
@@ -207,7 +207,7 @@ fn second(time: Timestamp) -> String {
     time.to_string()
 }
 
-/// Returns true if two statements say the same of an image, whenever they were made.
+/// Returns true if two statements are equal apart from their times.
 pub(super) fn is_equal_ignoring_times(one: &[u8], other: &[u8]) -> bool {
     let timeless = |bytes: &[u8]| {
         let mut statement: Value = serde_json::from_slice(bytes).ok()?;

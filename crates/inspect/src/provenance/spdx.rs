@@ -1,7 +1,7 @@
 //! SPDX 2.3, as JSON.
 //!
 //! The image is a package; so are its base, its Windows, each of its own layers with all files, and
-//! each package that a file tells of.
+//! each package found in a file.
 
 #![expect(
     clippy::struct_field_names,
@@ -22,7 +22,7 @@ const BASE: &str = "SPDXRef-Base";
 const SYSTEM: &str = "SPDXRef-OperatingSystem";
 const DOCUMENT: &str = "SPDXRef-DOCUMENT";
 
-/// Licences that need no list to be known; what is in none of these words is not asserted.
+/// Licences that are recognised without a list; others are not asserted.
 const LICENCES: [&str; 17] = [
     "0BSD",
     "AGPL-3.0-only",
@@ -123,7 +123,7 @@ struct File<'a> {
     copyright_text: &'static str,
 }
 
-/// A path from the layer's root, as the format wants it to begin.
+/// A path from the layer's root, with the prefix that the format requires.
 struct FileName<'a>(&'a str);
 
 impl Serialize for FileName<'_> {
@@ -192,7 +192,7 @@ impl<'a> Package<'a> {
     }
 }
 
-/// The whole document.
+/// Writes the document.
 pub(super) fn write(inventory: &Inventory, tool: Tool) -> Result<Vec<u8>, serde_json::Error> {
     let mut packages = vec![image(inventory)];
     let mut relationships = vec![Relationship::new(DOCUMENT, "DESCRIBES", IMAGE)];
@@ -235,7 +235,7 @@ pub(super) fn write(inventory: &Inventory, tool: Tool) -> Result<Vec<u8>, serde_
         relationships.push(Relationship::new(IMAGE, "CONTAINS", id.as_str()));
         for place in &package.files {
             relationships.push(Relationship {
-                // As syft has it, whose readers look for these words.
+                // Same text as syft's, which its readers expect.
                 comment: Some(
                     "evident-by: indicates the package's existence is evident by the given file",
                 ),
@@ -278,7 +278,7 @@ fn image(inventory: &Inventory) -> Package<'_> {
     }
 }
 
-/// A digest as the format has checksums; other algorithms than this one nobody uses for images.
+/// A digest as a checksum of the format; images use no other algorithm in practice.
 fn checksum_of(digest: &str) -> Vec<Checksum> {
     let hex = digest.strip_prefix("sha256:");
     hex.into_iter()
@@ -304,7 +304,7 @@ fn of_layer(id: String, layer: &InventoryLayer) -> Package<'_> {
     }
 }
 
-/// By the format's rule: the digest of all files' digests, sorted, as text.
+/// Verification code by the format's rule: the digest of all files' digests, sorted, as text.
 fn verification_code(files: &[LayerFile]) -> VerificationCode {
     let mut digests: Vec<[u8; 20]> = files.iter().map(|file| file.digests.sha1).collect();
     digests.sort_unstable();

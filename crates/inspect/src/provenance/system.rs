@@ -1,16 +1,16 @@
-//! The Windows that is in an image, as catalogues of vulnerabilities name it.
+//! The Windows of an image, by its names in vulnerability databases.
 
 use wincimg_windows::release;
 use wincimg_windows::update::{Kb, Updates};
 use wincimg_windows::version::WindowsVersion;
 
-/// What is known of a build under the names that others gave it.
+/// Names of a build in vulnerability databases.
 struct Names {
     build: u32,
-    /// In the dictionary of vulnerabilities (NVD).
+    /// In the CPE dictionary (NVD).
     cpe: &'static str,
-    /// Among the products of Microsoft's security updates, where grype looks: the installation
-    /// without a desktop, as the base images are.
+    /// In the products of Microsoft's security updates, as grype uses them: the installation
+    /// without a desktop, like the base images.
     product: Option<&'static str>,
 }
 
@@ -38,20 +38,20 @@ const fn names(build: u32, cpe: &'static str, product: Option<&'static str>) -> 
 /// An image's Windows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperatingSystem {
-    /// Its version as images have it, `10.0.17763.1158`.
+    /// Its version in images, `10.0.17763.1158`.
     pub version: String,
-    /// What people call it.
+    /// Usual name.
     pub name: String,
-    /// Its name in the dictionary of vulnerabilities.
+    /// Name in the CPE dictionary.
     pub cpe: Option<String>,
     /// The last update that it contains.
     pub kb: Option<Kb>,
-    /// Its number among the products of Microsoft's security updates.
+    /// Number among the products of Microsoft's security updates.
     pub product: Option<&'static str>,
 }
 
 impl OperatingSystem {
-    /// What a version is, by the tables of this process.
+    /// The system of a version, according to the tables of this process.
     pub fn from_version(version: WindowsVersion) -> Self {
         let known = NAMES.iter().find(|names| names.build == version.build);
         let text = version.os_version();

@@ -1,4 +1,4 @@
-//! Layers read, and what several of them come to.
+//! Scanned layers and inventories of several of them.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -29,7 +29,7 @@ fn package(name: &str, version: &str) -> String {
     json!({"name": name, "version": version}).to_string()
 }
 
-/// An image that has nothing but these layers.
+/// An image with only these layers.
 fn inventory(layers: Vec<Arc<LayerContents>>) -> Inventory {
     let mut image = Image::empty(ManifestFormat::Oci, Platform::windows("10.0.17763.973")).unwrap();
     for number in 0..layers.len() {
@@ -96,7 +96,7 @@ fn packages_that_a_later_layer_replaced_or_took_away_are_gone() {
     second.delete("other".parse().unwrap());
     let found = inventory(vec![contents(&first), contents(&second)]);
     assert_eq!(purls(&found), ["pkg:npm/a@2", "pkg:npm/b@1"]);
-    // All files of all layers stay on the list.
+    // All files of all layers stay listed.
     let counts: Vec<usize> = found
         .layers
         .iter()

@@ -1,5 +1,5 @@
-//! Files of an image into a drive of wine: folders and files only, in names that differ in more than
-//! their case, and nowhere but below the drive.
+//! Copies files of an image to a drive of wine: folders and files only, with names that differ in
+//! more than case, and only below the drive.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use crate::ExtractedEntry;
 /// A drive that is being filled.
 pub(super) struct Drive {
     root: PathBuf,
-    /// What folders have, by their names as Windows compares them.
+    /// Contents of folders, by their names as Windows compares them.
     known: HashMap<PathBuf, BTreeMap<FoldedName, PathBuf>>,
 }
 
@@ -27,8 +27,8 @@ impl Drive {
         }
     }
 
-    /// Lays one thing at a path with slashes. Links are left out, and so is what has a name that no
-    /// file of Windows has, or that leads elsewhere: false.
+    /// Copies one entry to a path with slashes. Links, names that are invalid on Windows and paths
+    /// that lead outside the drive are skipped: false.
     pub(super) fn write_entry(
         &mut self,
         path: &str,
@@ -56,7 +56,7 @@ impl Drive {
         }
     }
 
-    /// Takes away what is at a path with slashes, unless a link leads there.
+    /// Deletes a path with slashes, unless it is behind a link.
     pub(super) fn delete(&mut self, path: &str) -> Result<(), WineError> {
         let mut at = self.root.clone();
         for name in path.split('/') {
@@ -76,8 +76,8 @@ impl Drive {
         Ok(())
     }
 
-    /// A folder of the drive, made where it is missing. What is in its way goes, links too: what they
-    /// lead to is not the image's.
+    /// Returns a folder of the drive and creates it if necessary. Anything in its place is removed,
+    /// including links: their targets are not the image's.
     pub(super) fn folder(&mut self, path: &str) -> Result<PathBuf, WineError> {
         let mut at = self.root.clone();
         for name in path.split('/').filter(|name| !name.is_empty()) {
@@ -92,7 +92,7 @@ impl Drive {
         Ok(at)
     }
 
-    /// Where a name is in a folder, or is to be.
+    /// Path of a name in a folder, existing or new.
     fn place(&mut self, folder: &Path, name: &str) -> Result<PathBuf, WineError> {
         let inside = self.inside(folder)?;
         let place = inside.entry(FoldedName::new(name));
@@ -113,7 +113,7 @@ impl Drive {
         Ok(self.known.entry(folder.to_owned()).or_default())
     }
 
-    /// What was known of a folder that is not there any more.
+    /// Drops the cached contents of a deleted folder.
     fn forget(&mut self, path: &Path) {
         self.known.retain(|folder, _| !folder.starts_with(path));
     }
@@ -123,7 +123,7 @@ fn is_refused(name: &str) -> bool {
     name_problem(name).is_some() || name.len() > 255
 }
 
-/// Removes whatever is at a path and follows no link; whether it was a folder.
+/// Removes a path without following links; returns true if it was a folder.
 fn remove(path: &Path) -> io::Result<bool> {
     let found = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

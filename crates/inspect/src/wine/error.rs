@@ -1,20 +1,20 @@
-//! Why an image could not be tried.
+//! Errors of running an image under wine.
 
 use std::io;
 use std::path::Path;
 
 use wincimg_common::diagnose::{Diagnose, Problem};
 
-/// An image that could not be tried.
+/// An image that cannot be run under wine.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "wine/failed")]
 pub enum WineError {
-    /// The image's program does not start.
+    /// The image's program cannot be started.
     #[error("cannot start {command_line}: {}", reason(*code))]
     Program {
         /// The whole command line.
         command_line: String,
-        /// Windows' error.
+        /// Windows error code.
         code: u32,
     },
     /// Anything else.
@@ -23,23 +23,23 @@ pub enum WineError {
     Other(#[from] Problem),
 }
 
-/// wine cannot do something.
+/// Error of wine.
 pub(super) fn failed(problem: impl Into<String>) -> Problem {
     Problem::new("wine/failed", problem)
 }
 
-/// The machine's disk failed at a file or folder.
+/// Error of writing a file or folder.
 pub(super) fn unwritable(path: &Path) -> impl Fn(io::Error) -> WineError {
     move |error| {
         failed(format!("cannot write {}", path.display()))
-            .hint("a Windows of wine takes 700 MB: set TMPDIR to a folder with room")
+            .hint("a wine prefix requires 700 MB: set TMPDIR to a folder with enough space")
             .source(error)
             .into()
     }
 }
 
-/// wine ended before the program's end was known.
-pub(super) fn lost() -> WineError {
+/// Error for wine that ended before the program's exit was known.
+pub(super) fn wine_ended() -> WineError {
     failed("wine ended before the program did").into()
 }
 
@@ -49,17 +49,17 @@ const NOT_64_BIT: [u32; 2] = [193, 216];
 fn reason(code: u32) -> String {
     match code {
         code if NOT_FOUND.contains(&code) => {
-            "the image's own layers have no such program, and wine has none either".to_owned()
+            "program not found in the image's own layers or in wine".to_owned()
         }
         code if NOT_64_BIT.contains(&code) => {
             "it is not a program for 64-bit Windows on this processor".to_owned()
         }
-        code => format!("error {code} of Windows"),
+        code => format!("Windows error {code}"),
     }
 }
 
 impl WineError {
-    /// Returns true if the image's program is not there, or another one that it takes.
+    /// Returns true if the image's program or one that it requires is missing.
     pub fn is_missing_program(&self) -> bool {
         matches!(self, Self::Program { code, .. } if NOT_FOUND.contains(code))
     }

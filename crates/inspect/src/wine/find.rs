@@ -1,51 +1,51 @@
-//! Which wine there is on this machine.
+//! Finds wine on this machine.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use wincimg_common::diagnose::Problem;
 
-/// Where Debian has it, which puts only a script on the PATH.
+/// Debian's folder of wine, which is not on the PATH.
 const DEBIAN: &str = "/usr/lib/wine";
 
-/// A wine of this machine.
+/// A wine installation.
 #[derive(Debug, Clone)]
 pub struct WineInstallation {
-    /// What starts Windows programs.
+    /// Program that starts Windows programs.
     pub(super) loader: PathBuf,
-    /// What serves them all, and can end them.
+    /// wineserver, which serves and ends them.
     pub(super) server: PathBuf,
 }
 
 impl WineInstallation {
-    /// The one that wine's own variables `WINELOADER` and `WINESERVER` name, or the machine's.
+    /// The installation in `WINELOADER` and `WINESERVER`, or else the machine's.
     pub fn find() -> Result<Self, Problem> {
         let loader = match named("WINELOADER") {
             Some(file) if file.is_file() => file,
-            Some(file) => return Err(not_there(&file)),
+            Some(file) => return Err(not_found(&file)),
             None => search(&["wine64", "wine"], None).ok_or_else(missing)?,
         };
-        let beside = loader.parent();
+        let folder = loader.parent();
         let server = match named("WINESERVER") {
             Some(file) if file.is_file() => file,
-            Some(file) => return Err(not_there(&file)),
-            None => search(&["wineserver64", "wineserver"], beside).ok_or_else(missing)?,
+            Some(file) => return Err(not_found(&file)),
+            None => search(&["wineserver64", "wineserver"], folder).ok_or_else(missing)?,
         };
         Ok(Self { loader, server })
     }
 }
 
-/// It is not installed.
+/// Error for a missing installation.
 fn missing() -> Problem {
-    let problem = "wine is not installed, which runs Windows programs here";
+    let problem = "wine is not installed: it is required to run Windows programs";
     Problem::new("wine/missing", problem).hint("apt-get install wine64")
 }
 
-/// Something else than what was named is there.
-fn not_there(file: &Path) -> Problem {
-    let problem = format!("there is no wine at {}", file.display());
+/// Error for a variable with a wrong path.
+fn not_found(file: &Path) -> Problem {
+    let problem = format!("wine not found at {}", file.display());
     Problem::new("wine/missing", problem)
-        .hint("unset WINELOADER and WINESERVER, or set them to wine's files")
+        .hint("unset WINELOADER and WINESERVER, or set them to the files of wine")
 }
 
 fn named(variable: &str) -> Option<PathBuf> {
@@ -53,7 +53,7 @@ fn named(variable: &str) -> Option<PathBuf> {
     value.map(PathBuf::from)
 }
 
-/// The first of these programs in a folder, Debian's, or the PATH.
+/// Searches a folder, Debian's folder and the PATH for the first of these programs.
 fn search(names: &[&str], first: Option<&Path>) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = first

@@ -1,12 +1,10 @@
-//! An image's own layers in a Windows of wine, and its entry point started there: a smoke test where
-//! there is no Windows.
+//! Runs an image's own layers and entry point under wine: a smoke test without Windows.
 //!
-//! [`StartCommand`] says what a container of the image starts, [`Own`](crate::Own) what its layers
-//! come to; both are plain values. [`Prefix`] is a Windows of wine in a temporary folder: it takes
-//! files and registry, and runs the program as a container would.
+//! [`StartCommand`] is the start command of a container, [`Own`](crate::Own) the contents of the
+//! image's own layers; both are plain values. [`Prefix`] is a wine prefix in a temporary folder: it
+//! receives files and registry, and runs the program as a container would.
 //!
-//! Nothing here keeps a program from the machine that it runs on. wine is not a sandbox: a program that
-//! wants to gets at every file of whoever started it.
+//! wine is not a sandbox: a program can access every file of the user who started it.
 
 mod drive;
 mod error;

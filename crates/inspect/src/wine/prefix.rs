@@ -1,4 +1,4 @@
-//! A Windows of wine in a temporary folder, for one image.
+//! A temporary wine prefix for one image.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,33 +10,33 @@ use wincimg_registry::regfile::to_utf16;
 use wincimg_windows::path::ImagePath;
 
 use super::drive::Drive;
-use super::error::{WineError, failed, lost, unwritable};
+use super::error::{WineError, failed, unwritable, wine_ended};
 use super::find::WineInstallation;
 use super::start::StartCommand;
 use crate::Own;
 
-/// How folders of this kind begin, so that a later run finds what a killed one left.
+/// Prefix of the folder names, by which a later run finds those of killed ones.
 const NAME: &str = "wincimg-try-";
-/// A file in them that is locked as long as they are in use.
+/// A file in them that is locked while they are in use.
 const LOCK: &str = "lock";
-/// What starts the image's program; its source is `images/shim/src/bin/wincimg-start.rs`.
+/// Starter of the image's program; its source is `images/shim/src/bin/wincimg-start.rs`.
 use wincimg_shim::STARTER;
-/// As much as it takes.
+/// Limit on the starter's input.
 const LARGEST_START: usize = (512 << 10) - 2;
-/// How long wine's server waits for somebody to serve, in seconds.
-const PATIENCE: &str = "-p60";
-/// How often a folder's removal is tried.
+/// Time in seconds that wineserver waits for a client.
+const SERVER_TIMEOUT: &str = "-p60";
+/// Attempts to remove a folder.
 const REMOVALS: usize = 5;
-/// How often it is looked whether a program has ended.
+/// Polling interval for the exit of a program.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// Variables that wine takes from here and a program is not to see.
-const OF_THIS_MACHINE: [&str; 6] = ["LC_ALL", "LOGNAME", "TMPDIR", "TZ", "USER", "WINESERVER"];
-/// Windows may be opened, and are shown nowhere.
-const NO_SCREEN: &str =
+/// Variables that wine takes from this machine and a program must not see.
+const HOST_VARIABLES: [&str; 6] = ["LC_ALL", "LOGNAME", "TMPDIR", "TZ", "USER", "WINESERVER"];
+/// Windows can be opened, but are not displayed.
+const HIDDEN_DESKTOP: &str =
     "\r\n[HKEY_CURRENT_USER\\Software\\Wine\\Drivers]\r\n\"Graphics\"=\"null\"\r\n";
 const HEADER: &str = "Windows Registry Editor Version 5.00\r\n";
 
-/// A Windows of wine. With it go everything that runs in it and its folder.
+/// A wine prefix. Dropping it ends all of its processes and removes its folder.
 #[derive(Debug)]
 pub struct Prefix {
     wine: WineInstallation,
@@ -45,16 +45,16 @@ pub struct Prefix {
     _lock: File,
 }
 
-/// What was laid into a drive.
+/// Summary of the files copied to a drive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CopySummary {
-    /// How many files and folders.
+    /// Number of files and folders.
     pub entries: usize,
-    /// What was left out: links, and names that no file of Windows has.
+    /// Skipped entries: links, and names that are invalid on Windows.
     pub left_out: Vec<String>,
 }
 
-/// A program that runs; it is ended when it is forgotten.
+/// A running program, which is killed on drop.
 #[derive(Debug)]
 pub struct RunningProgram {
     child: KillOnDrop,
@@ -62,14 +62,14 @@ pub struct RunningProgram {
     start: StartCommand,
 }
 
-/// How a program ended.
+/// Exit of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProgramExit {
-    /// Its exit code, all of it.
+    /// Complete exit code.
     pub code: u32,
 }
 
-/// A process that is ended when it is forgotten.
+/// A process that is killed on drop.
 #[derive(Debug)]
 struct KillOnDrop(Child);
 
@@ -92,20 +92,20 @@ impl KillOnDrop {
 }
 
 impl Prefix {
-    /// Sets up a Windows for a user's name.
+    /// Creates a prefix for a user's name.
     pub async fn boot(wine: WineInstallation, user: &str) -> Result<Self, WineError> {
         let folder = std::env::temp_dir();
         let folder = written(&folder, folder.canonicalize())?;
         let prefix = Self::in_folder(wine, user, &folder)?;
-        let mut server = prefix.surroundings(Command::new(&prefix.wine.server));
+        let mut server = prefix.with_environment(Command::new(&prefix.wine.server));
         prefix
-            .succeed(server.arg(PATIENCE), "start its server")
+            .succeed(server.arg(SERVER_TIMEOUT), "start its server")
             .await?;
         let mut boot = prefix.command("wineboot");
         prefix
-            .succeed(boot.arg("--init"), "set up a Windows")
+            .succeed(boot.arg("--init"), "set up its prefix")
             .await?;
-        prefix.cut_off()?;
+        prefix.remove_links_to_host()?;
         Ok(prefix)
     }
 
@@ -113,8 +113,8 @@ impl Prefix {
         let failed = unwritable(parent);
         let folder = tempfile::Builder::new().prefix(NAME).tempdir_in(parent);
         let folder = folder.map_err(&failed)?;
-        sweep(&wine, parent, folder.path());
-        // Locked before it has its name: whoever sees it sees it locked.
+        remove_abandoned(&wine, parent, folder.path());
+        // Locked before it gets its name, so that other runs always see it locked.
         let unnamed = folder.path().join("lock-to-be");
         let lock = File::create(&unnamed).map_err(&failed)?;
         lock.lock().map_err(&failed)?;
@@ -129,9 +129,9 @@ impl Prefix {
         })
     }
 
-    /// Takes drives other than C: and links to the user's own folders away. That is not a sandbox: it
-    /// keeps programs from meeting by chance what is not the image's.
-    fn cut_off(&self) -> Result<(), WineError> {
+    /// Removes drives other than C: and links to the user's own folders. This is not a sandbox: it
+    /// only keeps programs from finding files of this machine by accident.
+    fn remove_links_to_host(&self) -> Result<(), WineError> {
         let drives = self.folder.join("prefix/dosdevices");
         for entry in list(&drives)? {
             if entry.file_name().is_some_and(|name| name != "c:") {
@@ -149,7 +149,8 @@ impl Prefix {
         Ok(())
     }
 
-    /// Lays an image's files into drive C, and makes the folders that Windows makes at its start.
+    /// Copies an image's files to drive C, and creates the folders that Windows creates at its
+    /// start.
     pub fn copy_files(&self, own: &Own, start: &StartCommand) -> Result<CopySummary, WineError> {
         let mut drive = Drive::new(self.drive());
         let mut laid = CopySummary::default();
@@ -166,18 +167,18 @@ impl Prefix {
         let account = format!("users/{}/AppData", start.user);
         drive.folder(&format!("{account}/Local/Temp"))?;
         drive.folder(&format!("{account}/Roaming"))?;
-        // Docker makes it too. Where it is not a folder of the drive, wine says so.
+        // Docker creates it too. If it is not a folder of the drive, wine reports it.
         if let Ok(path) = start.working_dir.parse::<ImagePath>() {
             drive.folder(&path.components().join("/"))?;
         }
         Ok(laid)
     }
 
-    /// Makes changes to the registry, given as a registration file of an image.
+    /// Imports registry changes, given as a registration file of an image.
     pub async fn import(&self, changes: Option<&str>) -> Result<(), WineError> {
         let changes = changes.and_then(|text| text.strip_prefix(HEADER));
         let changes = current_control_set(changes.unwrap_or_default());
-        let text = format!("{HEADER}{NO_SCREEN}{changes}");
+        let text = format!("{HEADER}{HIDDEN_DESKTOP}{changes}");
         let file = self.folder.join("changes.reg");
         written(&file, fs::write(&file, to_utf16(&text)))?;
         let mut import = self.command("reg");
@@ -185,7 +186,7 @@ impl Prefix {
         self.succeed(&mut import, "change its registry").await
     }
 
-    /// Starts what the image starts. Without `input`, there is nothing to read for it.
+    /// Starts the image's program. Without `input`, its standard input is empty.
     pub fn start(&self, start: &StartCommand, input: Stdio) -> Result<RunningProgram, WineError> {
         let file = |name: &str| self.folder.join(name);
         let (starter, order, report) = (file("start.exe"), file("start"), file("report"));
@@ -195,7 +196,7 @@ impl Prefix {
             start.working_dir.clone(),
             start.command_line.clone(),
         ];
-        records.extend(OF_THIS_MACHINE.map(str::to_owned));
+        records.extend(HOST_VARIABLES.map(str::to_owned));
         records.push(String::new());
         for (name, value) in start.environment() {
             records.extend([name, value]);
@@ -207,12 +208,12 @@ impl Prefix {
         }
         if bytes.len() > LARGEST_START {
             return Err(WineError::Program {
-                command_line: "a program with so much environment".to_owned(),
+                command_line: "a program with an environment of this size".to_owned(),
                 code: 87,
             });
         }
         written(&order, fs::write(&order, bytes))?;
-        let mut command = self.surroundings(self.ending_with_this_process());
+        let mut command = self.with_environment(self.ending_with_this_process());
         command
             .arg(&starter)
             .env("WINCIMG_START", windows_path(&order)?)
@@ -226,7 +227,7 @@ impl Prefix {
         })
     }
 
-    /// The loader, by a program that has it killed together with this process, where there is one.
+    /// The loader, started by a program that kills it together with this process, if there is one.
     fn ending_with_this_process(&self) -> Command {
         let setpriv = Path::new("/usr/bin/setpriv");
         if cfg!(target_os = "linux") && setpriv.is_file() {
@@ -241,13 +242,13 @@ impl Prefix {
     }
 
     fn command(&self, program: &str) -> Command {
-        let mut command = self.surroundings(Command::new(&self.wine.loader));
+        let mut command = self.with_environment(Command::new(&self.wine.loader));
         command.arg(program);
         command
     }
 
-    /// What wine is to know of this machine: nothing of the user's.
-    fn surroundings(&self, mut command: Command) -> Command {
+    /// Environment of wine, without anything of the user's.
+    fn with_environment(&self, mut command: Command) -> Command {
         let drive = self.drive();
         let kept = ["PATH", "TZ", "WINESERVER"];
         let kept = kept.map(|name| (name, std::env::var_os(name)));
@@ -262,10 +263,10 @@ impl Prefix {
             .env("LOGNAME", &self.user)
             .env("LC_ALL", "C.UTF-8")
             .env("WINEPREFIX", self.folder.join("prefix"))
-            // Debian's server has its socket there, and leaves the folder behind.
+            // Debian's server has its socket there, and does not remove the folder.
             .env("TMPDIR", &self.folder)
             .env("WINEDEBUG", "-all")
-            // Neither .NET nor a browser is to be fetched, nor a menu of this machine changed.
+            // No download of .NET or a browser, and no changes to this machine's menu.
             .env("WINEDLLOVERRIDES", "mscoree,mshtml=d;winemenubuilder.exe=d")
             .stdin(Stdio::null())
             .stdout(Stdio::null());
@@ -273,12 +274,12 @@ impl Prefix {
     }
 
     async fn succeed(&self, command: &mut Command, what: &'static str) -> Result<(), WineError> {
-        // Not a pipe: what wine starts here stays, and would hold on to it.
+        // Not a pipe: the processes that wine leaves running would keep it open.
         let said = self.folder.join("said");
         let file = written(&said, File::create(&said))?;
         let both = written(&said, file.try_clone())?;
         let mut child = self.spawn(command.stdout(both).stderr(file))?;
-        let status = child.wait().await.map_err(|_| lost())?;
+        let status = child.wait().await.map_err(|_| wine_ended())?;
         if status.success() {
             return Ok(());
         }
@@ -307,36 +308,36 @@ impl Prefix {
 
 impl Drop for Prefix {
     fn drop(&mut self) {
-        end(&self.wine, &self.folder);
+        end_and_remove(&self.wine, &self.folder);
     }
 }
 
 impl RunningProgram {
-    /// What it says; once.
+    /// Takes the program's output; once.
     pub fn output(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
         let child = &mut self.child.0;
         (child.stdout.take(), child.stderr.take())
     }
 
-    /// Waits for its end.
+    /// Waits for the program to exit.
     pub async fn end(mut self) -> Result<ProgramExit, WineError> {
         let ended = self.child.wait().await;
-        ended.map_err(|_| lost())?;
+        ended.map_err(|_| wine_ended())?;
         let report = fs::read(&self.report).unwrap_or_default();
         let number = |at| {
             let bytes = report.get(at..at + 4)?.try_into().ok()?;
             Some(u32::from_le_bytes(bytes))
         };
         let (Some(step), Some(code)) = (number(0), number(4)) else {
-            return Err(lost());
+            return Err(wine_ended());
         };
         match step {
             0 => Ok(ProgramExit { code }),
-            // As in its source.
+            // Same as in its source.
             3 => {
                 let folder = &self.start.working_dir;
                 let problem = failed(format!(
-                    "cannot enter the image's working folder {folder}: error {code} of Windows"
+                    "cannot enter the image's working folder {folder}: Windows error {code}"
                 ));
                 Err(problem.into())
             }
@@ -350,7 +351,7 @@ impl RunningProgram {
 
 fn end_server(wine: &WineInstallation, folder: &Path) {
     for argument in ["-k", "-w"] {
-        // Where there is none, that is an error, and no matter.
+        // Without a running server this fails, which is fine.
         let _ = Command::new(&wine.server)
             .arg(argument)
             .env("WINEPREFIX", folder.join("prefix"))
@@ -362,9 +363,8 @@ fn end_server(wine: &WineInstallation, folder: &Path) {
     }
 }
 
-/// Removes what runs left that were killed: folders like the one just made, of the same owner, that
-/// nobody has locked.
-fn sweep(wine: &WineInstallation, parent: &Path, own: &Path) {
+/// Removes folders of killed runs: those with the same prefix and owner that are not locked.
+fn remove_abandoned(wine: &WineInstallation, parent: &Path, own: &Path) {
     let Ok(entries) = list(parent) else { return };
     for folder in entries {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
@@ -374,14 +374,14 @@ fn sweep(wine: &WineInstallation, parent: &Path, own: &Path) {
         }
         let lock = File::open(folder.join(LOCK));
         if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
-            end(wine, &folder);
+            end_and_remove(wine, &folder);
         }
     }
 }
 
-/// Ends what runs in a folder, and removes it. What was just starting then may begin a server anew, and
-/// write to the folder while it is removed.
-fn end(wine: &WineInstallation, folder: &Path) {
+/// Ends the processes of a folder and removes it. A process that is just starting may start the
+/// server again and write to the folder during the removal.
+fn end_and_remove(wine: &WineInstallation, folder: &Path) {
     for _ in 0..REMOVALS {
         end_server(wine, folder);
         match fs::remove_dir_all(folder) {
@@ -434,12 +434,12 @@ fn starts_with_ignoring_case(text: &str, start: &str) -> bool {
     head.is_some_and(|head| head.eq_ignore_ascii_case(start)) && matches!(next, Some('\\' | ']'))
 }
 
-/// A file of this machine as Windows programs see it.
+/// Path of a local file for Windows programs.
 fn windows_path(path: &Path) -> Result<String, WineError> {
     let text = path.to_str().ok_or_else(|| {
         let path = path.display();
         failed(format!(
-            "the folder for temporary files, {path}, has a name that is not text"
+            "the folder for temporary files, {path}, has a name that is not valid UTF-8"
         ))
     })?;
     Ok(format!(r"\\?\unix{}", text.replace('/', r"\")))

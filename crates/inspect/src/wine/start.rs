@@ -1,4 +1,4 @@
-//! What a container of an image starts, and in which surroundings.
+//! Start command and environment of a container.
 
 use serde::{Serialize, Serializer};
 use wincimg_common::diagnose::Diagnose;
@@ -6,24 +6,24 @@ use wincimg_oci::document::ContainerConfig;
 use wincimg_windows::path::name_problem;
 use wincimg_windows::quoting::argv;
 
-/// Who a container runs as where its image names nobody.
+/// Account of a container if its image names none.
 const ADMINISTRATOR: &str = "ContainerAdministrator";
 
-/// What a container of an image starts.
+/// Start command of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StartCommand {
-    /// The command line, as Windows gets it.
+    /// Command line for Windows.
     pub command_line: String,
-    /// The folder that it starts in.
+    /// Working folder.
     pub working_dir: String,
-    /// The account that it runs as.
+    /// Account.
     pub user: String,
     /// Variables of the image.
     #[serde(serialize_with = "as_lines")]
     pub env: Vec<(String, String)>,
 }
 
-/// Why nothing can be started.
+/// Error of determining the start command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
 #[diagnose(code = "image/start")]
 pub enum StartError {
@@ -31,17 +31,17 @@ pub enum StartError {
     #[error("the image names no program: it has neither an entry point nor a command")]
     #[diagnose(blame = Request)]
     NoProgram,
-    /// A text that would end where it should go on.
-    #[error("the image's {what} has a character that Windows takes for its end")]
+    /// A NUL character in a text.
+    #[error("the image's {what} contains a NUL character")]
     Nul {
-        /// What has it.
+        /// Name of the text.
         what: &'static str,
     },
 }
 
 impl StartCommand {
-    /// What starts with an image's configuration, as Docker for Windows has it: `entrypoint` in place
-    /// of the image's, which leaves its command out too, and `arguments` in place of its command.
+    /// The start command of an image's configuration, by the rules of Docker for Windows:
+    /// `entrypoint` replaces the image's and drops its command, `arguments` replace its command.
     pub fn new(
         config: &ContainerConfig,
         entrypoint: Option<&str>,
@@ -50,7 +50,7 @@ impl StartCommand {
         let own = |words: &Option<Vec<String>>| words.clone().unwrap_or_default();
         let takes_command = entrypoint.is_none() && arguments.is_empty();
         let mut words = match entrypoint {
-            // As for Docker: no entry point, and the arguments are the program.
+            // Same as Docker: without an entry point, the arguments are the program.
             Some("") => Vec::new(),
             Some(program) => vec![program.to_owned()],
             None => own(&config.entrypoint),
@@ -63,7 +63,7 @@ impl StartCommand {
         let [program, rest @ ..] = words.as_slice() else {
             return Err(StartError::NoProgram);
         };
-        // A ready command line is one word, and stays one only with the image's own command.
+        // A complete command line is one word, and stays one only with the image's own command.
         let command_line = if config.args_escaped && takes_command {
             let rest = rest.iter().map(|word| argv::quote(word));
             let words = std::iter::once(program.into()).chain(rest);
@@ -101,13 +101,12 @@ impl StartCommand {
         Ok(self)
     }
 
-    /// The account's folder.
+    /// The account's profile folder.
     pub fn profile(&self) -> String {
         format!(r"C:\Users\{}", self.user)
     }
 
-    /// Returns true if the program is PowerShell. wine's own ends at once and says that all is
-    /// well.
+    /// Returns true if the program is PowerShell, which under wine exits at once with success.
     pub fn is_powershell(&self) -> bool {
         let words = argv::split(&self.command_line, argv::ArgvParser::CRuntime);
         let program = words.first().map(String::as_str).unwrap_or_default();
@@ -116,7 +115,7 @@ impl StartCommand {
         name.strip_suffix(".exe").unwrap_or(&name) == "powershell"
     }
 
-    /// All variables that a container of the image has beside those in its registry.
+    /// All variables of a container of the image besides those in its registry.
     pub fn environment(&self) -> Vec<(String, String)> {
         let profile = self.profile();
         let below = |folder: &str| format!(r"{profile}\AppData\{folder}");
@@ -134,12 +133,12 @@ impl StartCommand {
     }
 }
 
-/// As images have them.
+/// Serializes variables in the form of images.
 fn as_lines<S: Serializer>(env: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(env.iter().map(|(name, value)| format!("{name}={value}")))
 }
 
-/// The account's own name: a domain in front of it has no folder.
+/// The account's name without its domain, which has no folder.
 fn user(text: &str) -> String {
     let name = text.rsplit('\\').next().unwrap_or_default();
     let folded = name.to_lowercase();
@@ -154,7 +153,7 @@ fn user(text: &str) -> String {
     }
 }
 
-/// Variables by their names; a later one of the same name wins, as on Windows.
+/// Variables by name; the last one of a name wins, as on Windows.
 fn variables(lines: &[String]) -> Vec<(String, String)> {
     let pairs = lines.iter().filter_map(|line| {
         let (name, value) = line.split_once('=')?;
@@ -202,7 +201,7 @@ mod tests {
         assert_eq!(line(&image, Some("x.exe"), &[]), "x.exe");
         assert_eq!(line(&image, Some("x.exe"), &["y"]), "x.exe y");
         assert_eq!(line(&image, Some(""), &["y", "z"]), "y z");
-        // Docker keeps no ready line ready once it has arguments from elsewhere.
+        // Docker does not keep a complete command line with arguments from elsewhere.
         let ready = config(&["cmd /S /C app"], &[], true);
         assert_eq!(line(&ready, None, &["y"]), r#""cmd /S /C app" y"#);
     }

@@ -12,7 +12,7 @@ fn pool(host: &str, tags: &[&str]) -> CandidateQueue<()> {
     )
 }
 
-/// What is taken, in order, when every guess turns out as `truth` says.
+/// The candidates in the order of removal, if every estimate resolves to `truth`.
 fn asked(host: &str, tags: &[&str], truth: &[(&str, &str)]) -> Vec<String> {
     let mut pool = pool(host, tags);
     let mut asked = Vec::new();
@@ -161,7 +161,7 @@ fn neighbours_are_the_nearest_on_both_sides() {
     );
 }
 
-/// The version that is taken in the end.
+/// The version that is chosen.
 fn found(host: &str, tags: &[String], truth: &[(String, String)]) -> Option<String> {
     let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
     let truth: Vec<(&str, &str)> = truth

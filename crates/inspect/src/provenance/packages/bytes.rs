@@ -1,6 +1,6 @@
-//! Numbers and texts out of foreign bytes, which end anywhere and lie about their lengths.
+//! Numbers and strings from untrusted bytes, which can end anywhere and have wrong lengths.
 
-/// The bytes at a place, if all of them are there.
+/// The bytes at an offset, if all of them are there.
 pub(super) fn part(data: &[u8], at: usize, length: usize) -> Option<&[u8]> {
     data.get(at..at.checked_add(length)?)
 }
@@ -25,7 +25,7 @@ pub(super) fn usize_at(data: &[u8], at: usize) -> Option<usize> {
     usize::try_from(u32_at(data, at)?).ok()
 }
 
-/// A text of UTF-16 up to its end or a zero, and how many bytes it takes with the zero.
+/// A UTF-16 string up to its end or a zero, and its size in bytes including the zero.
 pub(super) fn utf16_at(data: &[u8], at: usize) -> Option<(String, usize)> {
     let units: Vec<u16> = data
         .get(at..)?
@@ -39,7 +39,7 @@ pub(super) fn utf16_at(data: &[u8], at: usize) -> Option<(String, usize)> {
     Some((String::from_utf16_lossy(&units), taken))
 }
 
-/// A text of UTF-8 up to a zero.
+/// A UTF-8 string up to a zero.
 pub(super) fn text_at(data: &[u8], at: usize) -> Option<&str> {
     let rest = data.get(at..)?;
     let end = rest.iter().position(|byte| *byte == 0)?;

@@ -8,7 +8,7 @@ const MOST_STREAMS: usize = 16;
 const ASSEMBLY: usize = 0x20;
 const TABLES: usize = 64;
 
-/// What an assembly is called.
+/// Name and version of an assembly.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Assembly {
     pub name: String,
@@ -18,15 +18,15 @@ pub(super) struct Assembly {
 /// A column of a table.
 #[derive(Clone, Copy)]
 enum Column {
-    /// So many bytes.
+    /// This number of bytes.
     Fixed(usize),
-    /// Into the heaps.
+    /// Index into a heap.
     String,
     Guid,
     Blob,
-    /// A row of a table.
+    /// Row number of a table.
     Row(usize),
-    /// A row of one of several tables; the lowest bits say of which.
+    /// Row number of one of several tables, which the lowest bits select.
     Coded(u32, &'static [usize]),
 }
 
@@ -50,7 +50,7 @@ const MEMBER_FORWARDED: Column = Coded(1, &[0x04, 0x06]);
 const CUSTOM_ATTRIBUTE_TYPE: Column = Coded(3, &[0x06, 0x0a]);
 const RESOLUTION_SCOPE: Column = Coded(2, &[0x00, 0x1a, 0x23, 0x01]);
 
-/// The tables before the assembly's, in their order: what each row has.
+/// Columns of the tables before the assembly's, in their order.
 const BEFORE: [&[Column]; ASSEMBLY] = [
     &[Fixed(2), Text, Guid, Guid, Guid],
     &[RESOLUTION_SCOPE, Text, Text],
@@ -86,7 +86,7 @@ const BEFORE: [&[Column]; ASSEMBLY] = [
     &[Fixed(4)],
 ];
 
-/// How many rows each table has, and how wide what points into a heap is.
+/// Number of rows of each table, and widths of the heap indexes.
 struct Shape {
     rows: [u32; TABLES],
     heaps: u8,
@@ -119,7 +119,7 @@ pub(super) fn is_managed(pe: &Pe) -> bool {
     pe.directory(CLR).is_some()
 }
 
-/// The assembly that a file is; nothing where it is none, or a part of one.
+/// The assembly in a file; none if it is another file, or only a module of one.
 pub(super) fn assembly(pe: &Pe) -> Option<Assembly> {
     let header = pe.directory(CLR)?;
     let metadata = pe.at(u32_at(header, 8)?)?;
@@ -161,7 +161,7 @@ fn read(tables: &[u8], strings: &[u8]) -> Option<Assembly> {
             at += 4;
         }
     }
-    // Edited files have four bytes more.
+    // Edit-and-continue files have four bytes more.
     if shape.heaps & 0x40 != 0 {
         at += 4;
     }

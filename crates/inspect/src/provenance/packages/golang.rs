@@ -1,24 +1,24 @@
-//! What Go notes in the programs that it builds: its own version, and every module in them.
+//! Build information in Go programs: Go's version, and every module.
 
 use super::bytes::{part, u64_at};
 use super::pe::Pe;
 use super::{Ecosystem, FoundPackage};
 
 const MAGIC: &[u8] = b"\xff Go buildinf:";
-/// The note begins at a multiple of this.
+/// The note starts at a multiple of this.
 const ALIGNMENT: usize = 16;
-/// Before Go 1.18 the texts were elsewhere, and the note had pointers to them.
+/// Before Go 1.18 the strings were stored elsewhere, and the note had pointers to them.
 const IS_INLINE: u8 = 2;
 const IS_BIG_ENDIAN: u8 = 1;
-/// The texts' place behind the note's head.
+/// Offset of the strings in the note.
 const TEXTS: usize = 32;
-/// What stands around the list of modules.
+/// Size of the marks around the list of modules.
 const MARK: usize = 16;
-/// The largest programs have some thousand modules.
+/// Size limit of the list: the largest programs have some thousand modules.
 const LONGEST_LIST: usize = 4 << 20;
 const MOST_MODULES: usize = 20_000;
 
-/// The modules of a Go program; nothing where it is something else.
+/// The modules of a Go program; none for any other file.
 pub(super) fn modules(pe: &Pe) -> Option<Vec<FoundPackage>> {
     let note = pe.writable_data().find_map(note)?;
     let (version, list) = texts(pe, note)?;
@@ -63,7 +63,7 @@ fn texts<'a>(pe: &Pe<'a>, note: &'a [u8]) -> Option<(&'a str, &'a str)> {
     Some((version, std::str::from_utf8(inner).unwrap_or_default()))
 }
 
-/// A text behind its length, in as few bytes as that takes.
+/// A string with its length as a prefix of variable size.
 fn counted(data: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut length = 0_usize;
     for (place, byte) in data.iter().enumerate().take(5) {
@@ -77,7 +77,7 @@ fn counted(data: &[u8]) -> Option<(&[u8], &[u8])> {
     None
 }
 
-/// A text by the pointer to where it and its length are.
+/// A string by a pointer to its address and length.
 fn pointed<'a>(pe: &Pe<'a>, pointer: u64) -> Option<&'a [u8]> {
     let header = pe.at_pointer(pointer)?;
     let length = usize::try_from(u64_at(header, 8)?).ok()?;
@@ -96,7 +96,7 @@ fn listed(list: &str) -> Vec<FoundPackage> {
         let (Some(path), version) = (fields.next(), fields.next()) else {
             continue;
         };
-        // A program built from its own checkout has no version but this word.
+        // A program built from its own checkout has only this word as its version.
         let version = version.filter(|version| !version.is_empty() && *version != "(devel)");
         let module = || FoundPackage::new(Ecosystem::Go, path, version);
         match kind {
@@ -105,7 +105,7 @@ fn listed(list: &str) -> Vec<FoundPackage> {
                 may_be_replaced = true;
             }
             "=>" if may_be_replaced => {
-                // A folder that took a module's place has a path of its maker's machine.
+                // A replacement by a folder has a path of the build machine.
                 let is_folder = path.starts_with(['.', '/', '\\']) || path.contains(':');
                 if !is_folder {
                     found.pop();

@@ -1,7 +1,7 @@
-//! Packages that can be told from the files that they consist of.
+//! Packages detected in files.
 //!
-//! Everything here reads what strangers wrote: whatever is cut off, too long or lies is left out,
-//! and what else the file says is kept.
+//! All input is untrusted: truncated, oversized or inconsistent parts are skipped, and the rest of
+//! the file is used.
 
 mod bytes;
 mod clr;
@@ -17,40 +17,40 @@ mod version_info;
 use self::pe::Pe;
 use self::version_info::VersionInfo;
 
-/// Longer names and versions are nobody's.
+/// Limit on names and versions.
 const LONGEST: usize = 512;
-/// How many packages one file may list.
+/// Limit on the packages of one file.
 const MOST: usize = 20_000;
 
-/// Who gave a package its name.
+/// Registry in which a package has its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Ecosystem {
-    /// The Go modules.
+    /// Go modules.
     Go,
-    /// Node's registry.
+    /// npm.
     Npm,
-    /// .NET's.
+    /// NuGet.
     NuGet,
-    /// Python's.
+    /// PyPI.
     PyPi,
-    /// Nobody: a program or library that says of itself what it is.
+    /// None: a program or library that names itself.
     Program,
 }
 
-/// A package that a file tells of.
+/// A package found in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundPackage {
-    /// Whose name it has.
+    /// Registry of its name.
     pub(crate) ecosystem: Ecosystem,
     /// Its name.
     pub name: String,
-    /// Its version, where it has one.
+    /// Its version, if it has one.
     pub version: Option<String>,
-    /// Who says to have made it.
+    /// Its supplier, according to the file.
     pub(crate) supplier: Option<String>,
-    /// Its licence, as it says.
+    /// Its licence, according to the file.
     pub licence: Option<String>,
-    /// Its name in the dictionary of vulnerabilities, where that is known.
+    /// Its name in the CPE dictionary, if known.
     pub cpe: Option<String>,
 }
 
@@ -66,7 +66,7 @@ impl FoundPackage {
         }
     }
 
-    /// Returns true if it has a name that somebody could have given it.
+    /// Returns true if its name is plausible.
     fn is_plausible(&self) -> bool {
         let is_short = |text: &str| {
             !text.is_empty() && text.len() <= LONGEST && !text.chars().any(char::is_control)
@@ -76,21 +76,21 @@ impl FoundPackage {
     }
 }
 
-/// What there is to look for in a file, by its name.
+/// Kind of a file with packages, determined by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PackageFileKind {
-    /// A program or a library of Windows, if it is one.
+    /// An executable or library of Windows.
     Executable,
-    /// The description of a package of Node.
+    /// Manifest of an npm package.
     Npm,
-    /// The list of packages of a .NET program.
+    /// List of packages of a .NET program.
     NuGet,
-    /// The description of a package of Python.
+    /// Metadata of a Python package.
     Python,
 }
 
 impl PackageFileKind {
-    /// Of the file at a path; nothing where none of its bytes are of use.
+    /// Kind of the file at a path; none if its content is not needed.
     pub(super) fn from_path(path: &str) -> Option<Self> {
         let names: Vec<&str> = path.split('/').collect();
         let name = names.last()?;
@@ -111,7 +111,7 @@ impl PackageFileKind {
         }
     }
 
-    /// How large a file of this kind is read.
+    /// Limit on the size of a file of this kind.
     pub(super) fn most(self) -> u64 {
         match self {
             Self::Executable => 256 << 20,
@@ -120,9 +120,9 @@ impl PackageFileKind {
         }
     }
 
-    /// What the file tells of.
+    /// Finds packages in the file.
     pub(super) fn read(self, path: &str, bytes: &[u8]) -> FilePackages {
-        let mut told = match self {
+        let mut found = match self {
             Self::Executable => FilePackages {
                 packages: of_executable(path, bytes),
                 ..FilePackages::default()
@@ -138,20 +138,20 @@ impl PackageFileKind {
                 None => FilePackages::default(),
             },
         };
-        told.packages.retain(FoundPackage::is_plausible);
-        told.packages.truncate(MOST);
-        told
+        found.packages.retain(FoundPackage::is_plausible);
+        found.packages.truncate(MOST);
+        found
     }
 }
 
-/// What one file tells.
+/// Packages of one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FilePackages {
     /// The packages.
     pub packages: Vec<FoundPackage>,
-    /// The names of files beside it that these packages brought, which need not speak for themselves.
+    /// Names of files next to it that these packages contain, which are not reported by themselves.
     pub explained: Vec<String>,
-    /// Of those that are the program itself.
+    /// Names of files of the program itself.
     pub own: Vec<String>,
 }
 
@@ -184,8 +184,8 @@ fn of_executable(path: &str, bytes: &[u8]) -> Vec<FoundPackage> {
     }
 }
 
-/// A library that .NET loads has most likely come as a package of its name, whose version is the
-/// product's. Assemblies often keep theirs over many of these.
+/// A library that .NET loads most likely comes from a package with the same name, whose version is
+/// the product's. The assembly's version often stays the same over many of these.
 fn of_assembly(
     assembly: &clr::Assembly,
     info: Option<&VersionInfo>,

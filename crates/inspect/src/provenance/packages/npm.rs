@@ -1,11 +1,11 @@
-//! Node's packages: the `package.json` of each folder in `node_modules`.
+//! npm packages: the `package.json` of each folder in `node_modules`.
 
 use serde_json::Value;
 
 use super::{Ecosystem, FoundPackage};
 
-/// Returns true if a path is that of a package's own description, and not of a file that is called
-/// so.
+/// Returns true if a path is that of a package's own manifest, and not of another file with the
+/// same name.
 pub(super) fn is_description(path: &[&str]) -> bool {
     match path {
         [.., modules, scope, _, file] if scope.starts_with('@') => {

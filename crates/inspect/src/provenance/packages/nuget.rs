@@ -1,15 +1,15 @@
-//! .NET's packages, as `NAME.deps.json` beside a program lists them.
+//! NuGet packages, from the `NAME.deps.json` of a program.
 
 use serde_json::{Map, Value};
 
 use super::{Ecosystem, FoundPackage};
 
-/// The list of a program's packages, and the files beside it that they brought.
+/// A program's packages and their files.
 pub(super) struct Dependencies {
     pub packages: Vec<FoundPackage>,
-    /// The names of files.
+    /// Names of the packages' files.
     pub files: Vec<String>,
-    /// Those of the program itself.
+    /// Names of the program's own files.
     pub own: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ pub(super) fn dependencies(bytes: &[u8]) -> Option<Dependencies> {
         let (name, version) = key.split_once('/')?;
         let name = match kind(key)? {
             "package" => name,
-            // The runtime that a self-contained program brings along.
+            // The runtime that a self-contained program includes.
             "runtimepack" => name.strip_prefix("runtimepack.").unwrap_or(name),
             _ => return None,
         };
@@ -40,8 +40,8 @@ pub(super) fn dependencies(bytes: &[u8]) -> Option<Dependencies> {
     };
     let targets = list.get("targets").and_then(Value::as_object);
     let targets = targets.into_iter().flat_map(Map::values);
-    let brought = targets.filter_map(Value::as_object).flatten();
-    for (key, library) in brought {
+    let libraries = targets.filter_map(Value::as_object).flatten();
+    for (key, library) in libraries {
         let files = match kind(key) {
             Some("project") => &mut all.own,
             _ => &mut all.files,

@@ -1,18 +1,18 @@
-//! Where things lie in a program or library of Windows.
+//! Reader for executables and libraries of Windows.
 
 use super::bytes::{part, u16_at, u32_at, usize_at};
 
-/// The directories that are looked into.
+/// Indexes of the directories that are read.
 pub(super) const RESOURCES: usize = 2;
 pub(super) const CLR: usize = 14;
 
-/// Real files have at most some dozens.
+/// Limit on sections; real files have at most some dozens.
 const MOST_SECTIONS: usize = 96;
 const MOST_DIRECTORIES: usize = 16;
-/// Sections that hold data a program may write to.
+/// Flags of sections with writable data.
 const WRITABLE_DATA: u32 = 0x8000_0040;
 
-/// A portable executable, as far as it is whole.
+/// A portable executable, possibly truncated.
 pub(super) struct Pe<'a> {
     data: &'a [u8],
     sections: Vec<Section>,
@@ -28,7 +28,7 @@ struct Section {
 }
 
 impl<'a> Pe<'a> {
-    /// Nothing where it is something else.
+    /// Parses a file; none if it is of another kind.
     pub(super) fn parse(data: &'a [u8]) -> Option<Self> {
         if !data.starts_with(b"MZ") {
             return None;
@@ -73,7 +73,7 @@ impl<'a> Pe<'a> {
         })
     }
 
-    /// A directory's bytes, where the file has it.
+    /// A directory's bytes, if the file has it.
     pub(super) fn directory(&self, which: usize) -> Option<&'a [u8]> {
         let &(address, size) = self.directories.get(which)?;
         if address == 0 || size == 0 {
@@ -83,7 +83,7 @@ impl<'a> Pe<'a> {
         Some(bytes.get(..usize::try_from(size).ok()?).unwrap_or(bytes))
     }
 
-    /// What is loaded to an address, up to the end of its section.
+    /// The bytes at an address, up to the end of its section.
     pub(super) fn at(&self, address: u32) -> Option<&'a [u8]> {
         self.sections.iter().find_map(|section| {
             let inside = usize::try_from(address.checked_sub(section.address)?).ok()?;
@@ -93,12 +93,12 @@ impl<'a> Pe<'a> {
         })
     }
 
-    /// The same by the address that a pointer has.
+    /// The bytes at the address in a pointer.
     pub(super) fn at_pointer(&self, pointer: u64) -> Option<&'a [u8]> {
         self.at(u32::try_from(pointer.checked_sub(self.image_base)?).ok()?)
     }
 
-    /// The sections with data that the program may change.
+    /// Sections with writable data.
     pub(super) fn writable_data(&self) -> impl Iterator<Item = &'a [u8]> {
         let sections = self.sections.iter();
         let writable = sections.filter(|it| it.flags & WRITABLE_DATA == WRITABLE_DATA);

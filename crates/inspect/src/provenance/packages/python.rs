@@ -1,4 +1,4 @@
-//! Python's packages: the `METADATA` of each folder `NAME-VERSION.dist-info`.
+//! Python packages: the `METADATA` of each folder `NAME-VERSION.dist-info`.
 
 use super::{Ecosystem, FoundPackage};
 
@@ -9,7 +9,7 @@ pub(super) fn is_description(path: &[&str]) -> bool {
     file.eq_ignore_ascii_case("METADATA") && folder.to_ascii_lowercase().ends_with(".dist-info")
 }
 
-/// The fields stand like those of a mail, up to an empty line.
+/// Parses the fields, which have the form of mail headers and end at an empty line.
 pub(super) fn package(bytes: &[u8]) -> Option<FoundPackage> {
     let text = String::from_utf8_lossy(bytes);
     let head = text.lines().take_while(|line| !line.trim().is_empty());

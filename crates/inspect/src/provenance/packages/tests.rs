@@ -1,4 +1,4 @@
-//! Programs with little in them but what is looked for, and the same damaged in every way.
+//! Minimal programs with packages, and damaged versions of them.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use super::*;
 const SECTION_AT: usize = 0x400;
 const ADDRESS: u32 = 0x1000;
 
-/// A program with one section, and directories that lead into it.
+/// A program with one section and directories in it.
 fn program(flags: u32, section: &[u8], directories: &[(usize, u32, u32)]) -> Vec<u8> {
     let mut file = vec![0; SECTION_AT];
     file[..2].copy_from_slice(b"MZ");
@@ -226,7 +226,7 @@ fn an_assembly_has_the_name_in_its_metadata() {
     let found = told_by("Files/app/Vendor.Library.dll", &assembly_file());
     let expected = FoundPackage::new(Ecosystem::NuGet, "Vendor.Library", Some("4.1.2.3"));
     assert_eq!(found, std::slice::from_ref(&expected));
-    // A program of .NET is nobody's package.
+    // An executable of .NET is not a package.
     let expected = FoundPackage {
         ecosystem: Ecosystem::Program,
         ..expected
@@ -288,7 +288,7 @@ fn names_that_nobody_has_are_left_out() {
     }
 }
 
-/// Whole programs: those made here, and the one that this project brings.
+/// Complete programs: those generated here, and the shim of this project.
 fn programs() -> Vec<Vec<u8>> {
     let shim = wincimg_shim::EXECUTABLE;
     let version = with_version(&[("ProductName", "Tool"), ("CompanyName", "Vendor")]);
@@ -305,7 +305,7 @@ proptest! {
     ) {
         let mut bytes = programs().swap_remove(which);
         for (place, value) in changes {
-            // Most of what counts is near the beginning.
+            // Most relevant bytes are near the beginning.
             let most = bytes.len().min(2048);
             bytes[place.index(most)] = value;
         }

@@ -1,4 +1,4 @@
-//! What a program says of itself in its version resource: the `Details` of its properties.
+//! Version resource of a program: the `Details` of its properties.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use super::pe::{Pe, RESOURCES};
 
 const RT_VERSION: u32 = 16;
 const SIGNATURE: u32 = 0xfeef_04bd;
-/// Bit of a resource's offset that says that a directory is there.
+/// Bit of a resource's offset for a directory.
 const IS_DIRECTORY: u32 = 0x8000_0000;
-/// More than any real resource has; what follows is left alone.
+/// Limit on entries, more than any real resource has; the rest is skipped.
 const MOST_ENTRIES: usize = 4096;
 const MOST_STRINGS: usize = 256;
 const LONGEST_VALUE: usize = 512;
@@ -52,7 +52,7 @@ impl VersionInfo {
                     };
                     let text = text.trim();
                     if !text.is_empty() && text.len() <= LONGEST_VALUE {
-                        // Of several languages the first one counts.
+                        // Of several languages the first one is used.
                         info.strings
                             .entry(string.key)
                             .or_insert_with(|| text.to_owned());
@@ -67,27 +67,27 @@ impl VersionInfo {
         self.strings.get(key).map(String::as_str)
     }
 
-    /// The product's version as people write it.
+    /// The product's version in its usual form.
     pub(super) fn product_version(&self) -> Option<String> {
         let said = self.string("ProductVersion").and_then(as_version);
         said.or_else(|| self.product_version.clone())
             .or_else(|| self.file_version())
     }
 
-    /// The file's.
+    /// The file's version.
     pub(super) fn file_version(&self) -> Option<String> {
         let said = self.string("FileVersion").and_then(as_version);
         said.or_else(|| self.file_version.clone())
     }
 }
 
-/// `1, 2, 3, 4` and `1.2.3 (win7_rtm.090713-1255)` without what is around the numbers; nothing where
-/// it does not begin with one.
+/// Extracts the version from `1, 2, 3, 4` or `1.2.3 (win7_rtm.090713-1255)`; none if the text does
+/// not start with a number.
 fn as_version(text: &str) -> Option<String> {
     let joined = text.replace(", ", ".").replace(',', ".");
     let word = joined.split_whitespace().next()?;
     let word = word.trim_start_matches(['v', 'V']);
-    // What stands after a plus is the commit that it was built from.
+    // The part after a plus is the commit of the build.
     let word = word.split('+').next()?;
     let plausible = word.starts_with(|first: char| first.is_ascii_digit())
         && word
@@ -96,7 +96,7 @@ fn as_version(text: &str) -> Option<String> {
     plausible.then(|| word.to_owned())
 }
 
-/// A version in two words of 32 bits; nothing where all is zero.
+/// A version in two 32-bit words; none if both are zero.
 fn four_parts(data: &[u8], at: usize) -> Option<String> {
     let (high, low) = (u32_at(data, at)?, u32_at(data, at + 4)?);
     if high == 0 && low == 0 {
@@ -119,7 +119,7 @@ fn sub_directory(resources: &[u8], at: usize, wanted: impl Fn(u32) -> bool) -> O
         .flatten()
 }
 
-/// Where the first entry leads that is wanted by its number.
+/// Offset of the first entry with a wanted number.
 fn entry(resources: &[u8], at: usize, wanted: impl Fn(u32) -> bool) -> Option<u32> {
     let named = usize::from(u16_at(resources, at + 12)?);
     let numbered = usize::from(u16_at(resources, at + 14)?);
@@ -137,7 +137,7 @@ struct Block<'a> {
     key: String,
     value: &'a [u8],
     rest: &'a [u8],
-    /// All of it, with what fills its last word.
+    /// The whole block, with padding.
     length: usize,
 }
 
@@ -153,7 +153,7 @@ impl<'a> Block<'a> {
         let data = data.get(..length).unwrap_or(data);
         let (key, key_size) = utf16_at(data, 6)?;
         let value_at = aligned(6 + key_size);
-        // The length of a text is in characters, says the documentation; some tools mean bytes.
+        // Per documentation the length of a text is in characters; some tools write bytes.
         let bytes = if is_text {
             value_length * 2
         } else {
