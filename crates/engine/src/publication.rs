@@ -220,7 +220,7 @@ fn check_builds(images: &[TaggedImage<'_>]) -> Result<(), Problem> {
     Err(Problem::new("tag/several", problem)
         .blame(Blame::Answer)
         .hint(format!(
-            "a runtime gives every host of a build the same entry: publish these tags alone with \
+            "a runtime gives every host of a build the same entry: publish only these tags with \
              --no-index{share}"
         )))
 }

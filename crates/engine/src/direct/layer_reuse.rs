@@ -1,9 +1,9 @@
 //! Reuse of layers that a replaced tag, or an image named by the user, already has.
 //!
 //! A large layer that this program writes has a note in its image's history, like those of
-//! `BuildKit`: the writer's version, and the digest of the tar. Histories survive every manifest
-//! format and transfer; annotations do not: Docker's manifests have none, and some registries
-//! reject them.
+//! `BuildKit`: a digest of the tar, its compression and the writer. Histories survive every
+//! manifest format and transfer; annotations do not: Docker's manifests have none, and some
+//! registries reject them.
 //!
 //! If an image has such notes, the tar of a wanted layer is hashed before anything is compressed,
 //! and an existing layer with that digest is reused. The digest goes into the new image's

@@ -44,7 +44,7 @@ impl<'a> Preflight<'a> {
         ))
     }
 
-    /// Checks that steps on a base can run there; passes if that is unknown.
+    /// Checks that steps on a base can run there. Passes with the verdict if that is unknown.
     pub fn check_base(
         &self,
         base: WindowsVersion,

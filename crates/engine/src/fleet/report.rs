@@ -182,7 +182,7 @@ impl ImageReport {
         }
     }
 
-    /// Sets an error for all builds that are not up to date.
+    /// Sets the error of the image, and fails its builds that are not up to date.
     pub(super) fn fail(&mut self, trouble: ReportedError) {
         for build in &mut self.builds {
             if !build.state.is_present() {

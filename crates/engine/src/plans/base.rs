@@ -58,7 +58,7 @@ impl PlannedBase {
         }
     }
 
-    /// A plan for an image on it, whose `ONBUILD` instructions are dropped.
+    /// Initial plan for an image on it, without the base's `ONBUILD` instructions.
     pub(crate) fn plan_of(&self, name: &str, host: &TargetHost) -> Plan {
         Plan {
             name: name.to_owned(),

@@ -67,8 +67,9 @@ impl Conflict {
 impl fmt::Display for Conflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Servicing => f.write_str("Windows' servicing alone writes there"),
-            Self::HiveFile => f.write_str("it is a hive of the base, and layers change those in Hives"),
+            Self::Servicing => f.write_str("only Windows servicing writes there"),
+            Self::HiveFile => f.write_str("it is a hive of the base, which layers change under \
+                                           Hives"),
             Self::Changed => f.write_str("servicing changed it, and the layer would hide the change"),
             Self::Gone => f.write_str("the old base has it, and the new one does not"),
             Self::Came => f.write_str("the new base adds it, and the layer would hide it"),

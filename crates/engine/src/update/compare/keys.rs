@@ -82,7 +82,7 @@ impl Comparison<'_> {
         let (old, new) = match (old, new) {
             (Presence::Absent, Presence::Absent) => return Ok(None),
             (Presence::Unknown, _) | (_, Presence::Unknown) => {
-                let what = "it could not be read in both bases".to_owned();
+                let what = "it cannot be read in both bases".to_owned();
                 return Ok(Some(Conflict::NotKnown(what)));
             }
             (old, new) => (old.present(), new.present()),

@@ -66,7 +66,7 @@ impl<'f> Comparison<'f> {
             }
         }
         let unknown = unknown.into_iter().map(|what| {
-            let conflict = Conflict::NotKnown("it could not be read in both bases".to_owned());
+            let conflict = Conflict::NotKnown("it cannot be read in both bases".to_owned());
             (what.to_owned(), conflict)
         });
         found.extend(unknown);
