@@ -149,7 +149,9 @@ pub(super) async fn read(
 ) -> (Vec<LayerReadResult>, Vec<LayerHives>) {
     let layers = image.manifest().layers.iter().enumerate();
     let reads: Vec<_> = layers
-        .map(|(layer, blob)| attempt(source, blob, layer, plan, budget, progress.as_ref()))
+        .map(|(layer, blob)| {
+            read_reporting_errors(source, blob, layer, plan, budget, progress.as_ref())
+        })
         .collect();
     let mut done: Vec<LayerReadResult> = futures::iter(reads).buffered(PARALLEL).collect().await;
     let hives = done.iter_mut().filter_map(|done| done.hives.take());
@@ -157,7 +159,7 @@ pub(super) async fn read(
     (done, hives)
 }
 
-async fn attempt(
+async fn read_reporting_errors(
     source: &Source,
     blob: &Descriptor,
     layer: usize,

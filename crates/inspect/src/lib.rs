@@ -10,8 +10,8 @@
 //! use std::sync::Arc;
 //! use wincimg_common::progress::{Progress, Silent};
 //! use wincimg_demo::{DemoRegistry, add_base_images};
-//! use wincimg_inspect::{Wanted, inspect};
-//! use wincimg_oci::remote::{Options, Registry};
+//! use wincimg_inspect::{InspectOptions, inspect};
+//! use wincimg_oci::remote::{RegistryClient, RegistryOptions};
 //! use wincimg_oci::store::{Location, Source};
 //! use wincimg_windows::version::WindowsVersion;
 //!
@@ -21,15 +21,16 @@
 //! let version = WindowsVersion::new(20348, 2402);
 //! demo.with(|stored| add_base_images(stored, "nanoserver", &[version]))?;
 //!
-//! let options = Options {
+//! let options = RegistryOptions {
 //!     insecure: vec![demo.host()],
-//!     ..Options::default()
+//!     ..RegistryOptions::default()
 //! };
 //! let progress: Arc<dyn Progress> = Arc::new(Silent);
-//! let registry = Registry::new(options, Arc::clone(&progress))?;
+//! let registry = RegistryClient::new(options, Arc::clone(&progress))?;
 //! let image: Location = format!("{}/nanoserver:10.0.20348.2402", demo.host()).parse()?;
 //! let source = Source::open(&image, &registry).await?;
-//! let found = inspect(&source, image.wanted(), &Wanted::default(), &progress).await?;
+//! let options = InspectOptions::default();
+//! let found = inspect(&source, image.tag_or_digest(), &options, &progress).await?;
 //! assert!(found.images[0].is_windows());
 //! println!("{}", found.images[0].platform());
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -80,7 +80,7 @@ pub enum ShutdownWarning {
 }
 
 impl ShutdownTimes {
-    /// The times from the settings in effect, in the order of [`Setting::BOTH`].
+    /// The times from the settings in effect, in the order of [`ShutdownValue::BOTH`].
     pub(super) fn new(settings: [Option<ShutdownSetting>; 2], complete: bool) -> Self {
         let [process, service] = settings;
         let milliseconds = |setting: &Option<ShutdownSetting>| {

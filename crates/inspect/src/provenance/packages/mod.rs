@@ -29,9 +29,9 @@ pub(crate) enum Ecosystem {
     Go,
     /// npm.
     Npm,
-    /// NuGet.
+    /// `NuGet`.
     NuGet,
-    /// PyPI.
+    /// `PyPI`.
     PyPi,
     /// None: a program or library that names itself.
     Program,

@@ -10,8 +10,8 @@ const SIGNATURE: u32 = 0xfeef_04bd;
 /// Bit of a resource's offset for a directory.
 const IS_DIRECTORY: u32 = 0x8000_0000;
 /// Limit on entries, more than any real resource has; the rest is skipped.
-const MOST_ENTRIES: usize = 4096;
-const MOST_STRINGS: usize = 256;
+const MAX_ENTRIES: usize = 4096;
+const MAX_STRINGS: usize = 256;
 const LONGEST_VALUE: usize = 512;
 
 /// A version resource.
@@ -46,7 +46,7 @@ impl VersionInfo {
         }
         for file_info in root.children().filter(|it| it.key == "StringFileInfo") {
             for table in file_info.children() {
-                for string in table.children().take(MOST_STRINGS) {
+                for string in table.children().take(MAX_STRINGS) {
                     let Some((text, _)) = utf16_at(string.value, 0) else {
                         continue;
                     };
@@ -123,7 +123,7 @@ fn sub_directory(resources: &[u8], at: usize, wanted: impl Fn(u32) -> bool) -> O
 fn entry(resources: &[u8], at: usize, wanted: impl Fn(u32) -> bool) -> Option<u32> {
     let named = usize::from(u16_at(resources, at + 12)?);
     let numbered = usize::from(u16_at(resources, at + 14)?);
-    let count = (named + numbered).min(MOST_ENTRIES);
+    let count = (named + numbered).min(MAX_ENTRIES);
     (0..count).find_map(|number| {
         let place = at + 16 + number * 8;
         let id = u32_at(resources, place)?;
