@@ -200,7 +200,7 @@ impl Drop for WindowsDaemon {
 }
 
 /// Limit on the recorded bytes of a body; the rest is only counted.
-const KEPT: usize = 16 << 20;
+const MAX_RECORDED_BODY: usize = 16 << 20;
 
 async fn answer(State(shared): State<Arc<Mutex<Shared>>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
@@ -220,7 +220,7 @@ async fn answer(State(shared): State<Arc<Mutex<Shared>>>, request: Request) -> R
             break;
         };
         asked.bytes += piece.len() as u64;
-        if asked.body.len() < KEPT {
+        if asked.body.len() < MAX_RECORDED_BODY {
             asked.body.extend_from_slice(&piece);
         }
     }
