@@ -91,7 +91,6 @@ pub enum SkipReason {
     ForeignBytes,
 }
 
-/// The extent of reading.
 pub(super) struct ReadPlan {
     pub(super) reach: ReadDepth,
     /// True if the registry of the bottom layer is required too, and so everything above it.
@@ -131,7 +130,6 @@ impl Budget {
     }
 }
 
-/// Result of one layer.
 pub(super) struct LayerReadResult {
     pub(super) reading: LayerReadStatus,
     pub(super) problem: Option<LayerReadError>,

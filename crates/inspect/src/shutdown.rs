@@ -35,7 +35,6 @@ pub struct ShutdownSetting {
     pub data: RegistryData,
     /// The layer that sets it, counted from 1 at the bottom.
     pub layer: usize,
-    /// The digest of that layer.
     pub(crate) layer_digest: Digest,
 }
 

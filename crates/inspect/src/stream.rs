@@ -40,7 +40,6 @@ pub(super) enum Depth {
     Beginning(u64),
 }
 
-/// Result of reading a blob.
 pub(super) enum BlobReadOutcome<T> {
     /// The blob was read to its end.
     Whole(T),

@@ -28,7 +28,6 @@ pub(super) const LARGEST_DIRECTORY: usize = 64 << 20;
 /// Limit on cached unpacked blocks.
 const BLOCK_CACHE_SIZE: usize = 4 << 20;
 
-/// The tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Table {
     Keys,
@@ -138,7 +137,6 @@ impl Storage {
     }
 }
 
-/// An open file.
 #[derive(Debug)]
 pub(super) struct FactsFile {
     bytes: Storage,
@@ -287,7 +285,6 @@ impl Cursor<'_> {
     }
 }
 
-/// Key of a descriptor in its table.
 pub(super) fn descriptor_key(number: u32) -> [u8; 4] {
     number.to_be_bytes()
 }

@@ -360,7 +360,6 @@ pub async fn resolve(
     bases.resolve(host, wanted).await
 }
 
-/// One search in one repository.
 struct Search<'r> {
     repository: &'r Repository,
     host: HostBuild,

@@ -48,7 +48,6 @@ pub(super) fn place_of(number: usize) -> LayerPosition {
     }
 }
 
-/// Reads one layer.
 pub(super) async fn read_layer(
     registry: &RegistryClient,
     place: &Source,

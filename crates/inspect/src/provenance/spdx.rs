@@ -192,7 +192,6 @@ impl<'a> Package<'a> {
     }
 }
 
-/// Writes the document.
 pub(super) fn write(inventory: &Inventory, tool: Tool) -> Result<Vec<u8>, serde_json::Error> {
     let mut packages = vec![image(inventory)];
     let mut relationships = vec![Relationship::new(DOCUMENT, "DESCRIBES", IMAGE)];

@@ -15,7 +15,6 @@ pub(super) struct Assembly {
     pub version: String,
 }
 
-/// A column of a table.
 #[derive(Clone, Copy)]
 enum Column {
     /// This number of bytes.

@@ -120,7 +120,6 @@ impl PackageFileKind {
         }
     }
 
-    /// Finds packages in the file.
     pub(super) fn read(self, path: &str, bytes: &[u8]) -> FilePackages {
         let mut found = match self {
             Self::Executable => FilePackages {

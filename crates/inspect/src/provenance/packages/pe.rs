@@ -98,7 +98,6 @@ impl<'a> Pe<'a> {
         self.at(u32::try_from(pointer.checked_sub(self.image_base)?).ok()?)
     }
 
-    /// Sections with writable data.
     pub(super) fn writable_data(&self) -> impl Iterator<Item = &'a [u8]> {
         let sections = self.sections.iter();
         let writable = sections.filter(|it| it.flags & WRITABLE_DATA == WRITABLE_DATA);

@@ -14,7 +14,6 @@ const MAX_ENTRIES: usize = 4096;
 const MAX_STRINGS: usize = 256;
 const LONGEST_VALUE: usize = 512;
 
-/// A version resource.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct VersionInfo {
     strings: BTreeMap<String, String>,
@@ -74,7 +73,6 @@ impl VersionInfo {
             .or_else(|| self.file_version())
     }
 
-    /// The file's version.
     pub(super) fn file_version(&self) -> Option<String> {
         let said = self.string("FileVersion").and_then(as_version);
         said.or_else(|| self.file_version.clone())
