@@ -26,7 +26,6 @@ pub struct DaemonScript {
     pub info: Value,
     /// Messages of a build, one list for each build; the last is repeated.
     pub builds: Vec<Vec<Value>>,
-    /// Images by id.
     pub images: HashMap<String, Value>,
     /// Messages of a push, and its effect on the registry.
     pub push: Push,
@@ -39,7 +38,6 @@ pub struct DaemonScript {
 /// Maps a name with a tag to the messages of its push.
 pub type Push = Box<dyn FnMut(&str) -> Vec<Value> + Send>;
 
-/// One request.
 #[derive(Debug, Clone, Default)]
 pub struct DaemonRequest {
     pub method: String,
