@@ -78,7 +78,6 @@ pub async fn extract(
 /// Contents of layers, before hard links are resolved.
 #[derive(Default)]
 pub(super) struct SearchedLayers {
-    /// Entries by path.
     pub(super) entries: BTreeMap<String, FoundEntry>,
     /// Deleted paths in lower case.
     pub(super) gone: Vec<String>,
@@ -153,7 +152,6 @@ pub(super) async fn search(
     Ok(found)
 }
 
-/// Contents of one layer.
 #[derive(Default)]
 struct LayerFiles {
     size: u64,

@@ -146,8 +146,8 @@ impl ImageFacts {
                 &container.env,
             ),
             shell: container.shell.clone(),
-            user: given(container.user.as_ref()),
-            working_dir: given(container.working_dir.as_ref()),
+            user: non_empty(container.user.as_ref()),
+            working_dir: non_empty(container.working_dir.as_ref()),
             env: container.env.clone(),
             ports: container.exposed_ports.keys().cloned().collect(),
             labels: container.labels.clone(),
@@ -176,7 +176,7 @@ impl ImageFacts {
 }
 
 /// Docker writes an empty text for an unset value.
-fn given(text: Option<&String>) -> Option<String> {
+fn non_empty(text: Option<&String>) -> Option<String> {
     text.filter(|text| !text.is_empty()).cloned()
 }
 
@@ -205,7 +205,7 @@ fn layers(image: &Image) -> Vec<LayerFacts> {
         .history
         .iter()
         .filter(|step| !step.empty_layer)
-        .map(|step| given(step.created_by.as_ref()))
+        .map(|step| non_empty(step.created_by.as_ref()))
         .collect();
     // A history that does not match the layers is ignored.
     let fits = steps.len() == image.manifest().layers.len();

@@ -20,7 +20,7 @@ const FORMAT: u32 = 1;
 const NAME_MEMORY: usize = 1 << 30;
 const ENTRY_MEMORY: usize = 256;
 /// Limit on reported entries that cannot be compared.
-const MOST_STRANGE: usize = 100;
+const MAX_STRANGE: usize = 100;
 /// Limit on the unpacked size of a cached diff.
 const LARGEST: u64 = 1 << 30;
 
@@ -309,7 +309,7 @@ impl LayerDiff {
     }
 
     fn strange(&mut self, place: &str, what: impl Into<String>) {
-        if self.strange.len() < MOST_STRANGE {
+        if self.strange.len() < MAX_STRANGE {
             self.strange.push(UnsupportedEntry {
                 place: place.to_owned(),
                 what: what.into(),

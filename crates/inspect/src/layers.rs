@@ -91,7 +91,6 @@ pub enum SkipReason {
     ForeignBytes,
 }
 
-/// The extent of reading.
 pub(super) struct ReadPlan {
     pub(super) reach: ReadDepth,
     /// True if the registry of the bottom layer is required too, and so everything above it.
@@ -131,7 +130,6 @@ impl Budget {
     }
 }
 
-/// Result of one layer.
 pub(super) struct LayerReadResult {
     pub(super) reading: LayerReadStatus,
     pub(super) problem: Option<LayerReadError>,
@@ -149,7 +147,9 @@ pub(super) async fn read(
 ) -> (Vec<LayerReadResult>, Vec<LayerHives>) {
     let layers = image.manifest().layers.iter().enumerate();
     let reads: Vec<_> = layers
-        .map(|(layer, blob)| attempt(source, blob, layer, plan, budget, progress.as_ref()))
+        .map(|(layer, blob)| {
+            read_reporting_errors(source, blob, layer, plan, budget, progress.as_ref())
+        })
         .collect();
     let mut done: Vec<LayerReadResult> = futures::iter(reads).buffered(PARALLEL).collect().await;
     let hives = done.iter_mut().filter_map(|done| done.hives.take());
@@ -157,7 +157,7 @@ pub(super) async fn read(
     (done, hives)
 }
 
-async fn attempt(
+async fn read_reporting_errors(
     source: &Source,
     blob: &Descriptor,
     layer: usize,

@@ -29,7 +29,8 @@
 //! let registry = RegistryClient::new(options, Arc::clone(&progress))?;
 //! let image: Location = format!("{}/nanoserver:10.0.20348.2402", demo.host()).parse()?;
 //! let source = Source::open(&image, &registry).await?;
-//! let found = inspect(&source, image.tag_or_digest(), &InspectOptions::default(), &progress).await?;
+//! let options = InspectOptions::default();
+//! let found = inspect(&source, image.tag_or_digest(), &options, &progress).await?;
 //! assert!(found.images[0].is_windows());
 //! println!("{}", found.images[0].platform());
 //! # Ok::<(), Box<dyn std::error::Error>>(())

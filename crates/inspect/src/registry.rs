@@ -59,7 +59,7 @@ pub struct LayerChanges {
 
 /// All results from hives.
 pub(super) struct Findings {
-    /// The settings in effect, in the order of [`Setting::BOTH`].
+    /// The settings in effect, in the order of [`ShutdownValue::BOTH`].
     pub(super) shutdown: [Option<ShutdownSetting>; 2],
     pub(super) registry: Option<RegistryReport>,
     pub(super) problems: Vec<LayerReadError>,

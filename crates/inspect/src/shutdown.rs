@@ -35,7 +35,6 @@ pub struct ShutdownSetting {
     pub data: RegistryData,
     /// The layer that sets it, counted from 1 at the bottom.
     pub layer: usize,
-    /// The digest of that layer.
     pub(crate) layer_digest: Digest,
 }
 
@@ -80,7 +79,7 @@ pub enum ShutdownWarning {
 }
 
 impl ShutdownTimes {
-    /// The times from the settings in effect, in the order of [`Setting::BOTH`].
+    /// The times from the settings in effect, in the order of [`ShutdownValue::BOTH`].
     pub(super) fn new(settings: [Option<ShutdownSetting>; 2], complete: bool) -> Self {
         let [process, service] = settings;
         let milliseconds = |setting: &Option<ShutdownSetting>| {

@@ -27,7 +27,7 @@ pub(super) fn layer_limits() -> Limits {
 
 /// Size of a requested piece, and number of pieces that may wait.
 const CHUNK: usize = 128 << 10;
-const WAITING: usize = 4;
+const QUEUE_LENGTH: usize = 4;
 
 /// Extent to which a blob is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,6 @@ pub(super) enum Depth {
     Beginning(u64),
 }
 
-/// Result of reading a blob.
 pub(super) enum BlobReadOutcome<T> {
     /// The blob was read to its end.
     Whole(T),
@@ -58,7 +57,7 @@ pub(super) async fn read<T: Send + 'static>(
     task: &dyn Task,
     work: impl FnOnce(&mut Input) -> Result<T, LayerProblem> + Send + 'static,
 ) -> Result<BlobReadOutcome<T>, LayerProblem> {
-    let (sender, receiver) = mpsc::channel(WAITING);
+    let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
     let mut input = Input {
         receiver,
         chunk: Bytes::new(),
@@ -234,7 +233,7 @@ mod tests {
         io::copy(input, &mut io::sink()).map_err(LayerProblem::Read)
     }
 
-    const UNDER_WAY: u64 = ((WAITING + 2) * CHUNK) as u64;
+    const IN_FLIGHT: u64 = ((QUEUE_LENGTH + 2) * CHUNK) as u64;
 
     #[tokio::test]
     async fn no_more_than_the_beginning_is_asked_for() {
@@ -242,7 +241,7 @@ mod tests {
         let depth = Depth::Beginning(1 << 20);
         let outcome = read(zeros.open(), depth, &Silent, count_all).await;
         assert!(matches!(outcome, Ok(BlobReadOutcome::OutOfReach)));
-        assert!(zeros.given.load(Ordering::SeqCst) <= (1 << 20) + UNDER_WAY);
+        assert!(zeros.given.load(Ordering::SeqCst) <= (1 << 20) + IN_FLIGHT);
     }
 
     #[tokio::test]

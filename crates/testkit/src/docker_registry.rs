@@ -42,7 +42,6 @@ pub struct DockerRegistry {
 }
 
 impl DockerRegistry {
-    /// Starts a registry.
     pub fn start(setup: Setup) -> Self {
         let program = component("docker-registry");
         let folder = tempfile::tempdir().unwrap();

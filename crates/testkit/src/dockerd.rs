@@ -18,24 +18,20 @@ pub struct Dockerd {
     client: PathBuf,
 }
 
-/// Setup of a daemon.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
     /// Its `daemon.json`.
     pub config: Option<String>,
     /// Entries of its private `/etc/hosts`, in addition to the machine's own.
     pub hosts: String,
-    /// Further arguments.
     pub arguments: Vec<String>,
 }
 
 impl Dockerd {
-    /// Starts a daemon.
     pub fn start() -> Self {
         Self::start_with(&Setup::default())
     }
 
-    /// Starts a daemon with a setup.
     pub fn start_with(setup: &Setup) -> Self {
         let (program, client) = (component("dockerd"), component("docker"));
         let folder = tempfile::tempdir().unwrap();

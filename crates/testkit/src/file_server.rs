@@ -20,7 +20,6 @@ pub struct FileServer {
     shared: Shared,
 }
 
-/// Fault of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseFault {
     /// A status and nothing else.

@@ -29,7 +29,7 @@ inventory::collect!(Test);
 struct SkippedTest(String);
 
 /// Number of tests by missing requirement.
-static LACKING: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
+static MISSING: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
 
 /// Runs the tests of this program according to its arguments.
 pub fn main() -> ExitCode {
@@ -52,16 +52,16 @@ pub fn trial(name: &str, run: impl FnOnce() + Send + 'static) -> Trial {
     let thread = thread::Builder::new().name(name.to_owned());
     Trial::ignorable_test(name, move || match thread.spawn(run)?.join() {
         Ok(()) => Ok(Completion::Completed),
-        Err(panic) => Ok(Completion::ignored_with(lacking(panic))),
+        Err(panic) => Ok(Completion::ignored_with(missing_requirement(panic))),
     })
 }
 
 /// The missing requirement of a test that ended early; other panics are resumed.
-fn lacking(panic: Box<dyn Any + Send>) -> String {
+fn missing_requirement(panic: Box<dyn Any + Send>) -> String {
     let SkippedTest(want) = *panic
         .downcast()
         .unwrap_or_else(|panic| resume_unwind(panic));
-    *LACKING.lock().unwrap().entry(want.clone()).or_default() += 1;
+    *MISSING.lock().unwrap().entry(want.clone()).or_default() += 1;
     format!("for want of {want}")
 }
 
@@ -71,15 +71,15 @@ pub fn run(mut arguments: Arguments, tests: Vec<Trial>) -> ExitCode {
     let threads = std::env::var("RUST_TEST_THREADS").ok();
     arguments.test_threads = arguments.test_threads.or_else(|| threads?.parse().ok());
     let code = libtest_mimic::run(&arguments, tests).exit_code();
-    let lacking = std::mem::take(&mut *LACKING.lock().unwrap());
-    if !lacking.is_empty() {
-        let counts = lacking
+    let missing = std::mem::take(&mut *MISSING.lock().unwrap());
+    if !missing.is_empty() {
+        let counts = missing
             .iter()
             .map(|(want, count)| format!("{count} for want of {want}"));
         println!("skipped: {}", counts.collect::<Vec<_>>().join(", "));
     }
     if let Some(file) = std::env::var_os("WINCIMG_SKIPPED") {
-        let lines = lacking
+        let lines = missing
             .iter()
             .map(|(want, count)| format!("{want}\n").repeat(*count));
         let mut file = OpenOptions::new()

@@ -33,7 +33,6 @@ pub fn blob_in(layout: &Path, digest: &Value) -> PathBuf {
     layout.join("blobs").join(digest)
 }
 
-/// Reads a JSON document.
 pub fn json_in(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }

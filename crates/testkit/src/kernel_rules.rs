@@ -69,7 +69,6 @@ pub fn check(file: &[u8]) -> HiveCheckResult<Sound> {
     Ok(hive.sound)
 }
 
-/// Contents of the base block.
 struct BaseBlock {
     bins: usize,
     root: u32,

@@ -48,7 +48,6 @@ use wincimg_oci::remote::{
 };
 pub use wincimg_testkit_macros::test;
 
-/// Root of the checkout.
 pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Options for a test: the host is insecure, nothing is read from the user's home, and waits are
@@ -88,7 +87,6 @@ pub fn empty_config() -> PathBuf {
     ))
 }
 
-/// Writes a `config.json`.
 pub fn docker_config(folder: &Path, content: &serde_json::Value) -> PathBuf {
     let file = folder.join("config.json");
     std::fs::write(&file, content.to_string()).unwrap();

@@ -43,7 +43,6 @@ pub fn sample(name: &str) -> PathBuf {
     file
 }
 
-/// A Python with regipy.
 pub fn python_with_regipy() -> PathBuf {
     python_with("regipy", "import regipy")
 }

@@ -11,7 +11,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// Fault of one request.
 #[derive(Debug, Clone)]
 pub enum ProxyFault {
     /// None.
@@ -42,12 +41,10 @@ pub enum ProxyFault {
     Hide(&'static str),
 }
 
-/// A recorded request.
 #[derive(Debug, Clone)]
 pub struct ProxiedRequest {
     /// GET, PUT, …
     pub method: String,
-    /// Path and query.
     pub path: String,
     /// The request's headers as received, one per line.
     pub headers: String,
@@ -80,7 +77,6 @@ pub fn first(
     }
 }
 
-/// Selects the requests that read a blob.
 pub fn reads_blob(passed: &ProxiedRequest) -> bool {
     passed.method == "GET" && passed.path.contains("/blobs/sha256")
 }

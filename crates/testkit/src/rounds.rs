@@ -29,13 +29,13 @@ pub struct Rounds {
 
 #[derive(Default)]
 struct State {
-    questions: Mutex<Questions>,
+    requests: Mutex<RecordedRounds>,
     /// Number of complete rounds.
     complete: watch::Sender<usize>,
 }
 
 #[derive(Default)]
-struct Questions {
+struct RecordedRounds {
     /// Expected numbers of requests in the incomplete rounds.
     expected: VecDeque<usize>,
     /// Requests of each round so far, the open one last.
@@ -65,18 +65,18 @@ impl Rounds {
 
     /// Runs a closure that must send exactly these rounds, with this number of requests each.
     pub fn check(&self, expected: &[usize], run: impl FnOnce()) {
-        *self.state.questions.lock().unwrap() = Questions {
+        *self.state.requests.lock().unwrap() = RecordedRounds {
             expected: expected.iter().copied().collect(),
             rounds: vec![Vec::new()],
             is_overdue: false,
         };
         self.state.complete.send_replace(0);
         run();
-        let Questions {
+        let RecordedRounds {
             mut rounds,
             is_overdue,
             ..
-        } = mem::take(&mut *self.state.questions.lock().unwrap());
+        } = mem::take(&mut *self.state.requests.lock().unwrap());
         rounds.retain(|round| !round.is_empty());
         let sizes: Vec<usize> = rounds.iter().map(Vec::len).collect();
         assert!(
@@ -88,15 +88,15 @@ impl Rounds {
 
 impl State {
     /// Records a request and returns its round.
-    fn note(&self, question: &str) -> usize {
-        let mut questions = self.questions.lock().unwrap();
-        let round = questions.rounds.len().saturating_sub(1);
-        if let Some(open) = questions.rounds.last_mut() {
-            open.push(question.to_owned());
+    fn note(&self, request: &str) -> usize {
+        let mut requests = self.requests.lock().unwrap();
+        let round = requests.rounds.len().saturating_sub(1);
+        if let Some(open) = requests.rounds.last_mut() {
+            open.push(request.to_owned());
             let length = open.len();
-            if questions.expected.front() == Some(&length) {
-                questions.expected.pop_front();
-                questions.rounds.push(Vec::new());
+            if requests.expected.front() == Some(&length) {
+                requests.expected.pop_front();
+                requests.rounds.push(Vec::new());
                 self.complete.send_replace(round + 1);
             }
         }
@@ -107,9 +107,9 @@ impl State {
     async fn completion(&self, round: usize) {
         let mut complete = self.complete.subscribe();
         let done = complete.wait_for(|complete| *complete > round);
-        let is_expected = !self.questions.lock().unwrap().expected.is_empty();
+        let is_expected = !self.requests.lock().unwrap().expected.is_empty();
         if is_expected && timeout(LONGEST, done).await.is_err() {
-            self.questions.lock().unwrap().is_overdue = true;
+            self.requests.lock().unwrap().is_overdue = true;
             self.complete.send_replace(usize::MAX);
         }
     }
@@ -123,27 +123,32 @@ async fn accept(listener: TcpListener, upstream: String, state: &Arc<State>) {
             let Ok(server) = TcpStream::connect(upstream).await else {
                 return;
             };
-            let (questions, answers) = client.into_split();
+            let (requests, answers) = client.into_split();
             let (from_server, to_server) = server.into_split();
             // A connection has one open request at a time.
             let round = AtomicUsize::new(0);
-            let asking = ask(questions, to_server, &state, &round);
-            let answering = hold(from_server, answers, &state, &round);
+            let asking = forward_requests(requests, to_server, &state, &round);
+            let answering = hold_responses(from_server, answers, &state, &round);
             tokio::join!(asking, answering);
         });
     }
 }
 
 /// Forwards requests at once, and records them.
-async fn ask(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State, round: &AtomicUsize) {
+async fn forward_requests(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    state: &State,
+    round: &AtomicUsize,
+) {
     let mut chunk = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = from.read(&mut chunk).await {
         let bytes = &chunk[..length];
         let text = String::from_utf8_lossy(bytes);
         // Data that does not start with a request line is the rest of a body.
         let line = text.lines().next().unwrap_or_default();
-        if let Some(question) = line.strip_suffix(" HTTP/1.1") {
-            round.store(state.note(question), Ordering::SeqCst);
+        if let Some(request) = line.strip_suffix(" HTTP/1.1") {
+            round.store(state.note(request), Ordering::SeqCst);
         }
         if to.write_all(bytes).await.is_err() {
             return;
@@ -152,7 +157,12 @@ async fn ask(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State, rou
 }
 
 /// Holds responses back until their round is complete.
-async fn hold(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State, round: &AtomicUsize) {
+async fn hold_responses(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    state: &State,
+    round: &AtomicUsize,
+) {
     let mut chunk = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = from.read(&mut chunk).await {
         state.completion(round.load(Ordering::SeqCst)).await;

@@ -10,7 +10,6 @@ use axum::response::{IntoResponse, Response};
 
 use super::serve::{TestServer, TlsTestServer, serve, serve_tls};
 
-/// One request.
 #[derive(Debug, Clone)]
 pub struct ScriptedRequest {
     pub method: Method,
@@ -46,7 +45,6 @@ impl RequestLog {
         self.0.lock().unwrap().clone()
     }
 
-    /// The lines of the requests.
     pub fn lines(&self) -> Vec<String> {
         self.all().iter().map(ScriptedRequest::line).collect()
     }

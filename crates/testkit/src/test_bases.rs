@@ -45,7 +45,6 @@ impl LayerTar {
         self.entry(path, tar::EntryType::Regular, "32", security, bytes, None)
     }
 
-    /// Adds a hard link.
     pub fn hard_link(&mut self, path: &str, target: &str) -> &mut Self {
         self.entry(path, tar::EntryType::Link, "32", None, b"", Some(target))
     }
@@ -107,7 +106,6 @@ impl LayerTar {
         self
     }
 
-    /// Returns the tar.
     pub fn tar(self) -> Vec<u8> {
         self.0.into_inner().unwrap()
     }

@@ -84,7 +84,6 @@ impl StandIn {
         self.layers.push((blob, gzip));
     }
 
-    /// The manifest as a document.
     pub fn document(&self) -> Document {
         Document::Manifest(Box::new(self.image.manifest().clone()))
     }

@@ -26,7 +26,6 @@ pub struct DaemonScript {
     pub info: Value,
     /// Messages of a build, one list for each build; the last is repeated.
     pub builds: Vec<Vec<Value>>,
-    /// Images by id.
     pub images: HashMap<String, Value>,
     /// Messages of a push, and its effect on the registry.
     pub push: Push,
@@ -39,7 +38,6 @@ pub struct DaemonScript {
 /// Maps a name with a tag to the messages of its push.
 pub type Push = Box<dyn FnMut(&str) -> Vec<Value> + Send>;
 
-/// One request.
 #[derive(Debug, Clone, Default)]
 pub struct DaemonRequest {
     pub method: String,
@@ -200,7 +198,7 @@ impl Drop for WindowsDaemon {
 }
 
 /// Limit on the recorded bytes of a body; the rest is only counted.
-const KEPT: usize = 16 << 20;
+const MAX_RECORDED_BODY: usize = 16 << 20;
 
 async fn answer(State(shared): State<Arc<Mutex<Shared>>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
@@ -220,7 +218,7 @@ async fn answer(State(shared): State<Arc<Mutex<Shared>>>, request: Request) -> R
             break;
         };
         asked.bytes += piece.len() as u64;
-        if asked.body.len() < KEPT {
+        if asked.body.len() < MAX_RECORDED_BODY {
             asked.body.extend_from_slice(&piece);
         }
     }

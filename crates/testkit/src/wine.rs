@@ -59,7 +59,6 @@ impl Wine {
         command
     }
 
-    /// Drive C.
     pub fn drive(&self) -> PathBuf {
         self.prefix().join("drive_c")
     }

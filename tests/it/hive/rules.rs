@@ -115,9 +115,9 @@ fn a_base_block_or_a_bin_that_is_not_whole_is_refused() {
     };
     refused("the sequence numbers differ", &|raw| raw.0[4] ^= 2);
     refused("version", &|raw| raw.0[24] = 7);
-    refused("the bins' size", &|raw| raw.0[41] ^= 1);
-    refused("no bin where one must be", &|raw| raw.0[4096] = 0);
-    refused("a bin has another's offset", &|raw| raw.0[4100] = 1);
+    refused("the size of the bins", &|raw| raw.0[41] ^= 1);
+    refused("missing bin", &|raw| raw.0[4096] = 0);
+    refused("a bin has a wrong offset", &|raw| raw.0[4100] = 1);
     refused("a cell's size is wrong", &|raw| raw.0[4096 + 32] ^= 4);
     refused("no cell in use", &|raw| {
         // The root's cell as a free one.
@@ -153,8 +153,8 @@ fn a_key_that_contradicts_those_around_it_is_refused() {
             .unwrap();
         raw.word(own, 8, raw.u32(above, at + 4));
     });
-    refused("a key has another parent", &|raw| raw.word(below, 16, a));
-    refused("only the root is a hive's entry", &|raw| {
+    refused("a key has a wrong parent", &|raw| raw.word(below, 16, a));
+    refused("a key other than the root", &|raw| {
         raw.put(a, 2, &[0x24, 0]);
     });
     refused("a key's name is not in its cell", &|raw| {
@@ -167,10 +167,10 @@ fn a_key_that_contradicts_those_around_it_is_refused() {
             raw.put(root, 76, b"\\");
         },
     );
-    refused("a key has another number of subkeys", &|raw| {
+    refused("a key has a wrong number of subkeys", &|raw| {
         raw.word(a, 20, 3);
     });
-    refused("a subkey has another name's hash", &|raw| {
+    refused("a subkey has a wrong hash", &|raw| {
         raw.put(below, 76, b"belox");
     });
     refused("subkeys are not sorted", &|raw| {
@@ -189,13 +189,15 @@ fn a_key_that_contradicts_those_around_it_is_refused() {
     });
     refused("an unknown kind of list", &|raw| raw.put(list, 0, b"lx"));
     // Marks of layers.
-    refused("an unknown mark of layers", &|raw| raw.put(a, 13, &[0x84]));
+    refused("an unknown layer flag", &|raw| raw.put(a, 13, &[0x84]));
     refused("the root does not merge", &|raw| raw.put(root, 13, &[0x80]));
     refused("a key merges below one that hides", &|raw| {
         raw.put(below, 13, &[0x80]);
     });
     refused("a deleted key has values", &|raw| raw.put(a, 13, &[1]));
-    refused("a mark of layers in a hive without", &|raw| raw.0[144] = 0);
+    refused("a layer flag in a hive without layers", &|raw| {
+        raw.0[144] = 0
+    });
     let sound = check(&whole.0).unwrap();
     assert_eq!((sound.deleted_keys, whole.u32(gone, 36)), (1, 0));
 }
@@ -225,13 +227,13 @@ fn a_value_that_contradicts_its_data_is_refused() {
         raw.put(long, 20, b"TEXT");
     });
     refused("a value's name is longer", &|raw| raw.word(a, 60, 2));
-    refused("a value is longer than its key says", &|raw| {
+    refused("a value is longer than the maximum of its key", &|raw| {
         raw.word(a, 64, 2);
     });
-    refused("more than four bytes in place", &|raw| {
+    refused("more than four inline bytes", &|raw| {
         raw.word(number, 4, 0x8000_0005);
     });
-    refused("data of no length", &|raw| raw.word(text, 4, 0));
+    refused("data without a length", &|raw| raw.word(text, 4, 0));
     refused("data is not in its cell", &|raw| raw.word(text, 4, 16_000));
     refused("a deleted value has data", &|raw| raw.word(old, 4, 4));
     refused("no db record", &|raw| raw.put(big, 0, b"dx"));

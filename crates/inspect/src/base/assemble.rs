@@ -24,7 +24,7 @@ const FOLDER_ATTRIBUTES: u32 = 0x10;
 /// Flag of a key node: the key is a link to another one.
 const SYMBOLIC_LINK: u16 = 0x10;
 /// Limit on the problems that a file reports.
-const MOST_PROBLEMS: usize = 200;
+const MAX_PROBLEMS: usize = 200;
 
 /// Creates a file of facts from the collected layers of a base, the bottom one first.
 ///
@@ -94,7 +94,7 @@ struct Assembly {
 
 impl Assembly {
     fn problem(&mut self, layer: usize, place: String, problem: String) {
-        if self.problems.len() < MOST_PROBLEMS {
+        if self.problems.len() < MAX_PROBLEMS {
             self.problems.push(BaseProblem {
                 layer,
                 place,
@@ -341,13 +341,13 @@ fn is_same(one: &str, other: &str) -> bool {
 
 /// Keeps the first value of each name and returns the names of the others.
 fn keep_first_of_each(values: &mut Vec<Value<'_>>) -> BTreeSet<String> {
-    const FEW: usize = 12;
+    const FEW_VALUES: usize = 12;
     let is_repeated = |at: usize| {
         let earlier = &mut values[..at].iter();
         earlier.any(|value| is_same(&value.name, &values[at].name))
     };
     let mut gone = BTreeSet::new();
-    if values.len() > FEW || (1..values.len()).any(is_repeated) {
+    if values.len() > FEW_VALUES || (1..values.len()).any(is_repeated) {
         let mut names = HashSet::new();
         values.retain(|value| {
             let is_first = names.insert(FoldedName::new(&value.name));

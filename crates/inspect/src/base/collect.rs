@@ -24,7 +24,7 @@ const NAME_MEMORY: usize = 1 << 30;
 /// Memory of an entry besides its name.
 const ENTRY_MEMORY: usize = 256;
 /// Limit on the problems of a layer.
-const MOST_PROBLEMS: usize = 100;
+const MAX_PROBLEMS: usize = 100;
 /// Limit on contents that are held until it is known whether they are needed.
 const CONTENT_MEMORY: usize = 32 << 20;
 /// Size of an unpacked piece, and number of pieces that may wait.
@@ -131,7 +131,7 @@ pub fn collect_layer(
     })
 }
 
-const TOO_MUCH: TarReadError =
+const TOO_MANY_NAMES: TarReadError =
     TarReadError::Malformed("it has more names and descriptors than any version of Windows");
 
 /// Reader of the pieces that another thread unpacks. An empty piece is the end.
@@ -223,7 +223,7 @@ impl Collector {
         let mut among_hives = false;
         while let Some(entry) = reader.next_entry()? {
             let taken = entry.path.len() + ENTRY_MEMORY;
-            self.name_memory = self.name_memory.checked_sub(taken).ok_or(TOO_MUCH)?;
+            self.name_memory = self.name_memory.checked_sub(taken).ok_or(TOO_MANY_NAMES)?;
             let (top, below) = entry.path.split_once('/').unwrap_or((&entry.path, ""));
             let is_hives = top.eq_ignore_ascii_case("Hives");
             if may_stop && among_hives && !is_hives && self.place == LayerPosition::Above {
@@ -459,7 +459,7 @@ impl Collector {
 
 impl Collector {
     fn problem(&mut self, place: &str, problem: String) {
-        if self.found.problems.len() < MOST_PROBLEMS {
+        if self.found.problems.len() < MAX_PROBLEMS {
             self.found.problems.push((place.to_owned(), problem));
         }
     }

@@ -43,7 +43,7 @@ impl<'b> Fields<'b> {
             .bytes
             .get(self.at..)
             .and_then(|rest| rest.first_chunk());
-        let array = rest.copied().ok_or(CUT)?;
+        let array = rest.copied().ok_or(TRUNCATED)?;
         self.at += N;
         Ok(array)
     }
@@ -65,7 +65,7 @@ impl<'b> Fields<'b> {
     }
 
     pub(super) fn size(&mut self) -> Result<usize, FactsError> {
-        usize::try_from(self.number()?).map_err(|_| CUT)
+        usize::try_from(self.number()?).map_err(|_| TRUNCATED)
     }
 
     pub(super) fn number32(&mut self) -> Result<u32, FactsError> {
@@ -75,8 +75,8 @@ impl<'b> Fields<'b> {
 
     pub(super) fn bytes(&mut self) -> Result<&'b [u8], FactsError> {
         let size = self.size()?;
-        let end = self.at.checked_add(size).ok_or(CUT)?;
-        let bytes = self.bytes.get(self.at..end).ok_or(CUT)?;
+        let end = self.at.checked_add(size).ok_or(TRUNCATED)?;
+        let bytes = self.bytes.get(self.at..end).ok_or(TRUNCATED)?;
         self.at = end;
         Ok(bytes)
     }
@@ -84,7 +84,7 @@ impl<'b> Fields<'b> {
     /// Range of the next bytes.
     pub(super) fn span(&mut self) -> Result<Range<u32>, FactsError> {
         let length = self.bytes()?.len();
-        let place = |at: usize| u32::try_from(at).map_err(|_| CUT);
+        let place = |at: usize| u32::try_from(at).map_err(|_| TRUNCATED);
         Ok(place(self.at - length)?..place(self.at)?)
     }
 
@@ -94,4 +94,4 @@ impl<'b> Fields<'b> {
     }
 }
 
-const CUT: FactsError = FactsError::Damaged("a record is truncated");
+const TRUNCATED: FactsError = FactsError::Damaged("a record is truncated");

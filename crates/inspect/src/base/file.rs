@@ -17,18 +17,17 @@ use super::fields::{Fields, put_bytes};
 use super::hives::BaseHive;
 use super::table::{Index, SharedBlock, compressor, unpack};
 
-const BEGINNING: &[u8; 12] = b"wincimg-base";
-const END: &[u8; 8] = b"wincend\n";
+const MAGIC: &[u8; 12] = b"wincimg-base";
+const END_MAGIC: &[u8; 8] = b"wincend\n";
 /// The format version follows the magic bytes.
-pub(super) const HEADER: usize = BEGINNING.len() + 4;
+pub(super) const HEADER: usize = MAGIC.len() + 4;
 /// Offset of the directory, its stored size, its unpacked size.
-const TRAILER: usize = 8 + 4 + 4 + END.len();
+const TRAILER: usize = 8 + 4 + 4 + END_MAGIC.len();
 /// Far larger than the directory of any base.
 pub(super) const LARGEST_DIRECTORY: usize = 64 << 20;
 /// Limit on cached unpacked blocks.
-const KEPT: usize = 4 << 20;
+const BLOCK_CACHE_SIZE: usize = 4 << 20;
 
-/// The tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Table {
     Keys,
@@ -80,7 +79,7 @@ impl fmt::Display for BaseProblem {
 }
 
 pub(super) fn header() -> Vec<u8> {
-    [BEGINNING.as_slice(), &FORMAT.to_le_bytes()].concat()
+    [MAGIC.as_slice(), &FORMAT.to_le_bytes()].concat()
 }
 
 /// Appends the directory and the trailer to a file that has its blocks.
@@ -105,7 +104,7 @@ pub(super) fn finish(
         let size = u32::try_from(size).map_err(|_| std::io::ErrorKind::FileTooLarge);
         file.extend(size.map_err(std::io::Error::from)?.to_le_bytes());
     }
-    file.extend_from_slice(END);
+    file.extend_from_slice(END_MAGIC);
     Ok(())
 }
 
@@ -138,7 +137,6 @@ impl Storage {
     }
 }
 
-/// An open file.
 #[derive(Debug)]
 pub(super) struct FactsFile {
     bytes: Storage,
@@ -167,7 +165,7 @@ impl FactsFile {
             .ok_or(FactsError::NotFacts)?;
         let header = bytes.read(0, HEADER)?;
         let mut fields = Fields::new(&header);
-        if fields.array()? != *BEGINNING {
+        if fields.array()? != *MAGIC {
             return Err(FactsError::NotFacts);
         }
         match u32::from_le_bytes(fields.array()?) {
@@ -180,7 +178,7 @@ impl FactsFile {
         let stored = u32::from_le_bytes(fields.array()?);
         let raw = u32::from_le_bytes(fields.array()?) as usize;
         let fits = place.checked_add(stored.into()) == Some(end) && raw <= LARGEST_DIRECTORY;
-        if fields.array()? != *END || !fits {
+        if fields.array()? != *END_MAGIC || !fits {
             return Err(FactsError::Damaged("invalid trailer"));
         }
         let directory = unpack(&bytes.read(place, stored as usize)?, raw)?;
@@ -218,7 +216,7 @@ impl FactsFile {
         let mut kept = lock(&self.blocks);
         kept.push((table, block, Arc::clone(&shared)));
         let mut size: usize = kept.iter().map(|(_, _, block)| block.size()).sum();
-        while size > KEPT && kept.len() > 1 {
+        while size > BLOCK_CACHE_SIZE && kept.len() > 1 {
             size -= kept.remove(0).2.size();
         }
         Ok(Some(shared))
@@ -250,7 +248,7 @@ impl FactsFile {
             block,
             entry,
         };
-        cursor.settle()?;
+        cursor.skip_finished_block()?;
         Ok(cursor)
     }
 }
@@ -271,11 +269,11 @@ impl Cursor<'_> {
 
     pub(super) fn advance(&mut self) -> Result<(), FactsError> {
         self.entry += 1;
-        self.settle()
+        self.skip_finished_block()
     }
 
     /// Moves to the next block at the end of this one.
-    fn settle(&mut self) -> Result<(), FactsError> {
+    fn skip_finished_block(&mut self) -> Result<(), FactsError> {
         while let Some(block) = &self.block
             && block.entry(self.entry).is_none()
         {
@@ -287,7 +285,6 @@ impl Cursor<'_> {
     }
 }
 
-/// Key of a descriptor in its table.
 pub(super) fn descriptor_key(number: u32) -> [u8; 4] {
     number.to_be_bytes()
 }

@@ -10,7 +10,6 @@ const SEPARATOR: u8 = 0;
 /// Precedes a second byte for the two that would not sort right.
 const ESCAPE: u8 = 1;
 
-/// Appends a name.
 pub(super) fn push(key: &mut Vec<u8>, name: &str) {
     key.push(SEPARATOR);
     for character in name.chars() {

@@ -33,7 +33,6 @@ pub(super) fn unpack(stored: &[u8], raw: usize) -> Result<Vec<u8>, FactsError> {
         .ok_or(FactsError::Damaged("a part cannot be decompressed"))
 }
 
-/// Location of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BlockLocation {
     /// Not after the block's first key, and after the last one of the block before.

@@ -23,11 +23,8 @@ pub(super) struct CandidateQueue<S> {
     vague: Vec<BaseTag>,
 }
 
-/// One candidate image.
 pub(super) struct BaseCandidate<S> {
-    /// Its tag.
     pub(super) tag: BaseTag,
-    /// Basis of its version.
     pub(super) basis: Basis<S>,
     estimate: Estimate,
 }

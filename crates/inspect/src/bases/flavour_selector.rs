@@ -61,7 +61,7 @@ impl FlavourSelector {
         Self::Named(words)
     }
 
-    /// The tags for Windows that start with the requested words; all tags if there are none.
+    /// The tags for Windows that start with the requested words; all tags if no words are requested.
     pub(super) fn matching_tags(
         &self,
         repository: &str,

@@ -17,7 +17,7 @@ const PUBLISHED: &str = "oss/kubernetes/windows-host-process-containers-base-ima
 const TAG: &str = "v1.0.0";
 
 /// Creation time of the generated base. Both tar and Windows can represent it.
-const MADE: &str = "2000-01-01T00:00:00Z";
+const CREATED: &str = "2000-01-01T00:00:00Z";
 
 /// A base for `HostProcess` containers.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,7 +111,7 @@ impl HostProcessBase {
         let image = Image::empty(ManifestFormat::Oci, platform)?;
         Ok(Self {
             reference: None,
-            image: image.edit_config(|config| config.created = Some(MADE.to_owned()))?,
+            image: image.edit_config(|config| config.created = Some(CREATED.to_owned()))?,
         })
     }
 }

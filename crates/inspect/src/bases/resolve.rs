@@ -25,7 +25,7 @@ use super::tag_target::{TagTarget, read_tag};
 /// Limit on the tags read for one host; a real repository requires a handful.
 const MAX_LOOKS: usize = 64;
 /// Limit on images that are requested before the tags are listed.
-const MOST_PREFETCHED: usize = 8;
+const MAX_PREFETCHED: usize = 8;
 
 /// The image that a build starts from.
 #[derive(Debug, Clone, PartialEq)]
@@ -271,7 +271,7 @@ impl BaseRepository {
         let versions = hosts.iter().map(|host| host.version);
         let versions = versions.filter(|it| has_plain_tags && it.revision.is_some());
         let repository = registry.repository(&base.repository);
-        for version in versions.take(MOST_PREFETCHED) {
+        for version in versions.take(MAX_PREFETCHED) {
             repository.prefetch_manifest(&version.os_version());
         }
         Self::open(registry, base).await
@@ -337,7 +337,7 @@ impl BaseRepository {
                 set_aside: search.set_aside,
             }),
             None => Err(ResolveError::NothingFits(Box::new(
-                search.nothing_fits(wanted),
+                search.no_matching_base(wanted),
             ))),
         }
     }
@@ -360,7 +360,6 @@ pub async fn resolve(
     bases.resolve(host, wanted).await
 }
 
-/// One search in one repository.
 struct Search<'r> {
     repository: &'r Repository,
     host: HostBuild,
@@ -446,7 +445,7 @@ impl Search<'_> {
         }
     }
 
-    fn nothing_fits(self, wanted: BaseMatch) -> NoMatchingBase {
+    fn no_matching_base(self, wanted: BaseMatch) -> NoMatchingBase {
         let (below, above) = self.offers.nearest_versions();
         NoMatchingBase {
             repository: self.repository.to_string(),

@@ -8,7 +8,6 @@ use wincimg_oci::document::{
 use wincimg_oci::remote::{RegistryError, Repository};
 use wincimg_windows::version::WindowsVersion;
 
-/// The image of a tag.
 pub(super) struct TagTarget {
     pub(super) index: Option<Digest>,
     image: Pointer,

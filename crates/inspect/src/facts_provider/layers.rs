@@ -13,7 +13,7 @@ use crate::stream::{BlobReadOutcome, Depth, Input};
 
 /// Number of layers that are read in parallel. Each requires a processor, and memory for its
 /// contents.
-const AT_ONCE: usize = 2;
+const PARALLEL_LAYERS: usize = 2;
 
 /// Reads the layers of an image, the bottom one first.
 pub(super) async fn read(
@@ -34,7 +34,10 @@ pub(super) async fn read(
             })
         })
         .collect();
-    futures::iter(reads).buffered(AT_ONCE).try_collect().await
+    futures::iter(reads)
+        .buffered(PARALLEL_LAYERS)
+        .try_collect()
+        .await
 }
 
 /// Position of a layer by its number, counted from 0.
@@ -45,7 +48,6 @@ pub(super) fn place_of(number: usize) -> LayerPosition {
     }
 }
 
-/// Reads one layer.
 pub(super) async fn read_layer(
     registry: &RegistryClient,
     place: &Source,

@@ -25,7 +25,7 @@ use crate::base::{CollectedLayer, Extent, LayerPosition, collect_layer};
 use crate::error::{LayerProblem, LayerReadError};
 
 /// Number of pieces of a layer that may wait to be read.
-const WAITING: usize = 8;
+const QUEUE_LENGTH: usize = 8;
 
 /// Collects facts about Windows images while they are mirrored, and attaches them.
 pub struct MirrorFactsCollector {
@@ -261,7 +261,7 @@ impl Watcher for MirrorFactsCollector {
         ) {
             return None;
         }
-        let (sender, receiver) = mpsc::channel(WAITING);
+        let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
         slot.seen.send_replace(ObservedState::Coming);
         let mut passing = ObservedBytes {
             receiver,

@@ -19,7 +19,7 @@ const FORMAT_NOTE: &str = "vnd.wincimg.base.format";
 /// Limit on the size of facts: several times those of the largest base.
 const LARGEST: u64 = 512 << 20;
 /// Limit on the artifacts that are read.
-const MOST_LOOKS: usize = 4;
+const MAX_LOOKS: usize = 4;
 
 impl BaseFactsProvider {
     /// Queries registries for facts as soon as a base is resolved, for callers that [look
@@ -89,7 +89,7 @@ impl BaseFactsProvider {
         entries.retain(|entry| format(entry) <= FORMAT);
         entries.sort_by_key(|entry| (std::cmp::Reverse(format(entry)), entry.digest.to_string()));
         let mut contents = Vec::new();
-        for entry in entries.iter().take(MOST_LOOKS) {
+        for entry in entries.iter().take(MAX_LOOKS) {
             match repository.artifact(entry, base, ARTIFACT_TYPE).await? {
                 Some(artifact) => contents.extend(artifact.manifest().layers.first().cloned()),
                 None => self.warn(format!(

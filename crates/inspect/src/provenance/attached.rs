@@ -20,15 +20,15 @@ const ENVELOPE: &str = "application/vnd.dsse.envelope.v1+json";
 /// Media type of an envelope with the material for its verification.
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle";
 /// Suffixes of the digest in cosign's tags.
-const ENDINGS: [&str; 3] = ["sbom", "att", "sig"];
+const TAG_SUFFIXES: [&str; 3] = ["sbom", "att", "sig"];
 /// Annotations that name the predicate of a statement.
-const PREDICATES: [&str; 3] = [
+const PREDICATE_ANNOTATIONS: [&str; 3] = [
     PREDICATE_TYPE,
     "predicateType",
     "dev.sigstore.bundle.predicateType",
 ];
 /// Annotation of buildx's attestations with the digest of their image.
-const ABOUT: &str = "vnd.docker.reference.digest";
+const SUBJECT_DIGEST: &str = "vnd.docker.reference.digest";
 
 /// A document attached to an image.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -115,7 +115,7 @@ pub async fn list_attached(
         }
     }
     if let Source::Registry(repository) = place {
-        for ending in ENDINGS {
+        for ending in TAG_SUFFIXES {
             let tag = format!("{}.{ending}", tag_of(image));
             if repository.head_manifest(&tag).await?.is_none() {
                 continue;
@@ -136,7 +136,7 @@ pub async fn list_attached(
     }
     if let Document::Index(index) = named {
         let is_about = |entry: &&Descriptor| {
-            let about = entry.annotations.get(ABOUT);
+            let about = entry.annotations.get(SUBJECT_DIGEST);
             about.is_some_and(|about| about == image.as_ref())
         };
         for entry in index.manifests.iter().filter(is_about) {
@@ -164,7 +164,7 @@ fn contents(layers: &[Descriptor]) -> impl Iterator<Item = Option<&Descriptor>> 
 }
 
 fn predicate_in(annotations: &std::collections::BTreeMap<String, String>) -> Option<&str> {
-    let mut names = PREDICATES.iter();
+    let mut names = PREDICATE_ANNOTATIONS.iter();
     names
         .find_map(|name| annotations.get(*name))
         .map(String::as_str)

@@ -123,7 +123,6 @@ struct Property<'a> {
     value: &'a str,
 }
 
-/// Writes the document.
 pub(super) fn write(inventory: &Inventory, tool: Tool) -> Result<Vec<u8>, serde_json::Error> {
     let digest = inventory.digest.to_string();
     let digests: Vec<String> = inventory

@@ -11,7 +11,7 @@ use wincimg_layer::{LayerEntry, LayerReader, Limits, TarEntryKind, TarReadError}
 use super::packages::{FilePackages, PackageFileKind};
 
 /// Limit on the number of files; a longer document is of no use.
-const MOST_FILES: usize = 500_000;
+const MAX_FILES: usize = 500_000;
 /// The largest layer of Windows has about 20 GiB unpacked.
 const LONGEST_LAYER: u64 = 64 << 30;
 /// Prefix of the name of a deleted path.
@@ -26,7 +26,7 @@ pub enum LayerScanError {
     #[error(transparent)]
     Read(#[from] TarReadError),
     /// It has too many files.
-    #[error("it has more than {MOST_FILES} files")]
+    #[error("it has more than {MAX_FILES} files")]
     TooMany,
     /// The work was cancelled.
     #[error("cancelled")]
@@ -124,7 +124,7 @@ pub fn scan_layer(
             }
             TarEntryKind::Directory | TarEntryKind::Symlink | TarEntryKind::Other => continue,
         };
-        if contents.files.len() == MOST_FILES {
+        if contents.files.len() == MAX_FILES {
             return Err(LayerScanError::TooMany);
         }
         places.insert(file.path.clone(), contents.files.len());

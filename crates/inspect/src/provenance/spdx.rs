@@ -16,7 +16,7 @@ use super::inventory::{FileId, Inventory, InventoryLayer, InventoryPackage as Kn
 use super::layer::LayerFileEntry as LayerFile;
 use super::purl;
 
-const NOTHING_SAID: &str = "NOASSERTION";
+const NO_ASSERTION: &str = "NOASSERTION";
 const IMAGE: &str = "SPDXRef-Image";
 const BASE: &str = "SPDXRef-Base";
 const SYSTEM: &str = "SPDXRef-OperatingSystem";
@@ -160,13 +160,13 @@ impl<'a> Package<'a> {
             id: id.into(),
             version_info: None,
             supplier: None,
-            download_location: NOTHING_SAID,
+            download_location: NO_ASSERTION,
             files_analyzed: false,
             package_verification_code: None,
             checksums: Vec::new(),
-            license_concluded: NOTHING_SAID,
-            license_declared: NOTHING_SAID,
-            copyright_text: NOTHING_SAID,
+            license_concluded: NO_ASSERTION,
+            license_declared: NO_ASSERTION,
+            copyright_text: NO_ASSERTION,
             comment: None,
             external_refs: Vec::new(),
             primary_package_purpose: purpose,
@@ -192,7 +192,6 @@ impl<'a> Package<'a> {
     }
 }
 
-/// Writes the document.
 pub(super) fn write(inventory: &Inventory, tool: Tool) -> Result<Vec<u8>, serde_json::Error> {
     let mut packages = vec![image(inventory)];
     let mut relationships = vec![Relationship::new(DOCUMENT, "DESCRIBES", IMAGE)];
@@ -335,8 +334,8 @@ fn described(place: FileId, file: &LayerFile) -> File<'_> {
                 checksum_value: hex::encode(file.digests.sha256),
             },
         ],
-        license_concluded: NOTHING_SAID,
-        copyright_text: NOTHING_SAID,
+        license_concluded: NO_ASSERTION,
+        copyright_text: NO_ASSERTION,
     }
 }
 
@@ -348,10 +347,10 @@ fn of_package(id: String, package: &Known) -> Package<'_> {
     Package {
         version_info: found.version.clone(),
         supplier: Some(found.supplier.as_ref().map_or_else(
-            || NOTHING_SAID.to_owned(),
+            || NO_ASSERTION.to_owned(),
             |supplier| format!("Organization: {supplier}"),
         )),
-        license_declared: declared.unwrap_or(NOTHING_SAID),
+        license_declared: declared.unwrap_or(NO_ASSERTION),
         ..described
             .with_purl(package.purl.clone())
             .with_cpe(found.cpe.clone())

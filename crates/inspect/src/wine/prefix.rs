@@ -69,7 +69,6 @@ pub struct ProgramExit {
     pub code: u32,
 }
 
-/// A process that is killed on drop.
 #[derive(Debug)]
 struct KillOnDrop(Child);
 

@@ -4,7 +4,7 @@ use super::bytes::{part, text_at, u16_at, u32_at, u64_at, usize_at};
 use super::pe::{CLR, Pe};
 
 const SIGNATURE: u32 = 0x424a_5342;
-const MOST_STREAMS: usize = 16;
+const MAX_STREAMS: usize = 16;
 const ASSEMBLY: usize = 0x20;
 const TABLES: usize = 64;
 
@@ -15,7 +15,6 @@ pub(super) struct Assembly {
     pub version: String,
 }
 
-/// A column of a table.
 #[derive(Clone, Copy)]
 enum Column {
     /// This number of bytes.
@@ -133,7 +132,7 @@ pub(super) fn assembly(pe: &Pe) -> Option<Assembly> {
     let count = usize::from(u16_at(metadata, at.checked_add(2)?)?);
     at += 4;
     let (mut tables, mut strings) = (None, None);
-    for _ in 0..count.min(MOST_STREAMS) {
+    for _ in 0..count.min(MAX_STREAMS) {
         let (offset, size) = (usize_at(metadata, at)?, usize_at(metadata, at + 4)?);
         let name = text_at(metadata, at + 8)?;
         let rest = metadata.get(offset..)?;

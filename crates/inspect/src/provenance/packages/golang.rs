@@ -16,7 +16,7 @@ const TEXTS: usize = 32;
 const MARK: usize = 16;
 /// Size limit of the list: the largest programs have some thousand modules.
 const LONGEST_LIST: usize = 4 << 20;
-const MOST_MODULES: usize = 20_000;
+const MAX_MODULES: usize = 20_000;
 
 /// The modules of a Go program; none for any other file.
 pub(super) fn modules(pe: &Pe) -> Option<Vec<FoundPackage>> {
@@ -90,7 +90,7 @@ fn pointed<'a>(pe: &Pe<'a>, pointer: u64) -> Option<&'a [u8]> {
 fn listed(list: &str) -> Vec<FoundPackage> {
     let mut found: Vec<FoundPackage> = Vec::new();
     let mut may_be_replaced = false;
-    for line in list.lines().take(MOST_MODULES) {
+    for line in list.lines().take(MAX_MODULES) {
         let mut fields = line.split('\t');
         let kind = fields.next().unwrap_or_default();
         let (Some(path), version) = (fields.next(), fields.next()) else {

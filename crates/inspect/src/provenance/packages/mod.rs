@@ -29,9 +29,9 @@ pub(crate) enum Ecosystem {
     Go,
     /// npm.
     Npm,
-    /// NuGet.
+    /// `NuGet`.
     NuGet,
-    /// PyPI.
+    /// `PyPI`.
     PyPi,
     /// None: a program or library that names itself.
     Program,
@@ -120,7 +120,6 @@ impl PackageFileKind {
         }
     }
 
-    /// Finds packages in the file.
     pub(super) fn read(self, path: &str, bytes: &[u8]) -> FilePackages {
         let mut found = match self {
             Self::Executable => FilePackages {

@@ -1,4 +1,4 @@
-//! NuGet packages, from the `NAME.deps.json` of a program.
+//! `NuGet` packages, from the `NAME.deps.json` of a program.
 
 use serde_json::{Map, Value};
 

@@ -7,8 +7,8 @@ pub(super) const RESOURCES: usize = 2;
 pub(super) const CLR: usize = 14;
 
 /// Limit on sections; real files have at most some dozens.
-const MOST_SECTIONS: usize = 96;
-const MOST_DIRECTORIES: usize = 16;
+const MAX_SECTIONS: usize = 96;
+const MAX_DIRECTORIES: usize = 16;
 /// Flags of sections with writable data.
 const WRITABLE_DATA: u32 = 0x8000_0040;
 
@@ -46,7 +46,7 @@ impl<'a> Pe<'a> {
             0x20b => (super::bytes::u64_at(data, optional + 24)?, optional + 108),
             _ => return None,
         };
-        let directory_count = usize_at(data, directories_at)?.min(MOST_DIRECTORIES);
+        let directory_count = usize_at(data, directories_at)?.min(MAX_DIRECTORIES);
         let directories = (0..directory_count)
             .map_while(|number| {
                 let at = directories_at + 4 + number * 8;
@@ -54,7 +54,7 @@ impl<'a> Pe<'a> {
             })
             .collect();
         let first = optional.checked_add(optional_size)?;
-        let sections = (0..count.min(MOST_SECTIONS))
+        let sections = (0..count.min(MAX_SECTIONS))
             .map_while(|number| {
                 let at = first + number * 40;
                 Some(Section {
@@ -98,7 +98,6 @@ impl<'a> Pe<'a> {
         self.at(u32::try_from(pointer.checked_sub(self.image_base)?).ok()?)
     }
 
-    /// Sections with writable data.
     pub(super) fn writable_data(&self) -> impl Iterator<Item = &'a [u8]> {
         let sections = self.sections.iter();
         let writable = sections.filter(|it| it.flags & WRITABLE_DATA == WRITABLE_DATA);

@@ -7,7 +7,6 @@ use super::*;
 const SECTION_AT: usize = 0x400;
 const ADDRESS: u32 = 0x1000;
 
-/// A program with one section and directories in it.
 fn program(flags: u32, section: &[u8], directories: &[(usize, u32, u32)]) -> Vec<u8> {
     let mut file = vec![0; SECTION_AT];
     file[..2].copy_from_slice(b"MZ");

@@ -10,11 +10,10 @@ const SIGNATURE: u32 = 0xfeef_04bd;
 /// Bit of a resource's offset for a directory.
 const IS_DIRECTORY: u32 = 0x8000_0000;
 /// Limit on entries, more than any real resource has; the rest is skipped.
-const MOST_ENTRIES: usize = 4096;
-const MOST_STRINGS: usize = 256;
+const MAX_ENTRIES: usize = 4096;
+const MAX_STRINGS: usize = 256;
 const LONGEST_VALUE: usize = 512;
 
-/// A version resource.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct VersionInfo {
     strings: BTreeMap<String, String>,
@@ -46,7 +45,7 @@ impl VersionInfo {
         }
         for file_info in root.children().filter(|it| it.key == "StringFileInfo") {
             for table in file_info.children() {
-                for string in table.children().take(MOST_STRINGS) {
+                for string in table.children().take(MAX_STRINGS) {
                     let Some((text, _)) = utf16_at(string.value, 0) else {
                         continue;
                     };
@@ -74,7 +73,6 @@ impl VersionInfo {
             .or_else(|| self.file_version())
     }
 
-    /// The file's version.
     pub(super) fn file_version(&self) -> Option<String> {
         let said = self.string("FileVersion").and_then(as_version);
         said.or_else(|| self.file_version.clone())
@@ -123,7 +121,7 @@ fn sub_directory(resources: &[u8], at: usize, wanted: impl Fn(u32) -> bool) -> O
 fn entry(resources: &[u8], at: usize, wanted: impl Fn(u32) -> bool) -> Option<u32> {
     let named = usize::from(u16_at(resources, at + 12)?);
     let numbered = usize::from(u16_at(resources, at + 14)?);
-    let count = (named + numbered).min(MOST_ENTRIES);
+    let count = (named + numbered).min(MAX_ENTRIES);
     (0..count).find_map(|number| {
         let place = at + 16 + number * 8;
         let id = u32_at(resources, place)?;
