@@ -185,7 +185,7 @@ fn who_names_a_digest_has_to_name_the_new_one() {
     request.images[0].reference = Some(digest.clone());
     let mut rollout = Rollout::new(&request);
     let plan = rollout.advise(&request, &TagsByRepository::new());
-    let rest = "and name the new image where its digest is named";
+    let rest = "and update the references to its digest";
     let title = plan.actions[0].title(&rollout);
     assert_eq!(title, format!("build {digest} (17763.1158) again, {rest}"));
     let fix = rollout
@@ -410,7 +410,7 @@ fn what_takes_no_change_is_made_again() {
         assert_eq!(
             fix.as_deref(),
             Some(
-                "end it and make it again on nodes with the label \
+                "delete it and recreate it on nodes with the label \
                  node.kubernetes.io/windows-build=10.0.20348 (leaves 1 of 2 nodes)"
             )
         );
