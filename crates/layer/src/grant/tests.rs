@@ -214,12 +214,16 @@ fn what_nobody_has_or_a_layer_cannot_change_is_refused() {
     };
     assert!(refused("/none", &base).contains("neither the base nor the recipe has it; bring it"));
     assert!(refused("/hosts", &base).contains("a file or link of the base"));
-    assert!(refused("/none", &UnknownBase).contains("nobody has looked into the base; build with"));
+    assert!(
+        refused("/none", &UnknownBase).contains("the content of the base is unknown; build with")
+    );
     let mut many = Base::default().folder("/many", PLAIN);
     for number in 0..=MOST_FOLDERS {
         many = many.folder(&format!("/many/{number}"), PLAIN);
     }
-    assert!(refused("/many", &many).contains("4097 folders of the base in it: 4096 is the most"));
+    assert!(
+        refused("/many", &many).contains("4097 folders of the base in it: the maximum is 4096")
+    );
     let mut odd = Base::default().folder("/odd", PLAIN);
     odd.0
         .values_mut()
