@@ -39,7 +39,7 @@ use std::ops::Range;
 use flate2::{Compress, Compression as Level, Crc, FlushCompress};
 use zstd::zstd_safe::{CParameter, version_number};
 
-/// How a layer's tar stream is compressed.
+/// Compression of a layer's tar stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[cfg_attr(

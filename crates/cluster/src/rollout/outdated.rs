@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn an_image_lacks_the_newest_monthly_update_that_was_out_that_day() {
         assert_eq!(lacks("26100.33296", "2026-09-20"), Some(33438));
-        // An update out of band is nobody's monthly one.
+        // An out-of-band update is not a monthly one.
         assert_eq!(lacks("26100.33438", "2026-09-20"), None);
         assert_eq!(lacks("26100.33296", "2026-09-07"), None);
         assert_eq!(lacks("26100", "2026-09-20"), None);

@@ -492,14 +492,14 @@ fn users<'a>(
 /// build are replaced.
 fn others(image: &Image, builds: &[(WindowsVersion, WindowsVersion)]) -> Option<&'static str> {
     let mut variants = image.variants().iter();
-    let is_anew = |variant: &Variant| {
+    let is_rebuilt = |variant: &Variant| {
         variant
             .version
             .is_some_and(|own| builds.iter().all(|(_, base)| *base != own))
     };
     if variants.clone().any(|variant| !can_build(variant)) {
         Some("--join")
-    } else if variants.any(is_anew) {
+    } else if variants.any(is_rebuilt) {
         Some("--replace")
     } else {
         None

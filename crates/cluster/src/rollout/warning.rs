@@ -150,7 +150,7 @@ fn of_missing_class(class: &str) -> (String, String) {
     (
         format!(
             "its runtime class {class} is not in the input, and the node selector and tolerations \
-             that it may bring decide where its pods land"
+             that it may add decide where its pods are scheduled"
         ),
         "give its runtime class to --workloads too: kubectl get runtimeclass -o yaml".to_owned(),
     )
@@ -346,8 +346,8 @@ fn grace_period(
     };
     let docker = shortest(true).map(|allowed| {
         format!(
-            "the pod gives its containers {wanted} s to stop, but the image's registry lets a \
-             process have {allowed} s"
+            "the pod gives its containers {wanted} s to stop, but the image's registry limits \
+             it to {allowed} s"
         )
     });
     let containerd = shortest(false).map(|allowed| {

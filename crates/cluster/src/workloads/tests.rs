@@ -184,7 +184,7 @@ fn pods_of_something_that_is_not_listed_count_as_it_once() {
     assert_eq!(workloads[0].template.scheduling.node_name, None);
     assert_eq!(
         workloads[0].template.grace_seconds, None,
-        "the API server wrote the 30 seconds, nobody asked for them"
+        "the 30 seconds are the default of the API server"
     );
 }
 
@@ -383,7 +383,7 @@ fn text_that_repeats_itself_without_end_is_refused() {
     }
     let started = std::time::Instant::now();
     assert!(WorkloadList::default().read(&text, "bomb").is_err());
-    // All of it would take longer than anybody lives.
+    // Trying all alternatives would never end.
     assert!(started.elapsed() < std::time::Duration::from_mins(1));
 }
 

@@ -32,7 +32,7 @@ fn unpacked(
     open(bytes)?.unwrap().unpack(selection)
 }
 
-/// What is unpacked, in the words of a list.
+/// Unpacked entries, as a list.
 fn listed(bytes: &[u8], selection: &UnpackSelection<'_>) -> Vec<String> {
     let all = unpacked(bytes, selection).unwrap();
     let line = |entry: &UnpackedEntry| {

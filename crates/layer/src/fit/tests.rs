@@ -40,7 +40,7 @@ fn layer(paths: &[&str]) -> Layer {
     layer
 }
 
-/// What the entries are called, their attributes and their descriptors.
+/// Names, attributes and descriptors of the entries.
 type Written = BTreeMap<String, (Option<u32>, Option<Vec<u8>>)>;
 
 fn written(layer: &Layer) -> Written {

@@ -368,7 +368,7 @@ fn a_key_that_is_its_own_subkey_is_refused() {
     );
 }
 
-/// What is left when deltas lie over a base, each given as the edits that make it.
+/// Merges deltas over a base, each given as edits.
 fn seen(base: &[RegistryEdit], deltas: &[&[RegistryEdit]]) -> Vec<String> {
     let base = written(base);
     let deltas: Vec<_> = deltas.iter().map(|edits| written(edits)).collect();

@@ -127,7 +127,7 @@ impl Acl {
         })
     }
 
-    /// How many bytes the list takes.
+    /// Length of the list in bytes.
     pub(super) fn len(&self) -> usize {
         let entries = self.entries.iter().map(Ace::len);
         8 + entries.sum::<usize>()

@@ -28,7 +28,7 @@ fn on(inside: &dyn BaseKeys, edits: &[RegistryEdit]) -> Result<Vec<u8>, WriteErr
     Ok(hives.next().map(|hive| hive.bytes).unwrap_or_default())
 }
 
-/// As `outline`, on a base; nothing where there is no layer.
+/// Like `outline`, on a base; empty without a layer.
 fn outline_on(inside: &dyn BaseKeys, edits: &[RegistryEdit]) -> Vec<String> {
     let bytes = on(inside, edits).unwrap();
     if bytes.is_empty() {
