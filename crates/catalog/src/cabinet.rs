@@ -1,17 +1,17 @@
-//! One file out of a cabinet, safely.
+//! Extraction of one file from a cabinet that may be damaged.
 //!
-//! The `cab` crate jumps to where a file begins and panics where a damaged cabinet has nothing
-//! there. So it is shown a cabinet whose file begins with its folder, and what is before the file
-//! is read and dropped, which is what the jump would have cost.
+//! The `cab` crate seeks to the start of a file and panics if a damaged cabinet ends before it. So
+//! it gets a cabinet whose file starts at its folder, and the bytes before the file are read and
+//! dropped, which costs as much as the seek.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 use cab::Cabinet;
 
-/// Names of members are short.
+/// Maximum length of a member's name.
 const NAME_LIMIT: u64 = 256;
 
-/// The names of all members.
+/// Names of all members.
 pub(super) fn names(mut cabinet: impl Read + Seek) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     find(&mut cabinet, |name| {
@@ -21,8 +21,7 @@ pub(super) fn names(mut cabinet: impl Read + Seek) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The content of the first member that is wanted by its name, in lower case, but no more than
-/// `limit` bytes of it.
+/// Content of the first member whose name in lower case matches, up to `limit` bytes.
 pub(super) fn read_member(
     mut cabinet: impl Read + Seek,
     limit: u64,
@@ -55,10 +54,10 @@ pub(super) fn read_member(
 
 /// A file's entry in a cabinet's directory.
 struct MemberHeader {
-    /// Where the entry itself is.
+    /// Position of the entry.
     position: u64,
     size: u32,
-    /// Where the file begins in its unpacked folder.
+    /// Offset of the file in its unpacked folder.
     offset: u32,
     name: String,
 }
@@ -102,7 +101,7 @@ fn damaged(problem: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, problem)
 }
 
-/// A reader of which eight bytes read otherwise.
+/// A reader that replaces eight bytes.
 struct HeaderPatch<R> {
     inner: R,
     position: u64,

@@ -1,4 +1,4 @@
-//! The refreshed table of updates on this machine, with the embedded one as its floor.
+//! Cache of the refreshed table of updates, on top of the embedded one.
 
 use std::error::Error;
 use std::path::Path;
@@ -14,7 +14,7 @@ use wincimg_windows::update::Updates;
 use super::client::PAGE_LIMIT;
 use super::releaseinfo::{ReleaseInfo, read_release_info};
 
-/// The page cannot be read anew; what to do is said in flags that every command with `--refresh` has.
+/// Error of a refresh; the hint names flags that every command with `--refresh` has.
 fn not_refreshed(error: HttpError) -> Problem {
     let hint = matches!(error, HttpError::Unreachable { .. }).then_some(
         "check the network and HTTPS_PROXY, name a copy of the page (an address or a file) with \
@@ -23,14 +23,14 @@ fn not_refreshed(error: HttpError) -> Problem {
     Problem::from_diagnosed(error).hint_if(hint)
 }
 
-/// No table can be made of a page.
+/// Error of a page from which no table can be made.
 fn unsound(problem: String, error: impl Into<Box<dyn Error + Send + Sync>>) -> Problem {
     Problem::new("updates/table", problem)
-        .hint("the table stays as it was: the same command without --refresh uses it")
+        .hint("the table is unchanged: the same command without --refresh uses it")
         .source(error)
 }
 
-/// The table in force: the embedded one and what an earlier refresh added to it.
+/// Loads the embedded table and the additions of an earlier refresh.
 pub fn load_updates(path: &Path) -> Result<Updates, BoxError> {
     let text = match files::read_text(path, LARGEST_TEXT) {
         Ok(text) => text,
@@ -50,8 +50,7 @@ fn with_floor(cached: &Updates) -> Updates {
     Updates::embedded().with(cached.all().iter().copied())
 }
 
-/// Reads the page of releases anew, from its address or from a file, and puts the table made from
-/// it in the place of the cached one.
+/// Reads the page of releases from its address or from a file, and replaces the cached table.
 pub async fn refresh_updates(
     http: &HttpClient,
     page: &str,
@@ -71,18 +70,18 @@ pub async fn refresh_updates(
         }
         _ => read_page(Path::new(page))?,
     };
-    // What an earlier refresh learnt stays known, unless it is damaged.
+    // The rows of an earlier refresh are kept, unless the cache is damaged.
     let known = load_updates(path).unwrap_or_else(|_| Updates::embedded().clone());
     let read = read_release_info(&text, &known)
         .map_err(|error| unsound(format!("cannot make a table of updates from {page}"), error))?;
     let text = read.updates.to_string();
     Updates::parse(&text)
-        .map_err(|error| unsound(format!("the table made from {page} is not sound"), error))?;
+        .map_err(|error| unsound(format!("the table made from {page} is invalid"), error))?;
     replace(path, &text).map_err(FileError::io("write", path))?;
     Ok(read)
 }
 
-/// A page that somebody carried here.
+/// Reads a local copy of the page.
 fn read_page(path: &Path) -> Result<String, BoxError> {
     let bytes = files::read(path, PAGE_LIMIT).map_err(FileError::io("read", path))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -138,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_page_out_of_reach_is_answered_with_flags_that_every_refresh_has() {
-        // Without this no client can be made, not even for its error.
+        // Every client needs a crypto provider, even one that only fails.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let source = reqwest::Client::new().get("https://[").build().unwrap_err();
         let unreachable = not_refreshed(HttpError::Unreachable {

@@ -1,4 +1,4 @@
-//! Talks to the catalog: every page of a search, and the files of an update.
+//! Client of the catalog: every page of a search, and the files of an update.
 
 use std::time::Duration;
 
@@ -12,26 +12,26 @@ use super::dialog::{DialogError, UpdateFile, read_dialog};
 use super::links;
 use super::page::{Page, PageError, Postback, SearchResult, read_page};
 
-/// The catalog that everybody uses.
+/// Address of Microsoft's catalog.
 pub const DEFAULT_CATALOG: &str = "https://www.catalog.update.microsoft.com";
 
-/// Real pages have a tenth of a megabyte.
+/// Maximum size of a page; real pages have a tenth of a megabyte.
 pub(super) const PAGE_LIMIT: u64 = 16 << 20;
-/// The real catalog stops at 40 pages; more than this is a loop.
+/// Maximum number of pages; the real catalog stops at 40, so more is a loop.
 const MOST_PAGES: usize = 100;
 
-/// Why the catalog could not be asked.
+/// Error of a request to the catalog.
 #[derive(Debug, thiserror::Error, Diagnose)]
 pub enum CatalogError {
-    /// No answer.
+    /// No response.
     #[error(transparent)]
     #[diagnose(forward, hint = unreachable_hint(_0))]
     Http(#[from] HttpError),
-    /// Its page for errors, which comes and goes with its load.
+    /// Its error page, a temporary failure under load.
     #[error(transparent)]
     #[diagnose(forward)]
     Overloaded(Problem),
-    /// An address or an answer that cannot be used.
+    /// An invalid address or response.
     #[error(transparent)]
     #[diagnose(forward)]
     Other(#[from] Problem),
@@ -61,17 +61,17 @@ impl Transient for CatalogError {
 fn unreachable_hint(error: &HttpError) -> Option<String> {
     match error {
         HttpError::Unreachable { .. } => Some(
-            "check the network and HTTPS_PROXY, or name a copy of the catalog with --catalog"
+            "check the network and HTTPS_PROXY, or pass a copy of the catalog with --catalog"
                 .to_owned(),
         ),
         error => error.diagnosis().hint,
     }
 }
 
-/// An answer that cannot be used.
+/// Problem of an invalid response.
 fn unusable(problem: String) -> Problem {
     Problem::new("catalog/answer", problem)
-        .hint("the catalog may be overloaded: try again later, or name a copy with --catalog")
+        .hint("the catalog may be overloaded: try again later, or pass a copy with --catalog")
 }
 
 fn of_answer(passes: bool, problem: Problem) -> CatalogError {
@@ -95,7 +95,7 @@ pub struct Catalog<'h> {
 }
 
 impl<'h> Catalog<'h> {
-    /// The catalog at an address.
+    /// Creates a client for the catalog at an address.
     pub fn new(address: &str, http: &'h HttpClient) -> Result<Self, CatalogError> {
         let mut url = Url::parse(address)
             .ok()
@@ -114,7 +114,7 @@ impl<'h> Catalog<'h> {
             .map_err(|_| invalid_address(self.address.as_str()))
     }
 
-    /// Every update that a search finds, from all of its pages.
+    /// Searches for updates, over all result pages.
     pub async fn search(&self, query: &str) -> Result<Vec<SearchResult>, CatalogError> {
         let mut url = self.url("Search.aspx")?;
         url.query_pairs_mut().append_pair("q", query);
@@ -141,7 +141,7 @@ impl<'h> Catalog<'h> {
         }
         let host = host_of(&url);
         let problem =
-            format!("{host} answers the search for {query:?} with the same page again and again");
+            format!("{host} returns the same page of the search for {query:?} repeatedly");
         Err(unusable(problem).into())
     }
 
@@ -162,15 +162,14 @@ impl<'h> Catalog<'h> {
                 read_page(&html).map_err(|error| {
                     let passes = matches!(error, PageError::Reported(_));
                     let host = host_of(url);
-                    let problem =
-                        format!("cannot use the answer of {host} to the search for {query:?}");
+                    let problem = format!("invalid response of {host} to the search for {query:?}");
                     of_answer(passes, unusable(problem).source(error))
                 })
             })
             .await
     }
 
-    /// The files of an update.
+    /// Lists the files of an update.
     pub async fn files(&self, update_id: &str) -> Result<Vec<UpdateFile>, CatalogError> {
         let url = self.url("DownloadDialog.aspx")?;
         let ids = json!([{
@@ -189,7 +188,7 @@ impl<'h> Catalog<'h> {
                     let passes = matches!(error, DialogError::Reported(_));
                     let host = host_of(&exchange.url);
                     let problem = format!(
-                        "cannot use the answer of {host} to the request for the links of {update_id}"
+                        "invalid response of {host} to the request for the links of {update_id}"
                     );
                     of_answer(passes, unusable(problem).source(error))
                 })

@@ -1,4 +1,4 @@
-//! Dates in the spellings that the catalog and Microsoft's pages have been seen to use.
+//! Dates in the spellings of the catalog and of Microsoft's pages.
 
 use jiff::civil::Date;
 
@@ -21,7 +21,7 @@ pub(super) fn read_date(text: &str) -> Option<Date> {
         return date(third, month, first);
     }
     if first.len() == 4 {
-        // 2018-09-11T00:00:00Z keeps its time glued to the day.
+        // In 2018-09-11T00:00:00Z the time follows the day without a space.
         let day = third.split('T').next()?;
         return date(first, number(second)?, day);
     }

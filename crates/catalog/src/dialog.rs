@@ -9,40 +9,40 @@ use super::page::reported_error;
 /// One file of an update.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpdateFile {
-    /// Its name: no folder, nothing that a file system could take for one.
+    /// Name, without path separators.
     pub name: String,
-    /// Where it is; often plain HTTP.
+    /// URL; often plain HTTP.
     pub url: String,
-    /// What its bytes have to hash to.
+    /// Expected digests.
     pub digests: Digests,
 }
 
-/// A dialog that does not say what can be downloaded.
+/// Error of reading a download dialog.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DialogError {
-    /// The catalog's own page for errors.
+    /// The catalog's error page.
     #[error("the catalog reports an error: {0}")]
     Reported(String),
-    /// No list of files in it.
-    #[error("the answer is not a download dialog: it does not list update {0}")]
+    /// No list of files.
+    #[error("the response is not a download dialog: it does not list update {0}")]
     Shape(String),
-    /// The update is there, but has nothing to download.
+    /// The update has no files.
     #[error("the catalog lists no file for update {0}")]
     Empty(String),
     /// A file without a link, or whose name is a path.
     #[error("cannot download the catalog's entry {entry:?}: {problem}")]
     File {
-        /// Its name, or what stands in its place.
+        /// Name, or a placeholder.
         entry: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
     /// Digests that cannot be read, or that contradict each other.
-    #[error("cannot use the catalog's digests of {name}")]
+    #[error("invalid digests of {name} in the catalog")]
     Digests {
         /// The file.
         name: String,
-        /// What is wrong with them.
+        /// The problem.
         source: DigestsError,
     },
 }
@@ -72,7 +72,7 @@ pub(crate) fn read_dialog(html: &str, update_id: &str) -> Result<Vec<UpdateFile>
             .iter()
             .find(|known| known.name.eq_ignore_ascii_case(&file.name))
         {
-            // The same file once for each language.
+            // The file is listed once per language.
             Some(known) if known.digests == file.digests => {}
             Some(_) => return Err(bad(&file.name, "another file has the same name")),
             None => files.push(file),
@@ -117,7 +117,8 @@ fn file(fields: &BTreeMap<String, String>) -> Result<UpdateFile, DialogError> {
     })
 }
 
-/// Letters, digits and harmless signs: good on every file system and inside any quotes.
+/// Returns true for a name of letters, digits and a few signs, safe on every file system and inside
+/// any quotes.
 pub(super) fn is_plain_name(name: &str) -> bool {
     !name.starts_with(['.', '-'])
         && name.len() <= 240

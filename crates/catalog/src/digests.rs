@@ -1,24 +1,24 @@
-//! What a file's bytes have to hash to, as the catalog says it.
+//! Expected digests of a file in the catalog.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use wincimg_common::digest::Digest;
 
-/// Every digest that the catalog gives for one file.
+/// The digests that the catalog lists for one file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Digests {
     sha256: Option<Digest>,
     sha1: Option<Digest>,
 }
 
-/// Digests that cannot be used.
+/// Error of reading digests.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DigestsError {
-    /// A text of the wrong length or alphabet.
-    #[error("invalid digest {0:?}: expected the base64 of one of its kind")]
+    /// Wrong length or alphabet.
+    #[error("invalid digest {0:?}: expected base64 of its algorithm's length")]
     Unreadable(String),
-    /// The SHA-1 in the file's name is another one.
-    #[error("the digest says SHA-1 {digest}, the file's name {name}")]
+    /// The SHA-1 in the file's name differs.
+    #[error("the digest is SHA-1 {digest}, but the file's name has {name}")]
     Contradiction {
         /// From the entry's digest.
         digest: String,
@@ -51,7 +51,7 @@ impl Digests {
         })
     }
 
-    /// The one to verify with.
+    /// The strongest digest, used for verification.
     pub fn best(&self) -> Option<&Digest> {
         self.sha256.as_ref().or(self.sha1.as_ref())
     }
@@ -97,8 +97,8 @@ mod tests {
         let error = Digests::read(None, Some("2jmj7l5rSw0yVb/vlWAYkK/YBwk="), NAME).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the digest says SHA-1 da39a3ee5e6b4b0d3255bfef95601890afd80709, \
-             the file's name e3fa9c9103bc509dcdf7e971ca3cbea0c18a7b0d"
+            "the digest is SHA-1 da39a3ee5e6b4b0d3255bfef95601890afd80709, \
+             but the file's name has e3fa9c9103bc509dcdf7e971ca3cbea0c18a7b0d"
         );
     }
 

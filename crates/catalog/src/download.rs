@@ -1,5 +1,5 @@
-//! Gets the files of an update: several at once, resumed where an earlier try stopped, hashed while
-//! they come, and under their final names only when they are what the catalog says.
+//! Download of an update's files: in parallel, resumed, hashed during the transfer, and renamed to
+//! their final names only after verification.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -25,23 +25,23 @@ use super::msu::{self, ExpectedPackage, PackageFormat, kb_from_filename};
 use super::product::Arch;
 use super::set::{Role, UpdateSetFile};
 
-/// What the files are expected to be.
+/// Expected properties of the files.
 #[derive(Debug, Clone, Copy)]
 pub struct ExpectedUpdate {
     /// The article of the update.
     pub kb: Kb,
     /// Its architecture.
     pub arch: Arch,
-    /// What a host is afterwards, as far as that is known.
+    /// Version of the host after the update, where known.
     pub version: Option<WindowsVersion>,
-    /// Take files for which the catalog has no digest.
+    /// Accept files for which the catalog has no digest.
     pub without_digest: bool,
 }
 
-/// A file that is there, under its final name.
+/// A downloaded file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DownloadedUpdateFile {
-    /// Where it is.
+    /// Path.
     pub path: PathBuf,
     /// In bytes.
     pub size: u64,
@@ -49,22 +49,22 @@ pub struct DownloadedUpdateFile {
     pub digest: Digest,
     /// True if the catalog gave that digest.
     pub verified: bool,
-    /// False where it was there already.
+    /// False if it existed already.
     pub downloaded: bool,
-    /// What the file is.
+    /// Format.
     #[serde(skip)]
     pub container: PackageFormat,
-    /// Why it could not be held against what was wanted.
+    /// Reason why its content could not be checked.
     #[serde(skip)]
     pub unsaid: Option<String>,
 }
 
-/// Files that are downloaded at the same time; the set of an update rarely has more.
+/// Files downloaded at the same time; an update rarely has more.
 const PARALLEL: usize = 4;
-/// How long a host may take to show whether it speaks TLS.
+/// Timeout of the check for TLS.
 const PROBE_TIME: Duration = Duration::from_secs(10);
 
-/// Brings the files of one update into a folder.
+/// Downloads the files of one update into a folder.
 pub async fn download(
     http: &HttpClient,
     members: &[UpdateSetFile],
@@ -87,7 +87,7 @@ pub async fn download(
         .await
 }
 
-/// One file to get.
+/// One file to download.
 struct Job<'f> {
     file: &'f UpdateFile,
     url: Url,
@@ -107,11 +107,11 @@ impl<'f> Job<'f> {
         let digest = file.digests.best();
         if digest.is_none() && !expected.without_digest {
             let problem = format!(
-                "the catalog gives no digest for {}, so nothing can tell whether it is genuine",
+                "the catalog lists no digest for {}, so it cannot be verified",
                 file.name
             );
             return Err(Problem::new("download/no-digest", problem)
-                .hint("to take it all the same, over TLS, add --without-digest"));
+                .hint("add --without-digest to download it without verification, over TLS"));
         }
         let url = file.url.parse().map_err(|_| {
             let (name, url) = (&file.name, file.url.chars().take(200).collect::<String>());
@@ -124,7 +124,7 @@ impl<'f> Job<'f> {
             digest,
             size: member.size,
             wanted: ExpectedPackage {
-                // What comes before the update is another article's.
+                // A prerequisite belongs to another article.
                 kb: kb_from_filename(&file.name)
                     .filter(|_| member.role != Role::Target)
                     .unwrap_or(expected.kb),
@@ -136,7 +136,7 @@ impl<'f> Job<'f> {
         })
     }
 
-    /// Takes the link over TLS where its host has that; links are often plain HTTP.
+    /// Switches the link to TLS if the host supports it; links are often plain HTTP.
     async fn prefer_tls(&mut self, http: &HttpClient, probed: &mut HashMap<String, bool>) {
         if self.url.scheme() != "http" || http.is_listed(&self.url) {
             return;
@@ -162,7 +162,7 @@ impl<'f> Job<'f> {
     async fn run(&self, http: &HttpClient) -> Result<DownloadedUpdateFile, BoxError> {
         let line = ProgressLine::new(http.progress(), &self.file.name);
         if let Some(fetched) = self.already_there(http).await? {
-            line.done("already there");
+            line.done("already downloaded");
             return Ok(fetched);
         }
         let mut partial = match PartialFile::open_for_url(&self.target, self.digest).await? {
@@ -171,7 +171,7 @@ impl<'f> Job<'f> {
                 let waiting = PartialFile::open_when_free(http, &self.target, self.digest);
                 let partial = waiting.await.map_err(|error| self.failed(error))?;
                 if let Some(fetched) = self.already_there(http).await? {
-                    line.done("already there");
+                    line.done("already downloaded");
                     return Ok(fetched);
                 }
                 partial
@@ -185,8 +185,7 @@ impl<'f> Job<'f> {
         self.digest.is_none_or(|expected| expected == found)
     }
 
-    /// Returns true if the verified file has been there from an earlier run. One that is not right
-    /// goes.
+    /// Returns true if the verified file exists from an earlier run. A wrong one is deleted.
     async fn already_there(
         &self,
         http: &HttpClient,
@@ -212,7 +211,7 @@ impl<'f> Job<'f> {
                 }));
             }
             http.progress().note(&format!(
-                "{} is not what the catalog lists; downloading it again",
+                "{} differs from the catalog's entry; downloading it again",
                 self.target.display()
             ));
             std::fs::remove_file(&self.target).map_err(FileError::io("remove", &self.target))?;
@@ -252,17 +251,17 @@ impl<'f> Job<'f> {
             }
             TransferError::File(error) => return error.into(),
             TransferError::Size { found, expected } => changed(format!(
-                "{} has {name} with {found} bytes, the catalog says {expected}",
+                "{} has {name} with {found} bytes, the catalog lists {expected}",
                 host_of(&self.url)
             )),
             TransferError::Page(kind) => changed(format!(
-                "the server sent a web page ({kind}) in place of {name}"
+                "the server sent a web page ({kind}) instead of {name}"
             )),
         };
         problem.into()
     }
 
-    /// Gives a whole file its name, if it is the right one.
+    /// Verifies a complete file and renames it.
     async fn keep(
         &self,
         partial: PartialFile,
@@ -272,7 +271,7 @@ impl<'f> Job<'f> {
         if let Some(expected) = self.digest.filter(|_| !self.is_expected(&digest)) {
             partial.discard()?;
             let problem = format!(
-                "{} from {} is not what the catalog lists: it has {}, expected {}",
+                "{} from {} differs from the catalog's entry: it has {}, expected {}",
                 self.file.name,
                 redacted(&self.url),
                 describe(&digest),
@@ -305,16 +304,16 @@ impl<'f> Job<'f> {
         let (path, name, wanted) = (path.to_owned(), self.file.name.clone(), self.wanted);
         let checked = blocking(move || Ok(msu::check_package(&path, &name, &wanted))).await?;
         checked.map_err(|error| {
-            let what = format!("{} is not the update that was asked for", self.file.name);
+            let what = format!("{} is not the requested update", self.file.name);
             Problem::context(what, error).into()
         })
     }
 }
 
-/// What came is not what the catalog says.
+/// Problem of a file that differs from the catalog's entry.
 fn changed(problem: String) -> Problem {
     Problem::new("download/changed", problem)
-        .hint("a proxy or a mirror in between may have changed the file; it was not kept")
+        .hint("a proxy or a mirror in between may have changed the file; it was deleted")
 }
 
 /// Returns true if a host answers over TLS, with a certificate that this machine trusts.
@@ -325,7 +324,7 @@ async fn speaks_tls(http: &HttpClient, url: &Url) -> bool {
     matches!(answer, Ok(Ok(_)))
 }
 
-/// The digest of what is in a file, by `hasher`.
+/// Digest of a file's content, by `hasher`.
 pub(crate) fn digest_of(path: &Path, mut hasher: Hasher) -> Result<Digest, FileError> {
     files::open(path)
         .and_then(|mut file| hasher.read_all(&mut file))
@@ -333,14 +332,14 @@ pub(crate) fn digest_of(path: &Path, mut hasher: Hasher) -> Result<Digest, FileE
     Ok(hasher.finish())
 }
 
-/// Runs what waits for the disk or the processor where nothing else waits for it.
+/// Runs blocking work on a worker thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
 ) -> Result<T, BoxError> {
     match spawn_blocking(work).await {
         Ok(outcome) => Ok(outcome?),
         Err(error) => {
-            let problem = Problem::new("internal/thread", "cannot examine what was downloaded");
+            let problem = Problem::new("internal/thread", "cannot check the downloaded file");
             Err(problem.source(error).into())
         }
     }
@@ -354,7 +353,7 @@ mod tests {
     async fn a_fault_in_a_worker_is_an_error_here() {
         let work = || -> Result<(), FileError> { panic!("no such folder in the cabinet") };
         let error = blocking(work).await.unwrap_err();
-        assert_eq!(error.to_string(), "cannot examine what was downloaded");
+        assert_eq!(error.to_string(), "cannot check the downloaded file");
         let cause = std::error::Error::source(error.as_ref()).unwrap();
         assert!(cause.to_string().contains("panicked"), "{cause}");
     }

@@ -1,6 +1,6 @@
-//! The folder that `hotfix fetch` makes for one update: its files, and `update.json`, which says what
-//! they are, in which order they are installed and what their bytes have to hash to. A script is made
-//! from that alone, so that nothing else gets onto a node.
+//! The folder that `hotfix fetch` creates for one update: its files, and `update.json` with their
+//! roles, install order and digests. A script is generated from that alone, so that nothing else is
+//! installed on a node.
 
 use std::path::Path;
 use std::{fs, io};
@@ -20,25 +20,25 @@ use super::msu::PackageFormat;
 use super::product::Arch;
 use super::set::{Role, UpdateSetFile};
 
-/// The file that describes the others.
+/// Name of the manifest.
 pub(crate) const DESCRIPTION: &str = "update.json";
-/// No description is longer.
+/// Maximum size of a manifest.
 const LIMIT: u64 = 1 << 20;
 const FORMAT: u32 = 1;
 
-/// What `update.json` says.
+/// Content of `update.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
     format: u32,
     /// The article.
     pub kb: String,
-    /// What a host is afterwards, as far as that is known.
+    /// Version of the host after the update, where known.
     pub build: Option<WindowsVersion>,
     /// The architecture.
     pub arch: String,
-    /// What the update is called.
+    /// Title of the update.
     pub title: String,
-    /// The servicing stack that a node needs first.
+    /// Servicing stack that the node requires.
     pub stack: Option<WindowsVersion>,
     /// The files, in the order in which they are installed.
     pub files: Vec<UpdateManifestFile>,
@@ -49,31 +49,31 @@ pub struct Description {
 pub struct UpdateManifestFile {
     /// Its name in the folder.
     pub name: String,
-    /// What it is to the update.
+    /// Role in the update.
     pub role: Role,
     /// In bytes.
     pub size: u64,
     /// `sha256:…` or `sha1:…`.
     pub digest: String,
-    /// What it is.
+    /// Format.
     pub container: PackageFormat,
-    /// Where it came from.
+    /// Source URL.
     pub url: String,
 }
 
-/// What is wrong with a file of the folder, which is filled anew two levels above it.
+/// Problem of a file in the folder; the hint names the folder to fetch into, two levels up.
 fn fetch_again(path: &Path, problem: String) -> BoxError {
     let folder = path.parent().and_then(Path::parent);
     let hint = folder.map(|folder| format!("fetch it again, into {}", folder.display()));
     Problem::new("updates/folder", problem).hint_if(hint).into()
 }
 
-/// A description that cannot be read.
+/// Problem of an invalid manifest.
 fn unusable(path: &Path, problem: &str) -> BoxError {
     fetch_again(path, format!("cannot use {}: {problem}", path.display()))
 }
 
-/// The name of an update's folder.
+/// Name of an update's folder.
 pub fn folder_name(kb: Kb, arch: Arch) -> String {
     match arch {
         Arch::X64 => kb.to_string(),
@@ -82,7 +82,7 @@ pub fn folder_name(kb: Kb, arch: Arch) -> String {
 }
 
 impl Description {
-    /// What was fetched.
+    /// Creates the manifest of fetched files.
     pub fn new(
         kb: Kb,
         arch: Arch,
@@ -110,7 +110,7 @@ impl Description {
         }
     }
 
-    /// Puts it into the folder of its files.
+    /// Writes the manifest into the folder of its files.
     pub fn write(&self, folder: &Path) -> Result<(), FileError> {
         let path = folder.join(DESCRIPTION);
         let write = || -> io::Result<()> {
@@ -121,8 +121,8 @@ impl Description {
         write().map_err(FileError::io("write", &path))
     }
 
-    /// Reads the folder of an update, which is the given one or one in it, and verifies every file.
-    /// One article can serve several builds; the folder is about one of them.
+    /// Reads the folder of an update, which is the given one or a subfolder, and verifies every
+    /// file. One article can serve several builds; the folder is for one of them.
     pub fn read(
         folder: &Path,
         kb: Kb,
@@ -147,12 +147,12 @@ impl Description {
         let problem = |problem: String| unusable(&path, &problem);
         if description.kb != kb.to_string() || description.arch != arch.to_string() {
             let found = format!("{} for {}", description.kb, description.arch);
-            return Err(problem(format!("it is about {found}, not {kb} for {arch}")));
+            return Err(problem(format!("it is for {found}, not {kb} for {arch}")));
         }
         if let (Some(found), Some(wanted)) = (description.build, version)
             && found != wanted
         {
-            return Err(problem(format!("it is about {found}, not {wanted}")));
+            return Err(problem(format!("it is for {found}, not {wanted}")));
         }
         for file in &description.files {
             file.check(&folder).map_err(|error| match error {
@@ -211,13 +211,13 @@ impl Description {
 }
 
 impl UpdateManifestFile {
-    /// The digest, where it is one that can be computed.
+    /// Digest, if its algorithm is supported.
     pub fn digest(&self) -> Option<Digest> {
         let digest: Digest = self.digest.parse().ok()?;
         Hasher::matching(&digest).map(|_| digest)
     }
 
-    /// Returns true if the file in the folder is this one; an error in this entry itself is a text.
+    /// Verifies the file in the folder; an error in the entry itself is a text.
     fn check(&self, folder: &Path) -> Result<(), Result<BoxError, String>> {
         if !is_plain_name(&self.name) {
             return Err(Err(format!("{:?} is not a plain name", self.name)));
@@ -228,14 +228,14 @@ impl UpdateManifestFile {
         let path = folder.join(&self.name);
         let changed = |problem: &str| {
             let path_shown = path.display();
-            let problem = format!("{path_shown} is not the file that update.json lists: {problem}");
+            let problem = format!("{path_shown} differs from its entry in update.json: {problem}");
             Err(Ok(fetch_again(&path, problem)))
         };
         match fs::symlink_metadata(&path) {
             Ok(metadata) if !metadata.is_file() => return changed("it is not a regular file"),
             Ok(metadata) if metadata.len() != self.size => return changed("it has another size"),
             Ok(_) => {}
-            Err(_) => return changed("it is not there"),
+            Err(_) => return changed("not found"),
         }
         let hasher = Hasher::matching(&digest).unwrap_or_default();
         let found = digest_of(&path, hasher).map_err(|error| Ok(error.into()))?;

@@ -1,11 +1,11 @@
-//! A walk through a page of HTML as the standard's tokenizer sees it.
+//! Traversal of an HTML page with the standard's tokenizer.
 //!
-//! What the catalog's pages say hangs on ids, which need no tree; without building one, a page
-//! is read several times faster.
+//! The catalog's pages are read by element ids, which need no tree; without building one, a page is
+//! read several times faster.
 
 use html5gum::{StartTag, State, Token, Tokenizer};
 
-/// Is shown a page from its beginning to its end.
+/// Receives the tokens of a page in order.
 pub(super) trait Visitor {
     /// A start tag.
     fn open(&mut self, tag: &Tag);
@@ -33,7 +33,7 @@ impl Tag {
     }
 }
 
-/// Shows `html` to a visitor. Every text is a page of some shape, so this cannot fail.
+/// Passes the tokens of `html` to a visitor. Every text is valid HTML, so this cannot fail.
 pub(super) fn walk<V: Visitor>(html: &str, mut visitor: V) -> V {
     let mut is_hidden = false;
     let mut tokens = Tokenizer::new(html);
@@ -58,12 +58,12 @@ pub(super) fn walk<V: Visitor>(html: &str, mut visitor: V) -> V {
     visitor
 }
 
-/// A part of a text is one too.
+/// Slices of a text at token boundaries are valid UTF-8.
 fn utf8(part: &[u8]) -> &str {
     std::str::from_utf8(part).unwrap_or_default()
 }
 
-/// Text as a reader sees it: runs of white space are one space, none at the ends.
+/// Collapses runs of white space to one space, and trims the ends.
 pub(super) fn collapse_whitespace(text: &str) -> String {
     let mut squeezed = String::with_capacity(text.len().min(256));
     for word in text.split_whitespace() {
@@ -75,7 +75,7 @@ pub(super) fn collapse_whitespace(text: &str) -> String {
     squeezed
 }
 
-/// Elements whose content is text, not markup; the tree builder, which is not used, would tell.
+/// Tokenizer state of elements whose content is text, which the tree builder would set.
 fn content_state(name: &str) -> Option<State> {
     match name {
         "script" => Some(State::ScriptData),

@@ -1,12 +1,11 @@
-//! Where the catalog's links may lead. A page from a proxy or a copy could send this machine, or every
-//! node that a script runs on, to a service that only it can reach.
+//! Check of the catalog's links against server-side request forgery: a page from a proxy or a copy
+//! could link to a service that only this machine, or a node that runs a script, can reach.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use reqwest::Url;
 
-/// Returns true if a link may be followed. This machine itself may serve the files of a catalog
-/// that it serves.
+/// Checks that a link may be followed. A catalog on this machine may link to this machine.
 pub(super) fn check(link: &str, catalog: &Url) -> Result<(), &'static str> {
     let url: Url = link.parse().map_err(|_| "it is not a web address")?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -15,7 +14,7 @@ pub(super) fn check(link: &str, catalog: &Url) -> Result<(), &'static str> {
     match reach(&url) {
         HostScope::World => Ok(()),
         HostScope::ThisMachine if reach(catalog) == HostScope::ThisMachine => Ok(()),
-        HostScope::ThisMachine => Err("it leads to this machine"),
+        HostScope::ThisMachine => Err("it refers to this machine"),
         HostScope::Neighbours => Err("it is link-local, where clouds keep their credentials"),
     }
 }
@@ -28,7 +27,7 @@ enum HostScope {
 }
 
 fn reach(url: &Url) -> HostScope {
-    // `Url` has read every spelling of an address, in octal or as one number too.
+    // `Url` normalizes every spelling of an address, including octal and a single number.
     let host = url.host_str().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
     match host.parse() {

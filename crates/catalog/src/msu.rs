@@ -1,8 +1,8 @@
-//! Is a downloaded file what its name says? Its first bytes tell a cabinet from a WIM, and a
-//! cabinet says which update it is: in the properties of its package, in the metadata that the
-//! servicing of Windows 11 and Server 23H2 brought, or by the names of what is in it.
+//! Check of a downloaded package against its name. The first bytes distinguish a cabinet from a
+//! WIM, and a cabinet states its update: in the package properties, in the metadata of the
+//! servicing since Windows 11 and Server 23H2, or by the names of its members.
 //!
-//! What is in a WIM is not looked at.
+//! The content of a WIM is not checked.
 
 use std::io::{self, Cursor, Read, Seek};
 use std::path::Path;
@@ -18,12 +18,12 @@ use wincimg_windows::version::WindowsVersion;
 use super::cabinet;
 use super::product::Arch;
 
-/// No properties are longer.
+/// Maximum size of the properties.
 const PROPERTIES_LIMIT: u64 = 64 * 1024;
-/// No metadata is longer, packed or not.
+/// Maximum size of the metadata, packed or not.
 const METADATA_LIMIT: u64 = 64 << 20;
 
-/// The container that an update comes in.
+/// Container format of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PackageFormat {
@@ -35,35 +35,34 @@ pub enum PackageFormat {
     Program,
 }
 
-/// What a file is expected to be.
+/// Expected properties of a package.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ExpectedPackage {
     /// The article.
     pub kb: Kb,
     /// The architecture.
     pub arch: Arch,
-    /// What a host is afterwards, as far as that is known.
+    /// Version of the host after the update, where known.
     pub version: Option<WindowsVersion>,
-    /// True if its digest is the catalog's: then nothing that it leaves unsaid speaks against it.
+    /// True if its digest is verified: then missing metadata is no error.
     pub verified: bool,
 }
 
-/// A file that was looked at.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PackageCheck {
-    /// What it is.
+    /// Format.
     pub container: PackageFormat,
-    /// Why it could not be held against what was wanted.
+    /// Reason why its content could not be checked.
     pub unsaid: Option<String>,
 }
 
-/// A file that is not what it should be.
+/// Problem of a wrong file.
 fn other(problem: impl Into<String>) -> Problem {
     Problem::new("download/other", problem)
 }
 
-/// Checks that the file at `path`, which is or will be called `name`, holds what the name says: the
-/// update package that is wanted.
+/// Checks that the file at `path`, with the final name `name`, is the expected update package.
 pub(crate) fn check_package(
     path: &Path,
     name: &str,
@@ -82,7 +81,7 @@ pub(crate) fn check_package(
         ),
         "cab" => ("cabinet", &[PackageFormat::Cabinet]),
         "exe" => ("program", &[PackageFormat::Program]),
-        _ => return Err(other("unknown kind of file: expected .msu, .cab or .exe")),
+        _ => return Err(other("unknown file type: expected .msu, .cab or .exe")),
     };
     let container = found
         .filter(|found| promised.contains(found))
@@ -91,7 +90,7 @@ pub(crate) fn check_package(
                 [] => "nothing".to_owned(),
                 magic => hex::encode(magic),
             };
-            other(format!("it begins with {found}, not as a {expected} does"))
+            other(format!("it begins with {found}, which is not a {expected}"))
         })?;
     let mut unsaid = None;
     if container == PackageFormat::Cabinet && extension(name) == "msu" {
@@ -106,28 +105,28 @@ pub(crate) fn check_package(
             Err(error) if !wanted.verified => {
                 return Err(other("its cabinet is damaged").source(error));
             }
-            Ok(None) => unsaid = Some("it does not say which update it is".to_owned()),
+            Ok(None) => unsaid = Some("it does not state its update".to_owned()),
             Err(_) => unsaid = Some("its cabinet cannot be read".to_owned()),
         }
     }
     Ok(PackageCheck { container, unsaid })
 }
 
-/// What a package says of itself, in the words that it uses.
+/// Metadata of a package, as written there.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct PackageMetadata {
     article: String,
     arch: String,
-    /// What a host is afterwards.
+    /// Version of the host after the update.
     version: Option<WindowsVersion>,
-    /// What it builds on.
+    /// Required version.
     base: Option<WindowsVersion>,
 }
 
 impl PackageMetadata {
     fn check(&self, wanted: &ExpectedPackage) -> Result<(), Problem> {
         let is_it = self.article.parse() == Ok(wanted.kb) && self.arch.parse() == Ok(wanted.arch);
-        // An article can serve several builds, with one package for all.
+        // One package of an article can serve several builds.
         let target = wanted
             .version
             .filter(|version| version.revision.is_some())
@@ -155,7 +154,7 @@ impl PackageMetadata {
             wanted.arch.in_package()
         );
         if let Some((wanted, own)) = target.filter(|_| !has_version) {
-            found = format!("{found}, which leads to {own}");
+            found = format!("{found}, which updates to {own}");
             expected = format!("{expected}, {wanted}");
         }
         if let Some(base) = self.base.filter(|_| !has_base) {
@@ -167,7 +166,7 @@ impl PackageMetadata {
     }
 }
 
-/// What a cabinet says of itself, in the first place where it says something.
+/// Reads the metadata of a cabinet from the first source that has any.
 fn describe(mut msu: impl Read + Seek) -> io::Result<Option<PackageMetadata>> {
     let is_properties = |name: &str| {
         let is_text = Path::new(name).extension().is_some_and(|end| end == "txt");
@@ -200,8 +199,8 @@ fn read_properties(text: &[u8]) -> PackageMetadata {
     }
 }
 
-/// `LCUCompDB_KB5031354.xml`, by itself or packed once more, in the package or in a cabinet of
-/// metadata in it.
+/// Reads `LCUCompDB_KB5031354.xml`, plain or packed, from the package or from a cabinet of metadata
+/// in it.
 fn in_metadata(msu: &mut (impl Read + Seek)) -> io::Result<Option<PackageMetadata>> {
     if let Some(described) = in_component_database(&mut *msu)? {
         return Ok(Some(described));
@@ -229,7 +228,7 @@ fn in_component_database(cabinet: &mut (impl Read + Seek)) -> io::Result<Option<
     Ok(read_database(&decode(&database)))
 }
 
-/// The root's attributes `BuildArch`, `OSVersion` (what the update builds on) and
+/// Reads the root's attributes `BuildArch`, `OSVersion` (the required version) and
 /// `TargetOSVersion`, and a feature such as `CumulativeUpdate_KB5094126`.
 fn read_database(xml: &str) -> Option<PackageMetadata> {
     let mut reader = Reader::from_str(xml);
@@ -305,7 +304,7 @@ fn container(magic: &[u8]) -> Option<PackageFormat> {
     }
 }
 
-/// Text as Windows' tools write it: UTF-16 with a mark, or bytes of which the ASCII ones matter.
+/// Decodes text of Windows' tools: UTF-16 with a BOM, or bytes of which only ASCII matters.
 fn decode(bytes: &[u8]) -> String {
     match bytes.strip_prefix(b"\xff\xfe") {
         Some(wide) => {
@@ -433,19 +432,19 @@ mod tests {
     fn a_file_of_another_kind_is_refused_by_its_first_bytes() {
         assert_eq!(
             refusal(b"<html>", "a.msu"),
-            "it begins with 3c68746d6c3e, not as a cabinet or WIM does"
+            "it begins with 3c68746d6c3e, which is not a cabinet or WIM"
         );
         assert_eq!(
             refusal(b"MSWIM\0\0\0", "a.cab"),
-            "it begins with 4d5357494d000000, not as a cabinet does"
+            "it begins with 4d5357494d000000, which is not a cabinet"
         );
         assert_eq!(
             refusal(b"", "a.msu"),
-            "it begins with nothing, not as a cabinet or WIM does"
+            "it begins with nothing, which is not a cabinet or WIM"
         );
         assert_eq!(
             refusal(b"MZ", "a.txt"),
-            "unknown kind of file: expected .msu, .cab or .exe"
+            "unknown file type: expected .msu, .cab or .exe"
         );
     }
 
@@ -500,7 +499,7 @@ mod tests {
         };
         assert_eq!(
             refused(&database("KB4549949", "17763.1159", "17763.1")),
-            "it is a package for article 4549949 and amd64, which leads to 17763.1159, \
+            "it is a package for article 4549949 and amd64, which updates to 17763.1159, \
              expected article 4549949 and amd64, 17763.1158"
         );
         assert!(refused(&database("KB4549949", "17763.1158", "17763.1158")).contains("builds on"));
@@ -558,7 +557,7 @@ mod tests {
         let silent = check_as(&cabinet("readme.txt", b"hello"), "a.msu", &verified).unwrap();
         assert_eq!(
             silent.unsaid.as_deref(),
-            Some("it does not say which update it is")
+            Some("it does not state its update")
         );
         let damaged = check_as(&update(PROPERTIES.as_bytes())[..60], "a.msu", &verified).unwrap();
         assert_eq!(

@@ -1,7 +1,7 @@
 //! One page of the catalog's search results, read by the ids that its elements carry.
 //!
-//! A row's id is `GUID_R0`, its cells' are `GUID_C1_R0`; which column is which the header's cells
-//! (`header_C1`) say. So columns may be added or moved, and only what has an id is believed.
+//! A row's id is `GUID_R0`, its cells' are `GUID_C1_R0`; the header's cells (`header_C1`) identify
+//! the columns. So columns may be added or moved, and elements without an id are ignored.
 
 use jiff::civil::Date;
 use serde::Serialize;
@@ -19,42 +19,42 @@ pub struct SearchResult {
     pub products: String,
     /// `Security Updates`, `Updates`, …
     pub(crate) classification: String,
-    /// The day of its last change, where the page's spelling of it is known.
+    /// Date of its last change, if the page's spelling is known.
     pub date: Option<Date>,
     /// Drivers have one.
     pub version: Option<String>,
     /// In bytes, where the page has them.
     pub size: Option<u64>,
-    /// What the catalog knows it by, a GUID.
+    /// Identifier in the catalog, a GUID.
     pub update_id: String,
 }
 
-/// What a page of results says.
+/// Content of a result page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Page {
-    /// Updates, and how to get the next ones.
+    /// Updates, and the request for the next page.
     Hits {
         /// In the page's order.
         hits: Vec<SearchResult>,
         /// The form to send for the next page, where there is one.
         next: Option<Postback>,
     },
-    /// The catalog has nothing of the kind.
+    /// No results.
     Nothing,
 }
 
-/// The hidden fields of a page's form, with which the next page is asked for.
+/// The hidden fields of a page's form, which request the next page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Postback(pub Vec<(String, String)>);
 
-/// A page that has no results to read.
+/// Error of reading a result page.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PageError {
-    /// The catalog's own page for errors.
+    /// The catalog's error page.
     #[error("the catalog reports an error: {0}")]
     Reported(String),
-    /// Neither results nor the words that there are none.
-    #[error("the answer is not a page of search results: {0}")]
+    /// Neither results nor the message that there are none.
+    #[error("the response is not a page of search results: {0}")]
     Shape(&'static str),
 }
 
@@ -62,7 +62,7 @@ const TABLE: &str = "ctl00_catalogBody_updateMatches";
 const NOTHING: &str = "ctl00_catalogBody_noResultText";
 const NEXT: &str = "ctl00_catalogBody_nextPageLinkText";
 const NEXT_TARGET: &str = "ctl00$catalogBody$nextPageLinkText";
-/// Elements that say something by being there.
+/// Ids of elements whose presence matters.
 const TELLING: [&str; 3] = [TABLE, NOTHING, NEXT];
 const ERROR: &str = "errorPageDisplayedError";
 
@@ -92,7 +92,7 @@ pub(crate) fn read_page(html: &str) -> Result<Page, PageError> {
     Ok(Page::Hits { hits, next })
 }
 
-/// The catalog's words about an error, if this is its page for errors.
+/// The catalog's error message, if this is its error page.
 pub(super) fn reported_error(html: &str) -> Option<String> {
     walk(html, PageParser::default())
         .error
@@ -106,7 +106,7 @@ fn short(text: &str) -> String {
         .take(200)
         .collect::<String>();
     if words.is_empty() {
-        "it gives no reason".to_owned()
+        "no reason given".to_owned()
     } else {
         words
     }
@@ -120,7 +120,7 @@ fn postback(mut fields: Vec<(String, String)>) -> Postback {
     Postback(fields)
 }
 
-/// Which cell number means what.
+/// Columns by cell number.
 #[derive(Default)]
 struct Columns {
     title: Option<u32>,
@@ -143,7 +143,8 @@ impl Columns {
             else {
                 continue;
             };
-            // The sort links' ids are the same in every language; the words are for pages without.
+            // The sort links' ids are the same in every language; the header texts are for pages
+            // without them.
             let is = |link: &str, word: &str| {
                 cell.parts.iter().any(|part| part.id.ends_with(link))
                     || collapse_whitespace(&cell.text).eq_ignore_ascii_case(word)
@@ -226,12 +227,12 @@ struct CellElement {
     open: bool,
 }
 
-/// Collects what the page has of interest while it goes by.
+/// Visitor that collects rows, cells and form fields.
 #[derive(Default)]
 struct PageParser {
-    /// How many tables deep, counted from the results' own.
+    /// Depth of nested tables, counted from the results table.
     depth: usize,
-    /// Those of [`TELLING`] that are there.
+    /// Those of [`TELLING`] that are present.
     ids: Vec<&'static str>,
     rows: Vec<Row>,
     in_cell: bool,

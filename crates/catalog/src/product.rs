@@ -1,4 +1,4 @@
-//! What the catalog calls things: products, architectures, and the parts of an update's title.
+//! Names in the catalog: products, architectures, and the parts of an update's title.
 //!
 //! `2024-05 Cumulative Update for Microsoft server operating system, version 23H2 for x64-based
 //! Systems (KB5037781)`: a kind, ` for ` a product, ` for ` an architecture, and the article.
@@ -75,7 +75,7 @@ impl Product {
         (!release.catalog_names.is_empty()).then(|| Self::of_release(release))
     }
 
-    /// A product by any of its names; one that is not known is taken as the titles' own word.
+    /// A product by any of its names; an unknown name is compared with titles as it is.
     pub fn from_name(name: &str) -> Self {
         match release_named(name) {
             Some(release) => Self::of_release(release),
@@ -107,7 +107,7 @@ impl fmt::Display for Product {
     }
 }
 
-/// The build whose server edition a title's product is.
+/// Build of the server edition that is a title's product.
 pub fn build_of(title: &Title) -> Option<u32> {
     release_named(&title.product).map(|release| release.build)
 }
@@ -143,7 +143,7 @@ pub struct Title {
 }
 
 impl Title {
-    /// Takes a title apart; parts that it does not have stay empty.
+    /// Splits a title; missing parts stay empty.
     pub fn read(title: &str) -> Self {
         let (before, kb) = match title.rfind("(KB") {
             Some(start) => {

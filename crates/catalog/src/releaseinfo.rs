@@ -1,10 +1,10 @@
 //! Microsoft's page of Windows Server releases, from which the table of updates is refreshed: as
-//! HTML, or as the Markdown that it is written in and that is kept beside it.
+//! HTML, or as its Markdown source.
 //!
 //! It has a table for each release, with the columns servicing option, update type, date, build and
-//! KB article, and others besides, which are passed over; and the calendar of hotpatches, whose
-//! column *Type* tells a hotpatch from a baseline, which the release's own table has as well, and
-//! whose future months have no build yet.
+//! KB article; other columns are ignored. The calendar of hotpatches has a column *Type* that
+//! distinguishes a hotpatch from a baseline; the baseline is in the release's own table too, and
+//! future months have no build yet.
 
 use wincimg_windows::update::{Update, UpdateKind, Updates};
 use wincimg_windows::version::WindowsVersion;
@@ -12,11 +12,11 @@ use wincimg_windows::version::WindowsVersion;
 use super::date::read_date;
 use super::html::{Tag, Visitor, collapse_whitespace, walk};
 
-/// The page that everybody reads.
+/// Address of the page.
 pub const RELEASE_INFO: &str =
     "https://learn.microsoft.com/en-us/windows/release-health/windows-server-release-info";
 
-/// A page from which no table can be made.
+/// Error of reading the page.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ReleaseInfoError {
     /// No table with the columns of a release's history.
@@ -27,16 +27,16 @@ pub(crate) enum ReleaseInfoError {
     NoRow(String),
 }
 
-/// What a page says.
+/// Content of the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReleaseInfo {
-    /// What was known, and what the page adds to it.
+    /// Known updates, with the additions of the page.
     pub updates: Updates,
-    /// The rows that could not be read, each with what is wrong with it.
+    /// Rows that could not be read, each with its problem.
     pub unread: Vec<String>,
 }
 
-/// Reads every release's history and adds it to what is known; what is known stays as it is.
+/// Reads every release's history and adds new rows to the known ones, which are kept.
 pub(crate) fn read_release_info(
     page: &str,
     known: &Updates,
@@ -91,7 +91,7 @@ fn tables(page: &str) -> Vec<Vec<Vec<String>>> {
     }
 }
 
-/// Tables as Markdown has them: lines between bars, the second one a rule.
+/// Tables of Markdown: lines between bars, the second one a rule.
 fn markdown_tables(page: &str) -> Vec<Vec<Vec<String>>> {
     let mut seen: Vec<Vec<Vec<String>>> = Vec::new();
     let mut inside = false;
@@ -130,7 +130,7 @@ fn markdown_text(cell: &str) -> String {
     collapse_whitespace(&text.replace(['[', '*', '^', '\\', '`'], ""))
 }
 
-/// Where a table has what.
+/// Columns of a table.
 struct Columns {
     servicing: Option<usize>,
     /// Of the calendar of hotpatches alone.
@@ -142,7 +142,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// `None` for a table of something else.
+    /// Returns `None` for another kind of table.
     fn read(header: &[String]) -> Option<Self> {
         let cells: Vec<String> = header
             .iter()
@@ -161,7 +161,7 @@ impl Columns {
         })
     }
 
-    /// Returns true if a row is empty, or a month of the calendar that has not come.
+    /// Returns true if a row is empty, or a future month of the calendar.
     fn is_future(&self, row: &[String]) -> bool {
         let is_empty = |column: usize| row.get(column).is_none_or(String::is_empty);
         row.iter().all(String::is_empty)
@@ -174,7 +174,7 @@ impl Columns {
         let revision = version.revision.ok_or("a build without a revision")?;
         let article = cell(self.kb);
         let kb = match article.split_whitespace().next() {
-            // A release as it came out has no article; what the calendar announces has none yet.
+            // An initial release has no article; a future month of the calendar has none yet.
             None | Some("-" | "N/A" | "n/a") if self.hotpatch.is_none() => None,
             None | Some("-" | "N/A" | "n/a") => return Err("no KB article"),
             Some(first) => Some(first.parse().map_err(|_| "no KB article")?),
@@ -284,10 +284,10 @@ mod tests {
     /// The page's shape: an overview, a history with a hotpatch, and one without servicing options.
     const PAGE: &str = include_str!("../tests/data/windows-server-release-info.html");
 
-    /// The same as Markdown, with the calendar of hotpatches.
+    /// The page as Markdown, with the calendar of hotpatches.
     const MARKDOWN: &str = include_str!("../tests/data/windows-server-release-info.md");
 
-    /// What was known before the page's newest rows.
+    /// Known updates without the page's newest rows.
     fn known() -> Updates {
         let old = Updates::embedded().all().iter();
         let before = "2026-09-01".parse().unwrap();

@@ -1,5 +1,5 @@
-//! The PowerShell script that installs an update on a node: what is to be installed as a table of
-//! settings, followed by the same text for every update.
+//! The PowerShell script that installs an update on a node: a table of settings, followed by a text
+//! that is the same for every update.
 
 use std::fmt::Write as _;
 
@@ -16,22 +16,22 @@ use super::folder::Description;
 use super::msu::PackageFormat;
 use super::set::{Role, UpdateSetFile};
 
-/// What a node's script installs, and from where.
+/// Settings of a node's script.
 #[derive(Debug, Clone)]
 pub struct InstallScript<'a> {
     /// The article.
     pub kb: Kb,
     /// The name of the update's folder.
     pub folder: &'a str,
-    /// What the update is called.
+    /// Title of the update.
     pub title: &'a str,
-    /// What a node is afterwards; a revision that is not known is not checked.
+    /// Version of the node after the update; an unknown revision is not checked.
     pub version: Option<WindowsVersion>,
-    /// The servicing stack that a node needs first.
+    /// Servicing stack that the node requires.
     pub stack: Option<WindowsVersion>,
     /// The files, in the order in which they are installed.
     pub items: &'a [ScriptFile],
-    /// Where the node finds them.
+    /// Source of the files.
     pub source: FileLocation,
     /// Restart the node if that is needed.
     pub restart: bool,
@@ -42,40 +42,40 @@ pub struct InstallScript<'a> {
 pub struct ScriptFile {
     /// Its name.
     pub name: String,
-    /// What it is to the update.
+    /// Role in the update.
     pub role: Role,
-    /// Where the catalog has it.
+    /// URL in the catalog.
     pub url: String,
-    /// What its bytes have to hash to.
+    /// Expected digest.
     pub digest: Option<Digest>,
-    /// What it is, where it has been looked at.
+    /// Format, if known.
     pub container: Option<PackageFormat>,
 }
 
-/// Where a node finds the files.
+/// Source of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileLocation {
     /// At the catalog's links.
     Links,
     /// In the update's folder at this address: an intranet mirror.
     Url(String),
-    /// In the update's folder in this one of the node, or on this share.
+    /// In the update's folder in this folder of the node, or on this share.
     Folder(String),
-    /// In the update's folder beside the script.
+    /// In the update's folder, next to the script.
     Beside,
 }
 
-/// Why there is no script.
+/// Error of generating a script.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
 #[diagnose(code = "updates/script")]
 pub enum ScriptError {
-    /// Nothing to verify a file with.
-    #[error("the catalog gives no digest for {0}, so a node cannot tell whether it is genuine")]
+    /// A file without a digest.
+    #[error("the catalog lists no digest for {0}, so a node cannot verify it")]
     NoDigest(String),
     /// A file that neither wusa nor dism installs.
     #[error("a script installs .msu and .cab files, not {0}")]
     Kind(String),
-    /// A text that would not stay in its quotes or on its line.
+    /// A text that would break out of its quotes or its line.
     #[error("{0:?} has control characters")]
     #[diagnose(blame = Request)]
     Text(String),
@@ -91,7 +91,7 @@ enum Tool {
 }
 
 impl ScriptFile {
-    /// What the catalog lists.
+    /// A file as listed in the catalog.
     pub fn from_catalog(member: &UpdateSetFile) -> Self {
         Self {
             name: member.file.name.clone(),
@@ -102,7 +102,7 @@ impl ScriptFile {
         }
     }
 
-    /// What was fetched.
+    /// The files of a fetched update.
     pub fn from_manifest(description: &Description) -> Vec<Self> {
         let files = description.files.iter();
         files
@@ -146,7 +146,7 @@ impl InstallScript<'_> {
         text.push_str(node::SHARED);
         text.push_str(BODY);
         if !text.is_ascii() {
-            // Windows PowerShell takes a file without this mark for one in the machine's code page.
+            // Windows PowerShell reads a file without a BOM in the machine's code page.
             text.insert(0, '\u{feff}');
         }
         Ok(text)
@@ -168,7 +168,7 @@ impl InstallScript<'_> {
                 quoted(&format!("{folder}\\{}", self.folder))?
             }
             FileLocation::Beside => format!("\"$PSScriptRoot\\{}\"", self.folder),
-            // Only administrators write there, so a verified file stays what it is.
+            // Only administrators can write there, so a verified file stays unchanged.
             FileLocation::Links | FileLocation::Url(_) => format!(
                 "(Join-Path $env:ProgramFiles {})",
                 quoted(&format!("wincimg\\{}", self.folder))?
@@ -196,7 +196,8 @@ impl InstallScript<'_> {
             let _ = writeln!(text, "        {}", self.file(item)?);
         }
         text.push_str("    )\n");
-        // DISM finds checkpoints beside the target by itself; wusa wants what comes before it first.
+        // DISM finds checkpoints in the target's folder by itself; wusa needs the prerequisites
+        // first.
         let install = self
             .items
             .iter()
@@ -242,7 +243,7 @@ impl InstallScript<'_> {
             (Some(container), _) => container == PackageFormat::Wim,
             (None, Some(version)) => release::up_to_build(version.build)
                 .is_some_and(|release| release.package == PackageKind::Wim),
-            // Sets of files came with checkpoints, and these with WIMs.
+            // Only updates with checkpoints have several files, and these are WIMs.
             (None, None) => self.items.iter().any(|item| item.role == Role::Checkpoint),
         };
         if wim || target.is_some_and(|target| target.has_ending("cab")) {
@@ -253,7 +254,7 @@ impl InstallScript<'_> {
     }
 }
 
-/// A text as PowerShell reads it back, on one line.
+/// Quotes a text for PowerShell, on one line.
 fn quoted(text: &str) -> Result<String, ScriptError> {
     if text.chars().any(char::is_control) {
         return Err(ScriptError::Text(text.to_owned()));
@@ -265,7 +266,7 @@ fn switch(on: bool) -> &'static str {
     if on { "$true" } else { "$false" }
 }
 
-/// A text that stays on the line of its comment.
+/// Checks that a text stays on the line of its comment.
 fn comment(text: &str) -> Result<&str, ScriptError> {
     if text
         .chars()

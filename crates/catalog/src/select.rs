@@ -1,8 +1,8 @@
-//! Which of the updates that a search found is the one that was meant.
+//! Selection of one update from search results.
 //!
-//! One article has a dozen look-alikes: clients beside servers, three architectures, *Dynamic*
-//! updates for setup media, deltas. Installing one of them does nothing or the wrong thing, so
-//! either exactly one is left, or there is no answer.
+//! One article has a dozen similar updates: for clients and servers, three architectures, *Dynamic*
+//! updates for setup media, deltas. Installing a wrong one has no effect or the wrong one, so
+//! unless exactly one matches, the selection fails.
 
 use wincimg_common::diagnose::Diagnose;
 use wincimg_windows::update::Kb;
@@ -10,41 +10,41 @@ use wincimg_windows::update::Kb;
 use super::page::{SearchResult, is_guid};
 use super::product::{Arch, Product, Title};
 
-/// What an update has to be.
+/// Criteria of an update.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Criteria {
     /// The article.
     pub kb: Kb,
-    /// The product, where the build or the user says which.
+    /// Product, if given by the build or the user.
     pub product: Option<Product>,
     /// The architecture.
     pub arch: Arch,
-    /// The user's pick out of several that fit.
+    /// The user's choice among several matches.
     pub update_id: Option<String>,
 }
 
-/// Why there is no answer.
+/// Error of selecting an update.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
 #[diagnose(code = "updates/not-found", blame = Answer)]
 pub enum SelectError {
-    /// None of what was found fits.
+    /// No match.
     #[error("the catalog has no {wanted}{}", seen_instead(.seen))]
-    #[diagnose(hint = (!seen.is_empty()).then(|| format!("see what there is with: wincimg hotfix search {kb}")))]
+    #[diagnose(hint = (!seen.is_empty()).then(|| format!("list the available updates with: wincimg hotfix search {kb}")))]
     Nothing {
         /// The article.
         kb: Kb,
-        /// What was looked for, in words.
+        /// Description of the criteria.
         wanted: String,
-        /// What there is instead, with the reason why it is not taken.
+        /// Other results, each with the reason why it does not match.
         seen: Vec<(String, &'static str)>,
     },
-    /// More than one fits.
+    /// More than one match.
     #[error("the catalog has {} updates that are {wanted}", .candidates.len())]
     #[diagnose(code = "updates/ambiguous", hint = Some(flags(candidates)))]
     Ambiguous {
-        /// What was looked for, in words.
+        /// Description of the criteria.
         wanted: String,
-        /// What fits.
+        /// The matches.
         candidates: Vec<Candidate>,
     },
 }
@@ -53,15 +53,18 @@ fn flags(candidates: &[Candidate]) -> String {
     let flags = candidates
         .iter()
         .map(|candidate| format!("\n  {}  for {}", candidate.flag, candidate.title));
-    format!("add the flag that picks one:{}", flags.collect::<String>())
+    format!(
+        "add the flag that selects one:{}",
+        flags.collect::<String>()
+    )
 }
 
-/// An update that fits, and the flag that picks it.
+/// A match, and the flag that selects it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     /// Its title.
     pub title: String,
-    /// What to add to the command line to get this one.
+    /// Flag that selects it.
     pub flag: String,
 }
 
@@ -76,12 +79,12 @@ fn seen_instead(seen: &[(String, &'static str)]) -> String {
         .map(|(title, why)| format!("{title:?} {why}"))
         .collect();
     if seen.len() > SHOWN {
-        words.push(format!("{} more do not fit either", seen.len() - SHOWN));
+        words.push(format!("{} more do not match", seen.len() - SHOWN));
     }
     format!(": {}", words.join(", "))
 }
 
-/// Picks the one update that is wanted.
+/// Selects the one update that matches.
 pub fn select<'h>(
     hits: &'h [SearchResult],
     wanted: &Criteria,
@@ -112,7 +115,7 @@ pub fn select<'h>(
     }
 }
 
-/// Why a hit is not what is wanted.
+/// Reason why a result does not match.
 fn misfit(hit: &SearchResult, title: &Title, wanted: &Criteria) -> Option<&'static str> {
     if title.kb != Some(wanted.kb) {
         return Some("is another article");
@@ -132,7 +135,7 @@ fn misfit(hit: &SearchResult, title: &Title, wanted: &Criteria) -> Option<&'stat
     }
 }
 
-/// How an update that shares an article or a name with a cumulative update differs from it.
+/// Difference between a cumulative update and another one with the same article or name.
 fn similar_title(title: &Title) -> Option<&'static str> {
     let has = |word: &str| {
         let words = |text: &str| {
@@ -146,7 +149,7 @@ fn similar_title(title: &Title) -> Option<&'static str> {
     } else if has(".NET") {
         Some("is for .NET")
     } else if has("Delta") {
-        Some("is a delta to the month before")
+        Some("is a delta to the previous month")
     } else {
         None
     }
@@ -160,7 +163,7 @@ fn in_words(wanted: &Criteria) -> String {
     format!("{}{product} ({}){id}", wanted.kb, wanted.arch)
 }
 
-/// A product tells candidates apart where each has its own; an update id always does.
+/// A product is enough where each candidate has its own; an update id always is.
 fn candidates(several: &[(&SearchResult, Title)]) -> Vec<Candidate> {
     several
         .iter()
@@ -188,7 +191,7 @@ fn candidates(several: &[(&SearchResult, Title)]) -> Vec<Candidate> {
 #[error("invalid update id {0:?}: expected a GUID such as d001ca72-ce16-4700-9a6d-b2bb28974002")]
 pub struct ParseUpdateIdError(String);
 
-/// Reads what a user gives as an update id.
+/// Parses an update id.
 pub fn parse_update_id(text: &str) -> Result<String, ParseUpdateIdError> {
     if is_guid(text) {
         Ok(text.to_ascii_lowercase())

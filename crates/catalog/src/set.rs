@@ -1,5 +1,4 @@
-//! The files of one update in the order in which they are installed: what has to be there before,
-//! the checkpoints that it builds on, the update itself.
+//! The files of one update in install order: prerequisites, checkpoints, the update itself.
 
 use serde::{Deserialize, Serialize};
 use wincimg_common::diagnose::Problem;
@@ -8,13 +7,13 @@ use wincimg_windows::update::Kb;
 use super::dialog::UpdateFile;
 use super::msu::kb_from_filename;
 
-/// What a file is to its update.
+/// Role of a file in its update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// A servicing stack without which the node does not take the update.
+    /// A servicing stack that the update requires.
     ServicingStack,
-    /// An earlier update that the target is a difference to.
+    /// An earlier update on which the target builds.
     Checkpoint,
     /// The update itself.
     Target,
@@ -25,14 +24,14 @@ pub enum Role {
 pub struct UpdateSetFile {
     /// The file, as the catalog lists it.
     pub file: UpdateFile,
-    /// What it is to the update.
+    /// Role in the update.
     pub role: Role,
-    /// Its size, where the catalog says it.
+    /// Size, if the catalog lists it.
     pub size: Option<u64>,
 }
 
-/// Puts an update's own files, and those of what it needs first, in their order. The size is that
-/// of the update's search result, which says nothing about one file of several.
+/// Orders an update's files and its prerequisites. The size is that of the search result, which is
+/// unknown for one file of several.
 pub fn in_order(
     kb: Kb,
     own: Vec<UpdateFile>,

@@ -1,4 +1,4 @@
-//! What a Kubernetes cluster says about its nodes and about the pods that are to run on them.
+//! Compatibility of a Kubernetes cluster's Windows nodes with the images of its workloads.
 //!
 //! ```
 //! use wincimg_cluster::nodes::{Node, NodeList};

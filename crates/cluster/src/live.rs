@@ -1,7 +1,8 @@
-//! A cluster's API: nodes and workloads, in pages, and a watch that survives what watches run into.
+//! Client of a cluster's API: paged lists of nodes and workloads, and a watch that recovers from
+//! errors.
 //!
-//! These are read and never written. What `fleet follow` writes, and nothing else does, is one lease
-//! (`lease`) and events about nodes (`events`).
+//! Nodes and workloads are only read. `fleet follow` alone writes: one lease (`lease`) and events
+//! about nodes (`events`).
 
 use std::time::Duration;
 
@@ -28,22 +29,22 @@ pub use events::{EventRecorder, NodeEvent, NodeReference};
 pub use lease::{LeaderElector, Leadership, LeaseConfig, LeaseName};
 pub use watch::{NodeChange, NodeSnapshot, NodeWatch};
 
-/// How many objects a page has, as kubectl asks for.
+/// Objects per page, the default of kubectl.
 const PAGE: u32 = 500;
 
-/// A page that takes longer than this will not come.
+/// Timeout of one page.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// How often a list is begun again whose pages became too old.
+/// Retries of a list whose continue token expired.
 const RESTARTS: usize = 3;
 
-/// What grants a check its rights.
+/// Template that grants the permissions of a check.
 const ROLE: &str = "templates/ci/kubernetes/rbac.yaml";
 
-/// Where the nodes are.
+/// API path of the nodes.
 const NODES: &str = "/api/v1/nodes";
 
-/// What makes pods, and where it is: API and plural name.
+/// Kinds that create pods, each with its API and plural name.
 const WORKLOADS: [(&str, &str, &str); 8] = [
     ("Deployment", "/apis/apps/v1", "deployments"),
     ("DaemonSet", "/apis/apps/v1", "daemonsets"),
@@ -55,7 +56,7 @@ const WORKLOADS: [(&str, &str, &str); 8] = [
     ("Pod", "/api/v1", "pods"),
 ];
 
-/// A cluster that is asked.
+/// Client of one cluster.
 #[derive(Clone)]
 pub struct Cluster {
     client: Client,
@@ -64,12 +65,12 @@ pub struct Cluster {
     granted_by: &'static str,
 }
 
-/// Which workloads.
+/// Scope of a list of workloads.
 #[derive(Debug, Clone, Default)]
 pub struct WorkloadScope {
-    /// Only those of this namespace.
+    /// Namespace; absent for all.
     pub namespace: Option<String>,
-    /// Only those whose labels match, as kubectl's `--selector` has it.
+    /// Label selector in the syntax of kubectl's `--selector`.
     pub selector: Option<String>,
 }
 
@@ -102,8 +103,8 @@ pub fn contexts() -> Vec<String> {
 }
 
 impl Cluster {
-    /// The cluster of a kubeconfig's context; without one of the current context or, inside a pod,
-    /// the pod's own.
+    /// Connects to the cluster of a kubeconfig's context: by default the current context or, inside
+    /// a pod, the pod's own cluster.
     pub async fn connect(context: Option<&str>) -> Result<Self, LiveError> {
         let failed = |error: Box<dyn std::error::Error + Send + Sync>| LiveError::Config(error);
         let config = match context {
@@ -139,7 +140,7 @@ impl Cluster {
         })
     }
 
-    /// The same cluster for somebody whose rights come from another template.
+    /// Returns the client with another template as the source of its permissions.
     #[must_use]
     pub fn with_rbac_template(self, template: &'static str) -> Self {
         Self {
@@ -153,13 +154,13 @@ impl Cluster {
         &self.namespace
     }
 
-    /// All nodes as they are now.
+    /// Lists all nodes.
     pub async fn nodes(&self) -> Result<NodeSnapshot, LiveError> {
         let (objects, version) = self.list("nodes", NODES, None).await?;
         Ok(NodeSnapshot::new(objects, version))
     }
 
-    /// The workloads of the scope, and the cluster's runtime classes.
+    /// Lists the workloads of a scope, and the cluster's runtime classes.
     pub async fn workloads(&self, scope: &WorkloadScope) -> Result<WorkloadList, LiveError> {
         let kinds = WORKLOADS.iter().map(async |(kind, api, plural)| {
             let path = match &scope.namespace {
@@ -187,7 +188,7 @@ impl Cluster {
         Ok(list)
     }
 
-    /// A list of a kind that old clusters do not have.
+    /// Lists a kind that old clusters do not have.
     async fn list_if_known(
         &self,
         what: &str,
@@ -201,7 +202,7 @@ impl Cluster {
         }
     }
 
-    /// Everything of a list and its version, page by page.
+    /// Lists all pages, and the resource version.
     async fn list<T: DeserializeOwned>(
         &self,
         what: &str,
@@ -210,7 +211,7 @@ impl Cluster {
     ) -> Result<(Vec<T>, String), LiveError> {
         for _ in 0..RESTARTS {
             match self.pages(what, path, selector).await {
-                // The server keeps a list's pages for some minutes only.
+                // A continue token expires after some minutes.
                 Err(error) if error.is_gone() => {}
                 result => return result,
             }
@@ -246,7 +247,7 @@ impl Cluster {
         }
     }
 
-    /// An answer, if it comes in time.
+    /// Applies the timeout to a request.
     async fn within<T>(
         &self,
         patience: Duration,
@@ -276,7 +277,7 @@ impl Cluster {
                     address,
                     what,
                     source: match error {
-                        // It only repeats what its cause says.
+                        // The outer error only repeats its cause.
                         kube::Error::Service(cause) => cause,
                         other => other.into(),
                     },

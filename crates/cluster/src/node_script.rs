@@ -1,5 +1,5 @@
-//! The PowerShell script that makes a node use images of ours: what it is to use as a table of
-//! settings, followed by the same text for every node.
+//! The PowerShell script that configures a node's images: a table of settings, followed by a text
+//! that is the same for every node.
 
 use std::fmt::Write as _;
 
@@ -7,24 +7,24 @@ use wincimg_windows::node;
 use wincimg_windows::quoting::powershell;
 use wincimg_windows::version::WindowsVersion;
 
-/// What a script makes a node use.
+/// Settings of a node script.
 #[derive(Debug, Clone)]
 pub struct NodeScript<'a> {
-    /// What runs the containers; the node's own where absent.
+    /// Container runtime; detected on the node where absent.
     pub runtime: Option<NodeRuntime>,
-    /// Registries that a node does not trust by itself.
+    /// Registries to trust.
     pub registries: &'a [NodeRegistry],
-    /// The images, for each version of Windows among the nodes.
+    /// Images for each Windows version.
     pub images: &'a [NodeImages],
-    /// How long a pull may go without progress, as `30m`.
+    /// Pull progress deadline, such as `30m`.
     pub deadline: &'a str,
-    /// True if Windows Update is kept from moving the node on.
+    /// True if Windows Update is held back on the node.
     pub hold_updates: bool,
-    /// True if the script takes everything back, without being told so on the node.
+    /// True if the script undoes everything by default.
     pub undo: bool,
 }
 
-/// What runs a node's containers.
+/// Container runtime of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum NodeRuntime {
@@ -35,7 +35,7 @@ pub enum NodeRuntime {
 }
 
 impl NodeRuntime {
-    /// The name of its service.
+    /// Name of its service.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Containerd => "containerd",
@@ -44,25 +44,25 @@ impl NodeRuntime {
     }
 }
 
-/// A registry that a node does not trust by itself.
+/// A registry to trust.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeRegistry {
-    /// Its name, with the port if there is one.
+    /// Host, with the port if any.
     pub host: String,
-    /// True if it may speak plain HTTP or have a certificate of anybody.
+    /// True to allow plain HTTP and any certificate.
     pub is_insecure: bool,
     /// CAs to trust there, in PEM.
     pub certificates: Option<String>,
 }
 
-/// The images for nodes of one version.
+/// Images for nodes of one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeImages {
     /// The version.
     pub version: WindowsVersion,
     /// The pause image.
     pub pause: String,
-    /// Others that a node should have before pods need them.
+    /// Images to pull in advance.
     pub bases: Vec<String>,
 }
 
@@ -100,7 +100,7 @@ impl NodeScript<'_> {
         text.push_str(node::SHARED);
         text.push_str(BODY);
         if !text.is_ascii() {
-            // Windows PowerShell takes a file without this mark for one in the machine's code page.
+            // Windows PowerShell reads a file without a BOM in the machine's code page.
             text.insert(0, '\u{feff}');
         }
         text

@@ -12,14 +12,14 @@ use super::null_is_default;
 use super::text::without_place;
 use super::yaml::{SyntaxError, documents, excerpt};
 
-/// The label that says which system a node runs.
+/// Label with a node's operating system.
 pub(crate) const OS_LABEL: &str = "kubernetes.io/os";
-/// Its name before Kubernetes 1.14.
+/// Name of that label before Kubernetes 1.14.
 pub(super) const OLD_OS_LABEL: &str = "beta.kubernetes.io/os";
-/// The label that says which build of Windows a node runs.
+/// Label with a node's Windows build.
 pub(crate) const BUILD_LABEL: &str = "node.kubernetes.io/windows-build";
 
-/// The label by which these nodes say their system: the old one where none has the new one.
+/// The operating system label of these nodes: the old one where none has the new one.
 pub(crate) fn os_label(nodes: &[Node]) -> &'static str {
     let has = |label: &str| nodes.iter().any(|node| node.labels.contains_key(label));
     if has(OLD_OS_LABEL) && !has(OS_LABEL) {
@@ -29,28 +29,28 @@ pub(crate) fn os_label(nodes: &[Node]) -> &'static str {
     }
 }
 
-/// A node, as far as it matters here.
+/// The properties of a node that decide compatibility and scheduling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Its name; absent for a host of which only the build was given.
+    /// Name; absent for a host given by its build alone.
     pub name: Option<String>,
-    /// Which Windows it runs; absent where that could not be read, and for other systems.
+    /// Windows build; absent where it could not be read, and for other systems.
     pub build: Option<HostBuild>,
-    /// What runs its containers.
+    /// Container runtime.
     pub runtime: ContainerRuntime,
     /// `amd64`, `arm64`, …
     pub architecture: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// True if it has no other labels than these.
+    /// True if all of its labels are known.
     pub labels_are_complete: bool,
-    /// What keeps pods off it.
+    /// Taints.
     pub taints: Vec<Taint>,
-    /// True if it takes no new pods for now.
+    /// True if it is cordoned.
     pub is_cordoned: bool,
 }
 
-/// What keeps pods off a node.
+/// A taint of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
 pub struct Taint {
     /// Its name.
@@ -64,16 +64,16 @@ pub struct Taint {
 }
 
 impl Taint {
-    /// Returns true if it is set and removed as a node's condition changes, or gone once the node
-    /// has started.
+    /// Returns true if it is temporary: set and removed with a node's condition, or removed once
+    /// the node has started.
     pub(super) fn is_passing(&self) -> bool {
-        /// What the cluster autoscaler takes for a node that is about to be ready.
+        /// Taints that the cluster autoscaler ignores on a starting node.
         const OF_AUTOSCALER: [&str; 3] = [
             "startup-taint.cluster-autoscaler.kubernetes.io/",
             "status-taint.cluster-autoscaler.kubernetes.io/",
             "ignore-taint.cluster-autoscaler.kubernetes.io/",
         ];
-        // Drivers and agents, such as ebs.csi.aws.com, take theirs away when they run.
+        // Drivers and agents, such as ebs.csi.aws.com, remove theirs when they run.
         self.key.ends_with("/agent-not-ready")
             || OF_AUTOSCALER
                 .iter()
@@ -103,25 +103,23 @@ impl Taint {
 pub struct NodeList {
     /// The Windows nodes, in the order of the list.
     pub windows: Vec<Node>,
-    /// Those that run something else.
+    /// Nodes with other operating systems.
     pub others: Vec<Node>,
 }
 
-/// Why a text is not a list of nodes.
+/// Error of reading a list of nodes.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "cluster/nodes", blame = Request)]
 pub enum NodesError {
-    /// It cannot be read at all.
+    /// I/O error.
     #[error("cannot read the node list")]
     #[diagnose(code = "file/io", blame = Circumstances)]
     Unreadable(#[source] std::io::Error),
-    /// There is nothing in it.
+    /// The input is empty.
     #[error("it is empty: expected a list of nodes")]
-    #[diagnose(
-        hint = "kubectl may have failed: see what `kubectl get nodes -o json` says by itself"
-    )]
+    #[diagnose(hint = "kubectl may have failed: run `kubectl get nodes -o json` by itself")]
     NoText,
-    /// It is neither JSON nor YAML, ends too early, or a field has the wrong type.
+    /// Neither JSON nor YAML, incomplete, or a field has the wrong type.
     #[error("line {line}, column {column}: {problem}; expected a list of nodes as JSON or YAML")]
     #[diagnose(hint = "--nodes takes the output of: kubectl get nodes -o json (or -o yaml)", excerpt = Some((**excerpt).clone()))]
     Malformed {
@@ -129,20 +127,18 @@ pub enum NodesError {
         line: usize,
         /// Counted from 1.
         column: usize,
-        /// What the parser says.
+        /// Message of the parser.
         problem: String,
         /// The line, with a mark below the word.
         excerpt: Box<Excerpt>,
     },
-    /// It is JSON of another kind.
+    /// An object of another kind.
     #[error("expected a list of nodes, found {0}")]
     #[diagnose(hint = "--nodes takes the output of: kubectl get nodes -o json (or -o yaml)")]
     OtherKind(String),
-    /// It lists nothing.
+    /// The list has no items.
     #[error("the node list is empty")]
-    #[diagnose(
-        hint = "kubectl may ask another cluster: `kubectl config current-context` says which"
-    )]
+    #[diagnose(hint = "kubectl may use another cluster: check `kubectl config current-context`")]
     Empty,
 }
 
@@ -159,14 +155,14 @@ struct NodeDocument {
     status: Status,
 }
 
-/// A list without items is written as `null` by some programs; it is a list all the same.
+/// Reads `null`, which some programs write for an empty list.
 fn null_is_no_item<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<NodeObject>>, D::Error> {
     null_is_default(deserializer).map(Some)
 }
 
-/// A node as the API gives it.
+/// A node object of the API.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(expecting = "a node object")]
 pub(super) struct NodeObject {
@@ -269,7 +265,7 @@ impl NodeDocument {
     }
 }
 
-/// The documents of a text. What kubectl prints as JSON is read past all that is of no interest in it;
+/// Parses the documents of a text. JSON as kubectl prints it is read without its irrelevant fields,
 /// everything else as a whole.
 fn read_documents(text: &str) -> Result<Vec<NodeDocument>, NodesError> {
     if text.trim_start().starts_with('{') {
@@ -318,7 +314,7 @@ fn read_documents(text: &str) -> Result<Vec<NodeDocument>, NodesError> {
 
 impl NodeList {
     pub(super) fn add(&mut self, object: NodeObject) {
-        // Virtual nodes write it with a capital.
+        // Virtual nodes capitalize it.
         let is_windows = object.system().eq_ignore_ascii_case("windows");
         let node = object.into_node(is_windows);
         if is_windows {
@@ -387,8 +383,8 @@ impl NodeObject {
 }
 
 impl Node {
-    /// A Windows host of which only the build is known: nothing about it rules a pod out that does
-    /// not contradict the build.
+    /// A Windows host given by its build alone: it admits every pod that does not contradict the
+    /// build.
     pub fn from_build(build: HostBuild) -> Self {
         let labels = [
             (OS_LABEL, "windows".to_owned()),

@@ -1,4 +1,4 @@
-//! A pod, or the template of one, as far as it decides where and how its containers start.
+//! A pod or pod template: the fields that decide where and how its containers start.
 
 use std::collections::BTreeMap;
 
@@ -12,36 +12,36 @@ use super::scheduling::{Scheduling, SelectorTerm, System, Toleration};
 /// The annotation that asked dockershim for Hyper-V isolation.
 const HYPERV_ANNOTATION: &str = "experimental.windows.kubernetes.io/isolation-type";
 
-/// What a pod is made of.
+/// A pod template.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PodTemplate {
-    /// Its containers, those that run first in front.
+    /// Containers, init containers first.
     pub containers: Vec<Container>,
-    /// The names of those that do not say their image.
+    /// Names of containers without an image.
     pub(crate) without_image: Vec<String>,
-    /// Where it may be put, its runtime class included.
+    /// Scheduling constraints, including those of the runtime class.
     pub scheduling: Scheduling,
-    /// What it says in `spec.os.name`.
+    /// `spec.os.name`.
     pub(crate) os_name: Option<String>,
-    /// True if it asks for Hyper-V isolation, and whom.
+    /// Hyper-V isolation that it requests.
     pub hyperv: Hyperv,
-    /// The name of its runtime class.
+    /// Name of its runtime class.
     pub(crate) runtime_class: Option<String>,
-    /// True if nobody gave that class.
+    /// True if that class is not in the input.
     pub(crate) class_is_missing: bool,
-    /// How long it may take to stop, where it says so.
+    /// Termination grace period, where given.
     pub(crate) grace_seconds: Option<u64>,
 }
 
-/// Whom a pod asks for Hyper-V isolation.
+/// Way in which a pod requests Hyper-V isolation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Hyperv {
-    /// Nobody.
+    /// Not requested.
     #[default]
     No,
-    /// Dockershim, by the old annotation, which containerd does not know.
+    /// The old annotation of dockershim, which containerd ignores.
     OfDocker,
-    /// containerd, by a runtime class, which dockershim does not know.
+    /// A runtime class of containerd, which dockershim ignores.
     OfContainerd,
 }
 
@@ -50,11 +50,11 @@ pub enum Hyperv {
 pub struct Container {
     /// Its name in the pod.
     pub name: String,
-    /// The reference of its image.
+    /// Image reference.
     pub image: String,
-    /// True if it is a program on the host.
+    /// True for a host process container.
     pub host_process: bool,
-    /// True if a node asks the registry anew each time it starts, and takes none that it has.
+    /// True if the node checks the registry on every start (`imagePullPolicy: Always`).
     pub pulls_always: bool,
 }
 
@@ -63,16 +63,16 @@ pub struct Container {
 pub struct RuntimeClass {
     /// Its name.
     pub name: String,
-    /// The runtime's configuration that it stands for.
+    /// Handler: the runtime's configuration.
     pub handler: String,
-    /// Labels that nodes must have in addition.
+    /// Additional node selector.
     pub selector: BTreeMap<String, String>,
-    /// Taints that do not matter in addition.
+    /// Additional tolerations.
     pub tolerations: Vec<Toleration>,
 }
 
 impl PodTemplate {
-    /// Which system it asks for.
+    /// Operating system that it requests.
     pub fn system(&self) -> System {
         let says = match self.os_name.as_deref() {
             Some("windows") => System::Windows,
@@ -80,7 +80,7 @@ impl PodTemplate {
             None => self.scheduling.system(),
         };
         match says {
-            // Only Windows has these.
+            // These fields exist for Windows only.
             System::Unsaid if self.is_unmistakably_windows() => System::Windows,
             says => says,
         }
@@ -98,8 +98,7 @@ impl PodTemplate {
             })
     }
 
-    /// How a container of it is kept apart on a node with this runtime; `usual` is what nodes do
-    /// where nobody asks for anything.
+    /// Isolation of a container on a node with this runtime; `usual` is the default of the nodes.
     pub fn isolation(
         &self,
         container: &Container,
@@ -114,19 +113,20 @@ impl PodTemplate {
         }
     }
 
-    /// The name of its runtime class where nobody gave that: what it brings is not known.
+    /// Name of its runtime class if that is not in the input.
     pub(crate) fn missing_class(&self) -> Option<&str> {
         self.runtime_class
             .as_deref()
             .filter(|_| self.class_is_missing)
     }
 
-    /// Returns true if taints alone keep it off a node, and its runtime class may tolerate them.
+    /// Returns true if only taints keep it off a node, and its unknown runtime class may tolerate
+    /// them.
     pub(crate) fn class_may_admit(&self, node: &Node) -> bool {
         self.missing_class().is_some() && self.scheduling.matches_node(node)
     }
 
-    /// Adds what its runtime class says, if it is among these.
+    /// Applies its runtime class, if it is among these.
     pub fn apply(&mut self, classes: &[RuntimeClass]) {
         let Some(name) = &self.runtime_class else {
             return;
@@ -154,7 +154,7 @@ fn is_hyperv(handler: &str) -> bool {
     handler.contains("hypervisor") || handler.contains("hyperv") || handler.contains("hyper-v")
 }
 
-/// A pod template as the API has it.
+/// A pod template of the API.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct PodObject {
     #[serde(default, deserialize_with = "null_is_default")]
@@ -239,7 +239,7 @@ struct Os {
     name: String,
 }
 
-/// Returns true if an image has the tag of which the API server takes it that it moves.
+/// Returns true if the image has the tag `latest`, for which the API server defaults to `Always`.
 fn is_latest(image: &str) -> bool {
     let name = image.rsplit('/').next().unwrap_or_default();
     !name.contains('@') && name.split_once(':').is_none_or(|(_, tag)| tag == "latest")

@@ -28,7 +28,8 @@ const GROUPS: [&str; 21] = [
     "storage.k8s.io",
 ];
 
-/// Returns true if an `apiVersion` is of Kubernetes itself, of which it is known what makes pods.
+/// Returns true if an `apiVersion` belongs to Kubernetes itself, whose pod-creating kinds are
+/// known.
 pub(super) fn is_of_kubernetes(api_version: &str) -> bool {
     let group = api_version
         .split_once('/')
@@ -36,15 +37,15 @@ pub(super) fn is_of_kubernetes(api_version: &str) -> bool {
     !api_version.is_empty() && GROUPS.contains(&group)
 }
 
-/// What in an object looks like a pod: something with a `spec` with `containers`, or such a spec by
-/// itself. An Argo workflow's step has a single `container` or `script`, and takes from the workflow
-/// where it may run.
+/// Finds pod templates in an object: a `spec` with `containers`, or such a spec by itself. A step
+/// of an Argo workflow has a single `container` or `script`, and inherits its scheduling from the
+/// workflow.
 pub(super) fn pod_templates(object: &Value) -> Vec<Value> {
     let mut found = Vec::new();
     if let Value::Object(object) = object {
         for (key, value) in object {
             if key != "metadata" && key != "status" {
-                // As `spec` itself would be one, it is looked at with its name.
+                // Searched together with its key, for `spec` itself would match.
                 search(&json!({ key.as_str(): value }), &Map::new(), &mut found);
             }
         }

@@ -1,7 +1,7 @@
-//! Which nodes a pod can be put on: the scheduler's hard rules, as far as nodes decide them.
+//! The scheduler's hard rules that depend on nodes: selector, affinity, taints.
 //!
-//! What comes and goes is left out: a node that is cordoned or not ready today is one that the pod
-//! may be put on tomorrow.
+//! Temporary conditions are ignored: a node that is cordoned or not ready today may admit the pod
+//! tomorrow.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,19 +10,19 @@ use serde::{Deserialize, Serialize};
 use super::nodes::{BUILD_LABEL, Node, OLD_OS_LABEL, OS_LABEL, Taint};
 use super::null_is_default;
 
-/// The only field of a node that an affinity can ask for.
+/// The only node field that an affinity can match.
 const NODE_NAME: &str = "metadata.name";
 
-/// Where a pod may be put.
+/// Scheduling constraints of a pod.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Scheduling {
-    /// The one node that the pod names, past the scheduler.
+    /// `nodeName`, which bypasses the scheduler.
     pub node_name: Option<String>,
     /// Labels that a node must have.
     pub selector: BTreeMap<String, String>,
     /// Terms of the required node affinity, of which a node must meet one.
     pub(crate) affinity: Option<Vec<SelectorTerm>>,
-    /// Which taints do not matter.
+    /// Tolerations.
     pub tolerations: Vec<Toleration>,
 }
 
@@ -30,14 +30,14 @@ pub struct Scheduling {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SelectorTerm {
-    /// About its labels.
+    /// Requirements on labels.
     #[serde(
         default,
         deserialize_with = "null_is_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub(crate) match_expressions: Vec<Requirement>,
-    /// About its fields, of which there is only `metadata.name`.
+    /// Requirements on fields, of which only `metadata.name` exists.
     #[serde(
         default,
         deserialize_with = "null_is_default",
@@ -51,9 +51,9 @@ pub struct SelectorTerm {
 pub struct Requirement {
     /// The label's or field's name.
     pub key: String,
-    /// What is required of it.
+    /// Operator.
     pub operator: Operator,
-    /// What it is held against.
+    /// Values to compare with.
     #[serde(
         default,
         deserialize_with = "null_is_default",
@@ -62,24 +62,24 @@ pub struct Requirement {
     pub values: Vec<String>,
 }
 
-/// How a requirement holds a label against values.
+/// Operator of a requirement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, Serialize)]
 pub enum Operator {
-    /// It is one of them.
+    /// The label is one of the values.
     In,
-    /// It is absent or none of them.
+    /// The label is absent or none of the values.
     NotIn,
-    /// It is there.
+    /// The label exists.
     Exists,
-    /// It is absent.
+    /// The label is absent.
     DoesNotExist,
-    /// It is a number and greater.
+    /// The label is a number and greater.
     Gt,
-    /// It is a number and less.
+    /// The label is a number and less.
     Lt,
 }
 
-/// Taints that do not matter to a pod.
+/// A toleration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Deserialize)]
 pub struct Toleration {
     /// Their name; empty for all.
@@ -96,25 +96,25 @@ pub struct Toleration {
     pub effect: String,
 }
 
-/// Which system a pod asks for.
+/// Operating system that a pod requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum System {
-    /// Windows, and nothing else.
+    /// Windows.
     Windows,
-    /// Something else.
+    /// Another system.
     Other,
-    /// It does not say.
+    /// Unspecified.
     Unsaid,
 }
 
 impl Scheduling {
-    /// Returns true if a pod may be put on this node.
+    /// Returns true if a pod can be scheduled on this node.
     pub(crate) fn admits(&self, node: &Node) -> bool {
         self.matches_node(node) && self.untolerated_taints(node).next().is_none()
     }
 
-    /// What keeps a pod off this node. Of a pod that names its node, the kubelet refuses what does not
-    /// tolerate a `NoExecute` taint; the other taints are the scheduler's.
+    /// Taints of a node that the pod does not tolerate. With `nodeName` only `NoExecute` counts,
+    /// which the kubelet enforces; the others are enforced by the scheduler.
     pub(crate) fn untolerated_taints<'a>(
         &'a self,
         node: &'a Node,
@@ -158,8 +158,8 @@ impl Scheduling {
         self.selector.is_empty() && self.affinity.is_none()
     }
 
-    /// Wants a label in addition. Where that contradicts the selector the API server refuses the pod,
-    /// so both are kept, and no node has both.
+    /// Adds a required label. Where that contradicts the selector the API server refuses the pod,
+    /// so both are kept, and no node matches.
     pub(super) fn require(&mut self, label: &str, value: &str) {
         let own = self.selector.entry(label.to_owned());
         if own.or_insert_with(|| value.to_owned()) == value {
@@ -172,8 +172,7 @@ impl Scheduling {
         });
     }
 
-    /// Wants something of a node's labels in addition, whichever of its terms the node meets. A term
-    /// that asks for nothing is met by no node, and stays so.
+    /// Adds a requirement to every term. An empty term matches no node, and stays empty.
     pub(super) fn require_all(&mut self, requirement: &Requirement) {
         match &mut self.affinity {
             Some(terms) => {
@@ -196,8 +195,8 @@ impl Scheduling {
         terms.any(|term| !term.match_fields.is_empty())
     }
 
-    /// Takes out the node that the controller of a `DaemonSet` writes into each pod, in place of
-    /// the set's own affinity.
+    /// Removes and returns the node names that the controller of a `DaemonSet` writes into each pod
+    /// in place of the set's own affinity.
     pub(super) fn take_node_names(&mut self) -> Vec<String> {
         if let Some([term]) = self.affinity.as_deref()
             && term.match_expressions.is_empty()
@@ -212,8 +211,7 @@ impl Scheduling {
         Vec::new()
     }
 
-    /// Puts back the nodes of all pods that were found to be alike: what the set's affinity was, only
-    /// they tell.
+    /// Restores the node names of all pods of a set, which stand in for its affinity.
     pub(super) fn require_node_names(&mut self, names: BTreeSet<String>) {
         if names.is_empty() {
             return;
@@ -239,7 +237,7 @@ impl Scheduling {
                 .any(|toleration| toleration.covers(taint))
     }
 
-    /// The system that every node it admits runs, as far as its text says so.
+    /// The operating system of all nodes that it admits, as far as labels state it.
     pub fn system(&self) -> System {
         let named = |key: &str| match self.selector.get(key).map(String::as_str) {
             Some("windows") => System::Windows,
@@ -267,7 +265,7 @@ impl Scheduling {
 }
 
 impl SelectorTerm {
-    /// A term that requires nothing is met by no node.
+    /// Returns true if a node meets the term; an empty term matches no node.
     fn is_met_by(&self, node: &Node) -> bool {
         let labels = || {
             self.match_expressions.iter().all(|requirement| {
@@ -311,7 +309,7 @@ impl Requirement {
         }
     }
 
-    /// The label and what it is held against, which has to be a label's value itself: without a sign.
+    /// The label and the value as numbers; a label's value has no sign.
     fn numbers(&self, value: Option<&str>) -> Option<(i64, i64)> {
         let [bound] = &self.values[..] else {
             return None;
@@ -350,7 +348,7 @@ impl Toleration {
         names_it && fits && (self.effect.is_empty() || self.effect == taint.effect)
     }
 
-    /// The taint's number and its own, without leading zeros.
+    /// The values of the taint and the toleration as numbers, without leading zeros.
     fn numbers(&self, taint: &Taint) -> Option<(i64, i64)> {
         let number = |text: &str| {
             let number: i64 = text.parse().ok()?;

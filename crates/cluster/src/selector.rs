@@ -1,4 +1,5 @@
-//! Label selectors as kubectl's `--selector` has them: `pool=web,tier!=cache,zone in (a,b),!spot`.
+//! Label selectors in the syntax of kubectl's `--selector`: `pool=web,tier!=cache,zone in
+//! (a,b),!spot`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +7,7 @@ use std::str::FromStr;
 use super::nodes::Node;
 use super::scheduling::{Operator, Requirement};
 
-/// Requirements about labels, all of which have to be met.
+/// A label selector: requirements that all have to be met.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LabelSelector(Vec<Requirement>);
 
@@ -19,8 +20,8 @@ pub struct SelectorError {
 }
 
 impl LabelSelector {
-    /// Returns true if a node has such labels. Of a host that has no name nobody knows the labels,
-    /// so it may have them.
+    /// Returns true if a node matches. The labels of a host without a name are unknown, so it may
+    /// match.
     pub fn matches(&self, node: &Node) -> bool {
         self.0.iter().all(|requirement| {
             let label = node.labels.get(&requirement.key);
@@ -67,7 +68,7 @@ impl fmt::Display for LabelSelector {
     }
 }
 
-/// The requirements, which commas outside of parentheses keep apart.
+/// Splits at commas outside of parentheses.
 fn parts(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut start, mut depth) = (0, 0_u32);
@@ -123,7 +124,7 @@ fn requirement(text: &str) -> Result<Requirement, String> {
     })
 }
 
-/// A name, perhaps behind a domain and a slash.
+/// Returns true for a label name, with an optional domain prefix.
 fn is_key(text: &str) -> bool {
     let (prefix, name) = match text.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
@@ -136,7 +137,8 @@ fn is_key(text: &str) -> bool {
     !name.is_empty() && is_value(name) && prefix.is_none_or(is_prefix)
 }
 
-/// Up to 63 letters, digits, dashes, underscores and dots, with a letter or digit at both ends.
+/// Returns true for up to 63 letters, digits, dashes, underscores and dots, with a letter or digit
+/// at both ends.
 fn is_value(text: &str) -> bool {
     let is_inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_end = |c: char| c.is_ascii_alphanumeric();

@@ -1,6 +1,6 @@
-//! Words of parsers, for errors that say their place themselves.
+//! Messages of parsers, for errors that state their own position.
 
-/// What a parser says, without the place at its end that it says anyway.
+/// The message of a parser without the position at its end.
 pub(super) fn without_place(said: &str) -> &str {
     said.rsplit_once(" at line ")
         .map_or(said, |(problem, _)| problem)

@@ -1,6 +1,6 @@
-//! Workloads as people write them and as `kubectl get -o yaml|json` prints them: several documents,
-//! lists, everything that makes pods, and runtime classes. Other objects of Kubernetes are passed over;
-//! those of others are searched for pod templates, and listed where they have none.
+//! Reads workloads from manifests and the output of `kubectl get -o yaml|json`: multiple documents,
+//! lists, all kinds that create pods, and runtime classes. Other Kubernetes objects are skipped;
+//! custom resources are searched for pod templates, and listed where they have none.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -15,27 +15,27 @@ use super::pod_templates::{is_of_kubernetes, pod_templates};
 use super::scheduling::Toleration;
 use super::yaml::{SyntaxError, documents, is_action_of_helm};
 
-/// Something that makes pods.
+/// An object that creates pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workload {
-    /// What it is called.
+    /// Kind, namespace and name.
     pub id: WorkloadId,
-    /// Where it was read, where it is from a file.
+    /// Source location, if it is from a file.
     pub origin: Option<SourceLocation>,
-    /// The pods that it makes.
+    /// Pod template.
     pub template: PodTemplate,
-    /// What made it, if something did.
+    /// Controller that created it, if any.
     owner: Option<WorkloadId>,
-    /// True if it runs nothing as it stands.
+    /// True if it currently runs no pods.
     is_inactive: bool,
 }
 
-/// What a workload is called.
+/// Kind, namespace and name of a workload.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 pub struct WorkloadId {
     /// `Deployment`, `Pod`, …
     pub kind: String,
-    /// Where it lives; `default` where it does not say.
+    /// Namespace; `default` where absent.
     pub namespace: String,
     /// Its name.
     pub name: String,
@@ -48,21 +48,21 @@ impl fmt::Display for WorkloadId {
     }
 }
 
-/// A place in a file.
+/// A location in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SourceLocation {
-    /// The file as it was named.
+    /// File name as given.
     pub file: String,
-    /// The line where the object's document begins, counted from 1.
+    /// Line where the object's document begins, counted from 1.
     pub line: usize,
 }
 
-/// An object without pods, of a kind that does not belong to Kubernetes: what it makes is not known.
+/// A custom resource without pod templates: whether it creates pods is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedObject {
-    /// What it is called.
+    /// Kind, namespace and name.
     pub id: WorkloadId,
-    /// Where it was read.
+    /// Source location.
     pub origin: SourceLocation,
 }
 
@@ -77,20 +77,20 @@ impl fmt::Display for SkippedObject {
     }
 }
 
-/// What was read.
+/// Workloads that were read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WorkloadList {
-    /// In the order of the files.
+    /// Workloads in the order of the files.
     pub workloads: Vec<Workload>,
-    /// Runtime classes that they may name.
+    /// Runtime classes.
     pub(crate) runtime_classes: Vec<RuntimeClass>,
-    /// Objects that may make pods in a way that is not known.
+    /// Objects of unknown kinds that may create pods.
     pub skipped: Vec<SkippedObject>,
-    /// What was read although it can hardly be meant.
+    /// Warnings.
     pub warnings: Vec<String>,
 }
 
-/// Why a text holds no workloads.
+/// Error of reading workloads.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "cluster/workloads", blame = Request, hint = "--workloads takes Kubernetes YAML or JSON, as helm template and kubectl get -o yaml print it")]
 pub enum WorkloadsError {
@@ -102,7 +102,7 @@ pub enum WorkloadsError {
         line: usize,
         /// Counted from 1.
         column: usize,
-        /// What the parser says.
+        /// Message of the parser.
         problem: String,
         /// The line, with a mark below the word.
         excerpt: Box<Excerpt>,
@@ -111,9 +111,9 @@ pub enum WorkloadsError {
     #[error("line {line}: expected a Kubernetes object with a kind, found {found}")]
     #[diagnose(excerpt = Some((**excerpt).clone()))]
     NoObject {
-        /// Where the document begins, counted from 1.
+        /// Line where the document begins, counted from 1.
         line: usize,
-        /// What it is instead.
+        /// Found type.
         found: &'static str,
         /// The line, with a mark below the word.
         excerpt: Box<Excerpt>,
@@ -121,25 +121,25 @@ pub enum WorkloadsError {
     /// An object has a field of the wrong type.
     #[error("line {line}: {object}: {problem}")]
     Field {
-        /// Where its document begins, counted from 1.
+        /// Line where its document begins, counted from 1.
         line: usize,
         /// Its kind and name.
         object: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }
 
-/// Lists in lists are not deeper than this.
+/// Maximum depth of nested lists.
 const MOST_NESTED: usize = 4;
 
 impl WorkloadList {
-    /// Adds what a text holds; `file` is what to call it.
+    /// Adds the objects of a text; `file` is its name in messages.
     pub fn read(&mut self, text: &str, file: &str) -> Result<(), WorkloadsError> {
         let read = documents(text)?;
         self.warnings.extend(read.warning.map(|twice| {
             let SyntaxError { line, problem, .. } = twice;
-            format!("{file}: line {line}: {problem}; the last one counts")
+            format!("{file}: line {line}: {problem}; the last value is used")
         }));
         for (line, document) in read.documents {
             let origin = SourceLocation {
@@ -182,7 +182,7 @@ impl WorkloadList {
             let of_list = kind.strip_suffix("List").unwrap_or_default().to_owned();
             let api_version = object.get("apiVersion").cloned().unwrap_or_default();
             for mut item in items {
-                // The items of a typed list need not say what they are.
+                // The items of a typed list may omit their kind.
                 if !of_list.is_empty()
                     && let Value::Object(item) = &mut item
                 {
@@ -229,7 +229,7 @@ impl WorkloadList {
         Ok(())
     }
 
-    /// Takes one object of the API: what in it makes pods.
+    /// Adds the pod templates of one API object.
     pub(super) fn add_object(
         &mut self,
         kind: &str,
@@ -257,7 +257,7 @@ impl WorkloadList {
                     .unwrap_or_default(),
             ],
             None if is_of_kubernetes(api_version_of(&object)) => Vec::new(),
-            // What only looks like a pod may fail to be one.
+            // A candidate of the search may be invalid.
             None => pod_templates(&object)
                 .into_iter()
                 .filter_map(|template| PodObject::deserialize(template).ok())
@@ -279,7 +279,7 @@ impl WorkloadList {
         let owner = metadata
             .owner_references
             .into_iter()
-            // A static pod belongs to its node, and runs nowhere else.
+            // A static pod is owned by its node, and runs nowhere else.
             .find(|owner| owner.controller && owner.kind != "Node")
             .map(|owner| WorkloadId {
                 kind: owner.kind,
@@ -315,8 +315,8 @@ impl WorkloadList {
             .collect()
     }
 
-    /// Leaves out what runs nothing as it stands, and says how much that was, without what another
-    /// workload of the list made.
+    /// Removes inactive workloads and returns their number, without those that another workload of
+    /// the list owns.
     pub fn remove_inactive(&mut self) -> usize {
         let ids = self.workloads.iter().map(|workload| workload.id.clone());
         let known: HashSet<WorkloadId> = ids.collect();
@@ -330,8 +330,8 @@ impl WorkloadList {
         left_out.filter(|workload| !is_made(workload)).count()
     }
 
-    /// The workloads with their runtime classes applied, each once: what another workload of the
-    /// list made is left out, and what something else made counts as that, once.
+    /// The workloads with their runtime classes applied. Those owned by another workload of the
+    /// list are left out; those with an owner outside the list are merged under the owner.
     pub fn into_workloads(self) -> Vec<Workload> {
         let known: HashSet<&WorkloadId> =
             self.workloads.iter().map(|workload| &workload.id).collect();
@@ -358,7 +358,7 @@ impl WorkloadList {
                     nodes = workload.template.scheduling.take_node_names();
                 }
                 workload.id = owner;
-                // Where one of its pods was put says nothing about the next.
+                // The node of one pod does not apply to the next.
                 workload.template.scheduling.node_name = None;
             }
             workload.template.apply(&self.runtime_classes);
@@ -382,7 +382,7 @@ impl WorkloadList {
     }
 }
 
-/// Returns true if an object runs nothing as it stands: scaled to nothing, suspended, or done.
+/// Returns true if an object runs no pods: scaled to zero, suspended, or completed.
 fn is_inactive(kind: &str, object: &Value) -> bool {
     let has_ended = |condition: &Value| {
         let word = |key: &str| condition.get(key).and_then(Value::as_str);
@@ -404,7 +404,7 @@ fn is_inactive(kind: &str, object: &Value) -> bool {
     }
 }
 
-/// What an object is called; where the cluster will make up its name, `migrate-*`.
+/// Name of an object, or `migrate-*` for a generated name.
 fn name_or_pattern(name: String, generate_name: &str) -> String {
     if name.is_empty() && !generate_name.is_empty() {
         format!("{generate_name}*")
@@ -413,10 +413,10 @@ fn name_or_pattern(name: String, generate_name: &str) -> String {
     }
 }
 
-/// What the API server writes where nobody said how long a pod may take to stop.
+/// Default of the API server for `terminationGracePeriodSeconds`.
 const USUAL_GRACE_SECONDS: u64 = 30;
 
-/// The kinds of Kubernetes that make pods, whatever is in them.
+/// Kubernetes kinds that create pods.
 const MAKERS: [&str; 9] = [
     "CronJob",
     "DaemonSet",
@@ -434,14 +434,14 @@ fn api_version_of(object: &Value) -> &str {
     version.unwrap_or_default()
 }
 
-/// An image whose name Helm has yet to fill in.
+/// An image that is an unrendered Helm template.
 fn image_of_helm(container: &Container) -> Option<&str> {
     let image = container.image.as_str();
     let (_, action) = image.split_once("{{")?;
     is_action_of_helm(action.trim_start_matches('-').trim_start()).then_some(image)
 }
 
-/// What stands before the path of a field in a pod's template.
+/// Path prefix of a pod template's fields.
 fn path_of_template(kind: &str) -> &'static str {
     match kind {
         "Pod" => "",
@@ -451,8 +451,7 @@ fn path_of_template(kind: &str) -> &'static str {
     }
 }
 
-/// The pod or the template of one in an object: in all kinds but two it is `spec.template`, also in
-/// those that are not part of Kubernetes.
+/// The pod or pod template of an object: `spec.template` in all kinds but two.
 fn template_of<'a>(kind: &str, object: &'a Value) -> Option<&'a Value> {
     let template = match kind {
         "Pod" => Some(object),
@@ -460,7 +459,7 @@ fn template_of<'a>(kind: &str, object: &'a Value) -> Option<&'a Value> {
         "PodTemplate" => object.get("template"),
         _ => object.pointer("/spec/template"),
     };
-    // Others have jobs of their own, with other fields.
+    // Other API groups have their own `Job`, with other fields.
     let api_version = api_version_of(object);
     if MAKERS.contains(&kind) && (api_version.is_empty() || is_of_kubernetes(api_version)) {
         static NOTHING: Value = Value::Null;

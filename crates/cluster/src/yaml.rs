@@ -1,4 +1,4 @@
-//! YAML and JSON as kubectl reads them: several documents, and of a key that is there twice the last.
+//! YAML and JSON as kubectl reads them: multiple documents, and the last value of a duplicate key.
 
 use std::fmt;
 
@@ -10,15 +10,15 @@ use wincimg_common::diagnose::Excerpt;
 
 use super::text::without_place;
 
-/// What a text holds.
+/// Documents of a text.
 pub(super) struct Documents {
-    /// Each with the line where it begins, counted from 1.
+    /// Documents with the line where each begins, counted from 1.
     pub(super) documents: Vec<(usize, Value)>,
-    /// What was read although it can hardly be meant.
+    /// Warning about a duplicate key.
     pub(super) warning: Option<SyntaxError>,
 }
 
-/// What is wrong with a text, and where, counted from 1.
+/// Syntax error, with its position counted from 1.
 #[derive(Debug)]
 pub struct SyntaxError {
     pub(super) line: usize,
@@ -27,10 +27,10 @@ pub struct SyntaxError {
     pub(super) excerpt: Excerpt,
 }
 
-/// What is larger and begins as JSON is JSON: reading it again as YAML would take minutes.
+/// A larger text in flow style is only parsed as JSON: parsing it again as YAML would take minutes.
 const MOST_IN_FLOW_STYLE: usize = 32 << 20;
 
-/// The documents of a text.
+/// Parses the documents of a text.
 pub(super) fn documents(text: &str) -> Result<Documents, SyntaxError> {
     let looks_like_json = text.trim_start().starts_with(['{', '[']);
     let as_json = |duplicate_keys| match duplicate_keys {
@@ -71,7 +71,7 @@ pub(super) fn documents(text: &str) -> Result<Documents, SyntaxError> {
     }
 }
 
-/// A text that cannot be read because Helm has yet to make it: the first line that shows it.
+/// Error for an unrendered Helm template, at the first line that shows it.
 fn template_of_helm(text: &str) -> Option<SyntaxError> {
     let is_of_helm = |line: &str| {
         let mut actions = line.split("{{").skip(1);
@@ -90,8 +90,8 @@ fn template_of_helm(text: &str) -> Option<SyntaxError> {
     })
 }
 
-/// Returns true if what follows `{{` is of a template of Helm's, and not of a tool that fills in
-/// plain names.
+/// Returns true if the text after `{{` is a Helm action, not a plain name of another templating
+/// tool.
 pub(super) fn is_action_of_helm(action: &str) -> bool {
     const WORDS: [&str; 11] = [
         "if ",
@@ -121,7 +121,7 @@ pub(super) fn is_action_of_helm(action: &str) -> bool {
         .any(|start| action.starts_with(start))
 }
 
-/// Why a text cannot be read, and whether that is only a key that is there twice.
+/// Parse error, and whether it is only a duplicate key.
 struct YamlError {
     malformed: SyntaxError,
     is_twice: bool,
@@ -154,7 +154,7 @@ fn yaml_documents(
             let said = error.to_string();
             let said = without_place(first_line(&said));
             let is_twice = matches!(error, serde_saphyr::Error::DuplicateMappingKey { .. });
-            // What else the library says there is for those who write programs.
+            // The rest of the library's message is for programmers.
             let problem = said.split_once(", set ").filter(|_| is_twice);
             let line = place(serde_saphyr::Location::line);
             let column = place(serde_saphyr::Location::column);
@@ -177,7 +177,7 @@ fn yaml_documents(
         .collect())
 }
 
-/// One JSON document after the other, as `kubectl get … -o json` prints them when it is run twice.
+/// Parses concatenated JSON documents.
 fn json_documents<D: DeserializeOwned + Into<Value>>(
     text: &str,
 ) -> Result<Vec<(usize, Value)>, YamlError> {
@@ -207,7 +207,7 @@ fn json_documents<D: DeserializeOwned + Into<Value>>(
     }
 }
 
-/// The place where JSON is wrong, of however long a line.
+/// Excerpt of the position of an error, also for very long lines.
 pub(super) fn excerpt(text: &str, line: usize, column: usize) -> Excerpt {
     const BEHIND: usize = 4 << 10;
     let before: usize = text
@@ -218,7 +218,7 @@ pub(super) fn excerpt(text: &str, line: usize, column: usize) -> Excerpt {
     Excerpt::at_byte(start_of(text, before + column + BEHIND), line, column)
 }
 
-/// At most so many bytes of a text.
+/// At most this many bytes of a text.
 fn start_of(text: &str, most: usize) -> &str {
     let mut end = most.min(text.len());
     while !text.is_char_boundary(end) {
@@ -227,10 +227,10 @@ fn start_of(text: &str, most: usize) -> &str {
     &text[..end]
 }
 
-/// What is said of a key that is there twice, in JSON as in YAML.
+/// Message for a duplicate key, in JSON as in YAML.
 const TWICE: &str = "duplicate mapping key: ";
 
-/// A value of JSON without a key that is there twice.
+/// A JSON value without duplicate keys.
 struct UniqueKeysValue(Value);
 
 impl From<UniqueKeysValue> for Value {

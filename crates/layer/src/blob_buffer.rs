@@ -1,5 +1,5 @@
-//! A blob between its making and its upload: in memory while it is small, on the disk without
-//! a name once it is not.
+//! Buffer of a blob before its upload: a small one in memory, a large one in an unnamed temporary
+//! file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use wincimg_common::files::Spool;
 
-/// Collects what is written to it.
+/// A writer that buffers a blob.
 #[derive(Debug)]
 pub struct BlobBuffer {
     limit: usize,
@@ -16,12 +16,12 @@ pub struct BlobBuffer {
     store: Store,
 }
 
-/// Where a [`BlobBuffer`] ended up.
+/// Content of a finished [`BlobBuffer`].
 #[derive(Debug)]
 pub enum BufferedBlob {
-    /// It was small.
+    /// A small blob in memory.
     Memory(Bytes),
-    /// In a file that goes with the value.
+    /// A large blob in a file that is deleted on drop.
     Disk(Spool),
 }
 
@@ -32,7 +32,7 @@ enum Store {
 }
 
 impl BlobBuffer {
-    /// A blob that is kept in memory up to `limit` bytes and in a file below `folder` beyond.
+    /// Creates a buffer that is in memory up to `limit` bytes and in a file below `folder` beyond.
     pub fn new(limit: usize, folder: impl Into<PathBuf>) -> Self {
         Self {
             limit,
@@ -41,7 +41,7 @@ impl BlobBuffer {
         }
     }
 
-    /// Ends the collecting.
+    /// Finishes the blob.
     pub fn finish(self) -> BufferedBlob {
         match self.store {
             Store::Memory(bytes) => BufferedBlob::Memory(bytes.into()),
@@ -49,7 +49,7 @@ impl BlobBuffer {
         }
     }
 
-    /// The file, once it is in one.
+    /// The file, if it has moved to one.
     pub fn spool(&self) -> Option<&Spool> {
         match &self.store {
             Store::Memory(_) => None,

@@ -1,10 +1,11 @@
-//! Compression of a layer in blocks that can be made on any number of cores and always come out the
-//! same: what a block becomes depends on its bytes and on the 32 KiB before it.
+//! Compression of a layer in blocks, reproducible on any number of cores: a compressed block
+//! depends on its bytes and on the 32 KiB before it.
 //!
-//! Gzip is one member: each block is deflated by itself and ends on a byte (a sync flush), as pigz
-//! does it, with the end of the block before as its dictionary. Noise is stored. A block that becomes
-//! very small is looked at once more: what repeats itself rewards it most and costs least. Measured on
-//! tars as layers have them ([`super::order`]), MB and seconds of one core:
+//! Gzip is one member: like in pigz, each block is deflated by itself, ends on a byte (a sync
+//! flush), and has the end of the previous block as its dictionary. Noise is stored. A block that
+//! becomes very small is compressed again at a higher level, where repetitive data gains most and
+//! costs least. Measured on tars in the order of layers ([`super::order`]), MB and seconds of one
+//! core:
 //!
 //! | level | a site in HTML, 324 MB | source code, 212 MB | random words, 270 MB |
 //! |-|-|-|-|
@@ -38,7 +39,7 @@ use std::ops::Range;
 use flate2::{Compress, Compression as Level, Crc, FlushCompress};
 use zstd::zstd_safe::{CParameter, version_number};
 
-/// How a layer's tar stream is compressed.
+/// Compression of a layer's tar stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[cfg_attr(
@@ -54,32 +55,32 @@ pub enum Compression {
     Zstd,
 }
 
-/// What most blocks are deflated with.
+/// Level of most blocks.
 const QUICK: Level = Level::new(4);
 
-/// Finds the longest matches. Where there are few that takes up to seven times as long.
+/// Level that finds the longest matches; with few matches it takes up to seven times as long.
 const CAREFUL: Level = Level::new(7);
 
-/// A block that becomes so many times smaller is little but matches, and looked at once more. One
-/// that becomes smaller still is all but empty, and as small as deflate makes anything.
+/// Compression ratios at which a block is compressed again, because it consists of matches. At a
+/// higher ratio it is almost empty, and already as small as deflate can make it.
 const REPETITIVE: Range<usize> = 16..512;
 
 const ZSTD_LEVEL: i32 = 3;
 
-/// The shortest match that zstd takes from anywhere in a block. A shorter one that is far away costs as much
-/// as its letters: with the level's own 5, random words came to more than gzip makes of them.
+/// Minimum match length of zstd. A shorter distant match costs as much as its letters: with the
+/// level's own 5, random words became larger than with gzip.
 const ZSTD_MATCH: u32 = 6;
 
-/// How far zstd looks back, as a power of two: over all of a block.
+/// Window of zstd as a power of two: a whole block.
 const ZSTD_WINDOW: u32 = 22;
 
 /// No name, no time, unknown system: the same bytes everywhere.
 const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
-/// How far back deflate looks.
+/// Window of deflate.
 const WINDOW: usize = 32 << 10;
 
-/// An empty deflate block that says it is the last one.
+/// An empty final deflate block.
 const LAST_DEFLATE_BLOCK: [u8; 2] = [0x03, 0x00];
 
 impl Compression {
@@ -91,8 +92,9 @@ impl Compression {
         }
     }
 
-    /// What a blob's bytes depend on beside its tar. What changes gzip's is told by a test of
-    /// [`super::diff_id::EDITION`]; zstd's change from version to version.
+    /// Identifies everything but the tar that determines a blob's bytes. A test of
+    /// [`super::diff_id::EDITION`] detects changes for gzip; the output of zstd changes from
+    /// version to version.
     pub(super) fn format_id(self) -> String {
         match self {
             Self::Gzip => "gzip".to_owned(),
@@ -103,7 +105,7 @@ impl Compression {
         }
     }
 
-    /// How many bytes of the tar stream make a block.
+    /// Block size in bytes of the tar stream.
     pub(super) const fn block_size(self) -> usize {
         match self {
             Self::Gzip => 1 << 20,
@@ -111,7 +113,7 @@ impl Compression {
         }
     }
 
-    /// What of a block the one after it may refer to.
+    /// The part of a block that the next one may refer to.
     pub(super) fn window(self, block: &[u8]) -> &[u8] {
         match self {
             Self::Gzip => last(block, WINDOW),
@@ -119,8 +121,8 @@ impl Compression {
         }
     }
 
-    /// How many threads compress at most: what one thread hashes and another writes is no more than
-    /// so many make. Zstandard's take more memory too, several blocks of 4 MiB each.
+    /// Maximum number of compressing threads: one hashing thread and one writer cannot keep up with
+    /// more. Zstandard's threads also need more memory, several blocks of 4 MiB each.
     pub(super) const fn most_compressors(self) -> usize {
         match self {
             Self::Gzip => 12,
@@ -128,7 +130,7 @@ impl Compression {
         }
     }
 
-    /// What the blob begins with.
+    /// Header of the blob.
     pub(super) const fn header(self) -> &'static [u8] {
         match self {
             Self::Gzip => &GZIP_HEADER,
@@ -136,7 +138,7 @@ impl Compression {
         }
     }
 
-    /// What the blob ends with; `crc` is that of the whole tar stream.
+    /// Trailer of the blob; `crc` is that of the whole tar stream.
     pub(super) fn trailer(self, crc: &Crc) -> Vec<u8> {
         match self {
             Self::Gzip => [
@@ -156,7 +158,7 @@ pub(super) struct EncodedBlock {
     pub(super) crc: Crc,
 }
 
-/// Compresses blocks, one after the other; each thread has its own.
+/// Compressor of blocks; each thread has its own.
 pub(super) enum Encoder {
     Gzip,
     Zstd(zstd::bulk::Compressor<'static>),
@@ -176,7 +178,7 @@ impl Encoder {
         })
     }
 
-    /// Compresses a block of the stream; `before` is the window of the block before it.
+    /// Compresses a block of the stream; `before` is the window of the previous block.
     pub(super) fn encode(&mut self, before: &[u8], block: &[u8]) -> io::Result<EncodedBlock> {
         let mut crc = Crc::new();
         let bytes = match self {
@@ -222,9 +224,9 @@ fn deflate_block(before: &[u8], block: &[u8]) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// An encoder whose bytes may refer to those of the window. It is a new one: zlib hashes a byte
-/// beyond the dictionary, which in one that is reset is a byte of what it compressed before, so that
-/// the bytes would depend on which thread has which block.
+/// Creates an encoder with the window as dictionary. A reset one is not reproducible: zlib hashes a
+/// byte beyond the dictionary, which would be a byte of earlier input, so the output would depend
+/// on the assignment of blocks to threads.
 fn deflate_after(window: &[u8], level: Level) -> io::Result<Compress> {
     let mut deflate = Compress::new(level, false);
     if !window.is_empty() {
@@ -233,9 +235,9 @@ fn deflate_after(window: &[u8], level: Level) -> io::Result<Compress> {
     Ok(deflate)
 }
 
-/// Appends a part of a block as deflate has it, ended on a byte.
+/// Deflates a part of a block, ended on a byte.
 fn compress(deflate: &mut Compress, run: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
-    // Room for all of it: zlib makes other bytes where it is stopped midway.
+    // Room for all of it: zlib's output differs if it is interrupted.
     out.reserve(run.len() + run.len() / 8 + 1024);
     loop {
         let consumed = usize::try_from(deflate.total_in()).map_err(io::Error::other)?;
@@ -243,7 +245,7 @@ fn compress(deflate: &mut Compress, run: &[u8], out: &mut Vec<u8>) -> io::Result
         deflate
             .compress_vec(rest, out, FlushCompress::Sync)
             .map_err(io::Error::other)?;
-        // Room left over means that zlib had nothing more to say.
+        // Room left over means that zlib has no more output.
         if out.len() < out.capacity() {
             return Ok(());
         }
@@ -251,7 +253,7 @@ fn compress(deflate: &mut Compress, run: &[u8], out: &mut Vec<u8>) -> io::Result
     }
 }
 
-/// Appends a part of a block as it is.
+/// Stores a part of a block uncompressed.
 fn store(run: &[u8], out: &mut Vec<u8>) {
     let parts = run.len().div_ceil(usize::from(u16::MAX));
     out.reserve_exact(run.len() + 5 * parts);
@@ -297,7 +299,7 @@ mod tests {
         noise.take(bytes).collect()
     }
 
-    /// Noise and what is none, in runs of about a piece.
+    /// Random and compressible data, in runs of about a piece.
     fn pieces() -> impl Strategy<Value = Vec<u8>> {
         let piece = (any::<bool>(), 1_u64..9, 1_usize..150_000).prop_map(|(is_noise, seed, n)| {
             let mut bytes = noise(seed, n);

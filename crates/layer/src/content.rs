@@ -1,4 +1,4 @@
-//! What a layer holds, and the order in which it is written.
+//! Content of a layer, and the order in which it is written.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -16,9 +16,9 @@ use super::path::{LayerPath, PathError, WHITEOUT_PREFIX, check_target, fold};
 use crate::PlannedDownload;
 use crate::archive::Member;
 
-/// The content of a layer. The order in which entries are added does not matter: the written layer
-/// has an order of its own, but for files in archives, which come last in the order of their archives;
-/// parent directories that nobody added appear in it by themselves.
+/// The content of a layer. The order of additions does not matter: the written layer has its own,
+/// except for files in archives, which come last in the order of their archives. Missing parent
+/// directories are added.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layer {
     pub(super) timestamp: u64,
@@ -27,27 +27,27 @@ pub struct Layer {
     pub(super) secured: Vec<SecurityOverride>,
 }
 
-/// Where the bytes of a file come from.
+/// Source of a file's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ContentSource {
-    /// A file on disk, opened when its turn comes.
+    /// A file on disk, opened when it is written.
     Path(Arc<Path>),
     /// Bytes in memory.
     Bytes(Bytes),
-    /// A part of a file without a name.
+    /// A part of an unnamed temporary file.
     Part(SpoolPart),
     /// A file in an archive.
     Member(Member),
-    /// A server's file that is not downloaded.
+    /// A file on a server that is not downloaded.
     Lacking {
-        /// Where it is.
+        /// URL.
         url: String,
-        /// Its length, where that is known.
+        /// Length, if known.
         size: Option<u64>,
     },
 }
 
-/// What a symbolic link points to; Windows wants to know when the link is made.
+/// Kind of a symbolic link's target, which Windows requires to create the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkTo {
     /// A file.
@@ -59,14 +59,14 @@ pub enum LinkTo {
 /// A symbolic link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Symlink {
-    /// Where it leads from its folder, with `/` between names.
+    /// Target relative to its folder, with `/` between names.
     pub target: String,
-    /// What is there.
+    /// Kind of the target.
     #[serde(rename = "to_folder")]
     pub to: LinkTo,
 }
 
-/// True if that is a folder.
+/// Serialized as true for a folder.
 impl Serialize for LinkTo {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_bool(*self == Self::Directory)
@@ -77,19 +77,19 @@ impl Serialize for LinkTo {
 pub(super) struct LayerEntry {
     pub(super) path: LayerPath,
     pub(super) content: EntryContent,
-    /// The descriptor and the attributes, where they are not the usual ones.
+    /// Security descriptor and attributes, if not the default.
     pub(super) security: Option<Security>,
     pub(super) attributes: Option<u32>,
 }
 
-/// A security descriptor for what is at a path.
+/// A security descriptor for a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SecurityOverride {
     path: LayerPath,
     security: Security,
 }
 
-/// What an entry of a layer is.
+/// Content of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryContent {
     /// A directory.
@@ -98,7 +98,7 @@ pub enum EntryContent {
     File(ContentSource),
     /// A symbolic link.
     Symlink(Symlink),
-    /// Nothing, in place of what the layers below have.
+    /// A deletion of the path in the layers below.
     Deletion,
 }
 
@@ -109,14 +109,14 @@ pub(super) struct TarItem<'a> {
     pub(super) content: &'a EntryContent,
     /// True if the entry carries a security descriptor.
     pub(super) secured: bool,
-    /// Which one, where that is not the usual one.
+    /// The descriptor, if not the default.
     pub(super) security: Option<&'a Security>,
-    /// The attributes, where they are not the usual ones.
+    /// Attributes, if not the default.
     pub(super) attributes: Option<u32>,
 }
 
 impl TarItem<'_> {
-    /// How many bytes it has; none of what is no file.
+    /// Length of a file; 0 for other entries.
     pub(super) fn length(&self) -> u64 {
         match self.content {
             EntryContent::File(source) => source.length(),
@@ -126,7 +126,7 @@ impl TarItem<'_> {
 }
 
 impl Layer {
-    /// An empty layer whose entries will all carry `timestamp`, in seconds since 1970.
+    /// Creates an empty layer whose entries all have `timestamp`, in seconds since 1970.
     pub fn new(timestamp: u64) -> Self {
         Self {
             timestamp,
@@ -134,7 +134,7 @@ impl Layer {
         }
     }
 
-    /// Adds a directory, empty unless other entries lie below it.
+    /// Adds a directory.
     pub fn directory(&mut self, path: LayerPath) {
         self.add(path, EntryContent::Directory);
     }
@@ -163,16 +163,15 @@ impl Layer {
         self.add(path, EntryContent::Deletion);
     }
 
-    /// Gives what the layer has at a path a security descriptor of its own, once it has all its entries; the last one counts.
-    /// A path at which the layer has nothing becomes a directory entry, which changes the descriptor
-    /// of the directory below.
+    /// Sets the security descriptor of a path, independent of the order of additions; the last one
+    /// is used. A path without an entry becomes a directory entry, which changes the descriptor of
+    /// the directory in the layers below.
     pub fn set_security(&mut self, path: LayerPath, security: impl Into<Security>) {
         let security = security.into();
         self.secured.push(SecurityOverride { path, security });
     }
 
-    /// The descriptors that entries have of their own and that [`Self::set_security`] gave, by the folded
-    /// path.
+    /// Descriptors of entries and of [`Self::set_security`], by folded path.
     pub(super) fn securities(&self) -> HashMap<String, Security> {
         let entries = self.files.iter();
         let own = entries.filter_map(|it| Some((&it.path, it.security.as_ref()?)));
@@ -188,8 +187,7 @@ impl Layer {
         self.hives.push(LayerEntry::new(name, content));
     }
 
-    /// Where the bytes of a file come from, which was added under a path that Windows takes for this
-    /// one.
+    /// Source of the file at a path, compared as on Windows.
     pub fn file_mut(&mut self, path: &LayerPath) -> Option<&mut ContentSource> {
         let key = fold(path.as_str());
         self.files
@@ -201,7 +199,7 @@ impl Layer {
     }
 
     /// The files and folders by their paths from the drive's root, parents first, after the same
-    /// checks that writing the layer makes.
+    /// checks as for writing.
     pub fn drive(&self) -> Result<Vec<(String, &EntryContent)>, LayerError> {
         let mut items = Vec::with_capacity(self.files.len());
         sort_directory("Files", &self.files, Some(&self.secured), &mut items)?;
@@ -212,12 +210,12 @@ impl Layer {
         Ok(inside.collect())
     }
 
-    /// What was said about the drive, in the order in which it was.
+    /// The entries of the drive, in the order of additions.
     pub fn entries(&self) -> impl Iterator<Item = (&LayerPath, &EntryContent)> {
         self.files.iter().map(|entry| (&entry.path, &entry.content))
     }
 
-    /// Returns true if the layer would change nothing; an image should then go without it.
+    /// Returns true if the layer changes nothing; an image should then omit it.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty() && self.hives.is_empty() && self.secured.is_empty()
     }
@@ -226,10 +224,10 @@ impl Layer {
         self.files.push(LayerEntry::new(path, content));
     }
 
-    /// The entries, parents before children. Hives come first, so that a reader who wants only those
+    /// The entries, parents before children. Hives come first, so that a reader of the hives alone
     /// need not wait for the files.
     pub(super) fn items(&self) -> Result<Vec<TarItem<'_>>, LayerError> {
-        // Each file brings at most a few parents that are not shared.
+        // Each file adds at most a few parents that are not shared.
         let mut items = Vec::with_capacity(self.files.len() + self.hives.len() + 8);
         sort_directory("Hives", &self.hives, None, &mut items)?;
         sort_directory("Files", &self.files, Some(&self.secured), &mut items)?;
@@ -249,7 +247,7 @@ impl LayerEntry {
 }
 
 impl ContentSource {
-    /// The bytes, unless they are more than that many.
+    /// Reads the bytes, up to a maximum.
     pub fn read(&self, most: u64) -> io::Result<Vec<u8>> {
         match self {
             Self::Bytes(bytes) => return Ok(bytes.to_vec()),
@@ -264,8 +262,7 @@ impl ContentSource {
         Ok(bytes)
     }
 
-    /// A reader of the bytes. A file in an archive is unpacked for it, unless it has more than that
-    /// many.
+    /// Opens a reader of the bytes. A file in an archive is unpacked into memory, up to a maximum.
     pub fn open(&self, most: u64) -> io::Result<Box<dyn Read + '_>> {
         Ok(match self {
             Self::Path(path) => Box::new(files::open(path)?),
@@ -336,25 +333,25 @@ impl From<&'static [u8]> for ContentSource {
     }
 }
 
-/// A directory of the stream that later entries may lie in: its folded path and its full name.
+/// A directory of the stream that later entries may be in: its folded path and its full name.
 struct OpenDirectory {
     key: String,
     name: String,
 }
 
-/// An entry on its way into the stream.
+/// An entry with its sort key.
 struct SortEntry<'a> {
     key: String,
     path: &'a LayerPath,
     content: &'a EntryContent,
     security: Option<&'a Security>,
     attributes: Option<u32>,
-    /// True if it is only there for its descriptor.
+    /// True if it only sets a descriptor.
     is_mark: bool,
 }
 
-/// The entries as the stream has them. One that is only there for its descriptor comes after the
-/// one that it is about.
+/// Sorts the entries for the stream. One that only sets a descriptor comes after the entry of the
+/// same path.
 fn sorted<'a>(entries: &'a [LayerEntry], secured: &'a [SecurityOverride]) -> Vec<SortEntry<'a>> {
     let entries = entries.iter().map(|entry| SortEntry {
         key: fold(entry.path.as_str()),
@@ -373,7 +370,7 @@ fn sorted<'a>(entries: &'a [LayerEntry], secured: &'a [SecurityOverride]) -> Vec
         is_mark: true,
     });
     let mut sorted: Vec<SortEntry> = entries.chain(secured).collect();
-    // Of several descriptors for one path the last one counts, so their order stays.
+    // The last of several descriptors for one path is used, so their order is kept.
     let order = |entry: &SortEntry<'a>| (entry.is_mark, (!entry.is_mark).then_some(entry.path));
     sorted.sort_by(|a, b| (&a.key, order(a)).cmp(&(&b.key, order(b))));
     sorted
@@ -382,8 +379,8 @@ fn sorted<'a>(entries: &'a [LayerEntry], secured: &'a [SecurityOverride]) -> Vec
 /// Appends the directory `top` and below it the entries, sorted, with the parents they need. Without
 /// `secured` none of them carries a descriptor.
 ///
-/// Windows' import creates each entry anew and knows no difference between cases, so whatever it
-/// takes for the same path must come once, and children must spell their parents as those were.
+/// Windows' import creates each entry and ignores case, so each path must occur once, and children
+/// must use the spelling of their parents.
 pub(super) fn sort_directory<'a>(
     top: &str,
     entries: &'a [LayerEntry],
@@ -392,8 +389,8 @@ pub(super) fn sort_directory<'a>(
 ) -> Result<(), LayerError> {
     let entries = sorted(entries, secured.unwrap_or_default());
     let secured = secured.is_some();
-    // A daemon reads and writes the top directories and the hives without descriptors (hcsshim's
-    // `legacyLayerReader`), BuildKit too: the drive's root stays as it is.
+    // Docker (hcsshim's `legacyLayerReader`) and BuildKit read and write the top directories and
+    // the hives without descriptors: the drive's root stays unchanged.
     items.push(TarItem {
         name: top.to_owned(),
         content: &EntryContent::Directory,
@@ -443,8 +440,8 @@ pub(super) fn sort_directory<'a>(
     Ok(())
 }
 
-/// Returns true if `entry` is the directory `previous` once more, or the descriptor of what that
-/// is; an error where the two exclude each other.
+/// Returns true if `entry` repeats the directory `previous`, or sets its descriptor; an error if
+/// the two conflict.
 fn repeats(previous: &SortEntry, entry: &SortEntry) -> Result<bool, LayerError> {
     let is_directory = |entry: &SortEntry| matches!(entry.content, EntryContent::Directory);
     if entry.key == previous.key {
@@ -457,7 +454,7 @@ fn repeats(previous: &SortEntry, entry: &SortEntry) -> Result<bool, LayerError> 
             second: entry.path.to_string(),
         });
     }
-    // A file sorts right before what lies below it, so the neighbour is the only one to ask.
+    // A file sorts directly before entries below it, so comparing neighbours is enough.
     if !is_directory(previous) && is_below(&entry.key, &previous.key) {
         return Err(LayerError::NotADirectory {
             parent: previous.path.to_string(),

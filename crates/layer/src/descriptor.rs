@@ -1,4 +1,4 @@
-//! The security descriptors of the entries, in the base64 that `MSWINDOWS.rawsd` carries.
+//! The security descriptors of the entries, in the base64 of `MSWINDOWS.rawsd`.
 
 use std::sync::{Arc, LazyLock};
 
@@ -22,7 +22,7 @@ impl Security {
         &self.0
     }
 
-    /// The descriptor again.
+    /// Decodes the descriptor.
     pub(super) fn descriptor(&self) -> Result<SecurityDescriptor, UnreadableDescriptor> {
         SecurityDescriptor::from_bytes(&self.bytes())
     }
@@ -50,7 +50,7 @@ impl From<&SecurityDescriptor> for Security {
 
 #[cfg(test)]
 mod tests {
-    /// The texts that `BuildKit` writes, whose images run.
+    /// The texts that `BuildKit` writes, whose images are known to run.
     const DIRECTORY: &str = "AQAEgBQAAAAkAAAAAAAAADAAAAABAgAAAAAABSAAAAAgAgAAAQEAAAAAAAUSAAAAAgCoAAcAAAAAAxgA/wEfAAECAAAAAAAFIAAAACACAAAAAxQA/wEfAAEBAAAAAAAFEgAAAAAAGAD/AR8AAQIAAAAAAAUgAAAAIAIAAAALFAAAAAAQAQEAAAAAAAMAAAAAAAMYAKkAEgABAgAAAAAABSAAAAAhAgAAAAIYAAQAAAABAgAAAAAABSAAAAAhAgAAAAIYAAIAAAABAgAAAAAABSAAAAAhAgAA";
     const FILE: &str = "AQAEgBQAAAAkAAAAAAAAADAAAAABAgAAAAAABSAAAAAgAgAAAQEAAAAAAAUSAAAAAgBMAAMAAAAAABgA/wEfAAECAAAAAAAFIAAAACACAAAAABQA/wEfAAEBAAAAAAAFEgAAAAAAGACpABIAAQIAAAAAAAUgAAAAIQIAAA==";
 

@@ -1,5 +1,5 @@
-//! What a layer would be without writing it: the digest of its tar, which costs a look at its files
-//! and no compression. It tells whether the layer is somewhere already.
+//! Diff id of a layer without writing it: the digest of its tar, which needs no compression. It
+//! identifies a layer that exists already.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::{fs, mem, thread};
@@ -12,25 +12,24 @@ use super::error::LayerError;
 use super::pipeline::{Stream, WriteOptions, thread_panicked};
 use super::sorted::SortedLayer;
 
-/// Raised when the same layer comes to another tar, or a tar to other bytes, than before. Whoever has
-/// the layer then has it from before, and a build that took it would not make the same image as one
-/// that has nothing to take.
+/// Version of the tar and of its compressed bytes, raised when either changes. Otherwise a build
+/// that reuses an older layer would not produce the same image as a build from scratch.
 pub(super) const EDITION: u32 = 3;
 
 const BLOCK: usize = 1 << 20;
 
-/// How many blocks there are: one is filled while one is hashed, and two are on their way.
+/// Number of blocks: one is filled, one is hashed, and two are queued.
 const BLOCKS: usize = 4;
 
-/// A digest of all that the bytes of a layer's blob depend on, where its tar has this digest.
+/// Digest of everything that determines the bytes of a layer's blob, given the digest of its tar.
 pub fn inputs(diff_id: &Digest, compression: Compression) -> Digest {
     let manner = compression.format_id();
     sha256(format!("wincimg layer {EDITION} {manner} {diff_id}\n").as_bytes())
 }
 
 impl SortedLayer<'_> {
-    /// The digest of the tar that [`Self::write`] compresses. A thread reads the files, another one
-    /// hashes.
+    /// Computes the digest of the tar that [`Self::write`] compresses, with one thread that reads
+    /// and one that hashes.
     pub fn diff_id(&self, options: &WriteOptions) -> Result<Digest, LayerError> {
         thread::scope(|scope| {
             let (full, to_hash) = sync_channel(BLOCKS);
@@ -57,8 +56,7 @@ impl SortedLayer<'_> {
 }
 
 impl Layer {
-    /// Returns true if its files come to more than so many bytes, as far as that can be told
-    /// without reading one.
+    /// Returns true if the total size of its files exceeds this number, without reading them.
     pub fn is_larger_than(&self, bytes: u64) -> bool {
         let mut total = 0_u64;
         self.files.iter().any(|entry| {
@@ -71,7 +69,7 @@ impl Layer {
 }
 
 impl ContentSource {
-    /// How many bytes there are; none of what is not there.
+    /// Length in bytes; 0 if it is missing.
     pub fn length(&self) -> u64 {
         match self {
             Self::Path(path) => fs::metadata(path).map_or(0, |data| data.len()),
@@ -83,7 +81,7 @@ impl ContentSource {
     }
 }
 
-/// A tar stream of which the digest is wanted alone.
+/// A sink that hashes the tar stream.
 struct HashSink<'a> {
     options: &'a WriteOptions<'a>,
     block: Vec<u8>,
@@ -93,7 +91,7 @@ struct HashSink<'a> {
 }
 
 impl HashSink<'_> {
-    /// Hands on what the block has, and goes on with one that was hashed.
+    /// Passes the block on, and continues with one that was hashed.
     fn pass_on(&mut self) -> Result<(), LayerError> {
         let next = self.to_fill.recv().map_err(|_| thread_panicked())?;
         let block = mem::replace(&mut self.block, next);
@@ -125,7 +123,7 @@ fn hash(blocks: &Receiver<(Vec<u8>, usize)>, empty: &SyncSender<Vec<u8>>) -> Dig
     let mut hash = Hasher::default();
     for (block, filled) in blocks {
         hash.update(&block[..filled]);
-        // After the last block nobody wants it.
+        // After the last block the receiver is gone.
         let _ = empty.send(block);
     }
     hash.finish()
@@ -136,7 +134,7 @@ mod tests {
     use super::super::numbers;
     use super::*;
 
-    /// Lines that are the same in every run, in more than one block.
+    /// Reproducible lines that fill more than one block.
     fn layer() -> Layer {
         let mut text = Vec::new();
         for number in numbers(7) {
@@ -180,8 +178,8 @@ mod tests {
         assert!(!layer.is_larger_than(6 << 20));
     }
 
-    /// Where this fails because the writer makes another tar or other bytes of one by now: raise
-    /// [`EDITION`], and put the new digest here.
+    /// If this fails because the tar or its compressed bytes changed: raise [`EDITION`], and update
+    /// the digest here.
     #[test]
     fn the_bytes_are_those_of_this_edition() {
         let options = WriteOptions::default();

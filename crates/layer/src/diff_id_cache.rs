@@ -1,9 +1,8 @@
-//! What tars came to, remembered between runs, so that a layer of which no file has changed is not
-//! read again.
+//! Cache of diff ids between runs, so that a layer without changed files is not read again.
 //!
-//! As git has it, a file is what it was where its size, its times and its inode are the same. Nothing
-//! is remembered of one that was written to just before: a second change within one step of the clock
-//! could not be told from the first.
+//! As in git, a file is unchanged if its size, times and inode are the same. A file that was
+//! written recently is not cached: a second change within one step of the clock could not be
+//! detected.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -19,48 +18,48 @@ use super::diff_id::EDITION;
 use super::read_ahead::READERS;
 use super::sorted::SortedLayer;
 
-/// Room for some hundred layers, each a digest in a file.
+/// Maximum size, enough for some hundred layers with a digest each.
 const LIMIT: u64 = 64 << 10;
 
-/// More than a digest has.
+/// Maximum size of an entry, longer than any digest.
 const LONGEST: u64 = 200;
 
-/// Longer than any file system's clock takes for a step.
+/// Longer than the time resolution of any file system.
 const STEP: Duration = Duration::from_secs(2);
 
-/// How many entries a thread looks at.
+/// Entries per thread.
 const PART: usize = 512;
 
-/// Digests of tars, by the stamps of the layers that they are of.
+/// Digests of tars, by the stamps of the layers.
 #[derive(Debug, Clone, Default)]
 pub struct DiffIdCache(Option<FileCache>);
 
-/// What of a layer is the same only as long as its tar is.
+/// Identifies a layer's files, and changes with its tar.
 #[derive(Debug)]
 pub struct LayerStamp(Digest);
 
 impl DiffIdCache {
-    /// What a folder has, which need not be there yet.
+    /// Creates a cache in a folder, which need not exist yet.
     pub fn in_folder(folder: &Path) -> Self {
         Self(Some(FileCache::new(folder.to_owned(), LIMIT)))
     }
 
-    /// The stamp of a layer; none where nothing can be remembered of it.
+    /// The stamp of a layer; `None` if it cannot be cached.
     pub fn stamp(&self, layer: &mut SortedLayer) -> Option<LayerStamp> {
         self.0.as_ref()?;
         layer.stamp(SystemTime::now().checked_sub(STEP)?)
     }
 
-    /// What the layer's tar came to.
+    /// Cached digest of the layer's tar.
     pub fn get(&self, stamp: &LayerStamp) -> Option<Digest> {
         let path = self.0.as_ref()?.folder().join(stamp.0.digest());
         let file = FileCache::open(&path).ok()?;
         let text = io::read_to_string(file.take(LONGEST)).ok()?;
-        // Half a digest is none.
+        // A truncated digest is ignored.
         text.trim_end().parse().ok()
     }
 
-    /// Remembers it. What cannot be written is read again the next time.
+    /// Adds a digest. If that fails, the files are read again the next time.
     pub fn insert(&self, stamp: &LayerStamp, diff_id: &Digest) {
         let Some(kept) = &self.0 else { return };
         let path = kept.folder().join(stamp.0.digest());
@@ -72,13 +71,13 @@ impl DiffIdCache {
 }
 
 impl SortedLayer<'_> {
-    /// None where a file was changed after `latest`, or is nothing that a name on disk leads to.
+    /// `None` if a file was changed after `latest`, or does not exist on disk.
     fn stamp(&mut self, latest: SystemTime) -> Option<LayerStamp> {
         let mut lengths = Vec::with_capacity(self.items.len());
         let mut hasher = Hasher::default();
         hasher.update(&EDITION.to_le_bytes());
         hasher.update(&self.layer.timestamp.to_le_bytes());
-        // Several at once ask a disk, or a server of files, for what it takes long to find.
+        // In parallel, for disks and file servers with a long latency.
         for parts in self.items.chunks(READERS * PART) {
             let looks: Option<Vec<_>> = thread::scope(|scope| {
                 let (first, others) = parts.split_at(parts.len().min(PART));
@@ -101,7 +100,7 @@ impl SortedLayer<'_> {
     }
 }
 
-/// A digest of all that is known of some entries without reading them, and how long each is.
+/// Digest of the metadata of some entries, and their lengths.
 fn stamp_items(items: &[TarItem], latest: SystemTime) -> Option<(Digest, Vec<u64>)> {
     let mut lengths = Vec::with_capacity(items.len());
     let mut hasher = Hasher::default();
@@ -140,7 +139,7 @@ fn stamp_items(items: &[TarItem], latest: SystemTime) -> Option<(Digest, Vec<u64
     Some((hasher.finish(), lengths))
 }
 
-/// What tells a file from what it was before, and from any other; and its size, which is a part of it.
+/// Identity of a file's version, and its size, which is a part of it.
 #[cfg(unix)]
 fn identity(path: &Path, latest: SystemTime) -> Option<(Vec<u8>, u64)> {
     use std::fs;
@@ -168,7 +167,7 @@ fn identity(path: &Path, latest: SystemTime) -> Option<(Vec<u8>, u64)> {
     Some((identity, data.size()))
 }
 
-/// Elsewhere what was written to a file can be hidden by setting its time back.
+/// On other systems a change can be hidden by resetting the modification time.
 #[cfg(not(unix))]
 fn identity(_: &Path, _: SystemTime) -> Option<(Vec<u8>, u64)> {
     None
@@ -213,7 +212,7 @@ mod tests {
         assert_eq!(first, digest_of(stamp(&layer)));
         let mut stamps = vec![first];
         let modified = fs::metadata(&file).unwrap().modified().unwrap();
-        // The same size and the same time: the inode's time tells.
+        // Same size and modification time: the inode's change time differs.
         thread::sleep(Duration::from_millis(20));
         fs::write(&file, "two").unwrap();
         let opened = File::options().append(true).open(&file).unwrap();

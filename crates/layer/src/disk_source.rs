@@ -1,5 +1,4 @@
-//! Files and folders that go into an image: from which folder they come, and what of them is left
-//! out.
+//! Files and folders that are copied into an image: their source folder and ignore rules.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -12,26 +11,25 @@ use super::dockerignore::{IgnoreError, IgnoreRules};
 /// A file or folder on disk. Copies share the paths, for a plan may have many thousands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnDisk {
-    /// The folder that it comes from, whose `.dockerignore` counts for it: the context, or the
-    /// recipe's own.
+    /// Source folder whose `.dockerignore` applies: the context, or the recipe's own.
     pub top: Arc<Path>,
-    /// Itself.
+    /// Path on disk.
     pub path: Arc<Path>,
 }
 
-/// What is left out of a folder: by the rules at the top of where it comes from, and by its own.
+/// Ignore rules of a folder: those at the top of its source, and its own.
 #[derive(Debug, Default)]
 pub struct IgnoreFilter(Vec<Rules>);
 
 #[derive(Debug)]
 struct Rules {
     ignore: IgnoreRules,
-    /// The path of the folder from where the rules are.
+    /// Path of the folder relative to the rules.
     folder: String,
 }
 
 impl OnDisk {
-    /// Its path from the top, with slashes; empty where it is the top.
+    /// Path relative to the top, with slashes; empty for the top itself.
     pub fn inside(&self) -> String {
         let inside = self.path.strip_prefix(&self.top).unwrap_or(&self.path);
         let names = inside.components().filter_map(|part| match part {
@@ -41,7 +39,7 @@ impl OnDisk {
         names.collect::<Vec<_>>().join("/")
     }
 
-    /// What of it is left out.
+    /// The ignore rules that apply to it.
     pub fn ignore_filter(&self) -> Result<IgnoreFilter, IgnoreError> {
         let folder = self.inside();
         let mut rules = Vec::new();
@@ -59,13 +57,13 @@ impl OnDisk {
         Ok(IgnoreFilter(rules))
     }
 
-    /// Returns true if nothing of it goes into an image.
+    /// Returns true if it is ignored as a whole.
     pub fn is_ignored_path(&self) -> Result<bool, IgnoreError> {
         let rules = self.ignore_filter()?;
         Ok(rules.is_ignored("") && !(self.path.is_dir() && rules.may_reinclude("")))
     }
 
-    /// Where it really is, if that is outside the folder that it comes from.
+    /// Real path, if that is outside its source folder.
     pub fn escape(&self) -> io::Result<Option<PathBuf>> {
         let top = match self.top.as_os_str() {
             empty if empty.is_empty() => Path::new("."),
@@ -76,7 +74,7 @@ impl OnDisk {
     }
 }
 
-/// Its path.
+/// Serialized as its path.
 impl Serialize for OnDisk {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.path.serialize(serializer)
@@ -84,13 +82,13 @@ impl Serialize for OnDisk {
 }
 
 impl IgnoreFilter {
-    /// Returns true if something is left out; its path is from the folder, and empty for the folder
+    /// Returns true if a path is ignored; it is relative to the folder, and empty for the folder
     /// itself.
     pub fn is_ignored(&self, inside: &str) -> bool {
         self.0.iter().any(|rules| rules.leaves_out(inside))
     }
 
-    /// Returns true if a folder that is left out may still hold something that is not.
+    /// Returns true if an ignored folder may contain something that is not ignored.
     pub fn may_reinclude(&self, inside: &str) -> bool {
         let mut against = self.0.iter().filter(|rules| rules.leaves_out(inside));
         against.all(|rules| rules.ignore.may_reinclude())

@@ -1,8 +1,9 @@
-//! `.dockerignore`: which files of a folder are left out.
+//! `.dockerignore`: patterns of the files that are ignored.
 //!
-//! The patterns are Docker's, which are neither those of git nor those of a shell: every pattern
-//! counts from the folder's top, `**` stands for any number of folders, `!` brings back what an
-//! earlier line left out, the last line that matches decides, and a folder stands for all in it.
+//! The patterns are Docker's, which are neither those of git nor those of a shell: every pattern is
+//! relative to the folder's top, `**` matches any number of folders, `!` includes again what an
+//! earlier line excluded, the last line that matches decides, and a folder includes everything in
+//! it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,24 +18,24 @@ pub const FILE_NAME: &str = ".dockerignore";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IgnoreRules(Vec<IgnoreRule>);
 
-/// A pattern for the path of a file, as Go's `filepath.Match` reads it: `*` and `?` stand for no slash,
-/// and the whole path has to match.
+/// A pattern with the syntax of Go's `filepath.Match`: `*` and `?` match no slash, and the whole
+/// path has to match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob(Vec<GlobPart>);
 
 impl Glob {
-    /// Reads a pattern.
+    /// Parses a pattern.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         parse(text, false).map(Self)
     }
 
-    /// Returns true if it stands for a path.
+    /// Returns true if it matches a path.
     pub fn matches(&self, path: &str) -> bool {
         matches(&self.0, path, true)
     }
 }
 
-/// A file with rules that cannot be used.
+/// Error of reading ignore rules.
 #[derive(Debug, thiserror::Error)]
 pub enum IgnoreError {
     /// It could not be read.
@@ -42,26 +43,26 @@ pub enum IgnoreError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// A line is not a pattern.
+    /// An invalid pattern.
     #[error("{}:{line}: invalid pattern {pattern:?}: {problem}", path.display())]
     Pattern {
         /// The file.
         path: PathBuf,
         /// Counted from 1.
         line: usize,
-        /// What the line says.
+        /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct IgnoreRule {
-    /// True if it brings back what was left out.
+    /// True for a pattern with `!`.
     includes: bool,
     pattern: Vec<GlobPart>,
 }
@@ -75,7 +76,7 @@ enum GlobPart {
     One,
     /// `*`: any number of characters but slashes.
     Some,
-    /// Before `Folders`: the way goes through them or past them.
+    /// Before `Folders`, which are optional.
     Maybe,
     /// `**` and `**/`: anything that ends with a slash.
     Folders,
@@ -89,12 +90,12 @@ enum GlobPart {
 }
 
 impl IgnoreRules {
-    /// The rules that a folder brings along; none where it has no such file.
+    /// Reads the rules of a folder; empty if it has no such file.
     pub fn read_folder(folder: &Path) -> Result<Self, IgnoreError> {
         Ok(Self::read_file(&folder.join(FILE_NAME))?.unwrap_or_default())
     }
 
-    /// The rules in a file, where there is one.
+    /// Reads the rules of a file, if it exists.
     pub fn read_file(path: &Path) -> Result<Option<Self>, IgnoreError> {
         match files::read(path, LARGEST_TEXT) {
             Ok(bytes) => Self::read(&String::from_utf8_lossy(&bytes), path).map(Some),
@@ -106,7 +107,7 @@ impl IgnoreRules {
         }
     }
 
-    /// Reads rules; `path` is for messages.
+    /// Parses rules; `path` is for messages.
     pub fn read(text: &str, path: &Path) -> Result<Self, IgnoreError> {
         let mut rules = Vec::new();
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -117,7 +118,7 @@ impl IgnoreRules {
                 pattern: line.trim().to_owned(),
                 problem,
             };
-            // Only a # in the first column begins a comment.
+            // Only a # in the first column starts a comment.
             if line.starts_with('#') || line.trim().is_empty() {
                 continue;
             }
@@ -127,7 +128,7 @@ impl IgnoreRules {
                 None => (false, line),
             };
             if pattern.is_empty() {
-                return Err(failed("there is nothing after the !"));
+                return Err(failed("no pattern after the !"));
             }
             let pattern = parse(&clean(pattern), true).map_err(failed)?;
             rules.push(IgnoreRule { includes, pattern });
@@ -135,11 +136,11 @@ impl IgnoreRules {
         Ok(Self(rules))
     }
 
-    /// Returns true if a path, relative to the folder and with slashes, is left out.
+    /// Returns true if a path, relative to the folder and with slashes, is ignored.
     pub fn is_ignored(&self, path: &str) -> bool {
         let mut left_out = false;
         for rule in &self.0 {
-            // A rule that would change nothing need not be asked.
+            // A rule that would change nothing is skipped.
             if rule.includes == left_out && matches(&rule.pattern, path, false) {
                 left_out = !rule.includes;
             }
@@ -158,8 +159,7 @@ impl IgnoreRules {
     }
 }
 
-/// Takes a path's detours out, as Docker does before it looks at the pattern: `/a/./b/../c/`
-/// becomes `a/c`.
+/// Normalizes a path, as Docker does before it parses the pattern: `/a/./b/../c/` becomes `a/c`.
 fn clean(pattern: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in pattern.split('/') {
@@ -178,7 +178,7 @@ fn clean(pattern: &str) -> String {
     names.join("/")
 }
 
-/// `**` stands for folders only where the pattern may have any.
+/// Parses a pattern; `**` matches folders only where the pattern may have any.
 fn parse(pattern: &str, has_folders: bool) -> Result<Vec<GlobPart>, &'static str> {
     let mut pieces = Vec::new();
     let mut rest = pattern.chars().peekable();
@@ -204,7 +204,7 @@ fn parse(pattern: &str, has_folders: bool) -> Result<Vec<GlobPart>, &'static str
     Ok(pieces)
 }
 
-/// What stands between brackets.
+/// Parses a character class.
 fn class(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<GlobPart, &'static str> {
     const OPEN: &str = "a [ is not closed";
     let negated = rest.next_if_eq(&'^').is_some();
@@ -230,17 +230,17 @@ fn class(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<GlobPart
     Ok(GlobPart::OneOf { negated, ranges })
 }
 
-/// One end of a range; Docker wants a `\` before what would mean something else in its place.
+/// Parses one end of a range; Docker requires a `\` before special characters.
 fn bound(item: (char, bool)) -> Result<char, &'static str> {
     match item {
-        (']', false) => Err("a ] stands where a character is expected"),
-        ('-', false) => Err("a - stands where a character is expected"),
+        (']', false) => Err("found ], expected a character"),
+        ('-', false) => Err("found -, expected a character"),
         (character, _) => Ok(character),
     }
 }
 
-/// Returns true if a pattern stands for a path or, unless for the whole of it, for a folder that it
-/// is in. All ways through the pattern are followed at once, so that no pattern takes long.
+/// Returns true if a pattern matches a path or, unless `whole`, one of its parent folders. All
+/// alternatives are followed at once, so that no pattern takes exponential time.
 fn matches(pattern: &[GlobPart], path: &str, whole: bool) -> bool {
     let mut reached = vec![false; pattern.len() + 1];
     reached[0] = true;
@@ -275,7 +275,7 @@ fn matches(pattern: &[GlobPart], path: &str, whole: bool) -> bool {
     reached[pattern.len()]
 }
 
-/// Goes past the pieces that may stand for nothing.
+/// Skips pieces that may match nothing.
 fn skip_optional(pattern: &[GlobPart], reached: &mut [bool]) {
     for (index, piece) in pattern.iter().enumerate() {
         if !reached[index] {

@@ -4,22 +4,22 @@ use serde::Serialize;
 use wincimg_common::digest::Digest;
 use wincimg_common::files::SpoolPart;
 
-/// A file that a server has.
+/// A file to download.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedDownload {
-    /// Where it is.
+    /// URL.
     pub url: String,
-    /// What it has to be, where that is said beside its URL; once it is here, what it is.
+    /// Expected digest, if given; the actual one after the download.
     pub digest: Option<Digest>,
-    /// Its length, where that is known.
+    /// Length, if known.
     pub size: Option<u64>,
-    /// Its bytes, once they are here.
+    /// Content, after the download.
     #[serde(skip)]
     pub content: Option<SpoolPart>,
 }
 
 impl PlannedDownload {
-    /// The file at a URL, of which nothing more is known.
+    /// Creates a download of a URL.
     pub fn at(url: &str) -> Self {
         Self {
             url: url.to_owned(),
@@ -29,7 +29,7 @@ impl PlannedDownload {
         }
     }
 
-    /// Notes that it is here.
+    /// Sets the downloaded content.
     pub fn set_content(&mut self, digest: Digest, size: u64, content: SpoolPart) {
         self.digest = Some(digest);
         self.size = Some(size);

@@ -1,4 +1,4 @@
-//! What can go wrong when a layer is made.
+//! Errors of creating a layer.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::path::PathError;
 use crate::archive::ArchiveError;
 use crate::dockerignore::IgnoreError;
 
-/// Why a layer could not be described or written.
+/// Error of describing or writing a layer.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "layer/failed")]
 pub enum LayerError {
@@ -18,7 +18,7 @@ pub enum LayerError {
     #[error(transparent)]
     #[diagnose(blame = Request)]
     Path(#[from] PathError),
-    /// Two entries that Windows takes for the same path.
+    /// Two entries with the same path on Windows.
     #[error("layer entries {first:?} and {second:?} are the same path on Windows")]
     #[diagnose(blame = Request)]
     Conflict {
@@ -27,84 +27,84 @@ pub enum LayerError {
         /// The one that collides with it.
         second: String,
     },
-    /// Something lies below an entry that is not a directory.
-    #[error("layer entry {child:?} lies under {parent:?}, which is not a directory")]
+    /// An entry below one that is not a directory.
+    #[error("layer entry {child:?} is below {parent:?}, which is not a directory")]
     #[diagnose(blame = Request)]
     NotADirectory {
         /// The file, link or deletion.
         parent: String,
-        /// What lies below it.
+        /// The entry below it.
         child: String,
     },
-    /// The base has something else where an entry is to be.
-    #[error("{path} is {found} in the base, where the image is to have {wanted}")]
+    /// The base has an entry of another kind at the path.
+    #[error("{path} is {found} in the base, but {wanted} in the image")]
     #[diagnose(blame = Request)]
     InTheWay {
         /// The path in the image.
         path: String,
-        /// What the base has.
+        /// Kind in the base.
         found: &'static str,
-        /// What the layer has.
+        /// Kind in the layer.
         wanted: &'static str,
     },
-    /// What is known of the base cannot be read.
+    /// The base's facts cannot be read.
     #[error(transparent)]
     Inside(#[from] BaseReadError),
-    /// A file or folder that could not be opened or read, or is gone.
+    /// A file or folder that could not be opened or read.
     #[error("cannot read {}", path.display())]
     #[diagnose(code = "file/io")]
     Read {
-        /// Where it is on disk.
+        /// Path on disk.
         path: PathBuf,
-        /// What the system said.
+        /// The cause.
         source: io::Error,
     },
-    /// A file whose bytes are not here.
+    /// A file that is not downloaded.
     #[error("{0} is not downloaded")]
     Lacking(String),
-    /// A file that was written to, cut or extended while the layer was made.
+    /// A file that changed while the layer was written.
     #[error("{} changed while it was read", path.display())]
     #[diagnose(code = "file/changed")]
     Changed {
-        /// Where it is on disk.
+        /// Path on disk.
         path: PathBuf,
     },
     /// A device, socket or pipe where a file is expected.
     #[error("{} is neither a file, a folder nor a symbolic link", path.display())]
     #[diagnose(blame = Request)]
     NotAFile {
-        /// Where it is on disk.
+        /// Path on disk.
         path: PathBuf,
     },
     /// A name on disk that is not Unicode and so cannot be a name on Windows.
     #[error("the name of {} is not Unicode", path.display())]
     #[diagnose(blame = Request)]
     NotUnicode {
-        /// Where it is on disk.
+        /// Path on disk.
         path: PathBuf,
     },
-    /// A symbolic link that would mean something else in the image, or nothing.
+    /// A symbolic link that would be wrong in the image.
     #[error("symbolic link {} points to {target:?}: {problem}", path.display())]
     #[diagnose(blame = Request)]
     Link {
-        /// Where it is on disk.
+        /// Path on disk.
         path: PathBuf,
-        /// What it says.
+        /// Target.
         target: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
-    /// A folder's `.dockerignore` cannot be used.
+    /// A folder's `.dockerignore` is invalid.
     #[error(transparent)]
     Ignore(#[from] IgnoreError),
-    /// An archive with files of the layer is not what it should be.
+    /// An archive with files of the layer is invalid.
     #[error(transparent)]
     #[diagnose(forward)]
     Archive(#[from] ArchiveError),
-    /// The place where the layer goes did not take it.
+    /// The layer could not be written.
     #[error("cannot write the layer")]
     Write(#[source] io::Error),
-    /// The compressor gave up.
+    /// The compressor failed.
     #[error("cannot compress the layer")]
     Compress(#[source] io::Error),
     /// The caller asked to stop.

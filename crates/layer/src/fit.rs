@@ -1,14 +1,14 @@
-//! A layer fitted to what is known of the base that it lies on.
+//! Fitting of a layer to the known content of its base.
 //!
-//! Windows' import makes every entry anew, in a folder that has to be there: hcsshim's
-//! `legacyLayerWriter` opens a file below a directory that an entry before made, and there is no way
-//! to say that a folder stays as it is (`internal/wclayer/legacy.go`, which containerd and Docker
-//! use alike). So a folder of the base needs an entry where something lies below it, and gets one
-//! that repeats what the base has: name, attributes, descriptor. Where nothing lies below it, it gets
-//! none. What is new inherits from its folder, as if an administrator had made it there. A file that
-//! takes the place of one keeps that one's descriptor, as when a program writes to it.
+//! Windows' import creates every entry, in a folder that has to exist: hcsshim's
+//! `legacyLayerWriter` opens a file below a directory that an earlier entry created, and a folder
+//! cannot be marked as unchanged (`internal/wclayer/legacy.go`, used by containerd and Docker). So
+//! a folder of the base needs an entry if something is below it, and gets one that repeats the
+//! base's name, attributes and descriptor. If nothing is below it, it gets none. New entries
+//! inherit from their folder, as if an administrator had created them. A file that replaces one
+//! keeps its descriptor, as when a program writes to it.
 //!
-//! Where nothing is known the entries have the descriptors that `BuildKit` gives them.
+//! For an unknown base the entries have the descriptors that `BuildKit` sets.
 
 use std::collections::HashMap;
 
@@ -28,8 +28,8 @@ const DIRECTORY: u32 = 0x10;
 const ARCHIVE: u32 = 0x20;
 
 impl Layer {
-    /// Fits the entries to what is known of the base. An error where one of them cannot be where the
-    /// base has something else.
+    /// Fits the entries to the known content of the base; an error if one of them conflicts with
+    /// it.
     pub fn fit_to_base(&mut self, inside: &dyn BaseContents) -> Result<(), LayerError> {
         let root = inside.file(&ImagePath::drive())?;
         let is_known = !matches!(root, Presence::Unknown);
@@ -53,7 +53,7 @@ impl Layer {
             open: Vec::new(),
         };
         let mut settled = Vec::with_capacity(items.len());
-        // The first is the drive itself, which stays as it is.
+        // The first is the drive itself, which is unchanged.
         for item in &items[1..] {
             settled.push(walk.take(item)?);
         }
@@ -73,10 +73,10 @@ impl Layer {
     }
 }
 
-/// The entries without folders that the base has and nothing lies in.
+/// Drops folders of the base that contain no other entry.
 fn needed(settled: Vec<FittedEntry<'_>>) -> impl Iterator<Item = FittedEntry<'_>> {
     let mut needed = Vec::with_capacity(settled.len());
-    // The way up from the last entry that is needed.
+    // Path of the last entry that is kept.
     let mut above = String::new();
     for entry in settled.into_iter().rev() {
         let is_above = above
@@ -93,29 +93,29 @@ fn needed(settled: Vec<FittedEntry<'_>>) -> impl Iterator<Item = FittedEntry<'_>
 struct Walk<'a> {
     inside: &'a dyn BaseContents,
     drive: Folder,
-    /// The folders on the way to the next entry.
+    /// Parent folders of the next entry.
     open: Vec<Folder>,
 }
 
-/// A folder that entries lie in.
+/// A folder with entries.
 struct Folder {
-    /// Its name in the layer as it is, and as it will be.
+    /// Name in the layer before and after fitting.
     name: String,
     written: String,
     below: BaseFolderState,
     passed_on: InheritedDescriptors,
 }
 
-/// What is known of what a folder has in the base.
+/// Knowledge of a folder's content in the base.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BaseFolderState {
     Unknown,
     Known,
-    /// There is no such folder.
+    /// The folder does not exist.
     Nothing,
 }
 
-/// What entries in a folder inherit from it, where that is known; worked out once.
+/// Descriptors that entries inherit from a folder, if known; computed once.
 struct InheritedDescriptors {
     descriptor: Option<SecurityDescriptor>,
     folder: Option<Security>,
@@ -127,7 +127,7 @@ struct FittedEntry<'a> {
     content: &'a EntryContent,
     security: Option<Security>,
     attributes: Option<u32>,
-    /// True if it is more than a folder as the base has it.
+    /// True if it differs from the base's folder.
     is_change: bool,
 }
 
@@ -221,7 +221,7 @@ impl Walk<'_> {
     }
 }
 
-/// Refuses an entry that cannot be where the base has something else.
+/// Refuses an entry that conflicts with the base.
 fn check(path: &str, content: &EntryContent, found: &Presence<BaseFile>) -> Result<(), LayerError> {
     let Presence::Present(BaseFile { kind, .. }) = found else {
         return Ok(());
@@ -248,8 +248,8 @@ fn is_same_kind(base: &BaseFile, content: &EntryContent) -> bool {
 }
 
 impl Layer {
-    /// Lets files and folders have the attributes of what was in the image before at another path,
-    /// and, where they were moved, its descriptor.
+    /// Copies the attributes of files and folders from other paths of the image and, for moved
+    /// ones, the descriptor.
     pub fn copy_metadata(&mut self, entries: &[(LayerPath, BaseFile, bool)]) {
         if entries.is_empty() {
             return;
@@ -274,7 +274,7 @@ impl Layer {
 fn attributes(base: &BaseFile) -> u32 {
     let kind = match base.kind {
         FileKind::Folder => DIRECTORY,
-        // What was written to is to be archived.
+        // Written files get the archive attribute.
         FileKind::File(_) | FileKind::Link(()) => ARCHIVE,
     };
     base.attributes & REPEATED | kind

@@ -10,17 +10,17 @@ use super::path::LayerPath;
 use crate::{IgnoreFilter, OnDisk};
 
 impl Layer {
-    /// Adds what is in `folder`: below `under`, or at the top of the drive where that is `None`.
+    /// Adds the content of `folder` below `under`, or at the top of the drive if that is `None`.
     ///
-    /// Symbolic links stay links; they must point to something inside the folder. What a
-    /// `.dockerignore` at the folder's top leaves out is not added.
+    /// Symbolic links stay links; they must point into the folder. Files that a `.dockerignore` at
+    /// the folder's top excludes are not added.
     pub fn folder(&mut self, folder: &Path, under: Option<&LayerPath>) -> Result<(), LayerError> {
         let folder: Arc<Path> = folder.into();
         let (top, path) = (Arc::clone(&folder), folder);
         self.folder_of(&OnDisk { top, path }, under)
     }
 
-    /// The same for a folder that comes from another one, whose `.dockerignore` counts too.
+    /// Adds a folder inside another one, whose `.dockerignore` applies too.
     pub fn folder_of(
         &mut self,
         folder: &OnDisk,
@@ -51,7 +51,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Adds what lies directly in the folder `inside`, and leaves its folders in `pending`.
+    /// Adds the direct content of the folder `inside`, and appends its folders to `pending`.
     fn add_content(&mut self, inside: &str, pending: &mut Vec<String>) -> Result<(), LayerError> {
         let folder = self.on_disk(inside);
         let failed = |source| unreadable(&folder, source);
@@ -101,7 +101,7 @@ impl Walk<'_> {
     }
 }
 
-/// The target of a link in the folder `inside` of a folder, with what it points to.
+/// Reads the target of a link in the folder `inside` of a folder, and its kind.
 pub fn link(root: &Path, path: &Path, inside: &str) -> Result<Symlink, LayerError> {
     let target = fs::read_link(path).map_err(|source| unreadable(path, source))?;
     let refused = |problem| LayerError::Link {
@@ -118,13 +118,14 @@ pub fn link(root: &Path, path: &Path, inside: &str) -> Result<Symlink, LayerErro
                 path: path.to_owned(),
             })?,
             Component::RootDir | Component::Prefix(_) => {
-                return Err(refused("only a relative target is the same in the image"));
+                return Err(refused("only relative targets are supported"));
             }
         });
     }
-    let meant = resolve(inside, &names).ok_or_else(|| refused("that is outside the folder"))?;
-    let pointed_to = fs::metadata(root.join(&meant))
-        .map_err(|_| refused("there is nothing that could be read"))?;
+    let meant =
+        resolve(inside, &names).ok_or_else(|| refused("the target is outside the folder"))?;
+    let pointed_to =
+        fs::metadata(root.join(&meant)).map_err(|_| refused("the target cannot be read"))?;
     let to = if pointed_to.is_dir() {
         LinkTo::Directory
     } else {
@@ -145,8 +146,8 @@ fn join(folder: &str, name: &str) -> String {
     format!("{folder}/{name}")
 }
 
-/// What a relative target means for a link in `folder`, as Windows sees it: name by name, without
-/// looking at what is there. Nothing where it leads out.
+/// Resolves a relative target for a link in `folder`, as Windows does: lexically. `None` if it
+/// escapes.
 fn resolve(folder: &str, target: &[&str]) -> Option<String> {
     let mut names: Vec<&str> = folder.split('/').filter(|name| !name.is_empty()).collect();
     for name in target {

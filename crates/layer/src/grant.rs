@@ -1,8 +1,8 @@
-//! Rights on what a layer brings, and on the base's folders, in the descriptors of its entries.
+//! Grants of rights on a layer's entries and the base's folders, in security descriptors.
 //!
-//! `icacls` gives a folder's grant to what lies in it. So does this: to the layer's own files and
-//! folders, and to those folders of the base that take rights from above. The base's files stay as
-//! they are, as a layer that changes a file's descriptor has to bring the whole file.
+//! Like `icacls`, a grant on a folder is inherited by its content: by the layer's files and
+//! folders, and by those folders of the base that inherit rights. The base's files are unchanged,
+//! because a layer that changes a file's descriptor has to contain the whole file.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,16 +18,16 @@ use super::descriptor::{self, Security};
 use super::error::LayerError;
 use super::path::{LayerPath, fold};
 
-/// A folder of Windows with more folders than this is hardly meant.
+/// Maximum number of folders; more are hardly intended.
 const MOST_FOLDERS: usize = 4096;
 
-/// Why rights could not be granted.
+/// Error of granting rights.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "recipe/access", blame = Request)]
 pub enum GrantError {
-    /// Nothing brings it, and whether the base has it is not known.
+    /// The recipe does not add it, and the base is unknown.
     #[error(
-        "cannot grant rights on {path}: the recipe does not bring it, and nobody has looked into the base"
+        "cannot grant rights on {path}: the recipe does not add it, and the content of the base is unknown"
     )]
     #[diagnose(hint = "build with --engine docker, on a Docker daemon for Windows containers")]
     Unknown {
@@ -36,34 +36,34 @@ pub enum GrantError {
     },
     /// Neither the base nor the recipe has it.
     #[error("cannot grant rights on {path}: neither the base nor the recipe has it")]
-    #[diagnose(hint = "bring it with [[files]], or make it the working_dir")]
+    #[diagnose(hint = "add it with [[files]], or set it as the working_dir")]
     Nowhere {
         /// The file or folder.
         path: ImagePath,
     },
     /// It is a file of the base, or a link.
     #[error(
-        "cannot grant rights on {path}, a file or link of the base: a layer would have to bring it whole"
+        "cannot grant rights on {path}, a file or link of the base: a layer would have to contain all of it"
     )]
     #[diagnose(hint = "build with --engine docker, on a Docker daemon for Windows containers")]
     OfBase {
         /// The file.
         path: ImagePath,
     },
-    /// There is more in it than anybody means.
+    /// It contains too many folders.
     #[error(
-        "cannot grant rights on {path} and the {count} folders of the base in it: {MOST_FOLDERS} is the most"
+        "cannot grant rights on {path} and the {count} folders of the base in it: the maximum is {MOST_FOLDERS}"
     )]
     #[diagnose(hint = "add inherit = \"none\", or name a folder further down")]
     TooMany {
         /// The folder.
         path: ImagePath,
-        /// How many there are.
+        /// Number of folders.
         count: usize,
     },
-    /// What is in it has rights that are to be replaced.
+    /// Its content inherits the rights to replace.
     #[error(
-        "cannot replace the rights on {path}: what is in it has them from there, and would lose them"
+        "cannot replace the rights on {path}: files and folders in it inherit them, and would lose them"
     )]
     #[diagnose(hint = "build with --engine docker, on a Docker daemon for Windows containers")]
     PassedOn {
@@ -76,23 +76,23 @@ pub enum GrantError {
     Unreadable {
         /// The file or folder.
         path: String,
-        /// Why not.
+        /// The cause.
         source: UnreadableDescriptor,
     },
-    /// What is known of the base could not be read.
+    /// The base's facts cannot be read.
     #[error(transparent)]
     #[diagnose(code = "base/unreadable", blame = Circumstances)]
     Inside(#[from] BaseReadError),
-    /// The layer's entries do not fit together.
+    /// The layer's entries conflict.
     #[error(transparent)]
     #[diagnose(forward)]
     Layer(#[from] LayerError),
 }
 
 impl Layer {
-    /// Grants rights, in order, on what the layer has by now and on folders of the base. Settling
-    /// the layer before gives what it brings the descriptors that the rights are added to; settling
-    /// it after that repeats the attributes of the base's folders.
+    /// Grants rights, in order, on the layer's current entries and on folders of the base. Fitting
+    /// the layer to the base first sets the descriptors to which the rights are added; fitting it
+    /// afterwards copies the attributes of the base's folders.
     pub fn grant(
         &mut self,
         access: &[Access],
@@ -113,14 +113,14 @@ impl Layer {
     }
 }
 
-/// Rights on their way into a layer.
+/// A grant in progress.
 struct GrantContext<'a> {
     access: &'a Access,
     inside: &'a dyn BaseContents,
-    /// The descriptors that the layer has of its own by now.
+    /// Current descriptors of the layer.
     secured: HashMap<String, Security>,
     granted: Vec<(LayerPath, SecurityDescriptor)>,
-    /// True if rights that are replaced were passed on.
+    /// True if the replaced rights were inherited by content.
     withdraws: bool,
 }
 
@@ -153,7 +153,7 @@ impl<'a> GrantContext<'a> {
         let of_base = inside.file(&access.path)?;
         let is_folder_of_base =
             matches!(&of_base, Presence::Present(file) if file.kind == FileKind::Folder);
-        // The folder itself comes before what is in it.
+        // The folder itself precedes its content.
         if own.first().is_none_or(|(_, own, _)| *own != key) {
             let path = access.path.clone();
             match of_base {
@@ -212,8 +212,8 @@ impl<'a> GrantContext<'a> {
             .push((path, self.access.grant_to(found, is_folder)));
     }
 
-    /// The descriptor of something in the folder, where that changes. What it has of rights that are
-    /// replaced it would lose, but only as far as it has them from there.
+    /// Descriptor of an entry in the folder, if it changes. It loses the replaced rights that it
+    /// inherits from the folder.
     fn inside_of_it(
         &self,
         found: &SecurityDescriptor,
@@ -231,7 +231,7 @@ impl<'a> GrantContext<'a> {
         Ok(Some(self.access.grant_to(found, is_folder)))
     }
 
-    /// The descriptor of a folder that the base has, too.
+    /// Descriptor of a folder that the base has too.
     fn folder_of_base(&self, path: &str) -> Result<Option<SecurityDescriptor>, GrantError> {
         let Ok(path) = format!("/{path}").parse::<ImagePath>() else {
             return Ok(None);
@@ -242,8 +242,8 @@ impl<'a> GrantContext<'a> {
         }
     }
 
-    /// The folders of the base below, but for those that the layer has, too, and those that take no
-    /// rights from above with what is in them.
+    /// Grants on the folders of the base below, except those that the layer has too, and those that
+    /// inherit no rights, with their content.
     fn folders_of_base(&mut self, known: &HashSet<String>) -> Result<(), GrantError> {
         let Some(folders) = self.inside.folders_below(&self.access.path)?.present() else {
             return Ok(());
@@ -287,7 +287,7 @@ fn base_descriptor(
     })
 }
 
-/// The descriptor that an entry has without any word on it.
+/// Default descriptor of an entry.
 fn usual(is_folder: bool) -> Result<SecurityDescriptor, GrantError> {
     let usual = if is_folder {
         &descriptor::DIRECTORY

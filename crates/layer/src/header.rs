@@ -1,7 +1,7 @@
-//! Tar headers of a layer's entries: a PAX header with what Windows wants to know, then a ustar one.
+//! Tar headers of a layer's entries: a PAX header with Windows' metadata, then a ustar one.
 //!
 //! The fields are encoded by the `tar` crate; its `Builder` is not used because that copies file
-//! content through a small buffer and takes whatever length the content turns out to have.
+//! content through a small buffer and does not verify its length.
 
 use tar::{EntryType, Header};
 
@@ -16,7 +16,7 @@ const ATTRIBUTE_DIRECTORY: u32 = 0x10;
 const ATTRIBUTE_ARCHIVE: u32 = 0x20;
 const ATTRIBUTE_REPARSE_POINT: u32 = 0x400;
 
-/// What the content of an entry says about its headers.
+/// Header fields that depend on an entry's content.
 struct Form<'a> {
     kind: EntryType,
     mode: u32,
@@ -60,7 +60,7 @@ impl<'a> Form<'a> {
     }
 }
 
-/// Replaces `out` by the headers of an entry with `size` bytes of content.
+/// Replaces `out` with the headers of an entry with `size` bytes of content.
 pub(super) fn encode(item: &TarItem, size: u64, timestamp: u64, out: &mut Vec<u8>) {
     let form = Form::from_content(item.content);
     out.clear();
@@ -93,7 +93,7 @@ pub(super) fn encode(item: &TarItem, size: u64, timestamp: u64, out: &mut Vec<u8
 }
 
 fn pax_records(item: &TarItem, form: &Form, size: u64, timestamp: u64, out: &mut Vec<u8>) {
-    // hcsshim looks at a deletion's name and at nothing else.
+    // hcsshim only reads the name of a deletion.
     if !matches!(item.content, EntryContent::Deletion) {
         let time = timestamp.to_string();
         record("LIBARCHIVE.creationtime", &time, out);
@@ -144,7 +144,7 @@ fn set_name(header: &mut Header, name: &str) {
     fill(&mut header.as_old_mut().name, name);
 }
 
-/// Copies what fits; readers without PAX see `_` for what is not ASCII.
+/// Copies as much as fits; readers without PAX see `_` for non-ASCII characters.
 fn fill(field: &mut [u8; 100], text: &str) {
     let ascii = text.chars().map(|c| u8::try_from(c).unwrap_or(b'_'));
     for (to, byte) in field.iter_mut().zip(ascii) {

@@ -1,10 +1,10 @@
-//! Windows container layers: what one holds, written as a tar stream with both digests in one pass,
-//! and read back.
+//! Windows container layers: described, written as a tar stream with both digests in one pass, and
+//! read.
 //!
 //! A [`Layer`] describes the content, [`Layer::write`] turns it into a blob on all cores with
-//! bounded memory, and [`LayerReader`] walks through the layers of others. The form is the one
-//! that Windows' own layer import (hcsshim) reads: `Hives/` and `Files/` at the top, parents before
-//! children, Windows' attributes and security descriptors in PAX records.
+//! bounded memory, and [`LayerReader`] reads any layer. The format is that of Windows' own layer
+//! import (hcsshim): `Hives/` and `Files/` at the top, parents before children, Windows' attributes
+//! and security descriptors in PAX records.
 //!
 //! ```
 //! use wincimg_layer::{Layer, LayerReader, Limits, WriteOptions};
@@ -54,7 +54,7 @@ mod sorted;
 mod split;
 mod tar_stream;
 
-/// Numbers that look like chance, the same in every run.
+/// Pseudorandom numbers, the same in every run.
 #[cfg(test)]
 fn numbers(seed: u64) -> impl Iterator<Item = u64> {
     std::iter::successors(Some(seed), |number| {

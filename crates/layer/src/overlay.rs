@@ -1,4 +1,4 @@
-//! A base with layers over it that are not written anywhere yet: the next layer is fitted to both.
+//! A base with unwritten layers on top, to which the next layer is fitted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,34 +15,34 @@ use super::descriptor::{self, Security};
 use super::error::LayerError;
 use super::path::{LayerPath, WHITEOUT_PREFIX, fold};
 
-/// The longest file that somebody may look into.
+/// Maximum size of a file that can be read.
 const LONGEST: u64 = 4 << 20;
 
-/// What is inside a base, with the files and keys of layers laid over it.
+/// Content of a base, with the files and keys of layers on top.
 #[derive(Debug)]
 pub struct BaseOverlay<'a> {
     base: &'a dyn BaseContents,
     layers: Vec<Arc<Layer>>,
-    /// The files of all the layers, once somebody asks for one: many builds do not.
+    /// Files of all layers, computed on first use: many builds need none.
     drive: OnceLock<Result<Drive, BaseReadError>>,
     keys: BTreeMap<KeyPlace, BaseKey>,
-    /// Keys of the base that are gone, with all that is below them.
+    /// Deleted keys of the base, with everything below them.
     deleted_keys: BTreeSet<KeyPlace>,
     knows_files: Result<bool, BaseReadError>,
 }
 
-/// What layers come to, one laid over the other.
+/// Merged files of the layers.
 #[derive(Debug, Default)]
 struct Drive {
     files: BTreeMap<String, OverlayFile>,
-    /// What of the base is gone, with all that is in it.
+    /// Deleted paths of the base, with everything below them.
     deleted: BTreeSet<String>,
 }
 
-/// A file or folder of a layer, of which there may be many.
+/// A file or folder of a layer; small, for there may be many.
 #[derive(Debug, PartialEq, Eq)]
 struct OverlayFile {
-    /// As it is spelled.
+    /// Name in its original spelling.
     name: Box<str>,
     kind: FileKind<ContentSource>,
     attributes: u32,
@@ -102,7 +102,7 @@ impl Drive {
         Presence::Unknown
     }
 
-    /// What is in a folder or anywhere below it, in the order of the paths.
+    /// Everything below a folder, in the order of paths.
     fn below(&self, folder: &ImagePath) -> impl Iterator<Item = (&str, &OverlayFile)> {
         let above = LayerPath::try_from(folder);
         let above = above.map_or_else(
@@ -115,14 +115,14 @@ impl Drive {
 }
 
 impl OverlayFile {
-    /// As whoever looks into a base finds it.
+    /// Converts to the form of a base's file.
     fn found(&self) -> BaseFile {
         BaseFile {
             name: self.name.to_string(),
             kind: match self.kind {
                 FileKind::Folder => FileKind::Folder,
                 FileKind::Link(()) => FileKind::Link(()),
-                // A layer is fitted to what is there, whatever is in it.
+                // Fitting does not depend on file content.
                 FileKind::File(_) => FileKind::File(FileDigest::default()),
             },
             attributes: self.attributes,
@@ -131,11 +131,11 @@ impl OverlayFile {
     }
 }
 
-/// A hive, and the names on the way to a key in it.
+/// A hive, and the path of a key in it.
 type KeyPlace = (Root, Vec<FoldedName>);
 
 impl<'a> BaseOverlay<'a> {
-    /// A base without any layer over it.
+    /// Creates an overlay without layers.
     pub fn over(base: &'a dyn BaseContents) -> Self {
         Self {
             base,
@@ -149,7 +149,7 @@ impl<'a> BaseOverlay<'a> {
         }
     }
 
-    /// Lays a layer over, once it is settled.
+    /// Adds a layer that was fitted.
     pub fn lay(&mut self, layer: &Arc<Layer>) -> Result<(), LayerError> {
         self.layers.push(Arc::clone(layer));
         if let Some(Ok(drive)) = self.drive.get_mut() {
@@ -176,7 +176,7 @@ impl<'a> BaseOverlay<'a> {
     }
 
     fn add_key(&mut self, above: &mut KeyPath, key: &Key<'_>) -> Result<(), BaseReadError> {
-        // Names that were written are names that keys may have.
+        // Names that were written are valid key names.
         if above.push(&key.name).is_err() {
             return Ok(());
         }
@@ -188,7 +188,7 @@ impl<'a> BaseOverlay<'a> {
             self.deleted_keys.insert(at.clone());
             below = Presence::Absent;
         }
-        // What a key has beside the layer's values is as unknown as its base.
+        // Other values of a key are as unknown as its base.
         if semantics != Semantics::Tombstone && below != Presence::Unknown {
             let mut laid = below.present().unwrap_or_else(|| BaseKey {
                 security: Vec::new(),
@@ -229,7 +229,7 @@ impl<'a> BaseOverlay<'a> {
         drive.as_ref().map_err(Clone::clone)
     }
 
-    /// What layers have at a path.
+    /// Looks up a path in the layers.
     fn own(&self, path: &ImagePath) -> Result<Presence<&OverlayFile>, BaseReadError> {
         let Ok(own) = LayerPath::try_from(path) else {
             return Ok(Presence::Unknown);
@@ -237,7 +237,7 @@ impl<'a> BaseOverlay<'a> {
         Ok(self.drive()?.at(&fold(own.as_str())))
     }
 
-    /// Returns true if nothing but the base has something to say about a path.
+    /// Returns true if only the base determines a path.
     fn is_of_base(&self, path: &ImagePath) -> Result<bool, BaseReadError> {
         Ok(self.own(path)? == Presence::Unknown)
     }
@@ -321,7 +321,7 @@ impl BaseContents for BaseOverlay<'_> {
             }
         }
         let mut names = Vec::new();
-        // A folder comes right before what is in it.
+        // A folder directly precedes its content.
         for (inside, laid) in self.drive()?.below(path) {
             names.truncate(inside.matches('\0').count());
             names.push(&laid.name);
@@ -352,7 +352,7 @@ impl BaseContents for BaseOverlay<'_> {
     }
 }
 
-/// A base without some folders and what is in them.
+/// A base without some folders and their content.
 #[derive(Debug)]
 pub struct Without<'a> {
     /// The base.

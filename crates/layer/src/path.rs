@@ -1,4 +1,4 @@
-//! Paths inside a layer, checked once so that everything behind can rely on them.
+//! Validated paths inside a layer.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,15 +6,15 @@ use std::str::FromStr;
 pub(super) use wincimg_windows::path::fold;
 use wincimg_windows::path::{ImagePath, name_problem};
 
-/// The prefix that makes a tar entry the deletion of what it names.
+/// Prefix of a tar entry that deletes a path.
 pub(super) const WHITEOUT_PREFIX: &str = ".wh.";
 
-/// A path below a layer's `Files` (or `Hives`) directory: names joined by `/`, each one that
-/// Windows accepts for a file.
+/// A path below a layer's `Files` (or `Hives`) directory: names joined by `/`, each a valid file
+/// name on Windows.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LayerPath(String);
 
-/// A path that cannot be in a layer.
+/// Error of an invalid layer path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid name {name:?} in layer path {path:?}: {problem}")]
 pub struct PathError {
@@ -63,7 +63,7 @@ impl fmt::Display for LayerPath {
 
 fn check(name: &str, path: &str) -> Result<(), PathError> {
     let problem = if name.starts_with(WHITEOUT_PREFIX) {
-        Some("it would mean a deletion")
+        Some("it would be a deletion marker")
     } else {
         name_problem(name)
     };
@@ -77,8 +77,8 @@ fn check(name: &str, path: &str) -> Result<(), PathError> {
     }
 }
 
-/// Checks what a symbolic link points to: names that Windows takes, after a drive or on a relative
-/// way that may lead up.
+/// Checks a symbolic link's target: names valid on Windows, after a drive or as a relative path
+/// that may use `..`.
 pub(super) fn check_target(target: &str) -> Result<(), PathError> {
     let inside = match target.split_once(":/") {
         Some((drive, inside)) if is_drive(drive) => inside,

@@ -1,9 +1,9 @@
-//! From tar bytes to a blob: cut into blocks, hashed, compressed on all cores, hashed again and
-//! written, in one pass with a fixed number of blocks in memory.
+//! Pipeline from tar bytes to a blob: split into blocks, hashed, compressed on all cores, hashed
+//! again and written, in one pass with a fixed number of blocks in memory.
 //!
-//! A layer of one block is made on the caller's thread. Beyond that the caller fills blocks, one
-//! thread hashes them for the diff id, several compress them, and one awaits the compressed blocks
-//! in their order, hashes them for the digest and writes them.
+//! A layer of one block is compressed on the caller's thread. For more the caller fills blocks, one
+//! thread hashes them for the diff id, several compress them, and one receives the compressed
+//! blocks in order, hashes them for the digest and writes them.
 
 use std::io::{self, Write};
 use std::mem;
@@ -22,21 +22,21 @@ use wincimg_common::progress::{Silent, Task};
 use super::compress::{Compression, EncodedBlock, Encoder};
 use super::error::LayerError;
 
-/// How many blocks wait for a thread: a block is filled much more quickly than it is compressed.
+/// Blocks queued per thread: filling a block is much faster than compressing it.
 const WAITING: usize = 2;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// How a layer is written.
+/// Options of writing a layer.
 #[derive(Clone, Copy)]
 pub struct WriteOptions<'a> {
     /// The compression of the blob.
     pub compression: Compression,
-    /// How many threads compress; all cores where absent. The bytes do not depend on it.
+    /// Number of compressing threads; all cores by default. The bytes do not depend on it.
     pub threads: Option<NonZeroUsize>,
-    /// Set from elsewhere, this ends the work soon, with [`LayerError::Cancelled`].
+    /// Cancels the work when set by another thread, with [`LayerError::Cancelled`].
     pub cancelled: &'a AtomicBool,
-    /// Told of the bytes of the tar stream as they are made.
+    /// Progress in bytes of the tar stream.
     pub progress: &'a dyn Task,
 }
 
@@ -67,7 +67,7 @@ impl WriteOptions<'_> {
     }
 }
 
-/// What an image's manifest and config say of a layer that was written.
+/// Properties of a written layer for an image's manifest and config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenLayer {
     /// The digest of the tar stream, for the config's `diff_ids`.
@@ -78,18 +78,18 @@ pub struct WrittenLayer {
     pub size: u64,
     /// The size of the tar stream.
     pub uncompressed_size: u64,
-    /// The compression, which knows the layer's media type.
+    /// The compression, which determines the layer's media type.
     pub compression: Compression,
 }
 
-/// What takes the bytes of a tar stream.
+/// Sink of a tar stream.
 pub(super) trait Stream {
-    /// Where the next bytes go: at least one byte; [`Self::advance`] makes them part of the stream.
+    /// Buffer for the next bytes, at least one; [`Self::advance`] adds them to the stream.
     fn room(&mut self) -> Result<&mut [u8], LayerError>;
 
     fn advance(&mut self, bytes: usize);
 
-    /// Refuses more where the caller asked to stop.
+    /// Returns an error if the caller cancelled.
     fn check_cancelled(&self) -> Result<(), LayerError>;
 
     /// Appends to the stream.
@@ -104,7 +104,7 @@ pub(super) trait Stream {
         Ok(())
     }
 
-    /// Appends so many bytes of what `read` puts into the room that it is given, some at a time.
+    /// Appends this many bytes from `read`, which fills the buffer that it gets.
     fn fill(
         &mut self,
         length: u64,
@@ -122,22 +122,22 @@ pub(super) trait Stream {
     }
 }
 
-/// The tar stream on its way to become blocks.
+/// Sink that splits the tar stream into blocks.
 pub(super) struct Blocks<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     options: &'env WriteOptions<'env>,
     block: Vec<u8>,
     filled: usize,
-    /// Bytes of the blocks before this one.
+    /// Bytes of the previous blocks.
     passed: u64,
     stage: Stage<'scope, 'env>,
 }
 
 enum Stage<'scope, 'env> {
-    /// All that was written so far is in the one block.
+    /// Everything so far is in one block.
     Gathering(&'env mut (dyn Write + Send)),
     Running(WorkerPool<'scope>),
-    /// A thread gave up, and the caller was told.
+    /// A thread failed, and the error was returned.
     Ended,
 }
 
@@ -157,7 +157,7 @@ impl<'scope, 'env> Blocks<'scope, 'env> {
         }
     }
 
-    /// A block of full size that is done with.
+    /// Reuses a block.
     fn spare(&self) -> Option<Vec<u8>> {
         match &self.stage {
             Stage::Running(threads) => threads.spare.try_recv().ok(),
@@ -237,7 +237,7 @@ impl Stream for Blocks<'_, '_> {
     }
 }
 
-/// A block for a compressor, the window before it, and where the result is awaited.
+/// A block for a compressor, the window before it, and the channel of the result.
 struct Job {
     before: Vec<u8>,
     block: Arc<Vec<u8>>,
@@ -247,15 +247,15 @@ struct Job {
 type PendingBlock = Receiver<io::Result<EncodedBlock>>;
 type DigestAndSize = (Digest, u64);
 
-/// The threads at work, fed through bounded channels that end them when they are dropped.
+/// Worker threads, fed by bounded channels whose drop ends them.
 struct WorkerPool<'scope> {
     to_hash: SyncSender<Arc<Vec<u8>>>,
     to_compress: SyncSender<Job>,
     to_write: SyncSender<PendingBlock>,
-    /// The window of the block before the next one.
+    /// Window of the previous block.
     before: Vec<u8>,
     compression: Compression,
-    /// Blocks that nobody needs any more, to be filled again.
+    /// Free blocks for reuse.
     spare: Receiver<Vec<u8>>,
     hasher: ScopedJoinHandle<'scope, Digest>,
     writer: ScopedJoinHandle<'scope, Result<DigestAndSize, LayerError>>,
@@ -292,7 +292,7 @@ impl<'scope> WorkerPool<'scope> {
         })
     }
 
-    /// Hands a block to the threads; false where one of them has given up.
+    /// Sends a block to the threads; false if one of them failed.
     fn send(&mut self, block: Vec<u8>) -> bool {
         let window = self.compression.window(&block).to_vec();
         let before = mem::replace(&mut self.before, window);
@@ -310,7 +310,7 @@ impl<'scope> WorkerPool<'scope> {
                 .is_ok()
     }
 
-    /// Waits for the end and answers with the diff id, the digest and the size.
+    /// Waits for the threads and returns the diff id, the digest and the size.
     fn join(self) -> Result<(Digest, DigestAndSize), LayerError> {
         drop((self.to_hash, self.to_compress, self.to_write));
         let written = self.writer.join().map_err(|_| thread_panicked())??;
@@ -327,7 +327,7 @@ fn compress_blocks(queue: &Mutex<Receiver<Job>>, mut encoder: Encoder, done: &Se
     loop {
         let next = lock(queue).recv();
         let Ok(job) = next else { return };
-        // Nobody awaits the result any more once the writer has failed.
+        // The receiver is gone once the writer has failed.
         let _ = job.result.send(encoder.encode(&job.before, &job.block));
         give_back(job.block, done);
     }
@@ -342,7 +342,7 @@ fn hash_blocks(queue: &Receiver<Arc<Vec<u8>>>, done: &Sender<Vec<u8>>) -> Digest
     digest_of(hash)
 }
 
-/// Whoever needs a block last gives it back. Once all are filled nobody takes them.
+/// Returns a block from its last user. The receiver is gone once all blocks are filled.
 fn give_back(block: Arc<Vec<u8>>, done: &Sender<Vec<u8>>) {
     if let Some(block) = Arc::into_inner(block) {
         let _ = done.send(block);
@@ -356,7 +356,7 @@ fn write_blocks(
 ) -> Result<DigestAndSize, LayerError> {
     let mut output = Output::start(sink, compression).map_err(LayerError::Write)?;
     for awaited in queue {
-        // The block of an abandoned layer is awaited but never compressed.
+        // A block of an abandoned layer is never compressed.
         let Ok(encoded) = awaited.recv() else {
             return Err(thread_panicked());
         };

@@ -1,5 +1,5 @@
-//! Files on disk on their way into a layer, read ahead of their turn: many small ones take a disk, or
-//! a server of files, longer to find than to read, and several are looked for at once.
+//! Read-ahead of files for a layer: opening many small files takes a disk or a file server longer
+//! than reading them, so several are opened in parallel.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -17,49 +17,49 @@ use wincimg_common::lock;
 use super::error::LayerError;
 use super::pipeline::{Stream, thread_panicked};
 
-/// How many threads read.
+/// Number of reading threads.
 pub(super) const READERS: usize = 4;
 
-/// How many files a thread takes at once: to hand over costs something too.
+/// Files per batch, which limits the overhead of channels.
 const BATCH: usize = 16;
 
-/// How many batches are read ahead.
+/// Batches read ahead.
 const AHEAD: usize = 2 * READERS;
 
-/// A longer file is opened ahead of its turn, and read when that comes.
+/// Maximum size of a file that is read ahead; a larger one is only opened ahead.
 const SMALL: usize = 64 << 10;
 
-/// Files in their order.
+/// Files in order.
 pub(super) struct ReadAhead<'scope, 'env, 'a, P> {
     scope: &'scope Scope<'scope, 'env>,
     paths: P,
-    /// Those who read, once there is more than a batch.
+    /// Channel to the readers, if there is more than one batch.
     readers: Option<SyncSender<Job<'a>>>,
-    /// Batches on their way.
+    /// Pending batches.
     awaited: VecDeque<Receiver<Batch<'a>>>,
     current: Batch<'a>,
-    /// Room of batches that are done with.
+    /// Buffers for reuse.
     spare: Vec<Vec<u8>>,
 }
 
-/// A file whose turn it is.
+/// The next file.
 pub(super) enum Ready<'a, 'b> {
-    /// All of it.
+    /// The whole content.
     Read(&'b [u8]),
-    /// One that is too long for that.
+    /// A large file, opened.
     Open(OpenFile<'a>),
 }
 
-/// Files that were read together.
+/// Files of one batch.
 #[derive(Default)]
 struct Batch<'a> {
     files: vec::IntoIter<Result<BatchFile<'a>, LayerError>>,
-    /// The small ones' bytes, one after another.
+    /// Concatenated bytes of the small files.
     bytes: Vec<u8>,
 }
 
 enum BatchFile<'a> {
-    /// Some of the batch's bytes.
+    /// A range of the batch's bytes.
     Small(Range<usize>),
     Large(OpenFile<'a>),
 }
@@ -75,7 +75,7 @@ where
     P: Iterator<Item = &'a Path>,
     'a: 'scope,
 {
-    /// The scope is where threads run, which end with this.
+    /// Creates a read-ahead with threads in a scope, which end with it.
     pub(super) fn new(scope: &'scope Scope<'scope, 'env>, paths: P) -> Self {
         Self {
             scope,
@@ -87,7 +87,7 @@ where
         }
     }
 
-    /// The file whose turn it is.
+    /// Returns the next file.
     pub(super) fn next(&mut self) -> Result<Ready<'a, '_>, LayerError> {
         if self.current.files.len() == 0 {
             let done = mem::take(&mut self.current);
@@ -141,7 +141,7 @@ fn read_files(jobs: &Mutex<Receiver<Job>>) {
     loop {
         let next = lock(jobs).recv();
         let Ok(job) = next else { return };
-        // Nobody awaits files any more once one cannot be read.
+        // The receiver is gone once a file cannot be read.
         let _ = job.result.send(Batch::read_batch(&job.paths, job.room));
     }
 }
@@ -161,7 +161,7 @@ impl<'a> Batch<'a> {
 }
 
 impl<'a> BatchFile<'a> {
-    /// Opens a file, and adds its bytes to those of others where it is small.
+    /// Opens a file, and appends its bytes if it is small.
     fn at(path: &'a Path, bytes: &mut Vec<u8>) -> Result<Self, LayerError> {
         let mut file = OpenFile::at(path)?;
         let size = match usize::try_from(file.size()) {
@@ -179,7 +179,7 @@ impl<'a> BatchFile<'a> {
     }
 }
 
-/// A file on disk whose size was promised to the reader of the stream.
+/// A file on disk whose size is in the stream's header already.
 pub(super) struct OpenFile<'a> {
     path: &'a Path,
     file: File,
@@ -202,7 +202,7 @@ impl<'a> OpenFile<'a> {
         })
     }
 
-    /// Its bytes as the file system told them before.
+    /// Size from the file system.
     pub(super) fn size(&self) -> u64 {
         self.metadata.len()
     }
@@ -213,7 +213,7 @@ impl<'a> OpenFile<'a> {
         self.check_unchanged()
     }
 
-    /// Some of it: at least a byte.
+    /// Reads at least a byte.
     fn read(&mut self, room: &mut [u8]) -> Result<usize, LayerError> {
         loop {
             match self.file.read(room) {

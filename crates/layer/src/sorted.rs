@@ -1,5 +1,4 @@
-//! A layer's entries, arranged once for all that is asked of them: what the layer is remembered by,
-//! the digest of its tar, its blob.
+//! A layer's sorted entries, shared by its stamp, the digest of its tar and its blob.
 
 use std::cell::OnceCell;
 use std::io::Write;
@@ -14,14 +13,14 @@ use super::pipeline::{Blocks, WriteOptions, WrittenLayer};
 pub struct SortedLayer<'a> {
     pub(super) layer: &'a Layer,
     pub(super) items: Vec<TarItem<'a>>,
-    /// How long each entry's content is, where somebody looked at all of them.
+    /// Length of each entry's content, if all are known.
     pub(super) lengths: Option<Vec<u64>>,
-    /// The places of the entries in the order of the stream.
+    /// Indexes of the entries in the order of the stream.
     stream: OnceCell<Vec<usize>>,
 }
 
 impl Layer {
-    /// Arranges the entries; an error where Windows could not take them.
+    /// Sorts the entries; an error if they are invalid on Windows.
     pub fn sort_entries(&self) -> Result<SortedLayer<'_>, LayerError> {
         Ok(SortedLayer {
             layer: self,

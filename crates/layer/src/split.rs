@@ -1,5 +1,5 @@
-//! A layer in parts, so that what is large in it need not be written and sent again when something else
-//! in it changes.
+//! Split of a layer, so that large unchanged parts need not be written and pushed again when
+//! another part changes.
 
 use std::cmp::Reverse;
 
@@ -9,16 +9,15 @@ use super::content::{EntryContent, Layer, LayerEntry, is_below};
 use super::error::LayerError;
 use super::path::{LayerPath, fold};
 
-/// How many parts there are at most beside the rest. More would be taken, and gain little: what changes
-/// seldom is seldom in so many places.
+/// Maximum number of parts, without the rest. More would gain little.
 const MOST_PARTS: usize = 8;
 
-/// A part of a layer: what is at a place and below it, or the rest.
+/// A part of a layer: a path with everything below it, or the rest.
 pub type LayerPart<'p> = (Option<&'p ImagePath>, Layer);
 
 impl Layer {
-    /// The layer as several that come to the same when one is laid over the other. What is at one of
-    /// the places and below it is a part where its files come to `least` bytes; the rest is the last.
+    /// Splits the layer into several that are equivalent when stacked. A path with everything below
+    /// it is a part if its files have `least` bytes; the rest is last.
     pub fn split<'p>(
         mut self,
         places: impl IntoIterator<Item = &'p ImagePath>,
@@ -27,7 +26,7 @@ impl Layer {
         if !self.secured.is_empty() || !self.is_larger_than(least) {
             return Ok(vec![(None, self)]);
         }
-        // What excludes each other is found while it is together.
+        // Conflicts are detected before the split.
         self.items()?;
         let mut parts = Vec::new();
         for place in places {
@@ -86,7 +85,7 @@ impl Layer {
         Ok(layers)
     }
 
-    /// Adds those of the folders in which something of the layer lies.
+    /// Adds the folders that contain entries of the layer.
     fn add_folders_above(&mut self, folders: &[(String, LayerEntry)]) {
         let keys = self.files.iter().map(|entry| fold(entry.path.as_str()));
         let keys: Vec<String> = keys.collect();
@@ -100,10 +99,10 @@ impl Layer {
 
 struct LayerSlice<'p> {
     place: &'p ImagePath,
-    /// Its folded path; empty for the drive itself.
+    /// Folded path; empty for the drive itself.
     key: String,
     size: u64,
-    /// Where it is one.
+    /// The layer, if it is a part.
     layer: Option<Layer>,
 }
 
@@ -125,7 +124,7 @@ impl<'p> LayerSlice<'p> {
         self.key.is_empty() || self.key == key || is_below(key, &self.key)
     }
 
-    /// Returns true if it is a layer of its own and lies in this folder.
+    /// Returns true if it is a separate layer inside this folder.
     fn is_below(&self, folder: &str) -> bool {
         self.layer.is_some() && is_below(&self.key, folder)
     }

@@ -1,6 +1,6 @@
-//! The tar stream of a layer: headers, the files' content, the end mark.
+//! Writer of a layer's tar stream: headers, the files' content, the end mark.
 //!
-//! Files in archives come behind all else: each archive is read in its own order.
+//! Files in archives come last: each archive is read in its own order.
 
 use std::io::{self, Read};
 use std::path::Path;

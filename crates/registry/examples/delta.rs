@@ -21,8 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let edits = import(&fs::read(file)?)?.edits;
     fs::create_dir_all(&folder)?;
-    // `Unseen` stands for a base that nobody has looked into: keys get the descriptors that
-    // Windows' own have.
+    // For an unknown base keys get the descriptors of Windows' own.
     for hive in layer_hives(&edits, &UnknownBase, FileTime::default())? {
         fs::write(folder.join(hive.name), &hive.bytes)?;
         println!("{}: {} bytes", hive.name, hive.bytes.len());

@@ -1,8 +1,8 @@
-//! What the layers below have, as those who write a hive over them ask about it.
+//! Access to the registry of the layers below a delta hive.
 //!
-//! A key of a delta hive repeats the descriptor of the key below, and a link is followed: both take
-//! knowledge of the base. Whoever has looked into one answers as [`BaseKeys`]; [`UnknownBase`] is a base
-//! into which nobody has looked.
+//! A key of a delta hive repeats the descriptor of the key below, and links are followed: both
+//! require the content of the base. [`BaseKeys`] provides it; [`UnknownBase`] is a base of unknown
+//! content.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -12,22 +12,22 @@ use std::sync::Arc;
 use crate::data::RegistryData;
 use crate::path::KeyPath;
 
-/// What is known of something that a base or an image may have. Nothing of a base is known later:
+/// Knowledge of something that a base or an image may contain. For a base nothing is known later:
 /// `L` has no value there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence<T, L = Infallible> {
-    /// Nobody has looked.
+    /// Unknown.
     Unknown,
-    /// It is not there.
+    /// It does not exist.
     Absent,
-    /// It is there, and this is what it is.
+    /// It exists, with this value.
     Present(T),
-    /// It depends on what is downloaded.
+    /// It depends on a download.
     Later(L),
 }
 
 impl<T, L> Presence<T, L> {
-    /// What it is, where it is known to be there.
+    /// Returns the value, if it is known to exist.
     pub fn present(self) -> Option<T> {
         match self {
             Self::Present(value) => Some(value),
@@ -35,7 +35,7 @@ impl<T, L> Presence<T, L> {
         }
     }
 
-    /// What is known of something else, where this is there.
+    /// Chains a lookup that depends on an existing value.
     pub fn and_then<U>(self, of: impl FnOnce(T) -> Presence<U, L>) -> Presence<U, L> {
         match self {
             Self::Present(value) => of(value),
@@ -45,14 +45,14 @@ impl<T, L> Presence<T, L> {
         }
     }
 
-    /// Something of it.
+    /// Maps an existing value.
     pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Presence<U, L> {
         self.and_then(|value| Presence::Present(of(value)))
     }
 }
 
 impl<T> Presence<T> {
-    /// The same of an image of which other things are known later.
+    /// Converts to the type for an image.
     pub fn of_image<L>(self) -> Presence<T, L> {
         match self {
             Self::Present(value) => Presence::Present(value),
@@ -62,31 +62,31 @@ impl<T> Presence<T> {
     }
 }
 
-/// A key of a base's registry, with all its layers laid over each other.
+/// A key of a base's registry, merged over all its layers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseKey {
     /// The security descriptor in its self-relative form.
     pub security: Vec<u8>,
     /// The class name.
     pub class: Option<String>,
-    /// Where the key leads, if it is a link to another key that layers can change.
+    /// Target, if the key is a link to another key that layers can change.
     pub link: Option<KeyPath>,
     /// The values: names and data.
     pub values: Vec<(String, RegistryData)>,
 }
 
-/// The registry of a base, as far as somebody has looked into it.
+/// The known registry of a base.
 pub trait BaseKeys: fmt::Debug + Send + Sync {
-    /// The key at that path. Links on the way are not followed: they are keys.
+    /// The key at that path. Links on the path are not followed: they are keys.
     fn key(&self, path: &KeyPath) -> Result<Presence<BaseKey>, BaseReadError>;
 }
 
-/// What somebody knows of a base cannot be read.
+/// Error of reading the recorded content of a base.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("cannot read what is known of the base")]
+#[error("cannot read the recorded content of the base")]
 pub struct BaseReadError(#[source] pub Arc<dyn Error + Send + Sync>);
 
-/// A base into which nobody has looked.
+/// A base of unknown content.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UnknownBase;
 

@@ -1,5 +1,5 @@
-//! The data of a registry value: a type number and bytes, as Windows keeps it, with the typed forms
-//! that people write and read.
+//! The data of a registry value: a type number and bytes, as Windows stores it, and the readable
+//! typed forms.
 
 use std::fmt;
 
@@ -81,7 +81,7 @@ pub struct RegistryData {
     bytes: Vec<u8>,
 }
 
-/// The data of a value as its type says it should be read.
+/// The data of a value, decoded by its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TypedData<'a> {
     /// A string, an expandable string or a link's target, without the terminating null.
@@ -92,21 +92,19 @@ pub enum TypedData<'a> {
     Dword(u32),
     /// A number of 64 bits.
     Qword(u64),
-    /// Bytes: another type, or data that is not what its type promises.
+    /// Bytes: another type, or data that is invalid for its type.
     Bytes(&'a [u8]),
 }
 
 /// A list of strings that the registry cannot hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "string {position} of the list is empty or has a null in it, which would end the list there"
-)]
+#[error("string {position} of the list is empty or contains a null, which would end the list")]
 pub struct ListError {
     position: usize,
 }
 
 impl RegistryData {
-    /// Data of any type from its bytes.
+    /// Creates data of any type from its bytes.
     pub fn new(kind: DataType, bytes: impl Into<Vec<u8>>) -> Self {
         Self {
             kind,
@@ -168,13 +166,13 @@ impl RegistryData {
         self.kind
     }
 
-    /// The bytes as Windows keeps them.
+    /// The bytes as Windows stores them.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Reads the data by its type. Only data that the typed form says completely is read so: a
-    /// string without its null, or a number of three bytes, stays bytes.
+    /// Decodes the data by its type. Data that the typed form cannot represent, such as a string
+    /// without its null or a number of three bytes, stays bytes.
     pub fn typed(&self) -> TypedData<'_> {
         typed(self.kind, &self.bytes).unwrap_or(TypedData::Bytes(&self.bytes))
     }
@@ -222,7 +220,7 @@ fn terminated(text: &str) -> Vec<u8> {
     utf16(text).chain([0, 0]).collect()
 }
 
-/// Strict: half a code unit or half a surrogate pair is not text.
+/// Decodes strictly: half a code unit or half a surrogate pair is not text.
 fn from_utf16(bytes: &[u8]) -> Option<String> {
     let (units, []) = bytes.as_chunks::<2>() else {
         return None;
@@ -244,8 +242,8 @@ impl fmt::Display for RegistryData {
     }
 }
 
-/// `{"type": "dword", "value": 4}`; data that is not what its type promises, and data of types
-/// without a readable form, has `"bytes"` in hexadecimal in place of the value.
+/// `{"type": "dword", "value": 4}`; data that is invalid for its type, or of a type without a
+/// readable form, has `"bytes"` in hexadecimal instead of the value.
 impl Serialize for RegistryData {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(2))?;

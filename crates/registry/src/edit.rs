@@ -1,13 +1,12 @@
-//! Changes to the registry as values: what a recipe asks for, what a registration file says, and
-//! what a delta hive holds, in one form.
+//! Changes to the registry, the common form of recipes, registration files and delta hives.
 //!
-//! Edits apply in order, each to what the ones before it left:
-//! setting a value or creating a key below a key that an earlier edit deleted brings that key back,
-//! empty, with nothing of the base in it; deleting below a deleted key does nothing more; a key
-//! created with [`KeyMode::Replace`] loses what earlier edits put into it.
+//! Edits apply in order, each to the result of the previous ones: setting a value or creating a key
+//! below a key that an earlier edit deleted recreates that key, empty, with nothing of the base in
+//! it; deleting below a deleted key has no effect; a key created with [`KeyMode::Replace`] loses
+//! the changes of earlier edits.
 //!
-//! Deleting where there is nothing creates nothing; what it takes for a layer to keep to that, says
-//! [`layer_hives`](crate::hive::layer_hives).
+//! Deleting something that does not exist creates nothing; see
+//! [`layer_hives`](crate::hive::layer_hives) for how a layer ensures that.
 
 use std::fmt;
 
@@ -16,22 +15,22 @@ use serde::{Deserialize, Serialize};
 use crate::data::RegistryData;
 use crate::path::KeyPath;
 
-/// The longest name of a value, in UTF-16 code units.
+/// Maximum length of a value's name, in UTF-16 code units.
 pub const MAX_VALUE_NAME: usize = 16_383;
 
-/// What happens to a key of the same name in the layers below. Whether there is one cannot be known
-/// without reading them, so an edit says what it wants.
+/// Treatment of a key of the same name in the layers below. An edit states it, for the existence of
+/// such a key is not known without reading them.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum KeyMode {
-    /// The key keeps its values and subkeys, and gets those of the edits besides.
+    /// The key keeps its values and subkeys, and gets those of the edits too.
     #[default]
     Merge,
     /// The key starts empty, as if it had been deleted first.
     Replace,
-    /// The key's own values go, its subkeys stay.
+    /// The key loses its own values and keeps its subkeys.
     ReplaceValues,
 }
 
@@ -39,7 +38,7 @@ pub enum KeyMode {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum RegistryEdit {
-    /// The value gets this data; the key is created where it is missing.
+    /// Sets the value's data; the key is created if it is missing.
     SetValue {
         /// The key.
         key: KeyPath,
@@ -49,21 +48,21 @@ pub enum RegistryEdit {
         #[serde(flatten)]
         data: RegistryData,
     },
-    /// The value is no longer there.
+    /// Deletes the value.
     DeleteValue {
         /// The key.
         key: KeyPath,
         /// The value's name; empty for the key's default value.
         name: String,
     },
-    /// The key is there.
+    /// Creates the key.
     CreateKey {
         /// The key.
         key: KeyPath,
-        /// What happens to a key of that name below.
+        /// Treatment of a key of that name below.
         mode: KeyMode,
     },
-    /// The key and everything under it is no longer there.
+    /// Deletes the key and everything below it.
     DeleteKey {
         /// The key.
         key: KeyPath,
@@ -71,7 +70,7 @@ pub enum RegistryEdit {
 }
 
 impl RegistryEdit {
-    /// The key that the edit is about.
+    /// The edited key.
     pub fn key(&self) -> &KeyPath {
         match self {
             Self::SetValue { key, .. }
@@ -81,7 +80,7 @@ impl RegistryEdit {
         }
     }
 
-    /// The key that the edit is about, to be changed.
+    /// The edited key, mutable.
     pub fn key_mut(&mut self) -> &mut KeyPath {
         match self {
             Self::SetValue { key, .. }

@@ -1,10 +1,10 @@
 //! The Windows registry without Windows: keys and values, `.reg` files, security descriptors, hives
 //! and the delta hives of container layers.
 //!
-//! [`hive::layer_hives`] writes the delta hives of [edits](RegistryEdit), [`hive::Hive`] reads hives,
-//! [`regfile`] reads and writes `.reg` files, [`security`] the descriptors of keys. What Windows
-//! takes from the hives below (a key's descriptor, a link) a [`BaseKeys`] says; [`UnknownBase`] says that
-//! nothing is known.
+//! [`hive::layer_hives`] writes the delta hives of [edits](RegistryEdit), [`hive::Hive`] reads
+//! hives, [`regfile`] reads and writes `.reg` files, [`security`] the descriptors of keys. A
+//! [`BaseKeys`] provides the content of the hives below (a key's descriptor, a link);
+//! [`UnknownBase`] is the one without any.
 //!
 //! ```
 //! use wincimg_registry::{RegistryEdit, regfile};

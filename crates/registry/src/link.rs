@@ -1,7 +1,7 @@
-//! Keys that Windows keeps as links to other keys of the same hive.
+//! Windows keys that are links to other keys of the same hive.
 //!
-//! A program that opens such a key reaches the target. A layer knows no such detour: a plain key that
-//! it lays over a link hides the link. So an edit must name the target.
+//! A program that opens such a key reaches the target. A layer does not follow links: a plain key
+//! over a link hides the link. So an edit must name the target.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct Link {
     to: &'static [&'static str],
 }
 
-/// All that are known; `CurrentControlSet` is settled before.
+/// Known links; `CurrentControlSet` is resolved before.
 const LINKS: [Link; 3] = [
     Link {
         root: Root::System,
@@ -36,7 +36,7 @@ const LINKS: [Link; 3] = [
 ];
 
 impl Link {
-    /// Replaces the beginning of a path that goes through a link by the link's target.
+    /// Replaces a link at the start of a path with its target.
     pub(super) fn resolve(root: Root, names: &mut Vec<String>) -> Option<Self> {
         let link = LINKS.into_iter().find(|link| {
             link.root == root

@@ -1,15 +1,15 @@
-//! The rule by which Windows compares names of keys and values: every UTF-16 code unit on its own,
-//! by a fixed table from the time of Unicode 5.1.
+//! Windows' comparison of key and value names: each UTF-16 code unit on its own, by a fixed table
+//! of Unicode 5.1.
 //!
-//! The table is Unicode's simple upper case of what was assigned then, where the lower case of the
-//! result leads back (so neither `ı` nor `ſ` nor `µ` changes), and the Greek letters with iota
-//! subscript. It is pinned here by exclusion, so that a newer Unicode never changes a hive's bytes. It
-//! was compared with what `RtlUpcaseUnicodeChar` of Windows 10 returns for each of the 65536 units, as
-//! yarp records it: no difference.
+//! The table is Unicode's simple upper case of the characters assigned then, if the lower case of
+//! the result is the original (so neither `ı` nor `ſ` nor `µ` changes), and the Greek letters with
+//! iota subscript. It is pinned here by exclusion, so that a newer Unicode never changes a hive's
+//! bytes. It has no difference to the results of `RtlUpcaseUnicodeChar` of Windows 10 for all 65536
+//! units, as recorded by yarp.
 
 use std::cmp::Ordering;
 
-/// Letters whose upper case came into Unicode after the table was made.
+/// Letters whose upper case was added to Unicode after the table.
 const LATER: [(u16, u16); 23] = [
     (0x019B, 0x019B),
     (0x023F, 0x0240),
@@ -36,7 +36,7 @@ const LATER: [(u16, u16); 23] = [
     (0xA791, 0xABBF),
 ];
 
-/// The upper case of one UTF-16 code unit as Windows' registry sees it.
+/// Upper case of one UTF-16 code unit in Windows' registry.
 pub fn upcase(unit: u16) -> u16 {
     match unit {
         0x61..=0x7A => unit - 0x20,
@@ -84,7 +84,7 @@ impl FoldedName {
         Self(name.encode_utf16().map(upcase).collect())
     }
 
-    /// The hash that a subkey list (`lh`) keeps beside each entry.
+    /// The hash of an entry in a subkey list (`lh`).
     pub fn hash37(&self) -> u32 {
         self.0.iter().fold(0, |hash: u32, &unit| {
             hash.wrapping_mul(37).wrapping_add(u32::from(unit))
@@ -99,7 +99,7 @@ pub fn compare(left: &str, right: &str) -> Ordering {
         .cmp(right.encode_utf16().map(upcase))
 }
 
-/// Returns true if Windows takes two names for the same.
+/// Returns true if two names are the same on Windows.
 pub fn eq_ignore_case(left: &str, right: &str) -> bool {
     compare(left, right).is_eq()
 }

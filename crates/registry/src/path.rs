@@ -1,4 +1,4 @@
-//! Where a key lives: which hive of an image, and the names from there.
+//! Paths of registry keys: a hive of an image, and the names below it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::Link;
 use super::name_folding::eq_ignore_case;
 
-/// The hives of an image that an edit can reach.
+/// The hives of an image that edits can change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Root {
@@ -40,7 +40,7 @@ impl Root {
             .find(|root| root.delta_name().eq_ignore_ascii_case(name))
     }
 
-    /// The name that people type, `HKLM\SYSTEM`.
+    /// The short name, `HKLM\SYSTEM`.
     pub const fn short_name(self) -> &'static str {
         match self {
             Self::System => r"HKLM\SYSTEM",
@@ -59,25 +59,26 @@ impl Root {
     }
 }
 
-/// The longest name of a key, in UTF-16 code units.
+/// Maximum length of a key's name, in UTF-16 code units.
 pub const MAX_KEY_NAME: usize = 255;
-/// The most names below a hive's root: Windows allows 512 levels, `\REGISTRY\MACHINE\SYSTEM` are three.
+/// Maximum number of names below a hive's root: Windows allows 512 levels,
+/// `\REGISTRY\MACHINE\SYSTEM` are three.
 pub const MAX_COMPONENTS: usize = 509;
 
 /// A key of one of an image's hives, as read from `HKLM\SYSTEM\CurrentControlSet\Services\x`.
 ///
-/// `CurrentControlSet` is `ControlSet001`: an image's hives know only that name. A path through a
-/// [`Link`] is the target's. Names keep the case in which they were written.
+/// `CurrentControlSet` is `ControlSet001`, the only name in an image's hives. A path through a
+/// [`Link`] is that of the target. Names keep their case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyPath {
     root: Root,
     components: Vec<String>,
 }
 
-/// A text that names no key of an image's hives.
+/// Error of parsing a key path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyPathError {
-    /// The text does not start with a root of the registry.
+    /// Unknown root.
     #[error(
         r"{path:?} starts with an unknown root: expected HKLM\SYSTEM\…, HKLM\SOFTWARE\… or HKU\.DEFAULT\…"
     )]
@@ -88,37 +89,39 @@ pub enum KeyPathError {
     /// The key exists in Windows, but not in the hives that an image's layers can change.
     #[error("{root} cannot be changed in an image: {reason}; {instead}")]
     Unreachable {
-        /// The part of the registry that was asked for.
+        /// The requested part of the registry.
         root: String,
-        /// Why it is not there.
+        /// The reason.
         reason: &'static str,
-        /// The nearest way to the same end.
+        /// The alternative.
         instead: &'static str,
     },
     /// A name is empty, because of two backslashes in a row.
-    #[error("{path:?} has an empty name in it: names are separated by one backslash")]
+    #[error("{path:?} contains an empty name: names are separated by one backslash")]
     EmptyName {
         /// The text.
         path: String,
     },
     /// A name is longer than Windows allows.
-    #[error("the key name {name:?} has {length} UTF-16 units, {MAX_KEY_NAME} is the most")]
+    #[error("the key name {name:?} has {length} UTF-16 units: the maximum is {MAX_KEY_NAME}")]
     NameTooLong {
         /// The name.
         name: String,
         /// Its length.
         length: usize,
     },
-    /// A name has a character that no key's name may have.
-    #[error("the key name {name:?} has a backslash or a null in it")]
+    /// A name has an invalid character.
+    #[error("the key name {name:?} contains a backslash or a null")]
     BadName {
         /// The name.
         name: String,
     },
     /// There are more levels than Windows allows.
-    #[error("a key {depth} levels below its hive's root is too deep, {MAX_COMPONENTS} is the most")]
+    #[error(
+        "a key {depth} levels below its hive's root is too deep: the maximum is {MAX_COMPONENTS}"
+    )]
     TooDeep {
-        /// How many levels there are.
+        /// Number of levels.
         depth: usize,
     },
 }
@@ -212,7 +215,7 @@ impl FromStr for KeyPath {
 }
 
 impl KeyPath {
-    /// Reads a path, and says which link it went through.
+    /// Parses a path, and returns the link that it went through.
     pub fn parse(text: &str) -> Result<(Self, Option<Link>), KeyPathError> {
         let whole = text.strip_suffix('\\').unwrap_or(text);
         let (top, rest) = whole.split_once('\\').unwrap_or((whole, ""));
@@ -271,7 +274,8 @@ fn top_key(name: &str) -> Option<TopKey> {
 
 type Refusal = (&'static str, &'static str);
 
-/// The hive behind the first two names; otherwise why it cannot be had, `None` for an unknown one.
+/// The hive of the first two names; otherwise the reason why it cannot be changed, `None` for an
+/// unknown one.
 fn hive_root(top: TopKey, second: &str) -> Result<Root, Option<Refusal>> {
     let second = second.to_ascii_uppercase();
     let refusal = match (top, second.as_str()) {
@@ -279,11 +283,11 @@ fn hive_root(top: TopKey, second: &str) -> Result<Root, Option<Refusal>> {
         (TopKey::LocalMachine, "SOFTWARE") => return Ok(Root::Software),
         (TopKey::Users, ".DEFAULT") => return Ok(Root::DefaultUser),
         (TopKey::LocalMachine, "HARDWARE") => (
-            "Windows makes it anew in memory at every start",
+            "Windows creates it in memory at every start",
             "set it in the container's entry point",
         ),
         (TopKey::LocalMachine, "SAM" | "SECURITY") => (
-            "it holds accounts and secrets that Windows keeps consistent itself",
+            "it contains accounts and secrets that Windows manages itself",
             "use net user or secedit in a RUN line on a Windows builder",
         ),
         (TopKey::LocalMachine, name) if name.starts_with("BCD") => (
@@ -291,12 +295,12 @@ fn hive_root(top: TopKey, second: &str) -> Result<Root, Option<Refusal>> {
             "change the host's boot configuration with bcdedit",
         ),
         (TopKey::CurrentUser, _) => (
-            "which user that is, is known only when a process runs",
+            "the user is known only when a process runs",
             r"use HKU\.DEFAULT for the system account, or reg add in a RUN line for a container user",
         ),
         (TopKey::ClassesRoot, _) => (
             "it is a view of two other keys",
-            r"use HKLM\SOFTWARE\Classes, where it keeps what holds for all users",
+            r"use HKLM\SOFTWARE\Classes, which has the settings for all users",
         ),
         (TopKey::CurrentConfig, _) => (
             "it is a link to another key",

@@ -1,15 +1,15 @@
-//! UTF-16, which programs on Windows write text in.
+//! UTF-16, the encoding of text on Windows.
 
-/// UTF-16 that breaks off within a character.
+/// UTF-16 that is truncated inside a character.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the text is UTF-16 that breaks off within a character")]
+#[error("the text is UTF-16 that is truncated inside a character")]
 pub struct TruncatedUtf16 {
-    /// The text in front of that character.
+    /// The text before that character.
     pub before: String,
 }
 
-/// The text of UTF-16 units in either order, without a mark: `u16::from_le_bytes` reads the units
-/// of Windows' own programs.
+/// Decodes UTF-16 of either byte order, without a BOM: `u16::from_le_bytes` is the order of
+/// Windows' own programs.
 pub fn from_utf16(bytes: &[u8], from_bytes: fn([u8; 2]) -> u16) -> Result<String, TruncatedUtf16> {
     let (pairs, rest) = bytes.as_chunks::<2>();
     let mut text = String::with_capacity(pairs.len());

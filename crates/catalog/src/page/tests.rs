@@ -213,7 +213,7 @@ fn the_page_for_errors_is_quoted() {
     let silent = "<div id='errorPageDisplayedError'></div>";
     assert_eq!(
         read_page(silent),
-        Err(PageError::Reported("it gives no reason".to_owned()))
+        Err(PageError::Reported("no reason given".to_owned()))
     );
 }
 

@@ -4,21 +4,21 @@ $ErrorActionPreference = 'Stop'
 $ProgressPreference = 'SilentlyContinue'
 
 # Exit codes: 0 done, 3010 done but a restart is needed, 1 failed. The last output is an object that
-# says the same: Node, Build, State, Detail.
+# has the result: Node, Build, State, Detail.
 $restartNeeded = 3010
 $outcome = @{ Restart = $false }
 
-# What the installers' codes mean, and what to do.
+# Messages for the installers' exit codes.
 $meanings = @{
-    5           = 'access denied: run it as an administrator; wusa does not work in a remote session'
+    5           = 'access denied: run this script as an administrator; wusa does not work in a remote session'
     -2146498525 = '0x800f0823: the servicing stack of this node is too old; install the newest servicing stack update of its build, then run this again'
-    -2146498530 = '0x800f081e: not applicable: it is for another edition or architecture, or something that it builds on is missing'
-    -2147024894 = '0x80070002: a file is missing: restart the node and run "dism /online /cleanup-image /restorehealth"; on Server 2016, install the update of the month before'
+    -2146498530 = '0x800f081e: not applicable: it is for another edition or architecture, or a prerequisite is missing'
+    -2147024894 = '0x80070002: a file is missing: restart the node and run "dism /online /cleanup-image /restorehealth"; on Server 2016, install the update of the previous month'
     -2147024883 = '0x8007000d: data is invalid: run "dism /online /cleanup-image /restorehealth"'
-    -2145124329 = '0x80240017: not applicable to this node: it is for another product, or a newer update is there'
+    -2145124329 = '0x80240017: not applicable to this node: it is for another product, or a newer update is installed'
 }
 
-# The newest servicing stack: its versions are the names of values.
+# Newest servicing stack; the versions are value names.
 function Get-StackVersion {
     $key = 'HKLM:\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\Version'
     if (-not (Test-Path -LiteralPath $key)) { return $null }
@@ -40,15 +40,15 @@ function Test-Digest([string]$Path, [hashtable]$File) {
     (Get-FileHash -LiteralPath $Path -Algorithm $File.Algorithm).Hash -eq $File.Digest
 }
 
-# A file gets its name only when it has the digest that the Update Catalog lists.
+# A file gets its final name only after its digest is verified.
 function Get-VerifiedFile([hashtable]$File) {
     $path = Join-Path $hotfix.Folder $File.Name
     if ((Test-Path -LiteralPath $path) -and (Test-Digest $path $File)) {
-        Write-Step "$($File.Name) is there and verified"
+        Write-Step "$($File.Name) is present and verified"
         return
     }
     if (-not $File.ContainsKey('Url')) {
-        throw "$path is missing or is not the file that the Update Catalog lists; say where it is with -Folder"
+        throw "$path is missing or differs from the file that the Update Catalog lists; pass its folder with -Folder"
     }
     if (-not $PSCmdlet.ShouldProcess($File.Url, 'download')) { return }
     Write-Step "downloading $($File.Url)"
@@ -58,12 +58,12 @@ function Get-VerifiedFile([hashtable]$File) {
     try { $client.DownloadFile($File.Url, $part) } finally { $client.Dispose() }
     if (-not (Test-Digest $part $File)) {
         Remove-Item -LiteralPath $part
-        throw "$($File.Url) is not the file that the Update Catalog lists"
+        throw "$($File.Url) differs from the file that the Update Catalog lists"
     }
     Move-Item -LiteralPath $part -Destination $path -Force
 }
 
-# DISM takes the other packages of its folder too.
+# DISM installs the other packages of its folder too.
 function Assert-NothingElse {
     if (-not (Test-Path -LiteralPath $hotfix.Folder)) { return }
     $known = @($hotfix.Files | ForEach-Object { $_.Name }) + 'update.json'
@@ -80,7 +80,7 @@ function Invoke-Tool([string]$Program, [string]$Arguments) {
     $process.ExitCode
 }
 
-# A servicing stack may be there in a newer version, which is as good.
+# A newer servicing stack is as good.
 function Resolve-ExitCode([int]$Code, [string]$What, [bool]$IsStack) {
     if ($IsStack -and (-2145124329, -2146498530 -contains $Code)) {
         Write-Step "$What is not needed"
@@ -89,9 +89,9 @@ function Resolve-ExitCode([int]$Code, [string]$What, [bool]$IsStack) {
     switch ($Code) {
         0 { return }
         3010 { $outcome.Restart = $true; return }
-        2359302 { Write-Step "$What was installed already"; return }
+        2359302 { Write-Step "$What is already installed"; return }
     }
-    $words = "$What ended with $Code (0x$('{0:X8}' -f $Code))"
+    $words = "$What failed with exit code $Code (0x$('{0:X8}' -f $Code))"
     if ($meanings.ContainsKey($Code)) { $words = "$words; $($meanings[$Code])" }
     throw $words
 }
@@ -102,21 +102,21 @@ function Add-Package([string]$Path, [bool]$IsStack) {
     Resolve-ExitCode $code "DISM with $(Split-Path -Leaf $Path)" $IsStack
 }
 
-# What wusa does, for sessions that it refuses and for stacks that are too old for it: first the
-# servicing stack that is in the package, then the update.
+# Does the work of wusa for sessions that it refuses and for stacks that are too old: installs the
+# servicing stack of the package, then the update.
 function Add-ExpandedPackage([string]$Path, [bool]$IsStack) {
-    # Only administrators write there, so a verified file stays what it is.
+    # Only administrators can write there, so a verified file stays unchanged.
     $temporary = Join-Path $own "expanded-$([guid]::NewGuid())"
     New-Item -ItemType Directory -Path $temporary -Force | Out-Null
     try {
         $code = Invoke-Tool 'expand.exe' "-F:*.cab `"$Path`" `"$temporary`""
-        if ($code -ne 0) { throw "expand.exe with $Path ended with $code" }
+        if ($code -ne 0) { throw "expand.exe failed with exit code $code on $Path" }
         $cabinets = @(Get-ChildItem -LiteralPath $temporary -Filter '*.cab' | Sort-Object -Property Name)
         $stacks = @($cabinets | Where-Object { $_.Name -match '^SSU-' })
         $updates = @($cabinets | Where-Object { $_.Name -match '^Windows.*-KB\d+-' })
         foreach ($cabinet in $stacks) { Add-Package $cabinet.FullName $true }
         if ($updates.Count -eq 0) {
-            # Its content is in pieces that only the servicing of the package itself puts together.
+            # Its content is in parts that only the servicing of the package itself can combine.
             Add-Package $Path $IsStack
         } else {
             foreach ($cabinet in $updates) { Add-Package $cabinet.FullName $IsStack }
@@ -157,16 +157,16 @@ function Install-Hotfix {
         [Net.ServicePointManager]::SecurityProtocol =
             [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
         if ($hotfix.Tool -eq 'dism') { Assert-NothingElse }
-        # Nothing on the node is changed before every file is known to be right.
+        # The node is unchanged until every file is verified.
         foreach ($file in $hotfix.Files) { Get-VerifiedFile $file }
     }
     if (-not $KeepAutomaticUpdates) { Disable-AutomaticUpdate }
     if ($isThere) {
-        $detail = "$($hotfix.Article) brings $($hotfix.Build).$($hotfix.Revision): nothing to install"
+        $detail = "$($hotfix.Article) updates to $($hotfix.Build).$($hotfix.Revision): nothing to install"
         if (Test-RestartPending) { $outcome.Restart = $true }
         return Get-Outcome 'present' $detail
     }
-    if (Test-OldStack) { Write-Step "the servicing stack is older than $($hotfix.Stack): it comes first" }
+    if (Test-OldStack) { Write-Step "the servicing stack is older than $($hotfix.Stack): it is installed first" }
     foreach ($name in $hotfix.Install) { Install-Package $name }
     if ($WhatIfPreference) { return Get-Outcome 'what-if' "$($hotfix.Article) would be installed" }
     if (Test-RestartPending) { $outcome.Restart = $true }
@@ -179,17 +179,17 @@ function Install-Hotfix {
 function Test-Hotfix {
     $present = Assert-Build
     if (Test-RestartPending) { throw 'a restart is pending: Restart-Computer, then verify again' }
-    if ($null -eq $hotfix.Revision) { throw "which revision $($hotfix.Article) brings is not known" }
+    if ($null -eq $hotfix.Revision) { throw "the revision of $($hotfix.Article) is unknown" }
     if ($present.Revision -ne $hotfix.Revision) {
         throw "this node has $($present.Build).$($present.Revision), not $($hotfix.Build).$($hotfix.Revision)"
     }
-    Get-Outcome 'verified' "this node has what $($hotfix.Article) brings"
+    Get-Outcome 'verified' "this node has the version of $($hotfix.Article)"
 }
 
-# Servicing stacks stay, and so does an update that a newer one has taken in.
+# Servicing stacks and superseded updates cannot be removed.
 function Undo-Hotfix {
     $present = Assert-Build
-    $detail = 'the update is not among those that Windows removes'
+    $detail = 'Windows cannot remove this update'
     if ($null -ne $hotfix.Revision) {
         $pattern = "^Package_for_(RollupFix|$($hotfix.Article))~.*~~$($hotfix.Build)\.$($hotfix.Revision)\."
         $package = @(Get-WindowsPackage -Online | Where-Object { $_.PackageName -match $pattern })
@@ -206,7 +206,7 @@ function Undo-Hotfix {
     Get-Outcome 'undone' $detail
 }
 
-# Runs this script's own text on each node, a line for each.
+# Runs this script's own text on each node, with one line of output each.
 function Invoke-OnNodes([scriptblock]$Script, [hashtable]$Parameters) {
     $failed = $false
     $restart = $false
@@ -228,7 +228,7 @@ function Invoke-OnNodes([scriptblock]$Script, [hashtable]$Parameters) {
                 param($Text, $Given)
                 & ([scriptblock]::Create($Text)) @Given
             } | Where-Object { $_.PSObject.Properties.Name -contains 'State' } | Select-Object -Last 1
-            if ($null -eq $result) { throw 'the node gave no answer' }
+            if ($null -eq $result) { throw 'the node returned no result' }
             if ($result.State -eq 'failed') { $failed = $true }
             if ($result.State -eq 'restart') { $restart = $true }
             $result | Select-Object -Property Node, Build, State, Detail
@@ -251,7 +251,7 @@ if ($ComputerName) {
     foreach ($name in $PSBoundParameters.Keys) {
         if ($name -eq 'ComputerName') { continue }
         $value = $PSBoundParameters[$name]
-        # A switch that travels arrives as another type.
+        # Remoting changes the type of a switch.
         if ($value -is [switch]) { $value = [bool]$value }
         $given[$name] = $value
     }
@@ -289,5 +289,5 @@ if (($code -eq $restartNeeded) -and $hotfix.Restart -and -not $WhatIfPreference)
     Write-Step 'restarting'
     Restart-Computer -Force
 }
-# To end a remote session with a code would end it without its answer.
+# An exit code would end a remote session without its result.
 if (-not $isRemote) { exit $code }

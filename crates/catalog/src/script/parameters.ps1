@@ -1,13 +1,13 @@
 [CmdletBinding(SupportsShouldProcess = $true)]
 param(
-    # Change nothing, and fail unless the node has what the update brings: for after the restart.
+    # Change nothing, and fail unless the node has the update's version: for after the restart.
     [switch]$Verify,
-    # Take the update back where Windows lets it go, and automatic updates to what they were.
+    # Remove the update if Windows allows it, and restore automatic updates.
     [switch]$Undo,
-    # Leave automatic updates as they are.
+    # Leave automatic updates unchanged.
     [switch]$KeepAutomaticUpdates,
-    # The folder that has the update's files.
+    # Folder with the update's files.
     [string]$Folder,
-    # Do it on these nodes, over PowerShell remoting, instead of this one.
+    # Run on these nodes, over PowerShell remoting, instead of this one.
     [string[]]$ComputerName
 )

@@ -26,7 +26,7 @@ fn wanted(kb: &str, build: Option<u32>) -> Criteria {
     }
 }
 
-/// What a search for one article of 2020 looks like.
+/// Search results for one article of 2020.
 const APRIL_2020: [&str; 9] = [
     "2020-04 Cumulative Update for Windows 10 Version 1809 for x64-based Systems (KB4549949)",
     "2020-04 Cumulative Update for Windows 10 Version 1809 for ARM64-based Systems (KB4549949)",

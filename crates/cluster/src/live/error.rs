@@ -1,27 +1,27 @@
-//! What goes wrong between this program and a cluster's API.
+//! Errors of requests to a cluster's API.
 
 use std::time::Duration;
 
 use wincimg_common::diagnose::Diagnose;
 
-/// A cluster that did not say what was asked.
+/// Error of a request to a cluster.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "cluster/answer")]
 pub enum LiveError {
     /// The kubeconfig is missing or invalid.
-    #[error("cannot find out which cluster to ask")]
+    #[error("cannot determine which cluster to connect to")]
     #[diagnose(
         code = "cluster/config",
-        hint = "set KUBECONFIG, or name one of `kubectl config get-contexts` with --context"
+        hint = "set KUBECONFIG, or pass --context with a name from `kubectl config get-contexts`"
     )]
     Config(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A context that is not in the kubeconfig.
     #[error("no context {name:?} in the kubeconfig")]
     #[diagnose(code = "cluster/config", hint = Some(other_context(nearest.as_deref())))]
     NoContext {
-        /// What was asked for.
+        /// The request, such as `list nodes`.
         name: String,
-        /// The one that was probably meant.
+        /// The existing name that is most similar.
         nearest: Option<String>,
     },
     /// 401: missing or wrong credentials.
@@ -33,40 +33,40 @@ pub enum LiveError {
     Unauthorized {
         /// The API server.
         address: String,
-        /// Its words.
+        /// The server's message.
         message: String,
     },
-    /// 403: whoever asks may not do this.
+    /// 403: missing permissions.
     #[error("{address} refused to {what} (403): {message}")]
     #[diagnose(
         code = "cluster/denied",
-        hint = "kubectl apply -f {granted_by} grants what is needed"
+        hint = "grant the permissions with: kubectl apply -f {granted_by}"
     )]
     Forbidden {
         /// The API server.
         address: String,
-        /// What was asked for.
+        /// The request, such as `list nodes`.
         what: String,
-        /// Its words.
+        /// The server's message.
         message: String,
-        /// The template that grants it.
+        /// Template that grants them.
         granted_by: &'static str,
     },
-    /// Any other answer that is none.
-    #[error("{address} did not {what} ({code}): {message}")]
+    /// Any other error status.
+    #[error("{address} failed to {what} ({code}): {message}")]
     #[diagnose(hint = no_namespace(*code, what))]
     Refused {
         /// The API server.
         address: String,
-        /// What was asked for.
+        /// The request, such as `list nodes`.
         what: String,
         /// The HTTP status.
         code: u16,
-        /// Its words.
+        /// The server's message.
         message: String,
     },
-    /// Nothing came.
-    #[error("{address} did not {what} within {} s", patience.as_secs())]
+    /// Timeout.
+    #[error("{address} failed to {what} within {} s", patience.as_secs())]
     #[diagnose(
         code = "cluster/unreachable",
         hint = "check with `kubectl get nodes` in the same context"
@@ -74,23 +74,23 @@ pub enum LiveError {
     Silent {
         /// The API server.
         address: String,
-        /// What was asked for.
+        /// The request, such as `list nodes`.
         what: String,
-        /// How long it was waited for.
+        /// The timeout.
         patience: Duration,
     },
     /// The list changes faster than it can be read.
-    #[error("{address} let the list of {what} expire before its last page, {times} times")]
+    #[error("the list of {what} at {address} expired before its last page, {times} times")]
     Forgotten {
         /// The API server.
         address: String,
-        /// What was asked for.
+        /// The request, such as `list nodes`.
         what: String,
-        /// How often.
+        /// Number of tries.
         times: usize,
     },
-    /// The connection or the answer is broken.
-    #[error("{address} cannot be asked to {what}")]
+    /// The connection failed or the response is invalid.
+    #[error("failed to {what} at {address}")]
     #[diagnose(
         code = "cluster/unreachable",
         hint = "check with `kubectl get nodes` in the same context"
@@ -98,9 +98,9 @@ pub enum LiveError {
     Broken {
         /// The API server.
         address: String,
-        /// What was asked for.
+        /// The request, such as `list nodes`.
         what: String,
-        /// Why.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// An object has a field of the wrong type.
@@ -108,7 +108,7 @@ pub enum LiveError {
     Object {
         /// Its kind and name.
         object: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }
@@ -121,24 +121,24 @@ fn other_context(nearest: Option<&str>) -> String {
     )
 }
 
-/// Nothing can be made in a namespace that is not there.
+/// Hint for a request that failed because its namespace does not exist.
 fn no_namespace(code: u16, what: &str) -> Option<String> {
     (code == 404 && what.starts_with("create "))
-        .then(|| "name a namespace that is there: `kubectl get namespaces`".to_owned())
+        .then(|| "name an existing namespace: `kubectl get namespaces` lists them".to_owned())
 }
 
 impl LiveError {
-    /// What was to be gone on with is too old.
+    /// Returns true for 410: the continue token or resource version expired.
     pub(super) fn is_gone(&self) -> bool {
         matches!(self, Self::Refused { code: 410, .. })
     }
 
-    /// Asking again helps nobody: there is no right to it, or no such place.
+    /// Returns true if a retry cannot help: no permission, or no such resource.
     pub fn is_permanent(&self) -> bool {
         self.is_refusal() || matches!(self, Self::Config(_) | Self::Refused { code: 404, .. })
     }
 
-    /// Whoever asks has no right to it, and will not get it by asking again.
+    /// Returns true if the server refused the request for lack of permission.
     pub(super) fn is_refusal(&self) -> bool {
         matches!(self, Self::Unauthorized { .. } | Self::Forbidden { .. })
     }

@@ -1,7 +1,7 @@
-//! Events on nodes: what `kubectl describe node` and whoever watches events reads.
+//! Events on nodes, as `kubectl describe node` prints them.
 //!
-//! What was said already is not said again, whoever said it: the name of an event follows from what it
-//! says, so that a second one is refused by the server, also after a restart and by another replica.
+//! An event is recorded once: its name is derived from its content, so the server refuses a
+//! duplicate, even after a restart or from another replica.
 
 use std::collections::HashMap;
 
@@ -16,25 +16,25 @@ use wincimg_common::untrusted::Untrusted;
 
 use super::{Cluster, LiveError, PATIENCE};
 
-/// Where events about what has no namespace are, as the API has it.
+/// Namespace of events about objects without a namespace.
 const NAMESPACE: &str = "default";
 
-/// The longest note that the API takes, in bytes.
+/// Maximum length of a note in the API, in bytes.
 const LONGEST_NOTE: usize = 1024;
 
-/// As much of a node's name as leaves room for the rest in an event's.
+/// Maximum length of the node name in an event's name.
 const LONGEST_NAME: usize = 253 - 1 - 16;
 
-/// What an event says about a node.
+/// An event about a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeEvent {
-    /// True if somebody should look at it.
+    /// True for an event of type `Warning`.
     pub is_warning: bool,
-    /// What is the case, in one word.
+    /// Reason, in one word.
     pub reason: &'static str,
-    /// What was done, in one word.
+    /// Action, in one word.
     pub action: &'static str,
-    /// In a sentence.
+    /// Message, one sentence.
     pub note: String,
 }
 
@@ -43,22 +43,22 @@ pub struct NodeEvent {
 pub struct NodeReference {
     /// Its name.
     pub name: String,
-    /// What tells it from one that had its name before.
+    /// UID, which distinguishes it from an earlier node of the same name.
     pub uid: String,
 }
 
-/// Who writes events.
+/// Writes events.
 pub struct EventRecorder {
     cluster: Cluster,
     events: Api<Event>,
     controller: &'static str,
     instance: String,
-    /// How often each was said by this one.
+    /// Count of each event that this recorder wrote.
     said: HashMap<String, i32>,
 }
 
 impl EventRecorder {
-    /// A recorder in the name of a controller, and of one of its replicas.
+    /// Creates a recorder for one replica of a controller.
     pub fn new(cluster: Cluster, controller: &'static str, instance: String) -> Self {
         let events = Api::namespaced(cluster.client.clone(), NAMESPACE);
         Self {
@@ -70,8 +70,8 @@ impl EventRecorder {
         }
     }
 
-    /// Says something about a node. What was said before counts once more where it is news, because
-    /// something else was the case meanwhile, and is left as it is where this is a first look.
+    /// Records an event about a node. An event that exists already is counted once more if the
+    /// node's state changed in between, and left as it is on the first check.
     pub async fn record(
         &mut self,
         node: &NodeReference,
@@ -97,7 +97,7 @@ impl EventRecorder {
                 let asked = self.events.patch(&name, &parameters, &patch);
                 let what = format!("count an event about node {} once more", node.name);
                 match self.cluster.within(PATIENCE, &what, asked).await {
-                    // The server forgot it in between: it was said all the same.
+                    // The event expired on the server: it was recorded all the same.
                     Ok(_) | Err(LiveError::Refused { code: 404, .. }) => {
                         self.said.insert(name, count);
                     }
@@ -143,7 +143,7 @@ impl EventRecorder {
     }
 }
 
-/// The name under which this is said about this node, whoever says it.
+/// Name of the event, the same for every replica.
 fn name_of(node: &NodeReference, event: &NodeEvent) -> String {
     let said = [&node.uid, event.reason, event.action, event.note.as_str()].join("\n");
     let digest = hex::encode(Sha256::digest(said));
@@ -151,7 +151,7 @@ fn name_of(node: &NodeReference, event: &NodeEvent) -> String {
     format!("{}.{}", start.trim_end_matches(['.', '-']), &digest[..16])
 }
 
-/// A note that the server takes.
+/// Shortens a note to the length that the server accepts.
 fn shortened(note: &str) -> String {
     if note.len() <= LONGEST_NOTE {
         return note.to_owned();

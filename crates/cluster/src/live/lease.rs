@@ -1,9 +1,9 @@
-//! Which of several replicas does the work: the one whose name stands in a Lease of the cluster.
+//! Leader election between replicas by a Lease of the cluster.
 //!
-//! As client-go has it. The clocks of replicas differ, so nobody compares times that another wrote:
-//! whoever waits measures, on its own clock, for how long the record has not changed. Whoever holds
-//! the lease counts from before it asked for it, and gives up a third of its time before others may
-//! take it. Two that write at once are told apart by the record's version.
+//! The algorithm is that of client-go. Clocks of replicas differ, so no replica compares times that
+//! another wrote: a candidate measures on its own clock how long the record has not changed. The
+//! leader counts from before its request, and stops a third of the duration before others may take
+//! over. The resource version decides between concurrent writes.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use tokio::time::Instant;
 
 use super::{Cluster, LiveError};
 
-/// A lease that says nothing of its length is kept for this long after it was seen to change.
+/// Duration of a lease that does not state its own.
 const LONGEST: Duration = Duration::from_hours(1);
 
-/// Where a lease is.
+/// Namespace and name of a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseName {
     /// Its namespace.
@@ -34,20 +34,20 @@ impl fmt::Display for LeaseName {
     }
 }
 
-/// How long things take around a lease.
+/// Timing of a lease.
 #[derive(Debug, Clone, Copy)]
 pub struct LeaseConfig {
-    /// How long others wait once a record does not change any more.
+    /// How long candidates wait after the last change of the record.
     pub duration: Duration,
 }
 
 impl LeaseConfig {
-    /// Who could not renew for this long stops its work.
+    /// A leader that could not renew for this long stops its work.
     pub(crate) fn renew_deadline(self) -> Duration {
         self.duration * 2 / 3
     }
 
-    /// How often the lease is renewed, or looked at.
+    /// Interval of renewals and checks.
     pub fn retry_period(self) -> Duration {
         self.duration * 2 / 15
     }
@@ -57,16 +57,16 @@ impl LeaseConfig {
     }
 }
 
-/// What one look at the lease came to.
+/// Result of an attempt to acquire the lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leadership {
-    /// It is ours until then, unless it is renewed.
+    /// This replica leads, until then unless it renews.
     Ours(Instant),
-    /// It is another's, who may be known.
+    /// Another replica leads, with its name where known.
     Anothers(Option<String>),
 }
 
-/// One candidate for a lease.
+/// A candidate for a lease.
 pub struct LeaderElector {
     cluster: Cluster,
     leases: Api<Lease>,
@@ -74,7 +74,7 @@ pub struct LeaderElector {
     own: Candidate,
 }
 
-/// What a candidate knows, without what it asks.
+/// State of a candidate, without the client.
 #[derive(Debug)]
 struct Candidate {
     identity: String,
@@ -82,7 +82,7 @@ struct Candidate {
     seen: Option<ObservedRecord>,
 }
 
-/// The record as it was last seen to change.
+/// The record, and when its last change was observed.
 #[derive(Debug)]
 struct ObservedRecord {
     lease: Lease,
@@ -90,8 +90,8 @@ struct ObservedRecord {
 }
 
 impl LeaderElector {
-    /// A candidate whose name nobody else has: a program that was killed and started again must not
-    /// take itself for the one that it was.
+    /// Creates a candidate with a unique name: a program that was killed and restarted must not
+    /// take itself for its predecessor.
     pub fn new(cluster: Cluster, lease: LeaseName, identity: String, terms: LeaseConfig) -> Self {
         let leases = Api::namespaced(cluster.client.clone(), &lease.namespace);
         Self {
@@ -106,9 +106,9 @@ impl LeaderElector {
         }
     }
 
-    /// Takes the lease, renews it, or sees who has it.
+    /// Acquires or renews the lease, or returns the current leader.
     pub async fn try_acquire_or_renew(&mut self) -> Result<Leadership, LiveError> {
-        // The holder knows the record already; where somebody changed it, a second look tells.
+        // The leader knows the record; after a conflict it is read again.
         if let Some(own) = self.own.held().cloned()
             && let Some(standing) = self.write(own, "renew").await?
         {
@@ -144,9 +144,9 @@ impl LeaderElector {
         Ok(standing.unwrap_or_else(|| Leadership::Anothers(self.own.holder())))
     }
 
-    /// Writes the record with our name in it. Nothing where somebody else was quicker.
+    /// Writes the record with this replica as holder. Returns `None` on a conflict.
     async fn write(&mut self, lease: Lease, verb: &str) -> Result<Option<Leadership>, LiveError> {
-        // From before it was asked: others count from later.
+        // Counted from before the request: others count from later.
         let since = Instant::now();
         let lease = Lease {
             spec: Some(self.own.spec(lease.spec.as_ref(), Timestamp::now())),
@@ -172,7 +172,7 @@ impl LeaderElector {
         }
     }
 
-    /// Lets others have the lease at once, if it is ours.
+    /// Releases the lease, if this replica holds it.
     pub async fn release(&mut self) -> Result<(), LiveError> {
         let Some(mut lease) = self.own.held().cloned() else {
             return Ok(());
@@ -189,7 +189,7 @@ impl LeaderElector {
         let parameters = PostParams::default();
         let asked = self.leases.replace(&self.lease.name, &parameters, &lease);
         match self.within("release", asked).await {
-            // Somebody else has it already.
+            // Another replica holds it already.
             Ok(_)
             | Err(LiveError::Refused {
                 code: 404 | 409, ..
@@ -210,19 +210,19 @@ impl LeaderElector {
 }
 
 impl Candidate {
-    /// The record, where our name is in it.
+    /// Returns the record if this replica holds it.
     fn held(&self) -> Option<&Lease> {
         let seen = self.seen.as_ref()?;
         (holder(&seen.lease) == Some(self.identity.as_str())).then_some(&seen.lease)
     }
 
-    /// Whose name is in the record.
+    /// Name of the holder.
     fn holder(&self) -> Option<String> {
         let seen = self.seen.as_ref()?;
         holder(&seen.lease).map(str::to_owned)
     }
 
-    /// Takes in the record as it is; what did not change keeps its age.
+    /// Stores the record; an unchanged one keeps its age.
     fn see(&mut self, lease: Lease, now: Instant) {
         let since = match &self.seen {
             Some(seen) if seen.lease.spec == lease.spec => seen.since,
@@ -231,7 +231,7 @@ impl Candidate {
         self.seen = Some(ObservedRecord { lease, since });
     }
 
-    /// The record to write our name into, if it is ours, nobody's, or was left by who had it.
+    /// Returns the record to write if this replica holds it, no replica does, or it expired.
     fn takes(&self, now: Instant) -> Option<Lease> {
         let seen = self.seen.as_ref()?;
         let is_free = match holder(&seen.lease) {
@@ -242,7 +242,7 @@ impl Candidate {
         is_free.then(|| seen.lease.clone())
     }
 
-    /// How long whoever has it may be silent: what its holder promised to others.
+    /// Duration that the holder wrote into the record.
     fn kept_for(&self, lease: &Lease) -> Duration {
         let spec = lease.spec.as_ref();
         let seconds = spec.and_then(|spec| spec.lease_duration_seconds);
@@ -253,13 +253,13 @@ impl Candidate {
         }
     }
 
-    /// What the record says when our name is in it.
+    /// Record with this replica as holder.
     fn spec(&self, before: Option<&LeaseSpec>, now: Timestamp) -> LeaseSpec {
         let before = before.cloned().unwrap_or_default();
         let is_renewal = before.holder_identity.as_deref() == Some(self.identity.as_str());
         let transitions = before.lease_transitions.unwrap_or_default();
         let had_a_holder = before.acquire_time.is_some();
-        // A part of a second would be lost, and others wait too short.
+        // Rounded up, for a fraction would be lost and others would wait too short.
         let seconds = self.terms.duration.as_secs_f64().ceil();
         #[expect(
             clippy::cast_possible_truncation,
@@ -328,11 +328,11 @@ mod tests {
         let (holder, mut other) = (candidate("a"), candidate("b"));
         let now = Instant::now();
         let after = |seconds| now + Duration::from_secs(seconds);
-        // The holder's clock is years behind, which nobody looks at.
+        // The holder's clock is years behind, which has no effect.
         let first = holder.spec(None, second(1000));
         other.see(lease(first.clone()), now);
         assert_eq!(other.takes(after(14)), None);
-        // It was renewed: everything counts from then.
+        // A renewal starts the wait again.
         let renewed = holder.spec(Some(&first), second(1010));
         assert_eq!(renewed.acquire_time, first.acquire_time);
         assert_eq!(renewed.lease_transitions, Some(0));

@@ -1,4 +1,4 @@
-//! What happens to a cluster's nodes while one looks.
+//! Watch of a cluster's nodes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -13,23 +13,20 @@ use kube::core::request::Request;
 use super::{Cluster, LiveError, NODES, NodeReference, PATIENCE};
 use crate::nodes::{NodeList, NodeObject};
 
-/// A server ends a watch about every five minutes anyway; this keeps it from being the network's
-/// decision.
+/// Timeout of a watch, below the five minutes after which servers and networks end one anyway.
 const WATCH_SECONDS: u32 = 290;
 
-/// A server sends a bookmark every minute, and ends a watch by then. What stays silent for longer has
-/// lost its connection without a word, as behind a load balancer that forgot it.
+/// Idle timeout of a watch. A server sends a bookmark every minute, so a longer silence is a dead
+/// connection, for example behind a load balancer.
 const IDLE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 30);
 
-/// How long to wait before a watch is begun again, so that a server which ends every one at once is
-/// not overrun.
+/// Pause before a watch is restarted, so that a server which ends each at once is not overloaded.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// The first and the longest wait after a failure, before chance adds to it.
+/// Minimum and maximum back-off after a failure, without jitter.
 const BACK_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// How often in a row a watch may fail, for somebody who waits: an API server that is updated is away
-/// for a while.
+/// Maximum of consecutive failures: an API server that is updated is unavailable for a while.
 const FAILURES: usize = 20;
 
 type Events = Pin<Box<dyn Stream<Item = Result<WatchEvent<NodeObject>, kube::Error>> + Send>>;
@@ -41,7 +38,7 @@ pub struct NodeSnapshot {
     version: String,
 }
 
-/// What happens to the nodes of a cluster after a moment.
+/// Watch of the nodes from a snapshot on.
 pub struct NodeWatch {
     cluster: Cluster,
     nodes: NodeSnapshot,
@@ -52,12 +49,12 @@ pub struct NodeWatch {
     waiting: VecDeque<NodeChange>,
 }
 
-/// A node before and after something happened to it.
+/// A change of a node.
 #[derive(Debug, Clone)]
 pub struct NodeChange {
-    /// What it was; nothing if it is new.
+    /// The node before; `None` if it is new.
     pub before: Option<NodeList>,
-    /// What it is; nothing if it is gone.
+    /// The node after; `None` if it was deleted.
     pub after: Option<NodeList>,
 }
 
@@ -93,7 +90,7 @@ impl NodeSnapshot {
 }
 
 impl NodeWatch {
-    /// What happens from this moment on.
+    /// Watches from a snapshot on.
     pub fn new(cluster: Cluster, nodes: NodeSnapshot) -> Self {
         Self {
             cluster,
@@ -106,25 +103,25 @@ impl NodeWatch {
         }
     }
 
-    /// The same, where the nodes are still to be listed.
+    /// Watches without a snapshot: the nodes are listed first.
     pub fn without_list(cluster: Cluster) -> Self {
         Self::new(cluster, NodeSnapshot::default())
     }
 
-    /// The nodes as they are now.
+    /// Current nodes.
     pub fn nodes(&self) -> &NodeSnapshot {
         &self.nodes
     }
 
-    /// Looks for what happens next, and says whether it changed the nodes. It never gives up: whoever
-    /// looks again after a failure waits until it is time to.
+    /// Waits for the next event and returns true if it changed the nodes. It never gives up: a call
+    /// after a failure waits for the back-off.
     pub async fn poll(&mut self) -> Result<bool, LiveError> {
         self.step().await?;
         Ok(!std::mem::take(&mut self.waiting).is_empty())
     }
 
-    /// The next change that matters for what starts on a node: heartbeats do not. Fails for good where
-    /// the server refuses, or is away for too long.
+    /// Waits for the next change that affects compatibility, which heartbeats do not. Fails if the
+    /// server refuses, or is unavailable for too long.
     pub async fn next(&mut self) -> Result<NodeChange, LiveError> {
         loop {
             if let Some(change) = self.waiting.pop_front() {
@@ -137,8 +134,8 @@ impl NodeWatch {
         }
     }
 
-    /// Begins the watch, takes one event in, or lists again where the watch became too old. After a
-    /// failure the next step waits before it begins again.
+    /// Starts the watch, processes one event, or lists again if the resource version expired. After
+    /// a failure the next step waits first.
     async fn step(&mut self) -> Result<(), LiveError> {
         let done = self.try_step().await;
         if done.is_err() {
@@ -229,8 +226,7 @@ impl NodeWatch {
     }
 }
 
-/// How long to wait before each try after a failure: never quite the same, so that replicas do not
-/// come all at once.
+/// Back-off after failures, with jitter so that replicas do not retry at the same time.
 fn waits() -> ExponentialBackoff {
     ExponentialBuilder::default()
         .with_min_delay(BACK_OFF.0)

@@ -3,7 +3,7 @@ Set-StrictMode -Version 2.0
 $ErrorActionPreference = 'Stop'
 $ProgressPreference = 'SilentlyContinue'
 
-# Exit codes: 0 done, 1 failed. The last output is an object that says the same: Node, Build, State,
+# Exit codes: 0 done, 1 failed. The last output is an object with the result: Node, Build, State,
 # Detail.
 $copies = Join-Path $own 'node'
 $index = Join-Path $copies 'index.csv'
@@ -15,21 +15,21 @@ function Add-Change([string]$Text) {
     Write-Step $Text
 }
 
-# The images for this node: of its own build, and not newer than the node where there is a choice.
+# Images for this node: of its own build, and not newer than the node if there is a choice.
 function Get-NodeImage {
     $present = Get-PresentVersion
     $fitting = @($node.Images | Where-Object { $_.Build -eq $present.Build })
-    # Server 2016 starts images of its own revision alone.
+    # Server 2016 starts images of its own revision only.
     if ($present.Build -eq 14393) {
         $fitting = @($fitting | Where-Object { $_.Revision -eq $present.Revision })
     }
     if ($fitting.Count -eq 0) {
-        throw "this script has no images for $($present.Build).$($present.Revision): write it with --host-build $($present.Build).$($present.Revision) too"
+        throw "this script has no images for $($present.Build).$($present.Revision): generate it with --host-build $($present.Build).$($present.Revision) too"
     }
     $fitting = @($fitting | Sort-Object -Property @{ Expression = { [int]$_.Revision } })
     $older = @($fitting | Where-Object { $_.Revision -le $present.Revision })
     if ($older.Count -gt 0) { return $older[-1] }
-    Write-Warning "the images are for $($fitting[0].Build).$($fitting[0].Revision), and this node lags behind them"
+    Write-Warning "the images are for $($fitting[0].Build).$($fitting[0].Revision), which is newer than this node"
     $fitting[0]
 }
 
@@ -50,8 +50,7 @@ function Set-Index([object[]]$Rows) {
     }
 }
 
-# Keeps what a file was before the first change. If somebody else has changed it since, that is what
-# it was.
+# Backs up a file before the first change. A later change by another program is backed up instead.
 function Save-Original([string]$Path, [string]$Written) {
     $rows = @(Get-Index)
     $row = $rows | Where-Object { $_.Path -eq $Path } | Select-Object -First 1
@@ -71,7 +70,7 @@ function Save-Original([string]$Path, [string]$Written) {
     Set-Index $rows
 }
 
-# Writes a file unless it has that text already, and says whether it did.
+# Writes a file unless it has that text already; returns true if it did.
 function Set-File([string]$Path, [string]$Text) {
     if ((Test-Path -LiteralPath $Path) -and ([IO.File]::ReadAllText($Path) -ceq $Text)) { return $false }
     if (-not $PSCmdlet.ShouldProcess($Path, 'write')) { return $false }
@@ -84,11 +83,11 @@ function Set-File([string]$Path, [string]$Text) {
     $true
 }
 
-# Puts a file back, unless somebody else has changed it since.
+# Restores a file, unless another program changed it since.
 function Restore-File([pscustomobject]$Row) {
     $isThere = Test-Path -LiteralPath $Row.Path
     if ($isThere -and ((Get-Digest $Row.Path) -ne $Row.Written)) {
-        Write-Warning "$($Row.Path) was changed since, and stays; what it was is in $(if ($Row.Copy) { $Row.Copy } else { 'no file' })"
+        Write-Warning "$($Row.Path) was changed since and is kept; the backup is in $(if ($Row.Copy) { $Row.Copy } else { 'no file' })"
         return $false
     }
     if (-not $PSCmdlet.ShouldProcess($Row.Path, 'restore')) { return $false }
@@ -101,7 +100,7 @@ function Restore-File([pscustomobject]$Row) {
     $true
 }
 
-# A service and what depends on it start again; those that did not run stay as they are.
+# Restarts a service and its dependents; stopped ones stay stopped.
 function Restart-Runtime([string]$Name) {
     if (-not $PSCmdlet.ShouldProcess($Name, 'restart')) { return }
     $dependents = @(Get-Service -Name $Name -DependentServices | Where-Object { $_.Status -eq 'Running' })
@@ -134,7 +133,7 @@ function Get-Runtime {
         return $node.Runtime
     }
     if ($found.Count -eq 0) { throw 'this node has neither a service containerd nor a service docker' }
-    if ($found.Count -eq 2) { throw 'this node has both containerd and docker: write the script with --runtime' }
+    if ($found.Count -eq 2) { throw 'this node has both containerd and docker: generate the script with --runtime' }
     $found[0]
 }
 
@@ -146,7 +145,7 @@ function Get-TableName([string]$Line) {
     $null
 }
 
-# The value of a key in a table of a TOML file, where it is a text on one line.
+# Value of a key in a table of a TOML file, if it is a string on one line.
 function Get-TomlText([string[]]$Lines, [string]$Table, [string]$Key) {
     $current = ''
     foreach ($line in $Lines) {
@@ -160,7 +159,7 @@ function Get-TomlText([string[]]$Lines, [string]$Table, [string]$Key) {
     ''
 }
 
-# Sets a key in a table of a TOML file; every other line stays as it is.
+# Sets a key in a table of a TOML file; all other lines are unchanged.
 function Set-TomlText([string[]]$Lines, [string]$Table, [string]$Key, [string]$Value) {
     $text = "$Key = '$Value'"
     $result = New-Object System.Collections.Generic.List[string]
@@ -196,7 +195,7 @@ function Get-HostsFile([hashtable]$Registry, [string]$Folder) {
     $lines = @("server = `"https://$($Registry.Host)`"", '', "[host.`"https://$($Registry.Host)`"]", '  capabilities = ["pull", "resolve"]')
     if ($Registry.Insecure) { $lines += '  skip_verify = true' }
     if ($Registry.Certificates) { $lines += "  ca = '$(Join-Path $Folder 'ca.crt')'" }
-    # What speaks no TLS is asked in the second place.
+    # Plain HTTP is the second choice.
     if ($Registry.Insecure) {
         $lines += @('', "[host.`"http://$($Registry.Host)`"]", '  capabilities = ["pull", "resolve"]')
     }
@@ -216,7 +215,7 @@ function Get-Containerd {
         if ($null -ne (Get-TableName $line)) { break }
         if ($line -match '^\s*version\s*=\s*(\d+)') { $version = [int]$Matches[1] }
     }
-    if ($version -eq 1) { throw "$config has version 1 of containerd's configuration: bring it to version 2 with `"containerd config migrate`" first" }
+    if ($version -eq 1) { throw "$config has version 1 of containerd's configuration: migrate it to version 2 with `"containerd config migrate`" first" }
     $images = if ($version -ge 3) { 'plugins."io.containerd.cri.v1.images"' } else { 'plugins."io.containerd.grpc.v1.cri"' }
     @{
         Control = Join-Path (Split-Path -Parent $program) 'ctr.exe'
@@ -228,14 +227,14 @@ function Get-Containerd {
     }
 }
 
-# The folders that containerd looks for registries in: the one that it is told, else ours.
+# Folders where containerd looks for registries: the configured one, else ours.
 function Get-RegistryFolder([hashtable]$Containerd) {
     $named = Get-TomlText $Containerd.Lines "$($Containerd.Images).registry" 'config_path'
     if ($named) { return ($named -split ';')[0] }
     foreach ($line in $Containerd.Lines) {
         $name = Get-TableName $line
         if ($name -and $name.StartsWith("$($Containerd.Images).registry.") -and ($name -match '\.registry\.(mirrors|configs)\."')) {
-            throw "$($Containerd.Config) has [$name], which containerd does not take together with config_path: move it to a hosts.toml first"
+            throw "$($Containerd.Config) has [$name], which containerd does not accept together with config_path: move it to a hosts.toml first"
         }
     }
     Join-Path $env:ProgramData 'containerd\certs.d'
@@ -246,7 +245,7 @@ function Invoke-Pull([string]$Image, [string[]]$Command) {
     Write-Step "pulling $Image"
     $arguments = @($Command | Select-Object -Skip 1) + $Image
     & $Command[0] @arguments | Out-Null
-    if ($LASTEXITCODE -ne 0) { throw "this node cannot pull ${Image}: its pause image is as before" }
+    if ($LASTEXITCODE -ne 0) { throw "this node cannot pull ${Image}: its pause image is unchanged" }
 }
 
 function Test-Containerd([hashtable]$Containerd) {
@@ -265,12 +264,12 @@ function Set-Containerd([hashtable]$Image) {
     $containerd = Get-Containerd
     $folder = Get-RegistryFolder $containerd
     foreach ($registry in $node.Registries) {
-        # As containerd names a folder where a name may have no colon.
+        # Folder name of containerd on Windows, without a colon.
         $place = Join-Path $folder $registry.Containerd
         if ($registry.Certificates) { [void](Set-File (Join-Path $place 'ca.crt') $registry.Certificates) }
         [void](Set-File (Join-Path $place 'hosts.toml') (Get-HostsFile $registry $place))
     }
-    # A pause image that cannot be pulled would keep every pod from starting.
+    # A pause image that cannot be pulled would prevent every pod from starting.
     if (-not $SkipPull) {
         $pull = @($containerd.Control, '--namespace', 'k8s.io', 'images', 'pull', '--hosts-dir', $folder)
         foreach ($name in $Image.Pull) { Invoke-Pull $name $pull }
@@ -286,7 +285,7 @@ function Set-Containerd([hashtable]$Image) {
         $row = Get-Index | Where-Object { $_.Path -eq $containerd.Config } | Select-Object -First 1
         [void](Restore-File $row)
         Restart-Runtime 'containerd'
-        throw "containerd does not run with its new configuration: $($containerd.Config) is as before"
+        throw "containerd does not start with its new configuration: $($containerd.Config) is restored"
     }
 }
 
@@ -294,7 +293,7 @@ function Get-Property([object]$Object, [string]$Name) {
     if ($Object.PSObject.Properties.Name -contains $Name) { $Object.$Name } else { $null }
 }
 
-# Docker's settings with these registries among those that need no certificate.
+# Docker's settings with these registries added to the insecure ones.
 function Get-DaemonSettings([string]$Path) {
     $daemon = New-Object psobject
     if (Test-Path -LiteralPath $Path) {
@@ -308,7 +307,7 @@ function Get-DaemonSettings([string]$Path) {
     (ConvertTo-Json -InputObject $daemon -Depth 32) + "`r`n"
 }
 
-# The flags of dockershim's kubelet, in the files that set-up guides put them in.
+# Flags of dockershim's kubelet, in the files of common set-up guides.
 function Set-KubeletFlag([string]$Name, [string]$Value) {
     $flags = Join-Path $env:SystemDrive 'var\lib\kubelet\kubeadm-flags.env'
     $files = @((Join-Path $env:SystemDrive 'k\StartKubelet.ps1'), $flags | Where-Object { Test-Path -LiteralPath $_ })
@@ -365,7 +364,7 @@ function Set-Node {
         if ((Get-UpdateOption) -ne $before) { [void]$changes.Add('turned automatic updates off') }
     }
     if ($WhatIfPreference) { return Get-Outcome 'what-if' 'nothing was changed' }
-    if ($changes.Count -eq 0) { return Get-Outcome 'unchanged' 'everything is as it should be' }
+    if ($changes.Count -eq 0) { return Get-Outcome 'unchanged' 'everything is up to date' }
     Get-Outcome 'changed' ($changes -join '; ')
 }
 
@@ -399,5 +398,5 @@ try {
     Get-Outcome 'failed' $_.Exception.Message
     Write-Error -Message $_.Exception.Message -ErrorAction Continue
 }
-# To end a remote session with a code would end it without its answer.
+# An exit code would end a remote session without its result.
 if (-not $isRemote) { exit $code }

@@ -1,7 +1,7 @@
 [CmdletBinding(SupportsShouldProcess = $true)]
 param(
-    # Take everything back to what it was before the first run.
+    # Restore the state before the first run.
     [switch]$Undo,
-    # Leave the images to the first pods that need them.
+    # Do not pull images in advance.
     [switch]$SkipPull
 )

@@ -1,4 +1,4 @@
-//! The commands that are advised, as they are typed into a shell.
+//! Suggested commands, quoted for a shell.
 
 use wincimg_oci::store::Location;
 use wincimg_windows::update::{Kb, Updates};
@@ -9,19 +9,19 @@ use super::image::Image;
 use crate::nodes::Node;
 use crate::workloads::Workload;
 
-/// What stands for the recipe in a command: nothing about an image says how it was made.
+/// Placeholder for the recipe: an image does not name its own.
 const RECIPE: &str = "RECIPE";
 
-/// What the commands of this run's advice need as the run itself did, as words.
+/// Flags of this run that the suggested commands repeat.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandFlags {
-    /// Of `wincimg`, about registries.
+    /// Registry flags of `wincimg`.
     pub registry: Vec<String>,
-    /// Of `kubectl`, about the cluster.
+    /// Cluster flags of `kubectl`.
     pub kubectl: Vec<String>,
 }
 
-/// What shows the version of an image that could be read and did not tell.
+/// The command that inspects an image whose version is unknown.
 pub(super) fn inspect_command(
     finding: &Finding,
     image: &Image,
@@ -39,8 +39,8 @@ pub(super) fn inspect_command(
     }
 }
 
-/// The commands that bring hosts to a version. Several nodes are best drained one after the other, so
-/// only a single one is drained here.
+/// The commands that update hosts to a version. Several nodes are best drained one after the other,
+/// so the drain is included for a single node only.
 pub(super) fn patch_commands(
     to: WindowsVersion,
     kb: Option<Kb>,
@@ -53,7 +53,7 @@ pub(super) fn patch_commands(
         None if !exact => format!("--latest {}", to.build),
         _ => to.to_string(),
     };
-    // A script for each update: one build's must not take the place of another's.
+    // One script per update, so that builds do not overwrite each other's.
     let script = kb.map_or_else(|| to.to_string(), |kb| kb.to_string());
     let mut commands = vec![format!(
         "wincimg hotfix script {what} --output {script}.ps1"
@@ -68,7 +68,7 @@ pub(super) fn patch_commands(
     commands
 }
 
-/// The command that keeps new pods off hosts until they are uncordoned; none where they have no names.
+/// The command that cordons hosts; none where they have no names.
 pub(super) fn cordon_command<'a>(
     hosts: impl Iterator<Item = &'a Node>,
     flags: &CommandFlags,
@@ -79,8 +79,8 @@ pub(super) fn cordon_command<'a>(
         .then(|| shell_command(&[&["kubectl", "cordon"], &names[..], &kubectl].concat()))
 }
 
-/// The command that builds an image for hosts of these versions; `others` is the flag that says what
-/// becomes of what its tag has, where it gets no new one.
+/// The command that builds an image for hosts of these versions; `others` is the flag for the
+/// existing entries of a tag that is reused.
 pub(super) fn rebuild_command(
     image: &Image,
     hosts: &[WindowsVersion],
@@ -116,7 +116,7 @@ pub(super) fn rebuild_command(
             words.extend(others.map(str::to_owned));
         }
         Some(Location::Archive { file, .. }) => {
-            // An archive holds one image, a layout beside it all of them.
+            // An archive holds one image; several go to a layout of the same name.
             let place = match hosts {
                 [_] => format!("docker-archive:{}", file.display()),
                 _ => format!("oci:{}", file.with_extension("").display()),
@@ -129,7 +129,7 @@ pub(super) fn rebuild_command(
     shell_command(&words)
 }
 
-/// Returns true if Kubernetes lets the images of a workload be changed.
+/// Returns true if Kubernetes allows changes of the workload's images.
 pub(super) fn can_set_image(workload: &Workload) -> bool {
     const KINDS: [&str; 6] = [
         "CronJob",
@@ -143,7 +143,7 @@ pub(super) fn can_set_image(workload: &Workload) -> bool {
     KINDS.contains(&id.kind.as_str()) && !id.name.is_empty() && !id.name.ends_with('*')
 }
 
-/// The command that makes a workload's pods again; none for a kind whose pods nobody makes anew.
+/// The command that restarts a workload's pods; none for a kind that does not recreate them.
 pub(super) fn restart_command(workload: &Workload, flags: &CommandFlags) -> Option<String> {
     let id = &workload.id;
     let kinds = ["DaemonSet", "Deployment", "StatefulSet"];
@@ -156,7 +156,7 @@ pub(super) fn restart_command(workload: &Workload, flags: &CommandFlags) -> Opti
         .then(|| shell_command(&words))
 }
 
-/// The command that lets a workload's containers run another image; none for a kind whose pods keep
+/// The command that sets the image of a workload's containers; none for a kind whose pods keep
 /// theirs.
 pub(super) fn set_image_command(
     workload: &Workload,
@@ -181,13 +181,13 @@ pub(super) fn set_image_command(
     vec![shell_command(&words)]
 }
 
-/// A command line of these words for a shell.
+/// Joins words to a command line, quoted for a shell.
 pub fn shell_command(words: &[&str]) -> String {
     let words: Vec<String> = words.iter().map(|word| shell_quote(word)).collect();
     words.join(" ")
 }
 
-/// A word for a shell: quoted where it is more than letters, digits and what names are made of.
+/// Quotes a word for a shell where needed.
 pub(super) fn shell_quote(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@=,+%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

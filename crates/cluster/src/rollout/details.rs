@@ -1,5 +1,5 @@
-//! What is worth a request only where it matters: how large an image is, and how long its registry
-//! lets a process take to stop.
+//! Image details that are fetched only where a warning needs them: download size and shutdown
+//! timeout.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use wincimg_windows::shutdown::DEFAULT_SECONDS;
 use super::image::Image;
 use super::{Finding, Rollout};
 
-/// How many images are looked at at once; their layers may be large.
+/// Images fetched at once; their layers may be large.
 const PARALLEL: usize = 4;
 
-/// Which details of which images matter: the image, its variant, and whether its layers are read.
+/// Details to fetch: the image, its variant, and whether its layers are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Details(BTreeMap<(usize, usize), bool>);
 
-/// What was found out about one variant.
+/// Details of one variant.
 struct VariantDetails {
     place: (usize, usize),
     size: u64,
@@ -32,7 +32,7 @@ struct VariantDetails {
 }
 
 impl Details {
-    /// What matters for the warnings of a roll-out, and is not known yet.
+    /// The details that the warnings of a roll-out need and that are not known yet.
     pub fn missing(rollout: &Rollout) -> Self {
         let mut details = Self::default();
         for placement in &rollout.placements {
@@ -76,12 +76,12 @@ impl Details {
         }
     }
 
-    /// Returns true if everything that matters is known.
+    /// Returns true if no details are missing.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Finds the details out and puts them where they belong; says of which images it could not.
+    /// Fetches the details into the images; returns those that failed.
     pub async fn fetch(
         &self,
         images: &mut [Image],
@@ -150,7 +150,7 @@ async fn fetch_details(
     Ok(Some(VariantDetails {
         place,
         size: image.manifest().layers.iter().map(|layer| layer.size).sum(),
-        // Where a layer could not be read, what the others say may not be the last word.
+        // A layer that could not be read may override the others.
         stop_seconds: times
             .filter(|times| times.complete)
             .map(|times| times.seconds),

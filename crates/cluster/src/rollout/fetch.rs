@@ -1,4 +1,4 @@
-//! What references lead to: manifests, indexes and configurations, read from where they are.
+//! Fetches manifests, indexes and configurations of images.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -12,16 +12,15 @@ use wincimg_oci::store::{Location, LocationError, Source, StoreError};
 
 use super::image::{Image, ImageContent, Variant, is_host_process};
 
-/// How many images are looked at at once. Each takes one or two small documents, and a registry far
-/// away is waited for rather than kept busy.
+/// Images fetched at once. Each takes one or two small documents, so latency dominates.
 const PARALLEL: usize = 64;
 
-/// An image to look at.
+/// An image to fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageRequest {
-    /// What it is called.
+    /// Reference.
     pub reference: String,
-    /// True if it may be a directory or a file of this machine; a workload's image may not.
+    /// True if it may be a local directory or file, which a workload's image may not.
     pub is_local: bool,
 }
 
@@ -35,11 +34,11 @@ impl ImageRequest {
     }
 }
 
-/// Looks at every image once, in any order; the answers come in the order of the questions.
+/// Fetches every image once; the results are in the order of the requests.
 ///
-/// One that cannot be read is [`ImageContent::Unreadable`] and keeps no other from being looked at.
+/// An image that cannot be read becomes [`ImageContent::Unreadable`] and does not stop the others.
 pub async fn fetch(wanted: &[ImageRequest], registry: &RegistryClient) -> Vec<Image> {
-    // Two spellings of one place are one question.
+    // Two spellings of one location are one request.
     let mut questions: BTreeMap<String, Location> = BTreeMap::new();
     let mut contents: BTreeMap<String, ImageContent> = BTreeMap::new();
     let mut names = Vec::with_capacity(wanted.len());
@@ -100,7 +99,7 @@ async fn fetch_content(
 
 async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<Variant, StoreError> {
     if !manifest.is_image() {
-        // A chart or a signature has no system: reports say what there is instead.
+        // A chart or a signature has no operating system: the media type is reported instead.
         return Ok(Variant {
             os: manifest.config.media_type.clone(),
             digest: Some(manifest.digest().clone()),
@@ -126,8 +125,8 @@ async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<Variant
     })
 }
 
-/// The images of an index. What has no platform, or an unknown one, is an attestation or another
-/// companion of an image, which no runtime takes.
+/// The images of an index. Entries without a known platform are attestations or other attachments,
+/// which no runtime selects.
 async fn entries(source: &Source, index: &Index) -> Result<Vec<Variant>, StoreError> {
     let mut variants = Vec::with_capacity(index.manifests.len());
     for entry in &index.manifests {

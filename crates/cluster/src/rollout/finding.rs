@@ -1,4 +1,4 @@
-//! What is found for one image on one kind of host.
+//! Finding for one image on one kind of host.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -15,30 +15,30 @@ use super::Shared;
 use super::image::{Image, ImageContent, Variant};
 use crate::nodes::Node;
 
-/// What matters about hosts; all of one kind get the same answers.
+/// Properties of a host that decide findings; hosts of one kind share them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostKind {
-    /// Which Windows, that of the oldest of them; absent where it could not be read.
+    /// Windows build of the oldest host; absent where it could not be read.
     pub build: Option<HostBuild>,
-    /// The version of the newest of them.
+    /// Windows version of the newest host.
     pub newest: Option<WindowsVersion>,
-    /// What runs their containers.
+    /// Container runtime.
     pub runtime: ContainerRuntime,
     /// `amd64`, `arm64`, …
     pub architecture: String,
 }
 
-/// Up to so many different versions of hosts are told apart; of more, those that every image treats
-/// alike are one kind, so that answers do not grow with the number of updates in a cluster.
+/// Up to this number of host versions each is its own kind. Beyond it, versions that every image
+/// treats alike are grouped, so that findings do not grow with the number of updates in a cluster.
 const MANY_VERSIONS: usize = 30;
 
-/// What hosts of one kind have in common.
+/// Key by which hosts are grouped into kinds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Windows {
     Unknown,
     Exactly(HostBuild),
-    /// Everything that decides: the build, the edition, the generation, and whether the revision is
-    /// known, and how many of the images' revisions it has reached.
+    /// Build, edition, generation, whether the revision is known, and how many of the images'
+    /// revisions it has reached.
     Alike(u32, WindowsEdition, Option<u32>, bool, usize),
 }
 
@@ -59,29 +59,29 @@ impl Windows {
     }
 }
 
-/// What was found.
+/// Result for one image on one kind of host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Finding {
-    /// The answer.
+    /// The outcome.
     pub outcome: VerdictOutcome,
-    /// The name of the rule behind it.
+    /// Name of the rule.
     pub rule: &'static str,
-    /// Why.
+    /// Reason.
     pub reason: String,
-    /// What to do about it.
+    /// Suggested fix.
     pub fix: Option<String>,
-    /// What to type for that.
+    /// Commands of the fix.
     pub commands: Vec<String>,
-    /// How the container is kept apart from the host.
+    /// Isolation of the container.
     pub isolation: Isolation,
-    /// The version of the image that the host would take.
+    /// Version of the image that the host would select.
     pub image_build: Option<WindowsVersion>,
-    /// Which of the image's variants the host would take.
+    /// Index of the variant that the host would select.
     pub variant: Option<usize>,
 }
 
 impl Finding {
-    /// What to do, with the next command to type, in one line.
+    /// The fix with its first command, in one line.
     pub fn advice(&self) -> Option<String> {
         let fix = self.fix.as_ref()?;
         Some(match self.commands.first() {
@@ -119,7 +119,7 @@ impl HostKind {
     }
 }
 
-/// How bad an outcome is for a roll-out, the worst last.
+/// Severity of an outcome, the worst last.
 pub fn severity(outcome: VerdictOutcome) -> u8 {
     match outcome {
         VerdictOutcome::Compatible => 0,
@@ -129,9 +129,9 @@ pub fn severity(outcome: VerdictOutcome) -> u8 {
     }
 }
 
-/// Returns true if a plan can make the image start there, or it does as it is: nobody can tell of
-/// what could not be read, an image for Linux is not to be built over, one without Windows inside
-/// is built the same again, and some hosts run no image at all.
+/// Returns true if the image starts there or a plan can make it: an image that could not be read is
+/// unknown, one for Linux is not replaced, one that contains no Windows is the same after a
+/// rebuild, and some hosts run no image at all.
 pub(super) fn is_fixable(finding: &Finding, image: &Image, host: &HostKind) -> bool {
     let is_old_client = host.build.is_some_and(|build| {
         build.edition == WindowsEdition::Client && accepted_builds(build.version.build).count() == 1
@@ -149,7 +149,7 @@ pub(super) fn is_fixable(finding: &Finding, image: &Image, host: &HostKind) -> b
         && image.is_readable()
 }
 
-/// Returns true if a host's runtime takes what is built for it.
+/// Returns true if a host's runtime accepts an image that is built for it.
 fn takes_a_base(host: &HostKind) -> bool {
     host.build.is_some_and(|host_build| {
         let build = host_build.version.build;
@@ -158,7 +158,8 @@ fn takes_a_base(host: &HostKind) -> bool {
     })
 }
 
-/// Judges every question once; what is found twice is one finding, so that reports say it once.
+/// Checks each pair of kind and image once; equal findings are shared, so that reports list them
+/// once.
 pub(super) struct CompatibilityChecker<'a> {
     images: &'a [Image],
     kinds: Vec<HostKind>,
@@ -197,7 +198,7 @@ impl<'a> CompatibilityChecker<'a> {
         }
     }
 
-    /// How an image is run on a kind of host where no pod says it: as it is made to be.
+    /// Isolation of an image on a kind of host where no pod specifies it.
     pub(super) fn isolation_of(&self, kind: usize, image: usize, usual: Isolation) -> Isolation {
         let image = &self.images[image];
         let variants = image.variants();
@@ -230,7 +231,7 @@ impl<'a> CompatibilityChecker<'a> {
         &self.kinds[kind]
     }
 
-    /// The kinds, and for each host its own.
+    /// The kinds, and the kind of each host.
     pub(super) fn into_kinds(self) -> (Vec<HostKind>, Vec<usize>) {
         (self.kinds, self.kind_of)
     }
@@ -252,7 +253,7 @@ impl<'a> CompatibilityChecker<'a> {
     }
 }
 
-/// Judges one image on one kind of host.
+/// Checks one image on one kind of host.
 pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Finding {
     let lacking = match host.runtime {
         ContainerRuntime::Docker => Some(("containerd", "Docker")),
@@ -291,8 +292,8 @@ pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Find
             by_version(host, None, None, isolation)
         }
         ImageContent::Unasked => {
-            let fix = "describe it with --images FILE, or leave out --offline";
-            unreadable("--offline asks no registry", Some(fix), isolation)
+            let fix = "describe it with --images FILE, or omit --offline";
+            unreadable("--offline allows no registry access", Some(fix), isolation)
         }
         ImageContent::Unreadable { reason, hint } => unreadable(reason, hint.as_deref(), isolation),
     }
@@ -338,7 +339,7 @@ fn of_index(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Find
     let Some(build) = host.build else {
         if isolation != Isolation::HostProcess {
             return Finding {
-                reason: "the host's Windows version is not known, and it decides which image of \
+                reason: "the host's Windows version is unknown, and it decides which image of \
                          the index is taken"
                     .to_owned(),
                 ..by_version(host, None, None, isolation)
@@ -358,7 +359,7 @@ fn choices(host: &HostKind, build: HostBuild, variants: &[Variant]) -> Vec<Runti
     choose(&entries, build, &host.architecture, host.runtime)
 }
 
-/// Judges what a host takes: the worst of it, where versions of its runtime differ.
+/// Checks what a host selects: the worst finding, where versions of its runtime differ.
 fn by_choices(
     host: &HostKind,
     variants: &[Variant],
@@ -400,18 +401,18 @@ fn by_choices(
     let Some((other, others)) = other else {
         return worst;
     };
-    let others = others.map(|others| format!("; {others} would take {other}"));
+    let others = others.map(|others| format!("; {others} would select {other}"));
     let others = others.unwrap_or_else(|| format!(", though it has {other}"));
     Finding {
         reason: format!(
-            "{}: that is what {by} takes of the index{others}",
+            "{}: {by} selects this entry of the index{others}",
             worst.reason
         ),
         ..worst
     }
 }
 
-/// What is found of the entry that would start best, if it were taken.
+/// Finding of the entry that would start best if it were selected.
 fn would_start(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Option<Finding> {
     let own = |place: &usize| {
         let variant = &variants[*place];
@@ -427,7 +428,7 @@ fn would_start(host: &HostKind, variants: &[Variant], isolation: Isolation) -> O
         .filter(|finding| severity(finding.outcome) < severity(VerdictOutcome::Unknown))
 }
 
-/// The version of an entry that would do where the one that is taken does not.
+/// Version of an entry that would start where the selected one does not.
 fn better(
     host: &HostKind,
     variants: &[Variant],
@@ -439,7 +440,7 @@ fn better(
     best.image_build.filter(|_| is_better)
 }
 
-/// What would start, were it not for the runtime, which takes no such image from a registry.
+/// Finding for an image that would start, but that the runtime refuses to pull.
 fn filtered(host: &HostKind, finding: &Finding, by: &str) -> Finding {
     let reason = format!("{}, but {by} refuses to pull it there", finding.reason);
     let instead = if takes_a_base(host) {
@@ -449,7 +450,7 @@ fn filtered(host: &HostKind, finding: &Finding, by: &str) -> Finding {
     };
     Finding {
         fix: Some(format!(
-            "bring the node's containerd to a version that takes it, or {instead}"
+            "update the node's containerd to a version that accepts it, or {instead}"
         )),
         image_build: finding.image_build,
         variant: finding.variant,
@@ -467,8 +468,7 @@ fn by_variant(
     if !variant.host_process || isolation == Isolation::HostProcess {
         return by_version(host, variant.version, Some(place), isolation);
     }
-    let reason =
-        "the image has no Windows inside, which only a host process container does without";
+    let reason = "the image contains no Windows, so only a host process container can run it";
     let fix = if has_windows_inside(variants) {
         "build the image for this host too"
     } else {
@@ -503,7 +503,7 @@ fn by_version(
         rule: verdict.rule.name(),
         reason: verdict.reason_for(&hosts),
         fix: verdict.fix.map(|fix| match verdict.outcome {
-            // It starts there already, so a new image would not help.
+            // It starts already, so a new image would not help.
             VerdictOutcome::Warning => fix.to_string(),
             _ => in_words(fix, host.build),
         }),
@@ -545,8 +545,7 @@ fn not_windows(found: &str, isolation: Isolation) -> Finding {
     }
 }
 
-/// What would make this image start on this host. A host that is patched is drained first, so that
-/// comes after building again.
+/// Describes a fix. Patching requires a drain, so it is listed after the rebuild.
 fn in_words(fix: Fix, host: Option<HostBuild>) -> String {
     match (fix, host) {
         (Fix::PatchHost { to, kb }, Some(host)) => {
@@ -557,13 +556,13 @@ fn in_words(fix: Fix, host: Option<HostBuild>) -> String {
             let with = kb
                 .map(|kb| format!(" with {}", kb.describe()))
                 .unwrap_or_default();
-            format!("{rebuild}; or drain the host and bring it to {to}{with}")
+            format!("{rebuild}; or drain the host and update it to {to}{with}")
         }
         (fix, _) => fix.to_string(),
     }
 }
 
-/// A finding about something else than versions.
+/// A finding that does not depend on versions.
 pub(super) fn concern(concern: Concern, reason: String, isolation: Isolation) -> Finding {
     Finding {
         outcome: concern.outcome(),

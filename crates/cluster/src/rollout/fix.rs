@@ -1,4 +1,4 @@
-//! What mends each finding: the plan's commands, so that no two pieces of advice contradict each other.
+//! Fix of each finding, taken from the plan so that no two fixes contradict each other.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
@@ -15,11 +15,11 @@ use super::tags::{TagsByRepository, find_matching_tag, with_tag};
 use super::{Finding, HostKind, Placement, Rollout, RolloutRequest, Shared};
 use crate::workloads::Workload;
 
-/// How many actions one finding lists; where more go together, it points to the plan.
+/// Maximum of actions that a finding lists; with more, it refers to the plan.
 pub(super) const MOST_ACTIONS: usize = 8;
 
 impl Rollout {
-    /// Plans what makes everything start, and gives every finding the plan's commands that mend it.
+    /// Creates the plan, and adds to every finding the actions that fix it.
     pub fn advise(&mut self, request: &RolloutRequest, tags: &TagsByRepository) -> ActionPlan {
         let plan = ActionPlan::new(request, self);
         let advisor = FixResolver::new(&plan, self, &request.flags, tags);
@@ -50,7 +50,7 @@ impl Rollout {
     }
 }
 
-/// What a finding is about.
+/// Subject of a finding.
 struct FindingContext<'a> {
     workload: Option<usize>,
     place: usize,
@@ -63,7 +63,7 @@ struct FindingContext<'a> {
 }
 
 impl FindingContext<'_> {
-    /// The hosts where it can land, each kind once.
+    /// Hosts where it can be scheduled, each kind once.
     fn hosts(&self) -> Vec<HostBuild> {
         let groups = self.placement.selection.groups.iter();
         groups
@@ -72,27 +72,27 @@ impl FindingContext<'_> {
     }
 }
 
-/// Finds the actions for findings.
+/// Resolves findings to actions.
 struct FixResolver<'a> {
     plan: &'a ActionPlan,
     rollout: &'a Rollout,
     flags: &'a CommandFlags,
-    /// Those of repositories that others push to.
+    /// Tags of third-party repositories.
     tags: &'a TagsByRepository,
     effects: Effects<'a>,
-    /// Each action in full, for findings about something else.
+    /// Title of each action, for findings about other subjects.
     titles: Vec<String>,
 }
 
-/// What decides about advice: the finding, the image, what mends it, for an image of others the
-/// placement, and whether all the hosts are cordoned.
+/// Inputs of a fix: the finding, the image, the actions, for a third-party image the placement, and
+/// whether all the hosts are cordoned.
 type FixKey = (*const Finding, usize, Rc<Fix>, Option<usize>, bool);
 
-/// Actions that mend something.
+/// Actions that fix a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct Fix {
     actions: BTreeSet<usize>,
-    /// True if something else that starts today would not, were they carried out alone.
+    /// True if, run alone, they would break an image that starts today.
     breaks_others: bool,
 }
 
@@ -117,7 +117,7 @@ impl<'a> FixResolver<'a> {
         }
     }
 
-    /// The findings of every image of every placement, with what to do about them; equal ones are one.
+    /// The findings of every image of every placement, with their fixes; equal ones are shared.
     fn all(&self) -> Vec<Vec<Shared>> {
         let mut known: HashMap<FixKey, Shared> = HashMap::new();
         let mut all = Vec::new();
@@ -135,7 +135,7 @@ impl<'a> FixResolver<'a> {
                 of_workload = placement.workload.map(|_| Rc::clone(&mending));
                 let groups = placement.selection.groups.iter().zip(&placed.findings);
                 let advised = groups.map(|(group, finding)| {
-                    // Of an image of others, the command is about this workload.
+                    // For a third-party image the command changes this workload.
                     let own = self.rollout.is_of_others(placed.image).then_some(index);
                     let mut hosts = group.hosts.iter();
                     let is_emptied =
@@ -169,8 +169,8 @@ impl<'a> FixResolver<'a> {
         all
     }
 
-    /// The fewest of the plan's actions after which these images of a placement start wherever they
-    /// would once all of the plan is carried out; of several ways one that patches fewer nodes.
+    /// The smallest set of the plan's actions after which these images of a placement start
+    /// wherever they would after the whole plan; among equal sets the one that patches fewer nodes.
     fn mending(&self, index: usize, images: &[PlacedImage]) -> Fix {
         let placement = &self.rollout.placements[index];
         let pin = placement
@@ -220,8 +220,8 @@ impl<'a> FixResolver<'a> {
         }
     }
 
-    /// How images of a placement come out as things are, and how once these actions are carried out,
-    /// each with the number of hosts.
+    /// Outcomes of a placement's images before and after these actions, each with the number of
+    /// hosts.
     fn outcomes(
         &self,
         placement: &Placement,
@@ -254,7 +254,7 @@ impl<'a> FixResolver<'a> {
         outcomes
     }
 
-    /// The finding with what to do about it.
+    /// The finding with its fix.
     fn better(&self, finding: &Shared, about: &FindingContext<'_>, mending: &Fix) -> Shared {
         let is_pinned = about
             .workload
@@ -283,7 +283,7 @@ impl<'a> FixResolver<'a> {
         let mending = &mending.actions;
         if mending.len() > MOST_ACTIONS {
             advised.fix = Some(format!(
-                "carry out the plan, which --plan prints: {} of its actions go together here",
+                "run the plan that --plan prints: this takes {} of its actions",
                 mending.len()
             ));
             advised.commands.clear();
@@ -295,7 +295,7 @@ impl<'a> FixResolver<'a> {
                 .collect();
             let mut fix = fixes.join(", and ");
             if breaks_others {
-                fix.push_str("; others would not start any more, for which --plan has the rest");
+                fix.push_str("; other images would then no longer start: --plan lists the rest");
             }
             advised.fix = Some(fix);
             let actions = mending.iter().map(|place| &self.plan.actions[*place]);
@@ -312,7 +312,7 @@ impl<'a> FixResolver<'a> {
         advised
     }
 
-    /// An action, as a finding says it.
+    /// Text of an action within a finding.
     fn in_words(
         &self,
         place: usize,
@@ -323,7 +323,7 @@ impl<'a> FixResolver<'a> {
         let action = &self.plan.actions[place];
         match action {
             PlanAction::Rebuild { image, .. } if *image == about.place => {
-                // What a verdict says by itself is about building again.
+                // The verdict's own fix is a rebuild.
                 let own = finding.fix.as_ref().filter(|_| is_alone);
                 let words = own.cloned().unwrap_or_else(|| action.to_string());
                 let name = action.new_tag_or_reason(about.image);
@@ -340,8 +340,8 @@ impl<'a> FixResolver<'a> {
         }
     }
 
-    /// What to do about an image that others build. Its workload is changed only to a tag that fits all
-    /// the nodes where its pods can land.
+    /// Fix for a third-party image. The workload is changed only to a tag that fits all nodes where
+    /// its pods can be scheduled.
     fn with_another_tag(&self, finding: &Finding, about: &FindingContext<'_>) -> Finding {
         let mut advised = finding.clone();
         let is_for_windows = finding.rule != Concern::NotWindows.name();
@@ -375,7 +375,7 @@ impl<'a> FixResolver<'a> {
         let Workload { id, .. } = &self.rollout.workloads[workload];
         match self.effects.pins.get(&workload) {
             Some(place) => self.plan.actions[*place].commands().to_vec(),
-            // What runs is not ended for a warning.
+            // Running pods are not deleted for a warning.
             None if PinMethod::for_workload(id) == Some(PinMethod::MakeAgain) => Vec::new(),
             None => {
                 let pin = Pin::to_windows(&self.rollout.hosts);

@@ -1,4 +1,4 @@
-//! What is known of an image, and which workloads are for Windows by what their images are.
+//! Images, and the selection of Windows workloads by their images.
 
 use std::collections::BTreeMap;
 
@@ -12,58 +12,58 @@ use crate::nodes::Node;
 use crate::scheduling::System;
 use crate::workloads::{Workload, WorkloadId};
 
-/// An image that hosts are to run.
+/// An image to check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
-    /// Where it is, if it came from somewhere.
+    /// Reference, if it has one.
     pub reference: Option<String>,
-    /// What is known of it.
+    /// Content.
     pub content: ImageContent,
 }
 
-/// What a reference leads to.
+/// Content of an image reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImageContent {
-    /// Only a version was given, and it is for Windows.
+    /// A Windows image given by its version alone.
     Stated(WindowsVersion),
     /// One image.
     Single(Variant),
     /// An index of images.
     Index(Vec<Variant>),
-    /// No registry was asked.
+    /// Not fetched (`--offline`).
     Unasked,
     /// It could not be read.
     Unreadable {
-        /// Why not.
+        /// The reason.
         reason: String,
-        /// What to do about it.
+        /// Hint.
         hint: Option<String>,
     },
 }
 
-/// One image of those that a reference can mean.
+/// One image of an index, or a single image.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Variant {
     /// `windows`, `linux`, …
     pub os: String,
     /// `amd64`, `arm64`, …
     pub architecture: String,
-    /// What the index, or for a single image the configuration, says in `os.version`.
+    /// `os.version` of the index entry, or of a single image's configuration.
     pub os_version: Option<String>,
-    /// The version of Windows in it, also where the index does not say it.
+    /// Windows version, even where the index does not state it.
     pub version: Option<WindowsVersion>,
     /// Its digest.
     pub digest: Option<Digest>,
-    /// How many bytes its layers have as they are downloaded.
+    /// Compressed size of its layers in bytes.
     pub size: Option<u64>,
-    /// How many seconds its registry lets a process take to stop.
+    /// Shutdown timeout of its Windows registry in seconds.
     pub stop_seconds: Option<u64>,
-    /// True if it brings no Windows, so that only host process containers can run it.
+    /// True if it contains no Windows, so that only host process containers can run it.
     pub host_process: bool,
 }
 
 impl Image {
-    /// An image of which only the version is given.
+    /// An image given by its version alone.
     pub fn from_version(version: WindowsVersion) -> Self {
         Self {
             reference: None,
@@ -71,7 +71,7 @@ impl Image {
         }
     }
 
-    /// Its version, where every host gets the same.
+    /// Version, if it is the same for every host.
     pub fn version(&self) -> Option<WindowsVersion> {
         match &self.content {
             ImageContent::Stated(version) => Some(*version),
@@ -82,7 +82,7 @@ impl Image {
         }
     }
 
-    /// All versions of Windows that it can turn out to have.
+    /// Windows versions of all variants.
     pub fn versions(&self) -> impl Iterator<Item = WindowsVersion> {
         let stated = match &self.content {
             ImageContent::Stated(version) => Some(*version),
@@ -92,7 +92,7 @@ impl Image {
         stated.into_iter().chain(variants)
     }
 
-    /// What a person calls it.
+    /// Label for reports.
     pub fn label(&self) -> String {
         match (&self.reference, self.version()) {
             (Some(reference), Some(version)) => format!("{reference} ({version})"),
@@ -102,22 +102,22 @@ impl Image {
         }
     }
 
-    /// Where it is, read as a place.
+    /// Parsed location.
     pub(super) fn location(&self) -> Option<Location> {
         parse_location(self.reference.as_deref()?).ok()
     }
 
-    /// What is left to do once it was built again: a digest stays with the old image.
+    /// Addition to a rebuild: a digest refers to the old image.
     pub(super) fn digest_hint(&self) -> &'static str {
         match self.location() {
             Some(Location::Registry(reference)) if reference.digest().is_some() => {
-                ", and name the new image where its digest is named"
+                ", and update the references to its digest"
             }
             _ => "",
         }
     }
 
-    /// The images that it can mean.
+    /// Variants.
     pub fn variants(&self) -> &[Variant] {
         match &self.content {
             ImageContent::Single(variant) => std::slice::from_ref(variant),
@@ -128,7 +128,7 @@ impl Image {
         }
     }
 
-    /// The same, to add what was found out later.
+    /// Variants, to add details.
     pub(crate) fn variants_mut(&mut self) -> &mut [Variant] {
         match &mut self.content {
             ImageContent::Single(variant) => std::slice::from_mut(variant),
@@ -139,7 +139,7 @@ impl Image {
         }
     }
 
-    /// Returns true if anything is known of it.
+    /// Returns true if its content is known.
     pub(super) fn is_readable(&self) -> bool {
         !matches!(
             self.content,
@@ -156,7 +156,7 @@ impl Image {
 }
 
 impl Variant {
-    /// What a runtime sees of it in the index.
+    /// Its entry as a runtime sees it in the index.
     pub fn entry(&self) -> IndexEntry<'_> {
         IndexEntry {
             os: &self.os,
@@ -175,19 +175,19 @@ impl Variant {
     }
 }
 
-/// Returns true if an image has no Windows inside: none is named, and its bottom layer has no room
-/// for one.
+/// Returns true if an image contains no Windows: it has no `os.version`, and its bottom layer is
+/// too small.
 pub fn is_host_process(os: &str, os_version: Option<&str>, bottom: Option<u64>) -> bool {
-    /// The bottom layer of a Nano Server has a hundred times as much.
+    /// The bottom layer of Nano Server is a hundred times larger.
     const TOO_SMALL: u64 = 1 << 20;
     os == "windows"
         && os_version.is_none_or(str::is_empty)
         && bottom.is_some_and(|size| size < TOO_SMALL)
 }
 
-/// The workloads that are for Windows, and those of which nobody can tell: they do not say it, and
-/// their images could not be read. Where one of these could land on a host all the same, it has to be
-/// asked whether it would start there, so it counts as one for Windows.
+/// Splits off the workloads for Windows, and the undecided ones: they do not state their system,
+/// and their images could not be read. An undecided one that could be scheduled on a host counts as
+/// one for Windows, because it has to be checked there.
 pub(super) fn for_windows(
     workloads: &[Workload],
     images: &[Image],
@@ -207,7 +207,7 @@ pub(super) fn for_windows(
             .collect();
         let is_unreadable = |image: &&Image| !image.is_readable();
         let may_be_windows = |image: &&Image| image.is_for("windows") || !image.is_readable();
-        // An image for both goes where its own nodes are, so it does not decide alone.
+        // An image for both systems does not decide.
         let only = |system: &str, other: &str| {
             own.iter()
                 .any(|image| image.is_for(system) && !image.is_for(other))
@@ -222,12 +222,12 @@ pub(super) fn for_windows(
         let lands_elsewhere = || others.iter().any(|node| scheduling.admits(node));
         match workload.template.system() {
             System::Windows => taken.push(workload.clone()),
-            // It goes where it says, whatever its images are.
+            // `nodeName` decides, whatever its images are.
             System::Unsaid if scheduling.node_name.is_some() && names_host() => {
                 taken.push(workload.clone());
             }
             System::Unsaid if only("windows", "linux") => taken.push(workload.clone()),
-            // All containers of a pod run on one node, so one of them speaks for all.
+            // All containers of a pod run on one node, so one of them decides for all.
             System::Unsaid if only("linux", "windows") => {}
             System::Unsaid if scheduling.node_name.is_some() && lands_elsewhere() => {}
             System::Unsaid if own.is_empty() && could_land() => taken.push(workload.clone()),
@@ -236,7 +236,7 @@ pub(super) fn for_windows(
             {
                 undecided.push(workload.id.clone());
             }
-            // Its images are for both systems, and only the other one takes it.
+            // Its images are for both systems, and only nodes of the other one admit it.
             System::Unsaid if !could_land() && lands_elsewhere() => {}
             System::Unsaid if own.iter().any(may_be_windows) => taken.push(workload.clone()),
             System::Unsaid | System::Other => {}

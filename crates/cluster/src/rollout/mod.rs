@@ -1,8 +1,8 @@
-//! Which pod of which workload could land on which node, and would it start there?
+//! Compatibility check of workloads and images against hosts.
 //!
-//! [`Rollout::new`] is a pure function from what is known of hosts, images and workloads to every
-//! answer; reading clusters and registries comes before it, reports come after. Nodes of one kind
-//! get the same answer, so that thousands of them cost little.
+//! [`Rollout::new`] is a pure function from hosts, images and workloads to findings; clusters and
+//! registries are read before it, reports are written after it. Nodes of one kind share their
+//! findings, so that thousands of them cost little.
 
 mod commands;
 mod details;
@@ -42,100 +42,101 @@ use wincimg_windows::compat::{Isolation, VerdictOutcome};
 use crate::nodes::{Node, NodeList};
 use crate::workloads::{SkippedObject, Workload, WorkloadId};
 
-/// What is to be answered.
+/// Input of a check.
 #[derive(Debug, Clone, Default)]
 pub struct RolloutRequest {
     /// The hosts, and the other nodes of their cluster.
     pub nodes: NodeList,
-    /// Every image that is asked about, by itself or by a workload.
+    /// Every image to check, given by itself or by a workload.
     pub images: Vec<Image>,
-    /// How many of them, from the first on, are to start on every host.
+    /// Number of images, from the first on, that are checked on every host.
     pub plain: usize,
     /// The workloads.
     pub workloads: Vec<Workload>,
-    /// What was given with them and may make pods in a way that is not known.
+    /// Objects of unknown kinds that may create pods.
     pub skipped: Vec<SkippedObject>,
-    /// How many workloads were left out because they run nothing as they stand.
+    /// Number of inactive workloads that were left out.
     pub inactive: usize,
-    /// How nodes keep containers apart where nobody asks for anything.
+    /// Default isolation of the nodes.
     pub isolation: Option<Isolation>,
-    /// The day on which support is looked at.
+    /// Date for end-of-support checks.
     pub today: Option<Date>,
-    /// What the commands that are advised need as this run did.
+    /// Flags that the suggested commands repeat.
     pub flags: CommandFlags,
     /// Prefixes of references on public registries whose images the user builds.
     pub own: Vec<String>,
 }
 
-/// The answers.
+/// Result of a check.
 #[derive(Debug, Clone)]
 pub struct Rollout {
-    /// Down the matrix.
+    /// Rows of the matrix.
     pub hosts: Vec<Node>,
     /// The other nodes of their cluster.
     others: Vec<Node>,
-    /// Across the matrix.
+    /// Columns of the matrix.
     pub images: Vec<Image>,
-    /// Those that are for Windows.
+    /// Workloads for Windows.
     pub workloads: Vec<Workload>,
-    /// Kinds of hosts: all of one kind get the same answers.
+    /// Kinds of hosts, which share their findings.
     pub kinds: Vec<HostKind>,
-    /// For each host its kind.
+    /// Kind of each host.
     pub kind_of: Vec<usize>,
-    /// The images on the hosts where they could land.
+    /// Images with the hosts where they could be scheduled.
     pub placements: Vec<Placement>,
-    /// What deserves a look whatever the host.
+    /// Warnings that do not depend on the host.
     pub notices: Vec<Warning>,
-    /// How everything came out.
+    /// Counts by outcome.
     pub summary: CheckCounts,
-    /// How many workloads are for other systems.
+    /// Number of workloads for other systems.
     pub other_workloads: usize,
-    /// Workloads that do not say their system, whose images could not be read, and that no host takes.
+    /// Workloads that do not state their system, whose images could not be read, and that no host
+    /// admits.
     pub undecided: Vec<WorkloadId>,
     /// Objects of unknown kinds in which no pods were found.
     pub skipped: Vec<SkippedObject>,
-    /// How many workloads were left out because they run nothing as they stand.
+    /// Number of inactive workloads that were left out.
     pub inactive: usize,
-    /// What to do so that everything starts, where that was asked for.
+    /// Plan, if requested.
     pub plan: Option<ActionPlan>,
-    /// What is taken to be otherwise than it is, such as `3 nodes with KB4549949`.
+    /// Simulated changes, such as `3 nodes with KB4549949`.
     pub what_if: Vec<String>,
-    /// The day on which support was looked at.
+    /// Date of the end-of-support checks.
     pub today: Option<Date>,
-    /// As the request says it.
+    /// [`RolloutRequest::own`].
     own: Vec<String>,
-    /// What becomes of the workloads as things are, where something is taken to be otherwise.
+    /// Outcomes without the simulation, if there is one.
     pub as_it_is: Option<OutcomeCounts>,
 }
 
-/// One answer.
+/// One check.
 #[derive(Debug, Clone, Copy)]
 pub struct RolloutCheck<'a> {
-    /// Where; absent where the answer is about no host.
+    /// Host; absent where the finding does not depend on one.
     pub host: Option<&'a Node>,
-    /// The image; absent where the answer is about the workload alone.
+    /// Image; absent where the finding is about the workload alone.
     pub image: Option<&'a Image>,
-    /// Whose image it is, where it is a workload's.
+    /// Workload of the image, if any.
     pub workload: Option<&'a Workload>,
-    /// What was found.
+    /// Finding.
     pub finding: &'a Finding,
 }
 
-/// How many checks came out how.
+/// Number of checks by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct CheckCounts {
     /// Will start.
     pub compatible: usize,
-    /// Will start, but someone should look.
+    /// Will start, with a warning.
     pub warning: usize,
     /// Will not start.
     pub incompatible: usize,
-    /// Nobody can tell.
+    /// Cannot be determined.
     pub unknown: usize,
 }
 
 impl Rollout {
-    /// Answers everything.
+    /// Checks all images and workloads.
     pub fn new(request: &RolloutRequest) -> Self {
         let usual = request.isolation.unwrap_or(Isolation::Process);
         let NodeList {
@@ -193,7 +194,7 @@ impl Rollout {
         rollout
     }
 
-    /// Takes in what was found out about the images since: it changes no verdict about a host.
+    /// Adds details of the images, which change no verdict about a host.
     pub fn add_details(&mut self, images: &[Image]) {
         self.images = images.to_vec();
         self.notice();
@@ -204,26 +205,26 @@ impl Rollout {
         self.summary = CheckCounts::count(&self.placements, &self.notices);
     }
 
-    /// Returns true if an image is built by others, so that no build of the user's helps.
+    /// Returns true if an image is third-party, so that the user cannot rebuild it.
     fn is_of_others(&self, image: usize) -> bool {
         let reference = self.images[image].reference.as_deref();
         reference.is_some_and(|reference| tags::is_third_party(reference, &self.own))
     }
 
-    /// The names of the hosts that take no new pods for now.
+    /// Names of the cordoned hosts.
     pub fn cordoned(&self) -> Vec<&str> {
         let cordoned = self.hosts.iter().filter(|host| host.is_cordoned);
         cordoned.filter_map(|host| host.name.as_deref()).collect()
     }
 
-    /// Returns true if everything will start; `strict` wants it without warnings too.
+    /// Returns true if everything will start; with `strict`, also without warnings.
     pub fn is_compatible(&self, strict: bool) -> bool {
         self.summary.incompatible == 0
             && self.summary.unknown == 0
             && !(strict && self.summary.warning > 0)
     }
 
-    /// Every answer: workload by workload, host by host, image by image.
+    /// Every check, by workload, host and image.
     pub fn checks(&self) -> impl Iterator<Item = RolloutCheck<'_>> {
         let placed = self
             .placements
@@ -254,7 +255,7 @@ impl Rollout {
             })
     }
 
-    /// The isolations that occur, in words.
+    /// Isolations that occur, for reports.
     pub fn isolations(&self) -> String {
         let mut names: Vec<&str> = Vec::new();
         for finding in self.placements.iter().flat_map(Placement::findings) {
@@ -293,14 +294,14 @@ impl CheckCounts {
         } += count;
     }
 
-    /// How many checks there were.
+    /// Total number of checks.
     pub fn total(&self) -> usize {
         self.compatible + self.warning + self.incompatible + self.unknown
     }
 }
 
 impl fmt::Display for CheckCounts {
-    /// `3 checks: 2 compatible, 1 incompatible`; what did not occur is left out.
+    /// `3 checks: 2 compatible, 1 incompatible`, without zero counts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
             (self.compatible, VerdictOutcome::Compatible),
@@ -321,7 +322,7 @@ impl fmt::Display for CheckCounts {
     }
 }
 
-/// What a person calls this host.
+/// Label of a host for reports.
 pub fn host_label(host: &Node) -> String {
     match (&host.name, host.build) {
         (Some(name), Some(build)) => format!("{name} ({build})"),
@@ -331,5 +332,5 @@ pub fn host_label(host: &Node) -> String {
     }
 }
 
-/// A finding that several places share.
+/// A shared finding.
 type Shared = Rc<Finding>;

@@ -1,43 +1,43 @@
-//! What becomes of each workload, and of each image that was asked about by itself: on how many of
-//! its nodes does it start?
+//! Outcome of each workload, and of each image given by itself: the number of its nodes on which it
+//! starts.
 
 use wincimg_windows::compat::{Concern, VerdictOutcome};
 
 use super::{Placement, Rollout};
 
-/// What becomes of a workload's pods, the worst first.
+/// Outcome of a workload's pods, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum StartStatus {
-    /// They start on none of the nodes where they can land.
+    /// They start on none of the nodes where they can be scheduled.
     Nowhere,
-    /// No node takes them.
+    /// No node admits them.
     Unplaced,
-    /// They can land where they do not start.
+    /// They can be scheduled where they do not start.
     Somewhere,
-    /// Nobody can tell of all nodes.
+    /// Unknown for some of the nodes.
     Unknown,
-    /// They start wherever they land, but someone should look.
+    /// They start wherever they are scheduled, with a warning.
     Warned,
-    /// They start wherever they land.
+    /// They start wherever they are scheduled.
     Everywhere,
 }
 
-/// One workload, or one image that was asked about by itself.
+/// Outcome of a workload, or of an image given by itself.
 #[derive(Debug, Clone)]
 pub struct WorkloadOutcome<'a> {
-    /// Which.
+    /// Subject.
     pub subject: Subject,
-    /// Where it can land, and what was found there.
+    /// Hosts where it can be scheduled, and the findings there.
     pub placement: &'a Placement,
-    /// What becomes of it.
+    /// Status.
     pub starts: StartStatus,
-    /// On how many nodes it can land.
+    /// Number of nodes where it can be scheduled.
     pub nodes: usize,
-    /// On how many of these it starts.
+    /// Number of these on which it starts.
     pub starts_on: usize,
 }
 
-/// What starts.
+/// A workload or an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     /// Index into [`Rollout::workloads`].
@@ -46,7 +46,7 @@ pub enum Subject {
     Image(usize),
 }
 
-/// How many there are of each.
+/// Number of subjects by status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OutcomeCounts([usize; StartStatus::ALL.len()]);
 
@@ -71,14 +71,14 @@ impl StartStatus {
         }
     }
 
-    /// Returns true if something has to be done, or found out, before it starts wherever it lands.
+    /// Returns true if action or information is needed before it starts everywhere.
     pub fn needs_action(self) -> bool {
         self < Self::Warned
     }
 }
 
 impl Rollout {
-    /// What becomes of each image that was asked about by itself, then of each workload.
+    /// Outcome of each image given by itself, then of each workload.
     pub fn outcomes(&self) -> impl Iterator<Item = WorkloadOutcome<'_>> {
         let warned = WarnedSubjects::of(self);
         self.placements.iter().flat_map(move |placement| -> Vec<_> {
@@ -94,7 +94,7 @@ impl Rollout {
         })
     }
 
-    /// How many workloads come out how; where there are none, how many images.
+    /// Number of workloads by outcome, or of images if there are no workloads.
     pub fn count_outcomes(&self) -> OutcomeCounts {
         self.outcomes()
             .filter(|prospect| prospect.is_workload() != self.workloads.is_empty())
@@ -121,7 +121,7 @@ impl Rollout {
             }
         }
         let nodes = placement.selection.hosts.len();
-        // Nobody knows what the container is that names no image.
+        // A container without an image is unknown.
         let is_unsaid = match subject {
             Subject::Workload(workload) => {
                 let template = &self.workloads[workload].template;
@@ -172,7 +172,7 @@ impl WorkloadOutcome<'_> {
 }
 
 impl OutcomeCounts {
-    /// How many come out so.
+    /// Number of subjects with this status.
     pub fn get(&self, starts: StartStatus) -> usize {
         self.0[starts as usize]
     }
@@ -188,7 +188,7 @@ impl FromIterator<StartStatus> for OutcomeCounts {
     }
 }
 
-/// Which workloads and which images by themselves have a notice.
+/// Workloads and images that have a warning.
 struct WarnedSubjects {
     workloads: Vec<bool>,
     images: Vec<bool>,
@@ -218,7 +218,8 @@ impl WarnedSubjects {
     }
 }
 
-/// Returns true if a notice is why a workload has no answer, rather than a warning beside it.
+/// Returns true if a notice of this rule makes the outcome unknown, instead of being a mere
+/// warning.
 pub fn is_deciding_rule(rule: &str) -> bool {
     [Concern::NoHostSelected, Concern::NoImage]
         .iter()

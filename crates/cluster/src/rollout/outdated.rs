@@ -1,5 +1,5 @@
-//! Images whose base lacks the update of the month: a note beside the verdicts. They start as well as
-//! before; what they lack is mends.
+//! Images whose base lacks the latest monthly update: a note, independent of the verdicts. They
+//! start, but lack fixes.
 
 use jiff::civil::Date;
 use wincimg_windows::release;
@@ -8,14 +8,14 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::Rollout;
 
-/// An image that stands behind the newest update of its Windows.
+/// An image without the newest update of its Windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutdatedImage<'a> {
     /// Index of the image.
     pub image: usize,
     /// Its version of Windows.
     pub version: WindowsVersion,
-    /// The update that it stands at, where that is known.
+    /// The update that it has, where known.
     pub at: Option<&'a Update>,
     /// The newest one.
     pub newest: &'a Update,
@@ -23,7 +23,7 @@ pub struct OutdatedImage<'a> {
 
 impl Rollout {
     /// The images that lack the newest monthly update, by the table of this process: none where the
-    /// table is of another time than the day that is looked at, and nobody knows which one that is.
+    /// table does not cover the date.
     pub fn outdated_images(&self) -> Vec<OutdatedImage<'static>> {
         let updates = Updates::global();
         let Some(today) = self.today else {
@@ -50,7 +50,7 @@ fn behind(
     today: Date,
 ) -> Option<OutdatedImage<'_>> {
     let end = release::from_build(version.build)?.extended_end;
-    // What is not served any more is told of elsewhere.
+    // End of support has its own warning.
     if end.is_some_and(|end| end < today) {
         return None;
     }
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn an_image_lacks_the_newest_monthly_update_that_was_out_that_day() {
         assert_eq!(lacks("26100.33296", "2026-09-20"), Some(33438));
-        // An update out of band is nobody's monthly one.
+        // An out-of-band update is not a monthly one.
         assert_eq!(lacks("26100.33438", "2026-09-20"), None);
         assert_eq!(lacks("26100.33296", "2026-09-07"), None);
         assert_eq!(lacks("26100", "2026-09-20"), None);

@@ -1,4 +1,4 @@
-//! Which hosts can be chosen for a workload's pods, and what was found there for each image.
+//! Hosts where a workload's pods can be scheduled, with the findings for each image.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -12,11 +12,10 @@ use crate::nodes::Node;
 use crate::scheduling::Scheduling;
 use crate::workloads::Workload;
 
-/// Images on the hosts where they could land.
+/// Images with the hosts where they could be scheduled.
 #[derive(Debug, Clone)]
 pub struct Placement {
-    /// Index into [`super::Rollout::workloads`]; absent for images that were asked about by
-    /// themselves.
+    /// Index into [`super::Rollout::workloads`]; absent for images given by themselves.
     pub workload: Option<usize>,
     /// The hosts.
     pub selection: Rc<HostSelection>,
@@ -29,11 +28,11 @@ pub struct Placement {
 pub struct PlacedImage {
     /// Index into [`super::Rollout::images`].
     pub image: usize,
-    /// One for each group of the selection.
+    /// Finding for each group of the selection.
     pub findings: Vec<Shared>,
 }
 
-/// Hosts that can be chosen.
+/// Hosts where pods can be scheduled.
 #[derive(Debug, Clone, Default)]
 pub struct HostSelection {
     /// Index of the host and of its group, in the order of the hosts.
@@ -52,7 +51,7 @@ pub struct HostKindGroup {
 }
 
 impl Placement {
-    /// Images that are to start on every host.
+    /// Places images on every host.
     pub(super) fn for_images(
         images: Range<usize>,
         selection: &Rc<HostSelection>,
@@ -79,7 +78,7 @@ impl Placement {
         }
     }
 
-    /// The images of a workload on the hosts that can be chosen for its pods.
+    /// Places the images of a workload on the hosts where its pods can be scheduled.
     pub(super) fn for_workload(
         index: usize,
         workload: &Workload,
@@ -120,7 +119,7 @@ impl Placement {
         }
     }
 
-    /// Everything that was found, each kind of host once.
+    /// All findings, each kind of host once.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.images
             .iter()
@@ -132,7 +131,7 @@ fn same_findings(a: &[Shared], b: &[Shared]) -> bool {
     a.iter().zip(b).all(|(a, b)| Rc::ptr_eq(a, b))
 }
 
-/// Finds the hosts for pods, once for all pods that want the same.
+/// Selects hosts for pods, once for pods with equal constraints.
 pub(super) struct Selections<'a> {
     hosts: &'a [Node],
     kind_of: Vec<usize>,
@@ -153,7 +152,7 @@ impl<'a> Selections<'a> {
         Rc::new(self.collect(|_| true))
     }
 
-    /// The hosts that a pod may be put on.
+    /// The hosts where a pod can be scheduled.
     pub(super) fn select(&mut self, scheduling: &Scheduling) -> Rc<HostSelection> {
         if let Some(known) = self.known.get(scheduling) {
             return Rc::clone(known);

@@ -1,15 +1,15 @@
-//! The smallest set of actions after which everything starts: workloads to keep on the nodes where
-//! they start, images to build again, and nodes to patch.
+//! The smallest set of actions after which everything starts: workloads to pin, images to rebuild,
+//! and nodes to patch.
 //!
-//! What disturbs least comes first. As few nodes are patched as can be, for that stops all that runs
-//! there; given these, as few images are built as can be; and a workload is pinned only where that
-//! saves one of either.
+//! The least disruptive set is preferred. As few nodes as possible are patched, for that stops
+//! everything that runs there; given these, as few images as possible are rebuilt; and a workload
+//! is pinned only where that saves one of either.
 //!
-//! On most builds a host takes or does not take an image for good, and only building it again helps.
-//! Where the revision decides, hosts and images that meet have to come from one *generation* (see
-//! [`generation`]), and hosts only ever move to a newer one. So all that are connected, host by
-//! image by host, end up in the newest generation among them. Fewer meetings never ask for more: the
-//! pins are all made at first, and those that save nothing are taken back.
+//! On most builds only a rebuild makes an image start on a host. Where the revision decides, hosts
+//! and images that meet have to come from one *generation* (see [`generation`]), and hosts only
+//! ever move to a newer one. So all that are connected, host by image by host, end up in the newest
+//! generation among them. Fewer connections never need more actions: all pins are applied first,
+//! and those that save nothing are removed.
 //!
 //! [`generation`]: wincimg_windows::compat::generation
 
@@ -47,16 +47,16 @@ use super::{CheckCounts, Finding, OutcomeCounts, Rollout, RolloutRequest};
 use crate::nodes::Node;
 use crate::workloads::Workload;
 
-/// What to do so that everything starts.
+/// Actions after which everything starts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ActionPlan {
-    /// In the order in which they are best done.
+    /// Actions in the order of execution.
     pub actions: Vec<PlanAction>,
-    /// What does not start in between, though it does today: no order does without.
+    /// Workloads that do not start in between, though they do today, in whatever order.
     pub interruptions: Vec<Interruption>,
-    /// How everything comes out then: what none of the actions mends is still there.
+    /// Counts after all actions; findings that no action fixes remain.
     pub then: CheckCounts,
-    /// What becomes of the workloads then.
+    /// Outcomes of the workloads after all actions.
     pub tally: OutcomeCounts,
 }
 
@@ -67,31 +67,31 @@ pub struct Interruption {
     pub workload: usize,
     /// Indexes of the hosts.
     pub hosts: Vec<usize>,
-    /// Index of the action after which they do not.
+    /// Index of the action that starts the interruption.
     pub from: usize,
-    /// Index of the action after which they do again, if one of the plan brings that about.
+    /// Index of the action that ends it, if any.
     pub until: Option<usize>,
 }
 
-/// One thing to do.
+/// An action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlanAction {
-    /// Keep a workload where it starts.
+    /// Pin a workload to nodes where it starts.
     Pin {
         /// Index into the workloads.
         workload: usize,
-        /// What it asks for.
+        /// The pin.
         pin: Pin,
-        /// How it gets that.
+        /// How the pin is applied.
         way: PinMethod,
-        /// Indexes of the hosts where it can land then.
+        /// Indexes of the hosts where it can be scheduled then.
         hosts: Vec<usize>,
-        /// How many it could land on before.
+        /// Number of hosts before.
         of: usize,
-        /// What to type.
+        /// Commands.
         commands: Vec<String>,
     },
-    /// Bring nodes to a version.
+    /// Update nodes to a version.
     Patch {
         /// The version.
         to: WindowsVersion,
@@ -99,25 +99,25 @@ pub enum PlanAction {
         kb: Option<Kb>,
         /// Indexes into the hosts.
         hosts: Vec<usize>,
-        /// What to type.
+        /// Commands.
         commands: Vec<String>,
     },
-    /// Build an image for hosts.
+    /// Rebuild an image for hosts.
     Rebuild {
         /// Index into the images.
         image: usize,
-        /// The versions of the hosts that it is for.
+        /// Versions of the hosts that it is built for.
         host_builds: Vec<WindowsVersion>,
-        /// What it is then.
+        /// The image after the rebuild.
         becomes: Image,
-        /// Its new tag, as nodes keep what they have under the old one.
+        /// New tag, because nodes keep their copy of the old one.
         new_tag: Option<String>,
-        /// True if nodes go on with what they have.
+        /// True if nodes keep using their copy.
         stays_cached: bool,
-        /// Indexes of the hosts that are cordoned until they are patched, as the new image does not
-        /// start there before.
+        /// Indexes of the hosts that are cordoned until they are patched, because the new image
+        /// does not start there before.
         holds: Vec<usize>,
-        /// What to type.
+        /// Commands.
         commands: Vec<String>,
     },
 }
@@ -157,7 +157,7 @@ impl ActionPlan {
 }
 
 impl PlanAction {
-    /// What to type.
+    /// Commands.
     pub fn commands(&self) -> &[String] {
         match self {
             Self::Pin { commands, .. }
@@ -168,8 +168,8 @@ impl PlanAction {
 }
 
 impl PlanAction {
-    /// Adds the command that keeps new pods off the hosts that do not take them yet. A new tag reaches
-    /// none before it is told to a workload; a tag that is there, with the build.
+    /// Adds the command that cordons the hosts where the new image does not start yet. A new tag
+    /// takes effect with the change of a workload; a reused tag takes effect with the build.
     fn hold(&mut self, rollout: &Rollout, flags: &CommandFlags) {
         let Self::Rebuild {
             holds,
@@ -187,7 +187,7 @@ impl PlanAction {
         }
     }
 
-    /// What to do, and to what.
+    /// Title with the names of its objects.
     pub fn title(&self, rollout: &Rollout) -> String {
         match self {
             Self::Pin {
@@ -201,7 +201,7 @@ impl PlanAction {
                 let id = &rollout.workloads[*workload].id;
                 let what = match way {
                     PinMethod::Patch => format!("keep {id}"),
-                    PinMethod::MakeAgain => format!("end {id} and make it again"),
+                    PinMethod::MakeAgain => format!("delete {id} and recreate it"),
                 };
                 format!("{what} {pin}{}", nodes_left(hosts.len(), *of))
             }
@@ -219,16 +219,16 @@ impl PlanAction {
 }
 
 impl PlanAction {
-    /// The new name of an image that is built again, or what keeps it from the nodes.
+    /// The new tag of a rebuilt image, or the reason why nodes do not pull it yet.
     pub(super) fn new_tag_or_reason(&self, image: &Image) -> String {
         match self {
             Self::Rebuild {
                 new_tag: Some(tag), ..
-            } => format!(", under the new tag {tag}, for nodes keep what they have of the old one"),
+            } => format!(", under the new tag {tag}, because nodes keep their copy of the old one"),
             Self::Rebuild {
                 stays_cached: true, ..
             } => format!(
-                "{}; nodes keep what they have of the tag until it is removed there, or until \
+                "{}; nodes keep their copy of the tag until it is removed there, or until \
                  imagePullPolicy is Always",
                 image.digest_hint()
             ),
@@ -238,7 +238,7 @@ impl PlanAction {
 }
 
 impl fmt::Display for PlanAction {
-    /// What to do, whatever it is done to.
+    /// Title without the names of its objects.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pin {
@@ -250,15 +250,15 @@ impl fmt::Display for PlanAction {
             } => {
                 f.write_str(match way {
                     PinMethod::Patch => "keep its pods",
-                    PinMethod::MakeAgain => "end it and make it again",
+                    PinMethod::MakeAgain => "delete it and recreate it",
                 })?;
                 write!(f, " {pin}{}", nodes_left(hosts.len(), *of))
             }
             Self::Rebuild { .. } => f.write_str("build the image again for its hosts"),
             Self::Patch { to, kb, hosts, .. } => {
                 f.write_str(match hosts.len() {
-                    1 => "drain the node and bring it",
-                    _ => "drain the nodes one by one and bring them",
+                    1 => "drain the node and update it",
+                    _ => "drain the nodes one by one and update them",
                 })?;
                 write!(f, " to {to}")?;
                 kb.map_or(Ok(()), |kb| write!(f, " with {}", kb.describe()))?;
@@ -268,7 +268,7 @@ impl fmt::Display for PlanAction {
     }
 }
 
-/// ` (leaves 3 of 5 nodes)`; nothing where it goes to nodes that are not looked at.
+/// ` (leaves 3 of 5 nodes)`; empty where it moves to nodes outside the check.
 fn nodes_left(hosts: usize, of: usize) -> String {
     if hosts == 0 {
         return String::new();
@@ -276,11 +276,11 @@ fn nodes_left(hosts: usize, of: usize) -> String {
     format!(" (leaves {hosts} of {of} nodes)")
 }
 
-/// What is to be done with the script, and then.
+/// Steps after a patch command.
 pub const AFTER_A_PATCH: &str =
     "; run the script there as an administrator, and kubectl uncordon it afterwards";
 
-/// Up to so many pins are tried to be taken back one by one.
+/// Maximum number of pins whose removal is tried one by one.
 const TRIED: usize = 50;
 
 fn choose<'a>(
@@ -311,8 +311,8 @@ fn choose<'a>(
     (pins, graph, choice)
 }
 
-/// The pinned workloads that other actions may mend, wherever they do not start: their images are
-/// built again all the same, or their hosts patched.
+/// The pinned workloads that other actions may fix: their images are rebuilt or their hosts patched
+/// anyway.
 fn spare(
     rollout: &Rollout,
     pins: &BTreeMap<usize, Pin>,
@@ -347,7 +347,7 @@ fn pinned(
     after: &mut RolloutRequest,
 ) -> Vec<PlanAction> {
     let mut actions = Vec::new();
-    // The answers are about some of the workloads, in their order.
+    // The result has a subset of the workloads, in the same order.
     let mut rest = after.workloads.iter_mut();
     for (index, workload) in rollout.workloads.iter().enumerate() {
         let Some(own) = rest.find(|other| *other == workload) else {
@@ -402,8 +402,8 @@ fn patches(graph: &Graph<'_>, choice: &Choice, after: &mut RolloutRequest) -> Ve
     actions.collect()
 }
 
-/// The tag that a new image gets where nodes may have the old one: for all workloads that run it can be
-/// told to them, and what has entries for other systems stays as it is.
+/// The new tag of an image that nodes may have cached: only if all its workloads can be changed,
+/// and it has no entries for other systems.
 fn new_tag(image: &Image, users: &[&Workload], today: Option<Date>) -> Option<String> {
     let Some(Location::Registry(reference)) = image.location() else {
         return None;
@@ -471,7 +471,7 @@ fn rebuilds(
     actions
 }
 
-/// The workloads that run an image on hosts that are looked at, once they are pinned.
+/// The workloads that run an image on the checked hosts, after pinning.
 fn users<'a>(
     rollout: &'a Rollout,
     image: &Image,
@@ -488,31 +488,31 @@ fn users<'a>(
     users.map(|(_, user)| user).collect()
 }
 
-/// What a build does with what its tag has: what is for other systems stays, and what the build makes
-/// anew in another revision goes.
+/// Flag for the existing entries of a tag: those for other systems are kept, those of a rebuilt
+/// build are replaced.
 fn others(image: &Image, builds: &[(WindowsVersion, WindowsVersion)]) -> Option<&'static str> {
     let mut variants = image.variants().iter();
-    let is_anew = |variant: &Variant| {
+    let is_rebuilt = |variant: &Variant| {
         variant
             .version
             .is_some_and(|own| builds.iter().all(|(_, base)| *base != own))
     };
     if variants.clone().any(|variant| !can_build(variant)) {
         Some("--join")
-    } else if variants.any(is_anew) {
+    } else if variants.any(is_rebuilt) {
         Some("--replace")
     } else {
         None
     }
 }
 
-/// Returns true if building makes something that takes this one's place.
+/// Returns true if a build replaces this variant.
 fn can_build(variant: &Variant) -> bool {
     variant.os == "windows" && variant.architecture == "amd64" && variant.version.is_some()
 }
 
-/// The same with the builds that the image has already: hosts that are not looked at may use them. Of
-/// two revisions of one build only one would ever be taken, and an archive holds one image.
+/// Adds the builds that the image has already, which hosts outside the check may use. Of two
+/// revisions of one build only one would ever be selected, and an archive holds one image.
 fn with_own_builds(
     mut builds: Vec<(WindowsVersion, WindowsVersion)>,
     image: &Image,
@@ -536,8 +536,8 @@ fn with_own_builds(
     builds
 }
 
-/// The image as it is once it was built for hosts, each with the version of its base, beside what it
-/// has for other systems.
+/// The image after a build for hosts, each with the version of its base, plus its entries for other
+/// systems.
 fn rebuilt(image: &Image, builds: &[(WindowsVersion, WindowsVersion)]) -> Image {
     let kept = image.variants().iter().filter(|own| !can_build(own));
     let bases: BTreeSet<WindowsVersion> = builds.iter().map(|(_, base)| *base).collect();

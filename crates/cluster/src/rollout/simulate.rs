@@ -1,4 +1,4 @@
-//! What if these nodes were patched?
+//! Simulation of patched nodes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,25 +9,25 @@ use wincimg_windows::version::WindowsVersion;
 
 use crate::nodes::Node;
 
-/// Nodes that are taken to run another version: `NODE=BUILD`, where a `*` in NODE stands for
-/// anything. A pattern moves nodes of BUILD's own build alone: no update changes the build. A node
-/// that is named moves to any.
+/// A simulated version of nodes: `NODE=BUILD`, where a `*` in NODE matches anything. A pattern
+/// applies to nodes of BUILD's own build only, because no update changes the build. A node given by
+/// name gets any version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Simulation {
     nodes: String,
     version: WindowsVersion,
 }
 
-/// How many nodes a simulation names.
+/// Number of nodes that a simulation matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SimulationMatches {
-    /// Those that have their new version now.
+    /// Nodes with a new version.
     pub moved: usize,
-    /// Those of other builds, which stay as they are.
+    /// Nodes of other builds, which are unchanged.
     pub left: usize,
 }
 
-/// A text that says no such thing.
+/// Error of parsing a simulation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid simulation {text:?}: expected NODE=BUILD such as win-a=17763.1158 or win-*=17763.1158"
@@ -62,17 +62,17 @@ impl fmt::Display for Simulation {
 }
 
 impl Simulation {
-    /// What it calls its nodes.
+    /// Name or pattern of the nodes.
     pub fn nodes(&self) -> &str {
         &self.nodes
     }
 
-    /// The version that they are taken to run.
+    /// Simulated version.
     pub fn version(&self) -> WindowsVersion {
         self.version
     }
 
-    /// Gives the nodes that it names their new version.
+    /// Sets the version of the matching nodes.
     pub fn apply(&self, nodes: &mut [Node]) -> SimulationMatches {
         let is_pattern = self.nodes.contains('*');
         let mut named = SimulationMatches::default();
@@ -96,8 +96,7 @@ impl Simulation {
     }
 }
 
-/// Gives every node an update that is for its build and newer than what it has, and says how many
-/// got it.
+/// Applies an update to every node of its build with an older version; returns their number.
 pub fn apply_hotfix(kb: Kb, nodes: &mut [Node]) -> usize {
     let mut patched = 0;
     for node in nodes {
@@ -125,7 +124,7 @@ pub(super) fn set_version(node: &mut Node, version: WindowsVersion) {
     }
 }
 
-/// Returns true if a name fits a pattern in which `*` stands for anything.
+/// Returns true if a name matches a pattern in which `*` matches anything.
 fn fits(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == name;

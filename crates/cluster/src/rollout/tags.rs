@@ -1,4 +1,4 @@
-//! Images that somebody else builds: what helps is another of their tags, not a build.
+//! Third-party images, for which the fix is another tag instead of a rebuild.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::Rollout;
 
-/// Registries where everybody finds everybody's images.
+/// Public registries.
 const PUBLIC: [&str; 9] = [
     "docker.io",
     "gcr.io",
@@ -27,14 +27,14 @@ const PUBLIC: [&str; 9] = [
     "registry.k8s.io",
 ];
 
-/// How many repositories are asked for their tags at once.
+/// Tag lists fetched at once.
 const PARALLEL: usize = 8;
 
-/// The tags of repositories, by the reference of the image that is in one.
+/// Tags of repositories, by image reference.
 pub type TagsByRepository = BTreeMap<String, Vec<String>>;
 
-/// Returns true if an image of this name is built by others: it lies where everybody's do, below
-/// none of the prefixes that are the user's own.
+/// Returns true if an image is third-party: on a public registry, and below none of the user's own
+/// prefixes.
 pub(super) fn is_third_party(reference: &str, own: &[String]) -> bool {
     let Ok(Location::Registry(reference)) = parse_location(reference) else {
         return false;
@@ -48,7 +48,7 @@ pub(super) fn is_third_party(reference: &str, own: &[String]) -> bool {
 }
 
 impl Rollout {
-    /// Returns true if an image that others build does not start somewhere.
+    /// Returns true if a third-party image does not start on some host.
     pub fn has_failing_third_party_images(&self) -> bool {
         !failing(self).is_empty()
     }
@@ -66,8 +66,8 @@ fn failing(rollout: &Rollout) -> BTreeSet<String> {
         .collect()
 }
 
-/// Asks registries for the tags of images that others build and that do not start somewhere. What cannot
-/// be listed is left out.
+/// Lists the tags of third-party images that do not start on some host. A repository that cannot be
+/// listed is left out.
 pub async fn fetch_tags(rollout: &Rollout, registry: &RegistryClient) -> TagsByRepository {
     let references = failing(rollout);
     let listed = stream::iter(references).map(async |text| {
@@ -79,8 +79,8 @@ pub async fn fetch_tags(rollout: &Rollout, registry: &RegistryClient) -> TagsByR
     listed.into_iter().flatten().collect()
 }
 
-/// The tag that says the same of an image but for the version of Windows, where one of these fits all of
-/// the hosts: `8.0-nanoserver-1809` for `8.0-nanoserver-ltsc2022`.
+/// The tag that differs in its Windows version alone and fits all of the hosts:
+/// `8.0-nanoserver-1809` for `8.0-nanoserver-ltsc2022`.
 pub(super) fn find_matching_tag<'t>(
     tag: &str,
     tags: &'t [String],
@@ -98,8 +98,8 @@ pub(super) fn find_matching_tag<'t>(
     candidates.max().map(|(_, tag)| tag)
 }
 
-/// The words of a tag without the one that names a version of Windows, and that version: for a release
-/// the newest that its tags may mean.
+/// Splits a tag into its words without the Windows version, and that version: for a release the
+/// newest that its tags may mean.
 fn taken_apart(tag: &str) -> Option<(Vec<Option<&str>>, WindowsVersion)> {
     let words: Vec<&str> = tag.split('-').collect();
     let version_of = |word: &str| match release::from_tag_word(word) {
@@ -121,7 +121,7 @@ fn taken_apart(tag: &str) -> Option<(Vec<Option<&str>>, WindowsVersion)> {
     Some((shape.collect(), version))
 }
 
-/// The same reference with another tag.
+/// The reference with another tag.
 pub(super) fn with_tag(reference: &Reference, tag: &str) -> String {
     format!("{}/{}:{tag}", reference.registry(), reference.repository())
 }

@@ -1,5 +1,5 @@
-//! What deserves a look whatever the host: workloads that can go nowhere or anywhere, images that
-//! are too old, too large, too hasty or not the same tomorrow.
+//! Warnings that do not depend on the host: workloads that can be scheduled nowhere or anywhere,
+//! images that are out of support, too large, stop too early or have a floating tag.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -17,22 +17,21 @@ use crate::pod::PodTemplate;
 use crate::scheduling::System;
 use crate::workloads::Workload;
 
-/// Something about a workload or an image that no host changes.
+/// A warning about a workload or an image, whatever the host.
 #[derive(Debug, Clone)]
 pub struct Warning {
     /// Index into [`super::Rollout::workloads`].
     pub workload: Option<usize>,
     /// Index into [`super::Rollout::images`].
     pub image: Option<usize>,
-    /// What was found.
+    /// Finding.
     pub finding: Shared,
 }
 
-/// What a node that is not especially fast downloads in the minute that dockershim's kubelet waits:
-/// 100 Mbit/s.
+/// Bytes that a node with 100 Mbit/s downloads in the minute that dockershim's kubelet waits.
 const PULLED_IN_A_MINUTE: u64 = 60 * 100_000_000 / 8;
 
-/// Everything, in the order of the placements.
+/// All warnings, in the order of the placements.
 pub(super) fn all(rollout: &Rollout) -> Vec<Warning> {
     let mut notices = Vec::new();
     let mut shared = SharedFindings::default();
@@ -59,7 +58,7 @@ pub(super) fn all(rollout: &Rollout) -> Vec<Warning> {
     notices
 }
 
-/// The same finding about the same image is one, whoever uses it.
+/// Shares equal findings about one image between workloads.
 #[derive(Default)]
 struct SharedFindings(HashMap<(usize, &'static str, String), Shared>);
 
@@ -105,12 +104,11 @@ fn about_scheduling(rollout: &Rollout, workload: &Workload, placement: &Placemen
         .images
         .iter()
         .map(|placed| &rollout.images[placed.image]);
-    // Images for both systems start on nodes without Windows as well.
+    // Images for both systems start on nodes without Windows too.
     let needs_windows = workload.template.system() == System::Windows
         || (images.clone().any(|image| image.is_for("windows"))
             && !images.all(|image| image.is_for("linux")));
-    // A pod that names its node goes there whatever its selector is; where a class is missing, that is
-    // said once.
+    // A pod with `nodeName` ignores its selector; a missing class is reported once.
     let is_said = missing_class.is_some() && placement.selection.hosts.is_empty();
     if !needs_windows || scheduling.node_name.is_some() || is_said {
         return found;
@@ -124,7 +122,7 @@ fn about_scheduling(rollout: &Rollout, workload: &Workload, placement: &Placemen
         Some(name) => {
             format!("its pods can land on nodes without Windows, such as {name}")
         }
-        // A label of one's own may be as good, where no node is known to contradict it.
+        // A custom label may serve as well, where no known node contradicts it.
         None if rollout.others.is_empty()
             && scheduling.system() == System::Unsaid
             && scheduling.is_unconstrained() =>
@@ -147,18 +145,18 @@ fn about_scheduling(rollout: &Rollout, workload: &Workload, placement: &Placemen
     found
 }
 
-/// What cannot be told of a pod whose runtime class nobody gave, and how to give it.
+/// Reason and fix for a runtime class that is not in the input.
 fn of_missing_class(class: &str) -> (String, String) {
     (
         format!(
             "its runtime class {class} is not in the input, and the node selector and tolerations \
-             that it may bring decide where its pods land"
+             that it may add decide where its pods are scheduled"
         ),
         "give its runtime class to --workloads too: kubectl get runtimeclass -o yaml".to_owned(),
     )
 }
 
-/// What of a workload cannot be checked, because it does not say what runs.
+/// Reason why a workload without images cannot be checked.
 fn no_image(workload: &Workload) -> Option<String> {
     let template = &workload.template;
     match &template.without_image[..] {
@@ -172,7 +170,7 @@ fn no_image(workload: &Workload) -> Option<String> {
     }
 }
 
-/// Why no host can be chosen, and what would change that.
+/// Reason and fix for a workload that no host admits.
 fn why_nowhere(rollout: &Rollout, template: &PodTemplate) -> (String, String) {
     let scheduling = &template.scheduling;
     let hosts = &rollout.hosts;
@@ -193,7 +191,7 @@ fn why_nowhere(rollout: &Rollout, template: &PodTemplate) -> (String, String) {
         return match refusal {
             Some(refusal) => (
                 format!("it names the node {name}, whose kubelet refuses it: {refusal}"),
-                "remove nodeName, or what of the pod does not fit this node".to_owned(),
+                "remove nodeName, or the fields of the pod that do not match this node".to_owned(),
             ),
             None => (
                 format!(
@@ -311,7 +309,7 @@ fn pull_deadline(
     Some(warn(
         Concern::PullDeadline,
         format!(
-            "the image has {gigabytes} GB to download, more than 100 Mbit/s bring in a minute, \
+            "the image has {gigabytes} GB to download, more than 100 Mbit/s transfer in a minute, \
              and the kubelet gives up after one minute on {} with Docker",
             if nodes == 1 {
                 "1 node".to_owned()
@@ -323,8 +321,8 @@ fn pull_deadline(
     ))
 }
 
-/// Under Docker the image's registry decides how long a stop may take. containerd lifts one of the two
-/// times there, so that the pod's counts; whether the other still ends a process is not proven.
+/// Under Docker the image's Windows registry limits the time to stop. containerd raises one of the
+/// two values to that of the pod; whether the other still ends a process is not proven.
 fn grace_period(
     rollout: &Rollout,
     workload: &Workload,
@@ -348,8 +346,8 @@ fn grace_period(
     };
     let docker = shortest(true).map(|allowed| {
         format!(
-            "the pod gives its containers {wanted} s to stop, but the image's registry lets a \
-             process have {allowed} s"
+            "the pod gives its containers {wanted} s to stop, but the image's registry limits \
+             it to {allowed} s"
         )
     });
     let containerd = shortest(false).map(|allowed| {
@@ -377,7 +375,8 @@ fn floating_tag(image: &Image) -> Option<Finding> {
         return None;
     }
     let tag = reference.tag().unwrap_or("latest");
-    // Microsoft's base images, and those that follow them, have a tag for each release of Windows.
+    // Microsoft's base images, and images that follow their scheme, have a tag for each release of
+    // Windows.
     let last = tag.rsplit('-').next().unwrap_or(tag);
     let is_release = release::from_tag_word(last).is_some()
         || release::all().iter().any(|release| {
@@ -389,7 +388,9 @@ fn floating_tag(image: &Image) -> Option<Finding> {
     (is_release || !names_a_version).then(|| {
         warn(
             Concern::FloatingTag,
-            format!("the tag {tag} can mean another image tomorrow, also one that does not start"),
+            format!(
+                "the tag {tag} can point to another image tomorrow, even to one that does not start"
+            ),
             "name a version's tag or a digest".to_owned(),
         )
     })

@@ -184,7 +184,7 @@ fn pods_of_something_that_is_not_listed_count_as_it_once() {
     assert_eq!(workloads[0].template.scheduling.node_name, None);
     assert_eq!(
         workloads[0].template.grace_seconds, None,
-        "the API server wrote the 30 seconds, nobody asked for them"
+        "the 30 seconds are the default of the API server"
     );
 }
 
@@ -383,7 +383,7 @@ fn text_that_repeats_itself_without_end_is_refused() {
     }
     let started = std::time::Instant::now();
     assert!(WorkloadList::default().read(&text, "bomb").is_err());
-    // All of it would take longer than anybody lives.
+    // Trying all alternatives would never end.
     assert!(started.elapsed() < std::time::Duration::from_mins(1));
 }
 
@@ -413,7 +413,7 @@ fn of_a_key_that_is_there_twice_the_last_counts_with_a_warning() {
     assert_eq!(list.warnings.len(), 1);
     assert_eq!(
         list.warnings[0],
-        "app.yaml: line 12: duplicate mapping key: image; the last one counts"
+        "app.yaml: line 12: duplicate mapping key: image; the last value is used"
     );
     assert_eq!(list.into_workloads(), read(DEPLOYMENT));
     // What is wrong besides is still wrong.
@@ -434,7 +434,7 @@ fn of_a_key_that_is_there_twice_in_json_the_last_counts_with_a_warning_too() {
     list.read(&twice, "pods.json").unwrap();
     assert_eq!(
         list.warnings,
-        ["pods.json: line 5: duplicate mapping key: image; the last one counts"]
+        ["pods.json: line 5: duplicate mapping key: image; the last value is used"]
     );
     let images = found(&twice).0;
     assert_eq!(images, [["repo/web:1.4"], ["repo/web:1.4"]]);

@@ -1,4 +1,4 @@
-//! Archives that were opened, each once however many instructions, images and looks there are.
+//! Cache of opened archives, shared by all instructions and images.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -10,20 +10,20 @@ use super::error::ArchiveError;
 use super::member::{Member, read};
 use super::{Archive, ArchiveLocation};
 
-/// Archives by where they are.
+/// Opened archives by location.
 #[derive(Debug, Clone, Default)]
 pub struct Archives(Arc<Mutex<OpenArchive>>);
 
 #[derive(Debug, Default)]
 struct OpenArchive {
-    /// None where the file is not an archive.
+    /// `None` where the file is not an archive.
     archives: Vec<(ArchiveLocation, Option<Arc<Archive>>)>,
-    /// Copies of archives that lie in others.
+    /// Copies of archives inside other archives.
     copies: Vec<(Member, SpoolPart)>,
 }
 
 impl Archives {
-    /// Opens an archive that people know by a name; none where the file is not one.
+    /// Opens an archive, with a name for messages; `None` if the file is not an archive.
     pub fn open(
         &self,
         place: ArchiveLocation,
@@ -39,8 +39,8 @@ impl Archives {
         Ok(archive)
     }
 
-    /// Opens an archive that lies in another. Its list stands at its end, and it is read more than
-    /// once: this one is copied to a file without a name.
+    /// Opens an archive inside another one. It is read more than once, and from its end, so it is
+    /// copied to an unnamed temporary file.
     pub fn open_inner(&self, member: &Member) -> Result<Option<Arc<Archive>>, ArchiveError> {
         let copy = {
             let mut opened = lock(&self.0);
@@ -68,10 +68,10 @@ fn copied(member: &Member) -> Result<SpoolPart, ArchiveError> {
         copy = Some(part.map_err(|error| ArchiveError::from_content(error, &name))?);
         Ok::<(), ArchiveError>(())
     })?;
-    copy.ok_or_else(|| ArchiveError::whole(&name, "it has no content"))
+    copy.ok_or_else(|| ArchiveError::whole(&name, "it is empty"))
 }
 
-/// What was opened does not belong to what a plan says.
+/// The cache is not part of a plan's identity.
 impl PartialEq for Archives {
     fn eq(&self, _: &Self) -> bool {
         true

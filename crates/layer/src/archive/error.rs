@@ -1,51 +1,51 @@
-//! Why an archive is not unpacked: which one, which of its members, and the reason.
+//! Errors of archives, with the archive, the member and the reason.
 
 use std::io;
 
 use wincimg_common::diagnose::Diagnose;
 
-/// Why an archive could not be read or may not be unpacked.
+/// Error of reading or unpacking an archive.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "archive/invalid", blame = Request)]
 pub enum ArchiveError {
-    /// The system would not let it be read.
+    /// I/O error.
     #[error("cannot read {archive}")]
     #[diagnose(code = "file/io", blame = Circumstances)]
     Read {
-        /// What it is called.
+        /// Name of the archive.
         archive: String,
-        /// What the system said.
+        /// The cause.
         source: io::Error,
     },
-    /// It is not what it was when its members were listed.
+    /// It changed after its members were listed.
     #[error("{archive} changed while it was read")]
     #[diagnose(code = "file/changed", blame = Circumstances)]
     Changed {
-        /// What it is called.
+        /// Name of the archive.
         archive: String,
     },
-    /// Something about it as a whole.
+    /// A problem of the whole archive.
     #[error("cannot unpack {archive}: {problem}")]
     Whole {
-        /// What it is called.
+        /// Name of the archive.
         archive: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// Something about one of its members.
+    /// A problem of one member.
     #[error("cannot unpack {member:?} of {archive}: {problem}")]
     Member {
-        /// What it is called.
+        /// Name of the archive.
         archive: String,
         /// The member's path.
         member: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }
 
 impl ArchiveError {
-    /// Something about an archive as a whole.
+    /// Creates an error about the whole archive.
     pub fn whole(archive: &str, problem: impl Into<String>) -> Self {
         Self::Whole {
             archive: archive.to_owned(),

@@ -1,4 +1,4 @@
-//! What an archive is, by its first bytes.
+//! Detection of archive formats by the first bytes.
 
 use std::fmt;
 use std::io::{self, BufReader, Read};
@@ -9,10 +9,10 @@ use lzma_rust2::XzReader;
 
 use super::tar::{BLOCK, is_header};
 
-/// What an xz stream may ask for to be decompressed, in KiB: twice what `xz -9` does.
+/// Memory limit of xz decompression in KiB: twice that of `xz -9`.
 const XZ_MEMORY: u32 = 128 << 10;
 
-/// What an archive is.
+/// Format of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArchiveFormat {
     /// A zip file.
@@ -23,18 +23,18 @@ pub enum ArchiveFormat {
     Tar(StreamCompression),
 }
 
-/// How a stream is compressed.
+/// Compression of a tar stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamCompression {
-    /// Not at all.
+    /// Uncompressed.
     Plain,
-    /// By gzip, in any number of members.
+    /// gzip, with any number of members.
     Gzip,
-    /// By zstd.
+    /// zstd.
     Zstd,
     /// By xz.
     Xz,
-    /// By bzip2.
+    /// bzip2.
     Bzip2,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for ArchiveFormat {
 }
 
 impl ArchiveFormat {
-    /// What a file is; none where it is not an archive.
+    /// Detects the format; `None` if the file is not an archive.
     pub(super) fn detect(mut file: impl Read + Send) -> io::Result<Option<Self>> {
         let mut start = Vec::new();
         (&mut file).take(BLOCK as u64).read_to_end(&mut start)?;
@@ -79,13 +79,13 @@ impl ArchiveFormat {
         let first = packing
             .decoder(start.as_slice().chain(file))
             .and_then(|mut stream| stream.read_exact(&mut block));
-        // What does not decompress to a header is a file like any other.
+        // A compressed file that does not start with a tar header is no archive.
         Ok((first.is_ok() && is_header(&block)).then_some(Self::Tar(packing)))
     }
 }
 
 impl StreamCompression {
-    /// The stream as it was before it was compressed.
+    /// Decompresses the stream.
     pub(super) fn decoder<'a>(
         self,
         source: impl Read + Send + 'a,

@@ -1,4 +1,4 @@
-//! One file in an archive, which is read where it lies.
+//! One file in an archive, read in place.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,12 +18,12 @@ pub struct Member {
 }
 
 impl Member {
-    /// Its bytes.
+    /// Size in bytes.
     pub fn size(&self) -> u64 {
         self.archive.entries[self.index].size
     }
 
-    /// All of it, if that is not more than `limit` bytes.
+    /// Reads the content, up to `limit` bytes.
     pub fn bytes(&self, limit: u64) -> Result<Vec<u8>, ArchiveError> {
         let size = self.size();
         let entry = &self.archive.entries[self.index];
@@ -42,7 +42,7 @@ impl Member {
     }
 }
 
-/// Where it is, `tools.zip:bin/tool.exe`.
+/// Location, `tools.zip:bin/tool.exe`.
 impl fmt::Display for Member {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let entry = &self.archive.entries[self.index];
@@ -56,7 +56,7 @@ impl fmt::Debug for Member {
     }
 }
 
-/// The same member of the same file.
+/// Equal for the same member of the same file.
 impl PartialEq for Member {
     fn eq(&self, other: &Self) -> bool {
         let (one, another) = (&self.archive, &other.archive);
@@ -68,7 +68,7 @@ impl PartialEq for Member {
 
 impl Eq for Member {}
 
-/// The content of a member on its way out of its archive: just as many bytes as it is said to have.
+/// Reader of a member's content, which verifies its stated size.
 pub struct MemberReader<'a> {
     source: &'a mut dyn Read,
     left: u64,
@@ -91,7 +91,7 @@ impl<'a> MemberReader<'a> {
         ArchiveError::member(self.archive, self.member, problem)
     }
 
-    /// Sees to it that nothing else comes, and that a checksum was looked at.
+    /// Checks that the content ends, which verifies a checksum.
     pub(super) fn finish(&mut self) -> Result<(), ArchiveError> {
         let drained = io::copy(self, &mut io::sink());
         drained.map_err(|error| ArchiveError::from_content(error, self.archive))?;
@@ -104,16 +104,14 @@ impl<'a> MemberReader<'a> {
 }
 
 impl Read for MemberReader<'_> {
-    /// An error is an [`ArchiveError`] inside, as [`ArchiveError::from_content`] takes it out.
+    /// Errors wrap an [`ArchiveError`], which [`ArchiveError::from_content`] unwraps.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let most = usize::try_from(self.left).map_or(buffer.len(), |left| left.min(buffer.len()));
         if most == 0 {
             return Ok(0);
         }
         match self.source.read(&mut buffer[..most]) {
-            Ok(0) => Err(io::Error::other(
-                self.error("the archive ends in the middle of it"),
-            )),
+            Ok(0) => Err(io::Error::other(self.error("it is truncated"))),
             Ok(read) => {
                 self.left -= read as u64;
                 Ok(read)
@@ -125,7 +123,7 @@ impl Read for MemberReader<'_> {
 }
 
 impl ArchiveError {
-    /// What went wrong while content was read.
+    /// Converts an error of reading content.
     pub fn from_content(error: io::Error, archive: &str) -> Self {
         error
             .downcast()
@@ -133,20 +131,20 @@ impl ArchiveError {
     }
 }
 
-/// Members of one archive that are wanted: places in the caller's list, by the member's index.
+/// Requested members of one archive: positions in the caller's list, by the member's index.
 struct RequestedMembers<'a> {
     archive: &'a Arc<Archive>,
     places: BTreeMap<usize, Vec<usize>>,
 }
 
-/// Reads members, archive by archive, and each archive in its own order: in one pass, unless a
-/// member is wanted more than once. Says which of them it is at.
+/// Reads members archive by archive, each in its own order: in one pass, unless a member is
+/// requested more than once. Passes the position of each member to the callback.
 pub fn read<E: From<ArchiveError>>(
     members: &[&Member],
     mut take: impl FnMut(usize, &mut MemberReader<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut all: Vec<RequestedMembers<'_>> = Vec::new();
-    // From the end, so that the first place is the first one taken.
+    // In reverse, so that the first position is popped first.
     for (place, member) in members.iter().enumerate().rev() {
         let is_same = |known: &RequestedMembers<'_>| Arc::ptr_eq(known.archive, &member.archive);
         let at = all.iter().position(is_same).unwrap_or_else(|| {

@@ -1,10 +1,10 @@
-//! Archives that others made: zip, tar in all its compressions, 7z. What is in one is listed first,
-//! and a member's bytes are read when whoever wants them gets there: there is no unpacked copy.
+//! Archives: zip, tar with all its compressions, 7z. Members are listed first, and their content is
+//! read on demand: there is no unpacked copy.
 //!
-//! Nothing in an archive is believed. [`Archive::unpack`] refuses what would not be on Windows what
-//! it is in the archive, or not be where it seems to be; what it lets pass are names below one
-//! folder, each once. Zip files and plain tar streams are read where the member lies. In a compressed
-//! stream it lies behind others, so [`read`] goes through an archive once, in its own order.
+//! Archives are untrusted. [`Archive::unpack`] refuses members that would be something else on
+//! Windows, or in another place; what remains are names below one folder, each once. Zip files and
+//! plain tar streams are read at the member's position. In a compressed stream a member follows
+//! others, so [`read`] reads an archive once, in its own order.
 
 mod cache;
 mod error;
@@ -30,34 +30,33 @@ pub use unpack::{UnpackSelection, UnpackedContent, UnpackedEntry, Unpacker};
 use wincimg_common::files;
 use wincimg_common::files::{FileWindow, SpoolPart};
 
-/// The most bytes that the members of an archive may come to.
+/// Maximum total size of an archive's members.
 const LARGEST: u64 = 64 << 30;
 
-/// The most members that an archive may have.
+/// Maximum number of members.
 const MOST: usize = 1 << 20;
 
-/// From this size on, what an archive comes to is held against its own length.
+/// From this total size on, the compression ratio is checked.
 const SUSPICIOUS: u64 = 1 << 30;
 
-/// How many times its own length it may come to then. What people pack comes to 20 times at most;
-/// deflate can be made to come to 1,032, the others to more.
+/// Maximum compression ratio. Real archives reach 20; deflate can reach 1,032, the others more.
 const MOST_TIMES: u64 = 200;
 
-/// Where an archive's bytes are.
+/// Location of an archive's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArchiveLocation {
     /// A file on disk.
     Path(PathBuf),
-    /// A part of a file without a name.
+    /// A part of an unnamed temporary file.
     Part(SpoolPart),
 }
 
-/// How long a file is and when it was last written to: whether it is still the one it was.
+/// Length and modification time of a file, to detect changes.
 type Stamp = (u64, Option<SystemTime>);
 
-/// An archive, of which the members are known.
+/// An archive with its list of members.
 pub struct Archive {
-    /// What people know it by.
+    /// Name for messages.
     name: String,
     place: ArchiveLocation,
     stamp: Stamp,
@@ -65,17 +64,17 @@ pub struct Archive {
     entries: Vec<ArchiveEntry>,
 }
 
-/// What is in an archive under one name.
+/// An entry of an archive.
 #[derive(Debug)]
 struct ArchiveEntry {
-    /// Its path as the archive has it.
+    /// Path in the archive.
     path: String,
     kind: ArchiveEntryKind,
-    /// The bytes of its content.
+    /// Size of the content in bytes.
     size: u64,
-    /// True if its name, though it reads as UTF-8, is not said to be that.
+    /// True if its name is valid UTF-8, but not marked as UTF-8.
     is_by_code_page: bool,
-    /// Why it is not unpacked, if it is not.
+    /// Reason why it cannot be unpacked, if any.
     problem: Option<String>,
 }
 
@@ -83,14 +82,14 @@ struct ArchiveEntry {
 enum ArchiveEntryKind {
     Folder,
     File,
-    /// A symbolic link, and where it leads.
+    /// A symbolic link with its target.
     Link(String),
-    /// Another name of the file at this index.
+    /// A hard link to the file at this index.
     Same(usize),
 }
 
 impl Archive {
-    /// Lists what is in an archive; none where the file is not one.
+    /// Lists the members of an archive; `None` if the file is not an archive.
     pub fn open(place: ArchiveLocation, name: String) -> Result<Option<Self>, ArchiveError> {
         let unreadable = |source| ArchiveError::read(&name, source);
         let (mut window, stamp) = place.open().map_err(unreadable)?;
@@ -112,17 +111,17 @@ impl Archive {
         }))
     }
 
-    /// What it is.
+    /// Format.
     pub fn format(&self) -> ArchiveFormat {
         self.format
     }
 
-    /// What people know it by.
+    /// Name for messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Hands out the content of the members at these indexes, in an order of its own.
+    /// Passes the content of the members at these indexes to the callback, in the archive's order.
     fn each<E: From<ArchiveError>>(
         &self,
         wanted: &BTreeSet<usize>,
@@ -165,7 +164,7 @@ fn stamp(metadata: &fs::Metadata) -> Stamp {
     (metadata.len(), metadata.modified().ok())
 }
 
-/// How much is in an archive, while it is listed.
+/// Total size of an archive while it is listed.
 struct Sum<'a> {
     archive: &'a str,
     most: u64,
@@ -174,7 +173,7 @@ struct Sum<'a> {
 }
 
 impl<'a> Sum<'a> {
-    /// For an archive that has so many bytes itself.
+    /// Starts a sum for an archive of this size.
     fn new(archive: &'a str, length: u64) -> Self {
         Self {
             archive,
@@ -184,7 +183,7 @@ impl<'a> Sum<'a> {
         }
     }
 
-    /// Counts one member more.
+    /// Adds a member.
     fn add(&mut self, size: u64) -> Result<(), ArchiveError> {
         self.count += 1;
         self.bytes = self.bytes.saturating_add(size);
@@ -200,10 +199,10 @@ impl<'a> Sum<'a> {
 
     fn too_much(&self) -> ArchiveError {
         let problem = if self.most == LARGEST {
-            format!("it would come to more than {LARGEST} bytes")
+            format!("it would unpack to more than {LARGEST} bytes")
         } else {
             format!(
-                "it would come to more than {} bytes, {MOST_TIMES} times its own: it may be made to \
+                "it would unpack to more than {} bytes, {MOST_TIMES} times its own size: it may be made to \
                  fill disks",
                 self.most
             )

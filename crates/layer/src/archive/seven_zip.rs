@@ -1,5 +1,5 @@
-//! 7z files, as far as 7-Zip makes them by default: LZMA, LZMA2, bzip2, deflate and the filters for
-//! programs. Members are compressed in blocks of many, so a block is read from its beginning.
+//! 7z files with the default methods of 7-Zip: LZMA, LZMA2, bzip2, deflate and the filters for
+//! programs. Members are compressed in shared blocks, so a block is read from its start.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, BufReader};
@@ -12,14 +12,14 @@ use super::error::ArchiveError;
 use super::member::MemberReader;
 use super::{Archive, ArchiveEntry, ArchiveEntryKind, Sum};
 
-/// The largest dictionary that is held in memory, that of 7-Zip's own largest setting.
+/// Maximum dictionary size, that of 7-Zip's largest setting.
 const LARGEST_DICTIONARY: u64 = 1536 << 20;
 
 const NEEDS_PASSWORD: &str = "it needs a password";
 
-/// Attributes of Windows: it leads elsewhere.
+/// Attribute of Windows: reparse point.
 const REPARSE_POINT: u32 = 0x400;
-/// The upper half of the attributes is a mode of Unix.
+/// Flag: the upper half of the attributes is a Unix mode.
 const HAS_MODE: u32 = 0x8000;
 
 fn open(
@@ -35,18 +35,15 @@ fn open(
 fn failed(archive: &str, error: Error) -> ArchiveError {
     match error {
         Error::Io(source, _) if source.kind() != io::ErrorKind::UnexpectedEof => {
-            ArchiveError::whole(
-                archive,
-                format!("it is not whole: {}", error_chain(&source)),
-            )
+            ArchiveError::whole(archive, format!("it is damaged: {}", error_chain(&source)))
         }
-        Error::Io(..) => ArchiveError::whole(archive, "it ends in the middle"),
+        Error::Io(..) => ArchiveError::whole(archive, "it is truncated"),
         Error::PasswordRequired => ArchiveError::whole(archive, NEEDS_PASSWORD),
-        // The list itself is encrypted.
+        // The header is encrypted.
         Error::UnsupportedCompressionMethod(method) if method.contains("AES") => {
             ArchiveError::whole(archive, NEEDS_PASSWORD)
         }
-        error => ArchiveError::whole(archive, format!("it is not whole: {error}")),
+        error => ArchiveError::whole(archive, format!("it is damaged: {error}")),
     }
 }
 
@@ -67,7 +64,7 @@ pub(super) fn list(archive: &str, window: FileWindow) -> Result<Vec<ArchiveEntry
     for file in &listed.files {
         sum.add(file.size())?;
         if !known.insert(file.name()) {
-            let problem = "it is in the archive twice";
+            let problem = "it is a duplicate";
             return Err(ArchiveError::member(archive, file.name(), problem));
         }
         let attributes = file.windows_attributes();
@@ -75,7 +72,7 @@ pub(super) fn list(archive: &str, window: FileWindow) -> Result<Vec<ArchiveEntry
         let is_link = attributes & REPARSE_POINT != 0
             || attributes & HAS_MODE != 0 && mode & 0o170_000 == 0o120_000;
         let problem = if file.is_anti_item() {
-            Some("it says what is to be deleted".to_owned())
+            Some("it is an anti-item, which deletes files".to_owned())
         } else {
             is_link.then(|| "it is a link".to_owned())
         };
@@ -95,7 +92,7 @@ pub(super) fn list(archive: &str, window: FileWindow) -> Result<Vec<ArchiveEntry
     Ok(entries)
 }
 
-/// What keeps a block from being read.
+/// Reason why a block cannot be read.
 fn problem(coder: &Coder) -> Option<String> {
     let dictionary = match coder.encoder_method_id() {
         EncoderMethod::ID_AES256_SHA256 => return Some(NEEDS_PASSWORD.to_owned()),
@@ -124,13 +121,11 @@ fn problem(coder: &Coder) -> Option<String> {
             let method = EncoderMethod::by_id(other);
             let method =
                 method.map_or_else(|| hex::encode(other), |method| method.name().to_owned());
-            return Some(format!(
-                "it is compressed in a way that is not read here: {method}"
-            ));
+            return Some(format!("unsupported compression: {method}"));
         }
     };
     (dictionary > LARGEST_DICTIONARY)
-        .then(|| format!("it takes {dictionary} bytes of memory to be decompressed"))
+        .then(|| format!("it requires {dictionary} bytes of memory for decompression"))
 }
 
 pub(super) fn each<E: From<ArchiveError>>(

@@ -1,29 +1,29 @@
-//! Reading tar streams, layers and archives: entry by entry, no further than the caller wants to go.
+//! Reader of tar streams, layers and archives, entry by entry.
 //!
-//! A stream from elsewhere can hold anything, so nothing in it decides how much memory is taken.
-//! That is why the `tar` crate only decodes the headers here: its archive reader loads extension
-//! headers whole, whatever size they claim.
+//! A stream is untrusted, so nothing in it determines how much memory is used. That is why the
+//! `tar` crate only decodes the headers here: its archive reader loads whole extension headers of
+//! any stated size.
 
 use std::io::{self, BufReader, Cursor, Read};
 
 use ::tar::{EntryType, Header, PaxExtensions};
 use flate2::bufread::MultiGzDecoder;
 
-/// Tar counts in blocks of this many bytes.
+/// Block size of tar.
 pub const BLOCK: usize = 512;
 
-/// PAX headers and long names are far smaller than this in any archive that Windows can read.
+/// Maximum size of PAX headers and long names, far larger than Windows needs.
 const LARGEST_EXTENSION: u64 = 1 << 20;
 
-/// The most of an entry's content that is handed out at once.
+/// Maximum size of a piece of content.
 const PIECE: usize = 128 << 10;
 
-/// How much a stream may make its reader work.
+/// Limits of a reader.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The largest file that is read into memory, in bytes.
+    /// Maximum size of a file that is read into memory, in bytes.
     pub file: u64,
-    /// The longest tar stream, decompressed, in bytes.
+    /// Maximum length of the decompressed stream, in bytes.
     pub stream: u64,
 }
 
@@ -36,34 +36,34 @@ impl Default for Limits {
     }
 }
 
-/// Why a stream could not be read.
+/// Error of reading a stream.
 #[derive(Debug, thiserror::Error)]
 pub enum TarReadError {
-    /// The source failed, or its compressed data are broken.
+    /// The source failed, or its compressed data is damaged.
     #[error("cannot read the tar stream")]
     Io(#[source] io::Error),
     /// The stream ends inside an entry.
-    #[error("the tar stream ends in the middle of an entry")]
+    #[error("the tar stream is truncated inside an entry")]
     Truncated,
-    /// Something that is not a tar header where one has to be.
+    /// Invalid tar header.
     #[error("it is not a tar stream: {0}")]
     Malformed(&'static str),
-    /// A file or header that is larger than the reader is willing to hold.
+    /// A file or header above the limit.
     #[error("{path:?} in the tar stream has {size} bytes, more than the limit of {limit}")]
     TooLarge {
         /// The entry.
         path: String,
-        /// What it claims to have.
+        /// Stated size.
         size: u64,
-        /// What is accepted.
+        /// The limit.
         limit: u64,
     },
-    /// A stream that goes on and on.
+    /// A stream above the limit.
     #[error("the tar stream is longer than {0} bytes when decompressed")]
     TooLong(u64),
 }
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TarEntryKind {
     /// A directory.
@@ -72,9 +72,9 @@ pub enum TarEntryKind {
     File,
     /// A symbolic link or mount point.
     Symlink,
-    /// Another name of a file before it.
+    /// A hard link to an earlier file.
     HardLink,
-    /// A device, a pipe or whatever else Windows does not have.
+    /// A device, a pipe or another kind that Windows does not have.
     Other,
 }
 
@@ -83,30 +83,30 @@ pub enum TarEntryKind {
 pub struct TarEntry {
     /// The full path, `Files/Windows/win.ini` in a layer, without slashes around it.
     pub path: String,
-    /// What it is.
+    /// Kind.
     pub kind: TarEntryKind,
     /// The size of the content.
     pub size: u64,
-    /// What a link points to.
+    /// Target of a link.
     pub target: Option<String>,
 }
 
-/// Walks through a stream.
+/// Reader of a stream's entries.
 pub struct TarReader<'a> {
     stream: MeteredReader<'a>,
     limits: Limits,
-    /// Content of the current entry that was not read yet.
+    /// Unread bytes of the current entry.
     unread: u64,
-    /// Bytes after the content that fill its last block.
+    /// Padding after the content.
     padding: u64,
     path: String,
     /// The PAX records of the current entry.
     pax: Vec<u8>,
-    /// Where pieces of content are read to.
+    /// Buffer for pieces of content.
     buffer: Vec<u8>,
 }
 
-/// What extension headers say about the entry after them.
+/// Values of extension headers for the next entry.
 #[derive(Default)]
 struct PaxOverrides {
     path: Option<Vec<u8>>,
@@ -115,14 +115,13 @@ struct PaxOverrides {
 }
 
 impl<'a> TarReader<'a> {
-    /// Looks at the first bytes to tell the compression of a layer, gzip, zstd or none, and reads
-    /// nothing more yet.
+    /// Creates a reader that detects gzip, zstd or no compression by the first bytes.
     pub fn new(source: impl Read + Send + 'a, limits: Limits) -> Result<Self, TarReadError> {
         let unpacked = decompress(source).map_err(TarReadError::Io)?;
         Ok(Self::over(unpacked, limits))
     }
 
-    /// Walks through a stream that is not compressed, or no longer.
+    /// Creates a reader of an uncompressed stream.
     pub fn new_uncompressed(source: impl Read + Send + 'a, limits: Limits) -> Self {
         Self::over(Box::new(source), limits)
     }
@@ -143,7 +142,7 @@ impl<'a> TarReader<'a> {
         }
     }
 
-    /// Goes on to the next entry, past what is unread of this one; nothing at the end.
+    /// Moves to the next entry and skips unread content; `None` at the end.
     pub fn next_entry(&mut self) -> Result<Option<TarEntry>, TarReadError> {
         let mut extensions = PaxOverrides::default();
         self.pax.clear();
@@ -179,13 +178,13 @@ impl<'a> TarReader<'a> {
         }
     }
 
-    /// The content of the entry that [`Self::next_entry`] came to.
+    /// Content of the current entry.
     pub fn content(&mut self) -> Result<Vec<u8>, TarReadError> {
         let size = self.unread;
         self.bounded(size, self.limits.file)
     }
 
-    /// Hands out the content of that entry piece by piece.
+    /// Passes the content of the current entry to the callback in pieces.
     pub fn each_piece(&mut self, mut take: impl FnMut(&[u8])) -> Result<(), TarReadError> {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(PIECE, 0);
@@ -205,7 +204,7 @@ impl<'a> TarReader<'a> {
         Ok(())
     }
 
-    /// The PAX records of that entry, such as `MSWINDOWS.fileattr`.
+    /// PAX records of the current entry, such as `MSWINDOWS.fileattr`.
     pub fn pax(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let records = PaxExtensions::new(&self.pax).filter_map(Result::ok);
         records.map(|record| (record.key_bytes(), record.value_bytes()))
@@ -267,7 +266,7 @@ impl<'a> TarReader<'a> {
         self.bounded(size, LARGEST_EXTENSION)
     }
 
-    /// The rest of the current entry, if it is not too much.
+    /// Reads `size` bytes, up to a limit.
     fn bounded(&mut self, size: u64, limit: u64) -> Result<Vec<u8>, TarReadError> {
         if size > limit {
             return Err(TarReadError::TooLarge {
@@ -295,7 +294,7 @@ impl<'a> TarReader<'a> {
         Ok(())
     }
 
-    /// The next header; nothing where the stream ends or says that it does.
+    /// Reads the next header; `None` at the end of the stream or at its end mark.
     fn header(&mut self) -> Result<Option<Header>, TarReadError> {
         let mut header = Header::new_old();
         let block = header.as_mut_bytes();
@@ -322,7 +321,7 @@ impl<'a> TarReader<'a> {
 }
 
 impl Read for TarReader<'_> {
-    /// Reads the content of the entry that [`TarReader::next_entry`] came to.
+    /// Reads the content of the current entry.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = (&mut self.stream).take(self.unread).read(buffer)?;
         self.unread -= read as u64;
@@ -351,14 +350,14 @@ impl PaxOverrides {
     }
 }
 
-/// A stream that fails once more was read of it than agreed.
+/// A stream that fails beyond a limit.
 struct MeteredReader<'a> {
     inner: Box<dyn Read + Send + 'a>,
     limit: u64,
     left: u64,
 }
 
-/// How [`MeteredReader`] tells its failure through the readers around it.
+/// Error of [`MeteredReader`], wrapped by the readers around it.
 #[derive(Debug, thiserror::Error)]
 #[error("the limit of {0} bytes is reached")]
 struct LimitReached(u64);
@@ -381,7 +380,7 @@ fn read_error(error: io::Error) -> TarReadError {
     }
 }
 
-/// The bytes of a layer as they were before it was compressed: by gzip or zstd, or not at all.
+/// Decompresses a layer: gzip, zstd or uncompressed.
 pub fn decompress<'a>(mut source: impl Read + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
     let mut magic = Vec::new();
     (&mut source).take(4).read_to_end(&mut magic)?;
@@ -403,7 +402,7 @@ pub(super) fn is_header(block: &[u8; BLOCK]) -> bool {
     header.cksum().is_ok_and(|stated| stated == checksum(block))
 }
 
-/// The sum of a header's bytes, its own field counted as spaces.
+/// Checksum of a header, with its own field counted as spaces.
 fn checksum(header: &[u8; BLOCK]) -> u32 {
     const FIELD: std::ops::Range<usize> = 148..156;
     let bytes = header.iter().enumerate();

@@ -10,7 +10,7 @@ use super::member::MemberReader;
 use super::tar::{Limits, TarEntryKind, TarReadError, TarReader};
 use super::{Archive, ArchiveEntry, ArchiveEntryKind, Sum};
 
-/// A stream has at most this much beside what is in it: headers and padding of every member.
+/// Maximum overhead of a stream: headers and padding of all members.
 const BESIDE: u64 = 1 << 30;
 
 fn reader(
@@ -34,9 +34,7 @@ fn failed(archive: &str, sum: &Sum<'_>, error: TarReadError) -> ArchiveError {
         TarReadError::Io(source) => {
             ArchiveError::whole(archive, format!("it cannot be decompressed: {source}"))
         }
-        TarReadError::Truncated => {
-            ArchiveError::whole(archive, "it ends in the middle of a member")
-        }
+        TarReadError::Truncated => ArchiveError::whole(archive, "it is truncated inside a member"),
         TarReadError::Malformed(why) => ArchiveError::whole(archive, why),
         error @ TarReadError::TooLarge { .. } => ArchiveError::whole(archive, error.to_string()),
     }
@@ -80,7 +78,7 @@ pub(super) fn list(
                     }
                     None => {
                         problem = Some(format!(
-                            "it is a link to {target:?}, which is not before it"
+                            "it is a link to {target:?}, which does not precede it"
                         ));
                         ArchiveEntryKind::File
                     }

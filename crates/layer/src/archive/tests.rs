@@ -32,7 +32,7 @@ fn unpacked(
     open(bytes)?.unwrap().unpack(selection)
 }
 
-/// What is unpacked, in the words of a list.
+/// Unpacked entries, as a list.
 fn listed(bytes: &[u8], selection: &UnpackSelection<'_>) -> Vec<String> {
     let all = unpacked(bytes, selection).unwrap();
     let line = |entry: &UnpackedEntry| {
@@ -182,24 +182,27 @@ fn what_would_not_be_what_it_is_on_windows_is_refused_with_its_name() {
         }
     }
     for (names, why) in [
-        (&["a/X", "a/x"][..], r#"Windows takes it for "a/X""#),
-        (&["ä", "Ä"], r#"Windows takes it for "ä""#),
+        (
+            &["a/X", "a/x"][..],
+            r#"on Windows it is the same path as "a/X""#,
+        ),
+        (&["ä", "Ä"], r#"on Windows it is the same path as "ä""#),
         (&["a", "A/x"], r#""A" is not a folder"#),
         (&["a/x", "A"], r#""A" is a folder too"#),
-        (&["a/x", r"a\x"], "it is in the archive twice"),
+        (&["a/x", r"a\x"], "it is a duplicate"),
     ] {
         let error = said(&zip(names));
         assert!(error.contains(why), "{names:?}: {error}");
     }
     for (members, why) in [
-        (&[Link("l", "../x")][..], "out of the folder"),
-        (&[Link("d/l", "../../x")], "out of the folder"),
-        (&[Link("l", "/etc")], "out of the folder"),
-        (&[Link("l", r"\\server\x")], "out of the folder"),
-        (&[Link("l", "C:/x")], "out of the folder"),
+        (&[Link("l", "../x")][..], "outside the folder"),
+        (&[Link("d/l", "../../x")], "outside the folder"),
+        (&[Link("l", "/etc")], "outside the folder"),
+        (&[Link("l", r"\\server\x")], "outside the folder"),
+        (&[Link("l", "C:/x")], "outside the folder"),
         (&[Link("l", "d"), File("l/x", "")], "is not a folder"),
-        (&[Same("s", "x")], "which is not before it"),
-        (&[Same("s", "../x")], "which is not before it"),
+        (&[Same("s", "x")], "which does not precede it"),
+        (&[Same("s", "../x")], "which does not precede it"),
         (&[Device("c")], "a device or a pipe"),
         (&[File("x", ""), Folder("x")], "is not a folder"),
     ] {
@@ -220,21 +223,18 @@ fn a_zip_that_says_two_things_is_refused() {
     let second = place(&sound, b"PK\x01\x02", directory + 4);
     let mut overlap = sound.clone();
     overlap[second + 42..second + 46].copy_from_slice(&[0; 4]);
-    assert!(said(&overlap).contains("its bytes are another member's too"));
+    assert!(said(&overlap).contains("its bytes overlap another member's"));
     let mut twice = sound.clone();
     let name = place(&sound, b"two", second);
     twice[name..name + 3].copy_from_slice(b"one");
     let error = said(&twice);
-    assert_eq!(
-        error,
-        r#"cannot unpack "one" of a: it is in the archive twice"#
-    );
+    assert_eq!(error, r#"cannot unpack "one" of a: it is a duplicate"#);
     let mut locked = sound.clone();
     locked[directory + 8] |= 1;
     assert!(said(&locked).contains(r#""one" of a: it needs a password"#));
     let mut odd = sound.clone();
     odd[directory + 10] = 14;
-    assert!(said(&odd).contains("in a way that Windows does not read"));
+    assert!(said(&odd).contains("compression not supported by Windows"));
     let mut oem = sound.clone();
     let name = place(&sound, b"one", directory);
     oem[name] = 0x81;
@@ -268,7 +268,7 @@ fn a_zip_that_says_two_things_is_refused() {
         panic!("no file");
     };
     let error = member.bytes(99).unwrap_err().to_string();
-    assert!(error.contains("ends in the middle of it"), "{error}");
+    assert!(error.contains("it is truncated"), "{error}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What an archive comes to below a folder of Windows, and what of it is refused.
+//! Checks and paths of an archive's members below a Windows folder.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,43 +12,43 @@ use super::member::Member;
 use super::{Archive, ArchiveEntry, ArchiveEntryKind};
 use crate::content::{LinkTo, Symlink};
 
-/// What of an archive is wanted.
+/// Selection of an archive's members.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UnpackSelection<'a> {
-    /// How many names are dropped from the start of each path; what has no more is left out.
+    /// Number of leading path components to strip; members with fewer are skipped.
     pub strip: usize,
-    /// The paths that are unpacked, with what is below them; all where empty.
+    /// Paths to unpack, with everything below them; all if empty.
     pub only: &'a [String],
-    /// Who unpacks it.
+    /// Program that unpacks it.
     pub by: Unpacker,
 }
 
-/// Who unpacks an archive.
+/// Program that unpacks an archive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Unpacker {
-    /// This program, for whoever asks it to.
+    /// This program.
     #[default]
     Own,
-    /// .NET on Windows, to which a link in a zip is a text with the target.
+    /// .NET on Windows, which unpacks a link in a zip as a text file with the target.
     Dotnet,
     /// Another program on Windows.
     OtherOnWindows,
 }
 
-/// What is at a path of an unpacked archive.
+/// An entry of an unpacked archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnpackedEntry {
-    /// The names on the way; Windows takes each of them.
+    /// Path components, each valid on Windows.
     pub names: Vec<String>,
-    /// What is there.
+    /// Content.
     pub content: UnpackedContent,
 }
 
-/// What an archive has at a path.
+/// Content of an unpacked entry.
 pub type UnpackedContent = FileKind<Member, Symlink>;
 
 impl Archive {
-    /// What is wanted of it: folders before what is in them, each path once.
+    /// Returns the selected entries: folders before their content, each path once.
     pub fn unpack(
         self: &Arc<Self>,
         selection: &UnpackSelection<'_>,
@@ -83,18 +83,18 @@ impl Archive {
         Ok(draft.done())
     }
 
-    /// The names of an entry's path, which may not lead elsewhere. Windows' programs take both
-    /// separators for one, whoever made the archive.
+    /// Path components of an entry, which may not escape the folder. Programs on Windows accept
+    /// both separators in any archive.
     fn names<'e>(&self, entry: &'e ArchiveEntry) -> Result<Vec<&'e str>, ArchiveError> {
         let path = entry.path.as_str();
         let refused = |problem| Err(ArchiveError::member(&self.name, path, problem));
-        // Every tar drops a slash at the beginning, and so did its reader.
+        // Every tar drops a leading slash, and so did its reader.
         if path.starts_with(['/', '\\']) {
-            return refused("its path leads out of the folder: it begins at a drive");
+            return refused("its path escapes the folder: it starts with a drive");
         }
         let names = parts(path);
         if names.contains(&"..") {
-            return refused("its path leads out of the folder");
+            return refused("its path escapes the folder");
         }
         Ok(names)
     }
@@ -105,11 +105,11 @@ fn parts(path: &str) -> Vec<&str> {
     names.filter(|name| !matches!(*name, "" | ".")).collect()
 }
 
-/// What is unpacked so far.
+/// Entries unpacked so far.
 struct Draft<'a> {
     archive: &'a Arc<Archive>,
     all: Vec<UnpackedEntry>,
-    /// Where in the list something is, by its folded path.
+    /// Index of an entry, by its folded path.
     places: HashMap<String, usize>,
 }
 
@@ -127,14 +127,14 @@ impl Draft<'_> {
             return Err(refused(problem.clone()));
         }
         if entry.is_by_code_page && by != Unpacker::Own {
-            let problem = "it does not say in which encoding its name is: on Windows that depends on \
+            let problem = "it does not state the encoding of its name: on Windows that depends on \
                            the code page";
             return Err(refused(problem.to_owned()));
         }
         for name in names {
             if let Some(problem) = name_problem(name) {
                 return Err(refused(format!(
-                    "Windows does not take the name {name:?}: {problem}"
+                    "Windows does not accept the name {name:?}: {problem}"
                 )));
             }
         }
@@ -155,7 +155,7 @@ impl Draft<'_> {
             }
             ArchiveEntryKind::Link(target) => UnpackedContent::Link(Symlink {
                 target: link(names, target).ok_or_else(|| {
-                    refused(format!("it is a link to {target:?}, out of the folder"))
+                    refused(format!("it is a link to {target:?}, outside the folder"))
                 })?,
                 to: LinkTo::File,
             }),
@@ -187,9 +187,9 @@ impl Draft<'_> {
         match (is_folder(&known.content), is_folder(&content)) {
             (true, true) => Ok(()),
             (false, false) if known.names == names => {
-                // A later version of a file is appended to a tar, and counts.
+                // In a tar a later version of a file replaces an earlier one.
                 if !matches!(self.archive.format, ArchiveFormat::Tar(_)) {
-                    return Err(refused("it is in the archive twice".to_owned()));
+                    return Err(refused("it is a duplicate".to_owned()));
                 }
                 known.content = content;
                 Ok(())
@@ -197,7 +197,7 @@ impl Draft<'_> {
             (true, false) => Err(refused(format!("{path:?} is a folder too"))),
             (false, true) => Err(refused(format!("{path:?} is not a folder"))),
             (false, false) => Err(refused(format!(
-                "Windows takes it for {:?}, which is in the archive too",
+                "on Windows it is the same path as {:?}, which is in the archive too",
                 known.names.join("/")
             ))),
         }
@@ -225,7 +225,7 @@ impl Draft<'_> {
     }
 }
 
-/// The target of a link that stays below the folder.
+/// Target of a link, if it stays below the folder.
 fn link(names: &[&str], target: &str) -> Option<String> {
     if target.starts_with(['/', '\\']) {
         return None;
@@ -241,7 +241,7 @@ fn link(names: &[&str], target: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Where a link leads, name by name.
+/// Resolves a link's target by components.
 fn followed<'n>(names: &[&'n str], target: &'n str) -> Option<Vec<&'n str>> {
     let mut at = names[..names.len().saturating_sub(1)].to_vec();
     for name in parts(target) {

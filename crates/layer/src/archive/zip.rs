@@ -1,5 +1,5 @@
-//! Zip files. The list at the end is what counts, as for Windows' programs; what it says of each
-//! member is held against what is there.
+//! Zip files. The central directory at the end is authoritative, as for programs on Windows; its
+//! data on each member is verified.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -12,7 +12,7 @@ use super::error::ArchiveError;
 use super::member::MemberReader;
 use super::{Archive, ArchiveEntry, ArchiveEntryKind, Sum};
 
-/// The longest target of a symbolic link.
+/// Maximum length of a symbolic link's target.
 const LONGEST_TARGET: u64 = 4096;
 
 /// Bit 11: the name is in UTF-8.
@@ -30,8 +30,8 @@ fn failed(archive: &str, error: ZipError) -> ArchiveError {
         ZipError::Io(source) if source.kind() != io::ErrorKind::UnexpectedEof => {
             ArchiveError::read(archive, source)
         }
-        ZipError::Io(_) => ArchiveError::whole(archive, "it ends in the middle"),
-        error => ArchiveError::whole(archive, format!("it is not whole: {error}")),
+        ZipError::Io(_) => ArchiveError::whole(archive, "it is truncated"),
+        error => ArchiveError::whole(archive, format!("it is damaged: {error}")),
     }
 }
 
@@ -71,7 +71,7 @@ pub(super) fn list(archive: &str, window: FileWindow) -> Result<Vec<ArchiveEntry
             match target(&mut zip, index) {
                 Some(target) => ArchiveEntryKind::Link(target),
                 None => {
-                    problem = Some("it is a link that leads nowhere".to_owned());
+                    problem = Some("it is a link without a valid target".to_owned());
                     ArchiveEntryKind::File
                 }
             }
@@ -91,7 +91,7 @@ pub(super) fn list(archive: &str, window: FileWindow) -> Result<Vec<ArchiveEntry
     for (at, (_, end, index)) in stretches.iter().enumerate() {
         let next = stretches.get(at + 1).map_or(directory, |next| next.0);
         if *end > next {
-            let problem = "its bytes are another member's too, or not there";
+            let problem = "its bytes overlap another member's, or are missing";
             return Err(ArchiveError::member(
                 archive,
                 &entries[*index].path,
@@ -101,21 +101,19 @@ pub(super) fn list(archive: &str, window: FileWindow) -> Result<Vec<ArchiveEntry
     }
     if zip.has_duplicate_names() {
         let twice = twice(zip.into_inner(), directory).unwrap_or_default();
-        let problem = "it is in the archive twice";
+        let problem = "it is a duplicate";
         return Err(ArchiveError::member(archive, &twice, problem));
     }
     Ok(entries)
 }
 
-/// What to say of a compression that .NET, which unpacks these on Windows, does not read either.
+/// Problem of a compression that .NET does not support on Windows.
 fn unsupported(method: CompressionMethod) -> Option<String> {
     match method {
         CompressionMethod::Stored | CompressionMethod::Deflated | CompressionMethod::Deflate64 => {
             None
         }
-        other => Some(format!(
-            "it is compressed in a way that Windows does not read: {other}"
-        )),
+        other => Some(format!("compression not supported by Windows: {other}")),
     }
 }
 
@@ -127,7 +125,7 @@ fn target(zip: &mut ZipArchive<BufReader<FileWindow>>, index: usize) -> Option<S
     Some(target)
 }
 
-/// The name that the list has twice: the library keeps one of them.
+/// Finds a duplicate name in the central directory, of which the library keeps one.
 fn twice(mut file: BufReader<FileWindow>, directory: u64) -> Option<String> {
     const FIXED: usize = 46;
     file.seek(SeekFrom::Start(directory)).ok()?;

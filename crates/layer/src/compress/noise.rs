@@ -1,9 +1,9 @@
-//! Whether deflate would gain anything: a zip, a picture or a cabinet in a layer is stored as it is,
-//! as fast as it is read.
+//! Detection of incompressible data: a zip, a picture or a cabinet in a layer is stored, as fast as
+//! it is read.
 //!
-//! Compressed bytes are as frequent as each other, to within what chance does. A sample of a few of
-//! them is counted, for next to no time; where it is even, the beginning is deflated to see what
-//! that brings, so that noise which repeats is not missed.
+//! Compressed bytes are evenly distributed, apart from chance. A small sample is counted, which is
+//! cheap; if it is even, the beginning is deflated as a trial, so that repeating noise is not
+//! missed.
 
 use std::io;
 
@@ -11,23 +11,23 @@ use flate2::FlushCompress;
 
 use super::{QUICK, deflate_after, last};
 
-/// How much of a block is judged at once: large beside the window that the rest is compressed with.
+/// Size of the pieces that are checked: large compared with the window.
 pub(super) const PIECE: usize = 64 << 10;
 
-/// A sample is so many bytes at so many places.
+/// Number of places of a sample, and of bytes at each.
 const PLACES: usize = 16;
 const AT_EACH: usize = 256;
 
-/// What the squares of the counts add up to at most in an even sample; chance makes 69,632 of it.
-/// Measured on packages, pictures and fonts: what lies above this loses some percent when it is
-/// stored, what lies below half a percent.
+/// Maximum sum of the squared counts in an even sample; random data has 69,632. Measured on
+/// packages, pictures and fonts: data above it loses some percent when it is stored, data below it
+/// half a percent.
 const EVEN: u32 = 76_000;
 
-/// How much of a piece is deflated to see, and how small it must become.
+/// Size of the trial, and the size that it must compress to.
 const TRIAL: usize = 4 << 10;
 const GAIN: usize = TRIAL / 64;
 
-/// Returns true if a piece should be stored; `window` is what comes before it.
+/// Returns true if a piece should be stored; `window` is the data before it.
 pub(super) fn is_noise(window: &[u8], piece: &[u8]) -> io::Result<bool> {
     let Some(beginning) = piece.first_chunk::<TRIAL>() else {
         return Ok(false);
@@ -43,7 +43,7 @@ pub(super) fn is_noise(window: &[u8], piece: &[u8]) -> io::Result<bool> {
     Ok(deflate.total_out() > (TRIAL - GAIN) as u64)
 }
 
-/// Returns true if the bytes of a sample are about as frequent as each other.
+/// Returns true if the bytes of a sample are evenly distributed.
 fn is_even(piece: &[u8]) -> bool {
     let mut counts = [0_u32; 256];
     for place in piece.chunks_exact(piece.len() / PLACES).take(PLACES) {

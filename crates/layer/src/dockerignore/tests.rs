@@ -106,15 +106,15 @@ fn what_is_no_pattern_is_named_with_its_line() {
         ),
         (
             "!",
-            r#".dockerignore:1: invalid pattern "!": there is nothing after the !"#,
+            r#".dockerignore:1: invalid pattern "!": no pattern after the !"#,
         ),
         (
             "[]a",
-            r#".dockerignore:1: invalid pattern "[]a": a ] stands where a character is expected"#,
+            r#".dockerignore:1: invalid pattern "[]a": found ], expected a character"#,
         ),
         (
             "[a-]",
-            r#".dockerignore:1: invalid pattern "[a-]": a ] stands where a character is expected"#,
+            r#".dockerignore:1: invalid pattern "[a-]": found ], expected a character"#,
         ),
         (
             r"a\",

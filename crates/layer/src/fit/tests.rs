@@ -40,7 +40,7 @@ fn layer(paths: &[&str]) -> Layer {
     layer
 }
 
-/// What the entries are called, their attributes and their descriptors.
+/// Names, attributes and descriptors of the entries.
 type Written = BTreeMap<String, (Option<u32>, Option<Vec<u8>>)>;
 
 fn written(layer: &Layer) -> Written {
@@ -167,15 +167,15 @@ fn what_is_in_the_way_is_told_before_anything_is_written() {
     for (mut layer, said) in [
         (
             layer(&["users/HOSTS/x.txt"]),
-            r"C:\Users\HOSTS is a file in the base, where the image is to have a folder",
+            r"C:\Users\HOSTS is a file in the base, but a folder in the image",
         ),
         (
             layer(&["Users/All Users/x.txt"]),
-            r"C:\Users\All Users is a link in the base, where the image is to have a folder",
+            r"C:\Users\All Users is a link in the base, but a folder in the image",
         ),
         (
             linked,
-            r"C:\Program Files is a folder in the base, where the image is to have a link",
+            r"C:\Program Files is a folder in the base, but a link in the image",
         ),
     ] {
         assert_eq!(layer.fit_to_base(&base()).unwrap_err().to_string(), said);

@@ -88,7 +88,7 @@ fn layer_of(files: &[&str]) -> Layer {
     layer
 }
 
-/// What was granted to the user below a path, by the entry: flags of the entry, and of all others.
+/// Rights granted to the user below a path: flags of the entry, and of all others.
 fn granted(layer: &Layer) -> BTreeMap<String, String> {
     let user = "S-1-5-93-2-2".parse().unwrap();
     let mut found = BTreeMap::new();
@@ -199,7 +199,7 @@ fn folders_of_the_base_keep_what_they_have_and_pass_it_on() {
 }
 
 #[test]
-fn what_nobody_has_or_a_layer_cannot_change_is_refused() {
+fn what_is_missing_or_a_layer_cannot_change_is_refused() {
     let file = FileKind::File(FileDigest {
         size: 1,
         sha256: [0; 32],
@@ -212,14 +212,18 @@ fn what_nobody_has_or_a_layer_cannot_change_is_refused() {
         assert_eq!(error.diagnosis().blame, Blame::Request);
         format!("{error}; {}", error.diagnosis().hint.unwrap())
     };
-    assert!(refused("/none", &base).contains("neither the base nor the recipe has it; bring it"));
+    assert!(refused("/none", &base).contains("neither the base nor the recipe has it; add it"));
     assert!(refused("/hosts", &base).contains("a file or link of the base"));
-    assert!(refused("/none", &UnknownBase).contains("nobody has looked into the base; build with"));
+    assert!(
+        refused("/none", &UnknownBase).contains("the content of the base is unknown; build with")
+    );
     let mut many = Base::default().folder("/many", PLAIN);
     for number in 0..=MOST_FOLDERS {
         many = many.folder(&format!("/many/{number}"), PLAIN);
     }
-    assert!(refused("/many", &many).contains("4097 folders of the base in it: 4096 is the most"));
+    assert!(
+        refused("/many", &many).contains("4097 folders of the base in it: the maximum is 4096")
+    );
     let mut odd = Base::default().folder("/odd", PLAIN);
     odd.0
         .values_mut()

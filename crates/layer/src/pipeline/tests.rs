@@ -182,7 +182,7 @@ fn a_cancelled_layer_is_given_up() {
     }
 }
 
-/// Counts what it is told and raises the flag after some bytes.
+/// Counts the reported bytes and sets the flag after some of them.
 struct StopAfter<'a> {
     bytes: u64,
     seen: AtomicU64,

@@ -1,13 +1,13 @@
-//! The allocated cells of a hive that is being read, each of which may be used once.
+//! The allocated cells of a hive that is read, each of which may be used once.
 //!
-//! Bins and cells must cover the file without gaps before anything in them is looked at, and a cell
-//! that one record points to cannot be pointed to again. That rules out overlaps and cycles, and
-//! bounds all further work by the size of the file.
+//! Bins and cells must cover the file without gaps before their content is read, and a cell cannot
+//! be referenced twice. That excludes overlaps and cycles, and bounds all further work by the size
+//! of the file.
 
 use super::HiveReadError;
 use super::format::{BIN_HEADER, PAGE};
 
-/// The cells that nothing has used yet.
+/// The unused cells.
 pub(super) struct Cells<'h> {
     bins: &'h [u8],
     unused: Vec<u64>,
@@ -27,7 +27,7 @@ impl<'h> Cells<'h> {
         Ok(cells)
     }
 
-    /// The content of the cell at this offset, which must be an allocated one that nothing used.
+    /// Takes the content of the cell at this offset, which must be allocated and unused.
     pub(super) fn take(&mut self, offset: u32) -> Result<&'h [u8], HiveReadError> {
         let start = offset as usize;
         let (word, bit) = (start / 8 / 64, 1 << (start / 8 % 64));
@@ -38,26 +38,23 @@ impl<'h> Cells<'h> {
         match unused {
             Some(bits) if *bits & bit != 0 => *bits &= !bit,
             _ => {
-                return Err(damaged(
-                    start,
-                    "no allocated cell that is still free for use",
-                ));
+                return Err(damaged(start, "no allocated cell that is unused"));
             }
         }
         let size = i32::from_le_bytes(self.array(start)?).unsigned_abs() as usize;
         self.bins
             .get(start + 4..start + size)
-            .ok_or_else(|| damaged(start, "a cell runs over the end"))
+            .ok_or_else(|| damaged(start, "a cell extends beyond the end"))
     }
 
-    /// Notes the cells of the bin that starts there; returns where the next one does.
+    /// Records the cells of the bin at an offset; returns the offset of the next one.
     fn walk_bin(&mut self, start: usize) -> Result<usize, HiveReadError> {
         let header: [u8; BIN_HEADER] = self.array(start)?;
         let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| header[at + i])) as usize;
         let size = number(8);
         let fits = size >= PAGE && size.is_multiple_of(PAGE) && size <= self.bins.len() - start;
         if !header.starts_with(b"hbin") || number(4) != start || !fits {
-            return Err(damaged(start, "no bin header where one must be"));
+            return Err(damaged(start, "a missing bin header"));
         }
         let end = start + size;
         let mut cell = start + BIN_HEADER;
@@ -80,7 +77,7 @@ impl<'h> Cells<'h> {
             .get(at..)
             .and_then(|rest| rest.first_chunk())
             .copied()
-            .ok_or_else(|| damaged(at, "the bins end in the middle of a record"))
+            .ok_or_else(|| damaged(at, "a record truncated by the end of the bins"))
     }
 }
 

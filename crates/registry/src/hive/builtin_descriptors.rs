@@ -1,4 +1,4 @@
-//! The descriptors of Windows' base keys, where they are not inherited.
+//! Descriptors of Windows' base keys that are not inherited.
 //!
 //! - `HKLM\SYSTEM`: a delta hive that Windows itself wrote (a Windows sandbox of Windows 10) repeats
 //!   the base's descriptors on every key. Its root has a descriptor of the delta's own; what stands
@@ -12,9 +12,9 @@
 //! - `HKLM\SAM`, `HKLM\SECURITY`: public documentation. Only the system opens them as a matter of
 //!   course; administrators may change who else does.
 //!
-//! None of this could be tried on a Windows host here.
+//! None of this was tested on a Windows host.
 
-/// A descriptor and the keys that have it. `%C` is the capability that may read the registry.
+/// A descriptor with its keys. `%C` is the capability that may read the registry.
 pub(super) type Row = (&'static str, &'static [&'static str]);
 
 pub(super) const SYSTEM_ROOT: &str =

@@ -1,13 +1,13 @@
-//! Cells: the allocations in a hive's bins. What is written here is laid out as Windows does it: a
-//! bin is a page, or as many as one large cell needs, and what is left of it becomes a free cell.
+//! Cells: the allocations in a hive's bins. The layout is that of Windows: a bin is a page, or as
+//! many as one large cell needs, and its rest becomes a free cell.
 
 use super::WriteError;
 use super::format::{BIN_HEADER, PAGE};
 
-/// The largest hive that an offset can reach: the top bit means memory, not the file.
+/// Maximum size of a hive: the top bit of an offset means memory, not the file.
 const MAX_BINS: usize = 0x7FFF_F000;
 
-/// The bins of a hive that is being written.
+/// The bins of a hive that is written.
 #[derive(Default)]
 pub(super) struct CellWriter {
     bytes: Vec<u8>,
@@ -15,14 +15,14 @@ pub(super) struct CellWriter {
 }
 
 impl CellWriter {
-    /// Makes a cell with this content and returns its offset.
+    /// Adds a cell with this content and returns its offset.
     pub(super) fn add(&mut self, content: &[u8]) -> Result<u32, WriteError> {
         let offset = self.reserve(content.len())?;
         self.fill(offset, 0, content);
         Ok(offset)
     }
 
-    /// Makes a cell of that much content, all zeros, and returns its offset.
+    /// Adds a zeroed cell of this size and returns its offset.
     pub(super) fn reserve(&mut self, content: usize) -> Result<u32, WriteError> {
         let size = (content + 4).next_multiple_of(8);
         if size > self.bytes.len() - self.used {
@@ -46,7 +46,7 @@ impl CellWriter {
         self.put(cell as usize + 4 + at, number);
     }
 
-    /// All the bins.
+    /// Returns the bins.
     pub(super) fn finish(mut self) -> Result<Vec<u8>, WriteError> {
         self.close_bin()?;
         Ok(self.bytes)
@@ -78,7 +78,7 @@ impl CellWriter {
     }
 }
 
-/// A size or place inside the hive as a number of the format.
+/// Converts a size or offset to the format's number.
 fn in_reach(bytes: usize) -> Result<u32, WriteError> {
     u32::try_from(bytes)
         .ok()

@@ -1,12 +1,12 @@
-//! A delta hive read back as the edits that would write it.
+//! Conversion of a delta hive to edits.
 
 use super::{Key, Semantics, Value};
 use crate::{KeyMode, KeyPath, KeyPathError, RegistryEdit, Root};
 
-/// The edits that a delta hive holds, in the order of its keys.
+/// The edits of a delta hive, in the order of its keys.
 ///
-/// Writing them gives a hive with the same keys and values. A key that is only on the way to another
-/// is not an edit of its own. Fails on a name that no key may have, which Windows would not load.
+/// Writing them yields a hive with the same keys and values. A key that is only the parent of
+/// another is not an edit. Fails on an invalid key name, which Windows would not load.
 pub fn edits(root: Root, key: &Key<'_>) -> Result<Vec<RegistryEdit>, KeyPathError> {
     let mut edits = Vec::new();
     collect(
@@ -53,7 +53,7 @@ fn collect(
     Ok(())
 }
 
-/// Returns true if nothing but the key itself shows that it is there. A hive's root always is.
+/// Returns true if the key has neither values nor subkeys. A hive's root always exists.
 fn leaf(path: &KeyPath, key: &Key<'_>) -> bool {
     key.values.is_empty() && key.subkeys.is_empty() && !path.components().is_empty()
 }

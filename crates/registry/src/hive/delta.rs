@@ -1,11 +1,11 @@
-//! Which hives of Windows a layer has the changes of.
+//! Windows hives whose deltas are in a layer.
 
 use crate::Root;
 
-/// The hives of Windows whose changes a layer of Windows' own carries, in that order.
+/// Windows hives whose deltas a layer of Windows contains, in that order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Delta {
-    /// One that edits can reach.
+    /// A hive that edits can change.
     Edited(Root),
     /// `HKLM\SAM`, the accounts.
     Sam,

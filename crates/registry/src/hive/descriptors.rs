@@ -1,10 +1,9 @@
-//! Which security descriptor a key of a delta hive gets.
+//! Security descriptors of the keys of a delta hive.
 //!
-//! A key that is only passed through carries a descriptor all the same, and in a container it is
-//! the one that counts. So it must be the descriptor that the key has in Windows' base hive, or an
-//! image that sets one value would change who may open the key. What is known of those is in
-//! [`super::builtin_descriptors`]; every other key inherits from the nearest of them above it, as when the kernel
-//! creates a key.
+//! Every parent key has a descriptor too, which takes effect in a container. So it must be the
+//! descriptor of the key in Windows' base hive, or an image that sets one value would change who
+//! may open the key. The known ones are in [`super::builtin_descriptors`]; every other key inherits
+//! from the nearest of them above it, as when the kernel creates a key.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -17,27 +16,27 @@ use crate::Root;
 use crate::name_folding::FoldedName;
 use crate::security::{ChildKind, SddlError, SecurityDescriptor, Sid};
 
-/// Where a key is, as far as its descriptor is concerned.
+/// Position of a key in the tree of known descriptors.
 #[derive(Clone, Copy)]
 pub(super) struct Position(Option<&'static KnownKey>);
 
-/// A key whose descriptor is known, or that leads to one.
+/// A key with a known descriptor, or a parent of one.
 #[derive(Default)]
 struct KnownKey {
     own: Option<SecurityDescriptor>,
     below: BTreeMap<FoldedName, KnownKey>,
 }
 
-/// What is known of one hive.
+/// Known descriptors of one hive.
 struct KnownHive {
     root: SecurityDescriptor,
-    /// What keys directly below the root inherit from.
+    /// Descriptor from which keys directly below the root inherit.
     passed_on: SecurityDescriptor,
     tree: KnownKey,
 }
 
-/// The descriptor of a hive's root, the one that keys below it inherit from, and where to look for
-/// the descriptors of those keys.
+/// The descriptor of a hive's root, the one from which keys below it inherit, and the position for
+/// their lookup.
 pub(super) fn for_root(
     hive: Delta,
 ) -> Result<
@@ -72,7 +71,7 @@ impl Position {
         Self(self.0.and_then(|known| known.below.get(name)))
     }
 
-    /// The key's descriptor, where it is not inherited.
+    /// The key's descriptor, if it is not inherited.
     pub(super) fn own(self) -> Option<&'static SecurityDescriptor> {
         self.0?.own.as_ref()
     }
@@ -95,7 +94,7 @@ fn system() -> Result<KnownHive, SddlError> {
     })
 }
 
-/// A hive of which only the root's descriptor is known.
+/// A hive with a known descriptor of the root alone.
 fn plain(root: &str) -> Result<KnownHive, SddlError> {
     Ok(KnownHive {
         root: descriptor(root)?,

@@ -1,10 +1,10 @@
-//! Which keys are there before anything changes.
+//! Keys that exist in a base.
 
 use crate::base::{BaseKeys, BaseReadError, Presence};
 use crate::name_folding::FoldedName;
 use crate::{KeyPath, Root};
 
-/// Keys that every Windows image has, Nano Server's too, with the keys above them.
+/// Keys that every Windows image has, including Nano Server, with their parents.
 const IN_EVERY_WINDOWS: [(Root, &[&str]); 3] = [
     (
         Root::System,
@@ -31,8 +31,8 @@ const IN_EVERY_WINDOWS: [(Root, &[&str]); 3] = [
     (Root::DefaultUser, &[r"Software\Microsoft"]),
 ];
 
-/// Returns true if a base has a key, by what is known of it, or of every Windows; `None` where
-/// neither says.
+/// Returns true if a base has a key, by its known content or that of every Windows; `None` if
+/// unknown.
 pub fn exists(inside: &dyn BaseKeys, key: &KeyPath) -> Result<Option<bool>, BaseReadError> {
     Ok(match inside.key(key)? {
         Presence::Present(_) => Some(true),

@@ -1,14 +1,13 @@
-//! A tree of changes, laid over what is known of the base below.
+//! Fitting of a tree of changes to the known content of the base.
 //!
-//! To delete something, a delta needs every key above it, and says of those that they merge. Where
-//! the base has such a key, that changes nothing. Where it does not, the merging key is all
-//! that there is of it, and a container finds a new, empty key. No mark says "only if it is there":
-//! a tombstone on the key above would delete what it holds. So a deletion of what the base is known
-//! not to have is left out, and one in a key of which nothing is known is refused, unless an edit
-//! creates that key.
+//! To delete something, a delta needs every key above it, marked as merging. If the base has such a
+//! key, that changes nothing. If it does not, the merging key creates an empty key in the
+//! container. No mark means "only if it exists": a tombstone on the key above would delete its
+//! content. So a deletion of something that the base does not have is left out, and one in an
+//! unknown key is refused, unless an edit creates that key.
 //!
-//! What an edit sets or creates is written even where the base has just that: the image means it
-//! whatever its next base has, and on bases that differ in nothing else the layers stay the same.
+//! Values and keys of edits are written even if the base has the same: the image requires them on
+//! any later base, and layers stay the same on bases without other differences.
 
 use super::existing::in_every_windows;
 use super::tree::{BaseKeyState, DeltaKey};
@@ -17,7 +16,7 @@ use crate::base::{BaseKey, BaseKeys, Presence};
 use crate::name_folding::eq_ignore_case;
 use crate::{KeyPath, RegistryEdit};
 
-/// Settles what a hive's changes come to on a base.
+/// Fits a hive's changes to a base.
 pub(super) fn fit_to_base(
     root: &mut DeltaKey,
     path: KeyPath,
@@ -37,7 +36,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Settles a key and all below it, from what the base has at its path.
+    /// Fits a key and its subkeys to the base's key at its path.
     fn key(&mut self, node: &mut DeltaKey, below: Presence<BaseKey>) -> Result<(), WriteError> {
         match below {
             Presence::Present(ref base) if node.semantics == Semantics::Merge => {
@@ -60,7 +59,7 @@ impl Walk<'_> {
             let Some(subkey) = node.subkeys.get_mut(&name) else {
                 continue;
             };
-            // Names that edits have are names that keys may have, and never too deep.
+            // Names of edits are valid and never too deep.
             if self.path.push(&subkey.name).is_err() {
                 continue;
             }
@@ -82,7 +81,7 @@ impl Walk<'_> {
             }
         }
         node.below = match below {
-            // What starts anew has nothing of the key that was there.
+            // A replaced key keeps nothing of the existing one.
             Presence::Present(_) if node.semantics == Semantics::SupersedeTree => {
                 BaseKeyState::Nothing
             }
@@ -93,7 +92,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Refuses to delete in a key that may not be there.
+    /// Refuses a deletion in a key that may not exist.
     fn check(&self, node: &DeltaKey) -> Result<(), WriteError> {
         if node.created || in_every_windows(&self.path) {
             return Ok(());

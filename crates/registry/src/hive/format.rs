@@ -5,20 +5,20 @@
 pub(super) const PAGE: usize = 4096;
 /// The size of a bin's header.
 pub(super) const BIN_HEADER: usize = 32;
-/// An offset that leads nowhere.
+/// The null offset.
 pub(super) const NOWHERE: u32 = 0xFFFF_FFFF;
-/// The longest data that is kept in one cell.
+/// Maximum size of data in one cell.
 pub(super) const SEGMENT: usize = 16_344;
-/// What Windows reserves for every segment, the last one too; readers rely on the four bytes more.
+/// Cell size of every segment, including the last one; readers rely on the four extra bytes.
 pub(super) const SEGMENT_CELL: usize = SEGMENT + 4;
-/// The most entries of a subkey list: as many as fit on a page with its headers.
+/// Maximum number of entries of a subkey list: as many as fit on a page with its headers.
 pub(super) const LEAF_ENTRIES: usize = (PAGE - BIN_HEADER - 4 - 4) / 8;
-/// The deepest that Windows nests keys.
+/// Maximum depth of keys on Windows.
 pub(super) const MAX_DEPTH: usize = 512;
-/// The bit of a value's size that says that the data is in place of its offset.
+/// Flag of a value's size: the data is stored instead of its offset.
 pub(super) const DATA_IN_PLACE: u32 = 0x8000_0000;
 
-/// Where things are in the base block.
+/// Offsets in the base block.
 pub(super) mod base {
     pub(in super::super) const PRIMARY_SEQUENCE: usize = 4;
     pub(in super::super) const SECONDARY_SEQUENCE: usize = 8;
@@ -61,7 +61,7 @@ pub(super) const SECURITY_HEADER: usize = 20;
 /// The access bits that every key of a used hive has: opened since Windows started.
 pub(super) const ACCESSED: u8 = 0x02;
 
-/// The exclusive or of the base block's first 127 words, with the two values that it must not be.
+/// The exclusive or of the base block's first 127 words, with the two reserved values replaced.
 pub(super) fn checksum(base_block: &[u8]) -> u32 {
     let (words, _) = base_block[..base::CHECKSUM].as_chunks::<4>();
     match words

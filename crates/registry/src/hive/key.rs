@@ -1,4 +1,4 @@
-//! Keys and values as they are read from a hive, or seen through several.
+//! Keys and values of a hive, or of several merged hives.
 
 use std::borrow::Cow;
 
@@ -9,13 +9,13 @@ use crate::{DataType, RegistryData};
 /// A key with everything below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key<'h> {
-    /// The name; the root of a hive has one of no meaning.
+    /// The name; that of a hive's root has no meaning.
     pub name: String,
-    /// How the key takes part in layers; a merging one in a primary hive and in a merged view.
+    /// Layer semantics; merging in a primary hive and in a merged view.
     pub layer: LayerSemantics,
     /// The flags of the key node.
     pub flags: u16,
-    /// When the key was last changed.
+    /// Time of the last change.
     pub timestamp: FileTime,
     /// The class name.
     pub class: Option<String>,
@@ -27,16 +27,16 @@ pub struct Key<'h> {
     pub subkeys: Vec<Key<'h>>,
 }
 
-/// A value, or the mark that there is none.
+/// A value, or a deletion mark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Value<'h> {
     /// The name; empty for the key's default value.
     pub name: String,
-    /// What it holds.
+    /// Content.
     pub content: ValueContent<'h>,
 }
 
-/// What a value holds.
+/// Content of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValueContent<'h> {
     /// Data of some type.
@@ -74,7 +74,7 @@ impl<'h> Key<'h> {
         value.data()
     }
 
-    /// This key and all below it, each before those below it.
+    /// This key and all below it, parents first.
     pub fn walk(&self) -> impl Iterator<Item = &Key<'h>> {
         let mut waiting = vec![self];
         std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! The hives of a layer: all of them where one has something to say.
+//! The hives of a layer: all of them if one has changes.
 
 use std::collections::BTreeSet;
 
@@ -16,12 +16,12 @@ use crate::{KeyPath, RegistryEdit, Root};
 pub struct HiveFile {
     /// Its name, such as `System_Delta`.
     pub name: &'static str,
-    /// What it holds.
+    /// Content.
     pub bytes: Vec<u8>,
 }
 
-/// The hives of which something has to be known before these edits can be made on a base: those in
-/// which they delete what may not be there.
+/// The hives of a base that these edits require: those in which they delete something that may not
+/// exist.
 pub fn required_hives(edits: &[RegistryEdit]) -> BTreeSet<Root> {
     let Ok(changes) = tree::apply(edits) else {
         return BTreeSet::new();
@@ -33,14 +33,13 @@ pub fn required_hives(edits: &[RegistryEdit]) -> BTreeSet<Root> {
     needed.collect()
 }
 
-/// The files of a layer's `Hives` directory that make these edits on a base. None where nothing
-/// changes. Else all five that Windows gives its own layers, which
-/// have nothing but a root where nothing changes: containerd's CIM snapshotters open every hive of
-/// the layer below one that has hives.
+/// The files of a layer's `Hives` directory that apply these edits to a base. Empty if nothing
+/// changes. Otherwise all five of a Windows layer, with a root alone where nothing changes:
+/// containerd's CIM snapshotters open every hive of the layer below one that has hives.
 ///
-/// As far as the base is known, links between its keys are followed, keys that it has keep their
-/// descriptors, new ones are marked as new and inherit theirs, and deleting where there is nothing
-/// creates nothing. Of the rest it is taken that it is Windows.
+/// As far as the base is known, links between its keys are followed, existing keys keep their
+/// descriptors, new ones are marked as new and inherit theirs, and deleting something that does not
+/// exist creates nothing. The rest is assumed to be Windows.
 pub fn layer_hives(
     edits: &[RegistryEdit],
     inside: &dyn BaseKeys,
@@ -74,7 +73,7 @@ fn file(delta: Delta, tree: &DeltaKey, timestamp: FileTime) -> Result<HiveFile, 
     })
 }
 
-/// The hives that say just what the edits say, fitted to no base: what tests of the format read.
+/// The hives of the edits, not fitted to a base, for tests of the format.
 #[cfg(any(test, feature = "testing"))]
 pub fn unsettled(edits: &[RegistryEdit], timestamp: FileTime) -> Result<Vec<HiveFile>, WriteError> {
     tree::apply(edits)?

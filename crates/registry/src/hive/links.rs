@@ -1,7 +1,7 @@
-//! Edits by the keys that they change in a base, past its links between keys.
+//! Resolution of the base's links in edits.
 //!
-//! A program that opens a link reaches its target, and so does `reg import`. A delta knows no such
-//! detour: a plain key that it lays over a link hides the link. So an edit must name the target.
+//! A program that opens a link reaches its target, and so does `reg import`. A delta does not
+//! follow links: a plain key over a link hides the link. So an edit must name the target.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use crate::base::{BaseKey, BaseKeys, Presence};
 use crate::name_folding::eq_ignore_case;
 use crate::{DataType, KeyPath, RegistryData, RegistryEdit};
 
-/// The most links on the way to one key; the kernel gives up no later.
+/// Maximum number of links on a path, at least that of the kernel.
 const MOST_LINKS: usize = 32;
 
-/// The edits with the keys that they reach in a base.
+/// Resolves the keys of edits.
 pub(super) fn resolve_links(
     edits: &[RegistryEdit],
     inside: &dyn BaseKeys,
@@ -33,7 +33,7 @@ pub(super) fn resolve_links(
     Ok(followed)
 }
 
-/// The key that a path reaches.
+/// Resolves a path.
 fn follow(key: &KeyPath, inside: &dyn BaseKeys) -> Result<KeyPath, WriteError> {
     let refused = |problem| WriteError::Link {
         key: key.clone(),
@@ -46,16 +46,18 @@ fn follow(key: &KeyPath, inside: &dyn BaseKeys) -> Result<KeyPath, WriteError> {
         };
         let mut target = link
             .link
-            .ok_or_else(|| refused("it goes to a key that no layer can change"))?;
+            .ok_or_else(|| refused("it refers to a key that no layer can change"))?;
         for name in &reached.components()[depth..] {
-            target.push(name).map_err(|_| refused("it gets too deep"))?;
+            target
+                .push(name)
+                .map_err(|_| refused("the path is too deep"))?;
         }
         reached = target;
     }
-    Err(refused("it goes through more than 32 links"))
+    Err(refused("the path has more than 32 links"))
 }
 
-/// The first link on a path, and how many names lead to it.
+/// The first link on a path, and its depth.
 fn first_link(
     path: &KeyPath,
     inside: &dyn BaseKeys,

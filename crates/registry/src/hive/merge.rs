@@ -1,15 +1,14 @@
-//! What a container sees: a base hive with the deltas of its layers over it.
+//! The registry of a container: a base hive merged with the deltas of its layers.
 
 use std::collections::BTreeMap;
 
 use super::{Key, LayerSemantics, Semantics, Value, ValueContent};
 
-/// Lays the delta hives over the base, the lowest layer first, and returns what is left: keys
-/// without marks of deletion, each with its topmost descriptor, class and data.
+/// Merges the delta hives over the base, the lowest layer first, to keys without deletion marks,
+/// each with its topmost descriptor, class and data.
 ///
-/// Without a base it is what the layers add on their own. A key keeps the spelling of its name that
-/// the lowest layer has. Nothing is left where the last hive deletes its own root, which none that
-/// Windows writes does.
+/// Without a base it has the additions of the layers alone. A key keeps the spelling of the lowest
+/// layer. The result is empty if the last hive deletes its own root, which no hive of Windows does.
 pub fn merge<'h>(
     base: Option<Key<'h>>,
     deltas: impl IntoIterator<Item = Key<'h>>,
@@ -22,7 +21,7 @@ pub fn merge<'h>(
         })
 }
 
-/// A key over the one of the same path below.
+/// Merges a key over the one of the same path below.
 fn over<'h>(mut below: Key<'h>, mut above: Key<'h>) -> Option<Key<'h>> {
     match above.layer.semantics {
         Semantics::Tombstone => return None,
@@ -81,7 +80,7 @@ fn merge_subkeys<'h>(below: &mut Vec<Key<'h>>, above: Vec<Key<'h>>) {
     below.extend(keys.into_values());
 }
 
-/// A key with nothing below: marks of deletion have nothing to hide.
+/// Removes deletion marks from a key without one below.
 fn settled(mut key: Key<'_>) -> Option<Key<'_>> {
     if key.layer.semantics == Semantics::Tombstone {
         return None;

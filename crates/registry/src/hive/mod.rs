@@ -1,7 +1,8 @@
 //! Delta hives: the registry changes of a container layer, written and read on any system.
 //!
-//! At container start Windows lays each layer's `Hives/*_Delta` over the base image's hive, key by
-//! key. What a key of a delta does to the keys of the same path below is in one byte of its node:
+//! At container start Windows merges each layer's `Hives/*_Delta` over the base image's hive, key
+//! by key. The effect of a delta's key on the keys of the same path below is in one byte of its
+//! node:
 //!
 //! | byte | written for | what it does |
 //! |------|-------------|--------------|
@@ -11,17 +12,16 @@
 //! | `02` | a key whose values are replaced | hides the values below, merges the subkeys |
 //! | `03` | a key that is replaced, and every key in it | hides the key below and everything under it |
 //!
-//! A deleted value is a value of its own, with a flag that hides the one below. Where it is not known
-//! whether the base has a key, an edit that adds to it writes `80`, which is
-//! right in both cases, and only an edit that says *replace* writes `03`. [`layer_hives`] writes for a
-//! base into which somebody has looked: `03` for what is new there.
+//! A deleted value is a value of its own, with a flag that hides the one below. If it is unknown
+//! whether the base has a key, an edit that adds to it writes `80`, which is right in both cases,
+//! and only an edit with *replace* writes `03`. For a known base [`layer_hives`] writes `03` for
+//! new keys.
 //!
 //! The format follows the public specification of registry files and a delta hive that Windows
-//! itself wrote. No Windows host was at hand to load what is written here.
+//! itself wrote. The written hives were not loaded on a Windows host.
 //!
-//! The reader takes primary and delta hives alike, checks all that a file says about itself, and
-//! works in proportion to the file's size at most. A hive that was not written out cleanly
-//! (its changes are in log files beside it) is refused.
+//! The reader accepts primary and delta hives, verifies the file's metadata, and takes time linear
+//! in the file's size. A hive with unsaved changes in log files is refused.
 
 mod bins;
 mod builtin_descriptors;
@@ -72,7 +72,7 @@ impl FileTime {
     }
 }
 
-/// What a key of a delta hive does to the keys of the same path below.
+/// Effect of a delta hive's key on the keys of the same path below.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Semantics {
     /// Adds to them.
@@ -86,12 +86,12 @@ pub enum Semantics {
     SupersedeTree,
 }
 
-/// The byte of a key node that says how the key takes part in layers.
+/// The byte of a key node with its layer semantics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct LayerSemantics {
     /// The class name is the one of the key below.
     pub inherit_class: bool,
-    /// What the key does to those below.
+    /// Effect on the keys below.
     pub semantics: Semantics,
 }
 
@@ -128,61 +128,61 @@ impl LayerSemantics {
     }
 }
 
-/// Edits that no delta hive can hold.
+/// Error of writing a delta hive.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum WriteError {
-    /// The edit is about the root key of a hive.
-    #[error("{} is a whole hive and can be neither deleted nor replaced", .root.short_name())]
+    /// The edit deletes or replaces the root key of a hive.
+    #[error("{} is the root of a hive and cannot be deleted or replaced", .root.short_name())]
     WholeHive {
         /// The hive.
         root: Root,
     },
     /// The name of a value is longer than Windows allows.
-    #[error("a value name of {length} UTF-16 units in {key} is too long, 16383 is the most")]
+    #[error("a value name of {length} UTF-16 units in {key} is too long: the maximum is 16383")]
     ValueNameTooLong {
         /// The key with the value.
         key: KeyPath,
         /// The length.
         length: usize,
     },
-    /// The edit deletes something in a key of which nobody knows whether it is there.
+    /// The edit deletes something in a key that may not exist.
     #[error(
-        "cannot {edit} without knowing whether the base has {holder}: on a base that has not, that would create it"
+        "cannot {edit} if the base may lack {holder}: without that key the edit would create it"
     )]
     UnknownHolder {
         /// The edit.
         edit: Box<RegistryEdit>,
-        /// The key in which it deletes something.
+        /// The key that may not exist.
         holder: KeyPath,
     },
-    /// The way to a key leads through a link of the base that cannot be followed.
-    #[error("cannot follow a link of the base on the way to {key}: {problem}")]
+    /// The path has a link of the base that cannot be resolved.
+    #[error("cannot resolve a link of the base in {key}: {problem}")]
     Link {
         /// The key.
         key: KeyPath,
-        /// Why not.
+        /// The reason.
         problem: &'static str,
     },
-    /// What is known of the base cannot be read.
+    /// The base's recorded content cannot be read.
     #[error(transparent)]
     Inside(#[from] BaseReadError),
-    /// There is more data than a hive can address.
-    #[error("the registry edits are more than one hive can hold (2 GiB, 1 GiB for one value)")]
+    /// The data exceeds the size of a hive.
+    #[error("the registry edits exceed the size of a hive (2 GiB, 1 GiB for one value)")]
     HiveTooLarge,
-    /// A descriptor in this program's own table is wrong.
+    /// A built-in descriptor is invalid.
     #[error("a built-in security descriptor cannot be read")]
     Descriptor(#[from] SddlError),
 }
 
-/// A file that is not a hive, or one that Windows would not load as it is.
+/// Error of reading a hive that is invalid, or that Windows would not load.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HiveReadError {
-    /// The file does not start as a hive does.
+    /// The file has no header of a hive.
     #[error("not a registry hive: expected \"regf\" and a base block of 4096 bytes")]
     NotAHive,
-    /// A hive of a version that Windows gave up long ago, or no primary hive but a log.
+    /// A hive of an obsolete version, or a log.
     #[error(
-        "registry hive of version {major}.{minor} or of another kind: expected a primary hive of version 1.3 to 1.6"
+        "unsupported registry hive of version {major}.{minor} or another type: expected a primary hive of version 1.3 to 1.6"
     )]
     Version {
         /// The first number.
@@ -195,32 +195,30 @@ pub enum HiveReadError {
         "registry hive with a torn base block: its checksum is {found:#010x}, expected {expected:#010x}"
     )]
     Checksum {
-        /// What the block adds up to.
+        /// Computed checksum.
         expected: u32,
-        /// What it says.
+        /// Stored checksum.
         found: u32,
     },
-    /// The latest changes are in log files.
+    /// Unsaved changes are in log files.
     #[error(
-        "registry hive that was not written out: its latest changes are in log files, load and unload it on Windows first"
+        "registry hive with unsaved changes in its log files: load and unload it on Windows first"
     )]
     Unfinished,
     /// The file ends before its bins do.
-    #[error(
-        "registry hive that is cut off: {actual} bytes of its {declared} bytes of data are there"
-    )]
+    #[error("truncated registry hive: it has {actual} of {declared} bytes of data")]
     Short {
-        /// How much data there should be.
+        /// Stated size of the data.
         declared: u32,
-        /// How much there is.
+        /// Actual size.
         actual: usize,
     },
     /// The data contradicts itself.
     #[error("damaged registry hive: {problem}, at offset {offset:#x} of its data")]
     Damaged {
-        /// Where, counted from the end of the base block.
+        /// Offset from the end of the base block.
         offset: u32,
-        /// What is wrong there.
+        /// The problem.
         problem: &'static str,
     },
 }

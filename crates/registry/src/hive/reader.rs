@@ -1,4 +1,4 @@
-//! From the bytes of a hive to its keys.
+//! Reader of hives.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,16 +16,16 @@ use crate::DataType;
 pub struct Hive<'h> {
     /// The second number of the format's version, 3 to 6.
     pub minor_version: u32,
-    /// True if the file says that its keys may take part in layers.
+    /// True if the file has the flag for layered keys.
     pub layered: bool,
-    /// The end of the path that the file had when Windows wrote it.
+    /// End of the path of the file when Windows wrote it.
     pub file_name: String,
     /// The root key.
     pub root: Key<'h>,
 }
 
 impl<'h> Hive<'h> {
-    /// Reads a primary or delta hive. What follows its last bin does not matter.
+    /// Reads a primary or delta hive. Data after its last bin is ignored.
     pub fn read(file: &'h [u8]) -> Result<Self, HiveReadError> {
         let header = file
             .get(..PAGE)
@@ -72,7 +72,7 @@ impl<'h> Hive<'h> {
 
 struct HiveReader<'h> {
     cells: Cells<'h>,
-    /// The only cells that more than one record points to.
+    /// Descriptors, the only cells with several references.
     descriptors: HashMap<u32, &'h [u8]>,
     big_data: bool,
 }
@@ -141,7 +141,7 @@ impl<'h> HiveReader<'h> {
 
     fn values(&mut self, node: &Fields<'h>, flags: u16) -> Result<Vec<Value<'h>>, HiveReadError> {
         let count = node.u32(36)? as usize;
-        // In such a key the count is a handle that some process of Windows once had.
+        // In such a key the count is an old handle of a process.
         if count == 0 || flags & key_flags::PREDEFINED_HANDLE != 0 {
             return Ok(Vec::new());
         }
@@ -271,7 +271,7 @@ impl<'h> Fields<'h> {
         self.array(at).map(u32::from_le_bytes)
     }
 
-    /// That many numbers from there on, each the first of a group of `stride` numbers.
+    /// Reads `count` numbers, each the first of a group of `stride` numbers.
     fn words(
         &self,
         at: usize,
@@ -296,7 +296,7 @@ impl<'h> Fields<'h> {
     }
 }
 
-/// A name in one of its two forms. Half surrogate pairs, which Windows lets a name have, become
+/// Decodes a name in one of its two forms. Unpaired surrogates, which Windows allows, become
 /// replacement characters.
 fn decode_name(bytes: &[u8], ascii: bool) -> String {
     if ascii {

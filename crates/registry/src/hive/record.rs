@@ -1,4 +1,4 @@
-//! The content of one cell, put together field by field in the format's order.
+//! Builder of a cell's content, field by field in the format's order.
 
 /// A growing record; numbers are little-endian.
 #[derive(Default)]
@@ -22,12 +22,12 @@ impl Record {
         self.bytes(&number.to_le_bytes())
     }
 
-    /// The length of a name, which the limits on names keep within 16 bits.
+    /// Appends the length of a name, which always fits 16 bits.
     pub(super) fn name_length(self, length: usize) -> Self {
         self.u16(u16::try_from(length).unwrap_or(u16::MAX))
     }
 
-    /// A length for Windows' information, such as that of the longest of several; none is zero.
+    /// Appends the maximum of several lengths; 0 if there are none.
     pub(super) fn longest(self, lengths: impl Iterator<Item = usize>) -> Self {
         let longest = lengths.max().unwrap_or(0);
         self.u32(u32::try_from(longest).unwrap_or(u32::MAX))

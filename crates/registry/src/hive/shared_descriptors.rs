@@ -1,4 +1,4 @@
-//! Security cells: one for each descriptor, shared by all keys that have it, linked into a ring.
+//! Security cells: one for each descriptor, shared by its keys, linked into a ring.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::record::Record;
 use super::{WriteError, descriptors};
 use crate::security::{DescriptorLayout, SecurityDescriptor};
 
-/// The descriptors of a hive that is being written, each known by its index.
+/// The descriptors of a hive that is written, by index.
 #[derive(Default)]
 pub(super) struct SharedDescriptors {
     all: Vec<DescriptorCell>,
@@ -16,12 +16,12 @@ pub(super) struct SharedDescriptors {
 }
 
 struct DescriptorCell {
-    /// What it says, unless that cannot be read.
+    /// The parsed descriptor, if it is valid.
     value: Option<SecurityDescriptor>,
     bytes: Vec<u8>,
-    /// What keys below inherit, once one did.
+    /// Inherited descriptor of keys below, computed on first use.
     inherited: Option<usize>,
-    /// The cell, once a key needed it.
+    /// The cell, allocated on first use.
     cell: Option<u32>,
     keys: u32,
 }
@@ -33,7 +33,7 @@ impl SharedDescriptors {
         self.index(bytes, |_| Some(descriptor.clone()))
     }
 
-    /// The index of a descriptor of the base, which stays as it is there.
+    /// The index of a descriptor of the base, kept byte for byte.
     pub(super) fn intern_bytes(&mut self, bytes: &[u8]) -> usize {
         self.index(bytes.to_vec(), |bytes| {
             SecurityDescriptor::from_bytes(bytes).ok()
@@ -59,12 +59,12 @@ impl SharedDescriptors {
         self.all.len() - 1
     }
 
-    /// Returns true if anything can be inherited from a descriptor.
+    /// Returns true if a descriptor could be parsed, so that it can be inherited.
     pub(super) fn is_readable(&self, index: usize) -> bool {
         self.all[index].value.is_some()
     }
 
-    /// The index of what a key inherits from a descriptor; of that itself where it cannot be read.
+    /// The index of the descriptor that a key inherits; of the parent's own if that is invalid.
     pub(super) fn inherited(&mut self, parent: usize) -> usize {
         if let Some(inherited) = self.all[parent].inherited {
             return inherited;
@@ -77,7 +77,7 @@ impl SharedDescriptors {
         index
     }
 
-    /// The cell of a descriptor, for one more key.
+    /// The cell of a descriptor, with one more reference.
     pub(super) fn cell(&mut self, index: usize, cells: &mut CellWriter) -> Result<u32, WriteError> {
         let shared = &mut self.all[index];
         shared.keys += 1;
@@ -89,7 +89,7 @@ impl SharedDescriptors {
         Ok(cell)
     }
 
-    /// Writes the cells that keys needed, now that the number of those keys is known.
+    /// Writes the used cells with their final reference counts.
     pub(super) fn link(&self, cells: &mut CellWriter) {
         let ring: Vec<(u32, &DescriptorCell)> = self
             .all

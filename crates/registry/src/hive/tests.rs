@@ -251,7 +251,7 @@ fn whole_hives_and_endless_names_are_refused() {
         let error = unsettled(&[edit], NOON).unwrap_err();
         assert_eq!(
             error.to_string(),
-            r"HKLM\SOFTWARE is a whole hive and can be neither deleted nor replaced"
+            r"HKLM\SOFTWARE is the root of a hive and cannot be deleted or replaced"
         );
     }
     let long = "x".repeat(16_384);
@@ -347,12 +347,12 @@ fn what_is_no_hive_is_refused_with_the_reason() {
     assert!(reason(&|bytes| bytes.truncate(4095)).starts_with("not a registry hive"));
     assert!(reason(&|bytes| bytes[0] = b'x').starts_with("not a registry hive"));
     assert!(reason(&|bytes| bytes[100] ^= 1).contains("torn base block"));
-    assert!(reason(&|bytes| bytes.truncate(5000)).contains("cut off: 904 bytes of its 4096"));
-    assert!(sealed(4, 7).contains("not written out"));
+    assert!(reason(&|bytes| bytes.truncate(5000)).contains("it has 904 of 4096 bytes"));
+    assert!(sealed(4, 7).contains("unsaved changes in its log files"));
     assert!(sealed(24, 2).contains("version 1.2"));
-    assert!(sealed(28, 6).contains("another kind"));
+    assert!(sealed(28, 6).contains("another type"));
     assert!(sealed(36, 0x24).contains("no allocated cell"));
-    assert!(reason(&|bytes| bytes[4096] = 0).contains("no bin header"));
+    assert!(reason(&|bytes| bytes[4096] = 0).contains("missing bin header"));
     assert!(reason(&|bytes| bytes[4096 + 32] = 7).contains("impossible size"));
 }
 
@@ -364,11 +364,11 @@ fn a_key_that_is_its_own_subkey_is_refused() {
     let error = Hive::read(&bytes).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "damaged registry hive: no allocated cell that is still free for use, at offset 0x20 of its data"
+        "damaged registry hive: no allocated cell that is unused, at offset 0x20 of its data"
     );
 }
 
-/// What is left when deltas lie over a base, each given as the edits that make it.
+/// Merges deltas over a base, each given as edits.
 fn seen(base: &[RegistryEdit], deltas: &[&[RegistryEdit]]) -> Vec<String> {
     let base = written(base);
     let deltas: Vec<_> = deltas.iter().map(|edits| written(edits)).collect();

@@ -1,4 +1,4 @@
-//! What a list of edits comes to: the keys of one delta hive, before they have cells.
+//! Tree of the keys of one delta hive, built from edits.
 
 use std::collections::BTreeMap;
 
@@ -10,31 +10,31 @@ use crate::{KeyMode, KeyPath, MAX_VALUE_NAME, RegistryData, RegistryEdit, Root};
 pub(super) struct DeltaKey {
     pub(super) name: String,
     pub(super) semantics: Semantics,
-    /// True if an edit makes sure that the key is there.
+    /// True if an edit creates the key.
     pub(super) created: bool,
-    /// What it lies over.
+    /// State of the key in the base.
     pub(super) below: BaseKeyState,
     pub(super) values: BTreeMap<FoldedName, ValueChange>,
     pub(super) subkeys: BTreeMap<FoldedName, DeltaKey>,
 }
 
-/// What the base has where a key of a delta is.
+/// State of a delta's key in the base.
 pub(super) enum BaseKeyState {
-    /// Nobody has looked.
+    /// Unknown.
     Unknown,
-    /// No key, or none that shows.
+    /// No visible key.
     Nothing,
     /// A key with this descriptor.
     Key(Vec<u8>),
 }
 
-/// What happens to a value: it gets data, or is deleted.
+/// Change of a value: new data, or a deletion.
 pub(super) struct ValueChange {
     pub(super) name: String,
     pub(super) data: Option<RegistryData>,
 }
 
-/// Applies the edits to each hive that they are about, in order.
+/// Applies the edits in order, grouped by hive.
 pub(super) fn apply<'e>(
     edits: impl IntoIterator<Item = &'e RegistryEdit>,
 ) -> Result<BTreeMap<Root, DeltaKey>, WriteError> {
@@ -119,7 +119,7 @@ impl DeltaKey {
         Ok(())
     }
 
-    /// The key at that path, created where it is missing, brought back where it was deleted.
+    /// The key at that path, created if it is missing or deleted.
     fn touch(&mut self, path: &[String]) -> &mut Self {
         path.iter().fold(self, |node, name| {
             let semantics = node.of_new_subkey();
@@ -135,7 +135,7 @@ impl DeltaKey {
         })
     }
 
-    /// The key at that path, unless it or a key above it was deleted.
+    /// The key at that path, unless it or a parent is deleted.
     fn living(&mut self, path: &[String]) -> Option<&mut Self> {
         let mut node = self;
         for name in path {
@@ -155,7 +155,7 @@ impl DeltaKey {
         Some(node)
     }
 
-    /// Below a key that starts empty every key does.
+    /// Every key below an empty key is new too.
     fn of_new_subkey(&self) -> Semantics {
         match self.semantics {
             Semantics::SupersedeTree => Semantics::SupersedeTree,
@@ -163,7 +163,7 @@ impl DeltaKey {
         }
     }
 
-    /// Where nothing of the base shows, there is nothing to hide.
+    /// A tombstone is only needed over a visible value of the base.
     fn delete_value(&mut self, name: &str) {
         let folded = FoldedName::new(name);
         if self.semantics == Semantics::Merge {
@@ -185,8 +185,7 @@ impl DeltaKey {
     }
 }
 
-/// The last name of a path and those before it. A hive's root has none: it can be neither deleted
-/// nor replaced.
+/// Splits off the last name of a path. A hive's root has none: it cannot be deleted or replaced.
 fn own_name(key: &KeyPath) -> Result<(&str, &[String]), WriteError> {
     match key.components() {
         [above @ .., name] => Ok((name, above)),

@@ -1,4 +1,4 @@
-//! The bytes of hives.
+//! Writer of hives.
 
 use super::cells::CellWriter;
 use super::delta::Delta;
@@ -30,7 +30,7 @@ pub(super) fn write_hive(
     Ok(sealed(file, &bins))
 }
 
-/// A whole hive with nothing in it but its root, such as an image has that brings no Windows.
+/// A hive with a root alone, for an image that contains no Windows.
 pub fn empty_hive(timestamp: FileTime) -> Result<Vec<u8>, WriteError> {
     let hive = Delta::Edited(Root::System);
     let tree = DeltaKey::new("ROOT", Semantics::Merge);
@@ -80,16 +80,16 @@ struct Writer {
     timestamp: FileTime,
 }
 
-/// What is settled about a key before it is written.
+/// Properties of a key that its parent determines.
 struct KeyPlacement {
     parent: u32,
     position: Position,
     descriptor: usize,
-    /// The descriptor that subkeys inherit from.
+    /// Descriptor from which subkeys inherit.
     passed_on: usize,
 }
 
-/// A list of a key: how many entries, and the cell where they are.
+/// A list of a key: number of entries, and cell.
 struct List {
     count: u32,
     cell: u32,
@@ -178,7 +178,7 @@ impl Writer {
     fn value(&mut self, value: &ValueChange) -> Result<u32, WriteError> {
         let (name, ascii) = encode_name(&value.name);
         let cell = self.cells.reserve(VALUE_HEADER + name.len())?;
-        // About an empty name the bit says nothing, and Windows leaves it out.
+        // Windows omits the flag for an empty name.
         let mut flags = if ascii && !name.is_empty() {
             value_flags::ASCII_NAME
         } else {
@@ -203,7 +203,7 @@ impl Writer {
         Ok(cell)
     }
 
-    /// Stores data and returns its size and its place, as a value has them.
+    /// Stores data and returns the size and offset fields of its value.
     fn data(&mut self, data: &[u8]) -> Result<(u32, u32), WriteError> {
         let size = u32::try_from(data.len()).map_err(|_| WriteError::HiveTooLarge)?;
         if data.len() <= 4 {
@@ -267,7 +267,7 @@ impl Writer {
         List::new(entries.len(), list)
     }
 
-    /// A hash leaf. The tree keeps keys in the order that the list must have.
+    /// Writes a hash leaf. The tree has the keys in the required order.
     fn leaf(&mut self, entries: &[(&FoldedName, u32)]) -> Result<u32, WriteError> {
         let head = Record::new(*b"lh").name_length(entries.len());
         let record = entries.iter().fold(head, |record, (name, cell)| {
@@ -276,7 +276,7 @@ impl Writer {
         self.cells.add(record.as_bytes())
     }
 
-    /// An index root over as many leaves as it takes.
+    /// Writes an index root over the leaves.
     fn index(&mut self, entries: &[(&FoldedName, u32)]) -> Result<u32, WriteError> {
         let leaves = entries.chunks(LEAF_ENTRIES);
         let count = u16::try_from(leaves.len()).map_err(|_| WriteError::HiveTooLarge)?;
@@ -294,7 +294,7 @@ impl ValueChange {
     }
 }
 
-/// Layered keys came with it.
+/// Minor version that introduced layered keys.
 const MINOR_OF_DELTAS: u32 = 6;
 const MINOR_OF_WHOLE_HIVES: u32 = 5;
 
@@ -320,7 +320,7 @@ fn base_block(minor: u32, flags: u32, root_key: u32, bins: usize) -> Vec<u8> {
     block
 }
 
-/// The file of a base block, now complete, and its bins.
+/// Completes the base block and appends the bins.
 fn sealed(mut block: Vec<u8>, bins: &[u8]) -> Vec<u8> {
     let sum = checksum(&block);
     block[base::CHECKSUM..base::CHECKSUM + 4].copy_from_slice(&sum.to_le_bytes());

@@ -1,10 +1,10 @@
-//! Edits as a registration file, to be imported where nothing else can make them.
+//! Export of edits to a registration file.
 
 use super::export::{write_data, write_quoted};
 use crate::{KeyMode, RegistryEdit};
 
-/// The registration file of version 5.00 that makes these edits. `None` where one of them has no
-/// form in it: a key that loses its values and keeps its subkeys, and names with control characters.
+/// Writes edits as a registration file of version 5.00. `None` if one of them cannot be expressed:
+/// a key that loses its values and keeps its subkeys, and names with control characters.
 pub fn from_edits<'a>(edits: impl IntoIterator<Item = &'a RegistryEdit>) -> Option<String> {
     let mut out = String::from("Windows Registry Editor Version 5.00\r\n");
     for edit in edits {

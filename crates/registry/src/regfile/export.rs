@@ -1,15 +1,15 @@
-//! Keys as a registration file of version 5.00.
+//! Export of keys to a registration file of version 5.00.
 //!
 //! A delta's deletions become the file's own (`[-key]`, `"name"=-`), and a replaced key is deleted
-//! first. What the form has no words for is said in a comment: a key that hides only the values
-//! below, and a key with a line break or the like in its name, which is left out.
+//! first. Two cases cannot be expressed and become a comment: a key that hides only the values
+//! below, and a key with a control character in its name, which is left out.
 
 use std::fmt::Write as _;
 
 use crate::hive::{Key, Semantics, Value};
 use crate::{DataType, RegistryData, TypedData};
 
-/// The longest line that `regedit` writes before it breaks a list of bytes.
+/// Maximum line length of `regedit` before it breaks a list of bytes.
 const WIDTH: usize = 80;
 
 /// The keys of a hive or of a merged view as a registration file. `prefix` is the name of the root,
@@ -107,7 +107,7 @@ pub(super) fn write_quoted(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Two digits a byte with commas between; a line that gets too long goes on below, indented by two.
+/// Writes comma-separated bytes in hexadecimal; long lines are continued, indented by two.
 fn write_bytes(out: &mut String, tag: &str, bytes: &[u8], column: usize) {
     out.push_str(tag);
     let mut column = column + tag.len();

@@ -1,8 +1,8 @@
-//! Registration files as edits.
+//! Import of registration files as edits.
 //!
-//! Reads what `regedit` writes and what people write for it: both headers, every form of value,
-//! deletions of keys and values, comments on lines of their own and behind values. Stricter than
-//! `regedit` in that a line it would skip is an error here.
+//! Supports the output of `regedit` and handwritten files: both headers, every form of value,
+//! deletions of keys and values, comments on separate lines and after values. Unlike in `regedit`,
+//! an invalid line is an error.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::line::LineCursor;
 use super::text::{NARROW_HEADER, decode, western};
 use crate::{DataType, KeyMode, KeyPath, Link, RegistryData, RegistryEdit};
 
-/// What a registration file says.
+/// Content of a registration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegFile {
     /// The changes, in their order.
@@ -67,13 +67,13 @@ impl<'t> Iterator for Lines<'t> {
     }
 }
 
-/// What the values that follow are about.
+/// Key of the values that follow.
 enum Section {
     /// No key yet.
     None,
     /// This key.
     Key(KeyPath),
-    /// A key that was just deleted, which can have no values.
+    /// A deleted key, which can have no values.
     Deleted,
 }
 
@@ -215,7 +215,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// A text in quotation marks, in which a backslash stands before those and before itself.
+/// Parses a quoted text, in which a backslash escapes quotation marks and itself.
 fn quoted(line: &mut LineCursor<'_>) -> Result<String, RegFileError> {
     let start = *line;
     line.next();

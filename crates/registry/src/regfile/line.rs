@@ -1,8 +1,8 @@
-//! A place in one line of a registration file, which errors point at.
+//! A position in one line of a registration file, for error messages.
 
 use super::RegFileError;
 
-/// What is left of a line to read.
+/// The unread rest of a line.
 #[derive(Clone, Copy)]
 pub(super) struct LineCursor<'t> {
     number: usize,
@@ -19,12 +19,12 @@ impl<'t> LineCursor<'t> {
         }
     }
 
-    /// What is left.
+    /// The rest.
     pub(super) fn rest(&self) -> &'t str {
         self.rest
     }
 
-    /// Takes a text if it comes next, in whatever case.
+    /// Consumes a text if it is next, ignoring case.
     pub(super) fn take(&mut self, text: &str) -> bool {
         match self.rest.get(..text.len()) {
             Some(start) if start.eq_ignore_ascii_case(text) => {
@@ -35,7 +35,7 @@ impl<'t> LineCursor<'t> {
         }
     }
 
-    /// Takes the next character.
+    /// Consumes the next character.
     pub(super) fn next(&mut self) -> Option<char> {
         let mut chars = self.rest.chars();
         let next = chars.next()?;
@@ -43,7 +43,7 @@ impl<'t> LineCursor<'t> {
         Some(next)
     }
 
-    /// Takes all characters that are so.
+    /// Consumes characters while the predicate holds.
     pub(super) fn take_while(&mut self, so: impl Fn(char) -> bool) -> &'t str {
         let end = self.rest.find(|c| !so(c)).unwrap_or(self.rest.len());
         let (taken, rest) = self.rest.split_at(end);
@@ -55,7 +55,7 @@ impl<'t> LineCursor<'t> {
         self.take_while(|c| c == ' ' || c == '\t');
     }
 
-    /// Nothing but blanks and a comment may be left.
+    /// Checks that only blanks and a comment are left.
     pub(super) fn end(mut self) -> Result<(), RegFileError> {
         self.skip_blanks();
         if self.rest.is_empty() || self.rest.starts_with(';') {
@@ -65,12 +65,12 @@ impl<'t> LineCursor<'t> {
         }
     }
 
-    /// Something else should stand at this place.
+    /// Error that something else is expected at this position.
     pub(super) fn expected(&self, what: &str) -> RegFileError {
         self.error(format!("expected {what}"))
     }
 
-    /// An error at this place.
+    /// Error at this position.
     pub(super) fn error(&self, problem: impl Into<String>) -> RegFileError {
         let before = self.whole.len() - self.rest.len();
         RegFileError {

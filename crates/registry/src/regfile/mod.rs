@@ -1,4 +1,4 @@
-//! Registration files (`.reg`): what `regedit` exports, read as edits and written from hives.
+//! Registration files (`.reg`) of `regedit`, read as edits and written from hives.
 
 mod edits;
 mod export;
@@ -10,7 +10,7 @@ pub use edits::from_edits;
 pub use export::{export, to_utf16};
 pub use import::{RegFile, import};
 
-/// A registration file that cannot be read, and where.
+/// Error of parsing a registration file, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {problem}")]
 pub struct RegFileError {
@@ -18,7 +18,7 @@ pub struct RegFileError {
     pub line: usize,
     /// The character in the line, counted from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The problem.
     pub problem: String,
 }
 

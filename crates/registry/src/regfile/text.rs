@@ -4,11 +4,11 @@
 use super::RegFileError;
 use crate::text::from_utf16;
 
-/// The first line of a file whose strings have 8 bits a character, also those in hexadecimal.
+/// First line of a file with 8-bit strings, also in hexadecimal.
 pub(super) const NARROW_HEADER: &str = "REGEDIT4";
 
-/// The characters of code page 1252 for the bytes 0x80 to 0x9F; the five that it leaves open stand
-/// for themselves.
+/// The characters of code page 1252 for the bytes 0x80 to 0x9F; the five unassigned ones map to
+/// themselves.
 const WESTERN: [char; 32] = [
     '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8D}', 'Ž', '\u{8F}',
     '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9D}', 'ž', 'Ÿ',
@@ -18,9 +18,9 @@ const WESTERN: [char; 32] = [
 pub(super) fn decode(bytes: &[u8]) -> Result<String, RegFileError> {
     match bytes {
         [0xFF, 0xFE, rest @ ..] => from_utf16(rest, u16::from_le_bytes)
-            .map_err(|_| at_start("UTF-16 that breaks off within a character")),
+            .map_err(|_| at_start("UTF-16 that is truncated inside a character")),
         [0xFE, 0xFF, ..] => Err(at_start(
-            "UTF-16 with the high byte first, which regedit does not read",
+            "big-endian UTF-16, which regedit does not support",
         )),
         [0xEF, 0xBB, 0xBF, rest @ ..] => utf8(rest),
         _ if bytes.starts_with(NARROW_HEADER.as_bytes()) => Ok(western(bytes)),

@@ -2,24 +2,24 @@
 
 use super::{Ace, Acl, SecurityDescriptor, Sid, control};
 
-/// The order in which a descriptor's parts follow its header. Windows reads any; to be the same
-/// byte for byte, a writer must choose the one that the original's writer chose.
+/// Order of a descriptor's parts after its header. Windows reads any; a writer uses that of the
+/// original to be the same byte for byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DescriptorLayout {
-    /// Lists, owner, group: what the kernel writes for the objects that it creates.
+    /// Lists, owner, group: the order of the kernel for new objects.
     ListsFirst,
-    /// Owner, group, lists: what Windows' conversion from SDDL writes.
+    /// Owner, group, lists: the order of Windows' conversion from SDDL.
     OwnerFirst,
 }
 
 const HEADER: usize = 20;
 
-/// The kinds of entries whose rights and account stand where [`Ace`] has them; those for objects of a
-/// directory service, which neither files nor keys have, do not.
+/// The kinds of entries with the layout of [`Ace`]; those for objects of a directory service, which
+/// neither files nor keys have, differ.
 const KINDS: [u8; 12] = [0, 1, 2, 3, 9, 0x0A, 0x0D, 0x0E, 0x11, 0x12, 0x13, 0x14];
 
-/// Bytes that are not a security descriptor in its self-relative form, or one with entries that only
-/// a directory service has.
+/// Error of parsing a security descriptor in its self-relative form, or one with entries of a
+/// directory service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid security descriptor")]
 pub struct UnreadableDescriptor;
@@ -93,7 +93,7 @@ impl SecurityDescriptor {
     }
 }
 
-/// Sets an offset of the header to where the next part will be.
+/// Sets an offset of the header to the position of the next part.
 fn point(out: &mut [u8], field: usize) {
     let [a, b, c, d, ..] = out.len().to_le_bytes();
     out[field..field + 4].copy_from_slice(&[a, b, c, d]);
@@ -127,7 +127,7 @@ impl Acl {
         })
     }
 
-    /// How many bytes the list takes.
+    /// Length of the list in bytes.
     pub(super) fn len(&self) -> usize {
         let entries = self.entries.iter().map(Ace::len);
         8 + entries.sum::<usize>()

@@ -1,10 +1,10 @@
-//! What a new file, folder or key inherits from its parent, as Windows computes it (MS-DTYP 2.5.3.4,
-//! "Algorithm for Creating a Security Descriptor").
+//! Inheritance of a new file, folder or key from its parent (MS-DTYP 2.5.3.4, "Algorithm for
+//! Creating a Security Descriptor").
 
 use super::ace_flags::{CONTAINER_INHERIT, INHERIT_ONLY, INHERITED, NO_PROPAGATE, OBJECT_INHERIT};
 use super::{Ace, Acl, SecurityDescriptor, Sid, control};
 
-/// What is made below something with a descriptor.
+/// Kind of a new child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChildKind {
     /// A registry key.
@@ -18,11 +18,11 @@ pub enum ChildKind {
 /// The four generic rights: to read, to write, to execute, all.
 const GENERIC: [u32; 4] = [0x8000_0000, 0x4000_0000, 0x2000_0000, 0x1000_0000];
 
-/// Which accesses are audited.
+/// Flags of audited accesses.
 const AUDITED: u8 = 0xC0;
 
 impl ChildKind {
-    /// What the generic rights mean for it.
+    /// Specific rights of the generic ones.
     const fn rights(self) -> [u32; 4] {
         match self {
             Self::Key => [0x2_0019, 0x2_0006, 0x2_0039, 0xF_003F],
@@ -32,11 +32,11 @@ impl ChildKind {
 }
 
 impl SecurityDescriptor {
-    /// The descriptor of what is made below an object with this one by somebody who names none.
+    /// Descriptor of a new child that is created without one.
     ///
-    /// An entry with generic rights, or for the creator, splits: one with its meaning for the child
-    /// itself, one that passes on as it is. What the list already grants is not granted twice. Where
-    /// nothing is inherited, there is what a process of the system grants by default.
+    /// An entry with generic rights, or for the creator, is split: one with the specific rights for
+    /// the child itself, one that is passed on unchanged. Rights that the list grants already are
+    /// not repeated. If nothing is inherited, the default list of a system process is used.
     #[must_use]
     pub fn inherited_by(&self, child: ChildKind, owner: &Sid, group: &Sid) -> Self {
         let inherited = |list: Option<&Acl>| {
@@ -59,7 +59,7 @@ impl SecurityDescriptor {
         } else {
             control |= control::DACL_AUTO_INHERITED;
         }
-        // The kernel gives every key a list, be it empty.
+        // The kernel gives every key a list, even if it is empty.
         let has_audited = child == ChildKind::Key || !audited.is_empty();
         if has_audited {
             control |= control::SACL_PRESENT | control::SACL_AUTO_INHERITED;
@@ -125,7 +125,7 @@ impl InheritedAcl<'_> {
         }
     }
 
-    /// An entry for what is made below the child.
+    /// Adds an entry for the child's own children.
     fn pass_on(&mut self, parent: &Ace, flags: u8) {
         self.entries.push(Ace {
             flags: INHERITED | INHERIT_ONLY | flags | parent.flags & AUDITED,
@@ -133,7 +133,7 @@ impl InheritedAcl<'_> {
         });
     }
 
-    /// The rights that an entry means on the child, and who has them.
+    /// The rights of an entry on the child, and the account that has them.
     fn effective(&self, entry: &Ace) -> (u32, Sid) {
         let rights = GENERIC.iter().zip(self.child.rights());
         let mask = rights

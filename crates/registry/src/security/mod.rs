@@ -1,5 +1,5 @@
-//! Security descriptors in the self-relative form in which Windows stores them, in files' metadata
-//! and in hives, and in the text form (SDDL) in which people read them.
+//! Security descriptors in the self-relative form of files' metadata and hives, and in the text
+//! form (SDDL).
 //!
 //! Only what an image needs: descriptors are read, inherited and written.
 
@@ -16,9 +16,9 @@ pub use sid::Sid;
 
 /// Bits of [`SecurityDescriptor::control`].
 pub mod control {
-    /// There is a DACL; without an address it is a null one, which lets everybody in.
+    /// A DACL is present; without an offset it is null, which allows all access.
     pub const DACL_PRESENT: u16 = 0x0004;
-    /// There is a SACL.
+    /// A SACL is present.
     pub const SACL_PRESENT: u16 = 0x0010;
     /// Inheritance to the DACL was asked for (SDDL `AR`).
     pub const DACL_INHERIT_REQUIRED: u16 = 0x0100;
@@ -46,7 +46,7 @@ pub mod ace_flags {
     pub const INHERITED: u8 = 0x10;
 }
 
-/// Who owns an object and who may do what with it.
+/// Owner and access rights of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SecurityDescriptor {
     /// Bits of [`control`].
@@ -55,9 +55,9 @@ pub struct SecurityDescriptor {
     pub owner: Option<Sid>,
     /// The primary group.
     pub group: Option<Sid>,
-    /// What is audited.
+    /// Audited accesses.
     pub sacl: Option<Acl>,
-    /// What is allowed and denied.
+    /// Allowed and denied accesses.
     pub dacl: Option<Acl>,
 }
 
@@ -81,7 +81,7 @@ pub struct Ace {
     pub mask: u32,
     /// The account or group that has them.
     pub sid: Sid,
-    /// What some kinds have after that, such as a condition.
+    /// Additional data of some kinds, such as a condition.
     pub rest: Vec<u8>,
 }
 
@@ -104,7 +104,8 @@ pub fn file_descriptor() -> &'static [u8] {
     &BYTES
 }
 
-/// The texts are constants of this module, which its tests read; a fault in one would yield no bytes.
+/// The texts are constants of this module, validated by its tests; an invalid one would yield no
+/// bytes.
 fn layer_descriptor(sddl: &str) -> Vec<u8> {
     sddl.parse::<SecurityDescriptor>()
         .map(|descriptor| descriptor.to_bytes(DescriptorLayout::OwnerFirst))

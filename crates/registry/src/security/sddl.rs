@@ -4,10 +4,10 @@ use std::str::FromStr;
 
 use super::{Ace, Acl, SecurityDescriptor, Sid, control};
 
-/// A text that is not a security descriptor.
+/// Error of parsing a security descriptor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SddlError {
-    /// Something that is not understood.
+    /// A syntax error.
     #[error("{0}")]
     Invalid(String),
     /// More entries than the binary form can hold.
@@ -15,7 +15,7 @@ pub enum SddlError {
     ListTooLong,
 }
 
-/// The two-letter names of SDDL for the accounts that descriptors of an image mention.
+/// The two-letter names of SDDL for accounts in descriptors of images.
 pub(super) const ALIASES: [(&str, u64, &[u32]); 23] = [
     ("AC", 15, &[2, 1]),
     ("AN", 5, &[7]),
@@ -229,7 +229,7 @@ fn read_rights(text: &str) -> Option<u32> {
     }
 }
 
-/// The bits of names that stand next to each other, `OICI`.
+/// The bits of adjacent names, `OICI`.
 fn pairs<T: Copy + Default + std::ops::BitOr<Output = T>>(
     text: &str,
     names: &[(&str, T)],

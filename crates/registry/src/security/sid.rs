@@ -7,11 +7,11 @@ pub struct Sid {
     parts: Vec<u32>,
 }
 
-/// The most numbers after the authority.
+/// Maximum number of parts after the authority.
 const MAX_PARTS: usize = 15;
 
 impl Sid {
-    /// An identifier of an authority below 2^48 and at most 15 further numbers.
+    /// Creates an identifier from an authority below 2^48 and at most 15 numbers.
     pub fn new(authority: u64, parts: &[u32]) -> Option<Self> {
         (authority < 1 << 48 && parts.len() <= MAX_PARTS).then(|| Self {
             authority,
@@ -19,7 +19,7 @@ impl Sid {
         })
     }
 
-    /// The form in numbers, `S-1-5-32-544`, which every program takes.
+    /// The numeric form, `S-1-5-32-544`, which every program accepts.
     pub fn in_numbers(&self) -> String {
         let mut text = format!("S-1-{}", self.authority);
         for part in &self.parts {
@@ -45,12 +45,12 @@ impl Sid {
         }
     }
 
-    /// Stands for whoever creates the object that inherits it.
+    /// Returns true for the placeholder of the creator of an inheriting object.
     pub(super) fn is_creator_owner(&self) -> bool {
         self.authority == 3 && self.parts == [0]
     }
 
-    /// Stands for the primary group of whoever creates the object that inherits it.
+    /// Returns true for the placeholder of the creator's primary group.
     pub(super) fn is_creator_group(&self) -> bool {
         self.authority == 3 && self.parts == [1]
     }
@@ -60,7 +60,7 @@ impl Sid {
         (self.authority, &self.parts)
     }
 
-    /// How many bytes the identifier takes.
+    /// Length of the identifier in bytes.
     pub(super) fn len(&self) -> usize {
         8 + 4 * self.parts.len()
     }

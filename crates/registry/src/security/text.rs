@@ -1,11 +1,11 @@
-//! Writing security descriptors as the text (SDDL) that people read.
+//! Formatting of security descriptors as text (SDDL).
 
 use std::fmt;
 
 use super::sddl::{ALIASES, FLAGS, KINDS, RIGHTS};
 use super::{Ace, Acl, SecurityDescriptor, Sid, control};
 
-/// Rights of more bits than this are written as a number, as Windows does with most.
+/// Rights with more bits than this are written as a number, as Windows mostly does.
 const MOST_NAMES: u32 = 3;
 
 impl fmt::Display for SecurityDescriptor {
@@ -51,8 +51,8 @@ impl fmt::Display for Acl {
 }
 
 impl fmt::Display for Ace {
-    /// A kind without a name, and what some kinds have after the account, is written in hexadecimal,
-    /// which is not read back.
+    /// A kind without a name, and additional data of an entry, is written in hexadecimal, which
+    /// cannot be parsed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             kind, flags, sid, ..

@@ -1,4 +1,4 @@
-//! Reads security descriptors in the self-relative form, with nothing of the program's own reader.
+//! Independent reader of security descriptors in the self-relative form.
 
 use crate::security::{Ace, Acl, SecurityDescriptor, Sid, control};
 

@@ -1,4 +1,4 @@
-//! For the tests of whoever writes over a base: bases into which somebody has looked, in memory.
+//! Known bases in memory, for tests of writers.
 
 #![expect(clippy::unwrap_used, reason = "it is part of tests")]
 
@@ -15,7 +15,7 @@ use crate::{BaseKey, BaseKeys, BaseReadError, DataType, KeyPath, Presence, Regis
 
 type Names = Vec<FoldedName>;
 
-/// What is known of a base's hives.
+/// Content of a base's hives.
 #[derive(Debug, Clone, Default)]
 pub struct Keys {
     hives: BTreeSet<Root>,
@@ -33,7 +33,7 @@ fn folded(names: &[String]) -> Names {
 }
 
 impl Keys {
-    /// With a hive, as one sees it through all layers.
+    /// Adds a hive, merged over all layers.
     #[must_use]
     pub fn with_hive(mut self, root: Root, top: &Key<'_>) -> Self {
         self.add(&mut KeyPath::root_of(root), top);
@@ -60,7 +60,7 @@ impl Keys {
         }
     }
 
-    /// With a key, whose hive has no other keys than those that are told.
+    /// Adds a key; its hive has no other keys than those added.
     #[must_use]
     pub fn with_key(mut self, path: &str, sddl: &str, values: &[(&str, RegistryData)]) -> Self {
         let values = values.iter();
@@ -82,14 +82,14 @@ impl Keys {
             .insert((path.root(), folded(path.components())), key);
     }
 
-    /// Without any key in hives that are known.
+    /// Marks hives as known and empty.
     #[must_use]
     pub fn without_keys(mut self) -> Self {
         self.keys.clear();
         self
     }
 
-    /// With a link from one key to another, written as the kernel knows it.
+    /// Adds a link from one key to another, in the kernel's form.
     #[must_use]
     pub fn with_link(self, path: &str, target: &str) -> Self {
         let target: Vec<u8> = target.encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -98,7 +98,7 @@ impl Keys {
     }
 }
 
-/// Where a link leads, if layers can change what is there.
+/// Target of a link, if layers can change it.
 fn target((name, data): &(String, RegistryData)) -> Option<KeyPath> {
     if name != "SymbolicLinkValue" || data.kind() != DataType::LINK {
         return None;

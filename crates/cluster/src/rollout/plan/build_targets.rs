@@ -1,5 +1,4 @@
-//! For which hosts an image has to be built so that all its hosts are served, with as few builds as
-//! will do.
+//! The fewest builds of an image that serve all its hosts.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +10,8 @@ use super::graph::TargetHost;
 
 /// The hosts to build for, oldest first, each with the version of the base that it gets.
 ///
-/// From the oldest host on, each that is not served yet gets a build; a newer host may be served by
-/// it too. No choice serves more: an older base than the host's own serves fewer of the newer hosts.
+/// From the oldest host on, each that is not served yet gets a build, which may serve newer hosts
+/// too. This is optimal: a base older than the host's own serves fewer of the newer hosts.
 pub(super) fn builds_for(hosts: BTreeSet<TargetHost>) -> Vec<(WindowsVersion, WindowsVersion)> {
     let mut builds: Vec<(WindowsVersion, WindowsVersion)> = Vec::new();
     for host in hosts {
@@ -21,7 +20,7 @@ pub(super) fn builds_for(hosts: BTreeSet<TargetHost>) -> Vec<(WindowsVersion, Wi
         let is_served = bases.any(|base| runtime.certainly_accepts(version.build, base.build));
         if !is_served {
             let own = base_for(version);
-            // Of two revisions of one build every host would take the same.
+            // Every host would select the same of two revisions of one build.
             let mut bases = builds.iter().map(|(_, base)| *base);
             let base = bases.find(|base| base.build == own.build).unwrap_or(own);
             builds.push((version, base));

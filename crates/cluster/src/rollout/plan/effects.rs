@@ -1,4 +1,4 @@
-//! What a plan's actions change about each workload, image and host.
+//! Effects of a plan's actions on each workload, image and host.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::PlanAction;
 use crate::rollout::finding::find;
 use crate::rollout::{Finding, Rollout};
 
-/// The places of the actions, by what they change.
+/// Indexes of the actions, by what they change.
 pub(in crate::rollout) struct Effects<'a> {
     rollout: &'a Rollout,
     actions: &'a [PlanAction],
@@ -46,8 +46,8 @@ impl<'a> Effects<'a> {
         effects
     }
 
-    /// What becomes of a finding about an image and a kind of host, once the image is built again, or
-    /// the host patched by an action.
+    /// Outcome of an image on a kind of host after the image is rebuilt or the host patched by an
+    /// action.
     pub(in crate::rollout) fn outcome(
         &self,
         image: usize,

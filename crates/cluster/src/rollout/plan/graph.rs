@@ -1,4 +1,4 @@
-//! Which images meet which hosts, and what has to change about either.
+//! Graph of images and hosts, and the search for the fewest changes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
@@ -15,29 +15,29 @@ use super::pin::Pin;
 use crate::rollout::finding::is_fixable;
 use crate::rollout::{HostKind, Image, Rollout, Variant};
 
-/// Hosts and images that meet.
+/// Graph of the hosts and the images that can run there.
 pub(super) struct Graph<'a> {
     pub(super) rollout: &'a Rollout,
     pub(super) groups: Vec<HostGroup>,
 }
 
-/// Hosts of one kind where the same images can land.
+/// Hosts of one kind where the same images can run.
 pub(super) struct HostGroup {
     build: HostBuild,
     runtime: ContainerRuntime,
     /// Indexes of the hosts.
     pub(super) hosts: Vec<usize>,
-    /// The images that can land there and that an action could mend, and the version of each that
-    /// the hosts would take.
+    /// The images that can run there and that an action could fix, with the version that the hosts
+    /// would select.
     meets: Rc<Edges>,
 }
 
 type Edges = BTreeMap<(usize, Isolation), Edge>;
 
-/// A kind of host, and the placements that can land there.
+/// A kind of host, and the placements that include it.
 type GroupKey = (usize, Vec<u32>);
 
-/// What graphs of one rollout share, however workloads are pinned in each.
+/// Data that the graphs of one rollout share, independent of pins.
 pub(super) struct GraphCache<'a> {
     alike: HostClasses<'a>,
     meetings: HashMap<Rc<GroupKey>, Rc<Edges>>,
@@ -57,12 +57,12 @@ pub(super) struct TargetHost {
     pub(super) runtime: ContainerRuntime,
 }
 
-/// What is done.
+/// Selected changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Choice {
-    /// Groups that are patched, and to which version.
+    /// Groups to patch, with the version.
     pub(super) patched: BTreeMap<usize, WindowsVersion>,
-    /// Images that are built again.
+    /// Images to rebuild.
     pub(super) rebuilt: BTreeSet<usize>,
 }
 
@@ -73,7 +73,7 @@ struct Component {
 }
 
 impl<'a> GraphCache<'a> {
-    /// Nothing but the hosts, with all pins that a plan may have.
+    /// Creates the cache with all pins that a plan may have.
     pub(super) fn new(rollout: &'a Rollout, pins: &BTreeMap<usize, Pin>) -> Self {
         Self {
             alike: HostClasses::new(rollout, pins),
@@ -84,7 +84,7 @@ impl<'a> GraphCache<'a> {
 }
 
 impl<'a> Graph<'a> {
-    /// The hosts and images as they meet once workloads are pinned.
+    /// Creates the graph for a set of pins.
     pub(super) fn of(known: &mut GraphCache<'a>, pins: &BTreeMap<usize, Pin>) -> Self {
         let rollout = known.alike.rollout;
         let mut places: HashMap<Rc<GroupKey>, usize> = HashMap::new();
@@ -114,7 +114,7 @@ impl<'a> Graph<'a> {
         Self { rollout, groups }
     }
 
-    /// The hosts that an image has to serve once the choice is carried out.
+    /// The hosts that an image has to serve after the selected changes.
     pub(super) fn hosts_of(
         &self,
         image: usize,
@@ -139,10 +139,10 @@ impl<'a> Graph<'a> {
             .collect()
     }
 
-    /// The choice that patches the fewest hosts, and of those builds the fewest images.
+    /// The choice that patches the fewest hosts, and among those rebuilds the fewest images.
     ///
-    /// Hosts of one build that images connect end up in one generation, and none goes back: it is
-    /// the newest that one of them is in already.
+    /// Hosts of one build that images connect end up in one generation, the newest of theirs,
+    /// because no host is downgraded.
     pub(super) fn solve(&self) -> Choice {
         let mut choice = Choice {
             rebuilt: self.must_be_rebuilt(),
@@ -171,7 +171,7 @@ impl<'a> Graph<'a> {
         choice
     }
 
-    /// Images that only building again mends, whatever is patched.
+    /// Images that need a rebuild, whatever is patched.
     fn must_be_rebuilt(&self) -> BTreeSet<usize> {
         let mut must = BTreeSet::new();
         for group in &self.groups {
@@ -188,7 +188,7 @@ impl<'a> Graph<'a> {
         must
     }
 
-    /// The generation of what a component's hosts take of an image.
+    /// Generation of the variant that a component's hosts select.
     fn taken(&self, component: &Component, image: usize) -> Option<u32> {
         let versions = self.versions(component, image);
         let mut generations = versions.map(generation);
@@ -212,8 +212,8 @@ impl<'a> Graph<'a> {
         })
     }
 
-    /// The version that brings a host into a generation: the update that reaches the newest image
-    /// there, or the newest host.
+    /// The version that puts a host into a generation: the update of the newest image there, or of
+    /// the newest host.
     fn target(&self, component: &Component, wanted: u32) -> WindowsVersion {
         let build = self.groups[component.groups[0]].build.version.build;
         let of_images = component
@@ -282,7 +282,7 @@ fn has_generations(version: WindowsVersion) -> bool {
     is_revision_relevant(version.build) && generation(version).is_some()
 }
 
-/// The images that meet a host and that an action could mend or that are fine as they are.
+/// The images that can run on a host and that start or that an action could fix.
 fn meetings(
     rollout: &Rollout,
     host: usize,
@@ -316,8 +316,8 @@ fn meetings(
     meets
 }
 
-/// True if all that a host may take of an image is of one generation, asked once for each kind of
-/// host and image. Where it is not, no generation of hosts is right.
+/// Cache per kind of host and image: true if all variants that a host may select are of one
+/// generation. Otherwise no generation of hosts is right.
 #[derive(Default)]
 struct Generations(HashMap<(usize, usize), bool>);
 

@@ -1,36 +1,36 @@
-//! Hosts that no plan tells apart: of one kind, open to the same workloads, and with the same labels as far as
-//! workloads may be pinned to them.
+//! Classes of hosts that are equal for a plan: of one kind, with the same workloads, and with the
+//! same labels as far as workloads may be pinned to them.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::pin::Pin;
 use crate::rollout::Rollout;
 
-/// All hosts of a rollout whose build is known, by what may happen to them.
+/// All hosts of a rollout with a known build, by class.
 pub(super) struct HostClasses<'a> {
     pub(super) rollout: &'a Rollout,
     pub(super) classes: Vec<Class>,
 }
 
-/// Hosts that are alike.
+/// A class of equal hosts.
 pub(super) struct Class {
-    /// Their index among the kinds.
+    /// Index of their kind.
     pub(super) kind: usize,
     /// Their indexes.
     pub(super) hosts: Vec<usize>,
     open_to: Vec<LandingOption>,
 }
 
-/// A placement that can land on a host.
+/// A placement that includes a host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct LandingOption {
     placement: u32,
-    /// True if its pin, if it had one, would keep it away.
+    /// True if its pin would exclude the host.
     unless_pinned: bool,
 }
 
 impl<'a> HostClasses<'a> {
-    /// The hosts of a rollout, with all pins that a plan may have.
+    /// Classifies the hosts of a rollout for all pins that a plan may have.
     pub(super) fn new(rollout: &'a Rollout, pins: &BTreeMap<usize, Pin>) -> Self {
         let mut of_host: Vec<Vec<LandingOption>> = vec![Vec::new(); rollout.hosts.len()];
         for (index, placement) in (0..).zip(&rollout.placements) {
@@ -47,7 +47,7 @@ impl<'a> HostClasses<'a> {
         let mut classes: Vec<Class> = Vec::new();
         for (host, open_to) in of_host.into_iter().enumerate() {
             let kind = rollout.kind_of[host];
-            // Nothing is changed for the sake of a node that is being emptied.
+            // Cordoned nodes cause no changes.
             if rollout.kinds[kind].build.is_none() || rollout.hosts[host].is_cordoned {
                 continue;
             }
@@ -69,7 +69,7 @@ impl<'a> HostClasses<'a> {
 }
 
 impl Class {
-    /// The placements that can land here once workloads are pinned.
+    /// The placements that include these hosts after pinning.
     pub(super) fn placements(&self, rollout: &Rollout, pins: &BTreeMap<usize, Pin>) -> Vec<u32> {
         let is_pinned = |placement: u32| {
             let workload = rollout.placements[placement as usize].workload;

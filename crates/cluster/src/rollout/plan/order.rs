@@ -1,13 +1,13 @@
-//! In which order the actions are carried out, and what does not start in between.
+//! Order of the actions, and the interruptions in between.
 //!
-//! Pins come first: they take pods off nodes where they do not start, and what they keep out of the way
-//! nothing later can break. Then comes what is built and breaks nothing.
+//! Pins come first: they move pods off nodes where they do not start, and later actions cannot
+//! break those pods. Rebuilds that break nothing are next.
 //!
-//! A host that crosses a change of the interface and the images of its pods go together: until both
-//! are on the new side, new pods do not start there, whichever is first. The image is first, for
-//! rolling it out ends no pod before its successor starts, while a host is drained before it is
-//! patched. From the first of them until its patch the host is cordoned, so that new pods go to hosts that
-//! take them, or wait for one.
+//! A host that crosses a change of the interface and the images of its pods change together: until
+//! both are on the new side, new pods do not start there. The image is first, for its roll-out
+//! stops no pod before its successor starts, while a host is drained before it is patched. From the
+//! first of them until its patch the host is cordoned, so that new pods go to other hosts, or wait
+//! for one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,18 +17,18 @@ use super::effects::Effects;
 use super::{Interruption, PlanAction};
 use crate::rollout::{Placement, Rollout};
 
-/// Hosts of one kind that one action patches, or none, where the pods of a workload start today and may
-/// land to the end.
+/// Hosts of one kind, patched by at most one action, where the pods of a workload start today and
+/// can be scheduled throughout.
 struct Place<'a> {
     placement: &'a Placement,
     group: usize,
     hosts: Vec<usize>,
     patch: Option<usize>,
-    /// The actions that change anything here, in their order.
+    /// Actions that affect these hosts, in order.
     actions: BTreeSet<usize>,
 }
 
-/// Puts actions in their order: of each kind they keep the one that they have.
+/// Sorts actions; those of one kind keep their order.
 pub(super) fn ordered(rollout: &Rollout, actions: Vec<PlanAction>) -> Vec<PlanAction> {
     let mut before: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     let mut held: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
@@ -73,7 +73,7 @@ pub(super) fn ordered(rollout: &Rollout, actions: Vec<PlanAction>) -> Vec<PlanAc
     in_order.collect()
 }
 
-/// What does not start between which actions, though it does today.
+/// Workloads that do not start between some of the actions, though they do today.
 pub(super) fn interruptions(rollout: &Rollout, actions: &[PlanAction]) -> Vec<Interruption> {
     let effects = Effects::of(actions, rollout);
     let mut all: BTreeMap<(usize, usize, Option<usize>), BTreeSet<usize>> = BTreeMap::new();
@@ -96,7 +96,7 @@ pub(super) fn interruptions(rollout: &Rollout, actions: &[PlanAction]) -> Vec<In
     all.collect()
 }
 
-/// Between which actions a place does not take its pods.
+/// Intervals of actions in which pods do not start in a place.
 fn lost(effects: &Effects<'_>, place: &Place<'_>) -> Vec<(usize, Option<usize>)> {
     let kind = place.placement.selection.groups[place.group].kind;
     let starts_after = |last: usize| {
@@ -125,7 +125,8 @@ fn lost(effects: &Effects<'_>, place: &Place<'_>) -> Vec<(usize, Option<usize>)>
     lost
 }
 
-/// Where workloads start today and something is changed. A cordoned host takes no new pods.
+/// Places where workloads start today and an action has an effect. A cordoned host takes no new
+/// pods.
 fn places<'a>(
     rollout: &'a Rollout,
     actions: &[PlanAction],

@@ -1,4 +1,4 @@
-//! Where a workload could be kept so that it starts: a label that its images' nodes share.
+//! Pins of workloads to a node label that compatible nodes share.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,32 +12,32 @@ use crate::rollout::{Placement, Rollout};
 use crate::scheduling::{Operator, Requirement, System};
 use crate::workloads::{Workload, WorkloadId};
 
-/// What a workload asks of a node's label in addition.
+/// Node label that a pin requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pin {
-    /// A node selector: it has this value.
+    /// A node selector with this value.
     Selector {
         /// The label.
         label: &'static str,
         /// Its value.
         value: String,
     },
-    /// A node affinity, where one value is not enough.
+    /// A node affinity, for several values.
     Affinity(Requirement),
 }
 
-/// How a workload gets a node label to ask for.
+/// How a pin is applied to a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PinMethod {
-    /// Its pods move to other nodes when its template changes.
+    /// Patch of the pod template; the pods move to other nodes.
     Patch,
-    /// Kubernetes takes no change of it, or leaves its pods where they are: it is made again.
+    /// Delete and create: Kubernetes allows no change of it, or does not move its pods.
     MakeAgain,
 }
 
 impl PinMethod {
-    /// Nothing for kinds whose fields are not known, and for what has no name, or one that the
-    /// cluster makes up.
+    /// Returns `None` for kinds with unknown fields, and for workloads without a name or with a
+    /// generated one.
     pub fn for_workload(workload: &WorkloadId) -> Option<Self> {
         match workload.kind.as_str() {
             _ if workload.name.is_empty() || workload.name.ends_with('*') => None,
@@ -49,7 +49,7 @@ impl PinMethod {
 }
 
 impl Pin {
-    /// On nodes that run Windows, which are these.
+    /// Pin to the Windows nodes, which are these.
     pub(in crate::rollout) fn to_windows(hosts: &[Node]) -> Self {
         Self::Selector {
             label: os_label(hosts),
@@ -67,7 +67,7 @@ impl Pin {
         }
     }
 
-    /// Makes a workload ask for it.
+    /// Applies the pin to a workload.
     pub(super) fn apply(&self, workload: &mut Workload) {
         let scheduling = &mut workload.template.scheduling;
         match self {
@@ -79,8 +79,8 @@ impl Pin {
         }
     }
 
-    /// The commands that make a workload ask for it; none for a kind whose fields are not known. What is
-    /// made again is written to a file first, so that it is not lost where the cluster does not take it.
+    /// The commands that apply the pin; none for a kind with unknown fields. A workload that is
+    /// recreated is saved to a file first, so that it is not lost if the cluster refuses it.
     pub(in crate::rollout) fn commands(
         &self,
         workload: &Workload,
@@ -116,14 +116,14 @@ impl Pin {
         }
     }
 
-    /// The merge patch of the API's object that does the same. Of an object that is made again it
-    /// takes away what the cluster added and takes back from nobody: where a pod landed, and the labels
-    /// by which a job knew its pods.
+    /// The merge patch of the API object. For an object that is recreated it removes the fields
+    /// that the cluster added and accepts from no client: the node of a pod, and the labels by
+    /// which a job selects its pods.
     fn patch(&self, workload: &Workload) -> Value {
         let kind = workload.id.kind.as_str();
         let selector = match self {
             Self::Selector { label, value } => json!({"nodeSelector": {*label: value}}),
-            // A merge takes the place of a whole list, so what is there stands in it too.
+            // A merge replaces a whole list, so it repeats the existing items.
             Self::Affinity(requirement) => {
                 let mut scheduling = workload.template.scheduling.clone();
                 scheduling.require_all(requirement);
@@ -151,8 +151,8 @@ impl Pin {
     }
 }
 
-/// A pin for every workload that does not start on some of its nodes, does on others as everything
-/// is, and can be told where to land.
+/// A pin for every workload that starts on some of its nodes but not on all, and that can be
+/// pinned.
 pub(super) fn candidates(rollout: &Rollout, others: &[Node]) -> BTreeMap<usize, Pin> {
     let placements = rollout.placements.iter();
     placements
@@ -171,7 +171,7 @@ pub(super) fn candidates(rollout: &Rollout, others: &[Node]) -> BTreeMap<usize, 
         .collect()
 }
 
-/// The builds on all of whose nodes everything starts, so that no node is lost where it does.
+/// Pin to the builds on all of whose nodes the workload starts, so that no such node is lost.
 fn to_a_build(rollout: &Rollout, placement: &Placement, workload: &Workload) -> Option<Pin> {
     let mut builds: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
     let mut has_others = false;
@@ -197,7 +197,7 @@ fn to_a_build(rollout: &Rollout, placement: &Placement, workload: &Workload) -> 
     let keep = builds.iter().filter(|(_, (_, all_start))| *all_start);
     let keep: Vec<(&str, usize)> = keep.map(|(label, (nodes, _))| (*label, *nodes)).collect();
     let most = keep.iter().max_by_key(|(_, nodes)| *nodes)?;
-    // Of a set that is only known by its pods, nobody knows the affinity to add to.
+    // For a set that is known by its pods alone, the affinity to extend is unknown.
     let is_unknown = workload.id.kind == "DaemonSet" && workload.template.scheduling.names_nodes();
     if keep.len() == 1 || is_unknown {
         return Some(Pin::Selector {
@@ -210,7 +210,7 @@ fn to_a_build(rollout: &Rollout, placement: &Placement, workload: &Workload) -> 
         .filter(|(_, (_, all_start))| !all_start)
         .map(|(label, _)| label)
         .collect();
-    // Nodes without the label would stay, and nobody knows whether it starts there.
+    // Nodes without the label would remain, and compatibility with them is unknown.
     let (operator, values) = if leave.len() < keep.len() && !has_others {
         (Operator::NotIn, leave)
     } else {
@@ -246,7 +246,7 @@ impl fmt::Display for Pin {
     }
 }
 
-/// Linux, where all the images are for it and a node would take the pods.
+/// Pin to Linux, if all the images are for it and a node admits the pods.
 fn to_linux(
     rollout: &Rollout,
     placement: &Placement,

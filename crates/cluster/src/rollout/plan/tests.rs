@@ -185,7 +185,7 @@ fn who_names_a_digest_has_to_name_the_new_one() {
     request.images[0].reference = Some(digest.clone());
     let mut rollout = Rollout::new(&request);
     let plan = rollout.advise(&request, &TagsByRepository::new());
-    let rest = "and name the new image where its digest is named";
+    let rest = "and update the references to its digest";
     let title = plan.actions[0].title(&rollout);
     assert_eq!(title, format!("build {digest} (17763.1158) again, {rest}"));
     let fix = rollout
@@ -344,7 +344,7 @@ fn a_workload_stays_where_it_starts() {
     assert_eq!(
         short_of(&pinned("CloneSet")),
         ["build i0 for 17763.1158 20348.1"],
-        "nobody knows how to move it"
+        "the fields of this kind are unknown"
     );
     let plan = plan(&pinned("CronJob"));
     let PlanAction::Pin {
@@ -410,7 +410,7 @@ fn what_takes_no_change_is_made_again() {
         assert_eq!(
             fix.as_deref(),
             Some(
-                "end it and make it again on nodes with the label \
+                "delete it and recreate it on nodes with the label \
                  node.kubernetes.io/windows-build=10.0.20348 (leaves 1 of 2 nodes)"
             )
         );
@@ -520,7 +520,7 @@ fn a_pod_that_only_linux_takes_is_for_linux_where_its_images_are_for_both() {
     let tolerates = ", tolerations: [{operator: Exists}]";
     assert_eq!(counts("i0", ""), ((0, 1), 0));
     assert_eq!(counts("i0", tolerates), ((1, 0), 0));
-    // A static pod, whose image nobody could read.
+    // A static pod with an unreadable image.
     assert_eq!(counts("i1", ", nodeName: linux-a"), ((0, 1), 0));
     assert_eq!(counts("i1", ", nodeName: n0"), ((1, 0), 0));
     assert_eq!(counts("i1", ""), ((0, 0), 1));
@@ -684,7 +684,7 @@ const HOSTS: [&str; 9] = [
     "26100.2314",
 ];
 
-/// How many hosts are patched, images built again, and workloads pinned: compared in this order.
+/// Number of patched hosts, rebuilt images and pinned workloads, compared in this order.
 type Cost = (usize, u32, usize);
 
 /// The cost of the cheapest actions after which everything starts, found by trying them all, those
@@ -802,7 +802,7 @@ fn combinations<T>(options: &[Vec<T>]) -> Vec<Vec<usize>> {
     })
 }
 
-/// What a plan costs.
+/// Cost of a plan.
 fn cost(plan: &ActionPlan) -> Cost {
     let mut cost = (0, 0, 0);
     for action in &plan.actions {
@@ -1020,7 +1020,7 @@ proptest! {
             let after = outcomes(&carried_out(&request, &plan, commands));
             let breaks = after.iter().any(|(key, starts)| !starts && before[key]);
             let fix = check.finding.fix.as_deref().unwrap();
-            prop_assert_eq!(fix.contains("others would not start"), breaks, "{}", fix);
+            prop_assert_eq!(fix.contains("other images would then no longer start"), breaks, "{}", fix);
         }
     }
 }

@@ -28,7 +28,7 @@ fn on(inside: &dyn BaseKeys, edits: &[RegistryEdit]) -> Result<Vec<u8>, WriteErr
     Ok(hives.next().map(|hive| hive.bytes).unwrap_or_default())
 }
 
-/// As `outline`, on a base; nothing where there is no layer.
+/// Like `outline`, on a base; empty without a layer.
 fn outline_on(inside: &dyn BaseKeys, edits: &[RegistryEdit]) -> Vec<String> {
     let bytes = on(inside, edits).unwrap();
     if bytes.is_empty() {
@@ -209,13 +209,13 @@ fn a_link_that_leads_nowhere_is_refused() {
     for (edit, said) in [
         (
             set(r"\a\x", "v", 1),
-            r"cannot follow a link of the base on the way to HKLM\SOFTWARE\a\x: it goes through more than 32 links",
+            r"cannot resolve a link of the base in HKLM\SOFTWARE\a\x: the path has more than 32 links",
         ),
         (
             delete(r"\out\x"),
-            r"on the way to HKLM\SOFTWARE\out\x: it goes to a key that no layer can change",
+            r"link of the base in HKLM\SOFTWARE\out\x: it refers to a key that no layer can change",
         ),
-        (set(&deep, "v", 1), "it gets too deep"),
+        (set(&deep, "v", 1), "the path is too deep"),
     ] {
         let error = on(&inside, &[edit]).unwrap_err().to_string();
         assert!(error.ends_with(said), "{error}");

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a plan leaves out in between: the workload, its hosts, and between which actions.
+/// Interruptions of a plan: the workload, its hosts, and the interval of actions.
 fn interrupted(plan: &ActionPlan) -> Vec<(usize, Vec<usize>, usize, Option<usize>)> {
     let all = plan.interruptions.iter();
     all.map(|it| (it.workload, it.hosts.clone(), it.from, it.until))
@@ -110,8 +110,8 @@ fn rename(request: &mut RolloutRequest, image: usize, name: &str) {
     }
 }
 
-/// A cluster in which an action was carried out as its commands say: a new tag reaches those to whom it
-/// is told, and a patched host is uncordoned.
+/// Applies an action's commands to a cluster: a new tag is set on its workloads, and a patched host is
+/// uncordoned.
 fn after(state: &RolloutRequest, action: &PlanAction) -> RolloutRequest {
     let mut state = state.clone();
     for command in action.commands() {
@@ -185,7 +185,7 @@ fn landed_on(state: &RolloutRequest) -> BTreeMap<(usize, usize), bool> {
     starts
 }
 
-/// What starts in `before` and not in `now`, though its pods can land there.
+/// Workloads that start in `before` and not in `now`, though their pods can be scheduled there.
 fn lost(
     before: &BTreeMap<(usize, usize), bool>,
     now: &BTreeMap<(usize, usize), bool>,
