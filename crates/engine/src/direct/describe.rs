@@ -121,7 +121,7 @@ pub(super) fn is_bottom(plan: &Plan, base: BaseSource<'_>) -> bool {
 }
 
 /// Adds what Windows requires in the bottom layer of an image: all its hives, even if empty. A
-/// HostProcess container reads the host's.
+/// `HostProcess` container reads the host's.
 fn bottom(layer: &mut Layer, time: FileTime) -> Result<(), DirectError> {
     for hive in ["DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"] {
         let path = format!("Windows/System32/config/{hive}");
