@@ -37,7 +37,7 @@ impl fmt::Display for LeaseName {
 /// Timing of a lease.
 #[derive(Debug, Clone, Copy)]
 pub struct LeaseConfig {
-    /// How long candidates wait after the last change of the record.
+    /// Time that candidates wait after the last change of the record.
     pub duration: Duration,
 }
 

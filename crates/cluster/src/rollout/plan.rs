@@ -82,7 +82,7 @@ pub enum PlanAction {
         workload: usize,
         /// The pin.
         pin: Pin,
-        /// How the pin is applied.
+        /// Method of applying the pin.
         way: PinMethod,
         /// Indexes of the hosts where it can be scheduled then.
         hosts: Vec<usize>,
