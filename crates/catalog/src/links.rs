@@ -11,9 +11,9 @@ pub(super) fn check(link: &str, catalog: &Url) -> Result<(), &'static str> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err("it is not a web address");
     }
-    match reach(&url) {
+    match scope_of(&url) {
         HostScope::World => Ok(()),
-        HostScope::ThisMachine if reach(catalog) == HostScope::ThisMachine => Ok(()),
+        HostScope::ThisMachine if scope_of(catalog) == HostScope::ThisMachine => Ok(()),
         HostScope::ThisMachine => Err("it refers to this machine"),
         HostScope::Neighbours => Err("it is link-local, where clouds keep their credentials"),
     }
@@ -26,13 +26,13 @@ enum HostScope {
     Neighbours,
 }
 
-fn reach(url: &Url) -> HostScope {
+fn scope_of(url: &Url) -> HostScope {
     // `Url` normalizes every spelling of an address, including octal and a single number.
     let host = url.host_str().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
     match host.parse() {
-        Ok(IpAddr::V4(address)) => reach_of_v4(address),
-        Ok(IpAddr::V6(address)) => reach_of_v6(address),
+        Ok(IpAddr::V4(address)) => scope_of_v4(address),
+        Ok(IpAddr::V6(address)) => scope_of_v6(address),
         Err(_) => {
             let name = host.trim_end_matches('.').to_ascii_lowercase();
             if name == "localhost" || name.ends_with(".localhost") {
@@ -44,7 +44,7 @@ fn reach(url: &Url) -> HostScope {
     }
 }
 
-fn reach_of_v4(address: Ipv4Addr) -> HostScope {
+fn scope_of_v4(address: Ipv4Addr) -> HostScope {
     if address.is_loopback() || address.is_unspecified() {
         HostScope::ThisMachine
     } else if address.is_link_local() {
@@ -54,9 +54,9 @@ fn reach_of_v4(address: Ipv4Addr) -> HostScope {
     }
 }
 
-fn reach_of_v6(address: Ipv6Addr) -> HostScope {
+fn scope_of_v6(address: Ipv6Addr) -> HostScope {
     if let Some(address) = address.to_ipv4_mapped() {
-        reach_of_v4(address)
+        scope_of_v4(address)
     } else if address.is_loopback() || address.is_unspecified() {
         HostScope::ThisMachine
     } else if address.is_unicast_link_local() {

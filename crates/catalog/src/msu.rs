@@ -58,7 +58,7 @@ pub(crate) struct PackageCheck {
 }
 
 /// Problem of a wrong file.
-fn other(problem: impl Into<String>) -> Problem {
+fn wrong_package(problem: impl Into<String>) -> Problem {
     Problem::new("download/other", problem)
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn check_package(
     name: &str,
     wanted: &ExpectedPackage,
 ) -> Result<PackageCheck, Problem> {
-    let unreadable = |error| other("cannot read it").source(error);
+    let unreadable = |error| wrong_package("cannot read it").source(error);
     let mut file = files::open(path).map_err(unreadable)?;
     let mut magic = Vec::with_capacity(8);
     let read = (&mut file).take(8).read_to_end(&mut magic);
@@ -81,7 +81,11 @@ pub(crate) fn check_package(
         ),
         "cab" => ("cabinet", &[PackageFormat::Cabinet]),
         "exe" => ("program", &[PackageFormat::Program]),
-        _ => return Err(other("unknown file type: expected .msu, .cab or .exe")),
+        _ => {
+            return Err(wrong_package(
+                "unknown file type: expected .msu, .cab or .exe",
+            ));
+        }
     };
     let container = found
         .filter(|found| promised.contains(found))
@@ -90,20 +94,20 @@ pub(crate) fn check_package(
                 [] => "nothing".to_owned(),
                 magic => hex::encode(magic),
             };
-            other(format!("it begins with {found}, which is not a {expected}"))
+            wrong_package(format!("it begins with {found}, which is not a {expected}"))
         })?;
     let mut unsaid = None;
     if container == PackageFormat::Cabinet && extension(name) == "msu" {
         match describe(file) {
             Ok(Some(described)) => described.check(wanted)?,
             Ok(None) if !wanted.verified => {
-                return Err(other(
+                return Err(wrong_package(
                     "it is a cabinet with neither the pkgProperties.txt nor the metadata of an \
                      update package",
                 ));
             }
             Err(error) if !wanted.verified => {
-                return Err(other("its cabinet is damaged").source(error));
+                return Err(wrong_package("its cabinet is damaged").source(error));
             }
             Ok(None) => unsaid = Some("it does not state its update".to_owned()),
             Err(_) => unsaid = Some("its cabinet cannot be read".to_owned()),
@@ -160,7 +164,7 @@ impl PackageMetadata {
         if let Some(base) = self.base.filter(|_| !has_base) {
             found = format!("{found}, which builds on {base}");
         }
-        Err(other(format!(
+        Err(wrong_package(format!(
             "it is a package for {found}, expected {expected}"
         )))
     }

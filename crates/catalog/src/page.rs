@@ -70,7 +70,7 @@ const ERROR: &str = "errorPageDisplayedError";
 pub(crate) fn read_page(html: &str) -> Result<Page, PageError> {
     let seen = walk(html, PageParser::default());
     if let Some(words) = seen.error {
-        return Err(PageError::Reported(short(&collapse_whitespace(&words))));
+        return Err(PageError::Reported(shorten(&collapse_whitespace(&words))));
     }
     if !seen.ids.contains(&TABLE) {
         return if seen.ids.contains(&NOTHING) {
@@ -96,10 +96,10 @@ pub(crate) fn read_page(html: &str) -> Result<Page, PageError> {
 pub(super) fn reported_error(html: &str) -> Option<String> {
     walk(html, PageParser::default())
         .error
-        .map(|words| short(&collapse_whitespace(&words)))
+        .map(|words| shorten(&collapse_whitespace(&words)))
 }
 
-fn short(text: &str) -> String {
+fn shorten(text: &str) -> String {
     let words = text
         .chars()
         .filter(|c| !c.is_control())

@@ -81,7 +81,7 @@ impl Product {
             Some(release) => Self::of_release(release),
             None => Self {
                 shown: name.trim().to_owned(),
-                names: vec![normal(name)],
+                names: vec![normalize(name)],
             },
         }
     }
@@ -90,13 +90,13 @@ impl Product {
         let names = &release.catalog_names;
         Self {
             shown: names.last().copied().unwrap_or_default().to_owned(),
-            names: names.iter().map(|name| normal(name)).collect(),
+            names: names.iter().map(|name| normalize(name)).collect(),
         }
     }
 
     /// Returns true if a title's product is this one.
     pub fn matches(&self, title: &Title) -> bool {
-        let own = normal(&title.product);
+        let own = normalize(&title.product);
         self.names.contains(&own)
     }
 }
@@ -113,15 +113,15 @@ pub fn build_of(title: &Title) -> Option<u32> {
 }
 
 fn release_named(product: &str) -> Option<&'static Release> {
-    let wanted = normal(product);
+    let wanted = normalize(product);
     release::all().iter().find(|release| {
         let mut names = release.catalog_names.iter();
-        names.any(|name| normal(name) == wanted)
+        names.any(|name| normalize(name) == wanted)
     })
 }
 
 /// Case, commas and runs of spaces differ from month to month.
-fn normal(name: &str) -> String {
+fn normalize(name: &str) -> String {
     name.split([' ', ',', '\t', '\u{a0}'])
         .filter(|word| !word.is_empty())
         .collect::<Vec<_>>()

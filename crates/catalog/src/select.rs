@@ -93,7 +93,7 @@ pub fn select<'h>(
     let mut seen = Vec::new();
     for hit in hits {
         let title = Title::read(&hit.title);
-        match misfit(hit, &title, wanted) {
+        match mismatch(hit, &title, wanted) {
             Some(why) => seen.push((hit.title.clone(), why)),
             None if fitting
                 .iter()
@@ -116,7 +116,7 @@ pub fn select<'h>(
 }
 
 /// Reason why a result does not match.
-fn misfit(hit: &SearchResult, title: &Title, wanted: &Criteria) -> Option<&'static str> {
+fn mismatch(hit: &SearchResult, title: &Title, wanted: &Criteria) -> Option<&'static str> {
     if title.kb != Some(wanted.kb) {
         return Some("is another article");
     }

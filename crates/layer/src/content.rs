@@ -402,7 +402,7 @@ pub(super) fn sort_directory<'a>(
     let mut previous: Option<&SortEntry> = None;
     for entry in &entries {
         if let Some(previous) = previous
-            && repeats(previous, entry)?
+            && is_repeated(previous, entry)?
         {
             if let Some(item) = items.last_mut() {
                 item.security = entry.security.or(item.security);
@@ -442,7 +442,7 @@ pub(super) fn sort_directory<'a>(
 
 /// Returns true if `entry` repeats the directory `previous`, or sets its descriptor; an error if
 /// the two conflict.
-fn repeats(previous: &SortEntry, entry: &SortEntry) -> Result<bool, LayerError> {
+fn is_repeated(previous: &SortEntry, entry: &SortEntry) -> Result<bool, LayerError> {
     let is_directory = |entry: &SortEntry| matches!(entry.content, EntryContent::Directory);
     if entry.key == previous.key {
         let is_there = !matches!(previous.content, EntryContent::Deletion);

@@ -57,7 +57,7 @@ impl Layer {
         for item in &items[1..] {
             settled.push(walk.take(item)?);
         }
-        let entries = needed(settled)
+        let entries = without_unneeded_folders(settled)
             .map(|settled| {
                 Ok(LayerEntry {
                     path: settled.path.parse()?,
@@ -74,7 +74,9 @@ impl Layer {
 }
 
 /// Drops folders of the base that contain no other entry.
-fn needed(settled: Vec<FittedEntry<'_>>) -> impl Iterator<Item = FittedEntry<'_>> {
+fn without_unneeded_folders(
+    settled: Vec<FittedEntry<'_>>,
+) -> impl Iterator<Item = FittedEntry<'_>> {
     let mut needed = Vec::with_capacity(settled.len());
     // Path of the last entry that is kept.
     let mut above = String::new();

@@ -159,7 +159,7 @@ impl<'a> GrantContext<'a> {
             match of_base {
                 Presence::Present(file) if is_folder_of_base => {
                     let found = base_descriptor(&path, &file)?;
-                    let found = found.map_or_else(|| usual(true), Ok)?;
+                    let found = found.map_or_else(|| default_descriptor(true), Ok)?;
                     granting.top(top, &found, true);
                 }
                 Presence::Present(_) => return Err(GrantError::OfBase { path }),
@@ -195,7 +195,7 @@ impl<'a> GrantContext<'a> {
             None if is_folder => self.folder_of_base(path)?,
             None => None,
         };
-        let found = found.map_or_else(|| usual(is_folder), Ok)?;
+        let found = found.map_or_else(|| default_descriptor(is_folder), Ok)?;
         let entry = path.parse().map_err(LayerError::Path)?;
         if is_top {
             self.top(entry, &found, is_folder);
@@ -288,7 +288,7 @@ fn base_descriptor(
 }
 
 /// Default descriptor of an entry.
-fn usual(is_folder: bool) -> Result<SecurityDescriptor, GrantError> {
+fn default_descriptor(is_folder: bool) -> Result<SecurityDescriptor, GrantError> {
     let usual = if is_folder {
         &descriptor::DIRECTORY
     } else {

@@ -116,7 +116,7 @@ impl Drive {
 
 impl OverlayFile {
     /// Converts to the form of a base's file.
-    fn found(&self) -> BaseFile {
+    fn to_base_file(&self) -> BaseFile {
         BaseFile {
             name: self.name.to_string(),
             kind: match self.kind {
@@ -230,7 +230,7 @@ impl<'a> BaseOverlay<'a> {
     }
 
     /// Looks up a path in the layers.
-    fn own(&self, path: &ImagePath) -> Result<Presence<&OverlayFile>, BaseReadError> {
+    fn find_in_layers(&self, path: &ImagePath) -> Result<Presence<&OverlayFile>, BaseReadError> {
         let Ok(own) = LayerPath::try_from(path) else {
             return Ok(Presence::Unknown);
         };
@@ -239,7 +239,7 @@ impl<'a> BaseOverlay<'a> {
 
     /// Returns true if only the base determines a path.
     fn is_of_base(&self, path: &ImagePath) -> Result<bool, BaseReadError> {
-        Ok(self.own(path)? == Presence::Unknown)
+        Ok(self.find_in_layers(path)? == Presence::Unknown)
     }
 }
 
@@ -276,9 +276,9 @@ impl BaseContents for BaseOverlay<'_> {
         if !self.knows_files.clone()? {
             return Ok(Presence::Unknown);
         }
-        match self.own(path)? {
+        match self.find_in_layers(path)? {
             Presence::Unknown => self.base.file(path),
-            own => Ok(own.map(OverlayFile::found)),
+            own => Ok(own.map(OverlayFile::to_base_file)),
         }
     }
 
@@ -301,7 +301,7 @@ impl BaseContents for BaseOverlay<'_> {
         }
         let own = self.drive()?.below(folder);
         let own = own.filter(|(inside, _)| !inside.contains('\0'));
-        found.extend(own.map(|(_, laid)| laid.found()));
+        found.extend(own.map(|(_, laid)| laid.to_base_file()));
         Ok(Presence::Present(found))
     }
 
@@ -328,7 +328,7 @@ impl BaseContents for BaseOverlay<'_> {
             if laid.kind == FileKind::Folder
                 && let Ok(folder) = path.join_all(&names)
             {
-                found.push((folder, laid.found()));
+                found.push((folder, laid.to_base_file()));
             }
         }
         found.sort_by_cached_key(|(path, _)| fold(&path.components().join("/")));
@@ -336,7 +336,7 @@ impl BaseContents for BaseOverlay<'_> {
     }
 
     fn content(&self, path: &ImagePath) -> Result<Presence<Vec<u8>>, BaseReadError> {
-        let source = match self.own(path)? {
+        let source = match self.find_in_layers(path)? {
             Presence::Present(OverlayFile {
                 kind: FileKind::File(source),
                 ..
@@ -362,7 +362,7 @@ pub struct Without<'a> {
 }
 
 impl Without<'_> {
-    fn lacks(&self, path: &ImagePath) -> bool {
+    fn is_removed(&self, path: &ImagePath) -> bool {
         self.gone
             .iter()
             .any(|gone| path.strip_prefix(gone).is_some())
@@ -377,19 +377,19 @@ impl BaseKeys for Without<'_> {
 
 impl BaseContents for Without<'_> {
     fn file(&self, path: &ImagePath) -> Result<Presence<BaseFile>, BaseReadError> {
-        if self.lacks(path) {
+        if self.is_removed(path) {
             return Ok(Presence::Absent);
         }
         self.inside.file(path)
     }
 
     fn read_dir(&self, folder: &ImagePath) -> Result<Presence<Vec<BaseFile>>, BaseReadError> {
-        if self.lacks(folder) {
+        if self.is_removed(folder) {
             return Ok(Presence::Absent);
         }
         let is_there = |file: &BaseFile| {
             let path = folder.join(&file.name);
-            path.map_or(true, |path| !self.lacks(&path))
+            path.map_or(true, |path| !self.is_removed(&path))
         };
         let found = self.inside.read_dir(folder)?;
         Ok(found.map(|found| found.into_iter().filter(is_there).collect()))
@@ -400,14 +400,14 @@ impl BaseContents for Without<'_> {
         path: &ImagePath,
     ) -> Result<Presence<Vec<(ImagePath, BaseFile)>>, BaseReadError> {
         let found = self.inside.folders_below(path)?.map(|mut found| {
-            found.retain(|(path, _)| !self.lacks(path));
+            found.retain(|(path, _)| !self.is_removed(path));
             found
         });
         Ok(found)
     }
 
     fn content(&self, path: &ImagePath) -> Result<Presence<Vec<u8>>, BaseReadError> {
-        if self.lacks(path) {
+        if self.is_removed(path) {
             return Ok(Presence::Absent);
         }
         self.inside.content(path)

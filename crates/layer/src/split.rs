@@ -41,7 +41,7 @@ impl Layer {
             let holders = parts
                 .iter()
                 .enumerate()
-                .filter(|(_, part)| part.holds(&key));
+                .filter(|(_, part)| part.contains(&key));
             let part = holders.max_by_key(|(_, part)| part.key.len());
             let part = part.map(|(number, _)| number);
             if let (Some(part), EntryContent::File(source)) = (part, &entry.content) {
@@ -120,7 +120,7 @@ impl<'p> LayerSlice<'p> {
         })
     }
 
-    fn holds(&self, key: &str) -> bool {
+    fn contains(&self, key: &str) -> bool {
         self.key.is_empty() || self.key == key || is_below(key, &self.key)
     }
 

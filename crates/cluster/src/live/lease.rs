@@ -37,7 +37,7 @@ impl fmt::Display for LeaseName {
 /// Timing of a lease.
 #[derive(Debug, Clone, Copy)]
 pub struct LeaseConfig {
-    /// How long candidates wait after the last change of the record.
+    /// Time that candidates wait after the last change of the record.
     pub duration: Duration,
 }
 
@@ -134,8 +134,8 @@ impl LeaderElector {
                 self.write(lease, "create").await?
             }
             Some(lease) => {
-                self.own.see(lease, now);
-                match self.own.takes(now) {
+                self.own.observe(lease, now);
+                match self.own.acquirable_record(now) {
                     Some(lease) => self.write(lease, "take").await?,
                     None => None,
                 }
@@ -223,7 +223,7 @@ impl Candidate {
     }
 
     /// Stores the record; an unchanged one keeps its age.
-    fn see(&mut self, lease: Lease, now: Instant) {
+    fn observe(&mut self, lease: Lease, now: Instant) {
         let since = match &self.seen {
             Some(seen) if seen.lease.spec == lease.spec => seen.since,
             _ => now,
@@ -232,18 +232,18 @@ impl Candidate {
     }
 
     /// Returns the record to write if this replica holds it, no replica does, or it expired.
-    fn takes(&self, now: Instant) -> Option<Lease> {
+    fn acquirable_record(&self, now: Instant) -> Option<Lease> {
         let seen = self.seen.as_ref()?;
         let is_free = match holder(&seen.lease) {
             None => true,
             Some(name) if name == self.identity => true,
-            Some(_) => now.duration_since(seen.since) >= self.kept_for(&seen.lease),
+            Some(_) => now.duration_since(seen.since) >= self.lease_duration(&seen.lease),
         };
         is_free.then(|| seen.lease.clone())
     }
 
     /// Duration that the holder wrote into the record.
-    fn kept_for(&self, lease: &Lease) -> Duration {
+    fn lease_duration(&self, lease: &Lease) -> Duration {
         let spec = lease.spec.as_ref();
         let seconds = spec.and_then(|spec| spec.lease_duration_seconds);
         let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
@@ -330,16 +330,16 @@ mod tests {
         let after = |seconds| now + Duration::from_secs(seconds);
         // The holder's clock is years behind, which has no effect.
         let first = holder.spec(None, second(1000));
-        other.see(lease(first.clone()), now);
-        assert_eq!(other.takes(after(14)), None);
+        other.observe(lease(first.clone()), now);
+        assert_eq!(other.acquirable_record(after(14)), None);
         // A renewal starts the wait again.
         let renewed = holder.spec(Some(&first), second(1010));
         assert_eq!(renewed.acquire_time, first.acquire_time);
         assert_eq!(renewed.lease_transitions, Some(0));
-        other.see(lease(renewed.clone()), after(14));
-        other.see(lease(renewed.clone()), after(20));
-        assert_eq!(other.takes(after(28)), None);
-        let taken = other.takes(after(29)).unwrap();
+        other.observe(lease(renewed.clone()), after(14));
+        other.observe(lease(renewed.clone()), after(20));
+        assert_eq!(other.acquirable_record(after(28)), None);
+        let taken = other.acquirable_record(after(29)).unwrap();
         let taken = other.spec(taken.spec.as_ref(), second(99));
         assert_eq!(taken.holder_identity.as_deref(), Some("b"));
         assert_eq!(taken.lease_transitions, Some(1));
@@ -354,8 +354,8 @@ mod tests {
             holder_identity: Some(String::new()),
             ..candidate("a").spec(None, second(1))
         };
-        other.see(lease(released), now);
-        assert!(other.takes(now).is_some());
+        other.observe(lease(released), now);
+        assert!(other.acquirable_record(now).is_some());
         for (seconds, kept) in [
             (None, 15),
             (Some(-4), 15),
@@ -366,7 +366,10 @@ mod tests {
                 lease_duration_seconds: seconds,
                 ..candidate("a").spec(None, second(1))
             };
-            assert_eq!(other.kept_for(&lease(spec)), Duration::from_secs(kept));
+            assert_eq!(
+                other.lease_duration(&lease(spec)),
+                Duration::from_secs(kept)
+            );
         }
     }
 }

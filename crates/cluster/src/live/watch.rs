@@ -79,7 +79,7 @@ impl NodeSnapshot {
     /// Each Windows node, alone in a list.
     pub fn windows(&self) -> impl Iterator<Item = (NodeReference, NodeList)> {
         self.known.values().filter_map(|object| {
-            let list = alone(object.clone());
+            let list = single_node_list(object.clone());
             let reference = NodeReference {
                 name: object.name().to_owned(),
                 uid: object.uid().to_owned(),
@@ -171,11 +171,11 @@ impl NodeWatch {
             None => self.events = None,
             Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => {
                 object.version().clone_into(&mut self.nodes.version);
-                self.note(object.name().to_owned(), Some(object));
+                self.update_node(object.name().to_owned(), Some(object));
             }
             Some(Ok(WatchEvent::Deleted(object))) => {
                 object.version().clone_into(&mut self.nodes.version);
-                self.note(object.name().to_owned(), None);
+                self.update_node(object.name().to_owned(), None);
             }
             Some(Ok(WatchEvent::Bookmark(bookmark))) => {
                 self.nodes.version = bookmark.metadata.resource_version;
@@ -204,22 +204,22 @@ impl NodeWatch {
             .cloned()
             .collect();
         for name in gone {
-            self.note(name, None);
+            self.update_node(name, None);
         }
         for (name, object) in now.known {
-            self.note(name, Some(object));
+            self.update_node(name, Some(object));
         }
         self.nodes.version = now.version;
         Ok(())
     }
 
-    fn note(&mut self, name: String, object: Option<NodeObject>) {
-        let after = object.clone().map(alone);
+    fn update_node(&mut self, name: String, object: Option<NodeObject>) {
+        let after = object.clone().map(single_node_list);
         let before = match object {
             Some(object) => self.nodes.known.insert(name, object),
             None => self.nodes.known.remove(&name),
         }
-        .map(alone);
+        .map(single_node_list);
         if before != after {
             self.waiting.push_back(NodeChange { before, after });
         }
@@ -246,7 +246,7 @@ async fn open(cluster: &Cluster, version: &str) -> Result<Events, LiveError> {
     Ok(Box::pin(events))
 }
 
-fn alone(object: NodeObject) -> NodeList {
+fn single_node_list(object: NodeObject) -> NodeList {
     let mut list = NodeList::default();
     list.add(object);
     list

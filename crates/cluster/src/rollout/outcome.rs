@@ -82,7 +82,7 @@ impl Rollout {
     pub fn outcomes(&self) -> impl Iterator<Item = WorkloadOutcome<'_>> {
         let warned = WarnedSubjects::of(self);
         self.placements.iter().flat_map(move |placement| -> Vec<_> {
-            let one = |subject, images| self.prospect(subject, placement, images, &warned);
+            let one = |subject, images| self.placement_outcome(subject, placement, images, &warned);
             match placement.workload {
                 Some(workload) => vec![one(Subject::Workload(workload), &placement.images[..])],
                 None => placement
@@ -102,7 +102,7 @@ impl Rollout {
             .collect()
     }
 
-    fn prospect<'a>(
+    fn placement_outcome<'a>(
         &self,
         subject: Subject,
         placement: &'a Placement,

@@ -38,12 +38,12 @@ impl Rollout {
         });
         versions
             .filter(|(_, version)| updates.is_current(version.build, today))
-            .filter_map(|(image, version)| behind(image, version, updates, today))
+            .filter_map(|(image, version)| missing_update(image, version, updates, today))
             .collect()
     }
 }
 
-fn behind(
+fn missing_update(
     image: usize,
     version: WindowsVersion,
     updates: &Updates,
@@ -70,7 +70,7 @@ mod tests {
 
     fn lacks(version: &str, day: &str) -> Option<u32> {
         let (version, day) = (version.parse().unwrap(), day.parse().unwrap());
-        let found = behind(0, version, Updates::embedded(), day);
+        let found = missing_update(0, version, Updates::embedded(), day);
         found.map(|found| found.newest.revision)
     }
 

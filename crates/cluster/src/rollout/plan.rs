@@ -82,7 +82,7 @@ pub enum PlanAction {
         workload: usize,
         /// The pin.
         pin: Pin,
-        /// How the pin is applied.
+        /// Method of applying the pin.
         way: PinMethod,
         /// Indexes of the hosts where it can be scheduled then.
         hosts: Vec<usize>,
@@ -291,7 +291,7 @@ fn choose<'a>(
     let mut known = GraphCache::new(rollout, &pins);
     let mut graph = Graph::of(&mut known, &pins);
     let mut choice = graph.solve();
-    let spare = spare(rollout, &pins, &choice, &graph.patched_hosts(&choice));
+    let spare = fixed_by_other_actions(rollout, &pins, &choice, &graph.patched_hosts(&choice));
     let mut attempts = vec![spare.clone()];
     attempts.extend(spare.into_iter().take(TRIED).map(|one| vec![one]));
     for attempt in attempts {
@@ -313,7 +313,7 @@ fn choose<'a>(
 
 /// The pinned workloads that other actions may fix: their images are rebuilt or their hosts patched
 /// anyway.
-fn spare(
+fn fixed_by_other_actions(
     rollout: &Rollout,
     pins: &BTreeMap<usize, Pin>,
     choice: &Choice,
@@ -428,8 +428,8 @@ fn rebuilds(
         let hosts: BTreeSet<_> = graph.hosts_of(place, choice).collect();
         let builds = with_own_builds(builds_for(hosts), image);
         let host_builds: Vec<WindowsVersion> = builds.iter().map(|(host, _)| *host).collect();
-        let others = others(image, &builds);
-        let users = users(graph.rollout, image, pins);
+        let others = existing_entries_flag(image, &builds);
+        let users = workloads_of_image(graph.rollout, image, pins);
         let stays_cached = users.iter().any(|user| {
             let mut containers = user.template.containers.iter();
             containers.any(|own| Some(&own.image) == image.reference.as_ref() && !own.pulls_always)
@@ -472,7 +472,7 @@ fn rebuilds(
 }
 
 /// The workloads that run an image on the checked hosts, after pinning.
-fn users<'a>(
+fn workloads_of_image<'a>(
     rollout: &'a Rollout,
     image: &Image,
     pins: &BTreeMap<usize, Pin>,
@@ -490,7 +490,10 @@ fn users<'a>(
 
 /// Flag for the existing entries of a tag: those for other systems are kept, those of a rebuilt
 /// build are replaced.
-fn others(image: &Image, builds: &[(WindowsVersion, WindowsVersion)]) -> Option<&'static str> {
+fn existing_entries_flag(
+    image: &Image,
+    builds: &[(WindowsVersion, WindowsVersion)],
+) -> Option<&'static str> {
     let mut variants = image.variants().iter();
     let is_rebuilt = |variant: &Variant| {
         variant

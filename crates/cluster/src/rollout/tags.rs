@@ -87,9 +87,9 @@ pub(super) fn find_matching_tag<'t>(
     hosts: &[HostBuild],
 ) -> Option<&'t str> {
     let (first, others) = hosts.split_first()?;
-    let (shape, _) = taken_apart(tag)?;
+    let (shape, _) = split_tag(tag)?;
     let candidates = tags.iter().filter_map(|tag| {
-        let (own, version) = taken_apart(tag)?;
+        let (own, version) = split_tag(tag)?;
         let fits = |host: &HostBuild| Fit::of(version, *host, BaseMatch::Nearest);
         let fit =
             fits(first).filter(|_| own == shape && others.iter().all(|it| fits(it).is_some()));
@@ -100,7 +100,7 @@ pub(super) fn find_matching_tag<'t>(
 
 /// Splits a tag into its words without the Windows version, and that version: for a release the
 /// newest that its tags may mean.
-fn taken_apart(tag: &str) -> Option<(Vec<Option<&str>>, WindowsVersion)> {
+fn split_tag(tag: &str) -> Option<(Vec<Option<&str>>, WindowsVersion)> {
     let words: Vec<&str> = tag.split('-').collect();
     let version_of = |word: &str| match release::from_tag_word(word) {
         Some(release) => {

@@ -97,7 +97,7 @@ impl<'a> MemberReader<'a> {
         drained.map_err(|error| ArchiveError::from_content(error, self.archive))?;
         match self.source.read(&mut [0]) {
             Ok(0) => Ok(()),
-            Ok(_) => Err(self.error("it is longer than the archive says")),
+            Ok(_) => Err(self.error("it is longer than the archive states")),
             Err(error) => Err(self.error(error_chain(&error))),
         }
     }

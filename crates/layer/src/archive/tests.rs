@@ -153,23 +153,23 @@ fn links_of_a_tar_stay_inside_and_a_later_version_counts() {
 fn what_would_not_be_what_it_is_on_windows_is_refused_with_its_name() {
     use Tarred::{Device, File, Folder, Link, Same};
     for (name, why) in [
-        ("../x", "leads out"),
-        (r"..\x", "leads out"),
-        (r"a\..\..\x", "leads out"),
-        ("a/../x", "leads out"),
-        ("/x", "begins at a drive"),
-        (r"\x", "begins at a drive"),
-        (r"\\server\share\x", "begins at a drive"),
-        ("C:/x", r#"does not take the name "C:""#),
-        (r"c:\x", r#"does not take the name "c:""#),
-        ("a/x:stream", "does not take the name"),
+        ("../x", "escapes the folder"),
+        (r"..\x", "escapes the folder"),
+        (r"a\..\..\x", "escapes the folder"),
+        ("a/../x", "escapes the folder"),
+        ("/x", "starts with a drive"),
+        (r"\x", "starts with a drive"),
+        (r"\\server\share\x", "starts with a drive"),
+        ("C:/x", r#"does not accept the name "C:""#),
+        (r"c:\x", r#"does not accept the name "c:""#),
+        ("a/x:stream", "does not accept the name"),
         ("CON", "reserved for a device"),
         ("a/nul.txt", "reserved for a device"),
         ("a/com1", "reserved for a device"),
         ("a./x", "ends with a dot or a space"),
         ("a/x ", "ends with a dot or a space"),
         ("a/x\u{1}", "control character"),
-        ("a?", "does not take the name"),
+        ("a?", "does not accept the name"),
     ] {
         let plain = ["first", name];
         let error = said(&zip(&plain));

@@ -213,7 +213,7 @@ impl Draft<'_> {
         for entry in &mut self.all {
             if let UnpackedContent::Link(Symlink { target, to }) = &mut entry.content {
                 let names: Vec<&str> = entry.names.iter().map(String::as_str).collect();
-                let meant = followed(&names, target);
+                let meant = resolve(&names, target);
                 if meant.is_some_and(|meant| {
                     meant.is_empty() || folders.contains(&fold(&meant.join("/")))
                 }) {
@@ -230,7 +230,7 @@ fn link(names: &[&str], target: &str) -> Option<String> {
     if target.starts_with(['/', '\\']) {
         return None;
     }
-    let meant = followed(names, target)?;
+    let meant = resolve(names, target)?;
     if meant.iter().any(|name| name_problem(name).is_some()) {
         return None;
     }
@@ -242,7 +242,7 @@ fn link(names: &[&str], target: &str) -> Option<String> {
 }
 
 /// Resolves a link's target by components.
-fn followed<'n>(names: &[&'n str], target: &'n str) -> Option<Vec<&'n str>> {
+fn resolve<'n>(names: &[&'n str], target: &'n str) -> Option<Vec<&'n str>> {
     let mut at = names[..names.len().saturating_sub(1)].to_vec();
     for name in parts(target) {
         match name {

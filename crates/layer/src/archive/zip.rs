@@ -100,7 +100,7 @@ pub(super) fn list(archive: &str, window: FileWindow) -> Result<Vec<ArchiveEntry
         }
     }
     if zip.has_duplicate_names() {
-        let twice = twice(zip.into_inner(), directory).unwrap_or_default();
+        let twice = find_duplicate(zip.into_inner(), directory).unwrap_or_default();
         let problem = "it is a duplicate";
         return Err(ArchiveError::member(archive, &twice, problem));
     }
@@ -126,7 +126,7 @@ fn target(zip: &mut ZipArchive<BufReader<FileWindow>>, index: usize) -> Option<S
 }
 
 /// Finds a duplicate name in the central directory, of which the library keeps one.
-fn twice(mut file: BufReader<FileWindow>, directory: u64) -> Option<String> {
+fn find_duplicate(mut file: BufReader<FileWindow>, directory: u64) -> Option<String> {
     const FIXED: usize = 46;
     file.seek(SeekFrom::Start(directory)).ok()?;
     let mut known: HashSet<Vec<u8>> = HashSet::new();

@@ -13,19 +13,20 @@ pub fn merge<'h>(
     base: Option<Key<'h>>,
     deltas: impl IntoIterator<Item = Key<'h>>,
 ) -> Option<Key<'h>> {
-    deltas
-        .into_iter()
-        .fold(base.and_then(settled), |below, above| match below {
-            Some(below) => over(below, above),
-            None => settled(above),
-        })
+    deltas.into_iter().fold(
+        base.and_then(without_tombstones),
+        |below, above| match below {
+            Some(below) => merge_key(below, above),
+            None => without_tombstones(above),
+        },
+    )
 }
 
 /// Merges a key over the one of the same path below.
-fn over<'h>(mut below: Key<'h>, mut above: Key<'h>) -> Option<Key<'h>> {
+fn merge_key<'h>(mut below: Key<'h>, mut above: Key<'h>) -> Option<Key<'h>> {
     match above.layer.semantics {
         Semantics::Tombstone => return None,
-        Semantics::SupersedeTree => return settled(above),
+        Semantics::SupersedeTree => return without_tombstones(above),
         Semantics::SupersedeLocal => {
             below.values.clear();
             below.class = above.class.take();
@@ -70,8 +71,8 @@ fn merge_subkeys<'h>(below: &mut Vec<Key<'h>>, above: Vec<Key<'h>>) {
     for key in above {
         let name = key.folded();
         let result = match keys.remove(&name) {
-            Some(lower) => over(lower, key),
-            None => settled(key),
+            Some(lower) => merge_key(lower, key),
+            None => without_tombstones(key),
         };
         if let Some(result) = result {
             keys.insert(name, result);
@@ -81,13 +82,17 @@ fn merge_subkeys<'h>(below: &mut Vec<Key<'h>>, above: Vec<Key<'h>>) {
 }
 
 /// Removes deletion marks from a key without one below.
-fn settled(mut key: Key<'_>) -> Option<Key<'_>> {
+fn without_tombstones(mut key: Key<'_>) -> Option<Key<'_>> {
     if key.layer.semantics == Semantics::Tombstone {
         return None;
     }
     key.layer = LayerSemantics::default();
     key.values
         .retain(|value| value.content != ValueContent::Tombstone);
-    key.subkeys = key.subkeys.into_iter().filter_map(settled).collect();
+    key.subkeys = key
+        .subkeys
+        .into_iter()
+        .filter_map(without_tombstones)
+        .collect();
     Some(key)
 }

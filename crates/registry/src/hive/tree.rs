@@ -73,20 +73,20 @@ impl DeltaKey {
                     name: name.clone(),
                     data: Some(data.clone()),
                 };
-                self.touch(key.components())
+                self.get_or_create(key.components())
                     .values
                     .insert(FoldedName::new(name), change);
             }
             RegistryEdit::DeleteValue { key, name } => {
                 check_value_name(key, name)?;
-                if let Some(node) = self.living(key.components()) {
+                if let Some(node) = self.find_mut(key.components()) {
                     node.delete_value(name);
                 }
             }
             RegistryEdit::CreateKey { key, mode } => self.create(key, *mode)?,
             RegistryEdit::DeleteKey { key } => {
                 let (name, above) = own_name(key)?;
-                if let Some(parent) = self.living(above) {
+                if let Some(parent) = self.find_mut(above) {
                     parent.delete_subkey(name);
                 }
             }
@@ -97,19 +97,19 @@ impl DeltaKey {
     fn create(&mut self, key: &KeyPath, mode: KeyMode) -> Result<(), WriteError> {
         match mode {
             KeyMode::Merge => {
-                self.touch(key.components());
+                self.get_or_create(key.components());
             }
             KeyMode::Replace => {
                 let (name, above) = own_name(key)?;
                 let mut fresh = Self::new(name, Semantics::SupersedeTree);
                 fresh.created = true;
-                self.touch(above)
+                self.get_or_create(above)
                     .subkeys
                     .insert(FoldedName::new(name), fresh);
             }
             KeyMode::ReplaceValues => {
                 own_name(key)?;
-                let node = self.touch(key.components());
+                let node = self.get_or_create(key.components());
                 node.values.clear();
                 if node.semantics == Semantics::Merge {
                     node.semantics = Semantics::SupersedeLocal;
@@ -120,7 +120,7 @@ impl DeltaKey {
     }
 
     /// The key at that path, created if it is missing or deleted.
-    fn touch(&mut self, path: &[String]) -> &mut Self {
+    fn get_or_create(&mut self, path: &[String]) -> &mut Self {
         path.iter().fold(self, |node, name| {
             let semantics = node.of_new_subkey();
             let subkey = node
@@ -136,7 +136,7 @@ impl DeltaKey {
     }
 
     /// The key at that path, unless it or a parent is deleted.
-    fn living(&mut self, path: &[String]) -> Option<&mut Self> {
+    fn find_mut(&mut self, path: &[String]) -> Option<&mut Self> {
         let mut node = self;
         for name in path {
             let semantics = node.of_new_subkey();

@@ -27,7 +27,7 @@ pub(super) fn write_hive(
         .take(base::FILE_NAME_SIZE - 2)
         .collect();
     file[base::FILE_NAME..base::FILE_NAME + name.len()].copy_from_slice(&name);
-    Ok(sealed(file, &bins))
+    Ok(assemble_file(file, &bins))
 }
 
 /// A hive with a root alone, for an image that contains no Windows.
@@ -36,7 +36,7 @@ pub fn empty_hive(timestamp: FileTime) -> Result<Vec<u8>, WriteError> {
     let tree = DeltaKey::new("ROOT", Semantics::Merge);
     let (root_key, bins) = contents(hive, &tree, timestamp)?;
     let file = base_block(MINOR_OF_WHOLE_HIVES, 0, root_key, bins.len());
-    Ok(sealed(file, &bins))
+    Ok(assemble_file(file, &bins))
 }
 
 /// The root key's cell and the bins.
@@ -321,7 +321,7 @@ fn base_block(minor: u32, flags: u32, root_key: u32, bins: usize) -> Vec<u8> {
 }
 
 /// Completes the base block and appends the bins.
-fn sealed(mut block: Vec<u8>, bins: &[u8]) -> Vec<u8> {
+fn assemble_file(mut block: Vec<u8>, bins: &[u8]) -> Vec<u8> {
     let sum = checksum(&block);
     block[base::CHECKSUM..base::CHECKSUM + 4].copy_from_slice(&sum.to_le_bytes());
     block.extend_from_slice(bins);

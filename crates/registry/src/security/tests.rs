@@ -81,7 +81,7 @@ fn files_and_folders_inherit_what_their_folder_passes_on() {
             "O:BAG:SYD:AI(A;ID;FA;;;LS)(A;CIIOID;GA;;;LS)(A;ID;FA;;;SY)(A;OICIIOID;GA;;;SY)(A;ID;FA;;;BA)(A;OICIIOID;GA;;;BA)(A;ID;0x1200a9;;;BU)(A;OICIIOID;GXGR;;;BU)(A;OICIIOID;GA;;;CO)",
             "O:BAG:SYD:AI(A;ID;FA;;;SY)(A;ID;FA;;;BA)(A;ID;0x1200a9;;;BU)",
         ),
-        // One level only; files only; the creator if no other entry grants as much; a denial stays one.
+        // One level only; files only; the creator if no other entry grants as much; a denial is kept.
         (
             "D:(A;OICINP;FR;;;AU)(A;OI;FX;;;AU)(A;OICI;0x1301bf;;;CO)(A;CI;FR;;;CG)(D;OICI;SD;;;BU)",
             "O:BAG:SYD:AI(A;ID;FR;;;AU)(A;OIIOID;FX;;;AU)(A;ID;0x1301bf;;;BA)(A;OICIIOID;0x1301bf;;;CO)(A;ID;FR;;;SY)(A;CIIOID;FR;;;CG)(D;OICIID;SD;;;BU)",

@@ -157,7 +157,7 @@ impl<'a> Graph<'a> {
                 continue;
             };
             for &image in &component.images {
-                if self.taken(&component, image) != Some(wanted) {
+                if self.selected_generation(&component, image) != Some(wanted) {
                     choice.rebuilt.insert(image);
                 }
             }
@@ -189,7 +189,7 @@ impl<'a> Graph<'a> {
     }
 
     /// Generation of the variant that a component's hosts select.
-    fn taken(&self, component: &Component, image: usize) -> Option<u32> {
+    fn selected_generation(&self, component: &Component, image: usize) -> Option<u32> {
         let versions = self.versions(component, image);
         let mut generations = versions.map(generation);
         let first = generations.next()??;

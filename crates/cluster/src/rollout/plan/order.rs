@@ -33,9 +33,9 @@ pub(super) fn ordered(rollout: &Rollout, actions: Vec<PlanAction>) -> Vec<PlanAc
     let mut before: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     let mut held: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     let effects = Effects::of(&actions, rollout);
-    for place in places(rollout, &actions, &effects) {
+    for place in affected_places(rollout, &actions, &effects) {
         let Some(patch) = place.patch else { continue };
-        if lost(&effects, &place).is_empty() {
+        if interrupted_intervals(&effects, &place).is_empty() {
             continue;
         }
         for rebuild in place.actions.iter().filter(|action| **action != patch) {
@@ -77,11 +77,11 @@ pub(super) fn ordered(rollout: &Rollout, actions: Vec<PlanAction>) -> Vec<PlanAc
 pub(super) fn interruptions(rollout: &Rollout, actions: &[PlanAction]) -> Vec<Interruption> {
     let effects = Effects::of(actions, rollout);
     let mut all: BTreeMap<(usize, usize, Option<usize>), BTreeSet<usize>> = BTreeMap::new();
-    for place in places(rollout, actions, &effects) {
+    for place in affected_places(rollout, actions, &effects) {
         let Some(workload) = place.placement.workload else {
             continue;
         };
-        for (from, until) in lost(&effects, &place) {
+        for (from, until) in interrupted_intervals(&effects, &place) {
             let hosts = all.entry((from, workload, until)).or_default();
             hosts.extend(&place.hosts);
         }
@@ -97,7 +97,7 @@ pub(super) fn interruptions(rollout: &Rollout, actions: &[PlanAction]) -> Vec<In
 }
 
 /// Intervals of actions in which pods do not start in a place.
-fn lost(effects: &Effects<'_>, place: &Place<'_>) -> Vec<(usize, Option<usize>)> {
+fn interrupted_intervals(effects: &Effects<'_>, place: &Place<'_>) -> Vec<(usize, Option<usize>)> {
     let kind = place.placement.selection.groups[place.group].kind;
     let starts_after = |last: usize| {
         let patch = place.patch.filter(|patch| *patch <= last);
@@ -127,7 +127,7 @@ fn lost(effects: &Effects<'_>, place: &Place<'_>) -> Vec<(usize, Option<usize>)>
 
 /// Places where workloads start today and an action has an effect. A cordoned host takes no new
 /// pods.
-fn places<'a>(
+fn affected_places<'a>(
     rollout: &'a Rollout,
     actions: &[PlanAction],
     effects: &Effects<'_>,

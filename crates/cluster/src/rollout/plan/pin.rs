@@ -26,7 +26,7 @@ pub enum Pin {
     Affinity(Requirement),
 }
 
-/// How a pin is applied to a workload.
+/// Method of applying a pin to a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PinMethod {
     /// Patch of the pod template; the pods move to other nodes.

@@ -110,8 +110,8 @@ fn rename(request: &mut RolloutRequest, image: usize, name: &str) {
     }
 }
 
-/// Applies an action's commands to a cluster: a new tag is set on its workloads, and a patched host is
-/// uncordoned.
+/// Applies an action's commands to a cluster: a new tag is set on its workloads, and a patched
+/// host is uncordoned.
 fn after(state: &RolloutRequest, action: &PlanAction) -> RolloutRequest {
     let mut state = state.clone();
     for command in action.commands() {
