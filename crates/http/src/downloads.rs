@@ -65,7 +65,7 @@ pub enum DownloadError {
         source: HttpError,
     },
     /// Something about the disk.
-    #[error("cannot keep what comes from {url}")]
+    #[error("cannot store the download of {url}")]
     #[diagnose(code = "file/io", hint = "name a folder with --cache-dir DIR")]
     File {
         /// Where it is.
@@ -99,7 +99,7 @@ pub enum DownloadError {
     #[error("the server sent a web page ({kind}) in place of {name}: {url}")]
     #[diagnose(
         code = "download/page",
-        hint = "open the URL in a browser: it may want a login or a click, have moved, or be a proxy's answer"
+        hint = "open the URL in a browser: it may require a login or a click, have moved, or be a proxy's answer"
     )]
     Page {
         /// Where it is.
@@ -110,7 +110,7 @@ pub enum DownloadError {
         kind: String,
     },
     /// There is no folder for what is downloaded.
-    #[error("cannot download {url}: there is no folder for it")]
+    #[error("cannot download {url}: no download folder")]
     #[diagnose(code = "file/io", hint = "name a folder with --cache-dir DIR")]
     NoFolder {
         /// Where it is.

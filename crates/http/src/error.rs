@@ -74,7 +74,7 @@ pub enum HttpError {
     #[error("cannot reach {host} to {what}")]
     #[diagnose(
         code = "network/unreachable",
-        hint = "check the name {host} and the way to it: DNS, firewall, HTTPS_PROXY, NO_PROXY"
+        hint = "check the name {host} and the connection to it: DNS, firewall, HTTPS_PROXY, NO_PROXY"
     )]
     Unreachable {
         /// Host and port.
@@ -134,7 +134,7 @@ pub enum HttpError {
         source: Option<reqwest::Error>,
     },
     /// Nothing moved for too long.
-    #[error("nothing came from {host} for {} seconds while trying to {what}", after.as_secs_f32())]
+    #[error("received nothing from {host} for {} seconds while trying to {what}", after.as_secs_f32())]
     #[diagnose(code = "network/interrupted")]
     Stalled {
         /// Host and port.

@@ -126,7 +126,7 @@ impl Transfer<'_> {
         if part.was_resumed() && !is_right(&part.digest()) {
             // Bytes of two states of the file, perhaps; in one piece it may be right.
             self.http.progress().note(&format!(
-                "{name} does not fit together with what an earlier try left; beginning again"
+                "{name} does not match the earlier partial download; starting again"
             ));
             part.restart()?;
             self.run(part).await?;

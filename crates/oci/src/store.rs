@@ -45,7 +45,7 @@ pub enum StoreError {
     #[diagnose(forward)]
     Archive(#[from] DockerArchiveError),
     /// A document was read and cannot be used.
-    #[error("could not use what {place} holds")]
+    #[error("cannot use the content of {place}")]
     Document {
         /// Where it is.
         place: String,

@@ -125,7 +125,7 @@ impl Outline {
             && announced != stated
         {
             return Err(ambiguous(format!(
-                "it was announced as {announced} and says to be {stated}"
+                "it was announced as {announced} and states {stated}"
             )));
         }
         let is_index = match known(stated).or(announced) {

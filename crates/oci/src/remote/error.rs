@@ -302,13 +302,13 @@ fn http_hint(error: &HttpError) -> Option<String> {
         } => return Some(patience_hint(host, *retry_after)),
         HttpError::Status { status, detail, .. } => match *status {
             StatusCode::NOT_FOUND => {
-                "check the name and the tag or digest; some registries say this too of what you may not see"
+                "check the name and the tag or digest; some registries also answer this where access is denied"
             }
             StatusCode::PAYLOAD_TOO_LARGE => {
                 "a proxy before the registry limits the size of requests (nginx: client_max_body_size 0)"
             }
             StatusCode::BAD_REQUEST if detail.contains("DIGEST_INVALID") => {
-                "the place that it was read from has other bytes than the image says: take the image from elsewhere"
+                "the source has other bytes than the image states: copy the image from another source"
             }
             _ => return None,
         },

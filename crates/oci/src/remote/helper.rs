@@ -118,7 +118,7 @@ fn run(
     let line = lines.find(|line| !line.trim().is_empty());
     Err(match line {
         Some(line) => format!("it failed: {}", beginning(line)),
-        None => "it failed without a word".to_owned(),
+        None => "it failed without a message".to_owned(),
     })
 }
 
@@ -156,7 +156,12 @@ impl HelperPipes {
         stopped: &CancellationToken,
     ) -> Result<HelperOutput, String> {
         let deadline = Instant::now() + patience;
-        let too_slow = || format!("it gave no answer in {} seconds", patience.as_secs_f32());
+        let too_slow = || {
+            format!(
+                "it did not answer within {} seconds",
+                patience.as_secs_f32()
+            )
+        };
         let mut written = [None, None];
         loop {
             let status = child.try_wait().map_err(|error| error.to_string())?;

@@ -180,7 +180,7 @@ impl Repository {
         match promised_digest(response.headers()) {
             Some(taken) if taken != digest && taken.algorithm() == digest.algorithm() => {
                 Err(RegistryError::Digest {
-                    what: format!("manifest {which} as {self} took it"),
+                    what: format!("manifest {which} as stored by {self}"),
                     expected: digest.to_string(),
                     actual: taken.to_string(),
                 })

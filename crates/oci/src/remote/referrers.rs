@@ -156,7 +156,7 @@ impl Repository {
         subject: &Digest,
         artifact_type: Option<&str>,
     ) -> Result<Option<Vec<Descriptor>>, RegistryError> {
-        let what = format!("list what is about {subject} in {self}");
+        let what = format!("list the referrers of {subject} in {self}");
         let filter = artifact_type.map(|it| format!("?artifactType={}", encoded(it)));
         let path = format!("referrers/{subject}{}", filter.unwrap_or_default());
         let mut request = self.request(Method::GET, &path, what);

@@ -88,7 +88,7 @@ impl Repository {
     }
 
     async fn open(&self) -> Result<Session, RegistryError> {
-        let request = Session::open_request(self, format!("begin an upload to {self}"));
+        let request = Session::open_request(self, format!("start an upload to {self}"));
         let response = self.inner().once(&request).await?;
         Ok(Session::from_response(&request.what, &response)?)
     }
