@@ -17,12 +17,12 @@ use super::secret::Secret;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// More than any secret has.
 const MOST_OUTPUT: usize = 64 * 1024;
-/// How often it is looked whether it has ended.
+/// Interval between checks whether it has ended.
 const PULSE: Duration = Duration::from_millis(5);
 /// What of its own words is shown.
 const LONGEST_WORDS: usize = 200;
 
-/// What a helper gave.
+/// Credential returned by a helper.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct HelperCredential {
     pub(super) user: String,

@@ -33,7 +33,7 @@ impl From<String> for Password {
     }
 }
 
-/// Where a credential is kept.
+/// Location of a stored credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CredentialStore {
     /// By a helper, which the file names.

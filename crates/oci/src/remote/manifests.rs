@@ -193,7 +193,7 @@ impl Repository {
     }
 }
 
-/// What a registry made of a document that was published.
+/// Result of publishing a document.
 pub(super) struct PublishResponse {
     digest: Digest,
     /// True if it took note of what the document is about.

@@ -1,4 +1,4 @@
-//! What lies beside an image in its repository: facts, SBOMs, signatures.
+//! Artifacts attached to an image in its repository: facts, SBOMs, signatures.
 //!
 //! A registry that knows the distribution specification 1.1 notes what a manifest is about and lists
 //! it when it is asked. For one that does not, the list is an index under a tag that is made of the

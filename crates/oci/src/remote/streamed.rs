@@ -99,7 +99,7 @@ impl Repository {
         self.inner().opened_uploads().contains_key(&key)
     }
 
-    /// Cancels the upload of a blob that nobody went on with.
+    /// Cancels the unfinished upload of a blob.
     pub async fn cancel_partial_upload(&self, digest: &Digest) {
         let session = self
             .inner()
