@@ -42,7 +42,7 @@ pub use wincimg_derive::Diagnose;
 /// An error that knows what its reader can do about it. The edge of the program turns any of them
 /// into an exit code, the chain of causes and a hint.
 pub trait Diagnose: Error {
-    /// What to say of it beside its message.
+    /// Its diagnosis.
     fn diagnosis(&self) -> Diagnosis;
 }
 
@@ -182,7 +182,7 @@ impl Diagnose for Problem {
     }
 }
 
-/// What to say of an error beside its message.
+/// Diagnosis of an error, in addition to its message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Diagnosis {
     /// What it is, in a word that scripts can rely on: `registry/denied`.
@@ -191,7 +191,7 @@ pub struct Diagnosis {
     pub hint: Option<String>,
     /// The line of a text where it stands, with a mark below.
     pub excerpt: Option<Excerpt>,
-    /// Who has to do something about it.
+    /// The party that has to act.
     pub blame: Blame,
 }
 

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256, Sha384, Sha512};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Digest {
     text: Box<str>,
-    /// Where the colon is.
+    /// Position of the colon.
     colon: usize,
 }
 

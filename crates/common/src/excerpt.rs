@@ -21,7 +21,7 @@ use crate::untrusted::Untrusted;
 const WIDEST: usize = 100;
 /// Of a word in a line that has to be cut, this much.
 const WIDEST_WORD: usize = 60;
-/// What a tab is shown as.
+/// Replacement of a tab.
 const TAB: &str = "    ";
 const CUT: &str = "…";
 

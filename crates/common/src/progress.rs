@@ -5,7 +5,7 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// Where work announces what it is doing.
+/// Receiver of progress.
 pub trait Progress: Send + Sync {
     /// Starts a line for one piece of work; `total` is its size in bytes where that is known.
     fn task(&self, label: &str, total: Option<u64>) -> Arc<dyn Task>;

@@ -50,7 +50,7 @@ fn steers(c: char) -> bool {
     )
 }
 
-/// What stands in place of a password.
+/// Replacement of a password.
 pub const HIDDEN: &str = "***";
 
 /// A text that names a host, without the password that it may have: `bob:***@repo.lan`.

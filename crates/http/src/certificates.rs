@@ -21,7 +21,7 @@ use super::pem::{read_certificates, read_private_key};
 use super::urls::host_of;
 use super::verifier::{AcceptedCertificates, CertificateVerifier};
 
-/// Where certificates are looked for.
+/// Files of certificates and keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateFiles {
     /// Files of certificates to trust, for every host.

@@ -90,7 +90,7 @@ impl HttpClient {
         self.insecure.allows(url)
     }
 
-    /// Where this work is shown.
+    /// Receiver of this work's progress.
     pub fn progress(&self) -> &dyn Progress {
         self.progress.as_ref()
     }
@@ -345,7 +345,7 @@ impl HttpClient {
     }
 }
 
-/// How the reading side of an upload ended.
+/// Result of the reading side of an upload.
 enum UploadEnd {
     All,
     /// The connection takes no more; the answer, or its error, says why.

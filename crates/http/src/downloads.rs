@@ -28,7 +28,7 @@ pub struct Downloads(Option<FileCache>);
 /// A file that a server has.
 #[derive(Debug, Clone)]
 pub struct Remote {
-    /// Where it is.
+    /// Its location.
     pub url: Url,
     /// What its bytes have to be; what they are counts where nobody says so.
     pub digest: Option<Digest>,
@@ -51,7 +51,7 @@ pub struct DownloadedFile {
     pub content: SpoolPart,
 }
 
-/// Why a file was not downloaded.
+/// Error of a download.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "download/changed")]
 pub enum DownloadError {
@@ -59,18 +59,18 @@ pub enum DownloadError {
     #[error("cannot download {url}")]
     #[diagnose(forward)]
     Http {
-        /// Where it is.
+        /// Its location.
         url: String,
-        /// Why not.
+        /// The reason.
         source: HttpError,
     },
     /// Something about the disk.
-    #[error("cannot keep what comes from {url}")]
+    #[error("cannot store the download of {url}")]
     #[diagnose(code = "file/io", hint = "name a folder with --cache-dir DIR")]
     File {
-        /// Where it is.
+        /// Its location.
         url: String,
-        /// Why not.
+        /// The reason.
         source: FileError,
     },
     /// The file has another length.
@@ -78,31 +78,31 @@ pub enum DownloadError {
     Size {
         /// Host and port.
         host: String,
-        /// Where it is.
+        /// Its location.
         url: String,
-        /// What the server has.
+        /// Size on the server.
         found: u64,
-        /// What it should be.
+        /// The expected value.
         expected: u64,
     },
     /// The file has other bytes.
     #[error("{url} is not what it should be: it has {found}, expected {expected}")]
     Digest {
-        /// Where it is.
+        /// Its location.
         url: String,
         /// What came.
         found: Box<Digest>,
-        /// What it should be.
+        /// The expected value.
         expected: Box<Digest>,
     },
     /// A page for people came.
     #[error("the server sent a web page ({kind}) in place of {name}: {url}")]
     #[diagnose(
         code = "download/page",
-        hint = "open the URL in a browser: it may want a login or a click, have moved, or be a proxy's answer"
+        hint = "open the URL in a browser: it may require a login or a click, have moved, or be a proxy's answer"
     )]
     Page {
-        /// Where it is.
+        /// Its location.
         url: String,
         /// The name that the file gets.
         name: String,
@@ -110,10 +110,10 @@ pub enum DownloadError {
         kind: String,
     },
     /// There is no folder for what is downloaded.
-    #[error("cannot download {url}: there is no folder for it")]
+    #[error("cannot download {url}: no download folder")]
     #[diagnose(code = "file/io", hint = "name a folder with --cache-dir DIR")]
     NoFolder {
-        /// Where it is.
+        /// Its location.
         url: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What can go wrong between this process and an HTTP server.
+//! Errors of HTTP exchanges.
 
 use std::error::Error;
 use std::io;
@@ -31,7 +31,7 @@ pub enum HttpError {
     CertificateFile {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         problem: String,
     },
     /// Certificates that the library does not take as roots.
@@ -67,19 +67,19 @@ pub enum HttpError {
     Certificate {
         /// Host and port.
         host: String,
-        /// What the verifier found.
+        /// Problem found by the verifier.
         source: rustls::Error,
     },
     /// No connection, or one that broke before the answer.
     #[error("cannot reach {host} to {what}")]
     #[diagnose(
         code = "network/unreachable",
-        hint = "check the name {host} and the way to it: DNS, firewall, HTTPS_PROXY, NO_PROXY"
+        hint = "check the name {host} and the connection to it: DNS, firewall, HTTPS_PROXY, NO_PROXY"
     )]
     Unreachable {
         /// Host and port.
         host: String,
-        /// What was asked.
+        /// The operation that failed.
         what: String,
         /// The transport's error.
         source: reqwest::Error,
@@ -89,13 +89,13 @@ pub enum HttpError {
     Status {
         /// Host and port.
         host: String,
-        /// What was asked.
+        /// The operation that failed.
         what: String,
         /// The HTTP status.
         status: StatusCode,
         /// The server's own words, with a leading colon.
         detail: String,
-        /// How long the server asks to wait.
+        /// Wait requested by the server.
         retry_after: Option<Duration>,
     },
     /// A redirect that must not or cannot be followed.
@@ -103,11 +103,11 @@ pub enum HttpError {
     Redirect {
         /// Host and port.
         host: String,
-        /// What was asked.
+        /// The operation that failed.
         what: String,
-        /// Where to, without the query.
+        /// Target of the redirect, without the query.
         target: String,
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
     /// An answer that the protocol does not allow.
@@ -115,9 +115,9 @@ pub enum HttpError {
     Protocol {
         /// Host and port.
         host: String,
-        /// What was asked.
+        /// The operation that failed.
         what: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// The connection broke while bytes were under way.
@@ -126,29 +126,29 @@ pub enum HttpError {
     Interrupted {
         /// The bytes' name.
         what: String,
-        /// How far it came.
+        /// Bytes received.
         at: u64,
-        /// How long the whole is.
+        /// Total length.
         size: u64,
         /// The transport's error, where there was one.
         source: Option<reqwest::Error>,
     },
     /// Nothing moved for too long.
-    #[error("nothing came from {host} for {} seconds while trying to {what}", after.as_secs_f32())]
+    #[error("received nothing from {host} for {} seconds while trying to {what}", after.as_secs_f32())]
     #[diagnose(code = "network/interrupted")]
     Stalled {
         /// Host and port.
         host: String,
-        /// What was asked.
+        /// The operation that failed.
         what: String,
-        /// How long nothing came.
+        /// Time without data.
         after: Duration,
     },
     /// The total time bound is over.
     #[error("reached the time limit of {} seconds while trying to {what}", limit.as_secs_f32())]
     #[diagnose(code = "network/time-limit", hint = "raise the limit with --timeout")]
     TimeLimit {
-        /// What was asked.
+        /// The operation that failed.
         what: String,
         /// The bound.
         limit: Duration,
@@ -166,7 +166,7 @@ pub enum HttpError {
     Source {
         /// What was asked, with the bytes' name.
         what: String,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
 }
@@ -277,7 +277,7 @@ pub struct FileError {
     pub action: &'static str,
     /// The file.
     pub path: PathBuf,
-    /// Why not.
+    /// The reason.
     pub source: io::Error,
 }
 

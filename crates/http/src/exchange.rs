@@ -24,7 +24,7 @@ pub struct Exchange<'a> {
     pub headers: HeaderMap,
     /// The body.
     pub payload: Payload<'a>,
-    /// Where an answer may point.
+    /// Redirects that are followed.
     pub redirects: RedirectPolicy,
     /// What makes the bytes that come trustworthy.
     pub vouched: TrustSource,
@@ -47,19 +47,19 @@ pub enum Payload<'a> {
 /// A part of a source, read each time that it is sent.
 #[derive(Clone, Copy)]
 pub struct SourceRange<'a> {
-    /// What it is a part of.
+    /// The whole that it is a part of.
     pub source: &'a dyn BlobSource,
     /// How the source was read so far.
     pub reader: &'a KeptReader,
-    /// Where its bytes are counted.
+    /// Progress that counts its bytes.
     pub task: &'a dyn Task,
-    /// Where it begins.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// How long it is.
+    /// Its length.
     pub length: u64,
 }
 
-/// Which redirects are followed.
+/// Policy for redirects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RedirectPolicy {
     /// To every host that may be spoken to; `Authorization` stays with the host it was made for.

@@ -77,7 +77,7 @@ const PULSE: Duration = Duration::from_millis(200);
 /// A download under way.
 pub struct PartialFile {
     file: File,
-    /// Where the bytes are until they are whole.
+    /// Path of the bytes until they are complete.
     path: PathBuf,
     /// The same, where it is a file of our own because another process holds `NAME.part`.
     private: Option<AtomicFile>,
@@ -337,7 +337,7 @@ impl PartialFile {
         self.hasher.clone().finish()
     }
 
-    /// Where the bytes are.
+    /// Path of the bytes.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -16,7 +16,7 @@ use super::error::{FileError, HttpError};
 use super::exchange::{Exchange, RedirectPolicy, TrustSource};
 use super::partial_file::{Identity, PartialFile};
 
-/// Why a file did not come.
+/// Error of a transfer.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
     /// No answer, or none that helps.
@@ -28,9 +28,9 @@ pub enum TransferError {
     /// The server's file has another length than it should.
     #[error("the file has {found} bytes, expected {expected}")]
     Size {
-        /// What the server has.
+        /// Size on the server.
         found: u64,
-        /// What it should be.
+        /// The expected value.
         expected: u64,
     },
     /// A page for people came in place of the file.
@@ -80,18 +80,18 @@ impl<'a> ProgressLine<'a> {
 pub struct Transfer<'a> {
     /// The connections.
     pub http: &'a HttpClient,
-    /// Where the file is.
+    /// URL of the file.
     pub url: &'a Url,
     /// What makes its bytes trustworthy.
     pub vouched: TrustSource,
     /// How long it has to be, where that is known.
     pub size: Option<u64>,
-    /// Where an answer may point.
+    /// Redirects that are followed.
     pub redirects: RedirectPolicy,
     /// True if the file may be a page for people, as servers send in place of what they do not
     /// have.
     pub takes_pages: bool,
-    /// Where its bytes are counted.
+    /// Progress that counts its bytes.
     pub line: &'a ProgressLine<'a>,
 }
 
@@ -126,7 +126,7 @@ impl Transfer<'_> {
         if part.was_resumed() && !is_right(&part.digest()) {
             // Bytes of two states of the file, perhaps; in one piece it may be right.
             self.http.progress().note(&format!(
-                "{name} does not fit together with what an earlier try left; beginning again"
+                "{name} does not match the earlier partial download; starting again"
             ));
             part.restart()?;
             self.run(part).await?;
@@ -254,7 +254,7 @@ fn identity(headers: &HeaderMap, size: Option<u64>) -> Option<Identity> {
     })
 }
 
-/// Where a partial answer begins, and which file it is a part of.
+/// Offset of a partial answer, and the file that it is a part of.
 fn continuation(response: &Response) -> Option<(u64, Identity)> {
     if response.status() != StatusCode::PARTIAL_CONTENT {
         return None;

@@ -1,4 +1,4 @@
-//! Which certificate a server may show.
+//! Verification of a server's certificate.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub struct CertificateVerifier {
     pub provider: Arc<CryptoProvider>,
 }
 
-/// Which certificates will do.
+/// The certificates that are accepted.
 #[derive(Debug)]
 pub enum AcceptedCertificates {
     /// Every one.

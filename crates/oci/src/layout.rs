@@ -74,7 +74,7 @@ pub enum LayoutError {
     Unusable {
         /// The layout.
         path: PathBuf,
-        /// What is wrong, as it reads after the layout's name.
+        /// The problem, as it reads after the layout's name.
         problem: String,
     },
     /// A document in it cannot be used.
@@ -82,7 +82,7 @@ pub enum LayoutError {
     Document {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: Box<DocumentError>,
     },
     /// A blob could not be moved.
@@ -93,7 +93,7 @@ pub enum LayoutError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
@@ -186,7 +186,7 @@ impl Layout {
             .await
     }
 
-    /// Where the layout keeps the blob.
+    /// Path of a blob in the layout.
     pub fn blob_path(&self, digest: &Digest) -> PathBuf {
         self.blob_dir(digest).join(digest.digest())
     }

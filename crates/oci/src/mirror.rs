@@ -31,10 +31,10 @@ use super::reference::{Reference, ReferenceError};
 use super::remote::{RegistryClient, Repository};
 use super::store::{Sink, Source};
 
-/// How many images are dealt with at once; their blobs have a bound of their own.
+/// Images copied at once; their blobs have a limit of their own.
 const IMAGES: usize = 4;
 
-/// Where the mirror is: `HOST[:PORT][/PREFIX]`.
+/// Location of the mirror: `HOST[:PORT][/PREFIX]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MirrorTarget(RegistryPrefix);
 
@@ -53,7 +53,7 @@ pub enum MirrorError {
         image: String,
         /// The target.
         target: String,
-        /// Why.
+        /// The reason.
         source: ReferenceError,
     },
     /// Two images would get the same name.
@@ -108,10 +108,10 @@ impl MirrorTarget {
     }
 }
 
-/// How images are mirrored.
+/// Options of mirroring.
 #[derive(Debug, Clone)]
 pub struct MirrorOptions {
-    /// Which images of an index.
+    /// Filter for the images of an index.
     pub platforms: Platforms,
     /// At most so many blobs on their way at once.
     pub jobs: usize,
@@ -119,7 +119,7 @@ pub struct MirrorOptions {
     pub dry_run: bool,
     /// The words in which manifests are written; none for the source's.
     pub flavour: Option<ManifestFormat>,
-    /// True if what lies beside images goes along.
+    /// True if artifacts attached to images are copied too.
     pub with_referrers: bool,
 }
 
@@ -135,7 +135,7 @@ impl Default for MirrorOptions {
     }
 }
 
-/// What mirroring came to, or would come to.
+/// Report of mirroring, or of a dry run.
 #[derive(Debug, Serialize)]
 pub struct MirrorReport {
     /// True if nothing was done.
@@ -146,38 +146,38 @@ pub struct MirrorReport {
     pub totals: Totals,
 }
 
-/// What became of one image.
+/// Outcome for one image.
 #[derive(Debug, Serialize)]
 pub struct MirroredImage {
     /// The image that was asked for.
     pub source: String,
     /// Its name in the mirror.
     pub target: String,
-    /// What was copied; nothing where it failed.
+    /// The copied image; `None` where it failed.
     #[serde(flatten)]
     pub copied: Option<CopyReport>,
-    /// What was learnt of the images on the way.
+    /// Facts collected about the images.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<CompanionReport>,
-    /// What lies beside the images, and whether it went along.
+    /// Artifacts attached to the images, and their outcome.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<ReferrerReport>,
-    /// Why it failed; as text, with its causes, where it is serialised.
+    /// The error; serialised as text with its causes.
     #[serde(serialize_with = "as_text", skip_serializing_if = "Option::is_none")]
     pub error: Option<CopyError>,
 }
 
-/// What was learnt of one image, and put beside it.
+/// Facts collected about one image, and attached to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CompanionReport {
     /// The image's digest in the mirror.
     pub image: String,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: CompanionOutcome,
-    /// The size of what lies beside the image, in bytes.
+    /// Size of what is attached to the image, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// Why nothing does.
+    /// The reason for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -210,9 +210,9 @@ pub struct CompanionTask<'a>(pub BoxFuture<'a, Vec<CompanionReport>>);
 pub struct MirrorJob<'a> {
     /// What is published, and of what it is made.
     pub plan: &'a CopyPlan,
-    /// Where it comes from.
+    /// The source.
     pub from: &'a Repository,
-    /// Where it goes.
+    /// The target.
     pub to: &'a Repository,
 }
 
@@ -302,7 +302,7 @@ fn names(
     Ok(named)
 }
 
-/// What all images of one call share.
+/// State shared by all images of one call.
 struct Mirror<'a> {
     registry: &'a RegistryClient,
     copier: &'a Copier,

@@ -1,4 +1,4 @@
-//! Where images of one party live: a registry, and perhaps a path in it.
+//! Prefix of images: a registry, and optionally a path in it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -102,7 +102,7 @@ impl RegistryPrefix {
         parse_reference(&whole)
     }
 
-    /// Refuses a place that nobody can push to.
+    /// Rejects a prefix that cannot be pushed to.
     pub fn check_for_pushes(&self) -> Result<(), PrefixError> {
         match &self.path {
             None if self.host == DOCKER_HUB => Err(PrefixError::NobodysPlace),

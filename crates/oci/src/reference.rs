@@ -12,7 +12,7 @@ use wincimg_common::diagnose::Diagnose;
 use wincimg_common::digest::Digest;
 use wincimg_common::untrusted::{password, without_password};
 
-/// Where an image is: a repository of a registry, and there a tag, a digest, or both.
+/// Reference of an image: a repository of a registry with a tag, a digest, or both.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Reference {
     registry: String,
@@ -107,7 +107,7 @@ pub fn parse_reference(text: &str) -> Result<Reference, ReferenceError> {
     })
 }
 
-/// Where a reference leads without tag and digest: `HOST/NAME`.
+/// Repository of a reference, without tag and digest: `HOST/NAME`.
 pub fn repository_of(reference: &Reference) -> String {
     format!("{}/{}", reference.registry(), reference.repository())
 }

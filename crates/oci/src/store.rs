@@ -45,25 +45,25 @@ pub enum StoreError {
     #[diagnose(forward)]
     Archive(#[from] DockerArchiveError),
     /// A document was read and cannot be used.
-    #[error("could not use what {place} holds")]
+    #[error("cannot use the content of {place}")]
     Document {
-        /// Where it is.
+        /// Its location.
         place: String,
-        /// Why.
+        /// The reason.
         source: Box<DocumentError>,
     },
     /// A blob could not be read.
     #[error("could not read a blob of {place}")]
     Blob {
-        /// Where it is.
+        /// Its location.
         place: String,
-        /// Why.
+        /// The reason.
         source: Box<StreamError>,
     },
     /// A blob or a document is larger than is read whole.
     #[error("{digest} in {place} has {size} bytes: expected at most {most}")]
     TooLarge {
-        /// Where it is.
+        /// Its location.
         place: String,
         /// The blob.
         digest: String,
@@ -337,7 +337,7 @@ impl fmt::Display for Source {
 /// What a tag means.
 #[derive(Debug)]
 pub struct ResolvedTag {
-    /// Where it is.
+    /// Its location.
     pub source: Source,
     /// Its digest.
     pub digest: Digest,

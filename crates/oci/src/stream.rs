@@ -30,11 +30,11 @@ pub enum StreamError {
     Read {
         /// The blob.
         digest: Digest,
-        /// How far reading came.
+        /// Bytes read so far.
         at: u64,
         /// The blob's size.
         size: u64,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The source has more or fewer bytes than its descriptor says.
@@ -42,9 +42,9 @@ pub enum StreamError {
     Length {
         /// The blob.
         digest: Digest,
-        /// What the descriptor says.
+        /// Size in the descriptor.
         expected: u64,
-        /// What came; one more than expected where reading stopped there.
+        /// Bytes received; one more than expected where reading stopped there.
         found: u64,
     },
     /// The bytes are others than the digest names.
@@ -61,7 +61,7 @@ pub enum StreamError {
     Write {
         /// The file that was being written.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }

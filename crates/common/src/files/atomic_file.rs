@@ -103,7 +103,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     draft.persist(path)
 }
 
-/// Where an open file can be found, whether it has a name or not.
+/// Path of an open file, also of one without a name.
 #[cfg(target_os = "linux")]
 pub(super) fn path_of(file: &File) -> PathBuf {
     use std::os::fd::AsRawFd;

@@ -25,7 +25,7 @@ impl FileCache {
         Self { folder, limit }
     }
 
-    /// Where it is.
+    /// Its location.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

@@ -94,7 +94,7 @@ impl Spool {
         Ok(Self::from_file(super::open(&self.path)?, &self.path))
     }
 
-    /// Where it can be opened.
+    /// Path under which it can be opened.
     pub fn path(&self) -> &Path {
         &self.path
     }

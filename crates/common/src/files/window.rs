@@ -24,7 +24,7 @@ impl FileWindow {
         })
     }
 
-    /// How many bytes it has.
+    /// Its length in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }

@@ -39,7 +39,7 @@ const ATTRIBUTES: [(&[u8], &str); 8] = [
     (&[0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x09, 0x01], "E"),
 ];
 
-/// What was read.
+/// The value read.
 pub(super) struct DerElement {
     pub(super) subject: String,
     pub(super) is_self_issued: bool,

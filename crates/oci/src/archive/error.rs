@@ -1,4 +1,4 @@
-//! Why a docker-archive could not be read or written.
+//! Errors of docker-archives.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ pub enum DockerArchiveError {
     NotAnArchive {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// The file ends in the middle of an entry.
@@ -27,9 +27,9 @@ pub enum DockerArchiveError {
         path: PathBuf,
         /// The entry that is not whole.
         member: String,
-        /// Where the entry should end.
+        /// Expected end of the entry.
         end: u64,
-        /// Where the file ends.
+        /// Length of the file.
         len: u64,
     },
     /// The file cannot be used as it is.
@@ -37,7 +37,7 @@ pub enum DockerArchiveError {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What is wrong, as it reads after the file's name.
+        /// The problem, as it reads after the file's name.
         problem: String,
     },
     /// No image has the tag or digest asked for.
@@ -67,7 +67,7 @@ pub enum DockerArchiveError {
         path: PathBuf,
         /// The entry or blob.
         member: String,
-        /// Why.
+        /// The reason.
         source: Box<DocumentError>,
     },
     /// A blob could not be moved.
@@ -78,7 +78,7 @@ pub enum DockerArchiveError {
     Read {
         /// The archive.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! What an archive's parts are called, and what its `manifest.json` says.
+//! Names of an archive's parts, and its `manifest.json`.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub(super) struct SavedImage {
     pub(super) layer_sources: serde_json::Map<String, serde_json::Value>,
 }
 
-/// Where a layout inside an archive keeps a blob.
+/// Path of a blob of a layout inside an archive.
 pub(super) fn blob_member(digest: &Digest) -> String {
     format!("blobs/{}/{}", digest.algorithm(), digest.digest())
 }

@@ -305,7 +305,7 @@ impl io::Write for HashWriter<'_> {
     }
 }
 
-/// Where each file of the tar begins and how long it is, by path.
+/// Offset and length of each file of the tar, by path.
 #[derive(Debug, Default)]
 struct Members {
     files: BTreeMap<String, (u64, u64)>,

@@ -1,4 +1,4 @@
-//! Why an image could not be copied.
+//! Errors of copying an image.
 
 use wincimg_common::diagnose::Diagnose;
 

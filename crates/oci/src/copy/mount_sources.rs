@@ -1,4 +1,4 @@
-//! Which other repository of the target's registry has a blob already.
+//! Repositories of the target's registry from which a blob can be mounted.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::remote::Repository;
 
 /// Smaller blobs are sent sooner than they are looked for.
 const WORTH_A_SEARCH: u64 = 4 * 1024 * 1024;
-/// How many repositories are asked at once.
+/// Repositories asked at once.
 const QUESTIONS: usize = 16;
 
 /// The repositories of each registry, listed when first needed.

@@ -22,7 +22,7 @@ pub trait Watcher: Send + Sync {
     fn watch(&self, blob: &Descriptor) -> Option<mpsc::Sender<Bytes>>;
 }
 
-/// How far somebody has read along.
+/// A blob whose bytes are observed while it is copied.
 pub(crate) struct ObservedBlob(Arc<Mutex<ObserverState>>);
 
 struct ObserverState {

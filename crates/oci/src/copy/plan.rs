@@ -13,14 +13,14 @@ use crate::document::{
 };
 use crate::store::Source;
 
-/// How many manifests are read at once.
+/// Manifests read at once.
 const PARALLEL: usize = 4;
 /// Real indexes name images; one level more is allowed by the specification and used by some.
 const DEPTH: usize = 3;
 /// The annotation by which buildx' attestations name the image they are about.
 const ABOUT: &str = "vnd.docker.reference.digest";
 
-/// What is done with foreign layers, which older Windows base images have.
+/// Handling of foreign layers, which older Windows base images have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Foreign {
     /// They stay foreign. As Docker does it, registries do not get their bytes; layouts and archives
@@ -32,12 +32,12 @@ pub enum Foreign {
     MakeOrdinary,
 }
 
-/// What is copied, and as what.
+/// Options of a copy plan.
 #[derive(Debug, Clone, Default)]
 pub struct CopyOptions {
-    /// Which images of an index.
+    /// Filter for the images of an index.
     pub platforms: Platforms,
-    /// What becomes of foreign layers.
+    /// Handling of foreign layers.
     pub foreign: Foreign,
     /// The words in which manifests and indexes are written; those of the source where none is asked
     /// for. Skopeo, for one, reads layouts in OCI's words only.
@@ -47,7 +47,7 @@ pub struct CopyOptions {
 /// An image or an index as it will be published, and all that it names.
 #[derive(Debug, Clone)]
 pub struct CopyPlan {
-    /// What is published.
+    /// The document to publish.
     pub root: Document,
     /// The digest that the source has for it; another one where it was rewritten.
     pub source_digest: Digest,
@@ -57,7 +57,7 @@ pub struct CopyPlan {
     pub sources: Vec<Digest>,
     /// The blobs that they name, each once.
     pub blobs: Vec<PlannedBlob>,
-    /// What the images run on, as far as the index says.
+    /// Platforms of the images, as far as the index states them.
     pub platforms: Vec<Platform>,
 }
 

@@ -88,7 +88,7 @@ impl fmt::Display for PlatformFilter {
     }
 }
 
-/// Which images of an index are copied.
+/// Filter for the images of an index that are copied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Platforms {
     /// The index as it is.

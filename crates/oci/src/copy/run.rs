@@ -36,7 +36,7 @@ pub struct Copier {
     placed: Mutex<HashMap<Digest, Arc<AsyncMutex<Vec<Sink>>>>>,
 }
 
-/// What was done with a blob, or would be.
+/// Outcome for a blob, also of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum BlobAction {
@@ -67,12 +67,12 @@ pub struct BlobReport {
     pub size: u64,
     /// The type that the source's manifest gives it.
     pub media_type: String,
-    /// What was done.
+    /// The outcome.
     #[serde(flatten)]
     pub action: BlobAction,
 }
 
-/// What copying one image or index came to.
+/// Report of copying one image or index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CopyReport {
     /// The digest in the source.

@@ -1,4 +1,4 @@
-//! What a reference leads to, told apart by what it says and holds.
+//! Documents of unknown kind, distinguished by media type and fields.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use super::manifest::Manifest;
 use super::media_type;
 use super::verbatim::{Verbatim, verify};
 
-/// What a reference leads to: one image, or an index of several.
+/// Target of a reference: one image, or an index of several.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Document {
     /// One image.
@@ -125,7 +125,7 @@ impl Outline {
             && announced != stated
         {
             return Err(ambiguous(format!(
-                "it was announced as {announced} and says to be {stated}"
+                "it was announced as {announced} and states {stated}"
             )));
         }
         let is_index = match known(stated).or(announced) {

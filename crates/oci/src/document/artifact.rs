@@ -1,4 +1,4 @@
-//! What is about an image and lies beside it: facts, an SBOM, a signature.
+//! Artifacts attached to an image: facts, an SBOM, a signature.
 //!
 //! The image specification makes one of an image manifest: `subject` is the manifest that it is
 //! about, `artifactType` says what it is, its layers are its content, and its configuration is empty.
@@ -32,7 +32,7 @@ pub struct Artifact {
 }
 
 impl Artifact {
-    /// Something of a type about `subject`, with content that is stored beside it.
+    /// An artifact of a type attached to `subject`, with separate content.
     pub fn new(
         artifact_type: &str,
         subject: &Descriptor,
@@ -78,7 +78,7 @@ impl Artifact {
         &self.manifest
     }
 
-    /// What kind of thing it is.
+    /// Its artifact type.
     pub fn artifact_type(&self) -> &str {
         &self.kind
     }
@@ -88,7 +88,7 @@ impl Artifact {
         &self.subject
     }
 
-    /// What its maker says of it.
+    /// Its annotations.
     pub fn annotations(&self) -> &BTreeMap<String, String> {
         &self.annotations
     }

@@ -12,7 +12,7 @@ use super::verbatim::DocumentType;
 /// An image's configuration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ImageConfig {
-    /// When the image was made, as RFC 3339.
+    /// Creation time of the image, as RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created: Option<String>,
     /// `amd64`, `arm64`, …
@@ -28,7 +28,7 @@ pub struct ImageConfig {
         skip_serializing_if = "Option::is_none"
     )]
     pub os_version: Option<String>,
-    /// What the host has to offer, such as `win32k`.
+    /// Features required of the host, such as `win32k`.
     #[serde(
         default,
         rename = "os.features",
@@ -39,13 +39,13 @@ pub struct ImageConfig {
     /// The processor's variant, `v8`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
-    /// How a container of the image starts.
+    /// Start configuration of a container.
     #[serde(default, deserialize_with = "null_is_default")]
     pub config: ContainerConfig,
-    /// What the layers unpack to.
+    /// Digests of the unpacked layers.
     #[serde(default, deserialize_with = "null_is_default")]
     pub rootfs: RootFs,
-    /// How the image came to be, one entry for each build step.
+    /// History of the image, one entry for each build step.
     #[serde(
         default,
         deserialize_with = "null_is_default",
@@ -62,7 +62,7 @@ impl DocumentType for ImageConfig {
 }
 
 impl ImageConfig {
-    /// What the image runs on.
+    /// Platform of the image.
     pub fn platform(&self) -> Platform {
         Platform {
             architecture: self.architecture.clone(),
@@ -75,7 +75,7 @@ impl ImageConfig {
     }
 }
 
-/// How a container of an image starts.
+/// Start configuration of a container.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct ContainerConfig {
@@ -135,7 +135,7 @@ pub struct ContainerConfig {
     pub other: Map<String, Value>,
 }
 
-/// What an image's layers unpack to.
+/// Digests of an image's unpacked layers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RootFs {
     /// Always `layers`.
@@ -166,7 +166,7 @@ fn layers() -> String {
 /// One build step of an image.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct History {
-    /// When, as RFC 3339.
+    /// Creation time, as RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created: Option<String>,
     /// By which instruction or tool.

@@ -15,18 +15,18 @@ pub struct Descriptor {
     /// The type of the content; empty where an old writer left it out.
     #[serde(default)]
     pub media_type: String,
-    /// What the content hashes to.
+    /// Digest of the content.
     pub digest: Digest,
     /// Its length in bytes.
     pub size: u64,
-    /// Where a foreign layer can be downloaded from.
+    /// Download URLs of a foreign layer.
     #[serde(
         default,
         deserialize_with = "null_is_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub urls: Vec<String>,
-    /// What an index's entry runs on.
+    /// Platform of an index's entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
     /// Free-form notes.
@@ -63,7 +63,7 @@ impl Descriptor {
     }
 }
 
-/// What an image runs on.
+/// Platform of an image.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Platform {
     /// `amd64`, `arm64`, …
@@ -79,7 +79,7 @@ pub struct Platform {
         skip_serializing_if = "Option::is_none"
     )]
     pub os_version: Option<String>,
-    /// What the host has to offer, such as `win32k`.
+    /// Features required of the host, such as `win32k`.
     #[serde(
         default,
         rename = "os.features",

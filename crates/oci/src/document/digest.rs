@@ -1,4 +1,4 @@
-//! Which digests an image's content may have.
+//! Digests supported for an image's content.
 
 pub use wincimg_common::digest::{Digest, Hasher, sha256};
 

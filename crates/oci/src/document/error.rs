@@ -1,4 +1,4 @@
-//! What is wrong with a document.
+//! Errors of documents.
 
 use wincimg_common::digest::Digest;
 
@@ -10,17 +10,17 @@ pub enum DocumentError {
     Shape {
         /// Digest of the bytes that were read.
         digest: Digest,
-        /// What was expected: "image manifest", "image index", …
+        /// The expected kind: "image manifest", "image index", …
         what: &'static str,
-        /// Where it went wrong.
+        /// The parser's error.
         source: serde_json::Error,
     },
     /// A value could not be written as JSON.
     #[error("could not write the {what} as json")]
     Write {
-        /// What was to be written.
+        /// The kind of the document.
         what: &'static str,
-        /// Why.
+        /// The reason.
         source: serde_json::Error,
     },
     /// The document is of a type that is not an image's.
@@ -44,7 +44,7 @@ pub enum DocumentError {
     Ambiguous {
         /// Digest of the bytes that were read.
         digest: Digest,
-        /// What contradicts what.
+        /// The contradiction.
         reason: String,
     },
     /// The bytes are not those that the digest names.
@@ -64,7 +64,7 @@ pub enum DocumentError {
     /// Manifest and configuration do not belong together.
     #[error("the image's manifest and configuration disagree: {reason}")]
     Inconsistent {
-        /// What does not fit.
+        /// The mismatch.
         reason: String,
     },
 }

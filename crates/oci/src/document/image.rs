@@ -24,7 +24,7 @@ pub struct NewLayer {
     pub blob: Descriptor,
     /// The digest of the uncompressed tar.
     pub diff_id: Digest,
-    /// What the image's history says about the layer.
+    /// The layer's entry in the image's history.
     pub history: History,
 }
 

@@ -159,7 +159,7 @@ fn foreign_suffix(media_type: &str) -> Option<(ManifestFormat, &str)> {
     (suffix.is_empty() || suffix.starts_with(['.', '+'])).then_some((flavour, suffix))
 }
 
-/// How a layer is compressed.
+/// Compression of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayerCompression {
     /// A plain tar.
@@ -170,7 +170,7 @@ pub enum LayerCompression {
     Zstd,
 }
 
-/// How a layer of this type is compressed; `None` where the type is not a layer's.
+/// Compression of a layer of this type; `None` where the type is not a layer's.
 pub fn compression(media_type: &str) -> Option<LayerCompression> {
     let ordinary = distributable(media_type);
     let suffix = ordinary

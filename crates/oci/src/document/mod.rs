@@ -30,9 +30,9 @@ pub use manifest::Manifest;
 pub use media_type::ManifestFormat;
 pub use verbatim::{DocumentType, Verbatim};
 
-/// Where an image, or an index of one, says which base it is on.
+/// Annotation for the name of an image's base.
 pub const BASE_NAME: &str = "org.opencontainers.image.base.name";
-/// Where it says the digest of that base's manifest.
+/// Annotation for the digest of the base's manifest.
 pub const BASE_DIGEST: &str = "org.opencontainers.image.base.digest";
 
 /// The largest manifest, index or configuration that is read: far above real ones, which stay below

@@ -18,7 +18,7 @@ pub struct Verbatim<T> {
     digest: Digest,
 }
 
-/// What kinds of values documents carry, for error messages.
+/// A kind of document, named in error messages.
 pub trait DocumentType: Serialize + DeserializeOwned {
     /// "image manifest", "image index", …
     const WHAT: &'static str;
@@ -39,7 +39,7 @@ impl<T: DocumentType> Verbatim<T> {
         })
     }
 
-    /// Reads a value whose digest nobody has stated.
+    /// Reads a value whose digest is not stated.
     pub fn parse(bytes: Bytes) -> Result<Self, DocumentError> {
         let digest = sha256(&bytes);
         Self::read(bytes, digest)

@@ -5,10 +5,10 @@ use crate::reference::parse_reference;
 
 /// The annotation that holds an entry's tag.
 pub(crate) const REF_NAME: &str = "org.opencontainers.image.ref.name";
-/// Where containerd and Docker keep the full reference beside the tag.
+/// Annotation of containerd and Docker for the full reference.
 pub(crate) const IMAGE_NAME: &str = "io.containerd.image.name";
 
-/// What a tag, a digest or nothing selects among the entries.
+/// The entry selected by a tag, a digest or nothing.
 pub(crate) enum Selection<'a> {
     /// One image or index.
     Found(&'a Descriptor),
@@ -31,7 +31,7 @@ pub(crate) fn select<'a>(index: &'a Index, which: Option<&str>) -> Selection<'a>
         Some(which) => [Match::Digest, Match::Name, Match::Reference, Match::Tag]
             .into_iter()
             .find_map(|how| entries.iter().find(|entry| how.accepts(entry, which))),
-        // What is about an image is listed beside it.
+        // Attached artifacts are listed with the image.
         None => images(index).next(),
     };
     match found {
@@ -100,7 +100,7 @@ fn known(index: &Index) -> String {
     }
 }
 
-/// What the entry that [`put_entry`] would replace means.
+/// Target of the entry that [`put_entry`] would replace.
 pub(crate) fn find_tag<'a>(index: &'a Index, tag: &str) -> Option<&'a Digest> {
     let has_tag = |entry: &&Descriptor| entry.annotations.get(REF_NAME).is_some_and(|it| it == tag);
     let entry = index.manifests.iter().find(has_tag)?;

@@ -1,4 +1,4 @@
-//! What lies beside images goes along with them: bills of materials, provenance, signatures.
+//! Copies what is attached to images: SBOMs, provenance, signatures.
 //!
 //! Tools put such things there in two ways: as artifacts whose manifests name the image, and, as
 //! cosign does, under tags that are made of its digest. Both are about bytes: beside an image that
@@ -14,33 +14,33 @@ use crate::document::{Artifact, Descriptor, Digest};
 use crate::remote::{RegistryError, Repository, tag_of};
 use crate::store::{Sink, Source, StoreError};
 
-/// What cosign puts behind the digest in its tags: signatures, statements, bills of materials.
+/// Tag suffixes of cosign: signatures, statements, SBOMs.
 const ENDINGS: [&str; 3] = ["sig", "att", "sbom"];
 /// Facts of `wincimg base index`, which have a way of their own.
 const FACTS: &str = "application/vnd.wincimg.base.v1";
 /// A signature of a bill of materials of an image is two steps away from it.
 const DEPTH: usize = 3;
-/// More than anybody puts beside one image.
+/// Maximum number of artifacts attached to one image.
 const MOST: usize = 200;
 
-/// Something beside an image, and what became of it.
+/// An artifact attached to an image, and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReferrerReport {
-    /// What it is about, by its digest.
+    /// Digest of its subject.
     pub about: String,
-    /// What it is: its type, or the end of its tag.
+    /// Its type, or the suffix of its tag.
     pub kind: String,
     /// Its digest, where it has been read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: ReferrerOutcome,
-    /// Why it is not in the mirror.
+    /// The reason it is not in the mirror.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// What became of something beside an image.
+/// Outcome for an attached artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReferrerOutcome {
@@ -65,7 +65,7 @@ pub(super) struct ReferrerCopier<'a> {
 }
 
 impl ReferrerCopier<'_> {
-    /// Copies what is beside the documents of a plan.
+    /// Copies what is attached to the documents of a plan.
     pub(super) async fn copy_referrers(&self, plan: &CopyPlan) -> Vec<ReferrerReport> {
         let mut carried = Vec::new();
         let subjects = plan.children.iter().zip(&plan.sources);

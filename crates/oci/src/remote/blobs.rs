@@ -167,7 +167,7 @@ impl BlobSource for RemoteBlob {
     }
 }
 
-/// Where a blob is read from.
+/// Source of a blob.
 #[derive(Clone)]
 enum BlobOrigin {
     Repository(Repository),
@@ -176,7 +176,7 @@ enum BlobOrigin {
 }
 
 impl BlobOrigin {
-    /// What errors call a blob from here.
+    /// Name of a blob in error messages.
     fn name_of(&self, blob: &Descriptor) -> String {
         match self {
             Self::Repository(repository) => format!("blob {} of {repository}", blob.digest),

@@ -4,14 +4,14 @@
 use std::sync::Mutex;
 use wincimg_common::lock;
 
-/// What one host takes, as far as this process has found out.
+/// Known capabilities of one host.
 #[derive(Debug, Default)]
 pub(super) struct HostCapabilities(Mutex<Capabilities>);
 
-/// What is assumed until the host shows otherwise.
+/// Capabilities assumed until the host shows otherwise.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Capabilities {
-    /// How blobs are sent; none where nothing was refused so far.
+    /// Upload method; `None` where nothing was refused so far.
     pub(super) manner: Option<UploadMode>,
     /// True if it gives one repository what another one has.
     pub(super) mounts: bool,
@@ -23,7 +23,7 @@ pub(super) struct Capabilities {
     pub(super) tags_page: Option<usize>,
 }
 
-/// How the bytes of a blob are sent.
+/// Upload method of a blob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UploadMode {
     /// In pieces of this size. What is not larger goes in one request.

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::secret::Secret;
 
-/// What a request needs to be allowed: `repository:NAME:pull` and the like, sorted.
+/// Scopes of a request: `repository:NAME:pull` and the like, sorted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Scope(pub(super) Vec<String>);
 
@@ -74,7 +74,7 @@ fn grants(have: &str, wanted: &str) -> bool {
     }
 }
 
-/// How a registry wants to be convinced.
+/// Authentication scheme of a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Challenge {
     /// A password with every request.
@@ -88,7 +88,7 @@ pub(super) enum Challenge {
 }
 
 impl Challenge {
-    /// What the registry wants a token to be for.
+    /// Scope that the registry requests.
     pub(super) fn scope(&self) -> &str {
         match self {
             Self::Basic => "",

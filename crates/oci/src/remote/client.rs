@@ -18,10 +18,10 @@ use super::prefetch::Prefetch;
 use super::upload_session::Session;
 use crate::document::Digest;
 
-/// How registries are reached.
+/// Connection options for registries.
 #[derive(Debug, Clone)]
 pub struct RegistryOptions {
-    /// What requests say of the program that sends them.
+    /// User agent of requests.
     pub user_agent: &'static str,
     /// `HOST[:PORT]` entries where plain HTTP and unverified certificates are allowed.
     pub insecure: Vec<String>,
@@ -33,7 +33,7 @@ pub struct RegistryOptions {
     pub idle_timeout: Duration,
     /// True if credentials may be sent over plain HTTP.
     pub plain_credentials: bool,
-    /// How often a failed request is repeated.
+    /// Retry policy for failed requests.
     pub retries: RetryPolicy,
     /// Blobs larger than this are uploaded in pieces of this size, so that an upload can resume
     /// between two of them even where the registry forgets a piece that broke.
@@ -63,7 +63,7 @@ impl Default for RegistryOptions {
 #[derive(Clone)]
 pub struct RegistryClient(pub(super) Arc<Inner>);
 
-/// What all clones share.
+/// State shared by all clones.
 pub(super) struct Inner {
     pub(super) options: RegistryOptions,
     pub(super) http: HttpClient,
@@ -114,7 +114,7 @@ impl RegistryClient {
 }
 
 impl Inner {
-    /// What is known of a host.
+    /// Known state of a host.
     pub(super) fn host(&self, name: &str) -> Arc<Host> {
         let mut hosts = lock(&self.hosts);
         hosts

@@ -22,7 +22,7 @@ use super::secret::Secret;
 
 /// More than any such file has.
 pub(super) const LARGEST_FILE: u64 = 16 * 1024 * 1024;
-/// The words of the file that are nobody's secret.
+/// Keys of the file that are not secret.
 const WORDS: [&str; 13] = [
     "auths",
     "auth",
@@ -38,10 +38,10 @@ const WORDS: [&str; 13] = [
     "false",
     "null",
 ];
-/// What helpers call a user whose secret is a token.
+/// User name of helpers for a secret that is a token.
 const TOKEN_USER: &str = "<token>";
 
-/// What a registry or its token server takes as proof.
+/// Credential for a registry or its token server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Authentication {
     /// A user's name and password.
@@ -118,7 +118,7 @@ impl Credentials {
     }
 }
 
-/// What `config.json` says of credentials.
+/// The credentials part of `config.json`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ConfigFile {
@@ -234,7 +234,7 @@ pub(super) fn find(
     Ok(found)
 }
 
-/// What one file, and the helpers that it names, have for a host.
+/// Credentials of one file, and of the helpers that it names, for a host.
 fn look_in(
     host: &str,
     path: &Path,
@@ -362,7 +362,7 @@ pub(super) fn lookup_error(host: &str, origin: String, reason: String) -> Regist
     }
 }
 
-/// Where Docker's command line keeps its settings: `$DOCKER_CONFIG`, else `~/.docker`.
+/// Folder of Docker's settings: `$DOCKER_CONFIG`, else `~/.docker`.
 pub fn docker_folder() -> Option<PathBuf> {
     match std::env::var_os("DOCKER_CONFIG") {
         Some(folder) if !folder.is_empty() => Some(PathBuf::from(folder)),
@@ -374,7 +374,7 @@ pub(super) fn default_file() -> Option<PathBuf> {
     Some(docker_folder()?.join("config.json"))
 }
 
-/// Where podman, buildah and skopeo keep theirs.
+/// Credentials file of podman, buildah and skopeo.
 fn containers_files() -> Vec<PathBuf> {
     let folder = |name: &str| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty());

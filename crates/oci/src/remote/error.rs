@@ -1,4 +1,4 @@
-//! What can go wrong between this process and a registry, in words that tell what to do.
+//! Errors of registry operations, with hints.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +12,7 @@ use crate::document::{self, Digest, Hasher, ManifestFormat};
 /// The most of an error's body that is read.
 const ERROR_LIMIT: u64 = 64 * 1024;
 
-/// Why a registry did not give, take or prove what was asked of it.
+/// Error of a registry operation.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[non_exhaustive]
 #[diagnose(code = "registry/answer")]
@@ -27,9 +27,9 @@ pub enum RegistryError {
     Unauthorized {
         /// Host and port.
         host: String,
-        /// What was asked.
+        /// The operation that failed.
         what: String,
-        /// Which credential from where.
+        /// The credential that was tried, and its origin.
         tried: String,
         /// The registry's own words, with a leading colon.
         detail: String,
@@ -42,9 +42,9 @@ pub enum RegistryError {
     Forbidden {
         /// Host and port.
         host: String,
-        /// What was asked.
+        /// The operation that failed.
         what: String,
-        /// Which credential from where.
+        /// The credential that was tried, and its origin.
         tried: String,
         /// The registry's own words, with a leading colon.
         detail: String,
@@ -67,7 +67,7 @@ pub enum RegistryError {
     PlainCredentials {
         /// Host and port.
         host: String,
-        /// Which credential from where.
+        /// The credential that was tried, and its origin.
         tried: String,
     },
     /// Docker's `config.json` or a credential helper failed.
@@ -302,13 +302,13 @@ fn http_hint(error: &HttpError) -> Option<String> {
         } => return Some(patience_hint(host, *retry_after)),
         HttpError::Status { status, detail, .. } => match *status {
             StatusCode::NOT_FOUND => {
-                "check the name and the tag or digest; some registries say this too of what you may not see"
+                "check the name and the tag or digest; some registries also answer this where access is denied"
             }
             StatusCode::PAYLOAD_TOO_LARGE => {
                 "a proxy before the registry limits the size of requests (nginx: client_max_body_size 0)"
             }
             StatusCode::BAD_REQUEST if detail.contains("DIGEST_INVALID") => {
-                "the place that it was read from has other bytes than the image says: take the image from elsewhere"
+                "the source has other bytes than the image states: copy the image from another source"
             }
             _ => return None,
         },

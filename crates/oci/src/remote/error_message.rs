@@ -1,8 +1,8 @@
-//! What registries, token servers and the proxies before them say of a failure, in whatever form.
+//! Error messages of registries, token servers and proxies, in any form.
 
 use serde_json::Value;
 
-/// What a registry says about a failure, as one short line with a leading colon.
+/// Error message of a registry, as one short line with a leading colon.
 pub(super) fn error_message(body: &[u8]) -> String {
     let text = match serde_json::from_slice::<Value>(body) {
         Ok(answer) => {
@@ -37,7 +37,7 @@ const MESSAGES: [&str; 7] = [
     "msg",
     "error",
 ];
-/// How deep errors are wrapped in each other at most.
+/// Maximum depth of nested errors.
 const WRAPPED: usize = 4;
 
 /// Collects what an answer says, whatever its form: `{"errors": […]}` with any entries,

@@ -17,12 +17,12 @@ use super::secret::Secret;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// More than any secret has.
 const MOST_OUTPUT: usize = 64 * 1024;
-/// How often it is looked whether it has ended.
+/// Interval between checks whether it has ended.
 const PULSE: Duration = Duration::from_millis(5);
 /// What of its own words is shown.
 const LONGEST_WORDS: usize = 200;
 
-/// What a helper gave.
+/// Credential returned by a helper.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct HelperCredential {
     pub(super) user: String,
@@ -118,7 +118,7 @@ fn run(
     let line = lines.find(|line| !line.trim().is_empty());
     Err(match line {
         Some(line) => format!("it failed: {}", beginning(line)),
-        None => "it failed without a word".to_owned(),
+        None => "it failed without a message".to_owned(),
     })
 }
 
@@ -156,7 +156,12 @@ impl HelperPipes {
         stopped: &CancellationToken,
     ) -> Result<HelperOutput, String> {
         let deadline = Instant::now() + patience;
-        let too_slow = || format!("it gave no answer in {} seconds", patience.as_secs_f32());
+        let too_slow = || {
+            format!(
+                "it did not answer within {} seconds",
+                patience.as_secs_f32()
+            )
+        };
         let mut written = [None, None];
         loop {
             let status = child.try_wait().map_err(|error| error.to_string())?;

@@ -16,7 +16,7 @@ use super::challenge::{Challenge, Scope, Tokens};
 use super::credentials::Credentials;
 use super::error::RegistryError;
 
-/// What this process has learnt about a host.
+/// Known state of a host.
 pub(super) struct Host {
     /// As references name it: `docker.io`, `repo.lan:5000`.
     pub(super) name: String,
@@ -34,13 +34,13 @@ pub(super) struct Host {
     challenge: Mutex<Option<Challenge>>,
 }
 
-/// Where a host's API begins.
+/// Base URL of a host's API.
 pub(super) struct ApiBase {
     /// Scheme, host and port.
     pub(super) url: Url,
 }
 
-/// How long a listed host may take to show which protocol it speaks.
+/// Time limit to detect the protocol of a listed host.
 const PROBE_TIME: Duration = Duration::from_secs(10);
 
 impl Host {

@@ -2,7 +2,7 @@
 
 use reqwest::header::{HeaderMap, LINK};
 
-/// What the links of an answer say of a next page.
+/// Next page according to the links of an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// There is none: no link, or only links to other things.

@@ -33,7 +33,7 @@ impl From<String> for Password {
     }
 }
 
-/// Where a credential is kept.
+/// Location of a stored credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CredentialStore {
     /// By a helper, which the file names.
@@ -140,11 +140,7 @@ impl<'h> Config<'h> {
     fn open(host: &'h str, file: Option<&Path>) -> Result<Self, RegistryError> {
         let Some(path) = file.map(Path::to_owned).or_else(default_file) else {
             let origin = "Docker's config.json".to_owned();
-            return Err(lookup_error(
-                host,
-                origin,
-                "there is no home directory".to_owned(),
-            ));
+            return Err(lookup_error(host, origin, "no home directory".to_owned()));
         };
         // A link stays one, and what it leads to is written. Any other path stays as people wrote it.
         let path = if path.is_symlink() {

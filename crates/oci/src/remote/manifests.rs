@@ -180,7 +180,7 @@ impl Repository {
         match promised_digest(response.headers()) {
             Some(taken) if taken != digest && taken.algorithm() == digest.algorithm() => {
                 Err(RegistryError::Digest {
-                    what: format!("manifest {which} as {self} took it"),
+                    what: format!("manifest {which} as stored by {self}"),
                     expected: digest.to_string(),
                     actual: taken.to_string(),
                 })
@@ -193,7 +193,7 @@ impl Repository {
     }
 }
 
-/// What a registry made of a document that was published.
+/// Result of publishing a document.
 pub(super) struct PublishResponse {
     digest: Digest,
     /// True if it took note of what the document is about.

@@ -17,15 +17,15 @@ use super::request::Request;
 pub struct Ping {
     /// The host that was asked.
     pub host: String,
-    /// How it is reached.
+    /// Its protocol.
     pub connection: Protocol,
-    /// How it wants users to log in.
+    /// Its login method.
     pub login: AuthScheme,
     /// The credential that there is for it and where it is kept, never the secret.
     pub credential: String,
 }
 
-/// How a registry is reached.
+/// Protocol of a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTPS with a certificate that this machine trusts.
@@ -36,7 +36,7 @@ pub enum Protocol {
     PlainHttp,
 }
 
-/// How a registry wants users to log in.
+/// Login method of a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthScheme {
     /// Nothing.

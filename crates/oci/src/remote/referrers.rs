@@ -1,4 +1,4 @@
-//! What lies beside an image in its repository: facts, SBOMs, signatures.
+//! Artifacts attached to an image in its repository: facts, SBOMs, signatures.
 //!
 //! A registry that knows the distribution specification 1.1 notes what a manifest is about and lists
 //! it when it is asked. For one that does not, the list is an index under a tag that is made of the
@@ -156,7 +156,7 @@ impl Repository {
         subject: &Digest,
         artifact_type: Option<&str>,
     ) -> Result<Option<Vec<Descriptor>>, RegistryError> {
-        let what = format!("list what is about {subject} in {self}");
+        let what = format!("list the referrers of {subject} in {self}");
         let filter = artifact_type.map(|it| format!("?artifactType={}", encoded(it)));
         let path = format!("referrers/{subject}{}", filter.unwrap_or_default());
         let mut request = self.request(Method::GET, &path, what);

@@ -39,7 +39,7 @@ pub struct Repository {
     pub(super) registry: RegistryClient,
     pub(super) host: Arc<Host>,
     name: Arc<str>,
-    /// True if something is to be brought there.
+    /// True if the repository is written to.
     target: bool,
 }
 
@@ -65,7 +65,7 @@ impl Repository {
         self
     }
 
-    /// Returns true if something is to be brought there.
+    /// Returns true if the repository is written to.
     pub(super) fn is_for_push(&self) -> bool {
         self.target
     }
@@ -292,7 +292,7 @@ impl fmt::Debug for Repository {
     }
 }
 
-/// Which page of tags is asked for.
+/// A page of the list of tags.
 #[derive(PartialEq, Eq)]
 enum Page {
     /// The one behind a tag, or the first.

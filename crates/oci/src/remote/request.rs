@@ -32,7 +32,7 @@ pub(super) struct Request<'a> {
     pub(super) payload: Payload<'a>,
 }
 
-/// Where a request goes.
+/// Target of a request.
 pub(super) enum RequestTarget {
     /// A path below the host's `/v2/`, with its query.
     Api(String),

@@ -88,7 +88,7 @@ impl Repository {
     }
 
     async fn open(&self) -> Result<Session, RegistryError> {
-        let request = Session::open_request(self, format!("begin an upload to {self}"));
+        let request = Session::open_request(self, format!("start an upload to {self}"));
         let response = self.inner().once(&request).await?;
         Ok(Session::from_response(&request.what, &response)?)
     }
@@ -99,7 +99,7 @@ impl Repository {
         self.inner().opened_uploads().contains_key(&key)
     }
 
-    /// Cancels the upload of a blob that nobody went on with.
+    /// Cancels the unfinished upload of a blob.
     pub async fn cancel_partial_upload(&self, digest: &Digest) {
         let session = self
             .inner()

@@ -254,7 +254,7 @@ impl Upload<'_> {
     }
 
     async fn start(&self) -> Result<Session, RegistryError> {
-        let what = format!("begin the upload of {}", self.name());
+        let what = format!("start the upload of {}", self.name());
         let request = Session::open_request(self.repository, what);
         let response = self.repository.inner().call(&request).await?;
         Ok(Session::from_response(&request.what, &response)?)

@@ -1,4 +1,4 @@
-//! How people name the places of images.
+//! Locations of images, as typed by a user.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use wincimg_common::diagnose::Diagnose;
 
 use crate::reference::{DOCKER_HUB, Reference, ReferenceError, display_host, parse_reference};
 
-/// Where an image is or shall be: `HOST/NAME:TAG`, `oci:DIR[:TAG]` or `docker-archive:FILE[:NAME]`.
+/// Location of an image: `HOST/NAME:TAG`, `oci:DIR[:TAG]` or `docker-archive:FILE[:NAME]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
     /// A repository of a registry.
@@ -36,17 +36,17 @@ pub enum LocationError {
     /// `oci:` or `docker-archive:` without a path.
     #[error("{text:?} names no path: expected oci:DIR[:TAG] or docker-archive:FILE[:NAME]")]
     NoPath {
-        /// What was given.
+        /// The text given.
         text: String,
     },
     /// What stands on this machine, or has a short name for bases alone.
     #[error("{text:?} {is}: {meant}")]
     Meant {
-        /// What was given.
+        /// The text given.
         text: String,
         /// What it is.
         is: &'static str,
-        /// What to type instead.
+        /// The text to type instead.
         meant: String,
     },
     /// Anything else has to be a reference.
