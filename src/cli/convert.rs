@@ -93,7 +93,8 @@ impl Convert {
                 };
                 let texts: Vec<_> = images.iter().map(convert).collect();
                 if texts.windows(2).any(|pair| pair[0] != pair[1]) {
-                    let problem = anyhow!("the Dockerfile comes to another recipe for each host");
+                    let problem =
+                        anyhow!("the Dockerfile converts to a different recipe for each host");
                     return Err(
                         Failure::no(problem).hint("convert it for one of them: --host-build B.R")
                     );

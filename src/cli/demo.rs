@@ -48,7 +48,7 @@ impl Demo {
         let started = Instant::now();
         let registry = DemoRegistry::start().context("cannot start the registry")?;
         registry.with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &[OLD, NEW]))?;
-        let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+        let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
         let nodes = folder.path().join(NODES);
         std::fs::write(&nodes, node_list()).context("cannot write the node list")?;
         let stage = Stage {

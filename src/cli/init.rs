@@ -96,7 +96,8 @@ impl Init {
     fn write(&self, folder: &Path, start: &StarterRecipe) -> Result<CommandOutcome, Failure> {
         let file = folder.join(FILE);
         refuse_overwriting(&file, self.force)?;
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
         write_result(Some(&file), |out| out.write_all(start.recipe.as_bytes()))?;
         let mut commands = start.before.clone();
         commands.push(format!(

@@ -98,7 +98,7 @@ fn write_in_place(
 fn no_file_in(folder: &Path, error: &io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::NotFound => {
-            let problem = format!("there is no folder {}", folder.display());
+            let problem = format!("no such folder: {}", folder.display());
             io::Error::new(io::ErrorKind::NotFound, problem)
         }
         kind => io::Error::new(kind, kind.to_string()),
@@ -137,7 +137,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("no");
         let error = write_file(&missing.join("result"), one).unwrap_err();
-        let expected = format!("there is no folder {}", missing.display());
+        let expected = format!("no such folder: {}", missing.display());
         assert_eq!(error.to_string(), expected);
     }
 

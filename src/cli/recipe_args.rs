@@ -142,7 +142,7 @@ impl RecipeArgs {
             Some((file, _)) => {
                 let problem = anyhow!("{} is a Dockerfile already", file.display());
                 Err(Failure::usage(problem).hint(format!(
-                    "see what it comes to: wincimg build {} --host-build … --dry-run",
+                    "print the plan: wincimg build {} --host-build … --dry-run",
                     self.image
                 )))
             }

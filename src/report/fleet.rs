@@ -240,14 +240,14 @@ pub(crate) fn write_fleet_sarif(report: &FleetReport, out: &mut dyn Write) -> io
         }
     }
     let rules = [
-        (FleetImageState::Missing, "the image is not there"),
+        (FleetImageState::Missing, "the image does not exist"),
         (
             FleetImageState::Outdated,
             "the image is not as it should be",
         ),
         (
             FleetImageState::Failed,
-            "the image could not be made or looked at",
+            "the image could not be built or inspected",
         ),
     ];
     let rules = rules.iter().map(|(state, summary)| SarifRule {

@@ -35,9 +35,11 @@ fn title_of(rollout: &Rollout, action: &PlanAction) -> String {
                 .unwrap_or_default();
             let names = in_words(hosts.iter().map(|&host| host_name(rollout, host)));
             match hosts.len() {
-                1 => format!("drain 1 node, then bring it to {to}{update}: {names}{AFTER_A_PATCH}"),
+                1 => {
+                    format!("drain 1 node, then update it to {to}{update}: {names}{AFTER_A_PATCH}")
+                }
                 count => format!(
-                    "drain {count} nodes one by one, and bring each to {to}{update}: {names}\
+                    "drain {count} nodes one by one, and update each to {to}{update}: {names}\
                      {AFTER_A_PATCH}"
                 ),
             }

@@ -94,7 +94,7 @@ fn read_images(text: &str) -> Result<File, String> {
         Value::Object(ref keys) => match keys.get("images") {
             Some(Value::Array(_)) => serde_path_to_error::deserialize(value),
             Some(_) => return Err("\"images\" has to be a list of images".to_owned()),
-            None => return Err("there is no list \"images\"".to_owned()),
+            None => return Err("no list \"images\"".to_owned()),
         },
         _ => {
             return Err(

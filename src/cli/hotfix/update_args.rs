@@ -131,7 +131,7 @@ impl UpdateSelectorArgs {
                 let version = known.newest().map(Update::version);
                 let version = version.map_or_else(String::new, |version| format!("{version} "));
                 Err(Failure::no(anyhow!(
-                    "{version}is a release as it came out: no update brings a host there"
+                    "{version}is the initial release of a build: no update installs it"
                 )))
             }
             UpdateLookup::Between(between) => Err(between.failure("fetch")),
@@ -213,15 +213,13 @@ impl RevisionGap {
         let version = self.version;
         let place = match (&self.before, &self.after) {
             (Some(before), Some(after)) => {
-                format!("lies between {} and {}", shown(before), shown(after))
+                format!("is between {} and {}", shown(before), shown(after))
             }
             (None, Some(after)) => format!("is older than the first known one, {}", shown(after)),
             (Some(before), None) => format!("is newer than the last known one, {}", shown(before)),
             (None, None) => "is unknown".to_owned(),
         };
-        let failure = Failure::no(anyhow!(
-            "no update brings a host to exactly {version}: it {place}"
-        ));
+        let failure = Failure::no(anyhow!("no update installs exactly {version}: it {place}"));
         match &self.after {
             Some(after) => failure.hint(format!(
                 "the next one up: wincimg hotfix {command} {}",

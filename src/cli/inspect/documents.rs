@@ -31,9 +31,9 @@ impl PrintedDocument {
 
     fn name(self) -> &'static str {
         match self {
-            Self::Bill(None) => "a bill of materials",
-            Self::Bill(Some(SbomFormat::Spdx)) => "a bill of materials in SPDX",
-            Self::Bill(Some(SbomFormat::CycloneDx)) => "a bill of materials in CycloneDX",
+            Self::Bill(None) => "SBOM",
+            Self::Bill(Some(SbomFormat::Spdx)) => "SPDX SBOM",
+            Self::Bill(Some(SbomFormat::CycloneDx)) => "CycloneDX SBOM",
             Self::Provenance => "provenance",
         }
     }
@@ -79,7 +79,7 @@ impl Inspect {
             };
             for more in wanted {
                 session.note(format_args!(
-                    "another one lies beside the image: {} ({})",
+                    "another one is attached to the image: {} ({})",
                     more.digest,
                     Untrusted(&more.media_type)
                 ));
@@ -148,7 +148,7 @@ fn nothing(
     };
     let name = Untrusted(name);
     Failure::no(anyhow!(
-        "{name} ({image}) has not {} beside it: it has {there}",
+        "{name} ({image}) has no {} attached: it has {there}",
         kind.name()
     ))
     .hint(format!(
