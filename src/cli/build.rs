@@ -110,7 +110,7 @@ pub(super) struct Build {
     daemon: DaemonArgs,
 }
 
-/// Who builds; nobody in particular where the one is meant that can.
+/// Builder; none where any that can build is meant.
 type EngineChoice = Option<Engine>;
 
 fn engines() -> impl TypedValueParser<Value = EngineChoice> {

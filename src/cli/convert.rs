@@ -1,4 +1,4 @@
-//! `wincimg convert`: the recipe that a Dockerfile comes to, or what stands in its way.
+//! `wincimg convert`: converts a Dockerfile to a recipe, or reports what prevents it.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

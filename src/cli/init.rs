@@ -24,7 +24,7 @@ use crate::cli::error::Context;
 /// The recipe of a folder.
 const FILE: &str = "recipe.toml";
 
-/// What every project below its folder has in common.
+/// Settings common to every project below the folder.
 const SHARED: &str = "Directory.Build.props";
 
 /// Create a recipe and print the next commands

@@ -251,7 +251,7 @@ impl Mirror {
     }
 }
 
-/// Says what of that which lies beside images is not in the mirror.
+/// Warns of attached documents that are not in the mirror.
 fn report_referrer(carried: &ReferrerReport, session: &Session) {
     let ReferrerReport { about, kind, .. } = carried;
     let problem = carried.problem.as_deref().unwrap_or_default();

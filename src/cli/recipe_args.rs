@@ -60,9 +60,9 @@ pub(super) struct DockerfileArgs {
 pub(super) struct ResolvedRequest {
     /// What is built, and for which builds of Windows.
     pub(super) request: BuildRequest,
-    /// The nodes that get no image, because they do not tell their version.
+    /// Nodes that get no image, because they do not report their version.
     pub(super) left_out: Vec<String>,
-    /// The hosts, as far as they tell their version.
+    /// The hosts that report their version.
     pub(super) nodes: Vec<Node>,
 }
 

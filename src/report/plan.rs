@@ -1,4 +1,4 @@
-//! What to do so that everything starts, in the words of a report.
+//! The plan that makes everything start, in the words of a report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,7 +67,7 @@ fn host_names(rollout: &Rollout, hosts: &[usize]) -> Vec<String> {
     hosts.map(|&host| host_name(rollout, host)).collect()
 }
 
-/// What comes of it, and before that of what works today.
+/// Effect of the plan, after its effect on what works today.
 pub(super) fn outcome(rollout: &Rollout, plan: &ActionPlan) -> String {
     let mut spans: BTreeMap<(usize, Option<usize>), Vec<&Interruption>> = BTreeMap::new();
     for interruption in &plan.interruptions {

@@ -1,4 +1,4 @@
-//! What the images of a check are: given in files, on this machine, or in registries.
+//! Images of a check: given in files, on this machine, or in registries.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub(super) struct ImagesFromFiles(BTreeMap<String, Vec<Variant>>);
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct File {
-    /// What all the images are called, where `inspect` was asked.
+    /// Name of all the images, in the output of `inspect`.
     reference: Option<String>,
     images: Vec<ImageEntry>,
     index: Option<IndexEntry>,

@@ -63,7 +63,7 @@ pub(super) struct MakeScript {
     format: OutputFormat,
 }
 
-/// What the script is about, from the catalog or a folder.
+/// Update that the script installs, from the catalog or a folder.
 struct Package {
     title: String,
     version: Option<WindowsVersion>,

@@ -1,4 +1,4 @@
-//! `wincimg inspect --sbom` and `--provenance`: what lies beside an image, as it is there.
+//! `wincimg inspect --sbom` and `--provenance`: documents attached to an image, unchanged.
 
 use anyhow::anyhow;
 use wincimg_common::untrusted::Untrusted;
@@ -14,7 +14,7 @@ use crate::cli::error::Failure;
 use crate::cli::output::write_result;
 use crate::cli::{CommandOutcome, registry_args};
 
-/// What is to be printed.
+/// Selection of what is printed.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum PrintedDocument {
     Bill(Option<SbomFormat>),
@@ -122,7 +122,7 @@ impl Inspect {
     }
 }
 
-/// The answer is no: what was asked for is not there.
+/// Failure for a document that is not attached.
 fn nothing(
     kind: PrintedDocument,
     name: &str,
