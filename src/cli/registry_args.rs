@@ -40,7 +40,7 @@ pub(super) struct CertificateArgs {
 }
 
 impl CertificateArgs {
-    /// Certificate files, named by flags or by the environment.
+    /// Files of `--ca-file` and the folder of `--certs-dir`, checked.
     pub(super) fn files(&self) -> Result<CertificateFiles, Failure> {
         let mut found = CertificateFiles {
             files: self.ca_files.clone(),

@@ -36,7 +36,7 @@ pub(super) struct WorkloadGroup<'a> {
     pub(super) fixes: Vec<FixSuggestion<'a>>,
 }
 
-/// An advice, and the command to type for it.
+/// Advice, and the command to type for it.
 pub(super) type FixSuggestion<'a> = (&'a str, &'a [String]);
 
 /// What keeps a workload from starting, or from being known to start; or what is to be looked at.
