@@ -46,7 +46,7 @@ fn hide_in<'t>(text: &'t str, typed: &[ArgumentPassword]) -> Cow<'t, str> {
     shown
 }
 
-/// What to do instead, where a password was typed.
+/// Hint where a password was typed.
 pub(super) fn hint() -> Option<String> {
     let host = &typed().first()?.host;
     Some(format!(

@@ -106,7 +106,7 @@ struct Common {
     registry: RegistryArgs,
 }
 
-/// Which base images will do for the hosts of an image.
+/// Selection of base images for the hosts of an image.
 #[derive(Debug, Clone, Args)]
 pub(super) struct MatchArgs {
     /// How closely the base must match the host

@@ -110,7 +110,7 @@ pub(super) struct Build {
     daemon: DaemonArgs,
 }
 
-/// Who builds; nobody in particular where the one is meant that can.
+/// Builder; none where any that can build is meant.
 type EngineChoice = Option<Engine>;
 
 fn engines() -> impl TypedValueParser<Value = EngineChoice> {
@@ -160,9 +160,8 @@ impl Build {
             return registry_args::run(async {
                 let images = plans(&request, Purpose::Rehearsal, &means).await?;
                 if request.daemon_stages().is_some() {
-                    session.note(
-                        "the daemon carries the instructions out: the plan has the base alone",
-                    );
+                    session
+                        .note("the daemon runs the instructions: the plan contains only the base");
                 }
                 self.print_plans(&images, &left_out)
             });

@@ -1,4 +1,4 @@
-//! What is kept between runs, and where.
+//! The cache: its parts and its folder.
 
 use std::env;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use wincimg_oci::remote::RegistryClient;
 /// The most that is kept of documents, which have a few thousand bytes each.
 const MOST_DOCUMENTS: u64 = 8 << 20;
 
-/// Where what is learnt is kept between runs.
+/// Options of the cache.
 #[derive(Debug, Clone, Args)]
 pub(super) struct CacheArgs {
     /// Cache directory [default: wincimg in the user's cache directory, such as ~/.cache]
@@ -39,7 +39,7 @@ impl CacheArgs {
         named.or_else(|| Some(users_folder()?.join("wincimg")))
     }
 
-    /// What was downloaded.
+    /// Downloads.
     pub(super) fn downloads(&self) -> Downloads {
         let folder = self.folder().map(|folder| folder.join("downloads"));
         Downloads::new(folder.map(|folder| FileCache::new(folder, self.cache_size)))
@@ -53,7 +53,7 @@ impl CacheArgs {
         }
     }
 
-    /// What the tars of layers came to.
+    /// Digests of the layers' tars.
     pub(super) fn diff_id_cache(&self) -> DiffIdCache {
         match self.folder() {
             Some(folder) if self.cache_size > 0 => DiffIdCache::in_folder(&folder.join("layers")),
@@ -61,7 +61,7 @@ impl CacheArgs {
         }
     }
 
-    /// Who knows what is inside bases.
+    /// Sources of facts about bases.
     pub(super) fn facts_provider(
         &self,
         registry: &RegistryClient,

@@ -1,4 +1,4 @@
-//! What commands share while they run: how much to say, and where.
+//! Context that commands share: verbosity and output.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -51,7 +51,7 @@ impl Session {
     fn print_message(&self, word: &str, colour_code: &str, message: impl Display) {
         if !self.quiet {
             let word = label(word, colour_code, self.colour);
-            // Nobody is left to tell when stderr is gone.
+            // Nothing can be printed when stderr is closed.
             let message = Untrusted(message).to_string();
             let _ = writeln!(
                 std::io::stderr(),

@@ -1,4 +1,4 @@
-//! What a shell offers where Tab is pressed.
+//! Shell completion.
 //!
 //! The scripts of `wincimg completions` ask the program: with `WINCIMG_COMPLETE=N` it answers
 //! `wincimg -- WORD…` with what word N can be, a line each: the word, a tab, what it is. It reads
@@ -17,7 +17,7 @@ use clap_complete::engine::{CompletionCandidate, complete};
 
 use super::Cli;
 
-/// Which word is asked about.
+/// Variable that holds the index of the word to complete.
 const VARIABLE: &str = "WINCIMG_COMPLETE";
 
 /// Answers a script, if it is one that asks.
@@ -46,7 +46,7 @@ pub(super) fn answer() -> Option<ExitCode> {
             let _ = writeln!(lines, "{value}\t{help}");
         }
     }
-    // Nobody is left to tell when stdout is gone.
+    // Nothing can be printed when stdout is closed.
     let _ = std::io::stdout().write_all(lines.as_bytes());
     Some(ExitCode::SUCCESS)
 }

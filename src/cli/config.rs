@@ -36,7 +36,7 @@ const FILE_NAME: &str = "wincimg.toml";
 /// Names the file where no flag does.
 const VARIABLE: &str = "WINCIMG_CONFIG";
 
-/// Why there are no arguments to work with.
+/// Reason why there are no arguments.
 pub(super) enum ArgumentsError {
     /// The file of defaults is at fault.
     File(Failure),
@@ -59,7 +59,7 @@ impl From<clap::Error> for ArgumentsError {
 /// The arguments, with the defaults of a file for what they do not say.
 pub(super) struct Arguments {
     pub(super) matches: ArgMatches,
-    /// What to tell of the file.
+    /// Warnings about the file.
     pub(super) warning: Option<String>,
 }
 
@@ -124,7 +124,7 @@ struct File {
     is_named: bool,
 }
 
-/// What a file says of flags.
+/// Flags set by a file.
 #[derive(Default)]
 struct Defaults {
     set: Vec<FlagDefault>,

@@ -1,4 +1,4 @@
-//! `wincimg convert`: the recipe that a Dockerfile comes to, or what stands in its way.
+//! `wincimg convert`: converts a Dockerfile to a recipe, or reports what prevents it.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -93,7 +93,8 @@ impl Convert {
                 };
                 let texts: Vec<_> = images.iter().map(convert).collect();
                 if texts.windows(2).any(|pair| pair[0] != pair[1]) {
-                    let problem = anyhow!("the Dockerfile comes to another recipe for each host");
+                    let problem =
+                        anyhow!("the Dockerfile converts to a different recipe for each host");
                     return Err(
                         Failure::no(problem).hint("convert it for one of them: --host-build B.R")
                     );

@@ -48,7 +48,7 @@ impl Demo {
         let started = Instant::now();
         let registry = DemoRegistry::start().context("cannot start the registry")?;
         registry.with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &[OLD, NEW]))?;
-        let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+        let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
         let nodes = folder.path().join(NODES);
         std::fs::write(&nodes, node_list()).context("cannot write the node list")?;
         let stage = Stage {
@@ -139,7 +139,7 @@ fn steps(host: &str) -> [DemoStep; 6] {
     ]
 }
 
-/// Where the commands are run: in a folder of their own, where no `wincimg.toml` has a say.
+/// Working folder of the commands: one of their own, where no `wincimg.toml` has a say.
 struct Stage<'a> {
     program: PathBuf,
     folder: &'a Path,
@@ -197,7 +197,7 @@ fn print(text: &str) -> Result<(), Failure> {
     write_result(None, |out| writeln!(out, "{text}"))
 }
 
-/// What `kubectl get nodes -o json` would print of this cluster.
+/// Output of `kubectl get nodes -o json` for this cluster.
 fn node_list() -> String {
     let node = |name: &str, version: WindowsVersion, product: &str| {
         serde_json::json!({

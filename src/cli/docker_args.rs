@@ -1,4 +1,4 @@
-//! Which Docker daemon a command means.
+//! Selection of the Docker daemon.
 
 use clap::Args;
 use wincimg_common::diagnose::Problem;

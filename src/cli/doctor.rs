@@ -65,22 +65,22 @@ pub(super) struct Doctor {
 
 const BASES: &str = "base images";
 
-/// What one check came to.
+/// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Check {
-    /// What was checked: "registry", "credentials", …
+    /// Kind of the check: "registry", "credentials", …
     #[serde(rename = "check")]
     kind: &'static str,
     /// Which one.
     subject: String,
     state: CheckState,
-    /// What was found.
+    /// Finding.
     finding: String,
-    /// What to do about it, where it is a problem.
+    /// Hint, where it is a problem.
     fix: Option<String>,
 }
 
-/// How one check ended; the words are part of the command line's contract.
+/// Status of one check; the words are part of the command line's contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum CheckState {

@@ -1,11 +1,11 @@
-//! Which documents go along with images that are delivered.
+//! Documents attached to delivered images.
 
 use clap::Args;
 use jiff::Timestamp;
 use wincimg_engine::delivery::{AttachmentOptions, RunDetails};
 use wincimg_inspect::provenance::{SbomFormat, SourceFile, Tool};
 
-/// What is attached to images.
+/// Options for attached documents.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Documents beside the image")]
 pub(super) struct DocumentArgs {

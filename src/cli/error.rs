@@ -1,4 +1,4 @@
-//! How a command fails: an exit code, the chain of causes, and the next command to type.
+//! Failure of a command: an exit code, the chain of causes, and the next command to type.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use wincimg_common::untrusted::{HIDDEN, Untrusted};
 
 use super::{argument_passwords, program_name};
 
-/// Why a command could not be carried out.
+/// Failure of a command, with its exit code and hint.
 #[derive(Debug)]
 pub(super) struct Failure {
     exit: Exit,
@@ -131,7 +131,7 @@ impl Failure {
             let hint = argument_passwords::redact(&hint);
             let _ = write!(text, "\n{} {hint}", label("hint:", "36", colour));
         }
-        // Nobody is left to tell when stderr is gone.
+        // Nothing can be printed when stderr is closed.
         let _ = writeln!(std::io::stderr(), "{text}");
         ExitCode::from(self.exit as u8)
     }

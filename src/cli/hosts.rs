@@ -31,7 +31,7 @@ pub(super) struct Builds {
     pub(super) all: Vec<HostBuild>,
     /// The hosts that have them.
     pub(super) nodes: Vec<Node>,
-    /// The names of nodes that do not tell theirs.
+    /// Names of nodes that do not report their build.
     pub(super) left_out: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `wincimg hotfix`: from a build to the update that brings a node there, and onto the node.
+//! `wincimg hotfix`: finds the update that installs a build, and installs it on nodes.
 
 mod fetch;
 mod resolve;
@@ -44,7 +44,7 @@ impl Hotfix {
     }
 }
 
-/// Where updates are looked for.
+/// The catalog in which updates are searched.
 #[derive(Debug, Clone, Args)]
 struct CatalogArgs {
     /// URL of the Microsoft Update Catalog or a copy of it

@@ -1,4 +1,4 @@
-//! How hosts other than registries are reached.
+//! Connections to hosts other than registries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use wincimg_http::{HttpClient, RetryPolicy};
 use super::error::Failure;
 use super::registry_args::{CertificateArgs, read_time};
 
-/// What requests say of who sends them.
+/// User agent of requests.
 pub(super) const USER_AGENT: &str = concat!("wincimg/", env!("CARGO_PKG_VERSION"));
 
-/// How hosts are reached.
+/// Connection options.
 #[derive(Debug, Clone, Args)]
 pub(super) struct HttpArgs {
     /// Allow plain HTTP or an unverified certificate for this host (repeatable)

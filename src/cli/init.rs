@@ -24,7 +24,7 @@ use crate::cli::error::Context;
 /// The recipe of a folder.
 const FILE: &str = "recipe.toml";
 
-/// What every project below its folder has in common.
+/// Settings common to every project below the folder.
 const SHARED: &str = "Directory.Build.props";
 
 /// Create a recipe and print the next commands
@@ -96,7 +96,8 @@ impl Init {
     fn write(&self, folder: &Path, start: &StarterRecipe) -> Result<CommandOutcome, Failure> {
         let file = folder.join(FILE);
         refuse_overwriting(&file, self.force)?;
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
         write_result(Some(&file), |out| out.write_all(start.recipe.as_bytes()))?;
         let mut commands = start.before.clone();
         commands.push(format!(

@@ -45,7 +45,7 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Why a file could not be read, with the one that was probably meant.
+/// Error for a file that could not be read, with the one that was probably meant.
 fn unreadable(what: &str, path: &Path, error: io::Error) -> Failure {
     let failure = Failure::operation(anyhow::Error::new(error));
     let failure = failure.context(format!("cannot {what} {}", name(path)));
@@ -64,7 +64,7 @@ fn source(path: &Path, limit: u64) -> io::Result<LimitedReader<Box<dyn Read>>> {
     Ok(LimitedReader::new(source, limit))
 }
 
-/// What messages call it.
+/// Name of the input in messages.
 pub(super) fn name(path: &Path) -> String {
     if is_stdin(path) {
         "stdin".to_owned()

@@ -159,7 +159,7 @@ impl Lint {
                         bases.insert(image, facts);
                     }
                     Err(failure) => session.warn(format_args!(
-                        "cannot read {image}, so only what its name tells is known: {}",
+                        "cannot read {image}, so only its name is used: {}",
                         failure.in_one_line()
                     )),
                 }

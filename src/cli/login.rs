@@ -147,7 +147,7 @@ impl Login {
         if io::IsTerminal::is_terminal(&io::stdin()) {
             return Ok(());
         }
-        let problem = anyhow!("there is no terminal to ask for user and password");
+        let problem = anyhow!("no terminal to ask for user and password");
         Err(Failure::usage(problem).hint(format!(
             "wincimg login {} --user NAME --password-stdin < FILE",
             self.host

@@ -155,7 +155,7 @@ impl Mirror {
         for learnt in report.images.iter().flat_map(|image| &image.facts) {
             if let Some(problem) = &learnt.problem {
                 session.warn(format_args!(
-                    "what is inside {} does not lie beside it: {problem}",
+                    "the facts about {} are not attached to it: {problem}",
                     learnt.image
                 ));
             }
@@ -251,19 +251,19 @@ impl Mirror {
     }
 }
 
-/// Says what of that which lies beside images is not in the mirror.
+/// Warns of attached documents that are not in the mirror.
 fn report_referrer(carried: &ReferrerReport, session: &Session) {
     let ReferrerReport { about, kind, .. } = carried;
     let problem = carried.problem.as_deref().unwrap_or_default();
     match carried.outcome {
         ReferrerOutcome::Left => session.warn(format_args!(
-            "{kind} beside {about} stays where it is: the image got another digest in the mirror"
+            "{kind} attached to {about} is not copied: the image has another digest in the mirror"
         )),
         ReferrerOutcome::Unknown => session.warn(format_args!(
-            "what lies beside {about} is not in the mirror: {problem}"
+            "the documents attached to {about} are not in the mirror: {problem}"
         )),
         ReferrerOutcome::Failed => session.warn(format_args!(
-            "{kind} beside {about} is not in the mirror: {problem}"
+            "{kind} attached to {about} is not in the mirror: {problem}"
         )),
         ReferrerOutcome::Present | ReferrerOutcome::Copied => {}
     }
@@ -286,12 +286,12 @@ fn conclude(report: MirrorReport, session: &Session) -> Result<CommandOutcome, F
         .collect();
     match (failures.pop(), failures.len()) {
         (None, _) if failed > 0 => {
-            let what = if failed == 1 { "thing" } else { "things" };
+            let what = if failed == 1 { "document" } else { "documents" };
             let problem = anyhow!(
-                "all images are in the mirror, but {failed} {what} beside them could not be copied"
+                "all images are in the mirror, but {failed} attached {what} could not be copied"
             );
             Err(Failure::operation(problem).hint(
-                "run the same command again, or leave out what lies beside images with --no-referrers",
+                "run the same command again, or leave out attached documents with --no-referrers",
             ))
         }
         (None, _) => Ok(CommandOutcome::Yes),
@@ -363,7 +363,7 @@ fn write_image(
         let what = match learnt.outcome {
             CompanionOutcome::Present => "is known",
             CompanionOutcome::Copied => "known to the source, copied",
-            CompanionOutcome::Made => "looked at, written beside it",
+            CompanionOutcome::Made => "inspected, attached to it",
             CompanionOutcome::Failed => "not known",
         };
         let size = learnt
@@ -381,7 +381,7 @@ fn write_image(
             }
         };
         let kind = Untrusted(&carried.kind);
-        writeln!(out, "  beside {}: {kind} {what}", carried.about)?;
+        writeln!(out, "  attached to {}: {kind} {what}", carried.about)?;
     }
     if dry_run {
         for blob in &copied.blobs {

@@ -68,7 +68,7 @@ struct Cli {
     command: Command,
 }
 
-/// What every command understands.
+/// Options of every command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 struct GlobalArgs {
@@ -160,7 +160,7 @@ impl Command {
     }
 }
 
-/// How a command ends that could do its work.
+/// Outcome of a command that could do its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CommandOutcome {
     /// Done, and the answer, if there was a question, is yes.
@@ -225,7 +225,7 @@ fn wants_json(matches: &ArgMatches) -> bool {
     format.is_some_and(|mut values| values.any(|value| value == "json"))
 }
 
-/// What `--timeout` says, for whichever command there is.
+/// Value of `--timeout`, for any command.
 fn time_limit(matches: &ArgMatches) -> Option<Duration> {
     match matches.subcommand() {
         Some((_, inner)) => time_limit(inner),
@@ -239,7 +239,7 @@ fn print_refusal(error: &clap::Error) {
 
     let text = error.to_string();
     let hidden = argument_passwords::redact(&text);
-    // Nobody is left to tell when stderr is gone.
+    // Nothing can be printed when stderr is closed.
     let _ = if hidden == text {
         error.print()
     } else {

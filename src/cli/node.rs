@@ -196,7 +196,7 @@ impl MakeScript {
     }
 }
 
-/// What the script does, a line each.
+/// Actions of the script, a line each.
 fn in_words(script: &NodeScript<'_>) -> String {
     let mut text = String::new();
     let mut line = |words: &str| {

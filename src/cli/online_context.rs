@@ -1,4 +1,4 @@
-//! What commands have at hand while they speak to registries.
+//! Context of commands that use registries.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::error::Failure;
 use super::progress::display;
 use super::registry_args::RegistryArgs;
 
-/// Registries, what is known of bases in them, and who is told.
+/// Registries, facts about their bases, and the session.
 pub(super) struct Online<'s> {
     pub(super) registry: RegistryClient,
     pub(super) progress: Arc<dyn Progress>,
@@ -41,7 +41,7 @@ impl<'s> Online<'s> {
         })
     }
 
-    /// What plans are made with.
+    /// Context for plans.
     pub(super) fn build_context(&self) -> BuildContext<'_> {
         BuildContext {
             registry: &self.registry,

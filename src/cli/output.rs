@@ -1,4 +1,4 @@
-//! Where results go: stdout, or a file that appears under its name only when it is whole.
+//! Output of results: stdout, or a file that appears under its name only when it is whole.
 
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
@@ -52,7 +52,7 @@ pub(super) fn write_result(
     Ok(())
 }
 
-/// Where results go; from then on one is under way.
+/// Opens the output; from then on a result is under way.
 pub(super) fn stdout() -> io::Stdout {
     BEGUN.store(true, Ordering::Relaxed);
     io::stdout()
@@ -94,21 +94,21 @@ fn write_in_place(
     out.flush()
 }
 
-/// Why no file can be made in a folder, without the name of a temporary file, which tells nothing.
+/// Reason why no file can be created in a folder, without the name of the temporary file.
 fn no_file_in(folder: &Path, error: &io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::NotFound => {
-            let problem = format!("there is no folder {}", folder.display());
+            let problem = format!("no such folder: {}", folder.display());
             io::Error::new(io::ErrorKind::NotFound, problem)
         }
         kind => io::Error::new(kind, kind.to_string()),
     }
 }
 
-/// How wide files and pipes are taken to be: most terminals have that.
+/// Width assumed for files and pipes: most terminals have it.
 pub(super) const FILE_WIDTH: usize = 100;
 
-/// How wide the reader's terminal is, where there is one.
+/// Width of the reader's terminal, if there is one.
 pub(super) fn terminal_width() -> Option<usize> {
     terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
 }
@@ -137,7 +137,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("no");
         let error = write_file(&missing.join("result"), one).unwrap_err();
-        let expected = format!("there is no folder {}", missing.display());
+        let expected = format!("no such folder: {}", missing.display());
         assert_eq!(error.to_string(), expected);
     }
 

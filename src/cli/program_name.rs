@@ -11,7 +11,7 @@ use super::{Cli, groups};
 
 const NAME: &str = "wincimg";
 
-/// What is typed to call it, where that is more than its name.
+/// Command that calls it, where that is more than its name.
 static PLUGIN: LazyLock<Option<&str>> = LazyLock::new(|| {
     let called = std::env::args_os().next()?;
     plugin(Path::new(&called))

@@ -41,7 +41,7 @@ pub(super) fn hidden(question: &str) -> Result<String, Failure> {
     Ok(answer.context("cannot read from the terminal")?)
 }
 
-/// How the terminal was before it was told to hide what is typed.
+/// State of the terminal before echo was turned off.
 #[cfg(unix)]
 static BEFORE: std::sync::Mutex<Option<rustix::termios::Termios>> = std::sync::Mutex::new(None);
 

@@ -60,9 +60,9 @@ pub(super) struct DockerfileArgs {
 pub(super) struct ResolvedRequest {
     /// What is built, and for which builds of Windows.
     pub(super) request: BuildRequest,
-    /// The nodes that get no image, because they do not tell their version.
+    /// Nodes that get no image, because they do not report their version.
     pub(super) left_out: Vec<String>,
-    /// The hosts, as far as they tell their version.
+    /// The hosts that report their version.
     pub(super) nodes: Vec<Node>,
 }
 
@@ -142,7 +142,7 @@ impl RecipeArgs {
             Some((file, _)) => {
                 let problem = anyhow!("{} is a Dockerfile already", file.display());
                 Err(Failure::usage(problem).hint(format!(
-                    "see what it comes to: wincimg build {} --host-build … --dry-run",
+                    "print the plan: wincimg build {} --host-build … --dry-run",
                     self.image
                 )))
             }

@@ -1,4 +1,4 @@
-//! What every command that speaks to registries understands, and how it runs.
+//! Arguments of every command that uses registries, and its runtime.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -24,10 +24,10 @@ const BRIEFLY: Duration = Duration::from_secs(20);
 /// The patience with a trial, which is some twenty requests.
 const TRIAL: Duration = Duration::from_mins(1);
 
-/// How long threads have that are told that their work is not wanted any more.
+/// Time that threads have to end when their work is cancelled.
 const TO_WIND_UP: Duration = Duration::from_millis(100);
 
-/// Which certificates are trusted beside the machine's.
+/// Certificates trusted in addition to the machine's.
 #[derive(Debug, Clone, Args)]
 pub(super) struct CertificateArgs {
     /// Trust the CAs and self-signed certificates in this file (repeatable)
@@ -40,7 +40,7 @@ pub(super) struct CertificateArgs {
 }
 
 impl CertificateArgs {
-    /// Where certificates are looked for.
+    /// Files of `--ca-file` and the folder of `--certs-dir`, checked.
     pub(super) fn files(&self) -> Result<CertificateFiles, Failure> {
         let mut found = CertificateFiles {
             files: self.ca_files.clone(),
@@ -83,7 +83,7 @@ fn not_a_file(path: &Path) -> Failure {
     })
 }
 
-/// How registries are reached.
+/// Connection options for registries.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Registry options")]
 pub(super) struct RegistryArgs {
@@ -163,7 +163,7 @@ impl RegistryArgs {
         self.registry_config.as_deref()
     }
 
-    /// How long such an answer is waited for.
+    /// Time limit for such an answer.
     pub(super) fn short_timeout(&self) -> Duration {
         self.timeout.unwrap_or(BRIEFLY)
     }
@@ -187,7 +187,7 @@ impl RegistryArgs {
     }
 }
 
-/// Where base images come from.
+/// Source of base images.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Registry options")]
 pub(super) struct BaseRegistryArgs {
@@ -242,7 +242,7 @@ fn block_on<T>(
         .build()
         .context("cannot start the program's threads")?;
     let result = runtime.block_on(work);
-    // A thread that waits for something is not waited for, but one that is told to end may do so.
+    // A thread that waits for something is not waited for, but one that is cancelled may end.
     runtime.shutdown_timeout(TO_WIND_UP);
     result
 }

@@ -1,4 +1,4 @@
-//! How a command ends before its end: by a signal, or by its time limit.
+//! Early end of a command: by a signal, or by its time limit.
 //!
 //! A thread waits for both, so that no call which blocks keeps the process, whatever it waits for.
 //! What is awaited is dropped first, so that it can tidy up; it has little time for that.
@@ -16,7 +16,7 @@ use super::error::{COULD_NOT, Failure};
 use super::prompt::show_typing;
 use super::{command_context, progress};
 
-/// Why a command is to end.
+/// Reason for a command's early end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reason {
     /// Ctrl-C, or the request to end that CI systems and `timeout` send.
@@ -25,7 +25,7 @@ pub(super) enum Reason {
     TimeLimit(Duration),
 }
 
-/// What is dropped may take so long before the process ends without it.
+/// Time limit for cleaning up before the process ends.
 const TO_TIDY_UP: Duration = Duration::from_millis(400);
 /// And so long what has to undo something, [`CleanupGuard`].
 const TO_UNDO: Duration = Duration::from_secs(20);
@@ -35,7 +35,7 @@ const TO_SAY_WHY: Duration = Duration::from_millis(200);
 static ASKED: LazyLock<watch::Sender<Option<Reason>>> = LazyLock::new(|| watch::Sender::new(None));
 /// True if there is something that [`asked`] would drop.
 static AWAITED: AtomicBool = AtomicBool::new(false);
-/// How much is under way that leaves something behind unless it is undone.
+/// Number of operations under way that leave something behind unless undone.
 static UNDOING: AtomicUsize = AtomicUsize::new(0);
 static LAST_WORD: Mutex<()> = Mutex::new(());
 /// True if a signal is how the command ends that is under way.
@@ -143,12 +143,12 @@ pub(super) fn expect_signal() {
     QUIETLY.store(true, Ordering::Relaxed);
 }
 
-/// Why the process is ending, where it is.
+/// Reason why the process is ending, if it is.
 pub(super) fn reason() -> Option<Reason> {
     *ASKED.borrow()
 }
 
-/// What is said where the work was ended.
+/// Message where the work was ended.
 pub(super) fn failure(reason: Reason) -> Failure {
     match reason {
         Reason::Signal(_) => Failure::operation(anyhow!("interrupted"))

@@ -235,7 +235,7 @@ impl Try {
     }
 }
 
-/// What would start.
+/// The command that would start.
 #[derive(Serialize)]
 struct TryPlan<'a> {
     reference: String,
@@ -294,7 +294,7 @@ fn pass_on(
         while let Ok(count @ 1..) = from.read(&mut buffer) {
             let passed = to.write_all(&buffer[..count]).and_then(|()| to.flush());
             if passed.is_err() {
-                // Nobody listens any more, which the program is to notice.
+                // The reader is gone, which the program is to notice.
                 break;
             }
         }

@@ -1,4 +1,4 @@
-//! Which table of updates a run works with: the embedded one and what `--refresh` added to it.
+//! Table of updates of a run: the embedded one and what `--refresh` added to it.
 //!
 //! It is chosen once, before anything asks for it, so that every command gives the same answers.
 
@@ -17,10 +17,10 @@ use super::error::Failure;
 use super::http_args::HttpArgs;
 use super::{progress, registry_args};
 
-/// How many rows that cannot be read are quoted.
+/// Maximum number of unreadable rows that are quoted.
 const QUOTED: usize = 3;
 
-/// Where the table of updates comes from.
+/// Source of the table of updates.
 #[derive(Debug, Clone, Args)]
 pub(super) struct RefreshArgs {
     /// Refresh the table of updates from Microsoft's release page
@@ -90,7 +90,7 @@ pub(super) fn updates_table(session: &Session) -> &'static Updates {
     }
 }
 
-/// Where the refreshed table is kept between runs.
+/// Path of the refreshed table.
 fn cache_path(session: &Session) -> Option<PathBuf> {
     Some(session.cache.folder()?.join("windows-updates.tsv"))
 }

@@ -1,4 +1,4 @@
-//! What a fleet of images comes to, in every form.
+//! Reports on a fleet of images, in every form.
 
 use std::io::{self, Write};
 
@@ -191,7 +191,7 @@ fn case(title: String, image: &ImageReport, build: Option<&BuildReport>) -> Test
     }
 }
 
-/// Why an image is not there, and what to do about it.
+/// Reason why an image is missing, and the hint.
 fn reason<'r>(image: &'r ImageReport, build: Option<&'r BuildReport>) -> (String, Option<&'r str>) {
     let own = build.and_then(|build| build.problem.as_ref());
     if let Some(trouble) = own.or(image.problem.as_ref()) {
@@ -205,7 +205,7 @@ fn reason<'r>(image: &'r ImageReport, build: Option<&'r BuildReport>) -> (String
     (message, None)
 }
 
-/// SARIF: a result for each image that is not there, at its line of the fleet's file.
+/// SARIF: a result for each missing image, at its line of the fleet's file.
 pub(crate) fn write_fleet_sarif(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     let mut results = Vec::new();
     for image in &report.images {
@@ -240,14 +240,14 @@ pub(crate) fn write_fleet_sarif(report: &FleetReport, out: &mut dyn Write) -> io
         }
     }
     let rules = [
-        (FleetImageState::Missing, "the image is not there"),
+        (FleetImageState::Missing, "the image does not exist"),
         (
             FleetImageState::Outdated,
             "the image is not as it should be",
         ),
         (
             FleetImageState::Failed,
-            "the image could not be made or looked at",
+            "the image could not be built or inspected",
         ),
     ];
     let rules = rules.iter().map(|(state, summary)| SarifRule {

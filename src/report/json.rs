@@ -77,7 +77,7 @@ pub(crate) fn write_json(
     out.write_all(b"\n}\n")
 }
 
-/// What becomes of one workload, with the worst thing about it and everything that mends it.
+/// Result for one workload, with the worst thing about it and everything that mends it.
 fn workload_part(rollout: &Rollout, prospect: &WorkloadOutcome<'_>, workload: usize) -> Value {
     let causes = summarize(causes(rollout, prospect, workload), prospect.starts);
     let worst = causes.first();
@@ -123,7 +123,7 @@ struct Checks<'a> {
     /// True if equal nodes get a row each.
     each_node: bool,
     hosts: Vec<String>,
-    /// What comes before a check: nothing yet, or the end of the one before.
+    /// Separator before a check: nothing yet, or the end of the one before.
     separator: &'static str,
     known: HashMap<(Option<usize>, *const Finding), String>,
 }

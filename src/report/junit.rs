@@ -12,7 +12,7 @@ use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
 use super::summary::{causes, fixes, outlook};
 use super::{behind_in_words, in_words, what_if};
 
-/// What the cases are grouped by.
+/// Grouping of the cases.
 const CLASS: Option<&str> = Some("wincimg.check-compat");
 
 /// Writes the report as JUnit XML; under `strict` a warning is a failure.
@@ -179,7 +179,7 @@ fn case(name: String, finding: &Finding, strict: bool) -> TestCase {
     }
 }
 
-/// What a verdict comes to; none where the case passed.
+/// Failure kind of a verdict; none where the case passed.
 fn failed(verdict: Verdict, strict: bool) -> Option<Outcome> {
     match verdict {
         Verdict::Compatible => None,

@@ -1,4 +1,4 @@
-//! What is wrong with Dockerfiles: as text for people, as JSON for scripts, as SARIF for review
+//! Reports on problems of Dockerfiles: as text for people, as JSON for scripts, as SARIF for review
 //! tools.
 
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ pub(crate) struct LintedFile {
     pub file: String,
     /// The file's text.
     pub text: String,
-    /// What was found in it.
+    /// Findings in the file.
     pub findings: Vec<LintFinding>,
 }
 

@@ -119,7 +119,7 @@ fn matrix_text(rollout: &Rollout) -> String {
     text
 }
 
-/// What else is not green: images by themselves, and warnings.
+/// Other problems: images by themselves, and warnings.
 fn write_problems(rollout: &Rollout, room: usize, out: &mut impl Write) -> io::Result<()> {
     let problems = problems(rollout);
     if problems.is_empty() {

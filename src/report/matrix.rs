@@ -73,7 +73,7 @@ impl Matrix {
         self.cells.contains(&None)
     }
 
-    /// What can happen there; nothing where the image cannot land.
+    /// Possible outcomes there; none where the image cannot land.
     pub(super) fn cell(&self, row: usize, column: usize) -> Option<VerdictOutcome> {
         self.cells[row * self.images.len() + column]
     }

@@ -1,4 +1,4 @@
-//! The forms in which people and programs read what a roll-out comes to, or a fleet of images.
+//! The forms of reports on a roll-out or a fleet of images.
 
 mod fleet;
 mod html;
@@ -35,7 +35,7 @@ fn what_if(rollout: &Rollout) -> Option<String> {
     (!rollout.what_if.is_empty()).then(|| format!("What if: {}", rollout.what_if.join(", ")))
 }
 
-/// What was skipped or is not as it should stay, the first few by name.
+/// Remark on what was skipped or is not as it should stay, the first few by name.
 fn remarks(rollout: &Rollout) -> impl Iterator<Item = String> {
     let skipped = rollout.skipped.iter().map(ToString::to_string);
     let skipped = (!rollout.skipped.is_empty()).then(|| {
@@ -58,7 +58,7 @@ fn cordoned(rollout: &Rollout) -> Option<String> {
     })
 }
 
-/// Which images lack the update of the month, the first few by name.
+/// Images that lack the update of the month, the first few by name.
 fn behind(rollout: &Rollout) -> Option<String> {
     let behind = rollout.outdated_images();
     let names = behind.iter().map(|behind| behind_in_words(rollout, behind));

@@ -1,4 +1,4 @@
-//! What people call workloads, images and nodes in a report: as short as tells them apart.
+//! Short, unique names of workloads, images and nodes in a report.
 
 use std::collections::HashMap;
 
@@ -81,7 +81,7 @@ pub(super) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// What others wrote, as it may be shown.
+/// Text from others, escaped.
 pub(super) fn escape_untrusted(text: impl std::fmt::Display) -> String {
     Untrusted(text).to_string()
 }

@@ -1,4 +1,4 @@
-//! What to do so that everything starts, in the words of a report.
+//! The plan that makes everything start, in the words of a report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,9 +35,11 @@ fn title_of(rollout: &Rollout, action: &PlanAction) -> String {
                 .unwrap_or_default();
             let names = in_words(hosts.iter().map(|&host| host_name(rollout, host)));
             match hosts.len() {
-                1 => format!("drain 1 node, then bring it to {to}{update}: {names}{AFTER_A_PATCH}"),
+                1 => {
+                    format!("drain 1 node, then update it to {to}{update}: {names}{AFTER_A_PATCH}")
+                }
                 count => format!(
-                    "drain {count} nodes one by one, and bring each to {to}{update}: {names}\
+                    "drain {count} nodes one by one, and update each to {to}{update}: {names}\
                      {AFTER_A_PATCH}"
                 ),
             }
@@ -65,7 +67,7 @@ fn host_names(rollout: &Rollout, hosts: &[usize]) -> Vec<String> {
     hosts.map(|&host| host_name(rollout, host)).collect()
 }
 
-/// What comes of it, and before that of what works today.
+/// Effect of the plan, after its effect on what works today.
 pub(super) fn outcome(rollout: &Rollout, plan: &ActionPlan) -> String {
     let mut spans: BTreeMap<(usize, Option<usize>), Vec<&Interruption>> = BTreeMap::new();
     for interruption in &plan.interruptions {

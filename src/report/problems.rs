@@ -1,4 +1,4 @@
-//! What is not green beside the workloads that do not start: images that were asked about by
+//! Problems other than workloads that do not start: images that were asked about by
 //! themselves, and warnings, with everything that shares one cause put together.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! SARIF 2.1.0, which code hosts show beside the lines that a result is about.
+//! SARIF 2.1.0, which code hosts show next to the lines that a result is about.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -32,11 +32,11 @@ pub(super) struct Result {
     pub(super) level: &'static str,
     pub(super) message: String,
     pub(super) place: Option<SarifRegion>,
-    /// What it is about, unless that is a file.
+    /// Subject of the result, unless that is a file.
     pub(super) subject: Option<String>,
-    /// What stays the same when lines move.
+    /// Fingerprint that stays the same when lines move.
     pub(super) fingerprint: Option<String>,
-    /// What to write in place of the lines.
+    /// Replacement for the lines.
     pub(super) fix: Option<String>,
 }
 
@@ -171,7 +171,7 @@ pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> i
     write("wincimg check-compat", rules.collect(), results, out)
 }
 
-/// What becomes of a workload, for its worst cause, with every pair of image and nodes behind it.
+/// Result for a workload, for its worst cause, with every pair of image and nodes behind it.
 fn of_workload(
     rollout: &Rollout,
     prospect: &WorkloadOutcome<'_>,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use quick_xml::events::{BytesDecl, BytesText, Event};
 use quick_xml::{ElementWriter, Writer};
 
-/// What a case came to.
+/// Outcome of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Failure,
@@ -29,7 +29,7 @@ pub(super) struct TestCase {
     pub(super) class: Option<&'static str>,
     /// None where it passed.
     pub(super) failure: Option<Failure>,
-    /// What there is to say of one that passed.
+    /// Output of a case that passed.
     pub(super) output: Option<String>,
 }
 
@@ -140,7 +140,7 @@ fn text(said: &str) -> String {
     said.chars().filter(is_said).collect()
 }
 
-/// How many were skipped, failed and could not be told.
+/// Numbers of skipped, failed and undecided cases.
 fn counts<'c>(cases: impl Iterator<Item = &'c TestCase>) -> [String; 3] {
     let outcomes: Vec<Outcome> = cases
         .filter_map(|case| case.failure.as_ref())

@@ -36,7 +36,7 @@ pub(super) struct WorkloadGroup<'a> {
     pub(super) fixes: Vec<FixSuggestion<'a>>,
 }
 
-/// What to do, and what to type for that.
+/// Advice, and the command to type for it.
 pub(super) type FixSuggestion<'a> = (&'a str, &'a [String]);
 
 /// What keeps a workload from starting, or from being known to start; or what is to be looked at.
@@ -97,7 +97,7 @@ pub(super) fn headline(rollout: &Rollout) -> String {
     }
 }
 
-/// What becomes of the workloads as things are, where a report takes them to be otherwise.
+/// Tally of the workloads as things are, where a report takes them to be otherwise.
 pub(super) fn current_headline(rollout: &Rollout) -> Option<String> {
     let tally = rollout.as_it_is?;
     Some(format!("As it is: {}", format_tally(&tally, noun(rollout))))
@@ -113,7 +113,7 @@ pub(super) fn format_tally(tally: &OutcomeCounts, noun: &str) -> String {
     parts.collect::<Vec<_>>().join(" · ")
 }
 
-/// What a tally counts.
+/// Noun for what a tally counts.
 pub(super) fn noun(rollout: &Rollout) -> &'static str {
     if rollout.workloads.is_empty() {
         IMAGE
@@ -293,7 +293,7 @@ impl Cause<'_> {
     }
 }
 
-/// What to do, each advice once, with what to type for it.
+/// Each advice once, with the command to type for it.
 pub(super) fn fixes<'a>(causes: &[Cause<'a>]) -> Vec<FixSuggestion<'a>> {
     let mut fixes: Vec<FixSuggestion<'a>> = Vec::new();
     for cause in causes {
@@ -326,7 +326,7 @@ impl WorkloadGroup<'_> {
         }
     }
 
-    /// Why, the first few images, and how many more there are.
+    /// Reason, the first few images, and the number of others.
     pub(super) fn reasons(&self, rollout: &Rollout) -> (Vec<(String, &'static str)>, usize) {
         let shown = self.causes.iter().take(WHYS).map(|cause| {
             let rule = cause.finding.rule;

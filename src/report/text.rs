@@ -17,10 +17,10 @@ use super::problems::{ReportProblem, problems};
 use super::summary::{WorkloadGroup, answers, current_headline, workload_groups};
 use super::{behind, cordoned, in_words, what_if};
 
-/// What the report is read on.
+/// Medium on which the report is read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TextStyle {
-    /// How many characters a line has.
+    /// Line width in characters.
     pub width: usize,
     /// True if sentences are broken into lines; the commands to type never are.
     pub wraps: bool,

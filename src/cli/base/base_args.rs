@@ -21,7 +21,7 @@ use crate::cli::error::Failure;
 use crate::cli::progress::display;
 use crate::cli::registry_args::RegistryArgs;
 
-/// The base image that a command looks into.
+/// The base image that a command reads.
 #[derive(Debug, Args)]
 pub(super) struct BaseArgs {
     /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]

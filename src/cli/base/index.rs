@@ -37,7 +37,7 @@ pub(super) struct Index {
     format: OutputFormat,
 }
 
-/// What became of one image.
+/// Result for one image.
 #[derive(Debug, Serialize)]
 struct IndexedImage {
     digest: String,

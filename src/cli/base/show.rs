@@ -54,7 +54,7 @@ pub(super) struct Show {
     format: OutputFormat,
 }
 
-/// What is shown.
+/// Selection of what is shown.
 enum ShowTarget {
     All,
     Key(BaseKeyPath),
@@ -194,7 +194,7 @@ impl Show {
     }
 }
 
-/// Says that a key is not there, and which one is.
+/// Error for a key that does not exist, with the nearest one that does.
 fn no_key(facts: &BaseFacts, path: &BaseKeyPath) -> anyhow::Result<Failure> {
     let mut above = path.clone();
     let mut missing = String::new();
@@ -216,7 +216,7 @@ fn no_key(facts: &BaseFacts, path: &BaseKeyPath) -> anyhow::Result<Failure> {
     )
 }
 
-/// Says that a file is not there, and what is.
+/// Error for a file that does not exist, with what does.
 fn no_file(facts: &BaseFacts, path: &ImagePath) -> anyhow::Result<Failure> {
     let names = path.components();
     let mut above = ImagePath::drive();
@@ -248,7 +248,7 @@ fn sddl(bytes: &[u8]) -> String {
     }
 }
 
-/// What a base is, in a few lines.
+/// Summary of a base, in a few lines.
 #[derive(Debug, Serialize)]
 struct Summary {
     digest: String,

@@ -8,7 +8,7 @@ use crate::cli::complete;
 use crate::cli::docker_args::DockerArgs;
 use crate::cli::recipe_args::build_arguments;
 
-/// How a Docker daemon builds.
+/// Build options of a Docker daemon.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Docker options")]
 pub(in crate::cli) struct DaemonArgs {

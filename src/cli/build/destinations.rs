@@ -1,4 +1,4 @@
-//! Where images go, as `--output` says and a registry beside it.
+//! Destinations of images: `--output` and a registry.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ pub(in crate::cli) fn check_output(output: Option<&Location>, push: &str) -> Res
     }
 }
 
-/// Where images were asked to go; nowhere where nothing was said. The registry comes first: its
+/// Requested destinations; none where no option was given. The registry comes first: its
 /// references are what a pipeline goes on with.
 pub(in crate::cli) fn destinations(
     registry: Option<RegistryPrefix>,

@@ -1,4 +1,4 @@
-//! What was built, for people.
+//! Text report of a build.
 
 use std::io::{self, Write};
 

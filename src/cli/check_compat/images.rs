@@ -1,4 +1,4 @@
-//! What the images of a check are: given in files, on this machine, or in registries.
+//! Images of a check: given in files, on this machine, or in registries.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub(super) struct ImagesFromFiles(BTreeMap<String, Vec<Variant>>);
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct File {
-    /// What all the images are called, where `inspect` was asked.
+    /// Name of all the images, in the output of `inspect`.
     reference: Option<String>,
     images: Vec<ImageEntry>,
     index: Option<IndexEntry>,
@@ -94,7 +94,7 @@ fn read_images(text: &str) -> Result<File, String> {
         Value::Object(ref keys) => match keys.get("images") {
             Some(Value::Array(_)) => serde_path_to_error::deserialize(value),
             Some(_) => return Err("\"images\" has to be a list of images".to_owned()),
-            None => return Err("there is no list \"images\"".to_owned()),
+            None => return Err("no list \"images\"".to_owned()),
         },
         _ => {
             return Err(

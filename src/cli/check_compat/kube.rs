@@ -7,7 +7,7 @@ use wincimg_cluster::workloads::WorkloadList;
 use crate::cli::complete;
 use crate::cli::error::Failure;
 
-/// Which cluster, and which of its workloads.
+/// Selection of a cluster and its workloads.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Cluster options")]
 pub(super) struct KubeArgs {
@@ -34,7 +34,7 @@ impl KubeArgs {
         self.namespace.is_some() || self.selector.is_some()
     }
 
-    /// What kubectl needs to speak to the same cluster.
+    /// Arguments with which kubectl uses the same cluster.
     pub(super) fn to_words(&self) -> Vec<String> {
         let context = self.context.iter();
         context

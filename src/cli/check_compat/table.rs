@@ -1,4 +1,4 @@
-//! What a watch keeps on a terminal: the answer, the matrix and the last changes, drawn over each
+//! Table of a watch on a terminal: the answer, the matrix and the last changes, drawn over each
 //! other as nodes change.
 
 use std::collections::VecDeque;
@@ -33,7 +33,7 @@ impl Table {
         })
     }
 
-    /// Takes a change in, with what it comes to in words.
+    /// Adds a change, with its description.
     pub(super) fn take(&mut self, change: &NodeChange, changes: &[String]) {
         apply(&mut self.request.nodes, change);
         let now = Zoned::now().strftime("%H:%M:%S").to_string();

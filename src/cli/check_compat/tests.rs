@@ -11,7 +11,7 @@ use wincimg_windows::compat::HostBuild;
 
 use crate::cli::Cli;
 
-/// What a shell makes of a command line.
+/// Splits a command line as a shell does.
 fn words(command: &str) -> Vec<String> {
     let script = format!("printf '%s\\0' {command}");
     let output = Command::new("sh").args(["-c", &script]).output().unwrap();

@@ -1,4 +1,4 @@
-//! What changes about a roll-out as the nodes of a cluster change: a table on a terminal, else a line
+//! Changes of a roll-out as the nodes of a cluster change: a table on a terminal, else a line
 //! at a time.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ type CheckKey = (String, Option<String>);
 /// An answer: the verdict's name, the rule's, and the reason.
 type CheckResult = (&'static str, &'static str, String);
 
-/// Prints every change of a verdict until nobody listens any more, or a signal ends it. On a terminal
+/// Prints every change of a verdict until stdout is closed, or a signal ends it. On a terminal
 /// text is a table that stays.
 pub(super) fn follow(
     kube: &KubeArgs,

@@ -1,4 +1,4 @@
-//! What exists, by the arguments that can name it.
+//! Candidates for completion, by argument.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

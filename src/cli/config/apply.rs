@@ -178,7 +178,7 @@ fn has_flag(command: &Command, name: &str) -> bool {
     argument(command, name).is_some() || command.get_subcommands().any(|sub| has_flag(sub, name))
 }
 
-/// What a file can set for a command and those below it.
+/// Settings that a file can have for a command and those below it.
 fn flags(command: &Command) -> Vec<&str> {
     let own = command.get_arguments().filter_map(Arg::get_long);
     let below = command.get_subcommands().flat_map(flags);
@@ -194,7 +194,7 @@ fn with_guess(failure: Failure, meant: Option<String>) -> Failure {
     }
 }
 
-/// Why a flag does not take a value, if it does not.
+/// Reason why a flag does not take a value, if it does not.
 fn refusal(parser: &ValueParser, value: &str) -> Option<String> {
     let arg = Arg::new("value").long("value").value_parser(parser.clone());
     let command = Command::new("trial").no_binary_name(true).arg(arg);

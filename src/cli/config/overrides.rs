@@ -1,10 +1,10 @@
-//! Which defaults give way to what was typed.
+//! Defaults that give way to typed arguments.
 
 use clap::{Arg, ArgMatches, Command};
 
 use super::{FlagDefault, ParsedCommand};
 
-/// Arguments that answer one question together: whoever types one of them answers it anew, and
+/// Arguments that answer one question together: whoever types one of them answers it again, and
 /// the file's answer goes.
 const QUESTIONS: [&[&str]; 3] = [
     // For which hosts?

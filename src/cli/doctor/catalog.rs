@@ -21,7 +21,7 @@ const SAMPLE: &str = "KB4549949";
 /// The patience with the default catalog.
 const UNASKED: Duration = Duration::from_secs(5);
 
-/// Where updates are looked for.
+/// The catalog in which updates are searched.
 #[derive(Debug, Args)]
 pub(super) struct CatalogArg {
     #[arg(long, value_name = "URL", help = format!(
@@ -41,7 +41,7 @@ impl CatalogArg {
         Url::parse(self.address()).ok().map(|url| host_of(&url))
     }
 
-    /// What is to be said of the catalog.
+    /// Check of the catalog.
     pub(super) async fn check(
         &self,
         insecure: &[String],
@@ -84,7 +84,7 @@ impl CatalogArg {
     }
 }
 
-/// How many updates a search finds.
+/// Number of updates that a search finds.
 async fn search(
     address: &str,
     insecure: &[String],

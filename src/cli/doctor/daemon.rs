@@ -1,4 +1,4 @@
-//! Whether the docker engine has a daemon to build with. A daemon that nobody asked for may be
+//! Checks the daemon that the docker engine builds with. A daemon that was not asked for may be
 //! missing or make other containers: the direct engine needs none.
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::cli::docker_args::DockerArgs;
 const KIND: &str = "docker daemon";
 const WITHOUT: &str = "--engine direct builds without one, unless there are commands to run";
 
-/// What is to be said of the daemon, and whether it trusts the registries that were reached.
+/// Checks of the daemon, and whether it trusts the registries that were reached.
 pub(super) async fn check(
     arguments: &DockerArgs,
     reached: &[(String, Protocol)],

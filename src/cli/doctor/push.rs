@@ -96,7 +96,7 @@ fn uploads(repository: &Repository) -> &'static str {
     }
 }
 
-/// An image that nobody needs.
+/// A test image.
 struct TestImage {
     tag: String,
     layer: Bytes,

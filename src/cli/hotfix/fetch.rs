@@ -82,7 +82,7 @@ impl Fetch {
         for file in &fetched {
             if !file.verified {
                 session.warn(format_args!(
-                    "nothing vouches for {}: the catalog gives no digest for it",
+                    "cannot verify {}: the catalog has no digest for it",
                     file.path.display()
                 ));
             }

@@ -81,7 +81,7 @@ impl Resolve {
     }
 }
 
-/// The newest build that the update brings a host to, and all of them.
+/// The newest build that the update installs, and all of them.
 fn found(known: &KnownUpdate) -> Value {
     let mut value = match known.newest() {
         Some(update) => row(update),

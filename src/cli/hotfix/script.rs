@@ -28,7 +28,7 @@ use crate::cli::{CommandOutcome, progress, registry_args};
     wincimg hotfix script 17763.1158 --files ./hotfix --output ./hotfix/KB4549949.ps1\n  \
     wincimg hotfix script 17763.1158 --files ./hotfix --from-dir '\\\\share\\hotfix'\n  \
     wincimg hotfix script 17763.1158 --from-url http://mirror.lan/hotfix --restart\n\n\
-    With --files alone, nodes need the script with the folder KB4549949 beside it. The script takes \
+    With --files alone, nodes need the script with the folder KB4549949 next to it. The script takes \
     -Verify (after the restart), -Undo, -WhatIf, -KeepAutomaticUpdates, -Folder DIR and \
     -ComputerName N1,N2, and ends with 0 (done), 3010 (done, restart needed) or 1 (failed).\n\
     Exit code 1: the build is not known, or the catalog has not exactly one update that fits.")]
@@ -63,7 +63,7 @@ pub(super) struct MakeScript {
     format: OutputFormat,
 }
 
-/// What the script is about, from the catalog or a folder.
+/// Update that the script installs, from the catalog or a folder.
 struct Package {
     title: String,
     version: Option<WindowsVersion>,
@@ -132,7 +132,7 @@ impl MakeScript {
         })?;
         if script.source == FileLocation::Beside && self.output.is_some() {
             session.note(format_args!(
-                "nodes need the script with the folder {folder} beside it, or -Folder that names it"
+                "nodes need the script and the folder {folder} next to it, or -Folder with its path"
             ));
         }
         Ok(CommandOutcome::Yes)

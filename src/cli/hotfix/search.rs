@@ -45,7 +45,9 @@ impl Search {
             OutputFormat::Json => write_json(&json!({ "query": query, "updates": hits }), out),
         })?;
         if hits.is_empty() {
-            session.note(format_args!("the catalog has nothing for {query:?}"));
+            session.note(format_args!(
+                "no updates found in the catalog for {query:?}"
+            ));
             return Ok(CommandOutcome::No);
         }
         Ok(CommandOutcome::Yes)

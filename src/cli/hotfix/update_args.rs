@@ -1,4 +1,4 @@
-//! What a user can name an update by, and the one update of the table or the catalog that it means.
+//! Arguments that name an update, and the one update of the table or the catalog that it means.
 
 use std::str::FromStr;
 
@@ -49,10 +49,10 @@ pub(super) struct UpdateSelectorArgs {
     latest: Option<WindowsVersion>,
 }
 
-/// What the table says about an update.
+/// An update of the table.
 #[derive(Debug, Clone)]
 pub(super) struct KnownUpdate {
-    /// Every version that it brings a host to, oldest first; none where only its article is known.
+    /// Every version that it installs, oldest first; none where only its article is known.
     pub(super) updates: Vec<Update>,
     /// The article, if it has one.
     pub(super) kb: Option<Kb>,
@@ -79,7 +79,7 @@ pub(super) struct RevisionGap {
     pub(super) after: Option<Update>,
 }
 
-/// What became of a look-up in the table.
+/// Result of a look-up in the table.
 pub(super) enum UpdateLookup {
     Found(KnownUpdate),
     Between(RevisionGap),
@@ -131,7 +131,7 @@ impl UpdateSelectorArgs {
                 let version = known.newest().map(Update::version);
                 let version = version.map_or_else(String::new, |version| format!("{version} "));
                 Err(Failure::no(anyhow!(
-                    "{version}is a release as it came out: no update brings a host there"
+                    "{version}is the initial release of a build: no update installs it"
                 )))
             }
             UpdateLookup::Between(between) => Err(between.failure("fetch")),
@@ -202,7 +202,7 @@ fn unknown_build(version: WindowsVersion, updates: &Updates) -> Failure {
 }
 
 impl RevisionGap {
-    /// Why there is no one update, with the command that names the next one up.
+    /// Error where no single update matches, with the command that names the next one up.
     pub(super) fn failure(&self, command: &str) -> Failure {
         let shown = |update: &Update| {
             let kb = update
@@ -213,15 +213,13 @@ impl RevisionGap {
         let version = self.version;
         let place = match (&self.before, &self.after) {
             (Some(before), Some(after)) => {
-                format!("lies between {} and {}", shown(before), shown(after))
+                format!("is between {} and {}", shown(before), shown(after))
             }
             (None, Some(after)) => format!("is older than the first known one, {}", shown(after)),
             (Some(before), None) => format!("is newer than the last known one, {}", shown(before)),
             (None, None) => "is unknown".to_owned(),
         };
-        let failure = Failure::no(anyhow!(
-            "no update brings a host to exactly {version}: it {place}"
-        ));
+        let failure = Failure::no(anyhow!("no update installs exactly {version}: it {place}"));
         match &self.after {
             Some(after) => failure.hint(format!(
                 "the next one up: wincimg hotfix {command} {}",
@@ -234,7 +232,7 @@ impl RevisionGap {
     }
 }
 
-/// Which of an article's updates in the catalog is meant.
+/// Selection among an article's updates in the catalog.
 #[derive(Debug, Clone, Args)]
 pub(super) struct CatalogSelectorArgs {
     /// Product [default: the server edition of the build]
@@ -257,7 +255,7 @@ pub(super) struct SelectedUpdate {
     pub(super) members: Vec<UpdateSetFile>,
     /// The servicing stack that a node needs first.
     pub(super) stack: Option<WindowsVersion>,
-    /// What a host is afterwards, as far as that is known.
+    /// Version of the host after the update, if known.
     pub(super) version: Option<WindowsVersion>,
 }
 

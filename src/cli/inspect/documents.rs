@@ -1,4 +1,4 @@
-//! `wincimg inspect --sbom` and `--provenance`: what lies beside an image, as it is there.
+//! `wincimg inspect --sbom` and `--provenance`: documents attached to an image, unchanged.
 
 use anyhow::anyhow;
 use wincimg_common::untrusted::Untrusted;
@@ -14,7 +14,7 @@ use crate::cli::error::Failure;
 use crate::cli::output::write_result;
 use crate::cli::{CommandOutcome, registry_args};
 
-/// What is to be printed.
+/// Selection of what is printed.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum PrintedDocument {
     Bill(Option<SbomFormat>),
@@ -31,9 +31,9 @@ impl PrintedDocument {
 
     fn name(self) -> &'static str {
         match self {
-            Self::Bill(None) => "a bill of materials",
-            Self::Bill(Some(SbomFormat::Spdx)) => "a bill of materials in SPDX",
-            Self::Bill(Some(SbomFormat::CycloneDx)) => "a bill of materials in CycloneDX",
+            Self::Bill(None) => "SBOM",
+            Self::Bill(Some(SbomFormat::Spdx)) => "SPDX SBOM",
+            Self::Bill(Some(SbomFormat::CycloneDx)) => "CycloneDX SBOM",
             Self::Provenance => "provenance",
         }
     }
@@ -79,7 +79,7 @@ impl Inspect {
             };
             for more in wanted {
                 session.note(format_args!(
-                    "another one lies beside the image: {} ({})",
+                    "another one is attached to the image: {} ({})",
                     more.digest,
                     Untrusted(&more.media_type)
                 ));
@@ -122,7 +122,7 @@ impl Inspect {
     }
 }
 
-/// The answer is no: what was asked for is not there.
+/// Failure for a document that is not attached.
 fn nothing(
     kind: PrintedDocument,
     name: &str,
@@ -148,7 +148,7 @@ fn nothing(
     };
     let name = Untrusted(name);
     Failure::no(anyhow!(
-        "{name} ({image}) has not {} beside it: it has {there}",
+        "{name} ({image}) has no {} attached: it has {there}",
         kind.name()
     ))
     .hint(format!(

@@ -1,4 +1,4 @@
-//! What the linter has to know of a base image: its shell and its version of Windows.
+//! Facts about a base image for the linter: its shell and its version of Windows.
 
 use anyhow::anyhow;
 use wincimg_dockerfile::lint::{BaseConfig, BaseShell};
@@ -11,7 +11,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::super::error::Failure;
 
-/// What an image's configuration says; of several images, that of the one the host would take.
+/// Facts from an image's configuration; of several images, that of the one the host would take.
 pub(super) async fn facts(
     location: &Location,
     registry: &RegistryClient,

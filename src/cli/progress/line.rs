@@ -1,4 +1,4 @@
-//! What is said of one piece of work: a line that fits the terminal, or a sentence for a log.
+//! Text about one piece of work: a line that fits the terminal, or a sentence for a log.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ const MEDIUM: usize = 80;
 const WIDE: usize = 100;
 /// No name is shorter, however narrow the terminal is.
 const SHORTEST_NAME: usize = 12;
-/// How much of a name's beginning is worth keeping before its last part.
+/// Minimum length of a name's beginning that is kept before its last part.
 const SHORTEST_START: usize = 4;
 
-/// How far a piece of work is.
+/// Progress of a piece of work.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ProgressFigures {
     pub(super) at: u64,
@@ -74,7 +74,7 @@ fn beside(label: &str, text: &str, width: usize) -> String {
     format!("{name:<room$} {text}")
 }
 
-/// What is left for the name: terminals wrap in their last column.
+/// Room for the name: terminals wrap in their last column.
 fn name_room(text: &str, width: usize) -> usize {
     width
         .saturating_sub(text.chars().count() + 2)

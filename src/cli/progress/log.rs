@@ -11,9 +11,9 @@ use wincimg_common::untrusted::Untrusted;
 
 use super::line::{self, ProgressFigures};
 
-/// How long a log says nothing of work under way.
+/// Interval of a log's lines about work under way.
 const EVERY: Duration = Duration::from_secs(30);
-/// Names are cut for people, and logs are searched: only what nobody reads is left out.
+/// Names are cut for people, and logs are searched: only noise is left out.
 const LONGEST_NAME: usize = 120;
 
 /// Lines for a log.
@@ -33,7 +33,7 @@ struct LogTask {
     name: String,
     of: Option<u64>,
     at: AtomicU64,
-    /// What was there before this run.
+    /// Number of bytes present before this run.
     from: AtomicU64,
     begun: Instant,
     ended: AtomicBool,
@@ -42,7 +42,7 @@ struct LogTask {
 impl Log {
     pub(super) fn to_stderr() -> Self {
         Self::every(EVERY, |line| {
-            // Nobody is left to tell when stderr is gone.
+            // Nothing can be printed when stderr is closed.
             let _ = writeln!(std::io::stderr(), "{line}");
         })
     }

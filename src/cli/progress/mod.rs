@@ -17,9 +17,9 @@ use wincimg_common::untrusted::Untrusted;
 
 use super::command_context::Session;
 
-/// How often a bar is drawn again; a person sees no more.
+/// Redraws of a bar a second; a person sees no more.
 const DRAWS_PER_SECOND: u8 = 8;
-/// How wide a terminal is that does not tell.
+/// Width of a terminal that does not report it.
 const USUAL_WIDTH: usize = 80;
 
 /// The display for this run: bars where someone watches, else lines for a log, and nothing with `-q`.
@@ -39,19 +39,19 @@ pub(super) fn display(session: &Session) -> Arc<dyn Progress> {
 /// Takes all bars off the terminal, for good.
 pub(super) fn clear() {
     for bars in shown().drain(..) {
-        // Nobody is left to tell when stderr is gone.
+        // Nothing can be printed when stderr is closed.
         let _ = bars.clear();
         bars.set_draw_target(ProgressDrawTarget::hidden());
     }
 }
 
-/// What this run has on the terminal.
+/// Bars of this run on the terminal.
 fn shown() -> MutexGuard<'static, Vec<MultiProgress>> {
     static SHOWN: Mutex<Vec<MultiProgress>> = Mutex::new(Vec::new());
     lock(&SHOWN)
 }
 
-/// How wide the terminal is now.
+/// Current width of the terminal.
 fn width() -> usize {
     let size = terminal_size::terminal_size_of(std::io::stderr());
     let width = size.map(|(width, _)| usize::from(width.0));
@@ -86,7 +86,7 @@ impl Progress for Bars {
     }
 
     fn note(&self, message: &str) {
-        // Nobody is left to tell when stderr is gone.
+        // Nothing can be printed when stderr is closed.
         let _ = self.bars.println(format!("note: {}", Untrusted(message)));
     }
 }

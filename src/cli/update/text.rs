@@ -1,4 +1,4 @@
-//! What there is to do about an image, for people.
+//! Text report of the updates of an image.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use wincimg_engine::update::{
 };
 use wincimg_oci::reference::Reference;
 
-/// As much of what is in the way is told; the JSON has all of it.
+/// Maximum number of obstacles shown; the JSON has all of them.
 const MOST: usize = 8;
 
 /// Writes what each host's image is on, and whether it can be moved.
@@ -106,7 +106,7 @@ fn write_obstacles(obstacles: &[UpdateConflict], out: &mut dyn Write) -> io::Res
     Ok(())
 }
 
-/// What to do about what cannot be moved.
+/// Hint for images that cannot be moved.
 pub(super) fn write_hint(updates: &UpdatePlan, out: &mut dyn Write) -> io::Result<()> {
     if updates.are_refused() {
         writeln!(

@@ -148,7 +148,7 @@ fn support(rollout: &Rollout) -> Option<Chart> {
     (!ends.is_empty()).then_some(drawn)
 }
 
-/// How many images there are of which age: the oldest Windows in each counts.
+/// Number of images by age: the oldest Windows in each counts.
 fn ages(rollout: &Rollout) -> Option<Chart> {
     const BOUNDS: [(i64, &str); 5] = [
         (31, "up to a month"),
@@ -179,7 +179,7 @@ fn ages(rollout: &Rollout) -> Option<Chart> {
     ))
 }
 
-/// When the oldest base of an image came out.
+/// Release date of the oldest base of an image.
 fn base_of(image: &Image) -> Option<Date> {
     let updates = Updates::global();
     let dates = image
@@ -218,7 +218,7 @@ fn share(part: usize, whole: usize) -> f64 {
     exact(part) / exact(whole.max(1))
 }
 
-/// What becomes of the workloads as it is, with what is simulated, and after the plan.
+/// Status of the workloads as it is, with what is simulated, and after the plan.
 fn changes(rollout: &Rollout) -> Option<Chart> {
     const ROW: f64 = 46.0;
     let is_simulated = rollout.as_it_is.is_some();

@@ -1,4 +1,4 @@
-//! What the page's script reads, each finding and each set of nodes once.
+//! Data that the page's script reads, each finding and each set of nodes once.
 
 use std::collections::HashMap;
 use std::rc::Rc;

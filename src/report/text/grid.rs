@@ -13,7 +13,7 @@ const GAP: usize = 2;
 /// A column's heading keeps so many characters, if it has them.
 const LEAST: usize = 12;
 
-/// What stands below a heading looks at most so wide.
+/// Maximum width of a heading's cells.
 const MARK: usize = 2;
 
 /// The longest heading that is not shortened where there is room for it.
@@ -102,7 +102,7 @@ impl Grid {
         Ok(())
     }
 
-    /// Groups of columns that fit beside the row headings; each holds at least one.
+    /// Groups of columns that fit next to the row headings; each holds at least one.
     fn bands(&self) -> Vec<Range<usize>> {
         let mut bands = Vec::new();
         let (mut start, mut used) = (0, 0);
@@ -119,7 +119,7 @@ impl Grid {
     }
 }
 
-/// How much room a column takes under a heading, with the gap in front of it.
+/// Width of a column under a heading, with the gap in front of it.
 fn column_width(heading: &str) -> usize {
     heading.chars().count().max(MARK) + GAP
 }
