@@ -49,9 +49,7 @@ pub struct EntryError {
 #[derive(Debug, thiserror::Error)]
 pub enum SearchPathError {
     /// Nobody knows what it is.
-    #[error(
-        "cannot add to PATH without knowing the base's, which is in a registry that nobody has read"
-    )]
+    #[error("cannot add to PATH because the base's is unknown: its registry was not read")]
     Unknown,
     /// It is something else than text.
     #[error("cannot add to PATH: the base's is {0}, which is not text")]
