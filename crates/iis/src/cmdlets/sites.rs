@@ -83,7 +83,7 @@ fn check_exists(what: &str, name: &str, known: &[String]) -> Result<IisChange, I
         return Ok(IisChange::no_change());
     }
     Err(IisChangeError::failure(format!(
-        "there is no {what} {name:?}"
+        "{what} {name:?} not found"
     )))
 }
 
@@ -111,9 +111,7 @@ fn known_site(name: String, server: &Server) -> Result<String, IisChangeError> {
     if server.has_site(&name) {
         return Ok(name);
     }
-    Err(IisChangeError::failure(format!(
-        "there is no site {name:?}"
-    )))
+    Err(IisChangeError::failure(format!("site {name:?} not found")))
 }
 
 /// The folder that is given, which has to be there unless `-Force` is.

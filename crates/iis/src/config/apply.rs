@@ -27,7 +27,7 @@ pub enum EditError {
         entry: String,
     },
     /// An entry that is new is there already.
-    #[error("{owner} has the entry {entry} already")]
+    #[error("{owner} already has the entry {entry}")]
     Exists {
         /// The collection.
         owner: String,
@@ -35,7 +35,7 @@ pub enum EditError {
         entry: String,
     },
     /// The file does not declare the section: the feature is not installed, or the name is wrong.
-    #[error("IIS has no section {section:?} here: the base does not have what it belongs to")]
+    #[error("IIS has no section {section:?} here: the base lacks the feature that it belongs to")]
     Undeclared {
         /// The section.
         section: String,
@@ -51,7 +51,7 @@ pub enum EditError {
     )]
     NotDelegated(String),
     /// A location below a site that is not there.
-    #[error("there is no site {name:?}")]
+    #[error("site {name:?} not found")]
     NoSite {
         /// The site.
         name: String,
@@ -59,7 +59,7 @@ pub enum EditError {
         known: Vec<String>,
     },
     /// A site is to run in a pool that is not there.
-    #[error("there is no application pool {name:?}")]
+    #[error("application pool {name:?} not found")]
     NoPool {
         /// The pool.
         name: String,

@@ -430,7 +430,7 @@ fn what_cannot_be_is_refused_by_name() {
             MIME,
             "Shop/app",
             "isDocFooterFileName:true",
-            "there is no site \"Shop\"",
+            "site \"Shop\" not found",
         ),
         (
             POOLS,
@@ -485,7 +485,7 @@ fn what_cannot_be_is_refused_by_name() {
         change("[name='Default Web Site'].[path='/'].applicationPool:api"),
     );
     let refused = server.apply(&pool).unwrap_err().to_string();
-    assert_eq!(refused, "there is no application pool \"api\"");
+    assert_eq!(refused, "application pool \"api\" not found");
     let encrypted = FILE.replace(
         "<staticContent ",
         "<staticContent configProtectionProvider=\"A\" ",

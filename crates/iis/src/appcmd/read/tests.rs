@@ -164,12 +164,8 @@ fn what_the_program_refuses_or_nobody_is_certain_of_is_refused() {
             false,
             "an attribute of something else",
         ),
-        ("list site Other", false, "there is no site \"Other\""),
-        (
-            "start apppool Other",
-            false,
-            "there is no apppool \"Other\"",
-        ),
+        ("list site Other", false, "site \"Other\" not found"),
+        ("start apppool Other", false, "apppool \"Other\" not found"),
         (
             "install module /name:m /image:C:\\m.dll /preCondition:bitness64",
             true,
