@@ -271,7 +271,7 @@ impl Recipe {
 
     pub(super) fn site(&self, entry: SiteEntry) -> Result<Site, RecipeError> {
         if entry.bindings.is_empty() {
-            return Err(self.error(&entry.name, "a site without bindings answers nobody"));
+            return Err(self.error(&entry.name, "a site without bindings cannot be reached"));
         }
         let root = Application {
             app_pool: entry.app_pool.map(Field::into_inner),
