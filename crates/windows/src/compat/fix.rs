@@ -1,4 +1,4 @@
-//! What to do about a verdict that is not green.
+//! Fixes for a verdict that is not green.
 
 use std::fmt;
 
