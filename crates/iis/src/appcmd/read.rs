@@ -498,7 +498,7 @@ fn add_module(line: &mut AppcmdArguments) -> Result<IisChange, IisChangeError> {
     )]))
 }
 
-/// Fails where a site or pool that is listed, started or stopped is not there.
+/// Fails where a site or pool that is listed, started or stopped does not exist.
 fn check_exists(
     verb: &str,
     object: &str,

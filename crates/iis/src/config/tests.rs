@@ -572,7 +572,7 @@ fn some_change() -> impl Strategy<Value = (&'static str, &'static str, String)> 
     prop_oneof![4 => mime, 1 => gone, 1 => cleared, 2 => pool]
 }
 
-/// What a section comes to for a file extension at a place.
+/// Effective value of a section for a file extension at a location.
 fn mime_type(text: &[u8], place: &str, extension: &str) -> Option<String> {
     let document = XmlDocument::read(text, "configuration").unwrap();
     let mut found = None;
