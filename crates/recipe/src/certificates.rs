@@ -94,9 +94,9 @@ impl Recipe {
 /// A file that has no certificates that can be used.
 #[derive(Debug)]
 pub struct CertificateFileError {
-    /// What is wrong with it.
+    /// The problem.
     pub problem: String,
-    /// What helps.
+    /// The hint.
     pub hint: Option<String>,
 }
 
