@@ -112,7 +112,7 @@ fn make_site(
         return Err(if call.has("force") {
             IisChangeError::unclear("what -Force leaves of a site that is there is not certain")
         } else {
-            IisChangeError::failure(format!("there is a site {name:?} already"))
+            IisChangeError::failure(format!("site {name:?} already exists"))
         });
     }
     let ways = call

@@ -176,7 +176,7 @@ fn what_the_program_refuses_or_nobody_is_certain_of_is_refused() {
         (
             "add vdir /app.name:\"Default Web Site/none\" /path:/x /physicalPath:C:\\x",
             false,
-            "no application /none",
+            "application /none not found",
         ),
     ] {
         let refused = asked(line).unwrap_err();
