@@ -29,10 +29,10 @@ pub struct RequiredFolder {
     pub fails: bool,
 }
 
-/// Why a command is not carried out.
+/// Reason why a command is not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IisChangeError {
-    /// What it does is not certain.
+    /// Its effect is not certain.
     #[error("{0}")]
     Unclear(String),
     /// It fails on Windows too.
@@ -65,7 +65,7 @@ impl From<SchemaViolation> for IisChangeError {
 impl From<EditError> for IisChangeError {
     fn from(error: EditError) -> Self {
         match error {
-            // Windows would write it down, and answer nobody.
+            // Windows would write it down, and answer no request.
             error @ EditError::NoPool { .. } => Self::Unclear(error.to_string()),
             error => Self::Fails(error.to_string()),
         }

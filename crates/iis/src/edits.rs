@@ -10,7 +10,7 @@ use super::{Attribute, DEFAULT_PATH};
 const ROOT: &str = "/";
 
 impl IisSettings {
-    /// What goes into the site's `web.config`.
+    /// Changes to the site's `web.config`.
     pub fn site_edits(&self) -> Vec<ConfigEdit> {
         let extensions = self.file_extensions.iter().map(|extension| {
             let entry = ElementPath::default()

@@ -50,7 +50,7 @@ pub const DEFAULT_PATH: &str = r"C:\inetpub\wwwroot";
 /// The application pool of that site.
 pub const DEFAULT_APP_POOL: &str = "DefaultAppPool";
 
-/// Where the server's own configuration is.
+/// Path of the server's own configuration.
 const SERVER_CONFIG: &str = r"C:\Windows\System32\inetsrv\config\applicationHost.config";
 
 /// Where its schema is, in files of these names.

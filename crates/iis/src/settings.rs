@@ -1,4 +1,4 @@
-//! What an image's IIS is to be like.
+//! Settings of an image's IIS.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use wincimg_windows::path::ImagePath;
 use super::config::ConfigEdit;
 use super::text::{Attribute, Binding, DocumentName, FileExtension, MimeType, Name, UrlPath};
 
-/// What is set about IIS.
+/// Settings of IIS.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IisSettings {
     /// The site whose `web.config` is written.
@@ -40,7 +40,7 @@ pub struct AppPool {
     pub name: Name,
     /// Its settings, by the path of their attribute.
     pub settings: BTreeMap<Attribute, String>,
-    /// The variables that its processes get beside their own.
+    /// Additional environment variables of its processes.
     pub environment: BTreeMap<String, String>,
 }
 

@@ -80,7 +80,7 @@ checked_text!(
     document_name
 );
 checked_text!(
-    /// How a site is reached, as appcmd writes it: `http/*:80:` or `https/*:443:www.example.com`.
+    /// Binding of a site, as appcmd writes it: `http/*:80:` or `https/*:443:www.example.com`.
     Binding,
     "binding",
     "PROTOCOL/ADDRESS:PORT:HOST, such as http/*:80: or https/*:443:www.example.com",

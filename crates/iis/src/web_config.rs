@@ -14,7 +14,7 @@ use super::config::{
     SectionEditor, Server, XmlDocument,
 };
 
-/// What a site without a `web.config` starts from.
+/// Initial `web.config` of a site that has none.
 const EMPTY: &str =
     "<?xml version=\"1.0\" encoding=\"utf-8\"?>\r\n<configuration>\r\n</configuration>\r\n";
 

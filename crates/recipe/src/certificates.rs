@@ -94,9 +94,9 @@ impl Recipe {
 /// A file that has no certificates that can be used.
 #[derive(Debug)]
 pub struct CertificateFileError {
-    /// What is wrong with it.
+    /// The problem.
     pub problem: String,
-    /// What helps.
+    /// The hint.
     pub hint: Option<String>,
 }
 
@@ -182,7 +182,7 @@ impl TrustedCertificates {
                     .to_owned(),
             ),
             (CertificateStore::Ca, true) if certificate.is_self_issued() => {
-                warn("is a root: below ca nobody believes it; list it below root".to_owned());
+                warn("is a root: below ca it is not trusted; list it below root".to_owned());
             }
             _ => {}
         }
@@ -204,7 +204,7 @@ fn something_else(bytes: &[u8], path: &str) -> Option<(&'static str, String)> {
     let begins = |with: &[u8]| inside.is_some_and(|inside| inside.starts_with(with));
     if has(b"PRIVATE KEY-----") {
         let hint = "put the certificates alone into a file of their own";
-        let problem = "has a private key, which everybody who pulls the image could read";
+        let problem = "has a private key, which everyone who pulls the image could read";
         Some((problem, hint.to_owned()))
     } else if begins(&PKCS12) {
         let problem = "is PKCS #12 (.pfx, .p12), which may hold a private key";

@@ -26,7 +26,7 @@ pub const HEALTH_TIMES: [&str; 5] = [
 /// written.
 const IN_ORDER: [&str; 3] = ["Healthcheck", "Volumes", "StopSignal"];
 
-/// How Docker finds out whether a container is well; times are written 90s, 1m30s or 500ms.
+/// Health check of Docker; times are written 90s, 1m30s or 500ms.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
@@ -37,13 +37,13 @@ pub(super) struct HealthEntry {
     test: Vec<Text>,
     /// From one check to the next.
     interval: Option<Text>,
-    /// How long a check may take.
+    /// Timeout of a check.
     timeout: Option<Text>,
-    /// How long a container has before a failed check counts.
+    /// Time before a failed check counts.
     start_period: Option<Text>,
     /// From one check to the next meanwhile.
     start_interval: Option<Text>,
-    /// How many checks in a row have to fail.
+    /// Number of checks in a row that have to fail.
     retries: Option<Text>,
 }
 

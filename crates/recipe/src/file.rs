@@ -85,7 +85,7 @@ pub(super) struct RecipeFile {
     /// makes it: Windows does not quote it again.
     #[serde(default)]
     pub(super) args_escaped: bool,
-    /// Who runs it: `ContainerUser`, `ContainerAdministrator` or a user of the image.
+    /// User that runs it: `ContainerUser`, `ContainerAdministrator` or a user of the image.
     pub(super) user: Option<Text>,
     /// The folder it starts in.
     pub(super) working_dir: Option<Field<ImagePath>>,
@@ -103,9 +103,9 @@ pub(super) struct RecipeFile {
     /// Instructions for Dockerfiles that are built on the image.
     #[serde(default)]
     pub(super) on_build: Vec<Text>,
-    /// How Docker finds out whether a container is well.
+    /// Health check of Docker.
     pub(super) healthcheck: Option<HealthEntry>,
-    /// Who made the image.
+    /// Author of the image.
     pub(super) author: Option<Text>,
     /// Labels of the image.
     #[serde(default)]
@@ -117,7 +117,7 @@ pub(super) struct RecipeFile {
     /// Rights on files and folders.
     #[serde(default)]
     pub(super) access: Vec<AccessEntry>,
-    /// Services that the image brings.
+    /// Services of the image.
     #[serde(default)]
     pub(super) services: Vec<ServiceEntry>,
     /// Settings of a site on IIS, which the base has to have.
@@ -136,16 +136,16 @@ pub(super) struct RecipeFile {
     expecting = "a table, such as { type = \"integer\", default = 1 }"
 )]
 pub(super) struct Variable {
-    /// What the value has to be.
+    /// Type of the value.
     #[serde(rename = "type", default)]
     pub(super) kind: VariableType,
     /// The value if none is set; without a default it has to be set.
     pub(super) default: Option<Text>,
-    /// What it is for.
+    /// Description.
     pub(super) description: Option<String>,
 }
 
-/// What a variable's value has to be.
+/// Type of a variable's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum VariableType {
@@ -190,16 +190,16 @@ pub(super) struct FileEntry {
     pub(super) from: Option<Text>,
     /// A path relative to the build's context.
     pub(super) context: Option<Text>,
-    /// Where a server has the file.
+    /// URL of the file.
     pub(super) url: Option<Text>,
-    /// The SHA-256 of what is downloaded; without it, wincimg.lock beside the recipe has it.
+    /// The SHA-256 of the download; without it, wincimg.lock next to the recipe has it.
     pub(super) sha256: Option<Text>,
     /// True if what is in an archive goes there, in place of the archive: true, or the only kind
     /// that it may be, zip, tar or 7z. A tar may be compressed by gzip, zstd, xz or bzip2.
     pub(super) unpack: Option<Text>,
-    /// How many names are dropped from the start of each path in the archive.
+    /// Number of names dropped from the start of each path in the archive.
     pub(super) strip: Option<Text>,
-    /// A program that wincimg brings along: shim.
+    /// A program that is part of wincimg: shim.
     pub(super) embedded: Option<Text>,
     /// The file's text itself.
     pub(super) content: Option<Text>,

@@ -19,7 +19,7 @@ use super::source::{EmbeddedProgram, FileSource};
 use super::text::Text;
 use super::{Recipe, RecipeError, RecipeInputs};
 
-/// Where a file goes.
+/// Destination of a file.
 #[derive(Debug)]
 pub(super) struct Target {
     path: ImagePath,
@@ -215,7 +215,7 @@ impl Recipe {
         self.within(text, context, path)
     }
 
-    /// A file or folder beside the recipe.
+    /// A file or folder relative to the recipe.
     pub(super) fn in_recipe_folder(&self, text: &Text) -> Result<OnDisk, RecipeError> {
         let relative = self.relative(text)?;
         match &self.origin.folder {

@@ -24,16 +24,16 @@ const SHOWN_BYTES: usize = 32;
 /// What a Dockerfile or the layers of a recipe make of a base.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Instructions {
-    /// What each instruction does, in order.
+    /// The instructions, in order.
     pub steps: Vec<PlannedStep>,
-    /// How a container starts in the end.
+    /// Configuration of containers after the last instruction.
     pub container: ContainerConfig,
-    /// Who made the image, where it says so.
+    /// Author of the image, where given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
 }
 
-/// What one instruction does.
+/// Effect of one instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedStep {
     /// The line of the Dockerfile, counted from 1.
@@ -47,7 +47,7 @@ pub struct PlannedStep {
     pub layer: Option<Arc<PlannedLayer>>,
 }
 
-/// What one layer changes.
+/// Changes of one layer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PlannedLayer {
     /// Files and folders, each path once.
@@ -61,7 +61,7 @@ pub struct PlannedLayer {
     /// What was moved or copied here within the image, and what it keeps.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<CopiedEntry>,
-    /// Folders that are gone, with all that was in them, before they are made anew.
+    /// Folders that are removed with their contents before they are created again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub anew: Vec<ImagePath>,
     /// The server's own configuration of IIS, in order.
@@ -72,7 +72,7 @@ pub struct PlannedLayer {
 /// A file or folder that comes from elsewhere in the image: it keeps its attributes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CopiedEntry {
-    /// Where it is.
+    /// Path.
     pub path: ImagePath,
     /// Where it, or what it is a copy of, was before the layer.
     pub from: ImagePath,
@@ -83,13 +83,13 @@ pub struct CopiedEntry {
 /// A file or folder in a layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedEntry {
-    /// Where it is.
+    /// Path.
     pub path: ImagePath,
-    /// What is there.
+    /// Entry at the path.
     pub content: PlannedContent,
 }
 
-/// What a layer has at a path.
+/// Entry of a layer at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlannedContent {

@@ -1,4 +1,4 @@
-//! The layers of a recipe: what each brings, and what the image's history says of it.
+//! The layers of a recipe: the content of each, and what the image's history says of it.
 
 use std::sync::Arc;
 

@@ -76,7 +76,7 @@ use wincimg_common::files::{LARGEST_TEXT, read_text, similar_path};
 use wincimg_images::recipes;
 use wincimg_layer::archive::Archives;
 
-/// What every recipe can use beside its own variables.
+/// Variables that every recipe has in addition to its own.
 const ALWAYS_THERE: [&str; 6] = [
     "name",
     "description",
@@ -95,7 +95,7 @@ pub struct Recipe {
     archives: Archives,
 }
 
-/// Where a recipe's text came from, for messages and for the files that it names.
+/// Origin of a recipe's text, for messages and for the files that it names.
 #[derive(Debug, Clone)]
 struct RecipeOrigin {
     /// A path, or the name of a recipe that ships.
@@ -114,20 +114,20 @@ pub struct RecipeInputs<'a> {
     pub context: &'a Path,
 }
 
-/// What a recipe says about one of its variables.
+/// Declaration of a variable in a recipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VariableInfo<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What its value has to be.
+    /// Type of its value.
     pub kind: VariableType,
     /// The value that it has unless another is set.
     pub default: Option<&'a str>,
-    /// What it is for.
+    /// Description.
     pub description: Option<&'a str>,
 }
 
-/// Why a recipe could not be read or filled in.
+/// Reason why a recipe could not be read or filled in.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[error("{message}")]
 #[diagnose(code = *code, blame = *blame, hint = hint.clone(), excerpt = excerpt.as_deref().cloned())]

@@ -60,7 +60,7 @@ struct Sides {
     append: Vec<Field<Folder>>,
 }
 
-/// What a recipe says under `path`.
+/// The key `path` of a recipe.
 #[derive(Debug)]
 pub(super) struct PathEntry(Sides);
 
@@ -117,7 +117,7 @@ impl JsonSchema for PathEntry {
 }
 
 impl Recipe {
-    /// What is added to PATH, by the key of its own or by a variable with the base's PATH in it.
+    /// Folders added to PATH, by `path` or by a variable with the base's PATH in it.
     pub(super) fn path_additions(
         &self,
         file: &RecipeFile,

@@ -48,7 +48,7 @@ pub struct Plan {
     /// Whether its layers are fitted to what the base has, whether or not anything else asks for that.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub looks_inside: bool,
-    /// What is put into it; no two may be the same file.
+    /// Files put into it; no two may be the same file.
     pub files: Vec<PlannedFile>,
     /// Changes to its registry, in order, without those that other fields stand for.
     pub registry: Vec<RegistryEdit>,
@@ -61,9 +61,9 @@ pub struct Plan {
     pub entrypoint: Option<Vec<String>>,
     /// Its further arguments; the base's where absent.
     pub cmd: Option<Vec<String>>,
-    /// Who runs it; the base's where absent.
+    /// User; the base's where absent.
     pub user: Option<String>,
-    /// Where it starts; the base's where absent.
+    /// Working directory; the base's where absent.
     pub working_dir: Option<ImagePath>,
     /// Ports added to the base's, as `8080/tcp`.
     pub ports: Vec<String>,
@@ -77,12 +77,12 @@ pub struct Plan {
     /// The rights that it grants, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub access: Vec<Access>,
-    /// The services that it brings.
+    /// Its services.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<Service>,
     /// What is set about its site on IIS.
     pub iis: Option<IisSettings>,
-    /// What has to run on Windows during the build.
+    /// Commands that have to run on Windows during the build.
     pub steps: Vec<PlannedCommand>,
     /// What the recipe's author may want to know about how it was read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -99,12 +99,12 @@ pub struct PlanBase {
     pub name: String,
     /// The digest of its manifest.
     pub digest: String,
-    /// Its version of Windows; none where it brings no Windows.
+    /// Its version of Windows; none where it contains no Windows.
     #[serde(serialize_with = "as_os_version")]
     pub os_version: Option<WindowsVersion>,
-    /// What reads its commands in shell form; `cmd` where absent.
+    /// Shell for its commands in shell form; `cmd` where absent.
     pub shell: Option<Vec<String>>,
-    /// Who runs its programs; an administrator where absent.
+    /// User of its programs; an administrator where absent.
     pub user: Option<String>,
     /// PATH in its environment, which hides the one in its registry.
     #[serde(skip)]
@@ -112,7 +112,7 @@ pub struct PlanBase {
     /// Instructions that it has for whatever is built on it, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub on_build: Vec<String>,
-    /// How its containers start.
+    /// Configuration of its containers.
     #[serde(skip)]
     pub container: ContainerConfig,
 }
@@ -131,7 +131,7 @@ fn as_os_version<S: serde::Serializer>(
 /// A file or folder on its way into the image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedFile {
-    /// Where it comes from.
+    /// Source.
     pub source: FileSource,
     /// Its path in the image; a folder's content goes into it.
     pub target: ImagePath,
@@ -143,11 +143,11 @@ pub struct PlannedFile {
 /// A command that needs Windows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedCommand {
-    /// What to run.
+    /// Command to run.
     pub command: CommandForm,
 }
 
-/// How a command is given.
+/// Form of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandForm {

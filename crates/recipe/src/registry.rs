@@ -28,7 +28,7 @@ const LARGEST_IMPORT: u64 = 1024 * 1024 * 1024;
 pub(super) struct RegistryEntry {
     /// A key, such as HKLM\SYSTEM\CurrentControlSet\Services\NAME.
     key: Option<Text>,
-    /// What happens to a key of that name in the base: merge or replace.
+    /// Treatment of a key of that name in the base: merge or replace.
     mode: Option<Text>,
     /// Values to set; an empty name is the key's default value.
     #[serde(default)]

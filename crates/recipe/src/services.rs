@@ -1,4 +1,4 @@
-//! Services that a recipe's image brings.
+//! Services in a recipe's image.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -30,7 +30,7 @@ const DAY: u32 = 86_400;
 pub(super) struct ServiceEntry {
     /// The service's name.
     name: Field<ServiceName>,
-    /// What people see in place of the name.
+    /// Display name.
     display_name: Option<Field<ServiceText>>,
     /// A sentence on what it is for.
     description: Option<Field<ServiceText>>,
@@ -46,14 +46,14 @@ pub(super) struct ServiceEntry {
     /// Names of services that have to run before it.
     #[serde(default)]
     depends_on: Vec<Field<ServiceName>>,
-    /// Variables that it has beside the container's.
+    /// Variables in addition to the container's.
     #[serde(default)]
     environment: BTreeMap<String, Text>,
     /// What Windows does when it ends without having said that it stopped.
     on_failure: Option<FailureEntry>,
 }
 
-/// What Windows does when a service fails.
+/// Actions of Windows when a service fails.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
@@ -70,7 +70,7 @@ struct FailureEntry {
     also_on_error: Option<Field<bool>>,
 }
 
-/// What Windows does for one failure.
+/// Action of Windows for one failure.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,

@@ -11,13 +11,13 @@ use wincimg_images::shim;
 use wincimg_layer::archive::{Archive, ArchiveError, ArchiveLocation, Archives, Member};
 use wincimg_layer::{OnDisk, PlannedDownload};
 
-/// Where a file's bytes are.
+/// Source of a file's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileSource {
     /// A file on disk.
     Disk(OnDisk),
-    /// What is in a folder on disk.
+    /// Contents of a folder on disk.
     #[serde(rename = "disk")]
     Folder(OnDisk),
     /// The text itself.
@@ -32,7 +32,7 @@ pub enum FileSource {
     Member(Member),
     /// A file that was fetched for this build.
     Brought(FetchedFile),
-    /// A program that wincimg brings along.
+    /// A program that is part of wincimg.
     Embedded(EmbeddedProgram),
 }
 
@@ -45,7 +45,7 @@ pub struct DownloadRequest {
     pub name: String,
     /// True if it is looked for where its server sends who asks.
     pub follows: bool,
-    /// Where it is named first.
+    /// First place that names it.
     pub place: String,
 }
 
@@ -81,7 +81,7 @@ fn as_size<S: serde::Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S
 pub struct FetchedFile {
     /// Its bytes.
     pub part: SpoolPart,
-    /// Where it came from.
+    /// Origin.
     pub from: String,
 }
 
@@ -124,7 +124,7 @@ fn as_text<S: serde::Serializer>(member: &Member, serializer: S) -> Result<S::Ok
     serializer.collect_str(member)
 }
 
-/// A program that wincimg brings along.
+/// A program that is part of wincimg.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EmbeddedProgram {

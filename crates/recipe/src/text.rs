@@ -20,7 +20,7 @@ use super::toml_error::TomlError;
 #[derive(Debug, Clone)]
 pub(super) struct Field<T> {
     pub(super) value: T,
-    /// Where it begins in the file, in bytes.
+    /// Start in the file, in bytes.
     pub(super) offset: usize,
 }
 
@@ -284,7 +284,7 @@ fn fill_in_value<'i>(
     }
 }
 
-/// What variables stand for.
+/// Values of variables.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Values(BTreeMap<String, String>);
 

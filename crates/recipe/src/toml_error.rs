@@ -2,13 +2,13 @@
 
 use wincimg_common::diagnose::closest_match;
 
-/// What is wrong in a file, and what was meant where that can be seen.
+/// A problem in a file, with a suggestion where there is one.
 pub struct TomlError {
-    /// Where it is in the file, in bytes.
+    /// Position in the file, in bytes.
     pub offset: usize,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
-    /// What was meant.
+    /// The suggestion.
     pub hint: Option<String>,
 }
 

@@ -13,13 +13,13 @@ use super::source::FileSource;
 use super::text::Text;
 use super::{Recipe, RecipeError};
 
-/// How an archive is unpacked.
+/// Options for unpacking an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UnpackOptions {
     /// What it has to be, where the recipe says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<ArchiveKind>,
-    /// How many names are dropped from the start of each path; what has no more is left out.
+    /// Number of names dropped from the start of each path; shorter paths are left out.
     pub strip: usize,
     /// What was opened already.
     #[serde(skip)]

@@ -15,20 +15,20 @@ use wincimg_registry::security::{Ace, Acl, SecurityDescriptor, ace_flags, contro
 use super::invalid::InvalidText;
 use super::path::ImagePath;
 
-/// Where Windows has the program that grants.
+/// Path of `icacls` in Windows.
 pub const ICACLS: &str = r"C:\Windows\System32\icacls.exe";
 
 /// The kind of an entry that allows.
 const ALLOWS: u8 = 0;
 
-/// Rights on a file or folder, and on what lies in it.
+/// Rights on a file or folder, and on its contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Access {
     /// The file or folder.
     pub path: ImagePath,
-    /// Who gets what.
+    /// Accounts and their rights.
     pub grants: Vec<Grant>,
-    /// What of a folder it is for.
+    /// Scope within a folder.
     pub inherit: Inherit,
     /// True if the accounts lose what they were granted here before.
     #[serde(skip_serializing_if = "is_false")]
@@ -55,7 +55,7 @@ pub struct Grant {
     pub rights: Rights,
 }
 
-/// What an account may do.
+/// Rights of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rights {
@@ -71,7 +71,7 @@ pub enum Rights {
     Write,
 }
 
-/// What of a folder rights are for.
+/// Scope of rights within a folder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Inherit {
@@ -261,7 +261,7 @@ impl Access {
     /// before what is allowed, the nearest parent's before the others'.
     fn entries(&self, descriptor: &SecurityDescriptor, flags: u8) -> SecurityDescriptor {
         let mut descriptor = descriptor.clone();
-        // Nobody needs a grant where everybody may do everything.
+        // No grant is needed where everyone has full control.
         if descriptor.dacl.is_none() && descriptor.control & control::DACL_PRESENT != 0 {
             return descriptor;
         }

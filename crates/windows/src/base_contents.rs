@@ -35,7 +35,7 @@ pub enum FileKind<F = (), L = ()> {
 }
 
 impl<F, L> FileKind<F, L> {
-    /// Which of them it is.
+    /// Kind of the entry.
     pub fn kind(&self) -> FileKind {
         match self {
             Self::Folder => FileKind::Folder,

@@ -91,7 +91,7 @@ impl fmt::Display for HostBuild {
     }
 }
 
-/// How a container is kept apart from its host.
+/// Isolation of a container from its host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Isolation {
@@ -116,14 +116,14 @@ impl Isolation {
     }
 }
 
-/// What was decided about one image on one host, and why.
+/// Verdict on one image on one host, with the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompatVerdict {
     /// The answer.
     pub outcome: VerdictOutcome,
     /// The rule behind it.
     pub rule: CompatRule,
-    /// What to do, where there is something to do.
+    /// Fix, where there is one.
     pub fix: Option<Fix>,
     host: Option<HostBuild>,
     image: Option<WindowsVersion>,
@@ -321,7 +321,7 @@ fn fix_for(
     }
 }
 
-/// The update that brings a host to an image's revision, and not past what the image runs on.
+/// The update to an image's revision, and not past what the image runs on.
 fn update_for(image: WindowsVersion) -> Option<&'static Update> {
     let own = generation(image);
     Updates::global().all_reaching(image).find(|update| {
@@ -329,7 +329,7 @@ fn update_for(image: WindowsVersion) -> Option<&'static Update> {
     })
 }
 
-/// What brings a host to an image's revision.
+/// Update of a host to an image's revision.
 fn patch(image: WindowsVersion) -> Fix {
     let update = update_for(image);
     Fix::PatchHost {
@@ -379,7 +379,7 @@ impl CompatVerdict {
         )
     }
 
-    /// Why, in the words of an operator: both versions and the rule.
+    /// Reason, in the words of an operator: both versions and the rule.
     pub fn reason(&self) -> String {
         let host = self.host.map(|host| host.to_string());
         self.reason_for(&host.unwrap_or_default())

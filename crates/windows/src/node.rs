@@ -1,4 +1,4 @@
-//! What PowerShell scripts for nodes share, whatever they do there.
+//! Shared part of PowerShell scripts for nodes.
 
 /// Functions that tell what happens (`Write-Step`), say how a script ended (`Get-Outcome`), know the
 /// node's version (`Get-PresentVersion`), and keep Windows Update from moving the node on

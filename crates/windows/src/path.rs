@@ -13,7 +13,7 @@ pub struct ImagePath {
     components: Arc<[String]>,
 }
 
-/// Why a text is not a path inside an image.
+/// Reason why a text is not a path inside an image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PathError(String);

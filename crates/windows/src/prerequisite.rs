@@ -12,7 +12,7 @@ use super::version::WindowsVersion;
 pub struct Prerequisite {
     build: u32,
     from: u32,
-    /// The update that brings it, where it comes by itself.
+    /// The update that contains it, where it is separate.
     pub kb: Option<Kb>,
     /// The servicing stack that is needed.
     pub stack: Option<WindowsVersion>,

@@ -6,7 +6,7 @@ use jiff::civil::Date;
 
 use super::table::{TableError, read_rows};
 
-/// How a release is serviced and sold.
+/// Servicing channel of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReleaseKind {
     /// Long-term servicing channel of Windows Server.
@@ -19,7 +19,7 @@ pub enum ReleaseKind {
     Client,
 }
 
-/// Which images a host starts under process isolation.
+/// Images that a host starts under process isolation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageRange {
     /// Those of its own build and revision.
@@ -30,7 +30,7 @@ pub enum ImageRange {
     Range,
 }
 
-/// What an update's `.msu` file is.
+/// Format of an update's `.msu` file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PackageKind {
     /// A cabinet.
@@ -46,7 +46,7 @@ pub struct Release {
     pub build: u32,
     /// The name people know it by.
     pub name: &'static str,
-    /// How it is serviced.
+    /// Servicing channel.
     pub kind: ReleaseKind,
     /// The floating tag of its base images, where it has some.
     pub base_tag: Option<&'static str>,
@@ -56,13 +56,13 @@ pub struct Release {
     pub mainstream_end: Option<Date>,
     /// Last day of any support.
     pub extended_end: Option<Date>,
-    /// Which images a host of this release starts under process isolation.
+    /// Images that a host of this release starts under process isolation.
     pub runs: ImageRange,
     /// Newer hosts start its images under process isolation.
     pub(crate) stable_abi: bool,
     /// The first revision with the user/kernel interface of 2020-02-11, where that changed.
     pub(crate) abi_change: Option<u32>,
-    /// What its updates come as.
+    /// Format of its updates.
     pub package: PackageKind,
     /// The names of its server edition in the Update Catalog, the common one last.
     pub catalog_names: Vec<&'static str>,
@@ -130,7 +130,7 @@ pub(crate) fn stable_abi_before(build: u32) -> Option<&'static Release> {
     stable_abi().rev().find(|release| release.build < build)
 }
 
-/// What people call this build: its release's name, or the bare number.
+/// Display name of this build: its release's name, or the bare number.
 pub fn name_of(build: u32) -> String {
     from_build(build).map_or_else(
         || format!("Windows build {build}"),

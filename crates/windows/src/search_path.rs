@@ -13,7 +13,7 @@ use wincimg_registry::{
 /// The variable, and the registry's value.
 pub const VARIABLE: &str = "Path";
 
-/// Where the machine's variables are.
+/// Registry key of the machine's variables.
 const ENVIRONMENT: &str = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
 
 /// Variables that mean the same in every image, whose drive is C:.
@@ -37,7 +37,7 @@ pub struct PathAdditions {
     pub append: Vec<String>,
 }
 
-/// Why a text cannot be a folder of PATH.
+/// Reason why a text cannot be a folder of PATH.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid folder {entry:?} for PATH: {problem}")]
 pub struct EntryError {
@@ -45,13 +45,11 @@ pub struct EntryError {
     problem: &'static str,
 }
 
-/// Why PATH cannot be added to.
+/// Reason why PATH cannot be added to.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchPathError {
-    /// Nobody knows what it is.
-    #[error(
-        "cannot add to PATH without knowing the base's, which is in a registry that nobody has read"
-    )]
+    /// It is unknown.
+    #[error("cannot add to PATH because the base's is unknown: its registry was not read")]
     Unknown,
     /// It is something else than text.
     #[error("cannot add to PATH: the base's is {0}, which is not text")]

@@ -1,4 +1,4 @@
-//! Services that an image brings: what one is, and the registry values that the service control
+//! Services in an image: what one is, and the registry values that the service control
 //! manager reads when a container starts.
 //!
 //! The values, their types and the form of `FailureActions` are those of the services in a SYSTEM
@@ -24,7 +24,7 @@ pub(crate) const MAX_NAME: usize = 255;
 pub struct Service {
     /// Its name, and its key's.
     pub name: ServiceName,
-    /// What people see in its place.
+    /// Display name.
     pub display_name: Option<ServiceText>,
     /// A sentence on what it is for.
     pub description: Option<ServiceText>,
@@ -32,15 +32,15 @@ pub struct Service {
     pub program: String,
     /// The program's arguments.
     pub arguments: Vec<String>,
-    /// When it starts.
+    /// Start type.
     pub start: StartType,
-    /// Who runs it.
+    /// Account.
     pub account: ServiceAccount,
     /// The services that have to run before it.
     pub depends_on: Vec<ServiceName>,
-    /// Variables that it has beside the container's, as `NAME=value`.
+    /// Variables in addition to the container's, as `NAME=value`.
     pub environment: Vec<ServiceText>,
-    /// What happens when it fails.
+    /// Failure actions.
     pub on_failure: Option<FailureActions>,
 }
 
@@ -54,7 +54,7 @@ pub struct ServiceName(String);
 #[serde(transparent)]
 pub struct ServiceText(String);
 
-/// When a service starts.
+/// Start type of a service.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StartType {
@@ -63,19 +63,19 @@ pub enum StartType {
     Auto,
     /// Some time after those that start with the container.
     DelayedAuto,
-    /// When it is asked for.
+    /// On demand.
     Demand,
     /// Never.
     Disabled,
 }
 
-/// Who runs a service. None of them has a password.
+/// Account of a service. None of them has a password.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ServiceAccount {
     /// The system itself.
     #[default]
     LocalSystem,
-    /// Few rights, nobody on the network.
+    /// Few rights, anonymous on the network.
     LocalService,
     /// Few rights, the machine on the network.
     NetworkService,
@@ -83,30 +83,30 @@ pub enum ServiceAccount {
     Virtual(ServiceName),
 }
 
-/// What happens when a service ends without having said that it stopped.
+/// Actions when a service ends without reporting that it stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FailureActions {
-    /// What is done for the first failure, the second and so on; the last counts for all further ones.
+    /// Actions for the first failure, the second and so on; the last counts for all further ones.
     pub actions: Vec<FailureAction>,
     /// The seconds without a failure after which the next one is the first again.
     pub reset_after: u32,
-    /// What [`FailureKind::Run`] runs.
+    /// Command of [`FailureKind::Run`].
     pub command: Option<ServiceText>,
     /// True if a service that stops with an error has failed, too.
     pub also_on_error: bool,
 }
 
-/// What is done for a failure.
+/// Action for a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct FailureAction {
-    /// What.
+    /// Kind.
     pub action: FailureKind,
     /// After how many milliseconds.
     #[serde(rename = "after_ms")]
     pub after: u32,
 }
 
-/// What can be done for a failure.
+/// Kind of action for a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {

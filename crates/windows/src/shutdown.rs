@@ -11,7 +11,7 @@ const CEXECSVC: [&str; 3] = ["ControlSet001", "Services", "cexecsvc"];
 /// The key that says how long services may take.
 const CONTROL: [&str; 2] = ["ControlSet001", "Control"];
 
-/// What Windows waits without either setting.
+/// Timeout of Windows without either setting.
 pub const DEFAULT_SECONDS: u32 = 5;
 
 /// One of the two settings.

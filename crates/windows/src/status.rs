@@ -33,7 +33,7 @@ impl ExitCode {
         STATUSES.iter().find(|status| status.code == self.0)
     }
 
-    /// What Windows says with it, where it is one of Windows' statuses.
+    /// Message of Windows, where it is one of Windows' statuses.
     pub fn meaning(self) -> Option<&'static str> {
         self.status().map(|status| status.meaning)
     }

@@ -8,7 +8,7 @@ use std::str::FromStr;
 pub struct TableError {
     /// Counted from 1, comments included.
     pub line: usize,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: String,
 }
 

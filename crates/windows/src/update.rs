@@ -1,4 +1,4 @@
-//! Cumulative updates: which KB brings a host to which build and revision, and when.
+//! Cumulative updates: build, revision and date of each KB.
 
 use std::fmt;
 use std::str::FromStr;
@@ -62,7 +62,7 @@ impl Serialize for Kb {
     }
 }
 
-/// When and why an update was published.
+/// Date and reason of an update's publication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum UpdateKind {
     /// In the regular rhythm; the letter is the week of the month (`B` is Patch Tuesday).
@@ -111,24 +111,24 @@ impl Serialize for UpdateKind {
 pub struct Update {
     /// The release it belongs to.
     pub build: u32,
-    /// The revision that it brings a host to.
+    /// Revision of the host after the update.
     pub revision: u32,
     /// Its article; a release image has none.
     pub kb: Option<Kb>,
     /// The day it was published.
     pub date: Date,
-    /// When and why it was published.
+    /// Date and reason of its publication.
     pub kind: UpdateKind,
 }
 
-/// What an update breaks, and the one that mends it.
+/// Regression of an update, and the update that fixes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownIssue {
     /// The update that breaks something.
     pub kb: Kb,
     /// The update that mends it.
     pub(crate) mended_by: Kb,
-    /// What breaks.
+    /// Regression.
     pub what: &'static str,
 }
 
@@ -151,7 +151,7 @@ fn read_flaws(text: &'static str) -> Result<Vec<KnownIssue>, TableError> {
 }
 
 impl Kb {
-    /// What the update breaks, where that is known.
+    /// Known regression of the update.
     pub fn known_issue(self) -> Option<&'static KnownIssue> {
         FLAWS.iter().find(|flaw| flaw.kb == self)
     }
@@ -177,7 +177,7 @@ impl Update {
         self.kb.is_some() && !matches!(self.kind, UpdateKind::Hotpatch | UpdateKind::Preview)
     }
 
-    /// What a host is once the update is on it.
+    /// Version of the host after the update.
     pub fn version(&self) -> WindowsVersion {
         WindowsVersion::new(self.build, self.revision)
     }
@@ -292,7 +292,7 @@ impl Updates {
             .filter(|update| Some(update.revision) == version.revision)
     }
 
-    /// Every build that a KB brings forward; one article can serve several.
+    /// Every build that a KB updates; one article can serve several.
     pub fn by_kb(&self, kb: Kb) -> impl Iterator<Item = &Update> {
         self.0.iter().filter(move |update| update.kb == Some(kb))
     }
@@ -317,7 +317,7 @@ impl Updates {
         self.all_reaching(version).next()
     }
 
-    /// Every update that brings a host to a version or past it, the best one first; never a hotpatch.
+    /// Every update of a host to a version or past it, the best one first; never a hotpatch.
     pub(crate) fn all_reaching(&self, version: WindowsVersion) -> impl Iterator<Item = &Update> {
         let updates = version.revision.map_or(&[][..], |revision| {
             let updates = self.by_build(version.build);

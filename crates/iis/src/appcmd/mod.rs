@@ -42,7 +42,7 @@ fn switch((attribute, value): (&Attribute, &String)) -> String {
     format!("/{attribute}:{value}")
 }
 
-/// What makes the application pools, and sets them.
+/// Commands that create and set the application pools.
 pub fn app_pools(settings: &IisSettings) -> Vec<AppcmdCall> {
     let pools = settings.app_pools.iter();
     pools
@@ -62,7 +62,7 @@ pub fn app_pools(settings: &IisSettings) -> Vec<AppcmdCall> {
         .collect()
 }
 
-/// What makes the sites, and sets them.
+/// Commands that create and set the sites.
 pub fn sites(settings: &IisSettings) -> Vec<AppcmdCall> {
     settings.sites.iter().flat_map(site).collect()
 }

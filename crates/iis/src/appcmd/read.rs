@@ -34,7 +34,7 @@ enum Switch {
 /// Reads what the program is called with, on a server that is configured like this.
 pub fn read(words: &[String], server: &Server) -> Result<IisChange, IisChangeError> {
     let [verb, object, rest @ ..] = words else {
-        return Err(IisChangeError::unclear("it is told no verb and object"));
+        return Err(IisChangeError::unclear("no verb and object given"));
     };
     let (verb, object) = (verb.to_lowercase(), object.to_lowercase());
     let mut line = AppcmdArguments::read(rest)?;
@@ -369,7 +369,7 @@ fn add_folder(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange, 
     let (site, application, rest) = split_folder(&application, server);
     if rest != "/" {
         return Err(IisChangeError::failure(format!(
-            "there is no application {rest} in {site}"
+            "application {rest} not found in {site}"
         )));
     }
     let path = line.needed("path")?;
@@ -498,7 +498,7 @@ fn add_module(line: &mut AppcmdArguments) -> Result<IisChange, IisChangeError> {
     )]))
 }
 
-/// Fails where a site or pool that is listed, started or stopped is not there.
+/// Fails where a site or pool that is listed, started or stopped does not exist.
 fn check_exists(
     verb: &str,
     object: &str,
@@ -520,7 +520,7 @@ fn check_exists(
         .any(|known| known.to_lowercase() == name.to_lowercase());
     if !is_known {
         return Err(IisChangeError::failure(format!(
-            "there is no {object} {name:?}"
+            "{object} {name:?} not found"
         )));
     }
     Ok(if verb == "list" {

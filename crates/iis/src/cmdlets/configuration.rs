@@ -279,7 +279,7 @@ fn override_mode(
     }]))
 }
 
-/// What is written into an attribute for a value.
+/// Text written into an attribute for a value.
 pub(super) fn text(
     section: &SectionPath,
     element: &ElementPath,

@@ -85,9 +85,7 @@ fn make(
         IisDriveItem::Site(name) => make_site(call, name, server),
         IisDriveItem::Below(site, path) => {
             if !server.has_site(site) {
-                return Err(IisChangeError::failure(format!(
-                    "there is no site {site:?}"
-                )));
+                return Err(IisChangeError::failure(format!("site {site:?} not found")));
             }
             let kind = call.text("itemtype")?.unwrap_or_default().to_lowercase();
             match kind.as_str() {
@@ -114,7 +112,7 @@ fn make_site(
         return Err(if call.has("force") {
             IisChangeError::unclear("what -Force leaves of a site that is there is not certain")
         } else {
-            IisChangeError::failure(format!("there is a site {name:?} already"))
+            IisChangeError::failure(format!("site {name:?} already exists"))
         });
     }
     let ways = call
@@ -215,9 +213,7 @@ fn change(
                 .map(way)
                 .collect::<Result<Vec<_>, _>>()?;
             if !server.has_site(site) {
-                return Err(IisChangeError::failure(format!(
-                    "there is no site {site:?}"
-                )));
+                return Err(IisChangeError::failure(format!("site {site:?} not found")));
             }
             return Ok(IisChange::new(vec![bindings(site, &ways)]));
         }

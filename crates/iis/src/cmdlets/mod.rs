@@ -8,7 +8,7 @@ mod sites;
 use super::change::{IisChange, IisChangeError, location};
 use super::config::{ConfigLocation, Server};
 
-/// What a parameter is given.
+/// Value of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ParameterValue {
     /// A text.
@@ -130,7 +130,7 @@ impl ParameterValue {
         }
     }
 
-    /// What is in a list, or the value itself.
+    /// Items of a list, or the value itself.
     fn items(&self) -> &[Self] {
         match self {
             Self::List(items) => items,

@@ -23,7 +23,7 @@ pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, I
             let name = call.needed("name")?;
             let known = server.app_pools();
             let is_known = known.iter().any(|known| is_same(known, &name));
-            check_new(is_known, &format!("an application pool {name:?}"), call)?;
+            check_new(is_known, &format!("application pool {name:?}"), call)?;
             Ok(IisChange::new(vec![app_pool(&name)]))
         }
         "remove-webapppool" => Ok(IisChange::new(vec![take(
@@ -83,7 +83,7 @@ fn check_exists(what: &str, name: &str, known: &[String]) -> Result<IisChange, I
         return Ok(IisChange::no_change());
     }
     Err(IisChangeError::failure(format!(
-        "there is no {what} {name:?}"
+        "{what} {name:?} not found"
     )))
 }
 
@@ -91,9 +91,9 @@ fn check_exists(what: &str, name: &str, known: &[String]) -> Result<IisChange, I
 fn check_new(is_known: bool, what: &str, call: CmdletCall<'_>) -> Result<(), IisChangeError> {
     match (is_known, call.has("force")) {
         (false, _) => Ok(()),
-        (true, false) => Err(IisChangeError::failure(format!("there is {what} already"))),
+        (true, false) => Err(IisChangeError::failure(format!("{what} already exists"))),
         (true, true) => Err(IisChangeError::unclear(format!(
-            "there is {what} already, and what -Force leaves of it is not certain: remove it first"
+            "{what} already exists, and what -Force leaves of it is not certain: remove it first"
         ))),
     }
 }
@@ -111,9 +111,7 @@ fn known_site(name: String, server: &Server) -> Result<String, IisChangeError> {
     if server.has_site(&name) {
         return Ok(name);
     }
-    Err(IisChangeError::failure(format!(
-        "there is no site {name:?}"
-    )))
+    Err(IisChangeError::failure(format!("site {name:?} not found")))
 }
 
 /// The folder that is given, which has to be there unless `-Force` is.
@@ -174,7 +172,7 @@ pub(super) fn check_free(
 
 fn new_website(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
     let name = call.needed("name")?;
-    check_new(server.has_site(&name), &format!("a site {name:?}"), call)?;
+    check_new(server.has_site(&name), &format!("site {name:?}"), call)?;
     if call
         .value("sslflags")
         .is_some_and(|flags| *flags != ParameterValue::Number(0))
@@ -215,7 +213,7 @@ pub(super) fn id(call: CmdletCall<'_>) -> Result<Option<u32>, IisChangeError> {
 
 fn new_iis_site(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
     let name = call.needed("name")?;
-    check_new(server.has_site(&name), &format!("a site {name:?}"), call)?;
+    check_new(server.has_site(&name), &format!("site {name:?}"), call)?;
     let protocol = call.text("protocol")?.unwrap_or_else(|| "http".to_owned());
     let (path, needed) = folder(call)?;
     let site = NewSite {
@@ -259,7 +257,7 @@ pub(super) fn new_application(
     site: &str,
     path: &str,
 ) -> Result<IisChange, IisChangeError> {
-    let what = format!("an application {path} in {site:?}");
+    let what = format!("application {path} in {site:?}");
     check_new(server.is_application(site, path), &what, call)?;
     let (directory, needed) = folder(call)?;
     let pool = call.text("applicationpool")?;

@@ -321,7 +321,7 @@ fn what_fails_on_windows_and_what_is_not_certain_is_told_apart() {
         (
             site(&[("name", text("Default Web Site"))]),
             false,
-            "there is a site \"Default Web Site\" already",
+            "site \"Default Web Site\" already exists",
         ),
         (
             site(&[
@@ -361,12 +361,12 @@ fn what_fails_on_windows_and_what_is_not_certain_is_told_apart() {
                 &[("name", text("a")), ("site", text("x"))],
             ),
             false,
-            "there is no site \"x\"",
+            "site \"x\" not found",
         ),
         (
             refusal("stop-website", &[("name", text("x"))]),
             false,
-            "there is no site \"x\"",
+            "site \"x\" not found",
         ),
         (
             refusal("remove-iissite", &[("name", text("x"))]),

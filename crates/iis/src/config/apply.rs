@@ -9,7 +9,7 @@ use super::path::{PathStep, Selector};
 use super::schema::{CollectionSchema, Schema, SchemaViolation, owner};
 use super::{ConfigChange, ConfigError, ConfigProblem, ElementPath, SectionPath};
 
-/// Why a change cannot be made.
+/// Reason why a change cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
     /// The file does not take it.
@@ -18,7 +18,7 @@ pub enum EditError {
     /// The schema does not.
     #[error(transparent)]
     Unsound(#[from] SchemaViolation),
-    /// An entry that is to be changed is not there.
+    /// The entry to change does not exist.
     #[error("{owner} has no entry {entry}")]
     NoEntry {
         /// The collection.
@@ -27,7 +27,7 @@ pub enum EditError {
         entry: String,
     },
     /// An entry that is new is there already.
-    #[error("{owner} has the entry {entry} already")]
+    #[error("{owner} already has the entry {entry}")]
     Exists {
         /// The collection.
         owner: String,
@@ -35,7 +35,7 @@ pub enum EditError {
         entry: String,
     },
     /// The file does not declare the section: the feature is not installed, or the name is wrong.
-    #[error("IIS has no section {section:?} here: the base does not have what it belongs to")]
+    #[error("IIS has no section {section:?} here: the base lacks the feature that it belongs to")]
     Undeclared {
         /// The section.
         section: String,
@@ -50,16 +50,16 @@ pub enum EditError {
         "the section {0:?} is locked for the files of sites: unlock it (appcmd unlock config /section:{0}), or set it with /commit:apphost or -Location"
     )]
     NotDelegated(String),
-    /// A location below a site that is not there.
-    #[error("there is no site {name:?}")]
+    /// A location below a site that does not exist.
+    #[error("site {name:?} not found")]
     NoSite {
         /// The site.
         name: String,
         /// Those that are there.
         known: Vec<String>,
     },
-    /// A site is to run in a pool that is not there.
-    #[error("there is no application pool {name:?}")]
+    /// A site is to run in a pool that does not exist.
+    #[error("application pool {name:?} not found")]
     NoPool {
         /// The pool.
         name: String,
@@ -73,7 +73,7 @@ pub enum EditError {
 pub(crate) struct Level {
     /// The elements in which its sections stand; new ones go into the first.
     pub(crate) roots: Vec<Id>,
-    /// What is inherited.
+    /// Inherited entry or attribute.
     pub(crate) above: ParentLevels,
     /// The locations that inherit from it.
     pub(crate) below: Vec<Id>,
@@ -82,7 +82,7 @@ pub(crate) struct Level {
 /// The levels above one.
 #[derive(Debug)]
 pub(crate) enum ParentLevels {
-    /// They are in another file, into which nobody has looked.
+    /// They are in another file, which was not read.
     Unseen,
     /// The roots of each, the outermost first.
     Seen(Vec<Vec<Id>>),
@@ -401,7 +401,7 @@ impl<'a> SectionEditor<'a> {
         Ok(())
     }
 
-    /// What steps lead to on a level, if it is there.
+    /// Target of steps on a level, if it exists.
     fn find(&self, roots: &[Id], steps: &[PathStep]) -> Result<Option<Id>, EditError> {
         let Some(mut element) = self.section(roots)? else {
             return Ok(None);
@@ -426,7 +426,7 @@ impl<'a> SectionEditor<'a> {
         Ok(Some(element))
     }
 
-    /// What steps lead to on this level, made where it is not there.
+    /// Target of steps on this level, created if absent.
     fn made(&mut self, steps: &[PathStep]) -> Result<Id, EditError> {
         let roots = &self.level.roots;
         let mut element = match self.section(roots)? {
@@ -672,7 +672,7 @@ impl<'a> SectionEditor<'a> {
     }
 }
 
-/// What may be locked.
+/// Item that can be locked.
 #[derive(Debug, Clone, Copy)]
 enum Lock<'a> {
     Attribute(&'a str),

@@ -14,10 +14,10 @@ use quick_xml::{Error, Reader};
 use super::encoding::DecodedText;
 use super::{ConfigError, ConfigProblem};
 
-/// How deep elements may lie in each other; IIS's own lie eight deep.
+/// Maximum depth of elements; IIS's own are eight deep.
 const DEEPEST: usize = 64;
 
-/// How an element is named in the tree.
+/// Identifier of an element in the tree.
 pub(crate) type Id = usize;
 
 /// The tree of a file.
@@ -31,7 +31,7 @@ pub(crate) struct XmlDocument {
     layout: Layout,
 }
 
-/// What stands in an element.
+/// Content of an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum XmlNode {
     /// Text, comments and whatever else is not an element, as it is in the file.
@@ -62,7 +62,7 @@ struct Attribute {
     range: Range<usize>,
 }
 
-/// Where a new element goes among those that are there.
+/// Position of a new element among the existing ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InsertPosition {
     /// After all others.
@@ -73,7 +73,7 @@ pub(crate) enum InsertPosition {
     After(Id),
 }
 
-/// How a file is laid out.
+/// Layout of a file.
 #[derive(Debug)]
 struct Layout {
     newline: &'static str,
@@ -547,7 +547,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// What is in the innermost open element so far.
+    /// Content of the innermost open element so far.
     fn nodes(&mut self) -> &mut Vec<XmlNode> {
         match self.open.last() {
             Some(parent) => &mut self.elements[*parent].nodes,
@@ -673,7 +673,7 @@ fn is_name(name: &str) -> bool {
         })
 }
 
-/// Where a part of the text stands in it.
+/// Position of a part of the text in it.
 fn offset_in(text: &str, part: &[u8]) -> Option<usize> {
     let offset = part.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
     (offset + part.len() <= text.len()).then_some(offset)

@@ -4,7 +4,7 @@ use wincimg_registry::text::{TruncatedUtf16, from_utf16};
 
 use super::{ConfigError, ConfigProblem};
 
-/// How a file's characters are written.
+/// Encoding of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Utf8,
@@ -48,7 +48,7 @@ impl DecodedText {
         })
     }
 
-    /// Returns true if only ASCII can be added, since nobody knows what characters the other bytes
+    /// Returns true if only ASCII can be added, since it is unknown what characters the other bytes
     /// stand for.
     pub(crate) fn is_single_byte(&self) -> bool {
         self.encoding == Encoding::SingleByte

@@ -38,11 +38,11 @@ pub struct ConfigError {
     pub line: usize,
     /// The character in the line, counted from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The problem.
     pub problem: ConfigProblem,
 }
 
-/// What is wrong with a file of IIS's configuration.
+/// Problem in a file of IIS's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigProblem {
     /// It is in an encoding that is not known here.
@@ -62,7 +62,7 @@ pub enum ConfigProblem {
     Root {
         /// What it is.
         found: String,
-        /// What it would have to be.
+        /// Expected value.
         expected: String,
     },
     /// A section or collection is there twice, which IIS refuses.
@@ -80,9 +80,9 @@ pub enum ConfigProblem {
     /// An attribute, element or entry is locked for what lies below it.
     #[error("{what} is locked here by {by}")]
     Locked {
-        /// What was to be changed.
+        /// Object of the change.
         what: String,
-        /// The attribute that says so.
+        /// The attribute that locks it.
         by: String,
     },
 }
@@ -110,11 +110,11 @@ pub struct ConfigEdit {
     pub section: SectionPath,
     /// The site, or a path below one, that it is for; the whole server where absent.
     pub location: Option<ConfigLocation>,
-    /// What changes in it.
+    /// Change in the section.
     pub change: ConfigChange,
 }
 
-/// What changes in a section.
+/// Change in a section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfigChange {

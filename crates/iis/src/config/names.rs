@@ -5,7 +5,7 @@ use super::path::{PathStep, Selector};
 use super::schema::{CollectionSchema, ElementSchema, Schema, SchemaViolation, owner};
 use super::{ConfigChange, ConfigEdit, ElementPath, SectionPath};
 
-/// What a filter leads to.
+/// Target of a filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterTarget {
     /// The section.
@@ -16,7 +16,7 @@ pub struct FilterTarget {
     pub attribute: Option<String>,
 }
 
-/// Why a filter leads nowhere.
+/// Reason why a filter has no target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FilterError {
     /// It is more of `XPath` than is understood.
@@ -106,7 +106,7 @@ impl Schema {
         })
     }
 
-    /// What a filter leads to.
+    /// Target of a filter.
     pub(crate) fn resolve_filter(&self, filter: &str) -> Result<FilterTarget, FilterError> {
         let syntax = || FilterError::Syntax(filter.to_owned());
         let (mut parts, attribute) = parts(filter).ok_or_else(syntax)?;

@@ -10,7 +10,7 @@ use wincimg_windows::invalid::InvalidText;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SectionPath(String);
 
-/// Where in a section something is: `[name='api'].processModel`.
+/// Path within a section: `[name='api'].processModel`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ElementPath(Vec<PathStep>);
 

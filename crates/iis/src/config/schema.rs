@@ -12,7 +12,7 @@ use super::{ConfigChange, ConfigEdit, ConfigError, ElementPath, SectionPath};
 /// What is known without a base's schema: names and keys, and nothing about values.
 const KNOWN: &str = include_str!("known.xml");
 
-/// What may stand in the sections of IIS's configuration.
+/// Schema of the sections of IIS's configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Schema {
     pub(super) sections: BTreeMap<String, ElementSchema>,
@@ -24,11 +24,11 @@ pub struct Schema {
 pub struct SchemaError {
     /// Its name.
     pub file: String,
-    /// What is wrong with it.
+    /// The problem.
     pub source: ConfigError,
 }
 
-/// What may stand in an element.
+/// Schema of an element.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ElementSchema {
     pub(super) attributes: BTreeMap<String, AttributeSchema>,
@@ -38,7 +38,7 @@ pub(crate) struct ElementSchema {
     is_open: bool,
 }
 
-/// What entries an element has.
+/// Entries of an element.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CollectionSchema {
     /// The names of an entry; mostly one.
@@ -103,7 +103,7 @@ pub enum SchemaViolation {
         name: String,
         /// Its value.
         value: String,
-        /// What it would have to be.
+        /// Expected value.
         expected: String,
     },
 }
@@ -283,7 +283,7 @@ impl CollectionSchema {
         self.add.iter().any(|add| add == name)
     }
 
-    /// What an entry is called.
+    /// Name of an entry.
     pub(crate) fn entry_name(&self) -> &str {
         self.add.first().map_or("add", String::as_str)
     }
@@ -355,7 +355,7 @@ impl ConfigEdit {
     }
 }
 
-/// What a step leads to, for messages.
+/// Target of a step, for messages.
 pub(crate) fn owner(section: &SectionPath, steps: &[PathStep]) -> String {
     let last = steps.iter().rev().find_map(|step| match step {
         PathStep::Element(name) => Some(name.as_str()),

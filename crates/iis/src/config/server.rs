@@ -21,7 +21,7 @@ pub struct Server {
     schema: Arc<Schema>,
 }
 
-/// What `configSections` says about a section.
+/// Entry of `configSections` for a section.
 #[derive(Debug, Clone, Copy)]
 struct SectionDeclaration {
     id: Id,
@@ -65,7 +65,7 @@ impl Server {
         Ok(())
     }
 
-    /// What may stand in it.
+    /// Its schema.
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
@@ -235,7 +235,7 @@ impl Server {
         editing.has(entry)
     }
 
-    /// The level of the server or of a location, which is made if it is not there.
+    /// The level of the server or of a location, which is created if absent.
     fn level(&mut self, location: Option<&ConfigLocation>) -> Level {
         let mut level = self.found_level(location);
         if let (true, Some(location)) = (level.roots.is_empty(), location) {
@@ -383,7 +383,7 @@ impl Server {
         })
     }
 
-    /// How a site is reached: protocols, and what they say about themselves.
+    /// Bindings of a site: protocols and their binding information.
     pub fn bindings(&self, site: &str) -> Vec<(String, String)> {
         let site = self.site(site).into_iter();
         let bindings = site
@@ -415,7 +415,7 @@ impl Server {
         names.map(str::to_owned).collect()
     }
 
-    /// Refuses a location or a pool that is not there: IIS would answer nobody.
+    /// Refuses a location or a pool that is absent: IIS would answer no request.
     fn check_names(&self, edit: &ConfigEdit) -> Result<(), EditError> {
         let has = |known: &[String], name: &str| {
             known

@@ -430,7 +430,7 @@ fn what_cannot_be_is_refused_by_name() {
             MIME,
             "Shop/app",
             "isDocFooterFileName:true",
-            "there is no site \"Shop\"",
+            "site \"Shop\" not found",
         ),
         (
             POOLS,
@@ -485,7 +485,7 @@ fn what_cannot_be_is_refused_by_name() {
         change("[name='Default Web Site'].[path='/'].applicationPool:api"),
     );
     let refused = server.apply(&pool).unwrap_err().to_string();
-    assert_eq!(refused, "there is no application pool \"api\"");
+    assert_eq!(refused, "application pool \"api\" not found");
     let encrypted = FILE.replace(
         "<staticContent ",
         "<staticContent configProtectionProvider=\"A\" ",
@@ -572,7 +572,7 @@ fn some_change() -> impl Strategy<Value = (&'static str, &'static str, String)> 
     prop_oneof![4 => mime, 1 => gone, 1 => cleared, 2 => pool]
 }
 
-/// What a section comes to for a file extension at a place.
+/// Effective value of a section for a file extension at a location.
 fn mime_type(text: &[u8], place: &str, extension: &str) -> Option<String> {
     let document = XmlDocument::read(text, "configuration").unwrap();
     let mut found = None;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// What a schema says about an attribute.
+/// Attribute of a schema.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AttributeSchema {
     pub(crate) kind: ValueKind,
@@ -28,7 +28,7 @@ pub(crate) enum KeyKind {
     Combined,
 }
 
-/// What an attribute's values are.
+/// Type of an attribute's values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum ValueKind {
     /// Any text, and whatever is not known here.
@@ -47,7 +47,7 @@ pub(crate) enum ValueKind {
     Seconds(i64),
 }
 
-/// What a schema says more about an attribute's values.
+/// Further constraints of a schema on an attribute's values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Validation {
     #[default]

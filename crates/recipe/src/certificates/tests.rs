@@ -55,7 +55,7 @@ fn plan(files: &[(&str, &[u8])], keys: &str) -> Result<Plan, RecipeError> {
     Recipe::load(&path)?.plan(base, version, &settings)
 }
 
-/// What is wrong, from the file's name on, and the hint.
+/// The problem, from the file's name on, and the hint.
 fn refused(bytes: &[u8]) -> (String, String) {
     let error = plan(&[("a.pem", bytes)], "root = ['a.pem']").unwrap_err();
     let diagnosis = error.diagnosis();

@@ -28,7 +28,7 @@ pub(super) struct AppPoolEntry {
     /// Attributes as appcmd names them, such as processModel.idleTimeout = "00:00:00".
     #[serde(default)]
     settings: Pairs<Attribute, Line>,
-    /// Variables that the pool's processes get beside their own.
+    /// Additional environment variables of the pool's processes.
     #[serde(default)]
     environment: BTreeMap<String, Field<EntryValue>>,
 }
@@ -87,7 +87,7 @@ struct ApplicationEntry {
     virtual_directories: Folders,
 }
 
-/// What answers requests for certain paths.
+/// Handler of requests for certain paths.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
@@ -107,11 +107,11 @@ pub(super) struct HandlerEntry {
     kind: Option<Field<EntryValue>>,
     /// The program of a CGI or ISAPI handler.
     script_processor: Option<Field<EntryValue>>,
-    /// What the path has to be: File, Directory, Either or Unspecified.
+    /// Required type of the path: File, Directory, Either or Unspecified.
     resource_type: Option<Field<EntryValue>>,
-    /// Which access the handler needs: None, Read, Write, Script or Execute.
+    /// Access that the handler needs: None, Read, Write, Script or Execute.
     require_access: Option<Field<EntryValue>>,
-    /// Where it counts, such as bitness64.
+    /// Precondition, such as bitness64.
     pre_condition: Option<Field<EntryValue>>,
     /// The site, or the path below one, that it is for; the whole server unless one is given.
     site: Option<Field<ConfigLocation>>,
@@ -131,7 +131,7 @@ pub(super) struct ModuleEntry {
     /// The type of a managed module.
     #[serde(rename = "type")]
     kind: Option<Field<EntryValue>>,
-    /// Where it counts, such as managedHandler.
+    /// Precondition, such as managedHandler.
     pre_condition: Option<Field<EntryValue>>,
     /// The site, or the path below one, that it is for; the whole server unless one is given.
     site: Option<Field<ConfigLocation>>,
@@ -271,7 +271,7 @@ impl Recipe {
 
     pub(super) fn site(&self, entry: SiteEntry) -> Result<Site, RecipeError> {
         if entry.bindings.is_empty() {
-            return Err(self.error(&entry.name, "a site without bindings answers nobody"));
+            return Err(self.error(&entry.name, "a site without bindings cannot be reached"));
         }
         let root = Application {
             app_pool: entry.app_pool.map(Field::into_inner),

@@ -19,11 +19,11 @@ pub struct Project {
     pub file: String,
     /// The name of its program, without extension.
     pub assembly: String,
-    /// What it makes.
+    /// Output type.
     pub kind: ProjectKind,
 }
 
-/// What a project makes.
+/// Output type of a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProjectKind {
     /// A program of .NET, which is the same everywhere.
@@ -34,7 +34,7 @@ pub enum ProjectKind {
         is_web: bool,
         /// True if it draws windows or needs more of Windows than Nano Server has.
         needs_desktop: bool,
-        /// True if it brings .NET along.
+        /// True if it is self-contained.
         is_self_contained: bool,
     },
     /// A program of .NET Framework, which Windows has.
@@ -48,7 +48,7 @@ pub enum ProjectKind {
     },
 }
 
-/// Why nothing can be made of a project.
+/// Reason why no recipe can be made for a project.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[error("{problem}")]
 #[diagnose(code = "project/invalid", blame = Request, hint = "{hint}")]

@@ -37,7 +37,7 @@ content = "Hello from Windows\r\n"
 to = 'C:\app\hello.txt'
 
 # [[files]]
-# from = "files"                 # a folder beside this file: what is in it goes into the image
+# from = "files"                 # a folder next to this file: its contents go into the image
 # to = 'C:\app'
 
 # [[files]]

@@ -1,4 +1,4 @@
-//! Grants as `icacls` is told them: `Users:(OI)(CI)M`, in two words.
+//! Grants in the notation of `icacls`: `Users:(OI)(CI)M`, in two words.
 
 use super::{AccessAccount, AccountError, Grant, Inherit, Rights};
 
@@ -14,13 +14,13 @@ pub struct IcaclsGrant {
 /// A grant that is not understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GrantTextError {
-    /// Nobody knows the account.
+    /// The account is unknown.
     #[error(transparent)]
     Account(#[from] AccountError),
     /// The rights are others than those that an image grants.
     #[error("invalid rights {text:?}: expected F, M, RX, R or W, with (OI) and (CI) before them")]
     Rights {
-        /// How they are written.
+        /// Notation of the rights.
         text: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What to do about a verdict that is not green.
+//! Fixes for a verdict that is not green.
 
 use std::fmt;
 
@@ -41,11 +41,11 @@ impl fmt::Display for Fix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PatchHost { to, kb: Some(kb) } => {
-                write!(f, "bring the host to {to} with {}", kb.describe())
+                write!(f, "update the host to {to} with {}", kb.describe())
             }
             Self::PatchHost { to, kb: None } => write!(
                 f,
-                "bring the host to {to} with the newest cumulative update of its build"
+                "update the host to {to} with the newest cumulative update of its build"
             ),
             Self::RebuildImage { host, or_hyperv } => {
                 f.write_str("build the image again on a base that fits the host: ")?;

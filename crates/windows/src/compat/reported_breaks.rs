@@ -18,7 +18,7 @@ pub(super) struct Break {
     pub images: &'static str,
     /// The error that Windows gives.
     pub error: &'static str,
-    /// Where it is reported.
+    /// Sources.
     pub sources: Vec<&'static str>,
 }
 

@@ -14,7 +14,7 @@ pub enum VerdictOutcome {
     Unknown,
 }
 
-/// Which rule about the versions of host and image decided.
+/// Rule about the versions of host and image that decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CompatRule {
     /// Host and image have the same build.
@@ -129,7 +129,7 @@ impl CompatRule {
         }
     }
 
-    /// What following or breaking this rule means.
+    /// Explanation of following or breaking this rule.
     pub fn outcome(self) -> VerdictOutcome {
         match self {
             Self::BuildMatch
@@ -183,7 +183,7 @@ impl Concern {
         }
     }
 
-    /// What having it means.
+    /// Explanation.
     pub fn outcome(self) -> VerdictOutcome {
         match self {
             Self::NoMatchingPlatform

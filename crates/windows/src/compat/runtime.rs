@@ -17,7 +17,7 @@ pub enum ContainerRuntime {
 /// Versions of containerd that read an index alike, by the first of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Containerd {
-    /// Nobody says which: one of those that know of the ABI that is stable since Windows Server 2022.
+    /// Unspecified: one of those that know of the ABI that is stable since Windows Server 2022.
     Unknown,
     /// Before 1.6, without host process containers.
     V1_0,
@@ -37,7 +37,7 @@ pub enum Containerd {
     V2_3_5,
 }
 
-/// Which entries match a host.
+/// Rule by which entries match a host.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EntryFilter {
     OwnBuild,
@@ -45,11 +45,11 @@ enum EntryFilter {
     FromFirstStable,
     /// From the last release with a stable ABI before the host on.
     FromLastStable,
-    /// What the host runs.
+    /// Version of the host.
     WhatRuns,
 }
 
-/// Which of several entries that match is taken.
+/// Choice among several entries that match.
 #[derive(Clone, Copy)]
 enum First {
     HighestRevision,
@@ -167,7 +167,7 @@ impl ContainerRuntime {
     /// A containerd of which no version is known.
     pub const CONTAINERD: Self = Self::Containerd(Containerd::Unknown);
 
-    /// What a person calls it.
+    /// Display name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Docker => "Docker",

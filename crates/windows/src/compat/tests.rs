@@ -87,7 +87,7 @@ fn fixes_say_what_to_do_next() {
     };
     assert_eq!(
         fix("17763.973", "17763.1158"),
-        "bring the host to 17763.1158 with KB4549949"
+        "update the host to 17763.1158 with KB4549949"
     );
     assert_eq!(
         fix("17763.1158", "17763.973"),
@@ -113,7 +113,7 @@ fn fixes_say_what_to_do_next() {
     assert_eq!(fix("20348.1", "20348.1"), "");
     assert_eq!(
         fix("17763.973", "17763.1040"),
-        "bring the host to 17763.1075 with KB4537818",
+        "update the host to 17763.1075 with KB4537818",
         "no update brings a host to the image's own revision"
     );
     assert_eq!(
@@ -331,7 +331,7 @@ fn a_host_that_lags_is_to_be_patched_first() {
     );
     assert_eq!(
         verdict.fix.map(|fix| fix.to_string()).as_deref(),
-        Some("bring the host to 26100.3194 with KB5051987")
+        Some("update the host to 26100.3194 with KB5051987")
     );
     let verdict = process("20348.1", "20348.2402");
     assert!(

@@ -1,4 +1,4 @@
-//! How a program's command line becomes its arguments, and back.
+//! Conversion of a program's command line to its arguments, and back.
 //!
 //! Two readers exist. `CommandLineToArgvW` (and every C runtime before 2008) lets `""` inside a
 //! quoted part stand for a quote *and end* the part; the C runtime since 2008 lets it stand for a
@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-/// Which reader takes the command line apart.
+/// Parser of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ArgvParser {
     /// `CommandLineToArgvW` of shell32.

@@ -1,4 +1,4 @@
-//! What `cmd /S /C` does to a command line before the program sees it.
+//! Processing of a command line by `cmd /S /C` before the program sees it.
 //!
 //! In order: the first and the last quote go if the text begins with a quote; `%NAME%` is replaced,
 //! inside quotes too; then `"` switches between quoted and not, and outside quotes `^` makes the
@@ -17,13 +17,13 @@
 
 use super::{Escape, QuotingError, RunShell, argv};
 
-/// What the daemon puts before the text, with a space.
+/// Prefix that the daemon puts before the text, with a space.
 pub const PREFIX: &str = "cmd /S /C ";
 
-/// How many characters cmd takes in one line.
+/// Maximum number of characters in one line of cmd.
 pub const LIMIT: usize = 8191;
 
-/// Why a text is not one plain command.
+/// Reason why a text is not one plain command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CmdParseError {
     /// An operator outside quotes divides or redirects it.
@@ -60,7 +60,7 @@ pub fn strip_quotes(text: &str) -> String {
 /// Replaces `%NAME%`, `%NAME:from=to%` and `%NAME:~start,length%` the way the command line does,
 /// where an unknown name is left alone.
 ///
-/// The value is put in whole for the two longer forms: which part of it is taken matters to nobody
+/// The value is put in whole for the two longer forms: which part of it is taken does not matter
 /// here, only that the text is replaced at all.
 fn expand(mut text: String, variable: impl Fn(&str) -> Option<String>) -> String {
     let mut from = 0;
@@ -109,7 +109,7 @@ fn unescape(text: &str) -> Result<String, CmdParseError> {
     Ok(line)
 }
 
-/// What cmd skips before a command's name.
+/// Characters that cmd skips before a command's name.
 fn is_delimiter(c: char) -> bool {
     matches!(c, ' ' | '\t' | ',' | ';' | '=')
 }

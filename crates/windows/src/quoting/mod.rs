@@ -15,7 +15,7 @@ mod tests;
 
 use std::fmt;
 
-/// What reads the text after `RUN`.
+/// Shell that reads the text after `RUN`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RunShell {
     /// None: a JSON array, which the daemon turns into a command line itself.
@@ -56,7 +56,7 @@ impl Escape {
     }
 }
 
-/// Why an argument list has no text that a shell would read back as the same list.
+/// Reason why an argument list has no text that a shell would read back as the same list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuotingError {
     /// There is nothing to run.
@@ -84,7 +84,7 @@ pub enum QuotingError {
     Argument {
         /// The shell that reads it.
         shell: RunShell,
-        /// Which argument, counted from the program as 0.
+        /// Index of the argument; the program is 0.
         index: usize,
         /// The character that stands in the way.
         character: char,
@@ -96,7 +96,7 @@ pub enum QuotingError {
         shell: RunShell,
         /// Its length in UTF-16 units.
         length: usize,
-        /// How many it may have.
+        /// Limit.
         limit: usize,
     },
 }

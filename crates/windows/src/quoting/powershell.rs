@@ -1,4 +1,4 @@
-//! What Windows PowerShell 5.1 does to the text after `powershell -Command`.
+//! Parsing by Windows PowerShell 5.1 of the text after `powershell -Command`.
 //!
 //! Three readers in a row. `powershell.exe` takes its command line apart like any program, which
 //! eats plain double quotes, and joins the words with single spaces to a script; `\"` survives.

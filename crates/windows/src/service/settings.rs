@@ -4,18 +4,18 @@ use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
 
 use super::{ServiceAccount, ServiceName, ServiceText, StartType, list};
 
-/// What is set about a service; of one that is there the rest stays.
+/// Settings of a service; the rest of an existing one stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServiceSettings {
     /// The command line as it is; `%VARIABLES%` count.
     pub command: Option<String>,
-    /// What people see in place of its name.
+    /// Display name.
     pub display_name: Option<ServiceText>,
     /// A sentence on what it is for.
     pub description: Option<ServiceText>,
-    /// When it starts.
+    /// Start type.
     pub start: Option<StartType>,
-    /// Who runs it.
+    /// Account.
     pub account: Option<ServiceAccount>,
     /// The services that have to run before it.
     pub depends_on: Option<Vec<ServiceName>>,

@@ -164,12 +164,8 @@ fn what_the_program_refuses_or_nobody_is_certain_of_is_refused() {
             false,
             "an attribute of something else",
         ),
-        ("list site Other", false, "there is no site \"Other\""),
-        (
-            "start apppool Other",
-            false,
-            "there is no apppool \"Other\"",
-        ),
+        ("list site Other", false, "site \"Other\" not found"),
+        ("start apppool Other", false, "apppool \"Other\" not found"),
         (
             "install module /name:m /image:C:\\m.dll /preCondition:bitness64",
             true,
@@ -180,7 +176,7 @@ fn what_the_program_refuses_or_nobody_is_certain_of_is_refused() {
         (
             "add vdir /app.name:\"Default Web Site/none\" /path:/x /physicalPath:C:\\x",
             false,
-            "no application /none",
+            "application /none not found",
         ),
     ] {
         let refused = asked(line).unwrap_err();
