@@ -196,7 +196,7 @@ fn a_key_that_contradicts_those_around_it_is_refused() {
     });
     refused("a deleted key has values", &|raw| raw.put(a, 13, &[1]));
     refused("a layer flag in a hive without layers", &|raw| {
-        raw.0[144] = 0
+        raw.0[144] = 0;
     });
     let sound = check(&whole.0).unwrap();
     assert_eq!((sound.deleted_keys, whole.u32(gone, 36)), (1, 0));
