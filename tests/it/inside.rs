@@ -428,7 +428,7 @@ async fn a_registry_that_does_not_answer_holds_up_no_build_that_needs_no_answer(
     let started = Instant::now();
     machine
         .plans(&proxy.host())
-        .stderr(is_unknown().and(contains(format!("{}/{NAME} ", proxy.host()))));
+        .stderr(is_unknown().and(contains(format!("from {}/{NAME}: ", proxy.host()))));
     assert!(
         started.elapsed() < Duration::from_secs(8),
         "{:?}",
