@@ -76,7 +76,7 @@ pub(super) async fn read<T: Send + 'static>(
     }
 }
 
-/// Same as [`read`], for callers that read a layer to its end.
+/// Same as `read`, for callers that read a layer to its end.
 pub async fn read_blob<T: Send + 'static>(
     reader: BlobReader,
     task: &dyn Task,

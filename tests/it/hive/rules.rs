@@ -128,7 +128,11 @@ fn a_base_block_or_a_bin_that_is_not_whole_is_refused() {
     let mut torn = whole.clone();
     torn.0[100] ^= 1;
     assert!(check(&torn.0).unwrap_err().starts_with("the checksum"));
-    assert!(check(&whole.0[..4096]).unwrap_err().starts_with("the size of the bins"));
+    assert!(
+        check(&whole.0[..4096])
+            .unwrap_err()
+            .starts_with("the size of the bins")
+    );
 }
 
 #[test]

@@ -457,7 +457,10 @@ mod tests {
             .diagnosis()
             .hint
             .unwrap();
-        assert!(hint.contains("copy the image from another source"), "{hint}");
+        assert!(
+            hint.contains("copy the image from another source"),
+            "{hint}"
+        );
         assert_eq!(status(StatusCode::BAD_REQUEST, "").diagnosis().hint, None);
     }
 }
