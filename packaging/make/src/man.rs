@@ -131,7 +131,7 @@ const FILES: [ExternalInput; 5] = [
 /// Writes all pages into a folder.
 pub(crate) fn write(folder: &Path, version: &str, date: &str) -> io::Result<()> {
     fs::create_dir_all(folder)?;
-    let mut program = wincimg::command().disable_help_subcommand(true);
+    let mut program = complete(wincimg::command()).disable_help_subcommand(true);
     program.build();
     let edition = Edition { version, date };
     pages(&program, &[], &edition, &mut |name, text| {
@@ -157,6 +157,13 @@ fn pages(
         pages(inner, &above, edition, write)?;
     }
     Ok(())
+}
+
+/// The command with every flag: the library leaves out the text of those that `-h` hides.
+fn complete(command: Command) -> Command {
+    command
+        .mut_args(|argument| argument.hide_short_help(false))
+        .mut_subcommands(complete)
 }
 
 fn page_name(command: &Command) -> String {

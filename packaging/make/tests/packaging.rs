@@ -98,6 +98,8 @@ fn every_command_has_a_page() {
         ] {
             let is_there = text.contains(&format!(".SH {section}\n"))
                 || text.contains(&format!(".SH \"{section}\"\n"));
+            // A flag without a text is one that `-h` hides.
+            assert!(!text.contains("\\fR\n\n.TP\n"), "{}", page.display());
             // The program's own help has no example.
             let is_left_out = section == "EXAMPLES" && page.ends_with("wincimg.1");
             assert!(is_there || is_left_out, "{}: {section}", page.display());
