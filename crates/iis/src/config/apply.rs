@@ -203,6 +203,10 @@ impl<'a> SectionEditor<'a> {
             CollectionEntryState::Entry(_) if keeps => return Ok(()),
             CollectionEntryState::Entry(id) if !first => {
                 self.replace(id, collection, &new);
+                // A level between may have been cleared, and with it the removal that this one relied on.
+                if matches!(above, Some(CollectionEntryState::Entry(_))) {
+                    self.give_way(&self.level.roots.clone(), steps, collection, &keys)?;
+                }
                 return Ok(());
             }
             CollectionEntryState::Entry(id) => self.document.remove(id),
@@ -226,13 +230,16 @@ impl<'a> SectionEditor<'a> {
         let at = self.place_of(place, collection, first || collection.prepends);
         self.document
             .insert(place, at, collection.entry_name(), new.attributes());
-        self.give_way(steps, collection, &keys)
+        let below = self.level.below.clone();
+        below
+            .iter()
+            .try_for_each(|location| self.give_way(&[*location], steps, collection, &keys))
     }
 
-    /// Puts the removal of an entry that is new here before those that locations have under the same
-    /// key.
+    /// Inserts the removal of an inherited entry before the one that a level has under the same key.
     fn give_way(
         &mut self,
+        roots: &[Id],
         steps: &[PathStep],
         collection: &CollectionSchema,
         keys: &Selector,
@@ -240,23 +247,20 @@ impl<'a> SectionEditor<'a> {
         let Some(remove) = &collection.remove else {
             return Ok(());
         };
-        let below = &self.level.below;
-        for location in below {
-            let Some(place) = self.find(&[*location], steps)? else {
-                continue;
-            };
-            let local = self.state(place, collection, keys, CollectionEntryState::Untold)?;
-            let has_removal = self.document.children(place).any(|child| {
-                let name = self.document.name(child);
-                collection.clear.as_deref() == Some(name)
-                    || (name == remove && self.is_meant(child, collection, keys))
-            });
-            if let CollectionEntryState::Entry(id) = local
-                && !has_removal
-            {
-                self.document
-                    .insert(place, InsertPosition::Before(id), remove, keys.attributes());
-            }
+        let Some(place) = self.find(roots, steps)? else {
+            return Ok(());
+        };
+        let local = self.state(place, collection, keys, CollectionEntryState::Untold)?;
+        let has_removal = self.document.children(place).any(|child| {
+            let name = self.document.name(child);
+            collection.clear.as_deref() == Some(name)
+                || (name == remove && self.is_meant(child, collection, keys))
+        });
+        if let CollectionEntryState::Entry(id) = local
+            && !has_removal
+        {
+            self.document
+                .insert(place, InsertPosition::Before(id), remove, keys.attributes());
         }
         Ok(())
     }

@@ -552,6 +552,30 @@ fn what_is_known_without_a_schema_is_sound() {
     );
 }
 
+/// A site removes an inherited entry, its application adds it again, and the site is cleared: the
+/// application's entry would be there twice.
+#[test]
+fn an_entry_gives_way_to_one_that_a_clear_uncovered() {
+    let mut server = server(FILE);
+    for (place, text) in [
+        ("Default Web Site", "-[fileExtension='.json']"),
+        (
+            "Default Web Site/a",
+            "+[fileExtension='.json',mimeType='a/b']",
+        ),
+        ("Default Web Site", "~"),
+        (
+            "Default Web Site/a",
+            "+[fileExtension='.json',mimeType='a/b']",
+        ),
+    ] {
+        server.apply(&edit(MIME, place, change(text))).unwrap();
+    }
+    let bytes = server.finish().unwrap();
+    let found = mime_type(&bytes, "Default Web Site/a", ".json");
+    assert_eq!(found.as_deref(), Some("a/b"));
+}
+
 /// One of some changes that the test's file takes.
 fn some_change() -> impl Strategy<Value = (&'static str, &'static str, String)> {
     let place = prop::sample::select(vec!["", "Default Web Site", "Default Web Site/a"]);
