@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, Write};
 
 use anyhow::anyhow;
+#[cfg(unix)]
 use wincimg_common::lock;
 
 use super::error::Failure;
