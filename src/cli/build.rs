@@ -46,20 +46,20 @@ use crate::report::extended;
 /// understands completely, and names each line that requires Windows. The docker engine builds on a
 /// Docker daemon on Windows.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    next_display_order = 10,
+    after_help = "Examples:\n  \
     wincimg build pause --host-build 17763.973 --registry repo.mylan.k8s:8888 --push\n  \
     wincimg build ./web --nodes nodes.json --registry repo.mylan.k8s:8888/apps --tag 1.4 --push\n  \
     wincimg build pause --host-build 17763.973 --output oci:./pause\n  \
     wincimg build . --host-build 17763.973 --stage build=./out --build-arg VERSION=1.4\n  \
     wincimg build ./legacy --host-build 17763.973 --docker-host tcp://build01:2376 \\\n      \
     --registry repo.mylan.k8s:8888 --push\n\n\
-    Without --push and --output the image goes to oci:./NAME-TAG, or stays in the Docker daemon.")]
+    Without --push and --output the image goes to oci:./NAME-TAG, or stays in the Docker daemon."
+)]
 pub(super) struct Build {
-    /// Build engine: direct, unless the recipe requires Windows
-    #[arg(long, default_value = "auto", value_parser = engines())]
-    engine: EngineChoice,
     /// Registry to push to
-    #[arg(long, value_name = "HOST[:PORT][/PREFIX]")]
+    #[arg(long, value_name = "HOST[/PREFIX]")]
     registry: Option<RegistryPrefix>,
     /// Image name [default: the recipe's]
     #[arg(long, value_name = "NAME", value_parser = image_name)]
@@ -68,15 +68,15 @@ pub(super) struct Build {
     /// latest]
     #[arg(long, value_name = "TAG", value_parser = image_tag)]
     tag: Option<String>,
-    /// Add a label to the image (repeatable)
-    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_and_value, hide_short_help = true)]
-    labels: Vec<(String, String)>,
     /// Push the image to the registry
     #[arg(long)]
     push: bool,
     /// Write the image to oci:DIR or docker-archive:FILE
     #[arg(long, value_name = "PLACE", value_parser = output_place, add = complete::places())]
     output: Option<Location>,
+    /// Add a label to the image (repeatable)
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_and_value, hide_short_help = true)]
+    labels: Vec<(String, String)>,
     #[command(flatten)]
     tags: TagArgs,
     /// Print the plan without building
@@ -86,6 +86,9 @@ pub(super) struct Build {
     /// or Dockerfile
     #[arg(long, conflicts_with = "dry_run", hide_short_help = true)]
     update_lock: bool,
+    /// Build engine: direct, unless the recipe requires Windows
+    #[arg(long, default_value = "auto", value_parser = engines(), hide_short_help = true)]
+    engine: EngineChoice,
     /// Compression of new layers
     #[arg(long, value_enum, default_value = "gzip", hide_short_help = true)]
     compression: Compression,

@@ -43,7 +43,7 @@ pub(super) struct Doctor {
     /// Registry that images are pushed to (repeatable)
     #[arg(
         long = "registry",
-        value_name = "HOST[:PORT][/PREFIX]",
+        value_name = "HOST[/PREFIX]",
         help_heading = "Registry options"
     )]
     registries: Vec<MirrorTarget>,

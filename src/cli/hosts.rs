@@ -7,7 +7,9 @@ use clap::Args;
 use wincimg_cluster::nodes::{Node, NodeList, read_nodes};
 use wincimg_engine::plans::TargetHost;
 use wincimg_windows::compat::HostBuild;
-use wincimg_windows::version::WindowsVersion;
+use wincimg_windows::release::{self, Release, ReleaseKind};
+use wincimg_windows::update::{Update, Updates};
+use wincimg_windows::version::{ParseVersionError, WindowsVersion};
 
 use super::command_context::Session;
 use super::error::Failure;
@@ -16,12 +18,59 @@ use super::{complete, input};
 /// Which hosts.
 #[derive(Debug, Clone, Args)]
 pub(super) struct HostArgs {
-    /// Build and revision of a host, such as 17763.973 (repeatable)
-    #[arg(long = "host-build", value_name = "B.R", add = complete::builds())]
-    builds: Vec<WindowsVersion>,
+    /// Build and revision of a host, such as 17763.973, or a release, such as ltsc2022 (repeatable)
+    ///
+    /// A release (ltsc2022, win2022, 2022, 20H2, or latest for the newest LTSC) stands for its newest
+    /// known revision.
+    #[arg(long = "host-build", display_order = 1, value_name = "BUILD", value_parser = host_name, add = complete::builds())]
+    builds: Vec<HostName>,
     /// Read hosts from `kubectl get nodes -o json` or `-o yaml`; - reads stdin
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, display_order = 2, value_name = "FILE")]
     nodes: Option<PathBuf>,
+}
+
+/// A host as it was typed.
+#[derive(Debug, Clone)]
+enum HostName {
+    Version(WindowsVersion),
+    /// Stands for the newest revision known.
+    Release(&'static Release, String),
+}
+
+fn host_name(text: &str) -> Result<HostName, String> {
+    let named = || {
+        Some(HostName::Release(
+            release::from_name(text)?,
+            text.to_owned(),
+        ))
+    };
+    let version = text.parse().map(HostName::Version);
+    version.or_else(|error| named().ok_or_else(|| unknown_host(text, &error)))
+}
+
+fn unknown_host(text: &str, error: &ParseVersionError) -> String {
+    if !text.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        return error.to_string();
+    }
+    let named = release::all()
+        .iter()
+        .filter(|release| release.kind == ReleaseKind::Ltsc);
+    let tags: Vec<&str> = named.filter_map(|release| release.base_tag).collect();
+    format!(
+        "expected 17763.973 or a release: {}, latest",
+        tags.join(", ")
+    )
+}
+
+impl HostName {
+    fn version(&self) -> WindowsVersion {
+        match self {
+            Self::Version(version) => *version,
+            Self::Release(release, _) => Updates::global()
+                .newest_published(release.build)
+                .map_or(WindowsVersion::from_build(release.build), Update::version),
+        }
+    }
 }
 
 /// What images are to be made or found for.
@@ -43,7 +92,7 @@ impl HostArgs {
 
     /// The builds that were typed.
     pub(super) fn typed_builds(&self) -> impl Iterator<Item = WindowsVersion> {
-        self.builds.iter().copied()
+        self.builds.iter().map(HostName::version)
     }
 
     /// Returns true if they come from stdin.
@@ -54,11 +103,18 @@ impl HostArgs {
     /// Every host that was named, in order, and the nodes that run another system; none at all is a
     /// mistake.
     pub(super) fn nodes(&self, session: &Session) -> Result<NodeList, Failure> {
+        for host in &self.builds {
+            if let HostName::Release(_, name) = host {
+                session.note(format_args!(
+                    "host {name} is {}, the newest revision known",
+                    host.version()
+                ));
+            }
+        }
         let mut hosts = NodeList {
             windows: self
-                .builds
-                .iter()
-                .map(|version| Node::from_build(HostBuild::new(*version)))
+                .typed_builds()
+                .map(|version| Node::from_build(HostBuild::new(version)))
                 .collect(),
             others: Vec::new(),
         };

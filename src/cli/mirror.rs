@@ -43,7 +43,7 @@ pub(super) struct Mirror {
     #[arg(value_name = "IMAGE", required = true, add = complete::images_to_mirror())]
     images: Vec<String>,
     /// Target registry; images keep their path and tag below it
-    #[arg(long, value_name = "HOST[:PORT][/PREFIX]")]
+    #[arg(long, value_name = "HOST[/PREFIX]")]
     to: MirrorTarget,
     #[command(flatten)]
     hosts: HostArgs,

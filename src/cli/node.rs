@@ -62,7 +62,7 @@ struct MakeScript {
     #[command(flatten)]
     hosts: HostArgs,
     /// Registry of the pause image
-    #[arg(long, value_name = "HOST[:PORT][/PREFIX]")]
+    #[arg(long, value_name = "HOST[/PREFIX]")]
     registry: RegistryPrefix,
     /// Name of the pause image in the registry
     #[arg(long, value_name = "NAME", default_value = "pause")]

@@ -194,7 +194,7 @@ pub(super) struct BaseRegistryArgs {
     /// Registry or mirror of the base images
     #[arg(
         long,
-        value_name = "HOST[:PORT][/PREFIX]",
+        value_name = "HOST[/PREFIX]",
         default_value = "mcr.microsoft.com"
     )]
     pub(super) base_registry: BaseRegistry,

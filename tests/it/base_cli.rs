@@ -190,10 +190,10 @@ fn a_name_that_is_none_is_wrong_usage() {
         .assert()
         .code(2)
         .stderr(contains("HOST[:PORT][/PREFIX]"));
-    wincimg(&["resolve", "nanoserver", "--host-build", "1809"])
+    wincimg(&["resolve", "nanoserver", "--host-build", "1810"])
         .assert()
         .code(2)
-        .stderr(contains("1809").and(contains("17763.973")));
+        .stderr(contains("1810").and(contains("17763.973")));
 }
 
 #[test]

@@ -107,6 +107,23 @@ pub fn from_tag_word(word: &str) -> Option<&'static Release> {
     })
 }
 
+/// The release that people call by this name: `ltsc2022`, `win2022`, `2022`, `1809`, `20H2`; `latest`
+/// is the newest long-term one.
+pub fn from_name(name: &str) -> Option<&'static Release> {
+    if name.eq_ignore_ascii_case("latest") {
+        return RELEASES
+            .iter()
+            .rfind(|release| release.kind == ReleaseKind::Ltsc);
+    }
+    let prefix = name.get(..3).unwrap_or_default();
+    let year = if prefix.eq_ignore_ascii_case("win") {
+        &name[3..]
+    } else {
+        name
+    };
+    from_tag_word(&format!("ltsc{year}")).or_else(|| from_tag_word(name))
+}
+
 /// The releases whose images newer hosts take as they are, oldest first.
 fn stable_abi() -> impl DoubleEndedIterator<Item = &'static Release> {
     RELEASES.iter().filter(|release| release.stable_abi)
@@ -178,6 +195,30 @@ fn parse(text: &'static str) -> Result<Vec<Release>, TableError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hosts_have_the_names_that_people_use() {
+        for (name, build) in [
+            ("ltsc2016", 14393),
+            ("LTSC2019", 17763),
+            ("win2019", 17763),
+            ("Win2022", 20348),
+            ("2022", 20348),
+            ("1809", 17763),
+            ("2004", 19041),
+            ("20h2", 19042),
+            ("latest", 26100),
+        ] {
+            assert_eq!(
+                from_name(name).map(|found| found.build),
+                Some(build),
+                "{name}"
+            );
+        }
+        for name in ["ltsc2021", "win", "2009", "winltsc2022x", "", "ü22"] {
+            assert_eq!(from_name(name), None, "{name}");
+        }
+    }
 
     #[test]
     fn every_row_parses_and_builds_are_sorted_and_unique() {

@@ -339,6 +339,12 @@ impl Updates {
         updates.find(|update| update.is_regular())
     }
 
+    /// The newest monthly or out-of-band update of a build, with or without a known article.
+    pub fn newest_published(&self, build: u32) -> Option<&Update> {
+        let mut updates = self.by_build(build).iter().rev();
+        updates.find(|update| !matches!(update.kind, UpdateKind::Hotpatch | UpdateKind::Preview))
+    }
+
     /// The builds that the table has updates of, oldest first.
     pub fn builds(&self) -> Vec<u32> {
         let mut builds: Vec<u32> = self.0.iter().map(|update| update.build).collect();

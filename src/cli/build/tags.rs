@@ -10,13 +10,13 @@ pub(in crate::cli) struct TagArgs {
     ///
     /// Registries cannot update a tag atomically, so the tag is read again after the push, and
     /// entries that a concurrent build removed are restored.
-    #[arg(long, conflicts_with_all = ["replace", "no_index"])]
+    #[arg(long, conflicts_with_all = ["replace", "no_index"], hide_short_help = true)]
     join: bool,
     /// Remove the tag's entries for other platforms and Windows builds
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     replace: bool,
     /// Push only the version tags, without an index
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(in crate::cli) no_index: bool,
 }
 
