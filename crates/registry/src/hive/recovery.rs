@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::fmt;
 
 use serde::Serialize;
 
@@ -27,6 +28,28 @@ pub enum HiveState {
     ReplayedInPart,
     /// It was not closed, and it has no usable logs. Recent changes are missing, or incomplete.
     Unreplayed,
+}
+
+impl HiveState {
+    /// Returns true if the hive has all that Windows wrote to it.
+    pub fn is_whole(self) -> bool {
+        matches!(self, Self::Clean | Self::Replayed)
+    }
+}
+
+impl fmt::Display for HiveState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Clean => "closed",
+            Self::Replayed => "not closed, and completed from its log files",
+            Self::ReplayedInPart => {
+                "not closed, and part of its log files is damaged: later changes are missing"
+            }
+            Self::Unreplayed => {
+                "not closed, and without usable log files: recent changes are missing or incomplete"
+            }
+        })
+    }
 }
 
 /// A hive with the changes from its logs.
