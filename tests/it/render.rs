@@ -171,6 +171,9 @@ fn json_has_the_text_and_what_goes_with_it() {
             {"path": "files", "kind": "folder", "source": null},
             {"path": "files/wincimg", "kind": "folder", "source": null},
             {"path": "files/wincimg/shim.exe", "kind": "file", "source": null},
+            {"path": "files/Windows", "kind": "folder", "source": null},
+            {"path": "files/Windows/System32", "kind": "folder", "source": null},
+            {"path": "files/Windows/System32/wincat.exe", "kind": "file", "source": null},
             {"path": "registry-1.reg", "kind": "file", "source": null},
         ])
     );

@@ -30,11 +30,9 @@ pub(crate) fn set_up() -> Wine {
     for (program, kind) in [("probe.exe", "-mconsole"), ("gui-probe.exe", "-mwindows")] {
         wine.compile(probe, program, &[kind]).unwrap();
     }
-    put(
-        &wine,
-        "shim.exe",
-        include_bytes!("../../images/shim/shim.exe"),
-    );
+    for name in ["shim.exe", "windows/system32/wincat.exe"] {
+        put(&wine, name, include_bytes!("../../images/shim/shim.exe"));
+    }
     wine
 }
 

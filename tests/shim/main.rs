@@ -15,6 +15,7 @@ mod executable;
 mod harness;
 mod services;
 mod stops;
+mod wincat;
 
 #[macro_use]
 extern crate wincimg_testkit;
@@ -111,5 +112,12 @@ fn cases_under_wine(wine: &Arc<OnceLock<Wine>>) -> Vec<Trial> {
         services::the_service_stops_before_the_program_is_told,
         services::the_end_of_the_program_stops_the_service,
         services::a_service_that_restarts_beside_a_program_is_no_end,
+        wincat::bytes_go_both_ways_at_the_same_time,
+        wincat::the_end_of_the_input_leaves_the_answer,
+        wincat::the_last_answer_ends_it_while_the_input_is_open,
+        wincat::input_still_goes_on_after_the_last_answer,
+        wincat::a_lost_connection_is_1_with_words,
+        wincat::a_refused_connection_is_1_with_words,
+        wincat::wrong_usage_of_wincat_is_1,
     ]
 }

@@ -12,6 +12,7 @@ use wincimg_layer::{LayerReader, Limits, TarEntryKind, TarReadError};
 use wincimg_oci::document::{Descriptor, Digest, Image};
 use wincimg_oci::store::Source;
 use wincimg_registry::Root;
+use wincimg_registry::hive::HiveReadError;
 use wincimg_windows::base_contents::FileKind;
 
 use super::error::LayerProblem;
@@ -157,7 +158,7 @@ struct LayerFiles {
     size: u64,
     entries: Vec<(String, FoundEntry)>,
     gone: Vec<String>,
-    hives: BTreeMap<Root, Vec<u8>>,
+    hives: BTreeMap<Root, Result<Vec<u8>, HiveReadError>>,
 }
 
 fn search_layer(
@@ -176,7 +177,7 @@ fn search_layer(
             && let Some(root) = below_hives(&entry.path).and_then(Root::from_delta_name)
         {
             budget.reserve(entry.size)?;
-            found.hives.insert(root, reader.content()?);
+            found.hives.insert(root, Ok(reader.content()?));
         }
         let Some(path) = entry.path.strip_prefix("Files/") else {
             continue;

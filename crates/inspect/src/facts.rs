@@ -13,7 +13,10 @@ use wincimg_windows::release;
 use wincimg_windows::update::{Kb, UpdateKind, Updates};
 use wincimg_windows::version::WindowsVersion;
 
-use super::{LayerReadError, LayerReadStatus, RegistryReport, ShutdownTimes, SkipReason, as_texts};
+use super::{
+    LayerReadError, LayerReadStatus, RegistryReport, ShutdownTimes, SkipReason, UnclosedHive,
+    as_texts,
+};
 
 /// All facts about one image.
 #[derive(Debug, Serialize)]
@@ -86,6 +89,9 @@ pub struct LayerFacts {
     /// Extent to which it was read for its registry changes.
     #[serde(flatten)]
     pub reading: LayerReadStatus,
+    /// Its hives that were not closed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unclosed_hives: Vec<UnclosedHive>,
     /// Problems found while reading it.
     #[serde(serialize_with = "as_texts", skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<LayerReadError>,
@@ -221,6 +227,7 @@ fn layers(image: &Image) -> Vec<LayerFacts> {
             reading: LayerReadStatus::Skipped {
                 reason: SkipReason::NotAsked,
             },
+            unclosed_hives: Vec::new(),
             problems: Vec::new(),
         })
         .collect()

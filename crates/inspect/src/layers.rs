@@ -16,10 +16,10 @@ use wincimg_layer::{LayerReader, TarEntryKind};
 use wincimg_oci::document::{Descriptor, Digest, Image, media_type};
 use wincimg_oci::store::Source;
 use wincimg_registry::Root;
-use wincimg_registry::hive::Hive;
+use wincimg_registry::hive::{Hive, HiveReadError, HiveState, needs_logs, recover};
 
 use super::PARALLEL;
-use super::base::BaseHive;
+use super::base::{BaseHive, HivePart};
 use super::error::{LayerProblem, LayerReadError};
 use super::stream::{self, BlobReadOutcome, Depth, Input, layer_limits};
 
@@ -98,13 +98,22 @@ pub(super) struct ReadPlan {
     pub(super) roots: &'static [Root],
 }
 
+/// A hive of an image that was not closed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UnclosedHive {
+    /// Path in the layer.
+    pub file: String,
+    /// How far its log files complete it.
+    pub state: HiveState,
+}
+
 /// The hives of one layer.
 #[derive(Debug)]
 pub(super) struct LayerHives {
     /// Position, counted from 0 at the bottom.
     pub(super) layer: usize,
     pub(super) digest: Digest,
-    pub(super) hives: BTreeMap<Root, Vec<u8>>,
+    pub(super) hives: BTreeMap<Root, Result<Vec<u8>, HiveReadError>>,
     /// Names of hives with changes that are not read.
     pub(super) others: Vec<String>,
 }
@@ -133,6 +142,7 @@ impl Budget {
 pub(super) struct LayerReadResult {
     pub(super) reading: LayerReadStatus,
     pub(super) problem: Option<LayerReadError>,
+    pub(super) unclosed: Vec<UnclosedHive>,
     hives: Option<LayerHives>,
 }
 
@@ -166,11 +176,15 @@ async fn read_reporting_errors(
     progress: &dyn Progress,
 ) -> LayerReadResult {
     match read_layer(source, blob, layer, plan, budget, progress).await {
-        Ok((reading, hives)) => LayerReadResult {
-            reading,
-            problem: None,
-            hives,
-        },
+        Ok((reading, found)) => {
+            let (hives, unclosed) = found.unzip();
+            LayerReadResult {
+                reading,
+                problem: None,
+                unclosed: unclosed.unwrap_or_default(),
+                hives,
+            }
+        }
         Err(problem) => LayerReadResult {
             reading: LayerReadStatus::Failed,
             problem: Some(LayerReadError {
@@ -178,6 +192,7 @@ async fn read_reporting_errors(
                 digest: blob.digest.clone(),
                 source: problem,
             }),
+            unclosed: Vec::new(),
             hives: None,
         },
     }
@@ -190,7 +205,7 @@ async fn read_layer(
     plan: &ReadPlan,
     budget: &Budget,
     progress: &dyn Progress,
-) -> Result<(LayerReadStatus, Option<LayerHives>), LayerProblem> {
+) -> Result<(LayerReadStatus, Option<(LayerHives, Vec<UnclosedHive>)>), LayerProblem> {
     let skipped = |reason| Ok((LayerReadStatus::Skipped { reason }, None));
     let bottom = layer == 0;
     let depth = match (plan.over_base, plan.reach) {
@@ -227,7 +242,7 @@ async fn read_layer(
         hives: found.hives,
         others: found.others,
     };
-    Ok((reading, Some(hives)))
+    Ok((reading, Some((hives, found.unclosed))))
 }
 
 /// The hives to find in a layer.
@@ -240,24 +255,73 @@ struct Search {
 
 #[derive(Default)]
 struct FoundHives {
-    hives: BTreeMap<Root, Vec<u8>>,
+    hives: BTreeMap<Root, Result<Vec<u8>, HiveReadError>>,
+    unclosed: Vec<UnclosedHive>,
     others: Vec<String>,
+}
+
+/// The files of a hive that were found.
+#[derive(Default)]
+struct HiveFiles {
+    path: String,
+    primary: Option<Vec<u8>>,
+    logs: [Option<Vec<u8>>; 2],
+}
+
+impl HiveFiles {
+    fn is_complete(&self) -> bool {
+        let primary = self.primary.as_ref();
+        primary.is_some_and(|file| !needs_logs(file) || self.logs.iter().all(Option::is_some))
+    }
+
+    fn insert(&mut self, part: HivePart, path: &str, bytes: Vec<u8>) {
+        match part {
+            HivePart::Primary => {
+                path.clone_into(&mut self.path);
+                self.primary = Some(bytes);
+            }
+            HivePart::Log(index) => self.logs[index] = Some(bytes),
+        }
+    }
+}
+
+impl FoundHives {
+    /// Completes a hive from its logs.
+    fn add(&mut self, root: Root, files: HiveFiles) {
+        let Some(primary) = files.primary else {
+            return;
+        };
+        let recovered = if needs_logs(&primary) {
+            let logs = files.logs.each_ref();
+            recover(&primary, logs.map(|log| log.as_deref().unwrap_or_default())).map(|hive| {
+                let (file, state) = (files.path, hive.state);
+                self.unclosed.push(UnclosedHive { file, state });
+                hive.bytes.into_owned()
+            })
+        } else {
+            Ok(primary)
+        };
+        self.hives.insert(root, recovered);
+    }
 }
 
 impl Search {
     fn hives(&self, input: &mut Input) -> Result<FoundHives, LayerProblem> {
         let limits = layer_limits();
         let mut found = FoundHives::default();
+        let mut files: BTreeMap<Root, HiveFiles> = BTreeMap::new();
         let mut reader = LayerReader::new(input, limits)?;
         let mut among_hives = false;
         while let Some(entry) = reader.next_entry()? {
             let hive_name = below_hives(&entry.path);
             if entry.kind == TarEntryKind::File
-                && let Some(root) = self.root_of(&entry.path)
+                && let Some((root, part)) = self.part_of(&entry.path)
             {
                 if self.roots.contains(&root) {
                     self.budget.reserve(entry.size)?;
-                    found.hives.insert(root, reader.content()?);
+                    let bytes = reader.content()?;
+                    let files = files.entry(root).or_default();
+                    files.insert(part, &entry.path, bytes);
                 }
             } else if let (TarEntryKind::File, Some(name)) = (entry.kind, hive_name) {
                 let name = name.to_owned();
@@ -271,26 +335,34 @@ impl Search {
             }
             let past_hives = among_hives && hive_name.is_none() && entry.path.contains('/');
             among_hives |= hive_name.is_some() || entry.path.eq_ignore_ascii_case("Hives");
-            let complete = self.bottom && found.hives.len() == self.roots.len();
+            let complete = files.values().filter(|files| files.is_complete()).count();
+            let complete = self.bottom && complete == self.roots.len();
             let done = complete || (!self.bottom && past_hives);
             if done && !self.to_the_end {
                 break;
             }
         }
+        for (root, files) in files {
+            found.add(root, files);
+        }
         Ok(found)
     }
 
-    /// The root of the hive that a file of the layer contains or changes.
-    fn root_of(&self, path: &str) -> Option<Root> {
+    /// The root of the hive that a file of the layer contains or changes, or is a log of.
+    fn part_of(&self, path: &str) -> Option<(Root, HivePart)> {
         if self.bottom {
-            self.roots.iter().copied().find(|&root| {
-                base_files(root)
-                    .iter()
-                    .any(|file| path.eq_ignore_ascii_case(file))
-            })
-        } else {
-            Root::from_delta_name(below_hives(path)?)
+            return self.roots.iter().find_map(|&root| {
+                let mut files = base_files(root).into_iter();
+                Some((
+                    root,
+                    files.find_map(|file| HivePart::from_path(path, file))?,
+                ))
+            });
         }
+        Root::ALL.into_iter().find_map(|root| {
+            let file = BaseHive::from_root(root).delta_file();
+            Some((root, HivePart::from_path(path, file)?))
+        })
     }
 }
 

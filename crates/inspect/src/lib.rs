@@ -61,7 +61,7 @@ pub use error::{LayerProblem, LayerReadError};
 pub use extract::{ExtractedEntry, extract};
 pub use facts::{BaseAnnotation, ImageFacts, LayerFacts, UpdateFacts};
 use futures_util::{StreamExt, stream as futures};
-pub use layers::{BEGINNING, LayerReadStatus, ReadDepth, SMALL_LAYER, SkipReason};
+pub use layers::{BEGINNING, LayerReadStatus, ReadDepth, SMALL_LAYER, SkipReason, UnclosedHive};
 use layers::{Budget, ReadPlan};
 pub use own_contents::{Own, own};
 pub use registry::{LayerChanges, RegistryFormat, RegistryReport};
@@ -220,6 +220,7 @@ async fn image_facts(
     let (done, hives) = layers::read(source, image, &plan, budget, progress).await;
     for (layer, done) in facts.layers.iter_mut().zip(done) {
         layer.reading = done.reading;
+        layer.unclosed_hives = done.unclosed;
         layer.problems.extend(done.problem);
     }
     let form = wanted.registry;

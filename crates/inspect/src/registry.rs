@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use wincimg_oci::document::Digest;
-use wincimg_registry::hive::{Hive, Key};
+use wincimg_registry::hive::{Hive, HiveReadError, Key};
 use wincimg_registry::{RegistryEdit, Root, hive, regfile};
 use wincimg_windows::shutdown::ShutdownValue;
 
@@ -117,9 +117,15 @@ impl<'h> OpenedLayer<'h> {
         opened
     }
 
-    fn open(&mut self, root: Root, bytes: &'h [u8]) -> Result<(), LayerProblem> {
+    fn open(
+        &mut self,
+        root: Root,
+        bytes: &'h Result<Vec<u8>, HiveReadError>,
+    ) -> Result<(), LayerProblem> {
         let name = self.file_name(root);
-        let key = Hive::read(bytes)
+        let read = bytes.as_ref().map_err(Clone::clone);
+        let key = read
+            .and_then(|bytes| Hive::read(bytes))
             .map_err(|source| LayerProblem::Hive { name, source })?
             .root;
         if !self.is_base() {

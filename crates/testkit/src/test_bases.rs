@@ -125,15 +125,19 @@ pub fn descriptor(sddl: &str) -> Vec<u8> {
 
 /// The hive `SYSTEM` of a Windows 10.
 pub fn real_system() -> Vec<u8> {
+    let mut hive = real_open_system();
+    hive.copy_within(4..8, 8);
+    seal(&mut hive);
+    hive
+}
+
+/// The same as it was copied while Windows had it open, with one sequence number ahead.
+pub fn real_open_system() -> Vec<u8> {
     let output = Command::new(component("xz"))
         .args(["--decompress", "--stdout"])
         .arg(sample(SYSTEM))
         .output();
-    let mut hive = output.unwrap().stdout;
-    // It was copied while Windows had it open, so one sequence number is ahead.
-    hive.copy_within(4..8, 8);
-    seal(&mut hive);
-    hive
+    output.unwrap().stdout
 }
 
 /// The hive with the result of edits to one root: a whole hive, not a delta.

@@ -3,6 +3,7 @@
 //! The shim splits its own only to find its options. What follows `--` is handed on as it was
 //! written, because taking it apart and putting it together again is how quotes get lost.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 /// A piece of a command line.
@@ -38,6 +39,16 @@ pub fn split(line: &[u16]) -> Vec<Token> {
         tokens.push(Token { text, start: at });
         at = end;
     }
+}
+
+/// Whether a command line's first token names a program, in whatever folder and case, with or without
+/// `.exe`.
+pub fn names_program(token: &[u16], name: &str) -> bool {
+    let is_end_of_folder =
+        |unit: &u16| [BACKSLASH, u16::from(b'/'), u16::from(b':')].contains(unit);
+    let file = token.rsplit(is_end_of_folder).next().unwrap_or_default();
+    let file = String::from_utf16_lossy(file).to_ascii_lowercase();
+    file.strip_suffix(".exe").unwrap_or(&file) == name
 }
 
 fn is_blank(unit: u16) -> bool {
@@ -134,6 +145,30 @@ mod tests {
             [r"C:\Program Files\wincimg\", "x"]
         );
         assert_eq!(words(r#"C:\a" "b\shim.exe x"#), [r"C:\a b\shim.exe", "x"]);
+    }
+
+    #[test]
+    fn a_program_is_named_in_any_folder_and_case() {
+        for name in [
+            "wincat",
+            "wincat.exe",
+            "WinCat.EXE",
+            r"C:\Windows\System32\wincat.exe",
+            "C:/Windows/System32/wincat",
+            "C:wincat.exe",
+        ] {
+            assert!(names_program(&wide(name), "wincat"), "{name}");
+        }
+        for name in [
+            "",
+            "shim.exe",
+            "wincat.exe.exe",
+            "xwincat.exe",
+            r"wincat\shim.exe",
+            ".exe",
+        ] {
+            assert!(!names_program(&wide(name), "wincat"), "{name}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use clap::{ArgAction, Args, ValueEnum};
 use serde::Serialize;
+use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::{
     EntryKind, ImageFacts, InspectOptions, Inspection, LayerReadStatus, ReadDepth, RegistryFormat,
@@ -203,6 +204,11 @@ impl Inspect {
                 ));
             }
             for (number, layer) in (1..).zip(&image.layers) {
+                for hive in &layer.unclosed_hives {
+                    let state = hive.state;
+                    let file = Untrusted(&hive.file);
+                    session.note(format_args!("{file} of layer {number} was {state}"));
+                }
                 match layer.reading {
                     LayerReadStatus::Skipped {
                         reason: SkipReason::Large,

@@ -103,4 +103,12 @@ fn the_pause_image_has_what_kubernetes_own_has_in_all_five_hives() {
             "Hives/System_Delta",
         ]
     );
+    let shim = wincimg_images::shim::EXECUTABLE;
+    let programs = files.iter().filter(|(_, bytes)| bytes == shim);
+    let programs: Vec<&str> = programs.map(|(path, _)| path.as_str()).collect();
+    let expected = [
+        "Files/wincimg/shim.exe",
+        "Files/Windows/System32/wincat.exe",
+    ];
+    assert_eq!(programs, expected);
 }

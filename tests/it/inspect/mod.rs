@@ -13,6 +13,7 @@ mod built;
 mod crafted;
 mod odd;
 mod shutdown;
+mod unclosed;
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use wincimg_common::diagnose::error_chain;
 use wincimg_oci::document::Digest;
 use wincimg_registry::hive;
-use wincimg_registry::hive::{Hive, Key, Value, ValueContent};
+use wincimg_registry::hive::{HiveReadError, Key, RecoveredHive, Value, ValueContent};
 use wincimg_registry::name_folding::{FoldedName, eq_ignore_case};
 use wincimg_windows::base_contents::{FileDigest, FileKind};
 
@@ -16,6 +16,7 @@ use super::collect::{CollectedLayer, Extent, LayerFile, LayerFileKind};
 use super::error::FactsError;
 use super::file::{self, BaseProblem, CollectedScope, FactsHeader, Table};
 use super::hives::BaseHive;
+use super::packed_hive::PackedHive;
 use super::record::{FileRecord, put_key, put_key_alone, put_value};
 use super::table::{Index, TableWriter};
 use super::{sort_key, stored_content};
@@ -175,7 +176,7 @@ impl Assembly {
         &mut self,
         extent: &Extent,
         files: BTreeMap<Vec<u8>, MergedFile>,
-        hives: &mut [BTreeMap<BaseHive, super::collect::PackedHive>],
+        hives: &mut [BTreeMap<BaseHive, PackedHive>],
     ) -> Result<CollectedScope, FactsError> {
         let (wanted, mut collected) = match extent {
             Extent::Everything => (
@@ -265,12 +266,14 @@ impl Assembly {
         &mut self,
         table: &mut TableWriter<'_>,
         hive: BaseHive,
-        layers: &mut [BTreeMap<BaseHive, super::collect::PackedHive>],
+        layers: &mut [BTreeMap<BaseHive, PackedHive>],
     ) -> Result<bool, FactsError> {
         let mut files = Vec::new();
         for (number, layer) in (1..).zip(layers) {
-            if let Some(packed) = layer.remove(&hive) {
-                files.push((number, packed.decompress()?));
+            if let Some(packed) = layer.remove(&hive)
+                && let Some(found) = packed.unpack()?
+            {
+                files.push((number, found));
             }
         }
         if files.first().is_none_or(|(number, _)| *number != 1) {
@@ -278,18 +281,12 @@ impl Assembly {
             self.problem(1, hive.base_files()[0].to_owned(), problem);
             return Ok(false);
         }
+        let recovered = files.iter().map(|(_, files)| files.recover());
+        let recovered: Vec<_> = recovered.collect();
         let mut roots = Vec::new();
-        for (number, bytes) in &files {
-            let mut root = match Hive::read(bytes) {
-                Ok(read) => read.root,
-                Err(error) => {
-                    let file = match number {
-                        1 => hive.base_files()[0],
-                        _ => hive.delta_file(),
-                    };
-                    self.problem(*number, file.to_owned(), error_chain(&error));
-                    return Ok(false);
-                }
+        for ((number, _), recovered) in files.iter().zip(&recovered) {
+            let Some(mut root) = self.read_hive(*number, hive, recovered) else {
+                return Ok(false);
             };
             self.drop_repeated(*number, &mut root, hive.short_name());
             roots.push(root);
@@ -306,6 +303,32 @@ impl Assembly {
         };
         writer.write(&sort_key::for_hive(hive), &root, hive.short_name())?;
         Ok(true)
+    }
+
+    /// Reads the hive of a layer, and lists what it may lack; none if it cannot be used.
+    fn read_hive<'h>(
+        &mut self,
+        layer: usize,
+        hive: BaseHive,
+        recovered: &'h Result<RecoveredHive<'_>, HiveReadError>,
+    ) -> Option<Key<'h>> {
+        let file = match layer {
+            1 => hive.base_files()[0],
+            _ => hive.delta_file(),
+        };
+        let read = recovered.as_ref().map_err(Clone::clone);
+        match read.and_then(|recovered| Ok((recovered.state, recovered.read()?))) {
+            Ok((state, read)) => {
+                if !state.is_whole() {
+                    self.problem(layer, file.to_owned(), state.to_string());
+                }
+                Some(read.root)
+            }
+            Err(error) => {
+                self.problem(layer, file.to_owned(), error_chain(&error));
+                None
+            }
+        }
     }
 
     /// Keeps the first of several values or keys of one name, which is the one that Windows finds.

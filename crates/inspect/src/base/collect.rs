@@ -2,7 +2,7 @@
 //! and in parallel.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
@@ -13,7 +13,8 @@ use wincimg_layer::{LayerEntry, LayerReader, Limits, TarEntryKind, TarReadError,
 use wincimg_registry::security::{DescriptorLayout, SecurityDescriptor};
 use wincimg_windows::base_contents::BaseRequirements;
 
-use super::hives::BaseHive;
+use super::hives::{BaseHive, HivePart};
+use super::packed_hive::{PackedHive, Packer};
 use super::{sort_key, stored_content};
 use crate::stream::layer_limits;
 
@@ -80,19 +81,6 @@ pub(super) enum LayerFileKind {
     HardLink(Box<str>),
     Link(Option<Box<str>>),
     Deleted,
-}
-
-/// A compressed hive, held until those of the other layers are read.
-#[derive(Debug, Clone)]
-pub(super) struct PackedHive {
-    size: usize,
-    packed: Vec<u8>,
-}
-
-impl PackedHive {
-    pub(super) fn decompress(&self) -> io::Result<Vec<u8>> {
-        zstd::bulk::decompress(&self.packed, self.size)
-    }
 }
 
 /// Reads a layer as far as the extent requires. The bytes can be compressed with gzip or zstd.
@@ -230,8 +218,8 @@ impl Collector {
                 break;
             }
             among_hives |= is_hives;
-            if let Some(hive) = self.hive_of(&entry) {
-                self.keep_hive(hive, &entry, &mut reader)?;
+            if let Some((hive, part)) = self.hive_of(&entry) {
+                self.keep_hive(hive, part, &entry, &mut reader)?;
             } else if top.eq_ignore_ascii_case("Files") {
                 let below = below.to_owned();
                 self.keep_file(&entry, &below, &mut reader)?;
@@ -255,30 +243,37 @@ impl Collector {
                 ) && sort_key::for_layer_path(&file.path) == *wanted
             })
         };
-        self.found.hives.len() == self.hives.len() && self.contents.iter().all(has)
+        let hives = self.found.hives.values();
+        hives.filter(|hive| hive.is_complete()).count() == self.hives.len()
+            && self.contents.iter().all(has)
     }
 
-    /// The hive that an entry contains or changes.
-    fn hive_of(&self, entry: &LayerEntry) -> Option<BaseHive> {
+    /// The hive that an entry contains or changes, or is a log of.
+    fn hive_of(&self, entry: &LayerEntry) -> Option<(BaseHive, HivePart)> {
         if entry.kind != TarEntryKind::File {
             return None;
         }
-        let is = |file: &str| entry.path.eq_ignore_ascii_case(file);
-        self.hives.iter().copied().find(|hive| match self.place {
-            LayerPosition::Bottom => hive.base_files().into_iter().any(is),
-            LayerPosition::Above => is(hive.delta_file()),
+        let part = |file: &str| HivePart::from_path(&entry.path, file);
+        self.hives.iter().find_map(|&hive| {
+            let part = match self.place {
+                LayerPosition::Bottom => hive.base_files().into_iter().find_map(part),
+                LayerPosition::Above => part(hive.delta_file()),
+            };
+            Some((hive, part?))
         })
     }
 
     fn keep_hive(
         &mut self,
         hive: BaseHive,
+        part: HivePart,
         entry: &LayerEntry,
         reader: &mut LayerReader<'_>,
     ) -> Result<(), TarReadError> {
         let mut hasher = Sha256::new();
-        let mut encoder = zstd::Encoder::new(Vec::new(), 1).map_err(TarReadError::Io)?;
-        let is_new = !self.found.hives.contains_key(&hive);
+        let mut packer = Packer::new().map_err(TarReadError::Io)?;
+        let known = self.found.hives.get(&hive);
+        let is_new = known.is_none_or(|known| known.lacks(part));
         let fits = entry.size <= Limits::default().file;
         let keep = is_new && fits;
         let is_listed = self.files && !entry.path.to_ascii_lowercase().starts_with("hives/");
@@ -288,17 +283,17 @@ impl Collector {
                 hasher.update(piece);
             }
             if keep && failed.is_ok() {
-                failed = encoder.write_all(piece);
+                failed = packer.add(piece);
             }
         })?;
-        let packed = failed
-            .and_then(|()| encoder.finish())
+        let file = failed
+            .and_then(|()| packer.finish())
             .map_err(TarReadError::Io)?;
-        let left = self.hive_memory.checked_sub(packed.len());
+        let left = self.hive_memory.checked_sub(file.memory());
         if let Some(left) = left.filter(|_| keep) {
             self.hive_memory = left;
-            let size = usize::try_from(entry.size).unwrap_or(usize::MAX);
-            self.found.hives.insert(hive, PackedHive { size, packed });
+            let found = self.found.hives.entry(hive).or_default();
+            found.insert(part, file);
         } else if is_new {
             let problem = format!("{} bytes are too many for a hive", entry.size);
             self.problem(&entry.path, problem);

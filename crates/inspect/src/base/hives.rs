@@ -85,6 +85,31 @@ impl BaseHive {
     }
 }
 
+/// A file of a hive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HivePart {
+    /// The hive itself.
+    Primary,
+    /// One of its two logs, by index.
+    Log(usize),
+}
+
+impl HivePart {
+    /// The part that a path in a layer is, for a hive at another path; none for other files.
+    pub(crate) fn from_path(path: &str, primary: &str) -> Option<Self> {
+        let (name, extension) = path.split_at_checked(primary.len())?;
+        if !name.eq_ignore_ascii_case(primary) {
+            return None;
+        }
+        if extension.is_empty() {
+            return Some(Self::Primary);
+        }
+        let mut logs = [".LOG1", ".LOG2"].into_iter();
+        let log = logs.position(|log| extension.eq_ignore_ascii_case(log))?;
+        Some(Self::Log(log))
+    }
+}
+
 /// A key of a base, in any of its hives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseKeyPath {
@@ -142,6 +167,24 @@ impl fmt::Display for BaseKeyPath {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn logs_lie_beside_their_hive() {
+        let hive = BaseHive::System.base_files()[0];
+        for (path, expected) in [
+            (hive.to_owned(), Some(HivePart::Primary)),
+            (hive.to_lowercase(), Some(HivePart::Primary)),
+            (format!("{hive}.LOG1"), Some(HivePart::Log(0))),
+            (format!("{hive}.log2"), Some(HivePart::Log(1))),
+            (format!("{hive}.LOG"), None),
+            (format!("{hive}.LOG12"), None),
+            (format!("{hive}é"), None),
+            (format!("other/{hive}"), None),
+            (String::new(), None),
+        ] {
+            assert_eq!(HivePart::from_path(&path, hive), expected, "{path}");
+        }
+    }
 
     #[test]
     fn keys_of_all_five_hives_have_a_path() {

@@ -5,6 +5,8 @@
 pub(super) const PAGE: usize = 4096;
 /// The size of a bin's header.
 pub(super) const BIN_HEADER: usize = 32;
+/// The time of the last write in the header of the first bin.
+pub(super) const BIN_TIME: usize = 20;
 /// The null offset.
 pub(super) const NOWHERE: u32 = 0xFFFF_FFFF;
 /// Maximum size of data in one cell.
@@ -22,6 +24,7 @@ pub(super) const DATA_IN_PLACE: u32 = 0x8000_0000;
 pub(super) mod base {
     pub(in super::super) const PRIMARY_SEQUENCE: usize = 4;
     pub(in super::super) const SECONDARY_SEQUENCE: usize = 8;
+    pub(in super::super) const LAST_WRITTEN: usize = 12;
     pub(in super::super) const MAJOR: usize = 20;
     pub(in super::super) const MINOR: usize = 24;
     pub(in super::super) const FILE_TYPE: usize = 28;
@@ -34,6 +37,8 @@ pub(super) mod base {
     pub(in super::super) const FILE_NAME_SIZE: usize = 64;
     pub(in super::super) const FLAGS: usize = 144;
     pub(in super::super) const CHECKSUM: usize = 508;
+    /// A flag, in the first byte of them: transactions are pending.
+    pub(in super::super) const TRANSACTIONS: u8 = 0x1;
     /// A flag: the hive may have layered keys.
     pub(in super::super) const LAYERED_KEYS: u32 = 0x2;
 }

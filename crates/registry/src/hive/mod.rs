@@ -21,7 +21,7 @@
 //! itself wrote. The written hives were not loaded on a Windows host.
 //!
 //! The reader accepts primary and delta hives, verifies the file's metadata, and takes time linear
-//! in the file's size. A hive with unsaved changes in log files is refused.
+//! in the file's size. A hive that was not closed is refused: [`recover`] completes it from its logs.
 
 mod bins;
 mod builtin_descriptors;
@@ -35,9 +35,14 @@ mod format;
 mod key;
 mod layer;
 mod links;
+mod log;
+#[cfg(any(test, feature = "testing"))]
+pub mod log_writer;
+mod marvin;
 mod merge;
 mod reader;
 mod record;
+mod recovery;
 mod shared_descriptors;
 mod tree;
 mod writer;
@@ -50,6 +55,7 @@ pub use layer::unsettled;
 pub use layer::{HiveFile, layer_hives, required_hives};
 pub use merge::merge;
 pub use reader::Hive;
+pub use recovery::{HiveState, RecoveredHive, needs_logs, recover};
 pub use writer::empty_hive;
 
 use crate::base::BaseReadError;
@@ -201,9 +207,7 @@ pub enum HiveReadError {
         found: u32,
     },
     /// Unsaved changes are in log files.
-    #[error(
-        "registry hive with unsaved changes in its log files: load and unload it on Windows first"
-    )]
+    #[error("registry hive with unsaved changes in its log files")]
     Unfinished,
     /// The file ends before its bins do.
     #[error("truncated registry hive: it has {actual} of {declared} bytes of data")]

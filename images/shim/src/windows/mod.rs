@@ -11,7 +11,9 @@ mod log;
 mod registry;
 pub mod run;
 mod service;
+mod socket;
 mod stop;
+mod wincat;
 mod window;
 
 use alloc::vec::Vec;

@@ -15,6 +15,7 @@ use super::log::Log;
 use super::registry;
 use super::service::{Service, State};
 use super::stop::{ENDED_AT_DEADLINE, Stop};
+use super::wincat;
 use crate::args::{self, Request, Settings, StopSignal};
 use crate::limit::Seconds;
 use crate::{cmdline, limit};
@@ -30,6 +31,9 @@ const NOT_STARTED: u32 = 127;
 pub fn main() -> u32 {
     let line = environment::command_line();
     let tokens = cmdline::split(&line);
+    if cmdline::names_program(&tokens[0].text, "wincat") {
+        return wincat::main(&tokens[1..]);
+    }
     let texts = tokens.iter().map(|token| token.text.as_slice());
     match args::parse(texts, environment::variable) {
         Err(error) => {

@@ -1,0 +1,125 @@
+//! The files of a hive, compressed until those of the other layers are read.
+
+use std::io::{self, Write};
+
+use wincimg_registry::hive::{HiveReadError, RecoveredHive, needs_logs, recover};
+
+use super::hives::HivePart;
+
+/// How much of a file shows whether a hive needs its logs.
+const BASE_BLOCK: usize = 512;
+
+/// A hive of a layer, as far as its files were found.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PackedHive {
+    primary: Option<PackedFile>,
+    /// Logs of a hive that was closed are left out.
+    logs: [Option<PackedFile>; 2],
+}
+
+/// A compressed file.
+#[derive(Debug, Clone)]
+pub(super) struct PackedFile {
+    size: usize,
+    packed: Vec<u8>,
+    needs_logs: bool,
+}
+
+/// The files of a hive.
+#[derive(Debug)]
+pub(super) struct HiveFiles {
+    primary: Vec<u8>,
+    logs: [Vec<u8>; 2],
+}
+
+/// A file while it is compressed.
+pub(super) struct Packer {
+    encoder: zstd::Encoder<'static, Vec<u8>>,
+    size: usize,
+    start: Vec<u8>,
+}
+
+impl PackedHive {
+    /// Returns true if a file is still of use.
+    pub(super) fn lacks(&self, part: HivePart) -> bool {
+        match part {
+            HivePart::Primary => self.primary.is_none(),
+            HivePart::Log(index) => {
+                let is_of_use = self.primary.as_ref().is_none_or(|file| file.needs_logs);
+                is_of_use && self.logs[index].is_none()
+            }
+        }
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        let parts = [HivePart::Primary, HivePart::Log(0), HivePart::Log(1)];
+        !parts.into_iter().any(|part| self.lacks(part))
+    }
+
+    pub(super) fn insert(&mut self, part: HivePart, file: PackedFile) {
+        match part {
+            HivePart::Primary => self.primary = Some(file),
+            HivePart::Log(index) => self.logs[index] = Some(file),
+        }
+    }
+
+    /// Unpacks the files; none if the hive itself was not found.
+    pub(super) fn unpack(&self) -> io::Result<Option<HiveFiles>> {
+        let Some(primary) = &self.primary else {
+            return Ok(None);
+        };
+        let mut logs = [Vec::new(), Vec::new()];
+        if primary.needs_logs {
+            for (log, packed) in logs.iter_mut().zip(&self.logs) {
+                if let Some(packed) = packed {
+                    *log = packed.unpack()?;
+                }
+            }
+        }
+        let primary = primary.unpack()?;
+        Ok(Some(HiveFiles { primary, logs }))
+    }
+}
+
+impl PackedFile {
+    /// Bytes of memory.
+    pub(super) fn memory(&self) -> usize {
+        self.packed.len()
+    }
+
+    fn unpack(&self) -> io::Result<Vec<u8>> {
+        zstd::bulk::decompress(&self.packed, self.size)
+    }
+}
+
+impl HiveFiles {
+    pub(super) fn recover(&self) -> Result<RecoveredHive<'_>, HiveReadError> {
+        recover(&self.primary, self.logs.each_ref().map(Vec::as_slice))
+    }
+}
+
+impl Packer {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self {
+            encoder: zstd::Encoder::new(Vec::new(), 1)?,
+            size: 0,
+            start: Vec::new(),
+        })
+    }
+
+    pub(super) fn add(&mut self, piece: &[u8]) -> io::Result<()> {
+        let missing = BASE_BLOCK - self.start.len();
+        self.start
+            .extend_from_slice(&piece[..missing.min(piece.len())]);
+        self.size += piece.len();
+        self.encoder.write_all(piece)
+    }
+
+    pub(super) fn finish(self) -> io::Result<PackedFile> {
+        Ok(PackedFile {
+            size: self.size,
+            packed: self.encoder.finish()?,
+            needs_logs: needs_logs(&self.start),
+        })
+    }
+}
