@@ -313,7 +313,8 @@ impl ImageState for RunState<'_> {
             }
             ImageAction::Certificate { store, file } => self.trust(&store, &file),
             ImageAction::Service(service) => self.service(&service),
-            ImageAction::Access(access) => self.grant(&access),
+            ImageAction::DeleteService(name) => self.delete_service(&name),
+            ImageAction::Access(change) => self.change_access(&change),
             ImageAction::Iis(asked) => self.iis(&asked),
         }
     }
