@@ -247,10 +247,12 @@ fn base_descriptor(
 ) -> Result<Option<SecurityDescriptor>, GrantError> {
     let bytes = file.security.as_deref();
     let descriptor = bytes.map(SecurityDescriptor::from_bytes).transpose();
-    descriptor.map_err(|source| GrantError::Unreadable {
+    let descriptor = descriptor.map_err(|source| GrantError::Unreadable {
         path: path.to_string(),
         source,
-    })
+    })?;
+    let is_folder = file.kind == FileKind::Folder;
+    descriptor.map(|it| as_inherited(it, is_folder)).transpose()
 }
 
 /// The descriptor of a folder that only the base has.
@@ -280,14 +282,12 @@ fn current_descriptor(
     is_folder: bool,
 ) -> Result<SecurityDescriptor, GrantError> {
     if let Some(security) = secured.get(key) {
-        let found = security
-            .descriptor()
-            .map_err(|source| GrantError::Unreadable {
-                path: path.to_owned(),
-                source,
-            })?;
-        let (stock, inherited) = stock_descriptors(is_folder)?;
-        return Ok(if found == stock { inherited } else { found });
+        let found = security.descriptor();
+        let found = found.map_err(|source| GrantError::Unreadable {
+            path: path.to_owned(),
+            source,
+        })?;
+        return as_inherited(found, is_folder);
     }
     if is_folder
         && let Ok(path) = format!("/{path}").parse::<ImagePath>()
@@ -298,6 +298,15 @@ fn current_descriptor(
         return Ok(found);
     }
     default_descriptor(is_folder)
+}
+
+/// The default descriptor as inherited; any other is as it is.
+fn as_inherited(
+    found: SecurityDescriptor,
+    is_folder: bool,
+) -> Result<SecurityDescriptor, GrantError> {
+    let (stock, inherited) = stock_descriptors(is_folder)?;
+    Ok(if found == stock { inherited } else { found })
 }
 
 /// The default descriptor of an entry, as inherited.

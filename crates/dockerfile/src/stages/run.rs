@@ -167,6 +167,7 @@ impl RunState<'_> {
                 )));
             }
         };
+        self.keep_folders_above(path)?;
         self.server.forget(path);
         self.changes.forget(path);
         let entry = PlannedEntry {
@@ -177,6 +178,22 @@ impl RunState<'_> {
         self.tree.apply(std::slice::from_ref(&entry));
         if was_there {
             self.changes.insert(entry);
+        }
+        Ok(())
+    }
+
+    /// Gives this line's folders above a deleted path entries of their own: Windows created them on
+    /// the way, and they stay.
+    fn keep_folders_above(&mut self, path: &ImagePath) -> Result<(), ScriptError> {
+        for depth in 1..path.components().len() {
+            let folder = path.up_to(depth);
+            let is_new = !matches!(self.kind_before(&folder)?, Presence::Present(_));
+            if is_new
+                && !self.changes.has(&folder)
+                && self.kind(&folder)? == Presence::Present(PathKind::Folder)
+            {
+                self.put(folder, PlannedContent::Folder);
+            }
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::{
     GrantError, MOST_FOLDERS, base_descriptor, current_descriptor, default_descriptor,
-    folder_of_base, stock_descriptors,
+    folder_of_base,
 };
 use crate::content::Layer;
 use crate::descriptor::Security;
@@ -158,9 +158,8 @@ fn entries_from_above(
     };
     let mut entries = [Vec::new(), Vec::new()];
     for (is_folder, entries) in [false, true].into_iter().zip(&mut entries) {
-        let (stock, inherited) = stock_descriptors(true)?;
         *entries = match &parent {
-            Some(parent) if *parent != stock && *parent != inherited => {
+            Some(parent) if *parent != default_descriptor(true)? => {
                 inherited_entries(parent, is_folder, found)
             }
             // What Windows lets it inherit where the folder above is as new.
