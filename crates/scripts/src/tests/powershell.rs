@@ -1,4 +1,4 @@
-use super::{CMD, POWERSHELL, actions_of, image, in_cmd, in_powershell, refused, run_on};
+use super::{CMD, POWERSHELL, actions_of, image, in_cmd, in_powershell, refused, run_as, run_on};
 use crate::ScriptErrorKind::{Fails, Later, NeedsWindows, NotUnderstood};
 
 const SHA: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
@@ -510,4 +510,56 @@ fn what_follows_a_subexpression_at_once_is_an_argument_of_its_own() {
         let (kind, _) = refused(&POWERSHELL, script);
         assert_eq!(kind, NotUnderstood, "{script}");
     }
+}
+
+#[test]
+fn a_tilde_is_the_home_folder_for_cmdlets() {
+    let home = r"C:\Users\ContainerAdministrator";
+    for (line, expected) in [
+        ("mkdir ~/x", format!(r"folder {home}\x")),
+        (
+            r"New-Item -ItemType Directory '~\x'",
+            format!(r"folder {home}\x"),
+        ),
+        (
+            "New-Item -Path ~ -Name x -ItemType Directory",
+            format!(r"folder {home}\x"),
+        ),
+        (
+            "Set-Content ~/a.txt 'x' -NoNewline",
+            format!(r"write {home}\a.txt x"),
+        ),
+        (
+            "Set-Location ~; Set-Content a.txt 'x' -NoNewline",
+            format!(r"write {home}\a.txt x"),
+        ),
+        (
+            "Invoke-WebRequest https://host/a.zip -OutFile ~/a.zip -UseBasicParsing",
+            format!(r"download https://host/a.zip to {home}\a.zip"),
+        ),
+        // It is a letter within a name, to .NET and to programs.
+        (r"mkdir C:\~", r"folder C:\~".to_owned()),
+        ("mkdir ~x", r"folder C:\work\~x".to_owned()),
+        (
+            "[IO.Directory]::CreateDirectory('~') | Out-Null",
+            r"folder C:\work\~".to_owned(),
+        ),
+        ("cmd /c mkdir ~", r"folder C:\work\~".to_owned()),
+    ] {
+        assert_eq!(in_powershell(line), [expected], "{line}");
+    }
+    assert_eq!(in_cmd("mkdir ~"), [r"folder C:\work\~"]);
+    let error = run_as("Bob", image(), &POWERSHELL, "mkdir ~/x").unwrap_err();
+    assert_eq!(
+        (error.kind, error.to_string().as_str()),
+        (
+            NotUnderstood,
+            "mkdir: ~ is the home folder of Bob, which only Windows knows"
+        )
+    );
+    let core = ["pwsh", "-Command"];
+    assert_eq!(
+        refused(&core, "curl.exe -o ~/a https://host/a").0,
+        NotUnderstood
+    );
 }
