@@ -17,7 +17,9 @@ use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_testkit::component;
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::image_locations::registry;
-use wincimg_testkit::test_bases::{FILE, FOLDER, LayerTar, image_of, upper_layer};
+use wincimg_testkit::test_bases::{
+    FILE, FOLDER, LayerTar, delta_hive, image_of, upper_layer, whole_hive,
+};
 use wincimg_testkit::windows_base::StandIn;
 
 use crate::failure::{Failure, note};
@@ -886,4 +888,109 @@ RUN sc delete w3svc"#,
             .is(code, &[])
             .names(&["Dockerfile:3: ", "sc: "]);
     }
+}
+
+/// A hive of a user, as a base has it.
+fn user_hive() -> Vec<u8> {
+    let edit = RegistryEdit::SetValue {
+        key: r"HKLM\SOFTWARE\Environment".parse().unwrap(),
+        name: "TEMP".to_owned(),
+        data: RegistryData::expand_sz(r"%USERPROFILE%\AppData\Local\Temp"),
+    };
+    whole_hive(&[edit])
+}
+
+#[test(multi_thread)]
+async fn user_variables_are_set_in_the_hive_of_the_base() {
+    let mut layer = base_layer();
+    let profile = "Files/Users/ContainerAdministrator";
+    layer.folder(profile, Some(FOLDER)).entry(
+        &format!("{profile}/NTUSER.DAT"),
+        tar::EntryType::Regular,
+        "34",
+        Some(OWN),
+        &user_hive(),
+        None,
+    );
+    let base = image_of(VERSION, vec![layer.tar()]);
+    for bench in [Bench::on(&base).await, Bench::on(&base).await.indexed()] {
+        let layers = bench.layers(
+            r#"RUN setx KIND small && setx TEMP C:\temp
+RUN mkdir C:\%KIND% && setx MORE "%KIND% %KIND%"
+RUN powershell "[Environment]::SetEnvironmentVariable('KIND', 'big', 'User')""#,
+        );
+        let file = &format!("{profile}/NTUSER.DAT");
+        let variables = |layer: usize| {
+            let bytes = files_of(&layers[layer])[file].clone();
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("hive");
+            fs::write(&path, bytes).unwrap();
+            let hivexget = component("hivexget");
+            let output = Command::new(hivexget)
+                .arg(&path)
+                .arg(r"\Environment")
+                .output();
+            let text = String::from_utf8(output.unwrap().stdout).unwrap();
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(variables(0), [r#""KIND"="small""#, r#""TEMP"="C:\\temp""#]);
+        assert!(files_of(&layers[1]).contains_key("Files/small/"));
+        assert_eq!(variables(1)[1], r#""MORE"="small small""#);
+        assert_eq!(variables(2)[0], r#""KIND"="big""#);
+        let (security, attributes) = &entries_of(&layers[0])[file];
+        assert_eq!((security, attributes.as_str()), (&Some(said(OWN)), "34"));
+        assert!(
+            !files_of(&layers[0])
+                .keys()
+                .any(|path| path.contains("Delta"))
+        );
+    }
+    // Windows creates the hive of a user who was never logged on.
+    for instructions in ["RUN setx A b", "USER ContainerUser\nRUN setx A b"] {
+        let bench = Bench::new().await.indexed();
+        bench
+            .refused(instructions)
+            .is("dockerfile/not-understood", &["NTUSER.DAT"])
+            .names(&["setx: "])
+            .advises(&["setx /M"]);
+    }
+}
+
+#[test(multi_thread)]
+async fn users_are_looked_up_among_the_accounts_of_the_base() {
+    let name = |name: &str| RegistryEdit::SetValue {
+        // A hive does not say which one it is.
+        key: format!(r"HKLM\SOFTWARE\SAM\Domains\Account\Users\Names\{name}")
+            .parse()
+            .unwrap(),
+        name: String::new(),
+        data: RegistryData::dword(0),
+    };
+    let mut upper = LayerTar::default();
+    let accounts = delta_hive(&[name("Guest"), name("app")]);
+    upper
+        .folder("Hives", None)
+        .file("Hives/Sam_Delta", &accounts, None);
+    let bench = Bench::new().await;
+    let host = bench.server.host();
+    let name = format!("{host}/own/app:{VERSION}");
+    let reference = parse_reference(&name).unwrap();
+    let repository = registry(&host).repository(&reference);
+    let sink = Sink::Registry(repository.for_push());
+    let base = image_of(VERSION, vec![base_layer().tar(), upper.tar()]);
+    base.put(&sink, Some(VERSION)).await;
+    let build = |user: &str| {
+        let text = format!("FROM {name}\nUSER {user}\n");
+        bench.build_with(&text, &["--format", "json"])
+    };
+    // Of a base that nobody looked into, nothing is known but its name.
+    build("apps").success();
+    bench.machine.json(&["base", "index", &name]);
+    build("App").success();
+    Failure::of(build("apps").failure().get_output())
+        .is("dockerfile/invalid", &["\"apps\""])
+        .names(&["Dockerfile:2: "])
+        .on_line(2);
 }

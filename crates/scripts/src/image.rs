@@ -34,6 +34,9 @@ pub trait ImageState {
     /// Reads a small file.
     fn content(&self, file: &ImagePath) -> Lookup<Vec<u8>>;
 
+    /// Reads a variable that earlier lines, or this one, set in a user's hive.
+    fn user_variable(&self, hive: &ImagePath, name: &str) -> Option<RegistryData>;
+
     /// Reads a registry value; the empty name is the default value of the key.
     fn value(&self, key: &KeyPath, name: &str) -> Lookup<RegistryData>;
 
@@ -108,6 +111,15 @@ pub enum ImageAction {
     Unclear(ImagePath),
     /// Edits the registry.
     Registry(RegistryEdit),
+    /// Sets a variable in a user's hive, which exists.
+    UserVariable {
+        /// File of the hive.
+        hive: ImagePath,
+        /// Variable.
+        name: String,
+        /// Value.
+        data: RegistryData,
+    },
     /// Adds a certificate to a store of the machine.
     Certificate {
         /// Store, such as `ROOT`.

@@ -47,7 +47,11 @@ pub(super) fn check(machine: &Process<'_>, action: &ImageAction) -> Result<(), S
             AccessOperation::Owner(_) => Err(denied(machine, "set the owner of files")),
             _ => may_change(machine, &change.path),
         },
-        ImageAction::Verify { .. } | ImageAction::Unclear(_) | ImageAction::Skip(_) => Ok(()),
+        // The hive is the user's own.
+        ImageAction::UserVariable { .. }
+        | ImageAction::Verify { .. }
+        | ImageAction::Unclear(_)
+        | ImageAction::Skip(_) => Ok(()),
     }
 }
 

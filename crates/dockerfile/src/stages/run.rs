@@ -13,6 +13,7 @@ mod iis;
 mod keys;
 mod needs_windows;
 mod services;
+mod user_variables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -267,6 +268,10 @@ impl ImageState for RunState<'_> {
         }
     }
 
+    fn user_variable(&self, hive: &ImagePath, name: &str) -> Option<RegistryData> {
+        self.variable_of_hive(hive, name)
+    }
+
     fn value(&self, key: &KeyPath, name: &str) -> Lookup<RegistryData> {
         self.registry.value(key, name)
     }
@@ -327,6 +332,9 @@ impl ImageState for RunState<'_> {
             ImageAction::Unclear(path) => {
                 self.tree.later.insert(key(&path));
                 Ok(())
+            }
+            ImageAction::UserVariable { hive, name, data } => {
+                self.set_user_variable(&hive, &name, &data)
             }
             ImageAction::Certificate { store, file } => self.trust(&store, &file),
             ImageAction::Service(service) => self.service(&service),

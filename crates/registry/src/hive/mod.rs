@@ -36,6 +36,7 @@ mod key;
 mod layer;
 mod links;
 mod merge;
+mod patch;
 mod reader;
 mod record;
 mod shared_descriptors;
@@ -49,6 +50,7 @@ pub use key::{Key, Value, ValueContent};
 pub use layer::unsettled;
 pub use layer::{HiveFile, layer_hives, required_hives};
 pub use merge::merge;
+pub use patch::{SetValueError, set_value};
 pub use reader::Hive;
 pub use writer::empty_hive;
 
