@@ -388,6 +388,15 @@ RUN move C:\in\a.txt C:\a.txt";
         first.contains(r"C:\a.txt") && first.contains(r"C:\in\a.txt"),
         "{told}"
     );
+    // A recipe grants, and does nothing else to rights.
+    let lines = r"RUN mkdir C:\d && icacls C:\d /deny Users:W";
+    bench.write("Dockerfile", format!("# escape=`\nFROM {BASE}\n{lines}\n"));
+    let told = bench
+        .machine
+        .run(&[&["convert", "./app"], &arguments[..]].concat());
+    let told = told.code(1).get_output().stdout.clone();
+    let told = String::from_utf8(told).unwrap();
+    assert!(told.starts_with("./app/Dockerfile:3: "), "{told}");
 }
 
 #[test(multi_thread)]

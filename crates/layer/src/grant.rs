@@ -5,14 +5,16 @@
 //! because a layer that changes a file's descriptor has to contain the whole file.
 //!
 //! The default descriptors of entries whose folder is unknown stand for what Windows lets them
-//! inherit, so their entries count as inherited.
+//! inherit, so their entries count as inherited. Granted rights are kept apart from them.
 
 mod edit;
 
 use std::collections::{HashMap, HashSet};
 
 use wincimg_common::diagnose::Diagnose;
-use wincimg_registry::security::{SecurityDescriptor, UnreadableDescriptor, ace_flags, control};
+use wincimg_registry::security::{
+    Ace, SecurityDescriptor, UnreadableDescriptor, ace_flags, control,
+};
 use wincimg_registry::{BaseReadError, Presence};
 use wincimg_windows::access::{Access, AccessChange, UnsupportedEdit};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
@@ -148,6 +150,8 @@ struct GrantContext<'a> {
     /// Current descriptors of the layer.
     secured: HashMap<String, Security>,
     granted: Vec<(LayerPath, SecurityDescriptor)>,
+    /// Folders that inherit nothing, and so nothing in them.
+    apart: Vec<String>,
 }
 
 impl<'a> GrantContext<'a> {
@@ -161,6 +165,7 @@ impl<'a> GrantContext<'a> {
             inside,
             secured: layer.securities(),
             granted: Vec::new(),
+            apart: Vec::new(),
         };
         let top = LayerPath::try_from(&access.path).map_err(LayerError::Path)?;
         let key = fold(top.as_str());
@@ -171,11 +176,13 @@ impl<'a> GrantContext<'a> {
         // The folder itself precedes its content.
         if own.first().is_none_or(|(_, own, _)| *own != key) {
             let found = folder_of_base(&access.path, of_base)?;
-            granting.top(top, &found, true);
+            granting.top(top, &found, true)?;
         }
         let mut known = HashSet::new();
         for (path, own, is_folder) in own {
-            granting.entry(&path, &own, is_folder, own == key)?;
+            if !granting.is_apart(&own) {
+                granting.entry(&path, &own, is_folder, own == key)?;
+            }
             known.insert(own);
         }
         if is_folder_of_base {
@@ -195,17 +202,40 @@ impl<'a> GrantContext<'a> {
         let found = current_descriptor(&self.secured, self.inside, path, key, is_folder)?;
         let entry = path.parse().map_err(LayerError::Path)?;
         if is_top {
-            self.top(entry, &found, is_folder);
-        } else if let Some(after) = self.access.inherited_descriptor(&found, is_folder) {
+            self.top(entry, &found, is_folder)?;
+        } else if let Some(after) = self.inside_of_it(&found, is_folder)? {
             self.granted.push((entry, after));
+        } else if is_folder {
+            self.apart.push(key.to_owned());
         }
         Ok(())
     }
 
+    fn is_apart(&self, key: &str) -> bool {
+        self.apart.iter().any(|apart| is_below(key, apart))
+    }
+
     /// The file or folder itself.
-    fn top(&mut self, path: LayerPath, found: &SecurityDescriptor, is_folder: bool) {
-        self.granted
-            .push((path, self.access.grant_to(found, is_folder)));
+    fn top(
+        &mut self,
+        path: LayerPath,
+        found: &SecurityDescriptor,
+        is_folder: bool,
+    ) -> Result<(), GrantError> {
+        let grant = |own: &_| Some(self.access.grant_to(own, is_folder));
+        let after = beyond_stock(found, is_folder, grant)?;
+        self.granted.extend(after.map(|after| (path, after)));
+        Ok(())
+    }
+
+    /// Descriptor of an entry in the folder, if it changes.
+    fn inside_of_it(
+        &self,
+        found: &SecurityDescriptor,
+        is_folder: bool,
+    ) -> Result<Option<SecurityDescriptor>, GrantError> {
+        let grant = |own: &_| self.access.inherited_descriptor(own, is_folder);
+        beyond_stock(found, is_folder, grant)
     }
 
     /// Grants on the folders of the base below, except those that the layer has too, and those that
@@ -214,21 +244,17 @@ impl<'a> GrantContext<'a> {
         let Some(folders) = self.inside.folders_below(&self.access.path)?.present() else {
             return Ok(());
         };
-        let mut apart: Option<ImagePath> = None;
         for (path, file) in &folders {
-            if apart
-                .as_ref()
-                .is_some_and(|top| path.strip_prefix(top).is_some())
-            {
+            let entry = LayerPath::try_from(path).map_err(LayerError::Path)?;
+            let key = fold(entry.as_str());
+            if known.contains(&key) || self.is_apart(&key) {
                 continue;
             }
-            let entry = LayerPath::try_from(path).map_err(LayerError::Path)?;
             let Some(found) = base_descriptor(path, file)? else {
                 continue;
             };
-            match self.access.inherited_descriptor(&found, true) {
-                None => apart = Some(path.clone()),
-                Some(_) if known.contains(&fold(entry.as_str())) => {}
+            match self.inside_of_it(&found, true)? {
+                None => self.apart.push(key),
                 Some(after) => self.granted.push((entry, after)),
             }
         }
@@ -247,12 +273,10 @@ fn base_descriptor(
 ) -> Result<Option<SecurityDescriptor>, GrantError> {
     let bytes = file.security.as_deref();
     let descriptor = bytes.map(SecurityDescriptor::from_bytes).transpose();
-    let descriptor = descriptor.map_err(|source| GrantError::Unreadable {
+    descriptor.map_err(|source| GrantError::Unreadable {
         path: path.to_string(),
         source,
-    })?;
-    let is_folder = file.kind == FileKind::Folder;
-    descriptor.map(|it| as_inherited(it, is_folder)).transpose()
+    })
 }
 
 /// The descriptor of a folder that only the base has.
@@ -282,12 +306,12 @@ fn current_descriptor(
     is_folder: bool,
 ) -> Result<SecurityDescriptor, GrantError> {
     if let Some(security) = secured.get(key) {
-        let found = security.descriptor();
-        let found = found.map_err(|source| GrantError::Unreadable {
-            path: path.to_owned(),
-            source,
-        })?;
-        return as_inherited(found, is_folder);
+        return security
+            .descriptor()
+            .map_err(|source| GrantError::Unreadable {
+                path: path.to_owned(),
+                source,
+            });
     }
     if is_folder
         && let Ok(path) = format!("/{path}").parse::<ImagePath>()
@@ -300,41 +324,72 @@ fn current_descriptor(
     default_descriptor(is_folder)
 }
 
-/// The default descriptor as inherited; any other is as it is.
+/// Changes a descriptor. Of one that begins with the default entries, only the others are changed.
+fn beyond_stock(
+    found: &SecurityDescriptor,
+    is_folder: bool,
+    change: impl FnOnce(&SecurityDescriptor) -> Option<SecurityDescriptor>,
+) -> Result<Option<SecurityDescriptor>, GrantError> {
+    let Some((stock, own)) = split_stock(found, is_folder)? else {
+        return Ok(change(found));
+    };
+    Ok(change(&own).map(|after| {
+        let mut after = after;
+        if let Some(list) = &mut after.dacl {
+            list.entries.splice(0..0, stock);
+        }
+        after
+    }))
+}
+
+/// The descriptor with the default entries as inherited ones, after all others.
 fn as_inherited(
     found: SecurityDescriptor,
     is_folder: bool,
 ) -> Result<SecurityDescriptor, GrantError> {
-    let (stock, inherited) = stock_descriptors(is_folder)?;
-    Ok(if found == stock { inherited } else { found })
+    let Some((stock, mut own)) = split_stock(&found, is_folder)? else {
+        return Ok(found);
+    };
+    own.control |= control::DACL_AUTO_INHERITED;
+    if let Some(list) = &mut own.dacl {
+        list.entries.extend(stock.into_iter().map(|entry| Ace {
+            flags: entry.flags | ace_flags::INHERITED,
+            ..entry
+        }));
+    }
+    Ok(own)
 }
 
-/// The default descriptor of an entry, as inherited.
-fn default_descriptor(is_folder: bool) -> Result<SecurityDescriptor, GrantError> {
-    stock_descriptors(is_folder).map(|(_, inherited)| inherited)
-}
-
-/// The default descriptor as it is written, and as inherited.
-fn stock_descriptors(
+/// The default entries with which a descriptor begins, and the descriptor without them.
+fn split_stock(
+    found: &SecurityDescriptor,
     is_folder: bool,
-) -> Result<(SecurityDescriptor, SecurityDescriptor), GrantError> {
+) -> Result<Option<(Vec<Ace>, SecurityDescriptor)>, GrantError> {
+    let stock = default_descriptor(is_folder)?;
+    let Some(entries) = stock.dacl.map(|list| list.entries) else {
+        return Ok(None);
+    };
+    let mut own = found.clone();
+    match &mut own.dacl {
+        Some(list) if found.control == stock.control && list.entries.starts_with(&entries) => {
+            list.entries.drain(..entries.len());
+        }
+        _ => return Ok(None),
+    }
+    Ok(Some((entries, own)))
+}
+
+/// The default descriptor of an entry.
+fn default_descriptor(is_folder: bool) -> Result<SecurityDescriptor, GrantError> {
     let usual = if is_folder {
         &descriptor::DIRECTORY
     } else {
         &descriptor::FILE
     };
-    let stock = usual
-        .descriptor()
-        .map_err(|source| GrantError::Unreadable {
-            path: "a new entry".to_owned(),
-            source,
-        })?;
-    let mut inherited = stock.clone();
-    inherited.control |= control::DACL_AUTO_INHERITED;
-    for entry in inherited.dacl.iter_mut().flat_map(|list| &mut list.entries) {
-        entry.flags |= ace_flags::INHERITED;
-    }
-    Ok((stock, inherited))
+    usual.descriptor().map_err(|source| GrantError::Unreadable {
+        path: "a new entry".to_owned(),
+        source,
+    })
 }
 
 #[cfg(test)]

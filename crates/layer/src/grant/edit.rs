@@ -10,8 +10,8 @@ use wincimg_windows::base_contents::{BaseContents, FileKind};
 use wincimg_windows::path::ImagePath;
 
 use super::{
-    GrantError, MOST_FOLDERS, base_descriptor, current_descriptor, default_descriptor,
-    folder_of_base,
+    GrantError, MOST_FOLDERS, as_inherited, base_descriptor, current_descriptor,
+    default_descriptor, folder_of_base,
 };
 use crate::content::Layer;
 use crate::descriptor::Security;
@@ -91,8 +91,9 @@ fn places(
     let key = fold(top.as_str());
     let mut places = BTreeMap::new();
     for (path, own, is_folder) in layer.entries_within(&key)? {
+        let found = current_descriptor(secured, inside, &path, &own, is_folder)?;
         let place = Place {
-            found: current_descriptor(secured, inside, &path, &own, is_folder)?,
+            found: as_inherited(found, is_folder)?,
             path: path.parse().map_err(LayerError::Path)?,
             is_folder,
         };
@@ -103,7 +104,7 @@ fn places(
         matches!(&of_base, Presence::Present(file) if file.kind == FileKind::Folder);
     if !places.contains_key(&key) {
         let place = Place {
-            found: folder_of_base(&edit.path, of_base)?,
+            found: as_inherited(folder_of_base(&edit.path, of_base)?, true)?,
             path: top,
             is_folder: true,
         };
@@ -118,7 +119,7 @@ fn places(
             if !places.contains_key(&own)
                 && let Some(found) = base_descriptor(&path, &file)?
             {
-                let (path, is_folder) = (entry, true);
+                let (path, is_folder, found) = (entry, true, as_inherited(found, true)?);
                 let place = Place {
                     path,
                     is_folder,
@@ -156,14 +157,14 @@ fn entries_from_above(
         _ if is_own => Some(current_descriptor(secured, inside, &path, &key, true)?),
         _ => None,
     };
+    let usual = as_inherited(default_descriptor(true)?, true)?;
+    let parent = parent.map(|it| as_inherited(it, true)).transpose()?;
     let mut entries = [Vec::new(), Vec::new()];
     for (is_folder, entries) in [false, true].into_iter().zip(&mut entries) {
         *entries = match &parent {
-            Some(parent) if *parent != default_descriptor(true)? => {
-                inherited_entries(parent, is_folder, found)
-            }
+            Some(parent) if *parent != usual => inherited_entries(parent, is_folder, found),
             // What Windows lets it inherit where the folder above is as new.
-            _ => default_descriptor(is_folder)?
+            _ => as_inherited(default_descriptor(is_folder)?, is_folder)?
                 .dacl
                 .map(|list| list.entries)
                 .unwrap_or_default(),

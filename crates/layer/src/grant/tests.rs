@@ -1,10 +1,11 @@
 use std::collections::BTreeMap;
 
+use proptest::prelude::*;
 use wincimg_common::diagnose::Blame;
-use wincimg_registry::security::DescriptorLayout;
+use wincimg_registry::security::{Ace, ChildKind, DescriptorLayout, Sid};
 use wincimg_registry::{BaseKey, BaseKeys, KeyPath, UnknownBase};
 use wincimg_windows::access::{
-    AccessEdit, AccountRights, DescriptorEdit, Inherit, InheritanceMode, RemovedEntries,
+    AccessEdit, AccountRights, DescriptorEdit, Grant, Inherit, InheritanceMode, RemovedEntries,
 };
 use wincimg_windows::base_contents::FileDigest;
 
@@ -68,7 +69,7 @@ impl BaseContents for Base {
 }
 
 fn access(path: &str, inherit: Inherit) -> AccessChange {
-    use wincimg_windows::access::{Grant, Rights};
+    use wincimg_windows::access::Rights;
 
     AccessChange::Grant(Access {
         path: path.parse().unwrap(),
@@ -452,4 +453,183 @@ fn changes_reach_folders_of_the_base_and_not_what_is_closed() {
         found.values().all(|it| it.starts_with("O:SYG:SYD:")),
         "{found:?}"
     );
+}
+
+/// A folder or file of the model: its own entries, and whether it takes those from above.
+#[derive(Debug, Clone, Default)]
+struct Node {
+    is_closed: bool,
+    own: Vec<Ace>,
+}
+
+/// The drive's folder, a folder in it, one in that, and a file.
+const CHAIN: [&str; 3] = ["data", "data/sub", "data/sub/x.txt"];
+
+/// Rights of the accounts on something itself: allowed and denied bits.
+type Effect = BTreeMap<(String, bool), u32>;
+
+fn new_folder() -> SecurityDescriptor {
+    as_inherited(default_descriptor(true).unwrap(), true).unwrap()
+}
+
+fn effect(entries: &[Ace]) -> Effect {
+    let mut found = Effect::new();
+    for entry in entries {
+        if entry.flags & ace_flags::INHERIT_ONLY == 0 && entry.mask != 0 {
+            *found
+                .entry((entry.sid.to_string(), entry.kind == 0))
+                .or_default() |= entry.mask;
+        }
+    }
+    found
+}
+
+/// The entries of all three, computed from the top with what each has of its own.
+fn entries_of_model(model: &[Node]) -> Vec<Vec<Ace>> {
+    let mut all: Vec<Vec<Ace>> = Vec::new();
+    let (owner, group) = (Sid::administrators(), Sid::local_system());
+    for (depth, node) in model.iter().enumerate() {
+        let kind = match depth {
+            2 => ChildKind::File,
+            _ => ChildKind::Folder,
+        };
+        let mut entries = node.own.clone();
+        if !node.is_closed {
+            match all.last() {
+                None => entries.extend(new_folder().dacl.unwrap().entries),
+                Some(above) => {
+                    let mut parent = new_folder();
+                    parent.dacl.as_mut().unwrap().entries = above.clone();
+                    entries.extend(parent.inherited_entries(kind, &owner, &group));
+                }
+            }
+        }
+        all.push(entries);
+    }
+    all
+}
+
+/// Applies a change to the model.
+fn change_model(model: &mut [Node], at: usize, change: &DescriptorEdit) {
+    let inherited: Vec<Ace> = entries_of_model(model)[at]
+        .iter()
+        .filter(|entry| entry.flags & ace_flags::INHERITED != 0)
+        .cloned()
+        .collect();
+    let node = &mut model[at];
+    let entry = |rights: &AccountRights, kind| {
+        let before: SecurityDescriptor = "O:BAG:SYD:".parse().unwrap();
+        let grant = DescriptorEdit::Grant {
+            rights: rights.clone(),
+            replaces: false,
+        };
+        let mut made = grant.apply(&before, &[], at < 2).unwrap();
+        let entry = made.dacl.as_mut().unwrap().entries.remove(0);
+        Ace { kind, ..entry }
+    };
+    match change {
+        DescriptorEdit::Grant { rights, replaces } => {
+            let new = entry(rights, 0);
+            node.own
+                .retain(|own| !(*replaces && own.kind == 0 && own.sid == new.sid));
+            node.own.push(new);
+        }
+        DescriptorEdit::Deny(rights) => {
+            let new = entry(rights, 1);
+            for own in &mut node.own {
+                if own.kind == 0 && own.sid == new.sid {
+                    own.mask &= !new.mask;
+                }
+            }
+            node.own.push(new);
+        }
+        DescriptorEdit::Remove { account, .. } => node.own.retain(|own| own.sid != account.sid()),
+        DescriptorEdit::Inheritance(mode) => {
+            node.is_closed = *mode != InheritanceMode::Enable;
+            if *mode == InheritanceMode::Copy {
+                let copied = inherited.into_iter().map(|entry| Ace {
+                    flags: entry.flags & !ace_flags::INHERITED,
+                    ..entry
+                });
+                node.own.extend(copied);
+            }
+        }
+        DescriptorEdit::Reset => *node = Node::default(),
+        DescriptorEdit::Owner(_) => {}
+    }
+}
+
+fn any_change() -> impl Strategy<Value = DescriptorEdit> {
+    let account = || prop::sample::select(vec!["Users", "Everyone", "ContainerUser"]);
+    let text = prop::sample::select(vec![
+        "M",
+        "(OI)(CI)F",
+        "(CI)RX",
+        "(OI)(CI)(IO)W",
+        "(OI)(CI)(NP)R",
+        "(OI)R",
+    ]);
+    let rights = (account(), text).prop_map(|(account, text)| rights(account, text));
+    let mode = prop::sample::select(vec![
+        InheritanceMode::Enable,
+        InheritanceMode::Copy,
+        InheritanceMode::Remove,
+    ]);
+    prop_oneof![
+        (rights.clone(), any::<bool>())
+            .prop_map(|(rights, replaces)| DescriptorEdit::Grant { rights, replaces }),
+        rights.prop_map(DescriptorEdit::Deny),
+        account().prop_map(|account| DescriptorEdit::Remove {
+            account: account.parse().unwrap(),
+            entries: RemovedEntries::All,
+        }),
+        mode.prop_map(DescriptorEdit::Inheritance),
+        Just(DescriptorEdit::Reset),
+    ]
+}
+
+proptest! {
+    /// Any sequence of changes leaves what NTFS would: each has its own entries, and those that its
+    /// folder passes on unless it is closed.
+    #[test]
+    fn changes_leave_what_inheritance_from_the_top_gives(
+        changes in prop::collection::vec((0..3_usize, any_change()), 1..8),
+    ) {
+        let mut layer = layer_of(&["data/sub/x.txt"]);
+        let mut model = vec![Node::default(); 3];
+        for (at, change) in changes {
+            let path = format!(r"C:\{}", CHAIN[at].replace('/', r"\"));
+            let told = match &change {
+                DescriptorEdit::Grant { rights, replaces: false }
+                    if !(rights.inherit_only || rights.no_propagate) =>
+                {
+                    let grants = rights.rights.iter().map(|own| Grant {
+                        account: rights.account.clone(),
+                        rights: *own,
+                    });
+                    AccessChange::Grant(Access {
+                        path: path.parse().unwrap(),
+                        grants: grants.collect(),
+                        inherit: rights.inherit,
+                    })
+                }
+                _ => edit(&path, change.clone(), false),
+            };
+            let changed = layer.change_access(&[told], &UnknownBase);
+            match changed {
+                Ok(()) => change_model(&mut model, at, &change),
+                Err(GrantError::Unsupported { .. }) => {}
+                Err(error) => prop_assert!(false, "{error}"),
+            }
+            let secured = layer.securities();
+            for (place, expected) in CHAIN.iter().zip(entries_of_model(&model)) {
+                let found = current_descriptor(
+                    &secured, &UnknownBase, place, &fold(place), *place != CHAIN[2],
+                ).unwrap();
+                let found = as_inherited(found, *place != CHAIN[2]).unwrap();
+                let found = found.dacl.unwrap().entries;
+                prop_assert_eq!(effect(&found), effect(&expected), "{} after {:?}", place, change);
+            }
+        }
+    }
 }
