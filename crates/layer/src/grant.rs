@@ -106,11 +106,11 @@ impl Layer {
         inside: &dyn BaseContents,
     ) -> Result<(), GrantError> {
         for change in changes {
-            let changed = match change {
+            let descriptors = match change {
                 AccessChange::Grant(access) => GrantContext::descriptors(self, access, inside)?,
                 AccessChange::Edit(edit) => edit::descriptors(self, edit, inside)?,
             };
-            self.set_descriptors(changed);
+            self.set_descriptors(descriptors);
         }
         Ok(())
     }

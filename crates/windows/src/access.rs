@@ -248,10 +248,8 @@ fn add(entries: &mut Vec<Ace>, kind: u8, flags: u8, mask: u32, sid: Sid) {
         move |entry: &&Ace| (entry.flags & ace_flags::INHERITED != 0) == is_inherited
     };
     let is_inherited = flags & ace_flags::INHERITED != 0;
-    let first = match is_inherited {
-        true => entries.iter().take_while(of_group(false)).count(),
-        false => 0,
-    };
+    let before = entries.iter().take_while(of_group(false)).count();
+    let first = if is_inherited { before } else { 0 };
     let own = entries[first..].iter().take_while(of_group(is_inherited));
     let place = match (kind, is_inherited) {
         (ALLOWS, false) => first + own.count(),

@@ -1,7 +1,8 @@
 //! Changes of a descriptor that take something away or concern what is inherited: what is below
 //! gets its inherited entries anew, folder by folder.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::collections::btree_map::{BTreeMap, Entry};
 
 use wincimg_registry::Presence;
 use wincimg_registry::security::{Ace, ChildKind, SecurityDescriptor, Sid};
@@ -102,13 +103,12 @@ fn places(
     let of_base = inside.file(&edit.path)?;
     let is_folder_of_base =
         matches!(&of_base, Presence::Present(file) if file.kind == FileKind::Folder);
-    if !places.contains_key(&key) {
-        let place = Place {
+    if let Entry::Vacant(top_place) = places.entry(key) {
+        top_place.insert(Place {
             found: as_inherited(folder_of_base(&edit.path, of_base)?, true)?,
             path: top,
             is_folder: true,
-        };
-        places.insert(key, place);
+        });
     }
     let own = places.len();
     if is_folder_of_base {

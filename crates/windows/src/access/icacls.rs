@@ -95,7 +95,8 @@ impl AccountRights {
             return 0;
         }
         let only = u8::from(self.inherit_only) * ace_flags::INHERIT_ONLY;
-        self.inherit.flags() | only | u8::from(self.no_propagate) * ace_flags::NO_PROPAGATE
+        let ends = u8::from(self.no_propagate) * ace_flags::NO_PROPAGATE;
+        self.inherit.flags() | only | ends
     }
 
     /// The rights as bits.
