@@ -692,9 +692,10 @@ async fn folders_made_on_the_way_stay() {
         assert_eq!(found, left, "{line}");
         let folder = left.iter().find(|name| name.contains('p')).unwrap();
         let gone = folder.trim_end_matches('/');
-        let gone = match left.contains(&"data/p/") {
-            true => "data/.wh.p".to_owned(),
-            false => format!(".wh.{gone}"),
+        let gone = if left.contains(&"data/p/") {
+            "data/.wh.p".to_owned()
+        } else {
+            format!(".wh.{gone}")
         };
         assert!(names(&layers[1], "").contains(&gone), "{line}");
     }
@@ -762,10 +763,10 @@ RUN mkdir C:\g\sub && icacls C:\g /inheritance:r /T && icacls C:\g /reset && ica
 async fn icacls_changes_folders_and_files_of_the_base() {
     let bench = Bench::new().await.indexed();
     let layers = bench.layers(
-        r#"RUN icacls C:\data /remove Administrators
+        r"RUN icacls C:\data /remove Administrators
 RUN icacls C:\inetpub\wwwroot /inheritance:e
 RUN icacls C:\inetpub\app /reset /t /q
-RUN icacls C:\data\Logs /inheritance:r && icacls C:\data\apart /setowner Administrators"#,
+RUN icacls C:\data\Logs /inheritance:r && icacls C:\data\apart /setowner Administrators",
     );
     assert_eq!(
         list_of(&layers[0], "data"),
