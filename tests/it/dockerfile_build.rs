@@ -552,7 +552,6 @@ fn what_is_wrong_is_told_with_its_line() {
             "dockerfile/fails",
             &["copy: "],
         ),
-        ("RUN setx A b", 2, "dockerfile/not-understood", &["setx /M"]),
         (
             "\nCOPPY a b",
             3,
@@ -560,6 +559,19 @@ fn what_is_wrong_is_told_with_its_line() {
             &["\"COPPY\"", "COPY?"],
         ),
         ("WORKDIR D:/x", 2, "dockerfile/invalid", &["D:"]),
+        ("USER app", 2, "dockerfile/invalid", &["\"app\""]),
+        (
+            "USER 1000:1000",
+            2,
+            "dockerfile/invalid",
+            &["\"1000:1000\""],
+        ),
+        (
+            r"USER NT AUTHORITY\NETWORK SERVICE",
+            2,
+            "dockerfile/invalid",
+            &["\"NT AUTHORITYNETWORK SERVICE\""],
+        ),
         ("ENV A=${B", 2, "dockerfile/invalid", &["${B"]),
         ("EXPOSE http", 2, "dockerfile/invalid", &["\"http\""]),
         (
@@ -649,4 +661,51 @@ fn every_host_gets_its_base_and_equal_layers_are_one() {
     let (before, after) = (own(&images[0]), own(&changed["images"][0]));
     assert_eq!(before[0], after[0]);
     assert_ne!(before[1], after[1]);
+}
+
+#[test]
+fn users_are_accounts_of_windows_or_of_the_base() {
+    let user = |base: &str, written: &str| {
+        let site = Site::new();
+        site.write("app/Dockerfile", format!("{base}\nUSER {written}\n"));
+        let output = build(&site, &["--dry-run", "--format", "json"])
+            .output()
+            .unwrap();
+        let plans: Option<Value> = serde_json::from_slice(&output.stdout).ok();
+        let user = plans.map(|plans| {
+            let container = &plans["plans"][0]["instructions"]["container"];
+            container["User"].clone()
+        });
+        (user, stderr(&output))
+    };
+    let from = format!("FROM {BASE}");
+    for (written, expected) in [
+        ("ContainerUser", "ContainerUser"),
+        (
+            r#""User Manager\ContainerAdministrator""#,
+            r"User Manager\ContainerAdministrator",
+        ),
+        (
+            r"NT AUTHORITY\\NETWORK SERVICE",
+            r"NT AUTHORITY\NETWORK SERVICE",
+        ),
+        (r#""nt authority\system""#, r"nt authority\system"),
+        ("Guest", "Guest"),
+    ] {
+        let (found, said) = user(&from, written);
+        assert_eq!(found, Some(json!(expected)), "{written}: {said}");
+        assert!(!said.contains("account"), "{said}");
+    }
+    let (found, said) = user(
+        &format!("# escape=`\n{from}"),
+        r"NT AUTHORITY\NETWORK SERVICE",
+    );
+    assert_eq!(
+        found,
+        Some(json!(r"NT AUTHORITY\NETWORK SERVICE")),
+        "{said}"
+    );
+    refused(r"USER NT AUTHORITY\NETWORK SERVICE", &[])
+        .advises(&[r"USER NT AUTHORITY\\NETWORK SERVICE", "# escape=`"]);
+    refused("USER app", &[]).advises(&["ContainerUser"]);
 }

@@ -13,10 +13,13 @@ use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::Sink;
 use wincimg_registry::hive::{Hive, Semantics};
 use wincimg_registry::security::SecurityDescriptor;
+use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_testkit::component;
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::image_locations::registry;
-use wincimg_testkit::test_bases::{FILE, FOLDER, image_of};
+use wincimg_testkit::test_bases::{
+    FILE, FOLDER, LayerTar, delta_hive, image_of, upper_layer, whole_hive,
+};
 use wincimg_testkit::windows_base::StandIn;
 
 use crate::failure::{Failure, note};
@@ -29,6 +32,10 @@ const OWN: &str = "O:BAG:SYD:PAI(A;;FA;;;SY)(A;;FR;;;BU)";
 
 /// A base with the programs that lines name.
 fn base() -> StandIn {
+    image_of(VERSION, vec![base_layer().tar()])
+}
+
+fn base_layer() -> LayerTar {
     let mut layer = layer_with_data("16");
     for program in [
         "sc", "icacls", "certutil", "xcopy", "robocopy", "reg", "setx",
@@ -64,7 +71,7 @@ fn base() -> StandIn {
             "Files/inetpub/app/deep/again.txt",
             "Files/inetpub/app/Config.txt",
         );
-    image_of(VERSION, vec![layer.tar()])
+    layer
 }
 
 /// A machine with a Dockerfile, and a registry with its base.
@@ -76,8 +83,12 @@ struct Bench {
 
 impl Bench {
     async fn new() -> Self {
+        Self::on(&base()).await
+    }
+
+    async fn on(base: &StandIn) -> Self {
         let server = FakeRegistry::start();
-        let reference = publish(&base(), &server.host()).await;
+        let reference = publish(base, &server.host()).await;
         let machine = Machine::new();
         let app = machine.0.path().join("app");
         fs::create_dir(&app).unwrap();
@@ -377,6 +388,15 @@ RUN move C:\in\a.txt C:\a.txt";
         first.contains(r"C:\a.txt") && first.contains(r"C:\in\a.txt"),
         "{told}"
     );
+    // A recipe grants, and does nothing else to rights.
+    let lines = r"RUN mkdir C:\d && icacls C:\d /deny Users:W";
+    bench.write("Dockerfile", format!("# escape=`\nFROM {BASE}\n{lines}\n"));
+    let told = bench
+        .machine
+        .run(&[&["convert", "./app"], &arguments[..]].concat());
+    let told = told.code(1).get_output().stdout.clone();
+    let told = String::from_utf8(told).unwrap();
+    assert!(told.starts_with("./app/Dockerfile:3: "), "{told}");
 }
 
 #[test(multi_thread)]
@@ -622,4 +642,365 @@ async fn every_stage_gets_a_look_into_its_own_base() {
         names(&layers[1], "inetpub/wwwroot/"),
         ["", ".wh.iisstart.png"]
     );
+}
+
+#[test(multi_thread)]
+async fn folders_made_on_the_way_stay() {
+    let bench = Bench::new().await.indexed();
+    for (line, left, next) in [
+        (
+            r"mkdir C:\p\q\r && rmdir /s /q C:\p\q",
+            vec!["p/"],
+            r"rmdir C:\p",
+        ),
+        (
+            r"mkdir C:\p\q\r && move C:\p\q C:\z",
+            vec!["p/", "z/", "z/r/"],
+            r"rmdir C:\p C:\z\r",
+        ),
+        (
+            r"mkdir C:\p\q\r && ren C:\p\q z && rmdir /s /q C:\p\z",
+            vec!["p/"],
+            r"rmdir C:\p",
+        ),
+        (
+            r"mkdir C:\p\q\r && rmdir C:\p\q\r && rmdir C:\p\q",
+            vec!["p/"],
+            r"rmdir C:\p",
+        ),
+        (
+            r"powershell New-Item -ItemType Directory C:\p\q\r; Remove-Item -Recurse C:\p\q",
+            vec!["p/"],
+            r"powershell Remove-Item C:\p",
+        ),
+        (
+            r"powershell New-Item -Force C:\p\q\a.txt; Move-Item C:\p\q C:\z; Remove-Item C:\z\a.txt",
+            vec!["p/", "z/"],
+            r"rmdir C:\z && rmdir C:\p",
+        ),
+        (
+            r#"powershell "mkdir C:\data\p\q | Out-Null; Rename-Item C:\data\p\q z; Remove-Item C:\data\p\z""#,
+            vec!["data/", "data/p/"],
+            r"rmdir C:\data\p",
+        ),
+    ] {
+        let layers = bench.layers(&format!("RUN {line}\nRUN {next}"));
+        let found: Vec<String> = names(&layers[0], "")
+            .into_iter()
+            .filter(|name| !name.is_empty())
+            .collect();
+        assert_eq!(found, left, "{line}");
+        let folder = left.iter().find(|name| name.contains('p')).unwrap();
+        let gone = folder.trim_end_matches('/');
+        let gone = if left.contains(&"data/p/") {
+            "data/.wh.p".to_owned()
+        } else {
+            format!(".wh.{gone}")
+        };
+        assert!(names(&layers[1], "").contains(&gone), "{line}");
+    }
+    // What is deleted, too, is not there.
+    let layers = bench.layers(r"RUN mkdir C:\p\q && rmdir /s /q C:\p && mkdir C:\other");
+    assert_eq!(names(&layers[0], ""), ["", "other/"]);
+}
+
+/// Text of a descriptor's list in a layer.
+fn list_of(layer: &Path, path: &str) -> String {
+    let security = entries_of(layer)[&format!("Files/{path}")]
+        .0
+        .clone()
+        .unwrap();
+    security.split_once("D:").unwrap().1.to_owned()
+}
+
+#[test(multi_thread)]
+async fn icacls_takes_away_what_it_grants_and_what_is_inherited() {
+    // Of what a Dockerfile makes all is known, of the base nothing has to be.
+    for bench in [Bench::new().await, Bench::new().await.indexed()] {
+        let layers = bench.layers(
+            r#"RUN mkdir C:\d\sub && (echo x)>C:\d\sub\f.txt && icacls C:\d /inheritance:r /grant:r "SYSTEM:(OI)(CI)F" "Users:(OI)(CI)(IO)RX"
+RUN mkdir C:\e\sub && icacls C:\e /grant Users:(OI)(CI)M && icacls C:\e /deny Users:(OI)(CI)W && icacls C:\e\sub /setowner SYSTEM
+RUN mkdir C:\f\sub && icacls C:\f /grant Users:(OI)(CI)F Everyone:(CI)(NP)R && icacls C:\f /remove:g Users && icacls C:\f\sub /inheritance:d
+RUN mkdir C:\g\sub && icacls C:\g /inheritance:r /T && icacls C:\g /reset && icacls C:\g\sub /inheritance:e"#,
+        );
+        let d = |path| list_of(&layers[0], path);
+        assert_eq!(d("d"), "PAI(A;OICI;FA;;;SY)(A;OICIIO;0x1200a9;;;BU)");
+        assert_eq!(d("d/sub"), "AI(A;OICIID;FA;;;SY)(A;OICIID;0x1200a9;;;BU)");
+        assert_eq!(d("d/sub/f.txt"), "AI(A;ID;FA;;;SY)(A;ID;0x1200a9;;;BU)");
+        let own = "AI(D;OICI;0x100116;;;BU)(A;OICI;0x300a9;;;BU)";
+        let e = list_of(&layers[1], "e");
+        assert!(e.starts_with(&format!("{own}(A;OICIID;FA;;;BA)")), "{e}");
+        let sub = entries_of(&layers[1])["Files/e/sub"].0.clone().unwrap();
+        let below = "O:SYG:SYD:AI(D;OICIID;0x100116;;;BU)(A;OICIID;0x300a9;;;BU)";
+        assert!(sub.starts_with(below), "{sub}");
+        let f = list_of(&layers[2], "f");
+        assert!(f.starts_with("AI(A;CINP;FR;;;WD)(A;OICIID;FA;;;BA)"), "{f}");
+        assert!(!f.contains("FA;;;BU"), "{f}");
+        let sub = list_of(&layers[2], "f/sub");
+        assert!(sub.starts_with("PAI(A;;FR;;;WD)"), "{sub}");
+        assert!(!sub.contains("ID;"), "{sub}");
+        for path in ["g", "g/sub"] {
+            let list = list_of(&layers[3], path);
+            assert!(list.starts_with("AI(A;OICIID;FA;;;BA)"), "{path}: {list}");
+        }
+    }
+    let bench = Bench::new().await.indexed();
+    for (line, value) in [
+        (r"icacls C:\data /deny Nobody:W", "\"Nobody\""),
+        (r"icacls C:\data /setowner Nobody", "\"Nobody\""),
+        (r"icacls C:\data /grant Users:(IO)F", "(OI) or (CI)"),
+        (r"icacls C:\data /reset /deny Users:W", "/reset"),
+    ] {
+        let failure = bench
+            .refused(&format!("RUN {line}"))
+            .is("dockerfile/not-understood", &[value])
+            .names(&["Dockerfile:3: ", "icacls: "]);
+        assert!(!failure.hint.is_empty(), "{failure:#?}");
+    }
+}
+
+#[test(multi_thread)]
+async fn icacls_changes_folders_and_files_of_the_base() {
+    let bench = Bench::new().await.indexed();
+    let layers = bench.layers(
+        r"RUN icacls C:\data /remove Administrators
+RUN icacls C:\inetpub\wwwroot /inheritance:e
+RUN icacls C:\inetpub\app /reset /t /q
+RUN icacls C:\data\Logs /inheritance:r && icacls C:\data\apart /setowner Administrators",
+    );
+    assert_eq!(
+        list_of(&layers[0], "data"),
+        "PAI(D;;WD;;;BG)(A;OICI;FA;;;SY)"
+    );
+    let logs = list_of(&layers[0], "data/Logs");
+    assert_eq!(logs, "AI(A;OICI;FR;;;BU)(A;OICIID;FA;;;SY)");
+    // A file of the base that inherits is in the layer with its content.
+    let own = &files_of(&layers[0])["Files/data/own.txt"];
+    assert_eq!(own, b"x");
+    let root = list_of(&layers[1], "inetpub/wwwroot");
+    let closed = DATA.split_once("(D").unwrap().1;
+    assert!(
+        root.starts_with(&format!("AI(D{closed}(A;OICIID;FA;;;BA)")),
+        "{root}"
+    );
+    let found = entries_of(&layers[2]);
+    let list = found["Files/inetpub/app/Config.txt"].0.clone().unwrap();
+    assert!(list.contains("D:AI(A;ID;FA;;;BA)"), "{list}");
+    assert_eq!(found["Files/inetpub/app/fixed.txt"].1, "33");
+    assert_eq!(list_of(&layers[3], "data/Logs"), "PAI(A;OICI;FR;;;BU)");
+    let apart = entries_of(&layers[3])["Files/data/apart"]
+        .0
+        .clone()
+        .unwrap();
+    assert!(apart.starts_with("O:BAG:SYD:P"), "{apart}");
+}
+
+/// The Dockerfile and the registry file of Microsoft's base of the pause image.
+#[test(multi_thread)]
+async fn microsofts_base_of_the_pause_image_is_built() {
+    let service = |name: &str, data| RegistryEdit::SetValue {
+        key: r"HKLM\SYSTEM\ControlSet001\Services\DiagTrack"
+            .parse()
+            .unwrap(),
+        name: name.to_owned(),
+        data,
+    };
+    let upper = upper_layer(&[
+        service("Start", RegistryData::dword(2)),
+        service("ObjectName", RegistryData::sz("LocalSystem")),
+    ]);
+    let bench = Bench::on(&image_of(VERSION, vec![base_layer().tar(), upper.tar()])).await;
+    let tools = bench.machine.0.path().join("app/binaries");
+    fs::create_dir(&tools).unwrap();
+    let keys = "Windows Registry Editor Version 5.00\n\
+        [HKEY_LOCAL_MACHINE\\SOFTWARE\\Microsoft\\rpc]\n\
+        \"DCOM Protocols\"=hex(7):00,00\n\
+        \"UuidSequenceNumber\"=dword:01bcf674\n\
+        \"EpMapDisallowedProtocols\"=\"ncacn_ip_tcp\"\n\n\
+        [HKEY_LOCAL_MACHINE\\SOFTWARE\\Microsoft\\ole]\n\
+        \"EnableDCOM\"=\"N\"";
+    fs::write(tools.join("keylight.reg"), keys).unwrap();
+    let file = "ARG OSVERSION=1809\n\
+        FROM mcr.microsoft.com/windows/nanoserver:${OSVERSION}-amd64\n\
+        COPY binaries /tools\n\
+        USER ContainerAdministrator\n\
+        RUN reg import tools\\\\keylight.reg\n\
+        RUN sc.exe delete diagtrack -f\n\
+        USER ContainerUser\n"
+        .replace("-amd64", "");
+    bench.build_file(&file).success();
+    // The base has two layers.
+    let layers = bench.built().split_off(1);
+    assert_eq!(
+        key_of(&layers[1], "Software_Delta", r"\Microsoft\Ole"),
+        ["\"EnableDCOM\"=\"N\""]
+    );
+    let rpc = key_of(&layers[1], "Software_Delta", r"\Microsoft\Rpc");
+    assert!(
+        rpc.contains(&"\"EpMapDisallowedProtocols\"=\"ncacn_ip_tcp\"".to_owned()),
+        "{rpc:?}"
+    );
+    let hive = files_of(&layers[2])["Hives/System_Delta"].clone();
+    let hive = Hive::read(&hive).unwrap();
+    let gone = hive.root.at(r"ControlSet001\Services\DiagTrack").unwrap();
+    assert_eq!(gone.layer.semantics, Semantics::Tombstone);
+    assert!(gone.values.is_empty() && gone.subkeys.is_empty());
+}
+
+#[test(multi_thread)]
+async fn services_are_deleted_and_start_again_as_sc_says() {
+    let bench = Bench::new().await.indexed();
+    let layers = bench.layers(
+        r#"RUN sc create Worker binPath= C:\worker.exe && sc failure Worker reset= 86400 actions= restart/60000/run/1000// command= "C:\fix.cmd" && sc failureflag Worker 1
+RUN sc delete worker
+RUN sc failure W3SVC reset= infinite actions= restart/5000
+RUN sc delete w3svc"#,
+    );
+    let key = |layer: usize, name: &str| {
+        let key = format!(r"{SERVICE}\{name}");
+        key_of(&layers[layer], "System_Delta", &key)
+    };
+    let made = key(0, "Worker");
+    for line in [
+        "\"FailureActions\"=hex(3):80,51,01,00,00,00,00,00,01,00,00,00,03,00,00,00,14,00,00,00,01,00,00,00,60,ea,00,00,03,00,00,00,e8,03,00,00,00,00,00,00,00,00,00,00",
+        r#""FailureCommand"="C:\\fix.cmd""#,
+        "\"FailureActionsOnNonCrashFailures\"=dword:00000001",
+    ] {
+        assert!(made.iter().any(|own| own == line), "{line}: {made:?}");
+    }
+    let hives: Vec<Vec<u8>> = layers
+        .iter()
+        .map(|layer| files_of(layer)["Hives/System_Delta"].clone())
+        .collect();
+    let hives: Vec<Hive<'_>> = hives.iter().map(|it| Hive::read(it).unwrap()).collect();
+    let service = |layer: usize, name: &str| {
+        hives[layer]
+            .root
+            .at(&format!(r"ControlSet001\Services\{name}"))
+            .unwrap()
+    };
+    // `sc create` writes no descriptor of the service.
+    assert!(service(0, "Worker").subkeys.is_empty());
+    assert_eq!(service(1, "Worker").layer.semantics, Semantics::Tombstone);
+    assert_eq!(key(2, "w3svc").len(), 1);
+    assert_eq!(service(3, "w3svc").layer.semantics, Semantics::Tombstone);
+    for (line, code) in [
+        ("sc delete nobody", "dockerfile/fails"),
+        (
+            "sc failure nobody reset= 1 actions= restart/1",
+            "dockerfile/fails",
+        ),
+        ("sc failure w3svc reset= 1", "dockerfile/not-understood"),
+        ("sc sdset w3svc D:(A;;GA;;;BA)", "dockerfile/not-understood"),
+    ] {
+        bench
+            .refused(&format!("RUN {line}"))
+            .is(code, &[])
+            .names(&["Dockerfile:3: ", "sc: "]);
+    }
+}
+
+/// A hive of a user, as a base has it.
+fn user_hive() -> Vec<u8> {
+    let edit = RegistryEdit::SetValue {
+        key: r"HKLM\SOFTWARE\Environment".parse().unwrap(),
+        name: "TEMP".to_owned(),
+        data: RegistryData::expand_sz(r"%USERPROFILE%\AppData\Local\Temp"),
+    };
+    whole_hive(&[edit])
+}
+
+#[test(multi_thread)]
+async fn user_variables_are_set_in_the_hive_of_the_base() {
+    let mut layer = base_layer();
+    let profile = "Files/Users/ContainerAdministrator";
+    layer.folder(profile, Some(FOLDER)).entry(
+        &format!("{profile}/NTUSER.DAT"),
+        tar::EntryType::Regular,
+        "34",
+        Some(OWN),
+        &user_hive(),
+        None,
+    );
+    let base = image_of(VERSION, vec![layer.tar()]);
+    for bench in [Bench::on(&base).await, Bench::on(&base).await.indexed()] {
+        let layers = bench.layers(
+            r#"RUN setx KIND small && setx TEMP C:\temp
+RUN mkdir C:\%KIND% && setx MORE "%KIND% %KIND%"
+RUN powershell "[Environment]::SetEnvironmentVariable('KIND', 'big', 'User')""#,
+        );
+        let file = &format!("{profile}/NTUSER.DAT");
+        let variables = |layer: usize| {
+            let bytes = files_of(&layers[layer])[file].clone();
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("hive");
+            fs::write(&path, bytes).unwrap();
+            let hivexget = component("hivexget");
+            let output = Command::new(hivexget)
+                .arg(&path)
+                .arg(r"\Environment")
+                .output();
+            let text = String::from_utf8(output.unwrap().stdout).unwrap();
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(variables(0), [r#""KIND"="small""#, r#""TEMP"="C:\\temp""#]);
+        assert!(files_of(&layers[1]).contains_key("Files/small/"));
+        assert_eq!(variables(1)[1], r#""MORE"="small small""#);
+        assert_eq!(variables(2)[0], r#""KIND"="big""#);
+        let (security, attributes) = &entries_of(&layers[0])[file];
+        assert_eq!((security, attributes.as_str()), (&Some(said(OWN)), "34"));
+        assert!(
+            !files_of(&layers[0])
+                .keys()
+                .any(|path| path.contains("Delta"))
+        );
+    }
+    // Windows creates the hive of a user who was never logged on.
+    for instructions in ["RUN setx A b", "USER ContainerUser\nRUN setx A b"] {
+        let bench = Bench::new().await.indexed();
+        bench
+            .refused(instructions)
+            .is("dockerfile/not-understood", &["NTUSER.DAT"])
+            .names(&["setx: "])
+            .advises(&["setx /M"]);
+    }
+}
+
+#[test(multi_thread)]
+async fn users_are_looked_up_among_the_accounts_of_the_base() {
+    let name = |name: &str| RegistryEdit::SetValue {
+        // A hive does not say which one it is.
+        key: format!(r"HKLM\SOFTWARE\SAM\Domains\Account\Users\Names\{name}")
+            .parse()
+            .unwrap(),
+        name: String::new(),
+        data: RegistryData::dword(0),
+    };
+    let mut upper = LayerTar::default();
+    let accounts = delta_hive(&[name("Guest"), name("app")]);
+    upper
+        .folder("Hives", None)
+        .file("Hives/Sam_Delta", &accounts, None);
+    let bench = Bench::new().await;
+    let host = bench.server.host();
+    let name = format!("{host}/own/app:{VERSION}");
+    let reference = parse_reference(&name).unwrap();
+    let repository = registry(&host).repository(&reference);
+    let sink = Sink::Registry(repository.for_push());
+    let base = image_of(VERSION, vec![base_layer().tar(), upper.tar()]);
+    base.put(&sink, Some(VERSION)).await;
+    let build = |user: &str| {
+        let text = format!("FROM {name}\nUSER {user}\n");
+        bench.build_with(&text, &["--format", "json"])
+    };
+    // Of a base that nobody looked into, nothing is known but its name.
+    build("apps").success();
+    bench.machine.json(&["base", "index", &name]);
+    build("App").success();
+    Failure::of(build("apps").failure().get_output())
+        .is("dockerfile/invalid", &["\"apps\""])
+        .names(&["Dockerfile:2: "])
+        .on_line(2);
 }

@@ -407,4 +407,8 @@ impl BaseContents for CachedFacts {
     fn content(&self, path: &ImagePath) -> Result<Answer<Vec<u8>>, BaseReadError> {
         self.checked(self.facts.content(path))
     }
+
+    fn account(&self, name: &str) -> Result<Answer<()>, BaseReadError> {
+        self.checked(self.facts.account(name))
+    }
 }

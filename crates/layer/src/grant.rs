@@ -1,15 +1,22 @@
-//! Grants of rights on a layer's entries and the base's folders, in security descriptors.
+//! Changes of rights on a layer's entries and the base's folders, in security descriptors.
 //!
 //! Like `icacls`, a grant on a folder is inherited by its content: by the layer's files and
 //! folders, and by those folders of the base that inherit rights. The base's files are unchanged,
 //! because a layer that changes a file's descriptor has to contain the whole file.
+//!
+//! The default descriptors of entries whose folder is unknown stand for what Windows lets them
+//! inherit, so their entries count as inherited. Granted rights are kept apart from them.
+
+mod edit;
 
 use std::collections::{HashMap, HashSet};
 
 use wincimg_common::diagnose::Diagnose;
-use wincimg_registry::security::{SecurityDescriptor, UnreadableDescriptor};
+use wincimg_registry::security::{
+    Ace, SecurityDescriptor, UnreadableDescriptor, ace_flags, control,
+};
 use wincimg_registry::{BaseReadError, Presence};
-use wincimg_windows::access::Access;
+use wincimg_windows::access::{Access, AccessChange, UnsupportedEdit};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
 use wincimg_windows::path::ImagePath;
 
@@ -61,14 +68,14 @@ pub enum GrantError {
         /// Number of folders.
         count: usize,
     },
-    /// Its content inherits the rights to replace.
-    #[error(
-        "cannot replace the rights on {path}: files and folders in it inherit them, and would lose them"
-    )]
+    /// Only Windows can make the change.
+    #[error("cannot change the rights on {path}: {source}")]
     #[diagnose(hint = "build with --engine docker, on a Docker daemon for Windows containers")]
-    PassedOn {
-        /// The folder.
-        path: ImagePath,
+    Unsupported {
+        /// The file or folder.
+        path: String,
+        /// The cause.
+        source: UnsupportedEdit,
     },
     /// Its descriptor cannot be read.
     #[error("cannot read the security descriptor of {path}")]
@@ -90,26 +97,49 @@ pub enum GrantError {
 }
 
 impl Layer {
-    /// Grants rights, in order, on the layer's current entries and on folders of the base. Fitting
-    /// the layer to the base first sets the descriptors to which the rights are added; fitting it
-    /// afterwards copies the attributes of the base's folders.
-    pub fn grant(
+    /// Changes rights, in order, on the layer's current entries and on folders of the base. Fitting
+    /// the layer to the base first sets the descriptors that are changed; fitting it afterwards
+    /// copies the attributes of the base's folders.
+    pub fn change_access(
         &mut self,
-        access: &[Access],
+        changes: &[AccessChange],
         inside: &dyn BaseContents,
     ) -> Result<(), GrantError> {
-        for access in access {
-            let granted = GrantContext::descriptors(self, access, inside)?;
-            // Most descriptors are one of a few.
-            let mut written: HashMap<SecurityDescriptor, Security> = HashMap::new();
-            for (path, descriptor) in granted {
-                let security = written
-                    .entry(descriptor)
-                    .or_insert_with_key(|descriptor| Security::from(descriptor));
-                self.set_security(path, security.clone());
-            }
+        for change in changes {
+            let descriptors = match change {
+                AccessChange::Grant(access) => GrantContext::descriptors(self, access, inside)?,
+                AccessChange::Edit(edit) => edit::descriptors(self, edit, inside)?,
+            };
+            self.set_descriptors(descriptors);
         }
         Ok(())
+    }
+
+    fn set_descriptors(&mut self, changed: Vec<(LayerPath, SecurityDescriptor)>) {
+        // Most descriptors are one of a few.
+        let mut written: HashMap<SecurityDescriptor, Security> = HashMap::new();
+        for (path, descriptor) in changed {
+            let security = written
+                .entry(descriptor)
+                .or_insert_with_key(|descriptor| Security::from(descriptor));
+            self.set_security(path, security.clone());
+        }
+    }
+
+    /// The layer's files and folders at and below a path, by path and folded path, parents first;
+    /// true for folders.
+    fn entries_within(&self, key: &str) -> Result<Vec<(String, String, bool)>, LayerError> {
+        let entries = self.drive()?;
+        let own = entries.into_iter().filter_map(|(path, content)| {
+            let is_folder = match content {
+                EntryContent::Directory => true,
+                EntryContent::File(_) => false,
+                EntryContent::Symlink(_) | EntryContent::Deletion => return None,
+            };
+            let own = fold(&path);
+            (own == key || is_below(&own, key)).then_some((path, own, is_folder))
+        });
+        Ok(own.collect())
     }
 }
 
@@ -120,8 +150,8 @@ struct GrantContext<'a> {
     /// Current descriptors of the layer.
     secured: HashMap<String, Security>,
     granted: Vec<(LayerPath, SecurityDescriptor)>,
-    /// True if the replaced rights were inherited by content.
-    withdraws: bool,
+    /// Folders that inherit nothing, and so nothing in them.
+    apart: Vec<String>,
 }
 
 impl<'a> GrantContext<'a> {
@@ -135,41 +165,24 @@ impl<'a> GrantContext<'a> {
             inside,
             secured: layer.securities(),
             granted: Vec::new(),
-            withdraws: false,
+            apart: Vec::new(),
         };
         let top = LayerPath::try_from(&access.path).map_err(LayerError::Path)?;
         let key = fold(top.as_str());
-        let entries = layer.drive()?;
-        let own = entries.iter().filter_map(|(path, content)| {
-            let is_folder = match content {
-                EntryContent::Directory => true,
-                EntryContent::File(_) => false,
-                EntryContent::Symlink(_) | EntryContent::Deletion => return None,
-            };
-            let own = fold(path);
-            (own == key || is_below(&own, &key)).then_some((path, own, is_folder))
-        });
-        let own: Vec<_> = own.collect();
+        let own = layer.entries_within(&key)?;
         let of_base = inside.file(&access.path)?;
         let is_folder_of_base =
             matches!(&of_base, Presence::Present(file) if file.kind == FileKind::Folder);
         // The folder itself precedes its content.
         if own.first().is_none_or(|(_, own, _)| *own != key) {
-            let path = access.path.clone();
-            match of_base {
-                Presence::Present(file) if is_folder_of_base => {
-                    let found = base_descriptor(&path, &file)?;
-                    let found = found.map_or_else(|| default_descriptor(true), Ok)?;
-                    granting.top(top, &found, true);
-                }
-                Presence::Present(_) => return Err(GrantError::OfBase { path }),
-                Presence::Absent => return Err(GrantError::Nowhere { path }),
-                Presence::Unknown => return Err(GrantError::Unknown { path }),
-            }
+            let found = folder_of_base(&access.path, of_base)?;
+            granting.top(top, &found, true)?;
         }
         let mut known = HashSet::new();
         for (path, own, is_folder) in own {
-            granting.entry(path, &own, is_folder, own == key)?;
+            if !granting.is_apart(&own) {
+                granting.entry(&path, &own, is_folder, own == key)?;
+            }
             known.insert(own);
         }
         if is_folder_of_base {
@@ -186,60 +199,43 @@ impl<'a> GrantContext<'a> {
         is_folder: bool,
         is_top: bool,
     ) -> Result<(), GrantError> {
-        let unreadable = |source| GrantError::Unreadable {
-            path: path.to_owned(),
-            source,
-        };
-        let found = match self.secured.get(key) {
-            Some(security) => Some(security.descriptor().map_err(unreadable)?),
-            None if is_folder => self.folder_of_base(path)?,
-            None => None,
-        };
-        let found = found.map_or_else(|| default_descriptor(is_folder), Ok)?;
+        let found = current_descriptor(&self.secured, self.inside, path, key, is_folder)?;
         let entry = path.parse().map_err(LayerError::Path)?;
         if is_top {
-            self.top(entry, &found, is_folder);
+            self.top(entry, &found, is_folder)?;
         } else if let Some(after) = self.inside_of_it(&found, is_folder)? {
             self.granted.push((entry, after));
+        } else if is_folder {
+            self.apart.push(key.to_owned());
         }
         Ok(())
     }
 
-    /// The file or folder itself.
-    fn top(&mut self, path: LayerPath, found: &SecurityDescriptor, is_folder: bool) {
-        self.withdraws = self.access.revokes_inherited(found);
-        self.granted
-            .push((path, self.access.grant_to(found, is_folder)));
+    fn is_apart(&self, key: &str) -> bool {
+        self.apart.iter().any(|apart| is_below(key, apart))
     }
 
-    /// Descriptor of an entry in the folder, if it changes. It loses the replaced rights that it
-    /// inherits from the folder.
+    /// The file or folder itself.
+    fn top(
+        &mut self,
+        path: LayerPath,
+        found: &SecurityDescriptor,
+        is_folder: bool,
+    ) -> Result<(), GrantError> {
+        let grant = |own: &_| Some(self.access.grant_to(own, is_folder));
+        let after = beyond_stock(found, is_folder, grant)?;
+        self.granted.extend(after.map(|after| (path, after)));
+        Ok(())
+    }
+
+    /// Descriptor of an entry in the folder, if it changes.
     fn inside_of_it(
         &self,
         found: &SecurityDescriptor,
         is_folder: bool,
     ) -> Result<Option<SecurityDescriptor>, GrantError> {
-        if self.withdraws && self.access.is_inherited_by(found) {
-            let path = self.access.path.clone();
-            return Err(GrantError::PassedOn { path });
-        }
-        let passed_on = self.access.inherited_descriptor(found, is_folder);
-        if !self.access.each_inside {
-            return Ok(passed_on);
-        }
-        let found = passed_on.as_ref().unwrap_or(found);
-        Ok(Some(self.access.grant_to(found, is_folder)))
-    }
-
-    /// Descriptor of a folder that the base has too.
-    fn folder_of_base(&self, path: &str) -> Result<Option<SecurityDescriptor>, GrantError> {
-        let Ok(path) = format!("/{path}").parse::<ImagePath>() else {
-            return Ok(None);
-        };
-        match self.inside.file(&path)?.present() {
-            Some(file) if file.kind == FileKind::Folder => base_descriptor(&path, &file),
-            _ => Ok(None),
-        }
+        let grant = |own: &_| self.access.inherited_descriptor(own, is_folder);
+        beyond_stock(found, is_folder, grant)
     }
 
     /// Grants on the folders of the base below, except those that the layer has too, and those that
@@ -248,21 +244,17 @@ impl<'a> GrantContext<'a> {
         let Some(folders) = self.inside.folders_below(&self.access.path)?.present() else {
             return Ok(());
         };
-        let mut apart: Option<ImagePath> = None;
         for (path, file) in &folders {
-            if apart
-                .as_ref()
-                .is_some_and(|top| path.strip_prefix(top).is_some())
-            {
+            let entry = LayerPath::try_from(path).map_err(LayerError::Path)?;
+            let key = fold(entry.as_str());
+            if known.contains(&key) || self.is_apart(&key) {
                 continue;
             }
-            let entry = LayerPath::try_from(path).map_err(LayerError::Path)?;
             let Some(found) = base_descriptor(path, file)? else {
                 continue;
             };
             match self.inside_of_it(&found, true)? {
-                None => apart = Some(path.clone()),
-                Some(_) if known.contains(&fold(entry.as_str())) => {}
+                None => self.apart.push(key),
                 Some(after) => self.granted.push((entry, after)),
             }
         }
@@ -287,7 +279,107 @@ fn base_descriptor(
     })
 }
 
-/// Default descriptor of an entry.
+/// The descriptor of a folder that only the base has.
+fn folder_of_base(
+    path: &ImagePath,
+    found: Presence<BaseFile>,
+) -> Result<SecurityDescriptor, GrantError> {
+    let path = path.clone();
+    match found {
+        Presence::Present(file) if file.kind == FileKind::Folder => {
+            let found = base_descriptor(&path, &file)?;
+            found.map_or_else(|| default_descriptor(true), Ok)
+        }
+        Presence::Present(_) => Err(GrantError::OfBase { path }),
+        Presence::Absent => Err(GrantError::Nowhere { path }),
+        Presence::Unknown => Err(GrantError::Unknown { path }),
+    }
+}
+
+/// The descriptor of one of the layer's entries: its own, that of the base's folder, or the default
+/// one.
+fn current_descriptor(
+    secured: &HashMap<String, Security>,
+    inside: &dyn BaseContents,
+    path: &str,
+    key: &str,
+    is_folder: bool,
+) -> Result<SecurityDescriptor, GrantError> {
+    if let Some(security) = secured.get(key) {
+        return security
+            .descriptor()
+            .map_err(|source| GrantError::Unreadable {
+                path: path.to_owned(),
+                source,
+            });
+    }
+    if is_folder
+        && let Ok(path) = format!("/{path}").parse::<ImagePath>()
+        && let Some(file) = inside.file(&path)?.present()
+        && file.kind == FileKind::Folder
+        && let Some(found) = base_descriptor(&path, &file)?
+    {
+        return Ok(found);
+    }
+    default_descriptor(is_folder)
+}
+
+/// Changes a descriptor. Of one that begins with the default entries, only the others are changed.
+fn beyond_stock(
+    found: &SecurityDescriptor,
+    is_folder: bool,
+    change: impl FnOnce(&SecurityDescriptor) -> Option<SecurityDescriptor>,
+) -> Result<Option<SecurityDescriptor>, GrantError> {
+    let Some((stock, own)) = split_stock(found, is_folder)? else {
+        return Ok(change(found));
+    };
+    Ok(change(&own).map(|after| {
+        let mut after = after;
+        if let Some(list) = &mut after.dacl {
+            list.entries.splice(0..0, stock);
+        }
+        after
+    }))
+}
+
+/// The descriptor with the default entries as inherited ones, after all others.
+fn as_inherited(
+    found: SecurityDescriptor,
+    is_folder: bool,
+) -> Result<SecurityDescriptor, GrantError> {
+    let Some((stock, mut own)) = split_stock(&found, is_folder)? else {
+        return Ok(found);
+    };
+    own.control |= control::DACL_AUTO_INHERITED;
+    if let Some(list) = &mut own.dacl {
+        list.entries.extend(stock.into_iter().map(|entry| Ace {
+            flags: entry.flags | ace_flags::INHERITED,
+            ..entry
+        }));
+    }
+    Ok(own)
+}
+
+/// The default entries with which a descriptor begins, and the descriptor without them.
+fn split_stock(
+    found: &SecurityDescriptor,
+    is_folder: bool,
+) -> Result<Option<(Vec<Ace>, SecurityDescriptor)>, GrantError> {
+    let stock = default_descriptor(is_folder)?;
+    let Some(entries) = stock.dacl.map(|list| list.entries) else {
+        return Ok(None);
+    };
+    let mut own = found.clone();
+    match &mut own.dacl {
+        Some(list) if found.control == stock.control && list.entries.starts_with(&entries) => {
+            list.entries.drain(..entries.len());
+        }
+        _ => return Ok(None),
+    }
+    Ok(Some((entries, own)))
+}
+
+/// The default descriptor of an entry.
 fn default_descriptor(is_folder: bool) -> Result<SecurityDescriptor, GrantError> {
     let usual = if is_folder {
         &descriptor::DIRECTORY

@@ -60,8 +60,6 @@ impl Recipe {
                 .as_ref()
                 .map(|it| it.value)
                 .unwrap_or_default(),
-            replaces: false,
-            each_inside: false,
         })
     }
 }

@@ -12,7 +12,7 @@ use wincimg_layer::Symlink;
 use wincimg_layer::archive::UnpackedContent;
 use wincimg_oci::document::ContainerConfig;
 use wincimg_registry::{DataType, RegistryEdit};
-use wincimg_windows::access::Access;
+use wincimg_windows::access::AccessChange;
 use wincimg_windows::path::ImagePath;
 
 use super::plan::{Fact, assignments, facts};
@@ -55,9 +55,9 @@ pub struct PlannedLayer {
     /// The registry, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub registry: Vec<RegistryEdit>,
-    /// The rights that it grants, in order, once its files are there.
+    /// Its changes of rights, in order, once its files are there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub access: Vec<Access>,
+    pub access: Vec<AccessChange>,
     /// What was moved or copied here within the image, and what it keeps.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<CopiedEntry>,

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 use wincimg_iis::IisSettings;
+use wincimg_windows::access::AccessChange;
 use wincimg_windows::path::ImagePath;
 
 use super::file::RecipeFile;
@@ -118,7 +119,7 @@ impl Recipe {
         }
         for entry in &file.access {
             if let Some(layer) = layer_of(&mut layers, entry.layer.as_ref()) {
-                layer.access.push(self.access(entry)?);
+                layer.access.push(AccessChange::Grant(self.access(entry)?));
             }
         }
         for entry in config {

@@ -4,8 +4,10 @@ use std::convert::Infallible;
 
 use wincimg_iis::cmdlets::ParameterValue;
 use wincimg_registry::{KeyPath, Presence, RegistryData, RegistryEdit};
+pub(super) use wincimg_windows::access::{InheritanceMode, RemovedEntries};
 use wincimg_windows::base_contents::FileKind;
 use wincimg_windows::path::ImagePath;
+use wincimg_windows::service::FailureAction;
 
 use super::error::ScriptError;
 
@@ -31,6 +33,9 @@ pub trait ImageState {
 
     /// Reads a small file.
     fn content(&self, file: &ImagePath) -> Lookup<Vec<u8>>;
+
+    /// Reads a variable that earlier lines, or this one, set in a user's hive.
+    fn user_variable(&self, hive: &ImagePath, name: &str) -> Option<RegistryData>;
 
     /// Reads a registry value; the empty name is the default value of the key.
     fn value(&self, key: &KeyPath, name: &str) -> Lookup<RegistryData>;
@@ -106,6 +111,15 @@ pub enum ImageAction {
     Unclear(ImagePath),
     /// Edits the registry.
     Registry(RegistryEdit),
+    /// Sets a variable in a user's hive, which exists.
+    UserVariable {
+        /// File of the hive.
+        hive: ImagePath,
+        /// Variable.
+        name: String,
+        /// Value.
+        data: RegistryData,
+    },
     /// Adds a certificate to a store of the machine.
     Certificate {
         /// Store, such as `ROOT`.
@@ -115,8 +129,10 @@ pub enum ImageAction {
     },
     /// Creates or changes a service.
     Service(ServiceChange),
-    /// Grants rights on a file or folder and its content.
-    Access(AccessGrant),
+    /// Deletes a service.
+    DeleteService(String),
+    /// Changes rights on a file or folder and its content.
+    Access(AccessChange),
     /// Change of the IIS configuration.
     Iis(IisCommand),
     /// Skips a check without effect, such as a program that prints its version.
@@ -194,6 +210,21 @@ pub struct ServiceChange {
     pub account: Option<String>,
     /// Services that it depends on.
     pub depends_on: Option<Vec<String>>,
+    /// Actions when it fails.
+    pub on_failure: Option<ServiceFailure>,
+    /// True if it fails, too, if it stops with an error.
+    pub fails_on_error: bool,
+}
+
+/// Actions when a service fails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceFailure {
+    /// Actions for the first failure, the second and so on.
+    pub actions: Vec<FailureAction>,
+    /// Seconds after which the next failure is the first again.
+    pub reset_after: u32,
+    /// Command of the action that runs one.
+    pub command: Option<String>,
 }
 
 /// Start type of a service.
@@ -209,19 +240,49 @@ pub enum ServiceStart {
     Disabled,
 }
 
-/// Grant of rights on a file or folder.
+/// Change of rights on a file or folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AccessGrant {
+pub struct AccessChange {
     /// File or folder.
     pub path: ImagePath,
-    /// Account as written.
-    pub account: String,
-    /// Rights as `icacls` spells them: `(OI)(CI)F`.
-    pub rights: String,
-    /// True if earlier grants of the account are replaced.
-    pub replaces: bool,
-    /// True if the content of the folder gets its own entry.
+    /// Change.
+    pub operation: AccessOperation,
+    /// True if everything in the folder is changed in the same way.
     pub each_inside: bool,
+}
+
+/// Kind of a change of rights. Accounts are as written, rights as `icacls` spells them: `(OI)(CI)F`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AccessOperation {
+    /// Grants rights.
+    Grant {
+        /// Account.
+        account: String,
+        /// Rights.
+        rights: String,
+        /// True if earlier grants of the account are replaced.
+        replaces: bool,
+    },
+    /// Denies rights.
+    Deny {
+        /// Account.
+        account: String,
+        /// Rights.
+        rights: String,
+    },
+    /// Removes the entries of an account.
+    Remove {
+        /// Account.
+        account: String,
+        /// Removed entries.
+        entries: RemovedEntries,
+    },
+    /// Changes what is inherited.
+    Inheritance(InheritanceMode),
+    /// Leaves only what is inherited.
+    Reset,
+    /// Sets the owner.
+    Owner(String),
 }
 
 /// Change of the IIS configuration.

@@ -29,8 +29,9 @@ mod tests;
 
 pub use error::{ScriptError, ScriptErrorKind};
 pub use image::{
-    AccessGrant, Algorithm, EntryKind, IisCommand, ImageAction, ImageState, Later, Lookup,
-    OverwriteMode, ServiceChange, ServiceStart, UnpackAction, UnpackFormat,
+    AccessChange, AccessOperation, Algorithm, EntryKind, IisCommand, ImageAction, ImageState,
+    Later, Lookup, OverwriteMode, ServiceChange, ServiceFailure, ServiceStart, UnpackAction,
+    UnpackFormat,
 };
 use process::Process;
 use traced_text::TracedText;

@@ -8,7 +8,7 @@
 use wincimg_windows::path::ImagePath;
 
 use super::error::ScriptError;
-use super::image::{EntryKind, ImageAction, Later, Lookup};
+use super::image::{AccessOperation, EntryKind, ImageAction, Later, Lookup};
 use super::process::{Process, parent};
 
 /// Folders that only administrators may write to.
@@ -41,9 +41,17 @@ pub(super) fn check(machine: &Process<'_>, action: &ImageAction) -> Result<(), S
         ImageAction::Registry(_)
         | ImageAction::Certificate { .. }
         | ImageAction::Service(_)
+        | ImageAction::DeleteService(_)
         | ImageAction::Iis(_) => Err(denied(machine, "change the machine's settings")),
-        ImageAction::Access(access) => may_change(machine, &access.path),
-        ImageAction::Verify { .. } | ImageAction::Unclear(_) | ImageAction::Skip(_) => Ok(()),
+        ImageAction::Access(change) => match &change.operation {
+            AccessOperation::Owner(_) => Err(denied(machine, "set the owner of files")),
+            _ => may_change(machine, &change.path),
+        },
+        // The hive is the user's own.
+        ImageAction::UserVariable { .. }
+        | ImageAction::Verify { .. }
+        | ImageAction::Unclear(_)
+        | ImageAction::Skip(_) => Ok(()),
     }
 }
 

@@ -88,6 +88,11 @@ impl Variables {
             .map(|name| format!(r"C:\Users\{name}"))
     }
 
+    /// File of the user's registry hive, if it is one of these accounts.
+    pub(super) fn hive(&self) -> Option<ImagePath> {
+        format!(r"{}\NTUSER.DAT", self.profile()?).parse().ok()
+    }
+
     /// Returns true for a folder of the user's profile that exists in every container.
     pub(super) fn is_profile_folder(&self, path: &ImagePath) -> bool {
         let Some(profile) = self.profile() else {
@@ -108,7 +113,7 @@ impl Variables {
         {
             return Lookup::Present((*value).to_owned());
         }
-        if let Some(value) = self.user_variable(name) {
+        if let Some(value) = self.user_variable(name, image) {
             return value;
         }
         if same(name, "Path") {
@@ -120,7 +125,23 @@ impl Variables {
         machine_variable(name, image)
     }
 
-    fn user_variable(&self, name: &str) -> Option<Lookup<String>> {
+    /// Variable that a line set in the user's hive.
+    fn variable_of_hive(&self, name: &str, image: &dyn ImageState) -> Option<Lookup<String>> {
+        let data = image.user_variable(&self.hive()?, name)?;
+        let profile = self.profile().unwrap_or_default();
+        Some(match data.typed() {
+            TypedData::Text(text) => filled_in(&text, &[("USERPROFILE", &profile)])
+                .map_or(Lookup::Unknown, Lookup::Present),
+            _ => Lookup::Unknown,
+        })
+    }
+
+    fn user_variable(&self, name: &str, image: &dyn ImageState) -> Option<Lookup<String>> {
+        if !same(name, "Path")
+            && let Some(value) = self.variable_of_hive(name, image)
+        {
+            return Some(value);
+        }
         let below = match name.to_ascii_uppercase().as_str() {
             "USERPROFILE" => "",
             "APPDATA" => r"\AppData\Roaming",
@@ -141,9 +162,13 @@ impl Variables {
         match (machine_variable("Path", image), self.profile()) {
             (Lookup::Present(machine), Some(profile)) => {
                 let divider = if machine.ends_with(';') { "" } else { ";" };
-                Lookup::Present(format!(
-                    r"{machine}{divider}{profile}\AppData\Local\Microsoft\WindowsApps"
-                ))
+                let usual = || {
+                    let apps = r"AppData\Local\Microsoft\WindowsApps";
+                    Lookup::Present(format!(r"{profile}\{apps}"))
+                };
+                let own = self.variable_of_hive("Path", image);
+                own.unwrap_or_else(usual)
+                    .map(|own| format!("{machine}{divider}{own}"))
             }
             (Lookup::Present(_), None) => Lookup::Unknown,
             (other, _) => other,
@@ -161,19 +186,19 @@ pub(super) fn machine_variable(name: &str, image: &dyn ImageState) -> Lookup<Str
         return Lookup::Unknown;
     };
     image.value(&key, name).and_then(|data| match data.typed() {
-        TypedData::Text(text) => filled_in(&text).map_or(Lookup::Unknown, Lookup::Present),
+        TypedData::Text(text) => filled_in(&text, &[]).map_or(Lookup::Unknown, Lookup::Present),
         _ => Lookup::Unknown,
     })
 }
 
-fn filled_in(text: &str) -> Option<String> {
+/// Fills in Windows' own variables and others.
+fn filled_in(text: &str, more: &[(&str, &str)]) -> Option<String> {
     let mut pieces = text.split('%');
     let mut out = pieces.next().unwrap_or_default().to_owned();
     while let Some(name) = pieces.next() {
         let after = pieces.next()?;
-        let (_, value) = WINDOWS_VARIABLES
-            .iter()
-            .find(|(other, _)| same(other, name))?;
+        let mut known = WINDOWS_VARIABLES.iter().chain(more);
+        let (_, value) = known.find(|(other, _)| same(other, name))?;
         out.push_str(value);
         out.push_str(after);
     }

@@ -2,15 +2,20 @@
 //! `icacls` would give it.
 
 mod account;
+mod edit;
 mod icacls;
 
 use std::fmt;
 use std::str::FromStr;
 
 pub use account::{AccessAccount, AccountError};
-pub use icacls::{GrantTextError, IcaclsGrant};
+pub use edit::{
+    AccessChange, AccessEdit, DescriptorEdit, InheritanceMode, RemovedEntries, UnsupportedEdit,
+    with_inherited,
+};
+pub use icacls::{AccountRights, RightsTextError};
 use serde::Serialize;
-use wincimg_registry::security::{Ace, Acl, SecurityDescriptor, ace_flags, control};
+use wincimg_registry::security::{Ace, Acl, SecurityDescriptor, Sid, ace_flags, control};
 
 use super::invalid::InvalidText;
 use super::path::ImagePath;
@@ -18,8 +23,9 @@ use super::path::ImagePath;
 /// Path of `icacls` in Windows.
 pub const ICACLS: &str = r"C:\Windows\System32\icacls.exe";
 
-/// The kind of an entry that allows.
+/// The kind of an entry that allows, and of one that denies.
 const ALLOWS: u8 = 0;
+const DENIES: u8 = 1;
 
 /// Rights on a file or folder, and on its contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -30,20 +36,6 @@ pub struct Access {
     pub grants: Vec<Grant>,
     /// Scope within a folder.
     pub inherit: Inherit,
-    /// True if the accounts lose what they were granted here before.
-    #[serde(skip_serializing_if = "is_false")]
-    pub replaces: bool,
-    /// True if what is in the folder gets the rights as its own, too.
-    #[serde(skip_serializing_if = "is_false")]
-    pub each_inside: bool,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde hands the field over like this"
-)]
-const fn is_false(flag: &bool) -> bool {
-    !*flag
 }
 
 /// The rights that an account gets.
@@ -179,14 +171,12 @@ impl Access {
     /// What `icacls` is called with. Accounts are numbers, which mean the same in every language, and
     /// for the accounts of containers are the only form that Windows is known to resolve rightly.
     pub fn icacls(&self) -> Vec<String> {
-        let grant = if self.replaces { "/grant:r" } else { "/grant" };
-        let mut words = vec![self.path.to_string(), grant.to_owned()];
+        let mut words = vec![self.path.to_string(), "/grant".to_owned()];
         let inherit = self.inherit.letters();
         words.extend(self.grants.iter().map(|grant| {
             let (sid, rights) = (grant.account.sid().in_numbers(), grant.rights.letters());
             format!("*{sid}:{inherit}{rights}")
         }));
-        words.extend(self.each_inside.then(|| "/T".to_owned()));
         words
     }
 
@@ -194,45 +184,12 @@ impl Access {
     #[must_use]
     pub fn grant_to(&self, descriptor: &SecurityDescriptor, is_folder: bool) -> SecurityDescriptor {
         let flags = if is_folder { self.inherit.flags() } else { 0 };
-        if self.replaces {
-            let mut without = descriptor.clone();
-            if let Some(list) = &mut without.dacl {
-                list.entries.retain(|entry| !self.is_replaced(entry));
-            }
-            return self.entries(&without, flags);
-        }
         self.entries(descriptor, flags)
-    }
-
-    /// Returns true if rights that are replaced are passed on to what is in a folder with this
-    /// descriptor.
-    pub fn revokes_inherited(&self, descriptor: &SecurityDescriptor) -> bool {
-        let entries = descriptor.dacl.iter().flat_map(|list| &list.entries);
-        let passes_on = ace_flags::OBJECT_INHERIT | ace_flags::CONTAINER_INHERIT;
-        let mut replaced = entries.filter(|entry| self.is_replaced(entry));
-        self.replaces && replaced.any(|entry| entry.flags & passes_on != 0)
-    }
-
-    /// Returns true if something has rights of the accounts from above.
-    pub fn is_inherited_by(&self, descriptor: &SecurityDescriptor) -> bool {
-        let mut entries = descriptor.dacl.iter().flat_map(|list| &list.entries);
-        entries.any(|entry| {
-            let is_inherited = entry.kind == ALLOWS && entry.flags & ace_flags::INHERITED != 0;
-            let mut grants = self.grants.iter();
-            is_inherited && grants.any(|grant| grant.account.sid() == entry.sid)
-        })
     }
 
     /// Returns true if it is for files in the folder, too.
     pub fn applies_to_files(&self) -> bool {
-        self.each_inside || self.inherit.flags() & ace_flags::OBJECT_INHERIT != 0
-    }
-
-    /// Returns true if an entry is what an account was granted here before.
-    fn is_replaced(&self, entry: &Ace) -> bool {
-        let is_own = entry.kind == ALLOWS && entry.flags & ace_flags::INHERITED == 0;
-        let mut grants = self.grants.iter();
-        is_own && grants.any(|grant| grant.account.sid() == entry.sid)
+        self.inherit.flags() & ace_flags::OBJECT_INHERIT != 0
     }
 
     /// A descriptor of something in the folder with what it inherits of the rights in it; none where
@@ -271,42 +228,40 @@ impl Access {
             entries: Vec::new(),
         });
         for grant in &self.grants {
-            add(&mut list.entries, grant, flags);
+            let (mask, sid) = (grant.rights.mask(), grant.account.sid());
+            add(&mut list.entries, ALLOWS, flags, mask, sid);
         }
         descriptor
     }
 }
 
-fn add(entries: &mut Vec<Ace>, grant: &Grant, flags: u8) {
-    let sid = grant.account.sid();
+/// Adds an entry in its place, or its rights to those of an entry that differs in nothing else.
+fn add(entries: &mut Vec<Ace>, kind: u8, flags: u8, mask: u32, sid: Sid) {
     let is_same = |entry: &&mut Ace| {
-        entry.kind == ALLOWS && entry.flags == flags && entry.sid == sid && entry.rest.is_empty()
+        entry.kind == kind && entry.flags == flags && entry.sid == sid && entry.rest.is_empty()
     };
     if let Some(entry) = entries.iter_mut().find(is_same) {
-        entry.mask |= grant.rights.mask();
+        entry.mask |= mask;
         return;
     }
-    let is_inherited = |entry: &Ace| entry.flags & ace_flags::INHERITED != 0;
-    let place = entries
-        .iter()
-        .position(is_inherited)
-        .unwrap_or(entries.len());
-    let place = match flags & ace_flags::INHERITED {
-        0 => place,
+    let of_group = |is_inherited: bool| {
+        move |entry: &&Ace| (entry.flags & ace_flags::INHERITED != 0) == is_inherited
+    };
+    let is_inherited = flags & ace_flags::INHERITED != 0;
+    let before = entries.iter().take_while(of_group(false)).count();
+    let first = if is_inherited { before } else { 0 };
+    let own = entries[first..].iter().take_while(of_group(is_inherited));
+    let place = match (kind, is_inherited) {
+        (ALLOWS, false) => first + own.count(),
         // After what the nearest parent denies.
-        _ => {
-            let denied = entries[place..]
-                .iter()
-                .take_while(|entry| entry.kind != ALLOWS);
-            place + denied.count()
-        }
+        _ => first + own.take_while(|entry| entry.kind != ALLOWS).count(),
     };
     entries.insert(
         place,
         Ace {
-            kind: ALLOWS,
+            kind,
             flags,
-            mask: grant.rights.mask(),
+            mask,
             sid,
             rest: Vec::new(),
         },

@@ -78,6 +78,11 @@ pub trait BaseContents: BaseKeys {
     fn content(&self, _path: &ImagePath) -> Result<Presence<Vec<u8>>, BaseReadError> {
         Ok(Presence::Unknown)
     }
+
+    /// Whether the database of accounts has an account of that name.
+    fn account(&self, _name: &str) -> Result<Presence<()>, BaseReadError> {
+        Ok(Presence::Unknown)
+    }
 }
 
 impl BaseContents for UnknownBase {}

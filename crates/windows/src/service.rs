@@ -3,6 +3,11 @@
 //!
 //! The values, their types and the form of `FailureActions` are those of the services in a SYSTEM
 //! hive of Windows.
+//!
+//! A new service has no subkey `Security`: in a hive of Windows 10 the services that installers
+//! created have none, unless the installer set a descriptor afterwards
+//! (`SetServiceObjectSecurity`, `sc sdset`). Windows then creates the subkey for administrators
+//! only; without it, the service has the default descriptor.
 
 mod settings;
 
@@ -116,6 +121,8 @@ pub enum FailureKind {
     Restart,
     /// A command runs.
     Run,
+    /// Windows starts again, which ends a container. Recipes do not have it.
+    Reboot,
 }
 
 impl ServiceName {
@@ -276,12 +283,33 @@ impl FailureActions {
             let kind = match action.action {
                 FailureKind::Nothing => 0,
                 FailureKind::Restart => 1,
+                FailureKind::Reboot => 2,
                 FailureKind::Run => 3,
             };
             [kind, action.after]
         });
         let words = header.into_iter().chain(actions);
         words.flat_map(u32::to_le_bytes).collect()
+    }
+
+    /// The edits that give them to a service.
+    pub fn edits(&self, name: &ServiceName) -> Vec<RegistryEdit> {
+        let key = name.key();
+        let mut values = vec![("FailureActions", RegistryData::binary(self.to_bytes()))];
+        if let Some(command) = &self.command {
+            values.push(("FailureCommand", RegistryData::sz(&command.0)));
+        }
+        if self.also_on_error {
+            values.push(("FailureActionsOnNonCrashFailures", RegistryData::dword(1)));
+        }
+        let edits = values
+            .into_iter()
+            .map(|(name, data)| RegistryEdit::SetValue {
+                key: key.clone(),
+                name: name.to_owned(),
+                data,
+            });
+        edits.collect()
     }
 }
 
@@ -304,26 +332,18 @@ impl Service {
             depends_on: (!self.depends_on.is_empty()).then(|| self.depends_on.clone()),
         };
         let mut edits = settings.new_service(&self.name);
-        let key = self.name.key();
-        let mut set = |name: &str, data| {
-            edits.push(RegistryEdit::SetValue {
-                key: key.clone(),
-                name: name.to_owned(),
-                data,
-            });
-        };
         if !self.environment.is_empty() {
-            set("Environment", list(self.environment.iter().map(|it| &it.0)));
+            edits.push(RegistryEdit::SetValue {
+                key: self.name.key(),
+                name: "Environment".to_owned(),
+                data: list(self.environment.iter().map(|it| &it.0)),
+            });
         }
-        if let Some(failure) = &self.on_failure {
-            set("FailureActions", RegistryData::binary(failure.to_bytes()));
-            if let Some(command) = &failure.command {
-                set("FailureCommand", RegistryData::sz(&command.0));
-            }
-            if failure.also_on_error {
-                set("FailureActionsOnNonCrashFailures", RegistryData::dword(1));
-            }
-        }
+        edits.extend(
+            self.on_failure
+                .iter()
+                .flat_map(|failure| failure.edits(&self.name)),
+        );
         edits
     }
 }

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value as Json, json};
-use wincimg_registry::hive::{Hive, Key};
+use wincimg_registry::hive::{FileTime, Hive, Key, set_value};
 use wincimg_registry::{DataType, KeyMode, RegistryData, RegistryEdit, TypedData};
+use wincimg_testkit::kernel_rules::check;
 use wincimg_testkit::programs::{component, python_with_regipy};
-use wincimg_testkit::test_bases::made_software;
+use wincimg_testkit::test_bases::{made_software, real_system};
 
 use super::{hive_of, path, set};
 
@@ -110,6 +111,51 @@ fn each_key(path: &str, key: &Key<'_>, visit: &mut impl FnMut(&str, &Key<'_>)) {
     for subkey in &key.subkeys {
         each_key(&format!("{path}\\{}", subkey.name), subkey, visit);
     }
+}
+
+/// A value that is set in a hive of Windows leaves all others as they are.
+#[test]
+fn hivex_reads_values_that_were_set_in_a_whole_hive() {
+    const KEY: &str = r"ControlSet001\Control\Session Manager\Environment";
+    let hivexget = component("hivexget");
+    let before = real_system();
+    let long = "x".repeat(2000);
+    let mut after = before.clone();
+    for (name, data) in [
+        (
+            "Path",
+            RegistryData::expand_sz(r"%SystemRoot%\system32;C:\own"),
+        ),
+        ("NUMBER_OF_PROCESSORS", RegistryData::dword(3)),
+        ("Новый", RegistryData::sz(&long)),
+    ] {
+        after = set_value(&after, KEY, name, &data, FileTime(1)).unwrap();
+    }
+    // The kernel would load it, and no cell is lost.
+    let (sound, still) = (check(&before).unwrap(), check(&after).unwrap());
+    assert_eq!((still.keys, still.values), (sound.keys, sound.values + 1));
+    assert_eq!((still.lost_cells, still.rest), (sound.lost_cells, 0));
+    let (old, new) = (Hive::read(&before).unwrap(), Hive::read(&after).unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("hive");
+    std::fs::write(&file, &after).unwrap();
+    let output = Command::new(hivexget)
+        .arg(&file)
+        .arg(format!("\\{KEY}"))
+        .output();
+    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    let environment = new.root.at(KEY).unwrap();
+    assert_eq!(text, listing(environment));
+    assert_eq!(
+        environment.values.len(),
+        old.root.at(KEY).unwrap().values.len() + 1
+    );
+    assert!(text.contains(r"C:\\own") && text.contains(&long), "{text}");
+    let mut others = old.root.walk().zip(new.root.walk());
+    assert!(others.all(|(old, new)| {
+        old.name == "Environment" || old.values == new.values && old.security == new.security
+    }));
+    assert_eq!(old.root.walk().count(), new.root.walk().count());
 }
 
 /// A key's values as hivexget lists them.

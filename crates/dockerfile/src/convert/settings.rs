@@ -4,13 +4,17 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 use wincimg_iis::config::{ConfigChange, ConfigEdit};
-use wincimg_windows::access::Access;
+use wincimg_windows::access::AccessChange;
 
 use super::toml::{key, list, quoted, text};
 
-/// Writes the granted permissions as entries for a layer.
-pub(super) fn write_access(all: &[Access], layer: &str, out: &mut String) {
-    for access in all {
+/// Writes the granted permissions as entries for a layer. Another change is omitted, which the
+/// comparison with the Dockerfile finds.
+pub(super) fn write_access(all: &[AccessChange], layer: &str, out: &mut String) {
+    for change in all {
+        let AccessChange::Grant(access) = change else {
+            continue;
+        };
         let _ = writeln!(out, "\n[[access]]\nlayer = {}", quoted(layer));
         let _ = writeln!(out, "path = {}", text(&access.path.to_string()));
         let grants: Vec<String> = access

@@ -96,6 +96,10 @@ impl Tree {
         &*self.base
     }
 
+    pub(super) fn is_plain_windows(&self) -> bool {
+        self.is_plain_windows
+    }
+
     /// Kind of the entry at a path, if known.
     pub(super) fn kind(&self, path: &ImagePath) -> Result<Presence<PathKind>, BaseReadError> {
         if path.components().is_empty() {

@@ -20,7 +20,7 @@ use super::files::{Files, OfImage, fixed_part};
 use super::run::RootBase;
 use super::stage_files::OfStage;
 use super::state::StageState;
-use super::{Inputs, StageBaseImage, StageError, Stages, copy, download, paths, run};
+use super::{Inputs, StageBaseImage, StageError, Stages, copy, download, paths, run, user};
 use crate::expand::Lexer;
 use crate::instruction::{CopyInstruction, InstructionKind, ParsedInstruction, ProgramForm};
 use crate::source::Dockerfile;
@@ -183,6 +183,7 @@ impl<'a> Evaluation<'a> {
             }
             InstructionKind::User(text) => {
                 let user = expanded(state, text)?.text;
+                self.check_user(state, step, text, &user)?;
                 state.user(user);
             }
             InstructionKind::Workdir(text) => {
@@ -233,6 +234,24 @@ impl<'a> Evaluation<'a> {
             InstructionKind::From(_) => {}
         }
         Ok(())
+    }
+
+    /// Checks that the image may have an account; of an unknown base, any is possible.
+    fn check_user(
+        &self,
+        state: &StageState,
+        step: &ParsedInstruction,
+        written: &str,
+        name: &str,
+    ) -> Result<(), StageError> {
+        let failed = |problem: String| self.stages.error(step, problem);
+        let found = user::find(name, state.config.user.as_deref(), &state.tree);
+        let found = found.map_err(|error| failed(error_chain(&error)))?;
+        let missing = || (found == Presence::Absent).then(|| user::missing(name));
+        match user::lost_backslash(written, name).or_else(missing) {
+            Some(user) => Err(failed(user.problem).with_hint(user.hint)),
+            None => Ok(()),
+        }
     }
 
     /// Evaluates a `RUN` line whose commands are changes of files and registry.

@@ -15,6 +15,7 @@ mod read;
 mod run;
 mod stage_files;
 mod state;
+mod user;
 
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,7 @@ mod iis;
 mod keys;
 mod needs_windows;
 mod services;
+mod user_variables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -167,6 +168,7 @@ impl RunState<'_> {
                 )));
             }
         };
+        self.keep_folders_above(path)?;
         self.server.forget(path);
         self.changes.forget(path);
         let entry = PlannedEntry {
@@ -177,6 +179,22 @@ impl RunState<'_> {
         self.tree.apply(std::slice::from_ref(&entry));
         if was_there {
             self.changes.insert(entry);
+        }
+        Ok(())
+    }
+
+    /// Gives this line's folders above a deleted path entries of their own: Windows created them on
+    /// the way, and they stay.
+    fn keep_folders_above(&mut self, path: &ImagePath) -> Result<(), ScriptError> {
+        for depth in 1..path.components().len() {
+            let folder = path.up_to(depth);
+            let is_new = !matches!(self.kind_before(&folder)?, Presence::Present(_));
+            if is_new
+                && !self.changes.has(&folder)
+                && self.kind(&folder)? == Presence::Present(PathKind::Folder)
+            {
+                self.put(folder, PlannedContent::Folder);
+            }
         }
         Ok(())
     }
@@ -250,6 +268,10 @@ impl ImageState for RunState<'_> {
         }
     }
 
+    fn user_variable(&self, hive: &ImagePath, name: &str) -> Option<RegistryData> {
+        self.variable_of_hive(hive, name)
+    }
+
     fn value(&self, key: &KeyPath, name: &str) -> Lookup<RegistryData> {
         self.registry.value(key, name)
     }
@@ -311,9 +333,13 @@ impl ImageState for RunState<'_> {
                 self.tree.later.insert(key(&path));
                 Ok(())
             }
+            ImageAction::UserVariable { hive, name, data } => {
+                self.set_user_variable(&hive, &name, &data)
+            }
             ImageAction::Certificate { store, file } => self.trust(&store, &file),
             ImageAction::Service(service) => self.service(&service),
-            ImageAction::Access(access) => self.grant(&access),
+            ImageAction::DeleteService(name) => self.delete_service(&name),
+            ImageAction::Access(change) => self.change_access(&change),
             ImageAction::Iis(asked) => self.iis(&asked),
         }
     }

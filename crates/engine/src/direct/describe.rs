@@ -7,7 +7,7 @@ use wincimg_recipe::{
 };
 use wincimg_registry::hive::{FileTime, empty_hive, layer_hives};
 use wincimg_registry::{Presence, RegistryEdit, UnknownBase};
-use wincimg_windows::access::Access;
+use wincimg_windows::access::AccessChange;
 use wincimg_windows::base_contents::{BaseContents, FileKind};
 use wincimg_windows::path::ImagePath;
 
@@ -82,7 +82,13 @@ fn describe_files(plan: &Plan, base: BaseSource<'_>, timestamp: u64) -> Result<L
     if is_bottom(plan, base) {
         bottom(&mut layer, file_time(timestamp))?;
     }
-    fit(&mut layer, &plan.access, base.inside)?;
+    let access: Vec<_> = plan
+        .access
+        .iter()
+        .cloned()
+        .map(AccessChange::Grant)
+        .collect();
+    fit(&mut layer, &access, base.inside)?;
     Ok(layer)
 }
 
@@ -105,11 +111,15 @@ pub(super) fn describe_step(
     Ok(layer)
 }
 
-/// Fits the files to those of the base, and grants rights on them.
-fn fit(layer: &mut Layer, access: &[Access], inside: &dyn BaseContents) -> Result<(), DirectError> {
+/// Fits the files to those of the base, and changes the rights on them.
+fn fit(
+    layer: &mut Layer,
+    access: &[AccessChange],
+    inside: &dyn BaseContents,
+) -> Result<(), DirectError> {
     layer.fit_to_base(inside)?;
     if !access.is_empty() {
-        layer.grant(access, inside)?;
+        layer.change_access(access, inside)?;
         layer.fit_to_base(inside)?;
     }
     Ok(())

@@ -285,6 +285,9 @@ impl Iterator for Walk<'_> {
     }
 }
 
+/// Key of the names of accounts in `HKLM\SAM`.
+const ACCOUNTS: [&str; 5] = ["SAM", "Domains", "Account", "Users", "Names"];
+
 impl BaseKeys for BaseFacts {
     fn key(&self, path: &KeyPath) -> Result<Presence<BaseKey>, BaseReadError> {
         Ok(self.key_at(&path.into())?)
@@ -352,6 +355,18 @@ impl BaseContents for BaseFacts {
         } else {
             Presence::Unknown
         })
+    }
+
+    fn account(&self, name: &str) -> Result<Presence<()>, BaseReadError> {
+        let mut path = BaseKeyPath {
+            hive: BaseHive::Sam,
+            components: ACCOUNTS.map(str::to_owned).to_vec(),
+        };
+        if self.key_at(&path)?.present().is_none() {
+            return Ok(Presence::Unknown);
+        }
+        path.components.push(name.to_owned());
+        Ok(self.key_at(&path)?.map(drop))
     }
 }
 

@@ -1,9 +1,12 @@
 use std::collections::BTreeMap;
 
+use proptest::prelude::*;
 use wincimg_common::diagnose::Blame;
-use wincimg_registry::security::DescriptorLayout;
+use wincimg_registry::security::{Ace, ChildKind, DescriptorLayout, Sid};
 use wincimg_registry::{BaseKey, BaseKeys, KeyPath, UnknownBase};
-use wincimg_windows::access::Inherit;
+use wincimg_windows::access::{
+    AccessEdit, AccountRights, DescriptorEdit, Grant, Inherit, InheritanceMode, RemovedEntries,
+};
 use wincimg_windows::base_contents::FileDigest;
 
 use super::*;
@@ -65,19 +68,17 @@ impl BaseContents for Base {
     }
 }
 
-fn access(path: &str, inherit: Inherit) -> Access {
-    use wincimg_windows::access::{Grant, Rights};
+fn access(path: &str, inherit: Inherit) -> AccessChange {
+    use wincimg_windows::access::Rights;
 
-    Access {
+    AccessChange::Grant(Access {
         path: path.parse().unwrap(),
         grants: vec![Grant {
             account: "ContainerUser".parse().unwrap(),
             rights: Rights::Modify,
         }],
         inherit,
-        replaces: false,
-        each_inside: false,
-    }
+    })
 }
 
 fn layer_of(files: &[&str]) -> Layer {
@@ -128,7 +129,7 @@ fn what_the_layer_brings_gets_the_rights_and_nothing_beside_it() {
         )
         .unwrap();
     layer
-        .grant(&[access(r"c:\APP\Data", Inherit::All)], &UnknownBase)
+        .change_access(&[access(r"c:\APP\Data", Inherit::All)], &UnknownBase)
         .unwrap();
     assert_eq!(
         granted(&layer),
@@ -140,7 +141,7 @@ fn what_the_layer_brings_gets_the_rights_and_nothing_beside_it() {
         ])
     );
     let mut one = layer_of(&["app/a.txt"]);
-    one.grant(&[access("/app/a.txt", Inherit::All)], &UnknownBase)
+    one.change_access(&[access("/app/a.txt", Inherit::All)], &UnknownBase)
         .unwrap();
     assert_eq!(
         granted(&one),
@@ -155,7 +156,7 @@ fn grants_add_up_in_their_order() {
         access("/app/logs", Inherit::All),
         access("/app", Inherit::All),
     ];
-    layer.grant(&both, &UnknownBase).unwrap();
+    layer.change_access(&both, &UnknownBase).unwrap();
     assert_eq!(granted(&layer)["Files/app/logs"], "0x03 0x1301bf +8");
     assert_eq!(granted(&layer)["Files/app/logs/x.txt"], "0x10 0x1301bf +3");
 }
@@ -179,7 +180,7 @@ fn folders_of_the_base_keep_what_they_have_and_pass_it_on() {
             PLAIN,
         );
     let mut made = layer_of(&["Data/ours/x.txt"]);
-    made.grant(&[access(r"C:\data", Inherit::All)], &base)
+    made.change_access(&[access(r"C:\data", Inherit::All)], &base)
         .unwrap();
     assert_eq!(
         granted(&made),
@@ -193,7 +194,7 @@ fn folders_of_the_base_keep_what_they_have_and_pass_it_on() {
     );
     let mut alone = layer_of(&[]);
     alone
-        .grant(&[access(r"C:\data\a", Inherit::None)], &base)
+        .change_access(&[access(r"C:\data\a", Inherit::None)], &base)
         .unwrap();
     assert_eq!(granted(&alone), expected(&[("data/a", "0x00 0x1301bf +2")]));
 }
@@ -207,7 +208,7 @@ fn what_is_missing_or_a_layer_cannot_change_is_refused() {
     let base = Base::default().with("/hosts", file, PLAIN);
     let refused = |path: &str, inside: &dyn BaseContents| {
         let error = layer_of(&["app/x"])
-            .grant(&[access(path, Inherit::All)], inside)
+            .change_access(&[access(path, Inherit::All)], inside)
             .unwrap_err();
         assert_eq!(error.diagnosis().blame, Blame::Request);
         format!("{error}; {}", error.diagnosis().hint.unwrap())
@@ -229,7 +230,406 @@ fn what_is_missing_or_a_layer_cannot_change_is_refused() {
         .values_mut()
         .for_each(|file| file.security = Some(vec![1]));
     let error = layer_of(&[])
-        .grant(&[access("/odd", Inherit::All)], &odd)
+        .change_access(&[access("/odd", Inherit::All)], &odd)
         .unwrap_err();
     assert!(matches!(error, GrantError::Unreadable { .. }), "{error}");
+}
+
+fn edit(path: &str, edit: DescriptorEdit, each_inside: bool) -> AccessChange {
+    AccessChange::Edit(AccessEdit {
+        path: path.parse().unwrap(),
+        edit,
+        each_inside,
+    })
+}
+
+fn rights(account: &str, rights: &str) -> AccountRights {
+    AccountRights::read(account, rights).unwrap()
+}
+
+/// Descriptors of the layer's entries below a folder, those without one as new.
+fn descriptors_of(layer: &Layer) -> BTreeMap<String, String> {
+    let items = layer.items().unwrap().into_iter().filter_map(|item| {
+        let path = item.name.strip_prefix("Files/")?.to_owned();
+        let security = item.security?.descriptor().unwrap();
+        Some((path, security.to_string()))
+    });
+    items.collect()
+}
+
+/// Lists of entries, as text, of a layer on an unknown base after changes of `C:\data`.
+fn lists_after(changes: &[AccessChange]) -> BTreeMap<String, String> {
+    let mut layer = layer_of(&["data/sub/x.txt"]);
+    layer.change_access(changes, &UnknownBase).unwrap();
+    let after = descriptors_of(&layer).into_iter();
+    after
+        .map(|(path, sddl)| (path, sddl.split_once("D:").unwrap().1.to_owned()))
+        .collect()
+}
+
+fn told(list: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let pair = |(path, sddl): &(&str, &str)| ((*path).to_owned(), (*sddl).to_owned());
+    list.iter().map(pair).collect()
+}
+
+#[test]
+fn what_a_new_folder_has_counts_as_inherited() {
+    use InheritanceMode::{Copy, Enable, Remove};
+
+    let inherit = |mode| edit(r"C:\data", DescriptorEdit::Inheritance(mode), false);
+    let grant = |text, replaces| {
+        let rights = rights("Users", text);
+        edit(
+            r"C:\data",
+            DescriptorEdit::Grant { rights, replaces },
+            false,
+        )
+    };
+    // Nothing is left of what was inherited, and the content follows.
+    let closed = [
+        ("data", "PAI(A;OICI;FR;;;BU)"),
+        ("data/sub", "AI(A;OICIID;FR;;;BU)"),
+        ("data/sub/x.txt", "AI(A;ID;FR;;;BU)"),
+    ];
+    assert_eq!(
+        lists_after(&[inherit(Remove), grant("(OI)(CI)R", false)]),
+        told(&closed)
+    );
+    // Whether it was granted before makes no difference.
+    assert_eq!(
+        lists_after(&[grant("(OI)(CI)R", false), inherit(Remove)]),
+        told(&closed)
+    );
+    // What is kept is the folder's own, and can be taken away.
+    let remove = edit(
+        r"C:\data",
+        DescriptorEdit::Remove {
+            account: "Users".parse().unwrap(),
+            entries: RemovedEntries::All,
+        },
+        false,
+    );
+    let kept = lists_after(&[inherit(Copy), remove.clone()]);
+    assert_eq!(
+        kept["data"],
+        "PAI(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)(A;;FA;;;BA)(A;OICIIO;GA;;;CO)"
+    );
+    assert!(!kept["data/sub/x.txt"].contains(";BU)"), "{kept:?}");
+    assert!(
+        kept["data/sub/x.txt"].starts_with("AI(A;ID;FA;;;BA)"),
+        "{kept:?}"
+    );
+    // What is inherited stays.
+    assert_eq!(lists_after(&[remove]), BTreeMap::new());
+    let again = lists_after(&[inherit(Remove), grant("W", false), inherit(Enable)]);
+    assert!(
+        again["data"].starts_with("AI(A;;0x100116;;;BU)(A;OICIID;FA;;;BA)"),
+        "{again:?}"
+    );
+    let reset = lists_after(&[
+        inherit(Remove),
+        grant("(OI)(CI)W", false),
+        edit(r"C:\data", DescriptorEdit::Reset, false),
+    ]);
+    assert!(
+        reset["data"].starts_with("AI(A;OICIID;FA;;;BA)"),
+        "{reset:?}"
+    );
+    assert!(!reset["data/sub/x.txt"].contains("0x100116"), "{reset:?}");
+    // A replaced grant is replaced for the content, too.
+    let replaced = lists_after(&[grant("(OI)(CI)F", false), grant("(CI)R", true)]);
+    assert!(
+        replaced["data"].starts_with("AI(A;CI;FR;;;BU)(A;OICIID"),
+        "{replaced:?}"
+    );
+    assert!(
+        !replaced["data/sub/x.txt"].contains("FA;;;BU"),
+        "{replaced:?}"
+    );
+}
+
+#[test]
+fn denials_come_first_and_take_what_was_granted() {
+    let deny = |text| {
+        edit(
+            r"C:\data",
+            DescriptorEdit::Deny(rights("Users", text)),
+            false,
+        )
+    };
+    let grant = |text| {
+        let rights = rights("Users", text);
+        let edit_of = DescriptorEdit::Grant {
+            rights,
+            replaces: false,
+        };
+        edit(r"C:\data", edit_of, false)
+    };
+    let after = lists_after(&[grant("(OI)(CI)M"), deny("(OI)(CI)W")]);
+    let own = "AI(D;OICI;0x100116;;;BU)(A;OICI;0x300a9;;;BU)(A;OICIID;FA;;;BA)";
+    assert!(after["data"].starts_with(own), "{after:?}");
+    let below = &after["data/sub/x.txt"];
+    assert!(below.starts_with("AI(D;ID;0x100116;;;BU)"), "{after:?}");
+    let gone = edit(
+        r"C:\data",
+        DescriptorEdit::Remove {
+            account: "Users".parse().unwrap(),
+            entries: RemovedEntries::Denied,
+        },
+        false,
+    );
+    let after = lists_after(&[deny("(OI)(CI)W"), gone]);
+    assert!(
+        after.values().all(|list| !list.contains("(D;")),
+        "{after:?}"
+    );
+    // Which grant of several loses the rights, only Windows decides.
+    let mut layer = layer_of(&["data/x.txt"]);
+    let error = layer
+        .change_access(&[grant("(OI)(CI)M"), deny("W")], &UnknownBase)
+        .unwrap_err();
+    assert!(matches!(error, GrantError::Unsupported { .. }), "{error}");
+}
+
+#[test]
+fn flags_say_what_of_a_folder_rights_are_for() {
+    let grant = |text| {
+        let rights = rights("ContainerUser", text);
+        let edit_of = DescriptorEdit::Grant {
+            rights,
+            replaces: false,
+        };
+        lists_after(&[edit(r"C:\data", edit_of, false)])
+    };
+    let entry = |list: &str| {
+        let at = list.find("S-1-5-93-2-2")?;
+        let from = list[..at].rfind('(')?;
+        Some(list[from..=at + 12].to_owned())
+    };
+    for (text, folder, below, file) in [
+        ("(OI)(CI)(IO)F", "OICIIO", Some("OICIID"), Some("ID")),
+        ("(CI)(NP)F", "CINP", Some("ID"), None),
+        ("(OI)(CI)(NP)F", "OICINP", Some("ID"), None),
+        ("(OI)(IO)F", "OIIO", Some("OIIOID"), Some("ID")),
+    ] {
+        let found = grant(text);
+        let expected = |flags: &str| format!("(A;{flags};FA;;;S-1-5-93-2-2)");
+        assert_eq!(entry(&found["data"]), Some(expected(folder)), "{text}");
+        let of = |path: &str| found.get(path).and_then(|list| entry(list));
+        assert_eq!(of("data/sub"), below.map(expected), "{text}");
+        assert_eq!(of("data/sub/x.txt"), file.map(expected), "{text}");
+    }
+}
+
+#[test]
+fn changes_reach_folders_of_the_base_and_not_what_is_closed() {
+    let base = Base::default()
+        .folder("/", "O:BAG:SYD:PAI(A;OICI;FA;;;BA)")
+        .folder("/data", "O:BAG:SYD:AI(A;OICI;FR;;;WD)(A;OICIID;FA;;;BA)")
+        .folder(
+            "/data/a",
+            "O:BUG:SYD:AI(A;OICIID;FR;;;WD)(A;OICIID;FA;;;BA)",
+        )
+        .folder("/data/apart", "O:BAG:SYD:PAI(A;OICI;FA;;;SY)")
+        .folder("/data/apart/below", "O:BAG:SYD:AI(A;OICIID;FA;;;SY)");
+    let mut layer = layer_of(&[]);
+    let all = edit(r"C:\data", DescriptorEdit::Reset, false);
+    layer.change_access(&[all], &base).unwrap();
+    assert_eq!(
+        descriptors_of(&layer),
+        told(&[
+            ("data", "O:BAG:SYD:AI(A;OICIID;FA;;;BA)"),
+            ("data/a", "O:BUG:SYD:AI(A;OICIID;FA;;;BA)"),
+        ])
+    );
+    let mut layer = layer_of(&[]);
+    let owner = DescriptorEdit::Owner("SYSTEM".parse().unwrap());
+    layer
+        .change_access(&[edit(r"C:\data", owner, true)], &base)
+        .unwrap();
+    let found = descriptors_of(&layer);
+    assert_eq!(found.len(), 4);
+    assert!(
+        found.values().all(|it| it.starts_with("O:SYG:SYD:")),
+        "{found:?}"
+    );
+}
+
+/// A folder or file of the model: its own entries, and whether it takes those from above.
+#[derive(Debug, Clone, Default)]
+struct Node {
+    is_closed: bool,
+    own: Vec<Ace>,
+}
+
+/// The drive's folder, a folder in it, one in that, and a file.
+const CHAIN: [&str; 3] = ["data", "data/sub", "data/sub/x.txt"];
+
+/// Rights of the accounts on something itself: allowed and denied bits.
+type Effect = BTreeMap<(String, bool), u32>;
+
+fn new_folder() -> SecurityDescriptor {
+    as_inherited(default_descriptor(true).unwrap(), true).unwrap()
+}
+
+fn effect(entries: &[Ace]) -> Effect {
+    let mut found = Effect::new();
+    for entry in entries {
+        if entry.flags & ace_flags::INHERIT_ONLY == 0 && entry.mask != 0 {
+            *found
+                .entry((entry.sid.to_string(), entry.kind == 0))
+                .or_default() |= entry.mask;
+        }
+    }
+    found
+}
+
+/// The entries of all three, computed from the top with what each has of its own.
+fn entries_of_model(model: &[Node]) -> Vec<Vec<Ace>> {
+    let mut all: Vec<Vec<Ace>> = Vec::new();
+    let (owner, group) = (Sid::administrators(), Sid::local_system());
+    for (depth, node) in model.iter().enumerate() {
+        let kind = match depth {
+            2 => ChildKind::File,
+            _ => ChildKind::Folder,
+        };
+        let mut entries = node.own.clone();
+        if !node.is_closed {
+            match all.last() {
+                None => entries.extend(new_folder().dacl.unwrap().entries),
+                Some(above) => {
+                    let mut parent = new_folder();
+                    parent.dacl.as_mut().unwrap().entries = above.clone();
+                    entries.extend(parent.inherited_entries(kind, &owner, &group));
+                }
+            }
+        }
+        all.push(entries);
+    }
+    all
+}
+
+/// Applies a change to the model.
+fn change_model(model: &mut [Node], at: usize, change: &DescriptorEdit) {
+    let inherited: Vec<Ace> = entries_of_model(model)[at]
+        .iter()
+        .filter(|entry| entry.flags & ace_flags::INHERITED != 0)
+        .cloned()
+        .collect();
+    let node = &mut model[at];
+    let entry = |rights: &AccountRights, kind| {
+        let before: SecurityDescriptor = "O:BAG:SYD:".parse().unwrap();
+        let grant = DescriptorEdit::Grant {
+            rights: rights.clone(),
+            replaces: false,
+        };
+        let mut made = grant.apply(&before, &[], at < 2).unwrap();
+        let entry = made.dacl.as_mut().unwrap().entries.remove(0);
+        Ace { kind, ..entry }
+    };
+    match change {
+        DescriptorEdit::Grant { rights, replaces } => {
+            let new = entry(rights, 0);
+            node.own
+                .retain(|own| !(*replaces && own.kind == 0 && own.sid == new.sid));
+            node.own.push(new);
+        }
+        DescriptorEdit::Deny(rights) => {
+            let new = entry(rights, 1);
+            for own in &mut node.own {
+                if own.kind == 0 && own.sid == new.sid {
+                    own.mask &= !new.mask;
+                }
+            }
+            node.own.push(new);
+        }
+        DescriptorEdit::Remove { account, .. } => node.own.retain(|own| own.sid != account.sid()),
+        DescriptorEdit::Inheritance(mode) => {
+            node.is_closed = *mode != InheritanceMode::Enable;
+            if *mode == InheritanceMode::Copy {
+                let copied = inherited.into_iter().map(|entry| Ace {
+                    flags: entry.flags & !ace_flags::INHERITED,
+                    ..entry
+                });
+                node.own.extend(copied);
+            }
+        }
+        DescriptorEdit::Reset => *node = Node::default(),
+        DescriptorEdit::Owner(_) => {}
+    }
+}
+
+fn any_change() -> impl Strategy<Value = DescriptorEdit> {
+    let account = || prop::sample::select(vec!["Users", "Everyone", "ContainerUser"]);
+    let text = prop::sample::select(vec![
+        "M",
+        "(OI)(CI)F",
+        "(CI)RX",
+        "(OI)(CI)(IO)W",
+        "(OI)(CI)(NP)R",
+        "(OI)R",
+    ]);
+    let rights = (account(), text).prop_map(|(account, text)| rights(account, text));
+    let mode = prop::sample::select(vec![
+        InheritanceMode::Enable,
+        InheritanceMode::Copy,
+        InheritanceMode::Remove,
+    ]);
+    prop_oneof![
+        (rights.clone(), any::<bool>())
+            .prop_map(|(rights, replaces)| DescriptorEdit::Grant { rights, replaces }),
+        rights.prop_map(DescriptorEdit::Deny),
+        account().prop_map(|account| DescriptorEdit::Remove {
+            account: account.parse().unwrap(),
+            entries: RemovedEntries::All,
+        }),
+        mode.prop_map(DescriptorEdit::Inheritance),
+        Just(DescriptorEdit::Reset),
+    ]
+}
+
+proptest! {
+    /// Any sequence of changes leaves what NTFS would: each has its own entries, and those that its
+    /// folder passes on unless it is closed.
+    #[test]
+    fn changes_leave_what_inheritance_from_the_top_gives(
+        changes in prop::collection::vec((0..3_usize, any_change()), 1..8),
+    ) {
+        let mut layer = layer_of(&["data/sub/x.txt"]);
+        let mut model = vec![Node::default(); 3];
+        for (at, change) in changes {
+            let path = format!(r"C:\{}", CHAIN[at].replace('/', r"\"));
+            let told = match &change {
+                DescriptorEdit::Grant { rights, replaces: false }
+                    if !(rights.inherit_only || rights.no_propagate) =>
+                {
+                    let grants = rights.rights.iter().map(|own| Grant {
+                        account: rights.account.clone(),
+                        rights: *own,
+                    });
+                    AccessChange::Grant(Access {
+                        path: path.parse().unwrap(),
+                        grants: grants.collect(),
+                        inherit: rights.inherit,
+                    })
+                }
+                _ => edit(&path, change.clone(), false),
+            };
+            let changed = layer.change_access(&[told], &UnknownBase);
+            match changed {
+                Ok(()) => change_model(&mut model, at, &change),
+                Err(GrantError::Unsupported { .. }) => {}
+                Err(error) => prop_assert!(false, "{error}"),
+            }
+            let secured = layer.securities();
+            for (place, expected) in CHAIN.iter().zip(entries_of_model(&model)) {
+                let found = current_descriptor(
+                    &secured, &UnknownBase, place, &fold(place), *place != CHAIN[2],
+                ).unwrap();
+                let found = as_inherited(found, *place != CHAIN[2]).unwrap();
+                let found = found.dacl.unwrap().entries;
+                prop_assert_eq!(effect(&found), effect(&expected), "{} after {:?}", place, change);
+            }
+        }
+    }
 }

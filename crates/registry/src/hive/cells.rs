@@ -79,7 +79,7 @@ impl CellWriter {
 }
 
 /// Converts a size or offset to the format's number.
-fn in_reach(bytes: usize) -> Result<u32, WriteError> {
+pub(super) fn in_reach(bytes: usize) -> Result<u32, WriteError> {
     u32::try_from(bytes)
         .ok()
         .filter(|_| bytes <= MAX_BINS)

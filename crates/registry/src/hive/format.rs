@@ -24,7 +24,7 @@ pub(super) const DATA_IN_PLACE: u32 = 0x8000_0000;
 pub(super) mod base {
     pub(in super::super) const PRIMARY_SEQUENCE: usize = 4;
     pub(in super::super) const SECONDARY_SEQUENCE: usize = 8;
-    pub(in super::super) const LAST_WRITTEN: usize = 12;
+    pub(in super::super) const TIMESTAMP: usize = 12;
     pub(in super::super) const MAJOR: usize = 20;
     pub(in super::super) const MINOR: usize = 24;
     pub(in super::super) const FILE_TYPE: usize = 28;

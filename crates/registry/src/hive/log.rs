@@ -51,7 +51,7 @@ impl<'f> BaseBlock<'f> {
     }
 
     pub(super) fn last_written(self) -> u64 {
-        let [low, high] = [0, 4].map(|at| self.number(base::LAST_WRITTEN + at));
+        let [low, high] = [0, 4].map(|at| self.number(base::TIMESTAMP + at));
         u64::from(high) << 32 | u64::from(low)
     }
 }

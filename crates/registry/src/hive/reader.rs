@@ -70,7 +70,23 @@ impl<'h> Hive<'h> {
     }
 }
 
-struct HiveReader<'h> {
+/// A key node, and where it is.
+pub(super) struct Node<'h> {
+    fields: Fields<'h>,
+    pub(super) offset: u32,
+}
+
+impl Node<'_> {
+    pub(super) fn name(&self) -> Result<String, HiveReadError> {
+        let flags = self.fields.u16(2)?;
+        let name = self
+            .fields
+            .bytes(KEY_HEADER, usize::from(self.fields.u16(72)?))?;
+        Ok(decode_name(name, flags & key_flags::ASCII_NAME != 0))
+    }
+}
+
+pub(super) struct HiveReader<'h> {
     cells: Cells<'h>,
     /// Descriptors, the only cells with several references.
     descriptors: HashMap<u32, &'h [u8]>,
@@ -78,6 +94,40 @@ struct HiveReader<'h> {
 }
 
 impl<'h> HiveReader<'h> {
+    /// Reads single records of a hive that was read completely before.
+    pub(super) fn new(cells: Cells<'h>) -> Self {
+        Self {
+            cells,
+            descriptors: HashMap::new(),
+            big_data: true,
+        }
+    }
+
+    pub(super) fn node(&mut self, offset: u32) -> Result<Node<'h>, HiveReadError> {
+        let fields = self.record(offset, *b"nk")?;
+        Ok(Node { fields, offset })
+    }
+
+    /// The cells of a key's values, with their names.
+    pub(super) fn value_cells(
+        &mut self,
+        node: &Node<'h>,
+    ) -> Result<Vec<(u32, String)>, HiveReadError> {
+        let count = node.fields.u32(36)? as usize;
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let offset = node.fields.u32(40)?;
+        let list = Fields::new(self.cells.take(offset)?, offset);
+        let cells = list.words(0, count, 1)?.map(|cell| {
+            let record = self.record(cell, *b"vk")?;
+            let name = record.bytes(VALUE_HEADER, usize::from(record.u16(2)?))?;
+            let is_ascii = record.u16(16)? & value_flags::ASCII_NAME != 0;
+            Ok((cell, decode_name(name, is_ascii)))
+        });
+        cells.collect()
+    }
+
     fn record(&mut self, offset: u32, signature: [u8; 2]) -> Result<Fields<'h>, HiveReadError> {
         let fields = Fields::new(self.cells.take(offset)?, offset);
         if fields.bytes.starts_with(&signature) {
@@ -93,7 +143,7 @@ impl<'h> HiveReader<'h> {
             return Err(node.damaged("a key nested deeper than Windows allows"));
         }
         let mut key = self.key_alone(&node)?;
-        let subkeys = self.subkeys(&node)?;
+        let subkeys = self.subkey_cells(&node)?;
         key.subkeys.reserve_exact(subkeys.len());
         for subkey in subkeys {
             key.subkeys.push(self.key(subkey, depth + 1)?);
@@ -205,7 +255,11 @@ impl<'h> HiveReader<'h> {
     }
 
     /// The offsets of the keys below.
-    fn subkeys(&mut self, node: &Fields<'h>) -> Result<Vec<u32>, HiveReadError> {
+    pub(super) fn subkeys(&mut self, node: &Node<'h>) -> Result<Vec<u32>, HiveReadError> {
+        self.subkey_cells(&node.fields)
+    }
+
+    fn subkey_cells(&mut self, node: &Fields<'h>) -> Result<Vec<u32>, HiveReadError> {
         let count = node.u32(20)? as usize;
         if count == 0 {
             return Ok(Vec::new());

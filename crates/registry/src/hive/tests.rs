@@ -455,3 +455,69 @@ fn a_passed_through_key_takes_its_class_from_below() {
 }
 
 mod known;
+
+#[test]
+fn a_value_is_set_in_a_whole_hive() {
+    let edits = [
+        with(
+            r"\Environment",
+            "TEMP",
+            RegistryData::expand_sz(r"%USERPROFILE%\Temp"),
+        ),
+        set(r"\Environment", "Number", 1),
+        set(r"\Other\Deep", "kept", 7),
+    ];
+    let mut before = written(&edits);
+    // Layered keys are for deltas.
+    before[base_flags()..base_flags() + 4].fill(0);
+    let sum = format::checksum(&before[..4096]);
+    before[508..512].copy_from_slice(&sum.to_le_bytes());
+    let long = "x".repeat(4000);
+    let mut after = before.clone();
+    for (name, data) in [
+        ("temp", RegistryData::sz("short")),
+        ("Number", RegistryData::sz(&long)),
+        ("Ünï", RegistryData::dword(5)),
+        ("New", RegistryData::sz("")),
+        ("New", RegistryData::expand_sz("%A%;b")),
+    ] {
+        after = set_value(&after, r"environment", name, &data, NOON).unwrap();
+        let hive = Hive::read(&after).unwrap();
+        let key = hive.root.at("Environment").unwrap();
+        assert_eq!(key.value(name), Some(data), "{name}");
+        assert_eq!(key.timestamp, NOON);
+    }
+    let (old, new) = (Hive::read(&before).unwrap(), Hive::read(&after).unwrap());
+    let names = |hive: &Hive<'_>| -> Vec<String> {
+        let key = hive.root.at("Environment").unwrap();
+        key.values.iter().map(|value| value.name.clone()).collect()
+    };
+    assert_eq!(names(&old), ["Number", "TEMP"]);
+    assert_eq!(names(&new), ["Number", "TEMP", "Ünï", "New"]);
+    assert_eq!(new.root.subkey("Other"), old.root.subkey("Other"));
+    assert_eq!(
+        new.root.at("Environment").unwrap().security,
+        old.root.at("Environment").unwrap().security
+    );
+    assert_eq!(new.minor_version, old.minor_version);
+    let refused = |file: &[u8], key: &str| {
+        set_value(file, key, "x", &RegistryData::dword(1), NOON).unwrap_err()
+    };
+    assert!(matches!(refused(&before, "None"), SetValueError::NoKey(_)));
+    assert!(matches!(
+        refused(&written(&edits), "Other"),
+        SetValueError::Delta
+    ));
+    let mut dirty = before;
+    dirty[4] ^= 1;
+    let sum = format::checksum(&dirty[..4096]);
+    dirty[508..512].copy_from_slice(&sum.to_le_bytes());
+    assert!(matches!(
+        refused(&dirty, "Other"),
+        SetValueError::Read(HiveReadError::Unfinished)
+    ));
+}
+
+const fn base_flags() -> usize {
+    format::base::FLAGS
+}

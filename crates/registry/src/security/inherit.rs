@@ -39,20 +39,8 @@ impl SecurityDescriptor {
     /// not repeated. If nothing is inherited, the default list of a system process is used.
     #[must_use]
     pub fn inherited_by(&self, child: ChildKind, owner: &Sid, group: &Sid) -> Self {
-        let inherited = |list: Option<&Acl>| {
-            let mut inheriting = InheritedAcl {
-                child,
-                owner,
-                group,
-                entries: Vec::new(),
-            };
-            for parent in list.iter().flat_map(|list| &list.entries) {
-                inheriting.take(parent);
-            }
-            inheriting.entries
-        };
-        let audited = inherited(self.sacl.as_ref());
-        let mut granted = inherited(self.dacl.as_ref());
+        let audited = inherited(self.sacl.as_ref(), child, owner, group);
+        let mut granted = self.inherited_entries(child, owner, group);
         let mut control = control::SELF_RELATIVE | control::DACL_PRESENT;
         if granted.is_empty() {
             granted = by_default(child);
@@ -76,6 +64,27 @@ impl SecurityDescriptor {
             dacl: Some(list(granted)),
         }
     }
+}
+
+impl SecurityDescriptor {
+    /// Entries of the DACL that a child with this owner and group inherits.
+    #[must_use]
+    pub fn inherited_entries(&self, child: ChildKind, owner: &Sid, group: &Sid) -> Vec<Ace> {
+        inherited(self.dacl.as_ref(), child, owner, group)
+    }
+}
+
+fn inherited(list: Option<&Acl>, child: ChildKind, owner: &Sid, group: &Sid) -> Vec<Ace> {
+    let mut inheriting = InheritedAcl {
+        child,
+        owner,
+        group,
+        entries: Vec::new(),
+    };
+    for parent in list.iter().flat_map(|list| &list.entries) {
+        inheriting.take(parent);
+    }
+    inheriting.entries
 }
 
 /// The entries that a child has inherited so far.

@@ -17,7 +17,7 @@ pub(super) enum Drive {
     Environment(String),
 }
 
-pub(super) fn drive(path: &str) -> Result<Drive, ScriptError> {
+fn drive(path: &str) -> Result<Drive, ScriptError> {
     let lower = path.to_lowercase();
     let after = |prefix: &str| path[prefix.len()..].to_owned();
     for prefix in ["registry::", "microsoft.powershell.core\\registry::"] {
@@ -41,6 +41,33 @@ pub(super) fn drive(path: &str) -> Result<Drive, ScriptError> {
             Err(ScriptError::unclear(format!("unsupported drive {drive}:")))
         }
         _ => Ok(Drive::File(path.to_owned())),
+    }
+}
+
+impl Shell<'_, '_> {
+    /// Finds the drive of a path.
+    pub(super) fn drive(&self, path: &str) -> Result<Drive, ScriptError> {
+        match drive(path)? {
+            Drive::File(path) => self.with_home(path).map(Drive::File),
+            other => Ok(other),
+        }
+    }
+
+    /// Replaces `~` at the beginning of a cmdlet's path, quoted or not, by the home folder.
+    pub(super) fn with_home(&self, path: String) -> Result<String, ScriptError> {
+        let Some(rest) = path
+            .strip_prefix('~')
+            .filter(|rest| rest.is_empty() || rest.starts_with(['\\', '/']))
+        else {
+            return Ok(path);
+        };
+        match self.machine.variables.profile() {
+            Some(home) => Ok(home + rest),
+            None => Err(ScriptError::unclear(format!(
+                "~ is the home folder of {}, which only Windows knows",
+                self.machine.variables.user()
+            ))),
+        }
     }
 }
 
@@ -351,7 +378,7 @@ impl Shell<'_, '_> {
         let Some(path) = path_of(&given)? else {
             return Err(ScriptError::unclear("no folder given"));
         };
-        let Drive::File(path) = drive(&path)? else {
+        let Drive::File(path) = self.drive(&path)? else {
             return Err(ScriptError::unclear("the destination is not a folder"));
         };
         let path = self.machine.path(&path)?;
@@ -385,6 +412,7 @@ impl Shell<'_, '_> {
         let Some(file) = given.text("outfile")? else {
             return Ok(PsValue::opaque(format!("the response of {url} is used")));
         };
+        let file = self.with_home(file)?;
         let path = self.machine.path(&file)?;
         if !self.machine.check_parent_exists(&path)? {
             return Err(ScriptError::fails(format!(
@@ -403,6 +431,7 @@ impl Shell<'_, '_> {
     fn expand_archive(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &ARCHIVE)?;
         let archive = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no archive given"))?;
+        let archive = self.with_home(archive)?;
         if archive.contains(['*', '?', '[']) {
             return Err(ScriptError::unclear("wildcards are not supported here"));
         }
@@ -412,7 +441,7 @@ impl Shell<'_, '_> {
             )));
         }
         let folder = match given.text("destinationpath")? {
-            Some(folder) => folder,
+            Some(folder) => self.with_home(folder)?,
             // In the working folder, with the name of the archive.
             None => {
                 let name = archive.rsplit(['\\', '/']).next().unwrap_or_default();
@@ -432,7 +461,7 @@ impl Shell<'_, '_> {
             .text("algorithm")?
             .unwrap_or_else(|| "SHA256".to_owned());
         let algorithm = tools::algorithm(&algorithm)?;
-        let path = tools::hash_file(self.machine, &file)?;
+        let path = tools::hash_file(self.machine, &self.with_home(file)?)?;
         Ok(PsValue::FileHash(path, algorithm))
     }
 
@@ -440,7 +469,7 @@ impl Shell<'_, '_> {
         let given = self.bind_parameters(command, &TEST)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no path given"))?;
         let kind = given.text("pathtype")?.map(|kind| kind.to_lowercase());
-        let found = match drive(&path)? {
+        let found = match self.drive(&path)? {
             Drive::File(path) => {
                 let now = match self.machine.paths(&path, Wildcards::PowerShell)? {
                     Paths::One(path) => self.machine.path_state(&path)?,

@@ -4,7 +4,7 @@ use super::super::error::ScriptError;
 use super::super::image::{EntryKind, ImageAction, Later, Lookup};
 use super::super::process::PathState;
 use super::ast::CommandAst;
-use super::cmdlets::{Drive, drive, path_of};
+use super::cmdlets::{Drive, path_of};
 use super::eval::Shell;
 use super::parameters::ParameterSet;
 use super::value::PsValue;
@@ -89,7 +89,7 @@ impl Shell<'_, '_> {
         encoding: Encoding,
         appends: bool,
     ) -> Result<(), ScriptError> {
-        let Drive::File(file) = drive(file)? else {
+        let Drive::File(file) = self.drive(file)? else {
             return Err(ScriptError::unclear("it does not write to a file"));
         };
         if file.contains(['*', '?', '[']) {
@@ -214,7 +214,7 @@ impl Shell<'_, '_> {
     pub(super) fn get_content(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &GET)?;
         let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no file given"))?;
-        let Drive::File(file) = drive(&file)? else {
+        let Drive::File(file) = self.drive(&file)? else {
             return Err(ScriptError::unclear("it does not read a file"));
         };
         let path = self.machine.path(&file)?;

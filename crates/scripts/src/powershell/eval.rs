@@ -369,7 +369,19 @@ impl Shell<'_, '_> {
                         .collect::<Result<_, _>>()?;
                     words.push(texts.join(","));
                 }
-                Argument::Value(value) => words.extend(self.expression(value)?.texts()?),
+                Argument::Value(value) => {
+                    let texts = self.expression(value)?.texts()?;
+                    let has_home = |text: &String| {
+                        text == "~" || text.starts_with("~/") || text.starts_with(r"~\")
+                    };
+                    if self.is_core && is_bare(value) && texts.iter().any(has_home) {
+                        return Err(ScriptError::unclear(
+                            "PowerShell 7.5 replaces ~ by the home folder, earlier versions do not",
+                        )
+                        .help("write $HOME, or quote ~"));
+                    }
+                    words.extend(texts);
+                }
                 Argument::Parameter { written, value, .. } => match value {
                     None => words.push(written.clone()),
                     Some(value) => {

@@ -10,7 +10,7 @@ use super::super::process::{
 };
 use super::super::tools::is_present;
 use super::ast::CommandAst;
-use super::cmdlets::{Drive, drive, path_of};
+use super::cmdlets::{Drive, path_of};
 use super::eval::{ErrorAction, Shell};
 use super::parameters::{BoundParameters, ParameterSet};
 use super::value::PsValue;
@@ -91,7 +91,7 @@ impl Shell<'_, '_> {
         let given = self.bind_parameters(command, &REMOVE)?;
         let (sources, wild) = Self::sources(&given, input)?;
         for source in sources {
-            match drive(&source)? {
+            match self.drive(&source)? {
                 Drive::File(path) => self.remove_files(&path, wild, &given, on_error)?,
                 Drive::Registry(path) => self.remove_key(&path, &given, on_error)?,
                 Drive::Environment(name) => self.machine.variables.set(&name, None),
@@ -203,11 +203,11 @@ impl Shell<'_, '_> {
             return Err(ScriptError::option("-PassThru"));
         }
         let (sources, wild) = Self::sources(&given, input)?;
-        let Drive::File(destination) = drive(&given.required("destination")?)? else {
+        let Drive::File(destination) = self.drive(&given.required("destination")?)? else {
             return Err(ScriptError::unclear("the destination is not a folder"));
         };
         for source in sources {
-            let Drive::File(source) = drive(&source)? else {
+            let Drive::File(source) = self.drive(&source)? else {
                 return Err(ScriptError::unclear("only files are supported"));
             };
             let is_wild = Self::is_wild(&source, wild);
@@ -328,7 +328,7 @@ impl Shell<'_, '_> {
     pub(super) fn rename_item(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &RENAME)?;
         let source = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no path given"))?;
-        let Drive::File(source) = drive(&source)? else {
+        let Drive::File(source) = self.drive(&source)? else {
             return Err(ScriptError::unclear("it does not rename a file"));
         };
         if source.contains(['*', '?', '[']) {
@@ -413,7 +413,7 @@ impl Shell<'_, '_> {
         }
         let mut made = Vec::new();
         for path in paths {
-            match drive(&path)? {
+            match self.drive(&path)? {
                 Drive::File(path) => {
                     made.push(PsValue::Item(self.machine.path(&path)?));
                     let result = if is_folder {
@@ -526,7 +526,7 @@ impl Shell<'_, '_> {
             ))
         };
         let source = path_of(&given)?.unwrap_or_else(|| ".".to_owned());
-        let Drive::File(source) = drive(&source)? else {
+        let Drive::File(source) = self.drive(&source)? else {
             return Ok(PsValue::opaque("the listing is used"));
         };
         let filter = given.text("filter")?;

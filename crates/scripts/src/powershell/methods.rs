@@ -209,7 +209,16 @@ impl Shell<'_, '_> {
                 self.machine.variables.set(&name, value);
                 return Ok(PsValue::Null);
             }
-            "user" | "1" => return Err(tools::user_variable_error()),
+            "user" | "1" => {
+                let value = value.text()?;
+                if value.is_empty() {
+                    return Err(ScriptError::unclear(
+                        "removing a user variable is not supported",
+                    ));
+                }
+                tools::set_user_variable(self.machine, &name, RegistryData::sz(&value))?;
+                return Ok(PsValue::Null);
+            }
             other => {
                 return Err(ScriptError::fails(format!(
                     "{other:?} is not a valid target"

@@ -4,7 +4,7 @@ use super::super::error::ScriptError;
 use super::super::image::ImageAction;
 use super::super::process::{last_name, parent};
 use super::ast::CommandAst;
-use super::cmdlets::{Drive, drive, path_of};
+use super::cmdlets::{Drive, path_of};
 use super::eval::Shell;
 use super::parameters::ParameterSet;
 use super::value::PsValue;
@@ -186,7 +186,7 @@ impl Shell<'_, '_> {
         };
         let given = self.bind_parameters(command, &takes)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no path given"))?;
-        let Drive::File(path) = drive(&path)? else {
+        let Drive::File(path) = self.drive(&path)? else {
             return Err(ScriptError::unclear("it does not resolve a file path"));
         };
         if path.contains(['*', '?', '[']) {

@@ -7,7 +7,7 @@ use super::super::image::{ImageAction, Later, Lookup, ServiceStart};
 use super::super::process::Process;
 use super::super::tools::{empty_service, is_present};
 use super::ast::CommandAst;
-use super::cmdlets::{Drive, drive, path_of};
+use super::cmdlets::{Drive, path_of};
 use super::eval::Shell;
 use super::parameters::ParameterSet;
 use super::value::PsValue;
@@ -84,7 +84,7 @@ impl Shell<'_, '_> {
     ) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &PROPERTY)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no key given"))?;
-        let key = match drive(&path)? {
+        let key = match self.drive(&path)? {
             Drive::Registry(path) => key(&path)?,
             Drive::Iis(path) if !is_new => return self.iis_property(command, &path, &given),
             _ => {
@@ -130,7 +130,7 @@ impl Shell<'_, '_> {
     pub(super) fn remove_property(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &NAMED)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no key given"))?;
-        let Drive::Registry(path) = drive(&path)? else {
+        let Drive::Registry(path) = self.drive(&path)? else {
             return Err(ScriptError::unclear("it does not change the registry"));
         };
         let key = key(&path)?;
@@ -153,7 +153,7 @@ impl Shell<'_, '_> {
     pub(super) fn get_property(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &NAMED)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no key given"))?;
-        let (Drive::Registry(path), Some(name)) = (drive(&path)?, given.text("name")?) else {
+        let (Drive::Registry(path), Some(name)) = (self.drive(&path)?, given.text("name")?) else {
             return Ok(PsValue::opaque("the content of a key is used"));
         };
         let key = key(&path)?;

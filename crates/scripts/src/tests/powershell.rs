@@ -1,4 +1,6 @@
-use super::{CMD, POWERSHELL, actions_of, image, in_cmd, in_powershell, refused, run_on};
+use super::{
+    CMD, POWERSHELL, actions_of, describe, image, in_cmd, in_powershell, refused, run_as, run_on,
+};
 use crate::ScriptErrorKind::{Fails, Later, NeedsWindows, NotUnderstood};
 
 const SHA: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
@@ -181,7 +183,7 @@ fn what_depends_on_a_download_waits_for_it() {
         r"$v = Get-Content C:\b.txt; mkdir C:\v$v",
     )
     .unwrap();
-    assert_eq!(super::describe(&tree.actions[0]), r"folder C:\v7");
+    assert_eq!(describe(&tree.actions[0]), r"folder C:\v7");
 }
 
 #[test]
@@ -192,7 +194,7 @@ fn items_are_copied_moved_and_deleted_as_the_cmdlets_do() {
     }
     let act = |line: &str| {
         run_on(tree.clone(), &POWERSHELL, line).map(|tree| {
-            let said: Vec<String> = tree.actions.iter().map(super::describe).collect();
+            let said: Vec<String> = tree.actions.iter().map(describe).collect();
             said.join("; ")
         })
     };
@@ -290,7 +292,7 @@ fn variables_of_the_machine_go_into_its_registry() {
     // The next line sees the change.
     let tree = run_on(image(), &CMD, r"setx /M HOME_OF_X C:\x").unwrap();
     let tree = run_on(tree, &CMD, "mkdir %HOME_OF_X%").unwrap();
-    assert_eq!(super::describe(&tree.actions[1]), r"folder C:\x");
+    assert_eq!(describe(&tree.actions[1]), r"folder C:\x");
     assert_eq!(refused(&CMD, r"setx A b").0, NotUnderstood);
     assert_eq!(refused(&CMD, r"setx /M PATH C:\a b;%PATH%").0, Fails);
 }
@@ -510,4 +512,91 @@ fn what_follows_a_subexpression_at_once_is_an_argument_of_its_own() {
         let (kind, _) = refused(&POWERSHELL, script);
         assert_eq!(kind, NotUnderstood, "{script}");
     }
+}
+
+#[test]
+fn a_tilde_is_the_home_folder_for_cmdlets() {
+    let home = r"C:\Users\ContainerAdministrator";
+    for (line, expected) in [
+        ("mkdir ~/x", format!(r"folder {home}\x")),
+        (
+            r"New-Item -ItemType Directory '~\x'",
+            format!(r"folder {home}\x"),
+        ),
+        (
+            "New-Item -Path ~ -Name x -ItemType Directory",
+            format!(r"folder {home}\x"),
+        ),
+        (
+            "Set-Content ~/a.txt 'x' -NoNewline",
+            format!(r"write {home}\a.txt x"),
+        ),
+        (
+            "Set-Location ~; Set-Content a.txt 'x' -NoNewline",
+            format!(r"write {home}\a.txt x"),
+        ),
+        (
+            "Invoke-WebRequest https://host/a.zip -OutFile ~/a.zip -UseBasicParsing",
+            format!(r"download https://host/a.zip to {home}\a.zip"),
+        ),
+        // It is a letter within a name, to .NET and to programs.
+        (r"mkdir C:\~", r"folder C:\~".to_owned()),
+        ("mkdir ~x", r"folder C:\work\~x".to_owned()),
+        (
+            "[IO.Directory]::CreateDirectory('~') | Out-Null",
+            r"folder C:\work\~".to_owned(),
+        ),
+        ("cmd /c mkdir ~", r"folder C:\work\~".to_owned()),
+    ] {
+        assert_eq!(in_powershell(line), [expected], "{line}");
+    }
+    assert_eq!(in_cmd("mkdir ~"), [r"folder C:\work\~"]);
+    let error = run_as("Bob", image(), &POWERSHELL, "mkdir ~/x").unwrap_err();
+    assert_eq!(
+        (error.kind, error.to_string().as_str()),
+        (
+            NotUnderstood,
+            "mkdir: ~ is the home folder of Bob, which only Windows knows"
+        )
+    );
+    let core = ["pwsh", "-Command"];
+    assert_eq!(
+        refused(&core, "curl.exe -o ~/a https://host/a").0,
+        NotUnderstood
+    );
+}
+
+#[test]
+fn user_variables_are_in_the_hive_of_the_profile() {
+    let with_hive = || {
+        let mut tree = image();
+        tree.file(r"C:\Users\ContainerAdministrator\NTUSER.DAT", None);
+        tree
+    };
+    let tree = run_on(with_hive(), &CMD, r"setx KIND small && setx PATH C:\own").unwrap();
+    let tree = run_on(tree, &CMD, r"mkdir C:\%KIND% && (echo %PATH%)>C:\path.txt").unwrap();
+    assert!(tree.listing(r"C:\").contains(&r"C:\small\".to_owned()));
+    let written = tree.actions.last().map(describe).unwrap();
+    assert!(written.contains(r"C:\\Windows;C:\\own"), "{written}");
+    let line = "[Environment]::SetEnvironmentVariable('A', 'b', 'User')";
+    let tree = run_on(with_hive(), &POWERSHELL, line).unwrap();
+    let tree = run_on(tree, &POWERSHELL, r"mkdir C:\$env:A").unwrap();
+    assert!(tree.listing(r"C:\").contains(&r"C:\b\".to_owned()));
+    // Without the hive, or where it is unknown, only Windows can.
+    let error = run_on(image(), &CMD, "setx A b").unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains(r"C:\Users\ContainerAdministrator\NTUSER.DAT")
+    );
+    assert!(error.help.is_some_and(|help| help.contains("setx /M")));
+    assert_eq!(
+        run_as("Bob", with_hive(), &CMD, "setx A b")
+            .unwrap_err()
+            .kind,
+        NotUnderstood
+    );
+    let mut tree = image();
+    tree.file(r"C:\Users\ContainerUser\NTUSER.DAT", None);
+    assert!(run_as("ContainerUser", tree, &CMD, "setx A b").is_ok());
 }

@@ -134,11 +134,11 @@ fn services_access_and_certificates_are_carried_on() {
     );
     let all = in_cmd(r#"icacls C:\work /grant "Users:(OI)(CI)f" /T"#);
     assert!(
-        all[0].contains(r#"rights: "(OI)(CI)F", replaces: false, each_inside: true"#),
+        all[0].contains(r#"rights: "(OI)(CI)F", replaces: false }, each_inside: true"#),
         "{}",
         all[0]
     );
-    assert_eq!(refused(&CMD, r"icacls C:\work /reset").0, NotUnderstood);
+    assert_eq!(refused(&CMD, r"icacls C:\work /save acls").0, NotUnderstood);
     let mut tree = image();
     tree.file(r"C:\work\ca.cer", Some(Vec::new()));
     let tree = run_on(tree, &CMD, "certutil -addstore -f Root ca.cer").unwrap();
@@ -206,4 +206,97 @@ fn the_exec_form_has_no_shell() {
     );
     // mkdir is a command of cmd, not a program.
     assert_eq!(perform(&["mkdir", "C:\\a"]).unwrap_err().kind, NeedsWindows);
+}
+
+#[test]
+fn services_fail_and_go_as_sc_says() {
+    let actions = |words: &str| {
+        let all = in_cmd(&format!("sc failure x reset= 86400 {words}"));
+        let (_, after) = all[0].split_once("on_failure: Some(").unwrap();
+        let pairs = after.split("FailureAction { ").skip(1);
+        let pairs = pairs.map(|pair| pair.split(" }").next().unwrap().to_owned());
+        pairs.collect::<Vec<_>>()
+    };
+    let (restart, nothing) = ("action: Restart, after: 60000", "action: Nothing, after: 0");
+    for (words, expected) in [
+        ("actions= restart/60000", vec![restart]),
+        (
+            "actions= RESTART/60000/restart/60000//",
+            vec![restart, restart, nothing],
+        ),
+        ("actions=restart/60000//0", vec![restart, nothing]),
+        (
+            r#"command= "C:\x.exe -s" actions= run/1"#,
+            vec!["action: Run, after: 1"],
+        ),
+    ] {
+        assert_eq!(actions(words), expected, "{words}");
+    }
+    for line in [
+        "sc failure x reset= 1",
+        "sc failure x actions= restart/1",
+        "sc failure x reset= 1 actions= restart",
+        "sc failure x reset= 1 actions= restart/",
+        "sc failure x reset= 1 actions= stop/1",
+        r#"sc failure x reset= 1 actions= """#,
+        "sc failureflag x 0",
+        "sc sdset x D:(A;;GA;;;WD)",
+        "sc delete x now",
+    ] {
+        assert_eq!(refused(&CMD, line).0, NotUnderstood, "{line}");
+    }
+    assert_eq!(
+        in_cmd("sc.exe delete diagtrack -f"),
+        [r#"DeleteService("diagtrack")"#]
+    );
+}
+
+#[test]
+fn icacls_has_one_change_for_each_option() {
+    let changes = |words: &str| {
+        let all = in_cmd(&format!(r"icacls C:\work {words}"));
+        let told = all.iter().map(|it| {
+            let (_, after) = it.split_once("operation: ").unwrap();
+            after.trim_end_matches(" })").to_owned()
+        });
+        told.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        changes(r#"/inheritance:r /grant:r "Users:(OI)(CI)(np)rx" "SYSTEM:F" /q"#),
+        [
+            "Inheritance(Remove), each_inside: false",
+            r#"Grant { account: "Users", rights: "(OI)(CI)(NP)RX", replaces: true }, each_inside: false"#,
+            r#"Grant { account: "SYSTEM", rights: "F", replaces: true }, each_inside: false"#,
+        ]
+    );
+    assert_eq!(
+        changes("/deny Everyone:W /remove:g *S-1-5-11 Users /T /C"),
+        [
+            r#"Deny { account: "Everyone", rights: "W" }, each_inside: true"#,
+            r#"Remove { account: "*S-1-5-11", entries: Granted }, each_inside: true"#,
+            r#"Remove { account: "Users", entries: Granted }, each_inside: true"#,
+        ]
+    );
+    assert_eq!(changes("/reset /t"), ["Reset, each_inside: true"]);
+    assert_eq!(
+        changes("/setowner SYSTEM"),
+        [r#"Owner("SYSTEM"), each_inside: false"#]
+    );
+    for words in [
+        "/reset /grant Users:F",
+        "/inheritance:d /remove Users",
+        "/inheritance:e /deny Users:W",
+        "/grant Users:F /deny users:W",
+        "/grant:r Users:F Users:R",
+        "/grant Users:(OI)(IO)F /T",
+        "/grant",
+        "/setintegritylevel high",
+        "Users:F",
+    ] {
+        assert_eq!(
+            refused(&CMD, &format!(r"icacls C:\work {words}")).0,
+            NotUnderstood,
+            "{words}"
+        );
+    }
 }

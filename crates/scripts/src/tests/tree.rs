@@ -24,6 +24,8 @@ pub(super) struct Tree {
     keys: BTreeMap<String, bool>,
     /// Folders whose content is known only after a download.
     loose: BTreeSet<String>,
+    /// Variables of users.
+    variables: BTreeMap<String, RegistryData>,
     pub(super) actions: Vec<ImageAction>,
     /// Paths that the user of the lines created.
     pub(super) own: BTreeSet<String>,
@@ -231,6 +233,10 @@ impl ImageState for Tree {
         }
     }
 
+    fn user_variable(&self, _: &ImagePath, name: &str) -> Option<RegistryData> {
+        self.variables.get(&name.to_lowercase()).cloned()
+    }
+
     fn value(&self, key: &KeyPath, name: &str) -> Lookup<RegistryData> {
         let found = self.values.get(&(lower(key), name.to_lowercase()));
         found.cloned().map_or(Lookup::Absent, Lookup::Present)
@@ -290,6 +296,9 @@ impl ImageState for Tree {
                 } else {
                     self.put(path, Node::Later);
                 }
+            }
+            ImageAction::UserVariable { name, data, .. } => {
+                self.variables.insert(name.to_lowercase(), data.clone());
             }
             ImageAction::Registry(edit) => match edit {
                 RegistryEdit::SetValue { key, name, data } => {

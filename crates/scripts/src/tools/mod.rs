@@ -21,7 +21,7 @@ use wincimg_windows::quoting::argv;
 
 use super::error::ScriptError;
 use super::image::{EntryKind, IisCommand, ImageAction, Later, Lookup};
-use super::process::Process;
+use super::process::{PathState, Process};
 use super::traced_text::TracedText;
 use super::variables::MACHINE;
 use super::{cmd, powershell};
@@ -249,7 +249,7 @@ fn prints_version(words: &[String]) -> bool {
     matches!(words, [word] if matches!(word.as_str(), "version" | "--version" | "-version" | "-v" | "-V"))
 }
 
-/// Runs `setx /M`; user variables are in a hive that layers do not have.
+/// Runs `setx`: without `/M`, the variable is the user's.
 fn setx(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
     let (switches, operands): (Vec<&String>, Vec<&String>) = words
         .iter()
@@ -264,9 +264,6 @@ fn setx(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError>
             operands.len()
         )));
     };
-    if switches.is_empty() {
-        return Err(user_variable_error());
-    }
     if value.encode_utf16().count() > SETX_LIMIT {
         return Err(ScriptError::unclear(format!(
             "it truncates the value to {SETX_LIMIT} characters"
@@ -277,6 +274,10 @@ fn setx(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError>
     } else {
         RegistryData::sz(value)
     };
+    if switches.is_empty() {
+        set_user_variable(machine, name, data)?;
+        return Ok(0);
+    }
     machine.edit(RegistryEdit::SetValue {
         key: Process::parse_key(MACHINE)?,
         name: (*name).clone(),
@@ -285,10 +286,33 @@ fn setx(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError>
     Ok(0)
 }
 
-/// Error for a user variable.
-pub(super) fn user_variable_error() -> ScriptError {
-    ScriptError::unclear("user variables are in a hive that layers do not have")
-        .help("set it for the machine (setx /M or the target Machine) or with ENV")
+/// Sets a variable in the user's hive, a file of the profile that Windows creates at the user's
+/// first logon.
+pub(super) fn set_user_variable(
+    machine: &mut Process<'_>,
+    name: &str,
+    data: RegistryData,
+) -> Result<(), ScriptError> {
+    const HELP: &str = "set it for the machine (setx /M or the target Machine) or with ENV";
+    let user = machine.variables.user().to_owned();
+    let Some(hive) = machine.variables.hive() else {
+        let why = format!("only Windows knows where the registry of {user} is");
+        return Err(ScriptError::unclear(why).help(HELP));
+    };
+    match machine.path_state(&hive)? {
+        PathState::File => machine.apply(ImageAction::UserVariable {
+            hive,
+            name: name.to_owned(),
+            data,
+        }),
+        PathState::Later => Err(ScriptError::later(format!("{hive} is downloaded later"))),
+        PathState::Absent | PathState::Folder => {
+            let why = format!(
+                "a user variable is in {hive}, which Windows creates when {user} first logs on"
+            );
+            Err(ScriptError::unclear(why).help(HELP))
+        }
+    }
 }
 
 /// Runs `appcmd`, which has its own folder.

@@ -1,8 +1,9 @@
-//! `sc create` and `sc config`.
+//! `sc`: services are created, changed and deleted.
 
 use super::super::error::ScriptError;
-use super::super::image::{ImageAction, ServiceChange, ServiceStart};
+use super::super::image::{ImageAction, ServiceChange, ServiceFailure, ServiceStart};
 use super::super::process::Process;
+use wincimg_windows::service::{FailureAction, FailureKind};
 
 pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
     let [verb, name, rest @ ..] = words else {
@@ -20,24 +21,37 @@ pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Scr
             machine.apply(ImageAction::Service(service))?;
             return Ok(0);
         }
+        "delete" => return delete(machine, name, rest),
+        "failure" => {
+            let mut service = empty(name, false);
+            service.on_failure = Some(failure(rest)?);
+            machine.apply(ImageAction::Service(service))?;
+            return Ok(0);
+        }
+        "failureflag" => {
+            let [flag] = rest else {
+                return Err(ScriptError::unclear("expected one flag"));
+            };
+            if flag != "1" {
+                return Err(ScriptError::unclear(format!("unsupported flag {flag:?}")));
+            }
+            let mut service = empty(name, false);
+            service.fails_on_error = true;
+            machine.apply(ImageAction::Service(service))?;
+            return Ok(0);
+        }
+        "sdset" => {
+            let why = "Windows lets only administrators read the key of a service's descriptor, \
+                       and a layer's keys inherit from those above";
+            return Err(ScriptError::unclear(why));
+        }
         verb => return Err(ScriptError::unclear(format!("sc {verb} is not supported"))),
     };
     let mut service = empty(name, is_new);
     let mut rest = rest.iter();
     while let Some(word) = rest.next() {
-        let Some((option, joined)) = word.split_once('=') else {
-            return Err(ScriptError::unclear(format!(
-                "unsupported argument {word:?}"
-            )));
-        };
-        let value = if joined.is_empty() {
-            rest.next()
-                .cloned()
-                .ok_or_else(|| ScriptError::fails(format!("{word} requires a value")))?
-        } else {
-            joined.to_owned()
-        };
-        match option.to_ascii_lowercase().as_str() {
+        let (option, value) = option(word, &mut rest)?;
+        match option.as_str() {
             "binpath" => service.command = Some(value),
             "displayname" => service.display_name = Some(value),
             "start" => service.start = Some(start(&value)?),
@@ -57,6 +71,92 @@ pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Scr
     Ok(0)
 }
 
+/// Option in lower case and its value, which may be the next word.
+fn option<'a>(
+    word: &str,
+    rest: &mut impl Iterator<Item = &'a String>,
+) -> Result<(String, String), ScriptError> {
+    let Some((option, joined)) = word.split_once('=') else {
+        return Err(ScriptError::unclear(format!(
+            "unsupported argument {word:?}"
+        )));
+    };
+    let value = if joined.is_empty() {
+        rest.next()
+            .cloned()
+            .ok_or_else(|| ScriptError::fails(format!("{word} requires a value")))?
+    } else {
+        joined.to_owned()
+    };
+    Ok((option.to_ascii_lowercase(), value))
+}
+
+/// Runs `sc delete`.
+fn delete(machine: &mut Process<'_>, name: &str, rest: &[String]) -> Result<i32, ScriptError> {
+    // Microsoft's Dockerfile of the pause image's base has -f, which `sc` ignores.
+    if let Some(word) = rest.iter().find(|word| *word != "-f") {
+        return Err(ScriptError::unclear(format!(
+            "unsupported argument {word:?}"
+        )));
+    }
+    machine.apply(ImageAction::DeleteService(name.to_owned()))?;
+    Ok(0)
+}
+
+/// Reads the options of `sc failure`.
+fn failure(words: &[String]) -> Result<ServiceFailure, ScriptError> {
+    let (mut reset_after, mut actions, mut command) = (None, None, None);
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        let (option, value) = option(word, &mut rest)?;
+        match option.as_str() {
+            "reset" if value.eq_ignore_ascii_case("infinite") => reset_after = Some(u32::MAX),
+            "reset" => {
+                let seconds = value.parse().map_err(|_| {
+                    ScriptError::unclear(format!("unsupported number of seconds {value:?}"))
+                })?;
+                reset_after = Some(seconds);
+            }
+            "actions" => actions = Some(failure_actions(&value)?),
+            "command" if !value.is_empty() => command = Some(value),
+            _ => return Err(ScriptError::option(word)),
+        }
+    }
+    let (Some(reset_after), Some(actions)) = (reset_after, actions) else {
+        return Err(ScriptError::unclear("expected reset= and actions="));
+    };
+    Ok(ServiceFailure {
+        actions,
+        reset_after,
+        command,
+    })
+}
+
+/// Reads `restart/60000/run/1000//0`: actions, each with its delay in milliseconds. An empty one
+/// does nothing.
+fn failure_actions(text: &str) -> Result<Vec<FailureAction>, ScriptError> {
+    let unsupported = || ScriptError::unclear(format!("unsupported actions {text:?}"));
+    let words: Vec<&str> = text.split('/').collect();
+    let (pairs, []) = words.as_chunks::<2>() else {
+        return Err(unsupported());
+    };
+    let action = |[kind, after]: &[&str; 2]| {
+        let action = match kind.to_ascii_lowercase().as_str() {
+            "" => FailureKind::Nothing,
+            "restart" => FailureKind::Restart,
+            "run" => FailureKind::Run,
+            "reboot" => FailureKind::Reboot,
+            _ => return Err(unsupported()),
+        };
+        let after = match *after {
+            "" if action == FailureKind::Nothing => 0,
+            after => after.parse().map_err(|_| unsupported())?,
+        };
+        Ok(FailureAction { action, after })
+    };
+    pairs.iter().map(action).collect()
+}
+
 /// Creates a change without any setting.
 pub(in super::super) fn empty(name: &str, is_new: bool) -> ServiceChange {
     ServiceChange {
@@ -68,6 +168,8 @@ pub(in super::super) fn empty(name: &str, is_new: bool) -> ServiceChange {
         start: None,
         account: None,
         depends_on: None,
+        on_failure: None,
+        fails_on_error: false,
     }
 }
 

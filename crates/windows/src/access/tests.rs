@@ -12,8 +12,6 @@ fn access(grants: &[(&str, Rights)], inherit: Inherit) -> Access {
         path: r"C:\app\data".parse().unwrap(),
         grants: grants.iter().map(grant).collect(),
         inherit,
-        replaces: false,
-        each_inside: false,
     }
 }
 

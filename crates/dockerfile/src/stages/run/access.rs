@@ -1,9 +1,12 @@
-//! Permissions that a line grants. A layer that changes a file's permissions contains the file
+//! Permissions that a line changes. A layer that changes a file's permissions contains the file
 //! again, so files of earlier layers are copied.
 
 use wincimg_registry::Presence;
-use wincimg_scripts::{AccessGrant as Wanted, ScriptError};
-use wincimg_windows::access::{Access, IcaclsGrant};
+use wincimg_scripts::{AccessChange as Wanted, AccessOperation, ScriptError};
+use wincimg_windows::access::{
+    Access, AccessAccount, AccessChange, AccessEdit, AccountError, AccountRights, DescriptorEdit,
+    Grant,
+};
 use wincimg_windows::path::ImagePath;
 
 use super::super::drive::{PathKind, key};
@@ -13,30 +16,20 @@ use super::{RunState, failed};
 const MOST_OF_BASE: usize = 4096;
 
 impl RunState<'_> {
-    pub(super) fn grant(&mut self, wanted: &Wanted) -> Result<(), ScriptError> {
-        let granted = IcaclsGrant::read(&wanted.account, &wanted.rights).map_err(|error| {
-            ScriptError::unclear(error.to_string())
-                .help("grant F, M, RX, R or W to a built-in account")
-        })?;
+    pub(super) fn change_access(&mut self, wanted: &Wanted) -> Result<(), ScriptError> {
         if wanted.path.components().is_empty() {
             let why = "a layer cannot change the permissions of the drive itself";
             return Err(ScriptError::unclear(why));
         }
-        let access = Access {
-            path: wanted.path.clone(),
-            grants: granted.grants,
-            inherit: granted.inherit,
-            replaces: wanted.replaces,
-            each_inside: wanted.each_inside,
-        };
-        self.copy_up(&access)?;
-        self.changes.access.push(access);
+        let change = change(wanted)?;
+        self.copy_up(&change)?;
+        self.changes.access.push(change);
         Ok(())
     }
 
     /// Copies all files whose permissions change to this layer.
-    fn copy_up(&mut self, access: &Access) -> Result<(), ScriptError> {
-        let mut pending = vec![access.path.clone()];
+    fn copy_up(&mut self, change: &AccessChange) -> Result<(), ScriptError> {
+        let mut pending = vec![change.path().clone()];
         while let Some(path) = pending.pop() {
             if self.tree.is_later(&path) {
                 continue;
@@ -60,7 +53,7 @@ impl RunState<'_> {
             };
             for (name, kind) in inside {
                 if kind == PathKind::Folder
-                    || kind == PathKind::File(()) && access.applies_to_files()
+                    || kind == PathKind::File(()) && change.applies_to_files()
                 {
                     let inside = path.join(&name);
                     pending.push(inside.map_err(|error| ScriptError::unclear(error.to_string()))?);
@@ -88,6 +81,64 @@ impl RunState<'_> {
         self.put(path.clone(), content);
         Ok(())
     }
+}
+
+fn change(wanted: &Wanted) -> Result<AccessChange, ScriptError> {
+    let (path, each_inside) = (wanted.path.clone(), wanted.each_inside);
+    let edit = match &wanted.operation {
+        AccessOperation::Grant {
+            account,
+            rights,
+            replaces,
+        } => {
+            let rights = read_rights(account, rights)?;
+            let is_plain =
+                !(*replaces || each_inside || rights.inherit_only || rights.no_propagate);
+            if is_plain {
+                let grant = |own: &_| Grant {
+                    account: rights.account.clone(),
+                    rights: *own,
+                };
+                return Ok(AccessChange::Grant(Access {
+                    path,
+                    grants: rights.rights.iter().map(grant).collect(),
+                    inherit: rights.inherit,
+                }));
+            }
+            DescriptorEdit::Grant {
+                rights,
+                replaces: *replaces,
+            }
+        }
+        AccessOperation::Deny { account, rights } => {
+            DescriptorEdit::Deny(read_rights(account, rights)?)
+        }
+        AccessOperation::Remove { account, entries } => DescriptorEdit::Remove {
+            account: read_account(account)?,
+            entries: *entries,
+        },
+        AccessOperation::Inheritance(mode) => DescriptorEdit::Inheritance(*mode),
+        AccessOperation::Reset => DescriptorEdit::Reset,
+        AccessOperation::Owner(account) => DescriptorEdit::Owner(read_account(account)?),
+    };
+    Ok(AccessChange::Edit(AccessEdit {
+        path,
+        edit,
+        each_inside,
+    }))
+}
+
+fn read_rights(account: &str, rights: &str) -> Result<AccountRights, ScriptError> {
+    AccountRights::read(account, rights).map_err(|error| {
+        ScriptError::unclear(error.to_string()).help("name F, M, RX, R or W and a built-in account")
+    })
+}
+
+fn read_account(text: &str) -> Result<AccessAccount, ScriptError> {
+    let account = text.strip_prefix('*').unwrap_or(text);
+    account.parse().map_err(|error: AccountError| {
+        ScriptError::unclear(error.to_string()).help("name a built-in account")
+    })
 }
 
 fn unknown(path: &ImagePath) -> ScriptError {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wincimg_recipe::{CopiedEntry, PlannedContent, PlannedEntry};
-use wincimg_windows::access::Access;
+use wincimg_windows::access::AccessChange;
 use wincimg_windows::path::ImagePath;
 
 use crate::stages::drive::key;
@@ -16,7 +16,7 @@ pub(super) struct Changes {
     pub(super) kept: BTreeMap<String, CopiedEntry>,
     /// Folders that are deleted and created again.
     pub(super) recreated: BTreeMap<String, ImagePath>,
-    pub(super) access: Vec<Access>,
+    pub(super) access: Vec<AccessChange>,
     /// Number of the base's files that are copied for their permissions.
     pub(super) of_base: usize,
     pub(super) notes: Vec<String>,
@@ -45,7 +45,7 @@ impl Changes {
         let below = format!("{own}\0");
         let stays = |known: &String| *known != own && !known.starts_with(&below);
         self.access
-            .retain(|access| access.path.strip_prefix(path).is_none());
+            .retain(|change| change.path().strip_prefix(path).is_none());
         self.entries.retain(|known, _| stays(known));
         self.kept.retain(|known, _| stays(known));
         self.recreated.retain(|known, _| stays(known));

@@ -63,6 +63,10 @@ impl ImageState for Nothing {
         Lookup::Unknown
     }
 
+    fn user_variable(&self, _: &ImagePath, _: &str) -> Option<RegistryData> {
+        None
+    }
+
     fn value(&self, _: &KeyPath, _: &str) -> Lookup<RegistryData> {
         Lookup::Unknown
     }

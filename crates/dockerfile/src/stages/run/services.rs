@@ -1,9 +1,11 @@
-//! Services that a line creates or changes.
+//! Services that a line creates, changes or deletes.
 
-use wincimg_registry::TypedData;
-use wincimg_scripts::{ImageState as _, Later, Lookup, ScriptError, ServiceChange, ServiceStart};
+use wincimg_registry::{RegistryData, RegistryEdit, TypedData};
+use wincimg_scripts::{
+    ImageState as _, Later, Lookup, ScriptError, ServiceChange, ServiceFailure, ServiceStart,
+};
 use wincimg_windows::invalid::InvalidText;
-use wincimg_windows::service::{ServiceName, ServiceSettings, StartType};
+use wincimg_windows::service::{FailureActions, ServiceName, ServiceSettings, StartType};
 
 use super::RunState;
 
@@ -12,29 +14,72 @@ impl RunState<'_> {
         let name: ServiceName = service.name.parse().map_err(not_understood)?;
         let settings = settings(service)?;
         let key = name.key();
-        let edits = match (self.key(&key), service.is_new) {
+        let mut edits = match (self.key(&key), service.is_new) {
             (Lookup::Present(()), true) => {
                 let why = format!("the service {name} already exists");
                 return Err(ScriptError::fails(why));
             }
             (_, true) => settings.new_service(&name),
-            (Lookup::Absent, false) => {
-                let why = format!("service {name} not found");
-                return Err(ScriptError::fails(why));
-            }
-            (Lookup::Unknown | Lookup::Later(Later), false) => {
-                let why = format!("it is unknown whether the base has the service {name}");
-                return Err(ScriptError::unknown(why));
-            }
-            (Lookup::Present(()), false) => {
+            (_, false) => {
+                self.check_service_exists(&name)?;
                 let delayed = self.value(&key, "DelayedAutostart");
                 let was_delayed = matches!(&delayed, Lookup::Present(data)
                     if !matches!(data.typed(), TypedData::Dword(0)));
                 settings.changes(&name, was_delayed)
             }
         };
+        if let Some(failure) = &service.on_failure {
+            edits.extend(self.failure_actions(failure, &name)?.edits(&name));
+        }
+        if service.fails_on_error {
+            edits.push(RegistryEdit::SetValue {
+                key,
+                name: "FailureActionsOnNonCrashFailures".to_owned(),
+                data: RegistryData::dword(1),
+            });
+        }
         self.registry.edits.extend(edits);
         Ok(())
+    }
+
+    pub(super) fn delete_service(&mut self, name: &str) -> Result<(), ScriptError> {
+        let name: ServiceName = name.parse().map_err(not_understood)?;
+        self.check_service_exists(&name)?;
+        let edit = RegistryEdit::DeleteKey { key: name.key() };
+        self.registry.edits.push(edit);
+        Ok(())
+    }
+
+    fn check_service_exists(&self, name: &ServiceName) -> Result<(), ScriptError> {
+        match self.key(&name.key()) {
+            Lookup::Present(()) => Ok(()),
+            Lookup::Absent => Err(ScriptError::fails(format!("service {name} not found"))),
+            Lookup::Unknown | Lookup::Later(Later) => {
+                let why = format!("it is unknown whether the base has the service {name}");
+                Err(ScriptError::unknown(why))
+            }
+        }
+    }
+
+    /// The new actions of a service. Its command stays where none is given, and only Windows knows
+    /// how the actions say so.
+    fn failure_actions(
+        &self,
+        failure: &ServiceFailure,
+        name: &ServiceName,
+    ) -> Result<FailureActions, ScriptError> {
+        let has = |value: &str| self.value(&name.key(), value) != Lookup::Absent;
+        if has("RebootMessage") || failure.command.is_none() && has("FailureCommand") {
+            let why = format!("the service {name} has a failure command or message already");
+            return Err(ScriptError::unclear(why).help("give the command, too"));
+        }
+        let command = failure.command.as_ref().map(|text| text.parse());
+        Ok(FailureActions {
+            actions: failure.actions.clone(),
+            reset_after: failure.reset_after,
+            command: command.transpose().map_err(not_understood)?,
+            also_on_error: false,
+        })
     }
 }
 

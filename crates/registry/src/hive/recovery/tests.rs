@@ -26,7 +26,7 @@ fn hive_of(values: &[(u8, u16)], time: u64) -> Vec<u8> {
         .collect();
     let mut hives = unsettled(&edits, FileTime(time)).unwrap();
     let mut file = hives.remove(0).bytes;
-    for at in [base::LAST_WRITTEN, PAGE + BIN_TIME] {
+    for at in [base::TIMESTAMP, PAGE + BIN_TIME] {
         file[at..at + 8].copy_from_slice(&time.to_le_bytes());
     }
     let sum = checksum(&file);

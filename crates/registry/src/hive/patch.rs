@@ -1,0 +1,206 @@
+//! Sets a value in a whole hive, such as a user's: everything else stays as Windows wrote it.
+//!
+//! New records go into a bin of their own at the end, and cells that nothing refers to any more
+//! become free.
+
+use super::bins::Cells;
+use super::cells::{CellWriter, in_reach};
+use super::format::{
+    BIN_HEADER, DATA_IN_PLACE, PAGE, SEGMENT, VALUE_HEADER, base, checksum, encode_name, utf16_len,
+    value_flags,
+};
+use super::reader::{HiveReader, Node};
+use super::record::Record;
+use super::{FileTime, Hive, HiveReadError, WriteError};
+use crate::RegistryData;
+use crate::name_folding::eq_ignore_case;
+
+/// Offset of a bin's own offset in its header.
+const BIN_OFFSET: usize = 4;
+
+/// Error of setting a value.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum SetValueError {
+    /// The hive cannot be read.
+    #[error(transparent)]
+    Read(#[from] HiveReadError),
+    /// The hive cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The hive has layered keys.
+    #[error("a delta hive has no values of its own")]
+    Delta,
+    /// The key does not exist.
+    #[error("registry key {0} not found")]
+    NoKey(String),
+    /// The data does not fit a cell.
+    #[error("registry values of more than {SEGMENT} bytes are unsupported")]
+    TooLong,
+}
+
+/// Returns the hive with a value set in a key, which exists; `key` is its path below the root.
+pub fn set_value(
+    file: &[u8],
+    key: &str,
+    name: &str,
+    data: &RegistryData,
+    time: FileTime,
+) -> Result<Vec<u8>, SetValueError> {
+    if Hive::read(file)?.layered {
+        return Err(SetValueError::Delta);
+    }
+    if data.bytes().len() > SEGMENT {
+        return Err(SetValueError::TooLong);
+    }
+    let header = &file[..PAGE];
+    let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| header[at + i]));
+    let size = number(base::BINS_SIZE) as usize;
+    let mut patch = Patch {
+        bytes: file[..PAGE + size].to_vec(),
+        added: CellWriter::default(),
+        start: size,
+    };
+    let mut reader = HiveReader::new(Cells::new(&file[PAGE..PAGE + size])?);
+    let node = find(&mut reader, number(base::ROOT), key)?;
+    let known = reader.value_cells(&node)?;
+    let found = known.iter().find(|it| eq_ignore_case(&it.1, name));
+    let (place, inline) = patch.data(data.bytes())?;
+    let length = in_reach(data.bytes().len())?;
+    match found {
+        Some((cell, _)) => {
+            patch.free_data(*cell);
+            patch.put(*cell, 4, length | inline);
+            patch.put_bytes(*cell, 8, &place);
+            patch.put(*cell, 12, data.kind().0);
+        }
+        None => {
+            let (written, is_ascii) = encode_name(name);
+            let flags = u16::from(is_ascii) * value_flags::ASCII_NAME;
+            let record = Record::new(*b"vk")
+                .name_length(written.len())
+                .u32(length | inline)
+                .bytes(&place)
+                .u32(data.kind().0)
+                .u16(flags)
+                .u16(0)
+                .bytes(&written);
+            debug_assert!(record.as_bytes().len() >= VALUE_HEADER);
+            let value = patch.add(record.as_bytes())?;
+            let cells = known.iter().map(|(cell, _)| *cell).chain([value]);
+            let list: Vec<u8> = cells.flat_map(u32::to_le_bytes).collect();
+            if !known.is_empty() {
+                patch.free(patch.number(node.offset, 40));
+            }
+            let list = patch.add(&list)?;
+            patch.put(node.offset, 36, in_reach(known.len() + 1)?);
+            patch.put(node.offset, 40, list);
+        }
+    }
+    patch.put_bytes(node.offset, 4, &time.0.to_le_bytes());
+    patch.raise(node.offset, 60, in_reach(utf16_len(name))?);
+    patch.raise(node.offset, 64, length);
+    Ok(patch.finish(time)?)
+}
+
+/// Finds a key by its path.
+fn find<'h>(reader: &mut HiveReader<'h>, root: u32, key: &str) -> Result<Node<'h>, SetValueError> {
+    let mut node = reader.node(root)?;
+    for name in key.split('\\') {
+        let mut found = None;
+        for offset in reader.subkeys(&node)? {
+            let below = reader.node(offset)?;
+            if eq_ignore_case(&below.name()?, name) {
+                found = Some(below);
+            }
+        }
+        node = found.ok_or_else(|| SetValueError::NoKey(key.to_owned()))?;
+    }
+    Ok(node)
+}
+
+/// A hive with a bin to be added.
+struct Patch {
+    bytes: Vec<u8>,
+    added: CellWriter,
+    /// Offset of the new bin.
+    start: usize,
+}
+
+impl Patch {
+    /// Adds a cell and returns its offset in the hive.
+    fn add(&mut self, content: &[u8]) -> Result<u32, WriteError> {
+        let offset = self.added.add(content)? as usize;
+        in_reach(self.start + offset)
+    }
+
+    /// The place of a value's data, and the flag of its size: up to four bytes are stored in place.
+    fn data(&mut self, data: &[u8]) -> Result<([u8; 4], u32), WriteError> {
+        if data.len() > 4 {
+            return Ok((self.add(data)?.to_le_bytes(), 0));
+        }
+        let mut place = [0; 4];
+        place[..data.len()].copy_from_slice(data);
+        Ok((place, DATA_IN_PLACE))
+    }
+
+    fn at(cell: u32, field: usize) -> usize {
+        PAGE + cell as usize + 4 + field
+    }
+
+    fn number(&self, cell: u32, field: usize) -> u32 {
+        let at = Self::at(cell, field);
+        u32::from_le_bytes([0, 1, 2, 3].map(|i| self.bytes[at + i]))
+    }
+
+    fn put(&mut self, cell: u32, field: usize, number: u32) {
+        self.put_bytes(cell, field, &number.to_le_bytes());
+    }
+
+    fn put_bytes(&mut self, cell: u32, field: usize, bytes: &[u8]) {
+        let at = Self::at(cell, field);
+        self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Raises a maximum of a key.
+    fn raise(&mut self, cell: u32, field: usize, number: u32) {
+        let known = self.number(cell, field);
+        self.put(cell, field, known.max(number));
+    }
+
+    /// Frees a cell: its size becomes positive.
+    fn free(&mut self, cell: u32) {
+        let at = PAGE + cell as usize;
+        let size = [0, 1, 2, 3].map(|i| self.bytes[at + i]);
+        let size = i32::from_le_bytes(size).unsigned_abs();
+        self.bytes[at..at + 4].copy_from_slice(&size.to_le_bytes());
+    }
+
+    /// Frees the data of a value, unless it is in several cells.
+    fn free_data(&mut self, value: u32) {
+        let size = self.number(value, 4);
+        if size & DATA_IN_PLACE == 0 && (1..=SEGMENT).contains(&(size as usize)) {
+            self.free(self.number(value, 8));
+        }
+    }
+
+    fn finish(self, time: FileTime) -> Result<Vec<u8>, WriteError> {
+        let (mut bytes, start) = (self.bytes, self.start);
+        let mut added = self.added.finish()?;
+        // A bin's header has its offset in the hive.
+        let mut bin = 0;
+        while bin < added.len() {
+            let size = [8, 9, 10, 11].map(|i| added[bin + i]);
+            let at = bin + BIN_OFFSET;
+            added[at..at + 4].copy_from_slice(&in_reach(start + bin)?.to_le_bytes());
+            bin += (u32::from_le_bytes(size) as usize).max(BIN_HEADER);
+        }
+        let size = in_reach(start + added.len())?;
+        bytes.append(&mut added);
+        let mut put = |at: usize, new: &[u8]| bytes[at..at + new.len()].copy_from_slice(new);
+        put(base::BINS_SIZE, &size.to_le_bytes());
+        put(base::TIMESTAMP, &time.0.to_le_bytes());
+        let sum = checksum(&bytes[..PAGE]);
+        bytes[base::CHECKSUM..base::CHECKSUM + 4].copy_from_slice(&sum.to_le_bytes());
+        Ok(bytes)
+    }
+}
