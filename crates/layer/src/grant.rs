@@ -16,6 +16,7 @@ use wincimg_windows::path::ImagePath;
 use super::content::{EntryContent, Layer, is_below};
 use super::descriptor::{self, Security};
 use super::error::LayerError;
+use super::overlay::BaseOverlay;
 use super::path::{LayerPath, fold};
 
 /// Maximum number of folders; more are hardly intended.
@@ -25,9 +26,9 @@ const MOST_FOLDERS: usize = 4096;
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "recipe/access", blame = Request)]
 pub enum GrantError {
-    /// The recipe does not add it, and the base is unknown.
+    /// The base may have it, and is unknown.
     #[error(
-        "cannot grant rights on {path}: the recipe does not add it, and the content of the base is unknown"
+        "cannot grant rights on {path}: the base may have it, and the content of the base is unknown"
     )]
     #[diagnose(hint = "build with --engine docker, on a Docker daemon for Windows containers")]
     Unknown {
@@ -90,6 +91,44 @@ pub enum GrantError {
 }
 
 impl Layer {
+    /// Adds the files of earlier layers whose descriptors a grant changes, because a layer that
+    /// changes a file's descriptor has to contain the whole file. What is in a folder of `gone` is
+    /// deleted.
+    pub fn copy_up(
+        &mut self,
+        access: &[Access],
+        below: &BaseOverlay<'_>,
+        gone: &[ImagePath],
+    ) -> Result<(), LayerError> {
+        if access.is_empty() {
+            return Ok(());
+        }
+        let mut own = HashSet::new();
+        let mut deleted = Vec::new();
+        for (path, content) in self.entries() {
+            let key = fold(path.as_str());
+            if *content == EntryContent::Deletion {
+                deleted.push(key.clone());
+            }
+            own.insert(key);
+        }
+        for path in gone {
+            deleted.push(fold(LayerPath::try_from(path)?.as_str()));
+        }
+        for access in access {
+            let top = fold(LayerPath::try_from(&access.path)?.as_str());
+            for (path, source) in below.files_in(&access.path)? {
+                let key = fold(path.as_str());
+                let is_deleted = deleted.iter().any(|top| key == *top || is_below(&key, top));
+                let is_granted = key == top || access.applies_to_files();
+                if is_granted && !is_deleted && own.insert(key) {
+                    self.file(path, source);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Grants rights, in order, on the layer's current entries and on folders of the base. Fitting
     /// the layer to the base first sets the descriptors to which the rights are added; fitting it
     /// afterwards copies the attributes of the base's folders.
@@ -153,8 +192,17 @@ impl<'a> GrantContext<'a> {
         let of_base = inside.file(&access.path)?;
         let is_folder_of_base =
             matches!(&of_base, Presence::Present(file) if file.kind == FileKind::Folder);
+        let top_entry = own.first().filter(|(_, own, _)| *own == key);
+        // Windows has its own rights on most of its folders.
+        if of_base == Presence::Unknown
+            && access.path.is_of_windows()
+            && top_entry.is_some_and(|(_, _, is_folder)| *is_folder)
+        {
+            let path = access.path.clone();
+            return Err(GrantError::Unknown { path });
+        }
         // The folder itself precedes its content.
-        if own.first().is_none_or(|(_, own, _)| *own != key) {
+        if top_entry.is_none() {
             let path = access.path.clone();
             match of_base {
                 Presence::Present(file) if is_folder_of_base => {
