@@ -28,7 +28,7 @@ const BASE: &str = "mcr.microsoft.com/windows/nanoserver:1809";
 const OWN: &str = "O:BAG:SYD:PAI(A;;FA;;;SY)(A;;FR;;;BU)";
 
 /// A base with the programs that lines name.
-fn base() -> StandIn {
+pub(crate) fn base() -> StandIn {
     let mut layer = layer_with_data("16");
     for program in [
         "sc", "icacls", "certutil", "xcopy", "robocopy", "reg", "setx",

@@ -12,7 +12,7 @@ use wincimg_windows::base_contents::{BaseContents, BaseFile, FileDigest, FileKin
 use wincimg_windows::path::ImagePath;
 
 use super::content::{ContentSource, EntryContent, Layer, LayerEntry, is_below, sort_directory};
-use super::descriptor::Security;
+use super::descriptor::{self, Security};
 use super::error::LayerError;
 use super::path::{LayerPath, WHITEOUT_PREFIX, fold};
 
@@ -367,7 +367,10 @@ impl BaseContents for BaseOverlay<'_> {
             if laid.kind == FileKind::Folder
                 && let Ok(folder) = path.join_all(&names)
             {
-                found.push((folder, laid.to_base_file()));
+                let mut file = laid.to_base_file();
+                file.security
+                    .get_or_insert_with(|| descriptor::DIRECTORY.bytes());
+                found.push((folder, file));
             }
         }
         found.sort_by_cached_key(|(path, _)| fold(&path.components().join("/")));

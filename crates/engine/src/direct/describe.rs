@@ -326,3 +326,6 @@ fn working_dir_to_make<'a>(
     let is_base = of_base.is_some_and(|path| path.eq_ignore_ascii_case(&folder.to_string()));
     Ok((!folder.is_of_windows() && !is_base).then_some(folder))
 }
+
+#[cfg(test)]
+mod tests;
