@@ -103,15 +103,9 @@ impl Layer {
         if access.is_empty() {
             return Ok(());
         }
-        let mut own = HashSet::new();
-        let mut deleted = Vec::new();
-        for (path, content) in self.entries() {
-            let key = fold(path.as_str());
-            if *content == EntryContent::Deletion {
-                deleted.push(key.clone());
-            }
-            own.insert(key);
-        }
+        let entries = self.entries();
+        let mut own: HashSet<String> = entries.map(|(path, _)| fold(path.as_str())).collect();
+        let mut deleted: Vec<String> = self.deletions().collect();
         for path in gone {
             deleted.push(fold(LayerPath::try_from(path)?.as_str()));
         }
@@ -119,14 +113,20 @@ impl Layer {
             let top = fold(LayerPath::try_from(&access.path)?.as_str());
             for (path, source) in below.files_in(&access.path)? {
                 let key = fold(path.as_str());
-                let is_deleted = deleted.iter().any(|top| key == *top || is_below(&key, top));
                 let is_granted = key == top || access.applies_to_files();
-                if is_granted && !is_deleted && own.insert(key) {
+                if is_granted && !is_in(&deleted, &key) && own.insert(key) {
                     self.file(path, source);
                 }
             }
         }
         Ok(())
+    }
+
+    /// The deleted paths, folded.
+    fn deletions(&self) -> impl Iterator<Item = String> {
+        let entries = self.entries();
+        let deleted = entries.filter(|(_, content)| **content == EntryContent::Deletion);
+        deleted.map(|(path, _)| fold(path.as_str()))
     }
 
     /// Grants rights, in order, on the layer's current entries and on folders of the base. Fitting
@@ -221,7 +221,8 @@ impl<'a> GrantContext<'a> {
             known.insert(own);
         }
         if is_folder_of_base {
-            granting.folders_of_base(&known)?;
+            let deleted: Vec<String> = layer.deletions().collect();
+            granting.folders_of_base(&known, &deleted)?;
         }
         Ok(granting.granted)
     }
@@ -290,9 +291,13 @@ impl<'a> GrantContext<'a> {
         }
     }
 
-    /// Grants on the folders of the base below, except those that the layer has too, and those that
-    /// inherit no rights, with their content.
-    fn folders_of_base(&mut self, known: &HashSet<String>) -> Result<(), GrantError> {
+    /// Grants on the folders of the base below, except those that the layer has too or deletes, and
+    /// those that inherit no rights, with their content.
+    fn folders_of_base(
+        &mut self,
+        known: &HashSet<String>,
+        deleted: &[String],
+    ) -> Result<(), GrantError> {
         let Some(folders) = self.inside.folders_below(&self.access.path)?.present() else {
             return Ok(());
         };
@@ -305,12 +310,16 @@ impl<'a> GrantContext<'a> {
                 continue;
             }
             let entry = LayerPath::try_from(path).map_err(LayerError::Path)?;
+            let key = fold(entry.as_str());
             let Some(found) = base_descriptor(path, file)? else {
                 continue;
             };
+            if is_in(deleted, &key) {
+                continue;
+            }
             match self.inside_of_it(&found, true)? {
                 None => apart = Some(path.clone()),
-                Some(_) if known.contains(&fold(entry.as_str())) => {}
+                Some(_) if known.contains(&key) => {}
                 Some(after) => self.granted.push((entry, after)),
             }
         }
@@ -321,6 +330,12 @@ impl<'a> GrantContext<'a> {
         }
         Ok(())
     }
+}
+
+/// Returns true if a folded path is one of these or below one.
+fn is_in(places: &[String], key: &str) -> bool {
+    let mut places = places.iter();
+    places.any(|place| key == place || is_below(key, place))
 }
 
 fn base_descriptor(
