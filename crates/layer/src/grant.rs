@@ -194,12 +194,11 @@ impl<'a> GrantContext<'a> {
             matches!(&of_base, Presence::Present(file) if file.kind == FileKind::Folder);
         let top_entry = own.first().filter(|(_, own, _)| *own == key);
         // Windows has its own rights on most of its folders.
-        if of_base == Presence::Unknown
-            && access.path.is_of_windows()
-            && top_entry.is_some_and(|(_, _, is_folder)| *is_folder)
-        {
-            let path = access.path.clone();
-            return Err(GrantError::Unknown { path });
+        let is_folder = top_entry.is_some_and(|(_, _, is_folder)| *is_folder);
+        if of_base == Presence::Unknown && is_folder && access.path.is_of_windows() {
+            return Err(GrantError::Unknown {
+                path: access.path.clone(),
+            });
         }
         // The folder itself precedes its content.
         if top_entry.is_none() {
@@ -221,8 +220,7 @@ impl<'a> GrantContext<'a> {
             known.insert(own);
         }
         if is_folder_of_base {
-            let deleted: Vec<String> = layer.deletions().collect();
-            granting.folders_of_base(&known, &deleted)?;
+            granting.folders_of_base(&known, &layer.deletions().collect::<Vec<_>>())?;
         }
         Ok(granting.granted)
     }

@@ -130,19 +130,7 @@ impl Planner<'_> {
         old: &OldBase,
         new: &PlannedBase,
     ) -> Result<Vec<UpdateConflict>, BoxError> {
-        let reading = own.iter().map(async |layer| {
-            let touched = self
-                .means
-                .library
-                .layer_diff(self.source, &layer.descriptor)
-                .await;
-            touched.map_err(|source| LayerReadError {
-                layer: layer.layer - 1,
-                digest: layer.descriptor.digest.clone(),
-                source,
-            })
-        });
-        let touched = try_join_all(reading).await?;
+        let touched = self.touched(own).await?;
         let on_build = &new.image.config().config.on_build;
         let mut obstacles = Vec::new();
         if *on_build != old.image.config().config.on_build
@@ -196,18 +184,25 @@ impl Planner<'_> {
             obstacles.extend(unknown);
             return Ok(obstacles);
         };
-        let unreadable = |error| {
-            Problem::from_error("base/facts", error)
-                .hint("run the same command again to read the base again")
-        };
-        let layers = touched.iter().map(AsRef::as_ref);
-        let mut comparison = Comparison::new(before, now, layers).map_err(unreadable)?;
-        for (layer, touched) in own.iter_mut().zip(&touched) {
-            layer.compared = ComparisonScope::Bases;
-            let found = comparison.layer(touched).map_err(unreadable)?;
-            obstacles.extend(layer.obstacles(found));
-        }
+        obstacles.extend(compared(own, &touched, before, now)?);
         Ok(obstacles)
+    }
+
+    /// What an image's layers touch.
+    async fn touched(&self, own: &[ImageLayer]) -> Result<Vec<Arc<LayerDiff>>, BoxError> {
+        let reading = own.iter().map(async |layer| {
+            let touched = self
+                .means
+                .library
+                .layer_diff(self.source, &layer.descriptor)
+                .await;
+            touched.map_err(|source| LayerReadError {
+                layer: layer.layer - 1,
+                digest: layer.descriptor.digest.clone(),
+                source,
+            })
+        });
+        Ok(try_join_all(reading).await?)
     }
 
     /// Contents of a base; none if they require its layers, which may not be read.
@@ -267,6 +262,28 @@ impl ImageLayer {
             conflict,
         }
     }
+}
+
+/// Compares layers with two bases that are known.
+fn compared(
+    own: &mut [ImageLayer],
+    touched: &[Arc<LayerDiff>],
+    before: &BaseFacts,
+    now: &BaseFacts,
+) -> Result<Vec<UpdateConflict>, Problem> {
+    let unreadable = |error| {
+        Problem::from_error("base/facts", error)
+            .hint("run the same command again to read the base again")
+    };
+    let layers = touched.iter().map(AsRef::as_ref);
+    let mut comparison = Comparison::new(before, now, layers).map_err(unreadable)?;
+    let mut obstacles = Vec::new();
+    for (layer, touched) in own.iter_mut().zip(touched) {
+        layer.compared = ComparisonScope::Bases;
+        let found = comparison.layer(touched).map_err(unreadable)?;
+        obstacles.extend(layer.obstacles(found));
+    }
+    Ok(obstacles)
 }
 
 /// Returns true if two images' bases have the same name, whatever their version of Windows.

@@ -233,3 +233,17 @@ fn what_is_missing_or_a_layer_cannot_change_is_refused() {
         .unwrap_err();
     assert!(matches!(error, GrantError::Unreadable { .. }), "{error}");
 }
+
+#[test]
+fn a_folder_of_windows_is_asked_of_the_base_whatever_is_put_there() {
+    let path = r"C:\Program Files\App";
+    let mut layer = layer_of(&["Program Files/App/a.exe"]);
+    let error = layer
+        .grant(&[access(path, Inherit::All)], &UnknownBase)
+        .unwrap_err();
+    assert!(matches!(error, GrantError::Unknown { .. }), "{error}");
+    let file = access(r"C:\Program Files\App\a.exe", Inherit::All);
+    layer.grant(&[file], &UnknownBase).unwrap();
+    let base = Base::default().folder("/Program Files", PLAIN);
+    layer.grant(&[access(path, Inherit::All)], &base).unwrap();
+}

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use wincimg_common::progress::{Progress as _, Silent};
 use wincimg_layer::{LayerReader, Limits, TarEntryKind, WriteOptions};
-use wincimg_oci::document::{Image, ManifestFormat, Platform};
+use wincimg_oci::document::{ContainerConfig, Image, ManifestFormat, Platform};
 use wincimg_recipe::{FileSource, PlanBase, PlannedEntry, PlannedStep};
 use wincimg_registry::security::{SecurityDescriptor, Sid, ace_flags};
 use wincimg_registry::{RegistryData, UnknownBase};
@@ -322,7 +322,7 @@ fn plan(layers: Vec<PlannedLayer>) -> Plan {
         },
         instructions: Some(Instructions {
             steps: steps.collect(),
-            container: Default::default(),
+            container: ContainerConfig::default(),
             author: None,
         }),
         ..Plan::default()
