@@ -263,7 +263,7 @@ impl Imported {
             return Err(format!("{top} is missing"));
         }
         if place == Place::Bottom {
-            // Of a layer without deltas Windows makes the hives that it reads here.
+            // hcsshim's base layer has its hives as files, and no deltas.
             let has_deltas = self.entries.contains_key(&key("Hives"));
             require(!has_deltas, "Hives in the bottom layer")?;
             for hive in ["DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"] {
