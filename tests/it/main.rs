@@ -86,6 +86,7 @@ mod round_trips;
 mod run_lines;
 mod secrets;
 mod site;
+mod stacked;
 mod store;
 mod supply_chain;
 mod terminal;

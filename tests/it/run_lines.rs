@@ -31,7 +31,7 @@ const BASE: &str = "mcr.microsoft.com/windows/nanoserver:1809";
 const OWN: &str = "O:BAG:SYD:PAI(A;;FA;;;SY)(A;;FR;;;BU)";
 
 /// A base with the programs that lines name.
-fn base() -> StandIn {
+pub(crate) fn base() -> StandIn {
     image_of(VERSION, vec![base_layer().tar()])
 }
 

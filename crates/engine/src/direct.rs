@@ -18,7 +18,6 @@ use jiff::Timestamp;
 use serde_json::Value;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::progress::Progress;
-use wincimg_layer::BaseOverlay;
 use wincimg_oci::document;
 use wincimg_oci::document::{Descriptor, History, Image};
 use wincimg_oci::store::Source;
@@ -151,34 +150,13 @@ fn assemble(
     let (created, timestamp) = time_of(plan, base.image, options)?;
     let mut image = base.image.with_distributable_layers()?;
     let mut layers = Vec::new();
-    let mut laid = BaseOverlay::over(base.inside);
-    if let Some(instructions) = &plan.instructions {
-        for step in &instructions.steps {
-            let layer = match &step.layer {
-                Some(layer) => {
-                    added.get_or_write_step(layer, plan, &mut laid, timestamp, options, progress)?
-                }
-                None => None,
-            };
-            image = appended(&image, layer.as_deref(), &created, &step.created_by)?;
-            layers.extend(layer);
-        }
-    }
-    let base = BaseSource {
-        inside: &laid,
-        ..base
-    };
-    let own = added.get_or_write(plan, base, timestamp, options, progress)?;
-    let steps = plan.instructions.iter().flat_map(|all| &all.steps).count();
-    // A Dockerfile's instructions are the whole history, unless the plan has more.
-    if own.is_empty() && steps == 0 {
-        let created_by = format!("wincimg build {}", plan.name);
-        image = appended(&image, None, &created, &created_by)?;
-    }
-    for (what, layer) in own {
-        let created_by = format!("wincimg build {what}");
-        image = appended(&image, Some(&layer), &created, &created_by)?;
-        layers.push(layer);
+    for step in describe::describe_steps(plan, base, timestamp)? {
+        let layer = match &step.layer {
+            Some(layer) => Some(added.get_or_write(layer, &step.what, options, progress)?),
+            None => None,
+        };
+        image = appended(&image, layer.as_deref(), &created, &step.created_by)?;
+        layers.extend(layer);
     }
     let image = image.edit_config(|config| {
         config.created = Some(created);

@@ -12,15 +12,20 @@ use wincimg_registry::security::{DescriptorLayout, SecurityDescriptor};
 
 use super::base::BaseHive;
 use super::layers::{ROOT_ALONE, below_hives, has_root_alone};
+use super::provenance::windows_file_version;
 use super::stream::layer_limits;
 
 /// Version of the cached form.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// Limit on names: several times those of the largest layers.
 const NAME_MEMORY: usize = 1 << 30;
 const ENTRY_MEMORY: usize = 256;
 /// Limit on reported entries that cannot be compared.
 const MAX_STRANGE: usize = 100;
+/// Endings of names of programs and libraries, which say their version.
+const WITH_VERSION: [&str; 7] = ["exe", "dll", "sys", "ocx", "cpl", "drv", "mui"];
+/// Limit on their size, more than that of any in Windows.
+const LARGEST_WITH_VERSION: u64 = 64 << 20;
 /// Limit on the unpacked size of a cached diff.
 const LARGEST: u64 = 1 << 30;
 
@@ -44,6 +49,9 @@ pub struct FileDiff {
     /// Change.
     #[serde(rename = "t")]
     pub touch: FileChange,
+    /// Version of a file of Windows, according to the file.
+    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+    pub windows: Option<Box<str>>,
 }
 
 /// Change of an entry at its path.
@@ -67,7 +75,7 @@ pub enum FileChange {
 }
 
 /// Identity of bytes: their SHA-256.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ContentHash(Box<str>);
 
 /// A key of a delta hive.
@@ -233,6 +241,15 @@ impl LayerDiff {
                 }
             }
             TarEntryKind::File => {
+                if has_version(name) && entry.size <= LARGEST_WITH_VERSION {
+                    let bytes = reader.content()?;
+                    self.files.push(FileDiff {
+                        path: path.into(),
+                        touch: FileChange::File(ContentHash::from_bytes(&bytes)),
+                        windows: windows_file_version(&bytes).map(Into::into),
+                    });
+                    return Ok(());
+                }
                 let mut hasher = Sha256::new();
                 reader.each_piece(|piece| hasher.update(piece))?;
                 FileChange::File(ContentHash::from_sha256(&hasher.finalize().into()))
@@ -247,8 +264,11 @@ impl LayerDiff {
     }
 
     fn push(&mut self, path: &str, touch: FileChange) {
-        let path = path.into();
-        self.files.push(FileDiff { path, touch });
+        self.files.push(FileDiff {
+            path: path.into(),
+            touch,
+            windows: None,
+        });
     }
 
     fn hive(
@@ -316,6 +336,12 @@ impl LayerDiff {
             });
         }
     }
+}
+
+fn has_version(name: &str) -> bool {
+    let (_, end) = name.rsplit_once('.').unwrap_or(("", ""));
+    let mut known = WITH_VERSION.iter();
+    known.any(|known| end.eq_ignore_ascii_case(known))
 }
 
 /// Hash of an entry's descriptor.

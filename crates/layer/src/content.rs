@@ -25,6 +25,8 @@ pub struct Layer {
     pub(super) files: Vec<LayerEntry>,
     pub(super) hives: Vec<LayerEntry>,
     pub(super) secured: Vec<SecurityOverride>,
+    /// True if nothing is below it.
+    is_bottom: bool,
 }
 
 /// Source of a file's bytes.
@@ -134,6 +136,17 @@ impl Layer {
         }
     }
 
+    /// Makes it the lowest layer of an image, which has no `Hives` directory: there is nothing that
+    /// delta hives could change.
+    pub fn set_bottom(&mut self) {
+        self.is_bottom = true;
+    }
+
+    /// Returns true if it has delta hives.
+    pub fn has_hives(&self) -> bool {
+        !self.hives.is_empty()
+    }
+
     /// Adds a directory.
     pub fn directory(&mut self, path: LayerPath) {
         self.add(path, EntryContent::Directory);
@@ -229,7 +242,9 @@ impl Layer {
     pub(super) fn items(&self) -> Result<Vec<TarItem<'_>>, LayerError> {
         // Each file adds at most a few parents that are not shared.
         let mut items = Vec::with_capacity(self.files.len() + self.hives.len() + 8);
-        sort_directory("Hives", &self.hives, None, &mut items)?;
+        if !self.is_bottom {
+            sort_directory("Hives", &self.hives, None, &mut items)?;
+        }
         sort_directory("Files", &self.files, Some(&self.secured), &mut items)?;
         Ok(items)
     }

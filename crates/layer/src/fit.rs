@@ -8,7 +8,8 @@
 //! inherit from their folder, as if an administrator had created them. A file that replaces one
 //! keeps its descriptor, as when a program writes to it.
 //!
-//! For an unknown base the entries have the descriptors that `BuildKit` sets.
+//! For an unknown base the entries have the descriptors that `BuildKit` sets, except in folders of
+//! earlier layers, which are known: see [`BaseOverlay`](super::BaseOverlay).
 
 use std::collections::HashMap;
 
@@ -18,7 +19,7 @@ use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
 use wincimg_windows::path::ImagePath;
 
 use super::content::{EntryContent, Layer, LayerEntry, LinkTo, Symlink, TarItem, sort_directory};
-use super::descriptor::Security;
+use super::descriptor::{self, Security};
 use super::error::LayerError;
 use super::path::{LayerPath, WHITEOUT_PREFIX, fold};
 
@@ -32,8 +33,10 @@ impl Layer {
     /// it.
     pub fn fit_to_base(&mut self, inside: &dyn BaseContents) -> Result<(), LayerError> {
         let root = inside.file(&ImagePath::drive())?;
-        let is_known = !matches!(root, Presence::Unknown);
-        if !is_known && self.secured.is_empty() {
+        if matches!(root, Presence::Unknown)
+            && self.secured.is_empty()
+            && !self.is_any_top_known(inside)?
+        {
             return Ok(());
         }
         let mut items = Vec::with_capacity(self.files.len());
@@ -43,11 +46,8 @@ impl Layer {
             drive: Folder {
                 name: String::new(),
                 written: String::new(),
-                below: if is_known {
-                    BaseFolderState::Known
-                } else {
-                    BaseFolderState::Unknown
-                },
+                // Of an unknown base the folders may be known that earlier layers changed.
+                below: BaseFolderState::Known,
                 passed_on: InheritedDescriptors::new(root.present().and_then(|root| root.security)),
             },
             open: Vec::new(),
@@ -70,6 +70,25 @@ impl Layer {
         self.files = entries;
         self.secured.clear();
         Ok(())
+    }
+
+    /// Returns true if it is known whether the base has one of the entries' topmost folders: of a
+    /// folder that is unknown, so is the content.
+    fn is_any_top_known(&self, inside: &dyn BaseContents) -> Result<bool, LayerError> {
+        let mut last = None;
+        for entry in &self.files {
+            let top = entry.path.as_str().split('/').next();
+            if top == last {
+                continue;
+            }
+            last = top;
+            if let Some(Ok(path)) = top.map(|top| format!("/{top}").parse::<ImagePath>())
+                && !matches!(inside.file(&path)?, Presence::Unknown)
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -267,9 +286,19 @@ impl Layer {
             let entry = &mut self.files[*place];
             entry.attributes = Some(attributes(was));
             if *is_moved {
-                entry.security = was.security.as_deref().map(Security::from);
+                let usual = || Security::clone(usual_descriptor(was));
+                let security = was.security.as_deref().map(Security::from);
+                entry.security = Some(security.unwrap_or_else(usual));
             }
         }
+    }
+}
+
+/// The descriptor of an entry that has none of its own.
+fn usual_descriptor(file: &BaseFile) -> &'static Security {
+    match file.kind {
+        FileKind::Folder => &descriptor::DIRECTORY,
+        FileKind::File(_) | FileKind::Link(()) => &descriptor::FILE,
     }
 }
 

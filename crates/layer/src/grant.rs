@@ -23,6 +23,7 @@ use wincimg_windows::path::ImagePath;
 use super::content::{EntryContent, Layer, is_below};
 use super::descriptor::{self, Security};
 use super::error::LayerError;
+use super::overlay::BaseOverlay;
 use super::path::{LayerPath, fold};
 
 /// Maximum number of folders; more are hardly intended.
@@ -32,9 +33,9 @@ const MOST_FOLDERS: usize = 4096;
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "recipe/access", blame = Request)]
 pub enum GrantError {
-    /// The recipe does not add it, and the base is unknown.
+    /// The base may have it, and is unknown.
     #[error(
-        "cannot grant rights on {path}: the recipe does not add it, and the content of the base is unknown"
+        "cannot grant rights on {path}: the base may have it, and the content of the base is unknown"
     )]
     #[diagnose(hint = "build with --engine docker, on a Docker daemon for Windows containers")]
     Unknown {
@@ -97,6 +98,44 @@ pub enum GrantError {
 }
 
 impl Layer {
+    /// Adds the files of earlier layers whose descriptors a grant changes, because a layer that
+    /// changes a file's descriptor has to contain the whole file. What is in a folder of `gone` is
+    /// deleted.
+    pub fn copy_up(
+        &mut self,
+        changes: &[AccessChange],
+        below: &BaseOverlay<'_>,
+        gone: &[ImagePath],
+    ) -> Result<(), LayerError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let entries = self.entries();
+        let mut own: HashSet<String> = entries.map(|(path, _)| fold(path.as_str())).collect();
+        let mut deleted: Vec<String> = self.deletions().collect();
+        for path in gone {
+            deleted.push(fold(LayerPath::try_from(path)?.as_str()));
+        }
+        for change in changes {
+            let top = fold(LayerPath::try_from(change.path())?.as_str());
+            for (path, source) in below.files_in(change.path())? {
+                let key = fold(path.as_str());
+                let is_granted = key == top || change.applies_to_files();
+                if is_granted && !is_in(&deleted, &key) && own.insert(key) {
+                    self.file(path, source);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The deleted paths, folded.
+    fn deletions(&self) -> impl Iterator<Item = String> {
+        let entries = self.entries();
+        let deleted = entries.filter(|(_, content)| **content == EntryContent::Deletion);
+        deleted.map(|(path, _)| fold(path.as_str()))
+    }
+
     /// Changes rights, in order, on the layer's current entries and on folders of the base. Fitting
     /// the layer to the base first sets the descriptors that are changed; fitting it afterwards
     /// copies the attributes of the base's folders.
@@ -173,8 +212,11 @@ impl<'a> GrantContext<'a> {
         let of_base = inside.file(&access.path)?;
         let is_folder_of_base =
             matches!(&of_base, Presence::Present(file) if file.kind == FileKind::Folder);
+        let top_entry = own.first().filter(|(_, own, _)| *own == key);
+        let is_own_folder = top_entry.is_some_and(|(_, _, is_folder)| *is_folder);
+        check_is_known(&access.path, is_own_folder, &of_base)?;
         // The folder itself precedes its content.
-        if own.first().is_none_or(|(_, own, _)| *own != key) {
+        if top_entry.is_none() {
             let found = folder_of_base(&access.path, of_base)?;
             granting.top(top, &found, true)?;
         }
@@ -186,7 +228,7 @@ impl<'a> GrantContext<'a> {
             known.insert(own);
         }
         if is_folder_of_base {
-            granting.folders_of_base(&known)?;
+            granting.folders_of_base(&known, &layer.deletions().collect::<Vec<_>>())?;
         }
         Ok(granting.granted)
     }
@@ -238,16 +280,20 @@ impl<'a> GrantContext<'a> {
         beyond_stock(found, is_folder, grant)
     }
 
-    /// Grants on the folders of the base below, except those that the layer has too, and those that
-    /// inherit no rights, with their content.
-    fn folders_of_base(&mut self, known: &HashSet<String>) -> Result<(), GrantError> {
+    /// Grants on the folders of the base below, except those that the layer has too or deletes, and
+    /// those that inherit no rights, with their content.
+    fn folders_of_base(
+        &mut self,
+        known: &HashSet<String>,
+        deleted: &[String],
+    ) -> Result<(), GrantError> {
         let Some(folders) = self.inside.folders_below(&self.access.path)?.present() else {
             return Ok(());
         };
         for (path, file) in &folders {
             let entry = LayerPath::try_from(path).map_err(LayerError::Path)?;
             let key = fold(entry.as_str());
-            if known.contains(&key) || self.is_apart(&key) {
+            if known.contains(&key) || self.is_apart(&key) || is_in(deleted, &key) {
                 continue;
             }
             let Some(found) = base_descriptor(path, file)? else {
@@ -267,6 +313,12 @@ impl<'a> GrantContext<'a> {
     }
 }
 
+/// Returns true if a folded path is one of these or below one.
+fn is_in(places: &[String], key: &str) -> bool {
+    let mut places = places.iter();
+    places.any(|place| key == place || is_below(key, place))
+}
+
 fn base_descriptor(
     path: &ImagePath,
     file: &BaseFile,
@@ -277,6 +329,19 @@ fn base_descriptor(
         path: path.to_string(),
         source,
     })
+}
+
+/// Refuses an own folder among Windows' on an unknown base: Windows has its own rights on most of
+/// its folders.
+fn check_is_known(
+    path: &ImagePath,
+    is_own_folder: bool,
+    of_base: &Presence<BaseFile>,
+) -> Result<(), GrantError> {
+    if is_own_folder && *of_base == Presence::Unknown && path.is_of_windows() {
+        return Err(GrantError::Unknown { path: path.clone() });
+    }
+    Ok(())
 }
 
 /// The descriptor of a folder that only the base has.

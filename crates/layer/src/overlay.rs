@@ -1,4 +1,5 @@
-//! A base with unwritten layers on top, to which the next layer is fitted.
+//! A base with unwritten layers on top, to which the next layer is fitted. The files of the layers
+//! are known even if the base is not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -28,7 +29,6 @@ pub struct BaseOverlay<'a> {
     keys: BTreeMap<KeyPlace, BaseKey>,
     /// Deleted keys of the base, with everything below them.
     deleted_keys: BTreeSet<KeyPlace>,
-    knows_files: Result<bool, BaseReadError>,
 }
 
 /// Merged files of the layers.
@@ -46,7 +46,8 @@ struct OverlayFile {
     name: Box<str>,
     kind: FileKind<ContentSource>,
     attributes: u32,
-    security: Security,
+    /// Descriptor, if not the default.
+    security: Option<Security>,
 }
 
 impl Drive {
@@ -62,12 +63,10 @@ impl Drive {
         for item in &items[1..] {
             let path = item.name.strip_prefix("Files/").unwrap_or_default();
             let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-            let (kind, attributes, usual) = match item.content {
-                EntryContent::Directory => (FileKind::Folder, 0x10, &descriptor::DIRECTORY),
-                EntryContent::Symlink(_) => (FileKind::Link(()), 0x400, &descriptor::FILE),
-                EntryContent::File(source) => {
-                    (FileKind::File(source.clone()), 0x20, &descriptor::FILE)
-                }
+            let (kind, attributes) = match item.content {
+                EntryContent::Directory => (FileKind::Folder, 0x10),
+                EntryContent::Symlink(_) => (FileKind::Link(()), 0x400),
+                EntryContent::File(source) => (FileKind::File(source.clone()), 0x20),
                 EntryContent::Deletion => {
                     let name = name.strip_prefix(WHITEOUT_PREFIX).unwrap_or(name);
                     let key = fold(format!("{folder}/{name}").trim_start_matches('/'));
@@ -81,7 +80,7 @@ impl Drive {
                 name: name.into(),
                 kind,
                 attributes: item.attributes.unwrap_or(attributes),
-                security: Security::clone(item.security.unwrap_or(usual)),
+                security: item.security.cloned(),
             };
             self.files.insert(fold(path), laid);
         }
@@ -92,14 +91,22 @@ impl Drive {
         if let Some(file) = self.files.get(key) {
             return Presence::Present(file);
         }
+        if self.is_deleted(key) {
+            return Presence::Absent;
+        }
+        Presence::Unknown
+    }
+
+    /// Returns true if a path of the base, or a folder above it, is deleted.
+    fn is_deleted(&self, key: &str) -> bool {
         let mut above = Some(key);
         while let Some(folder) = above {
             if self.deleted.contains(folder) {
-                return Presence::Absent;
+                return true;
             }
             above = folder.rsplit_once('\0').map(|(above, _)| above);
         }
-        Presence::Unknown
+        false
     }
 
     /// Everything below a folder, in the order of paths.
@@ -126,7 +133,7 @@ impl OverlayFile {
                 FileKind::File(_) => FileKind::File(FileDigest::default()),
             },
             attributes: self.attributes,
-            security: Some(self.security.bytes()),
+            security: self.security.as_ref().map(Security::bytes),
         }
     }
 }
@@ -143,9 +150,6 @@ impl<'a> BaseOverlay<'a> {
             drive: OnceLock::new(),
             keys: BTreeMap::new(),
             deleted_keys: BTreeSet::new(),
-            knows_files: base
-                .file(&ImagePath::drive())
-                .map(|drive| drive != Presence::Unknown),
         }
     }
 
@@ -237,6 +241,41 @@ impl<'a> BaseOverlay<'a> {
         Ok(self.drive()?.at(&fold(own.as_str())))
     }
 
+    /// Returns true if a layer deleted what the base has at a path.
+    fn is_deleted(&self, path: &ImagePath) -> Result<bool, BaseReadError> {
+        let Ok(own) = LayerPath::try_from(path) else {
+            return Ok(false);
+        };
+        Ok(self.drive()?.is_deleted(&fold(own.as_str())))
+    }
+
+    /// The files of the layers at a path and below it that are not deleted.
+    pub(super) fn files_in(
+        &self,
+        top: &ImagePath,
+    ) -> Result<Vec<(LayerPath, ContentSource)>, LayerError> {
+        let drive = self.drive()?;
+        let mut found = Vec::new();
+        let mut add = |path: &ImagePath, file: &OverlayFile| -> Result<(), LayerError> {
+            if let FileKind::File(source) = &file.kind {
+                found.push((LayerPath::try_from(path)?, source.clone()));
+            }
+            Ok(())
+        };
+        if let Presence::Present(file) = self.find_in_layers(top)? {
+            add(top, file)?;
+        }
+        let mut names = Vec::new();
+        for (inside, file) in drive.below(top) {
+            names.truncate(inside.matches('\0').count());
+            names.push(&file.name);
+            if let Ok(path) = top.join_all(&names) {
+                add(&path, file)?;
+            }
+        }
+        Ok(found)
+    }
+
     /// Returns true if only the base determines a path.
     fn is_of_base(&self, path: &ImagePath) -> Result<bool, BaseReadError> {
         Ok(self.find_in_layers(path)? == Presence::Unknown)
@@ -273,9 +312,6 @@ impl BaseKeys for BaseOverlay<'_> {
 
 impl BaseContents for BaseOverlay<'_> {
     fn file(&self, path: &ImagePath) -> Result<Presence<BaseFile>, BaseReadError> {
-        if !self.knows_files.clone()? {
-            return Ok(Presence::Unknown);
-        }
         match self.find_in_layers(path)? {
             Presence::Unknown => self.base.file(path),
             own => Ok(own.map(OverlayFile::to_base_file)),
@@ -291,7 +327,10 @@ impl BaseContents for BaseOverlay<'_> {
         if !is_folder {
             return Ok(Presence::Absent);
         }
-        let of_base = self.base.read_dir(folder)?.present().unwrap_or_default();
+        let of_base = match self.base.read_dir(folder)? {
+            Presence::Unknown if !self.is_deleted(folder)? => return Ok(Presence::Unknown),
+            of_base => of_base.present().unwrap_or_default(),
+        };
         let mut found = Vec::with_capacity(of_base.len());
         for file in of_base {
             let path = folder.join(&file.name);
@@ -310,9 +349,9 @@ impl BaseContents for BaseOverlay<'_> {
         path: &ImagePath,
     ) -> Result<Presence<Vec<(ImagePath, BaseFile)>>, BaseReadError> {
         let of_base = match self.base.folders_below(path)? {
-            Presence::Unknown => return Ok(Presence::Unknown),
-            Presence::Absent => Vec::new(),
-            Presence::Present(found) => found,
+            // A folder that a layer created in an unknown base has nothing else in it.
+            Presence::Unknown if self.is_of_base(path)? => return Ok(Presence::Unknown),
+            of_base => of_base.present().unwrap_or_default(),
         };
         let mut found = Vec::with_capacity(of_base.len());
         for (path, file) in of_base {
@@ -328,7 +367,10 @@ impl BaseContents for BaseOverlay<'_> {
             if laid.kind == FileKind::Folder
                 && let Ok(folder) = path.join_all(&names)
             {
-                found.push((folder, laid.to_base_file()));
+                let mut file = laid.to_base_file();
+                file.security
+                    .get_or_insert_with(|| descriptor::DIRECTORY.bytes());
+                found.push((folder, file));
             }
         }
         found.sort_by_cached_key(|(path, _)| fold(&path.components().join("/")));

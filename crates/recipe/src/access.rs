@@ -8,7 +8,9 @@ use wincimg_windows::access::{Access, AccessAccount, AccountError, Grant, Inheri
 use wincimg_windows::path::ImagePath;
 
 use super::text::{Field, Text};
-use super::{FileSource, Plan, PlannedFile, Recipe, RecipeError};
+use super::{
+    FileSource, Instructions, Plan, PlannedContent, PlannedFile, PlannedLayer, Recipe, RecipeError,
+};
 
 /// Rights on a file or folder; what it has already stays.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -65,8 +67,66 @@ impl Recipe {
 }
 
 impl Plan {
+    /// Returns true if rights are granted on something that the base may have: they are added to
+    /// those that it has there.
+    pub(super) fn grants_on_base(&self) -> bool {
+        let layers: Vec<&PlannedLayer> = self
+            .instructions
+            .iter()
+            .flat_map(Instructions::layers)
+            .collect();
+        let in_layers = layers.iter().enumerate().any(|(number, layer)| {
+            let made = &layers[..=number];
+            let mut access = layer.access.iter();
+            access.any(|access| self.may_be_of_base(access.path(), made, false))
+        });
+        let mut access = self.access.iter();
+        in_layers || access.any(|access| self.may_be_of_base(&access.path, &layers, true))
+    }
+
+    /// Returns true if the base may have something at a path, whatever the layers so far, and with
+    /// `own` the plan's own files, create there.
+    fn may_be_of_base(&self, path: &ImagePath, layers: &[&PlannedLayer], own: bool) -> bool {
+        let entries = || layers.iter().flat_map(|layer| &layer.entries);
+        let mut created = entries().filter(|entry| entry.content != PlannedContent::Deleted);
+        let is_provided = own && self.provides(path)
+            || created.any(|entry| {
+                let inside = path.strip_prefix(&entry.path);
+                entry.path.strip_prefix(path).is_some()
+                    || inside.is_some_and(|inside| match &entry.content {
+                        PlannedContent::File(FileSource::Folder(source)) => {
+                            source.path.join(inside.join("/")).exists()
+                        }
+                        _ => false,
+                    })
+            });
+        if !is_provided {
+            return true;
+        }
+        let is_file = |source: &FileSource, target: &ImagePath| {
+            is_same(target, path) && !matches!(source, FileSource::Folder(_))
+        };
+        let mut files = self.files.iter().filter(|file| file.unpack.is_none());
+        let is_own_file = own && files.any(|file| is_file(&file.source, &file.target))
+            || entries().any(|entry| match &entry.content {
+                PlannedContent::File(source) => is_file(source, &entry.path),
+                _ => false,
+            });
+        if is_own_file {
+            return false;
+        }
+        let is_created = own
+            && self
+                .working_dir
+                .as_ref()
+                .is_some_and(|it| is_same(it, path))
+            || entries()
+                .any(|entry| is_same(&entry.path, path) && entry.content == PlannedContent::Folder);
+        path.is_of_windows() || !is_created && !self.base.is_windows_alone()
+    }
+
     /// Returns true if a path is there because of the plan, whatever its base has.
-    pub(super) fn provides(&self, path: &ImagePath) -> bool {
+    fn provides(&self, path: &ImagePath) -> bool {
         let is_brought = |file: &PlannedFile| {
             let inside = path.strip_prefix(&file.target);
             file.target.strip_prefix(path).is_some()
@@ -82,6 +142,11 @@ impl Plan {
         self.files.iter().any(is_brought)
             || folder.is_some_and(|it| it.strip_prefix(path).is_some())
     }
+}
+
+/// Returns true if two paths are the same by the rules of Windows.
+fn is_same(one: &ImagePath, other: &ImagePath) -> bool {
+    one.strip_prefix(other) == Some(&[])
 }
 
 #[cfg(test)]

@@ -117,6 +117,24 @@ pub struct PlanBase {
     pub container: ContainerConfig,
 }
 
+impl PlanBase {
+    /// Returns true for one of Microsoft's images of Windows without other programs, by its name
+    /// there or in a mirror: at the top of its drive are only the folders of Windows.
+    pub(super) fn is_windows_alone(&self) -> bool {
+        let name = self.name.split('@').next().unwrap_or_default();
+        let mut segments = name.rsplit('/');
+        let last = segments.next().unwrap_or_default();
+        let last = last.split(':').next().unwrap_or_default();
+        match (last, segments.next()) {
+            ("nanoserver" | "servercore" | "server", above) => {
+                above.is_none_or(|it| it == "windows")
+            }
+            ("windows", above) => above.is_none_or(|it| it == "mcr.microsoft.com"),
+            _ => false,
+        }
+    }
+}
+
 /// With the leading `10.0.`, as image configurations and the other results write it.
 #[expect(clippy::ref_option, reason = "serde hands the field over like this")]
 fn as_os_version<S: serde::Serializer>(
@@ -252,10 +270,7 @@ impl Plan {
         needs
             .hives
             .extend(hive::required_hives(&self.edits_on_any_base()));
-        needs.files |= self
-            .access
-            .iter()
-            .any(|access| !self.provides(&access.path));
+        needs.files |= self.grants_on_base();
         if self.path.is_some() {
             needs.hives.insert(Root::System);
         }

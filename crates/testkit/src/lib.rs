@@ -16,6 +16,7 @@ pub mod iis;
 pub mod image_locations;
 pub mod kernel_rules;
 pub mod mirror_fixture;
+pub mod portable_executable;
 pub mod powershell;
 pub mod programs;
 pub mod proxy;

@@ -77,7 +77,7 @@ fn the_pause_image_has_what_kubernetes_own_has_in_all_five_hives() {
         json!({"action": "set_value", "key": rpc, "name": "DCOM Protocols",
             "type": "multi_sz", "value": []}),
         json!({"action": "set_value", "key": rpc, "name": "EpMapDisallowedProtocols",
-            "type": "multi_sz", "value": ["ncacn_ip_tcp"]}),
+            "type": "sz", "value": "ncacn_ip_tcp"}),
         json!({"action": "set_value", "key": r"HKLM\SOFTWARE\Microsoft\Ole", "name": "EnableDCOM",
             "type": "sz", "value": "N"}),
         json!({"action": "delete_key", "key": r"HKLM\SYSTEM\ControlSet001\Services\DiagTrack"}),

@@ -87,6 +87,20 @@ fn windows_imports_the_bottom_layer_of_a_host_process_image() {
     );
     let layers = built(&site, &["."]);
     assert_eq!((layers.len(), layers[0].hives), (1, 0));
+    // In several layers, also if the lowest step has none.
+    site.write(
+        "recipe.toml",
+        "name = \"agent\"\nbase = \"hostprocess\"\nentrypoint = [\"agent.exe\"]\n\
+         [[layers]]\ncreated_by = \"a note\"\n\
+         [[layers]]\nname = \"data\"\nfolders = ['C:\\data']\n\
+         [[access]]\nlayer = \"data\"\npath = 'C:\\data'\ngrant = { Users = \"modify\" }\n\
+         [[files]]\ncontent = \"x\"\nto = 'C:\\agent.exe'\n",
+    );
+    let layers = built(&site, &["."]);
+    assert_eq!(layers.len(), 2);
+    assert!(layers[0].names().any(|name| name == "Files/data"));
+    let above: Vec<&str> = layers[1].names().collect();
+    assert_eq!(above, ["Files", "Files/agent.exe", "Hives"]);
 }
 
 /// What is put into a layer.
@@ -269,6 +283,10 @@ fn a_tar_that_windows_does_not_take_is_refused_with_the_reason() {
     assert_eq!(imported.names().count(), 4, "a hard link is one more name");
     let said = import(crafted(&[top("Files")]).as_slice(), Place::Above).unwrap_err();
     assert_eq!(said, "Hives is missing");
+    let said = import(crafted(&whole).as_slice(), Place::Bottom).unwrap_err();
+    assert_eq!(said, "Hives in the bottom layer");
+    let said = import(crafted(&[top("Files")]).as_slice(), Place::Bottom).unwrap_err();
+    assert!(said.ends_with("config/DEFAULT is missing"), "{said}");
     let whole = [top("Files"), top("Hives"), file("Files/.wh.y")];
     let said = import(crafted(&whole).as_slice(), Place::Bottom).unwrap_err();
     assert_eq!(said, "Files/.wh.y: a deletion with nothing below");

@@ -65,7 +65,7 @@ pub(super) fn import(tar: impl Read, place: Place) -> Result<Imported, String> {
             .take(&header, place)
             .map_err(|problem| format!("{}: {problem}", header.name))?;
     }
-    imported.finish()
+    imported.finish(place)
 }
 
 impl Header {
@@ -251,10 +251,25 @@ impl Imported {
     }
 
     /// What is left to do when the tar has ended.
-    fn finish(self) -> Result<Self, String> {
-        for top in ["Hives", "Files"] {
-            if !self.entries.contains_key(&key(top)) {
-                return Err(format!("{top} is missing"));
+    fn finish(self, place: Place) -> Result<Self, String> {
+        let tops: &[&str] = match place {
+            Place::Above => &["Hives", "Files"],
+            Place::Bottom => &["Files"],
+        };
+        if let Some(top) = tops
+            .iter()
+            .find(|top| !self.entries.contains_key(&key(top)))
+        {
+            return Err(format!("{top} is missing"));
+        }
+        if place == Place::Bottom {
+            // hcsshim's base layer has its hives as files, and no deltas.
+            let has_deltas = self.entries.contains_key(&key("Hives"));
+            require(!has_deltas, "Hives in the bottom layer")?;
+            for hive in ["DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"] {
+                let path = format!("Files/Windows/System32/config/{hive}");
+                let is_there = self.entries.contains_key(&key(&path));
+                require(is_there, &format!("{path} is missing"))?;
             }
         }
         for deleted in &self.deleted {

@@ -4,6 +4,7 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::json;
 use wincimg_registry::{KeyMode, KeyPath, RegistryData, RegistryEdit};
+use wincimg_testkit::portable_executable::with_version;
 use wincimg_testkit::test_bases::delta_hive;
 
 use super::*;
@@ -192,4 +193,112 @@ fn a_check_reads_no_base_and_says_what_is_not_known() {
     let (code, report) = answer_of(&mut update(&site, &["--check"]));
     assert_eq!(code, 1, "{report}");
     assert_eq!(report["updates"][0]["status"], "moves", "{report}");
+}
+
+#[test]
+fn copies_of_files_that_servicing_changes_are_not_left_as_they_are() {
+    const GDI: &str = "Files/app/gdi32.dll";
+    let program_of = |product: &str, version: &str| {
+        with_version(&[("ProductName", product), ("FileVersion", version)])
+    };
+    let of_windows = |version: &str| program_of("Microsoft® Windows® Operating System", version);
+    let copied = |path: &str, bytes: &[u8]| {
+        layer(|tar| {
+            tar.folder("Files/app", Some(FOLDER))
+                .file(path, bytes, Some(FILE));
+        })
+    };
+    for (path, bytes, expected) in [
+        // `copy C:\Windows\System32\serviced.dll`, also under another name.
+        (
+            "Files/Windows/System32/again.txt",
+            OLD.as_bytes().to_vec(),
+            Some("copied"),
+        ),
+        ("Files/Windows/System32/again.txt", b"same".to_vec(), None),
+        // `COPY --from=servercore`.
+        (
+            "Files/Windows/System32/netapi32.dll",
+            of_windows("10.0.17763.1"),
+            Some("of-windows"),
+        ),
+        (GDI, of_windows("10.0.17763.973"), Some("of-windows")),
+        // What a development kit or another Windows has is the program's own.
+        (GDI, of_windows("10.0.17763.1"), None),
+        (GDI, of_windows("10.0.19041.685"), None),
+        (GDI, program_of("Shop", "10.0.17763.973"), None),
+    ] {
+        let told = verdict(copied(path, &bytes));
+        let found = told["obstacles"][0]["conflict"].as_str();
+        assert_eq!(found, expected, "{path}: {told}");
+        if expected.is_some() {
+            assert_eq!(told["obstacles"][0]["instruction"], "RUN it");
+        }
+    }
+}
+
+#[test]
+fn folders_at_the_top_are_compared_where_both_bases_are_known() {
+    const OTHER: &str = "O:BAG:SYD:(A;OICI;FA;;;BA)";
+    let new = |fill: fn(&mut LayerTar)| base_with(NEW, fill);
+    let app = || {
+        layer(|tar| {
+            tar.folder("Files/app", Some(FOLDER))
+                .file("Files/app/a.dll", b"own", Some(FILE));
+        })
+    };
+    let copy = || {
+        layer(|tar| {
+            tar.folder("Files/app", Some(FOLDER)).file(
+                "Files/app/b.txt",
+                OLD.as_bytes(),
+                Some(FILE),
+            );
+        })
+    };
+    for (own, new, conflict) in [
+        (
+            app(),
+            new(|tar| {
+                tar.folder("Files/app", Some(OTHER));
+            }),
+            "rights",
+        ),
+        (
+            app(),
+            new(|tar| {
+                tar.folder("Files/app", Some(FOLDER));
+                tar.file("Files/app/a.dll", b"its", Some(FILE));
+            }),
+            "new-in-base",
+        ),
+        (
+            app(),
+            new(|tar| {
+                tar.file("Files/app", b"its", Some(FILE));
+            }),
+            "changed",
+        ),
+        (copy(), base(NEW), "copied"),
+    ] {
+        let site = Site::new();
+        put(&site, NANO, OLD, base(OLD));
+        put(&site, NANO, NEW, new);
+        put(&site, "app", "1.4", on(&base(OLD), own, "COPY app C:/app"));
+        // Nothing is read for them.
+        let report = json_of(&mut update(&site, &[]));
+        assert_eq!(report["updates"][0]["layers"][0]["compared"], "folders");
+        for version in [OLD, NEW] {
+            let reference = format!("{}/{NANO}:{version}", site.host());
+            site.with_no_bases(&["base", "index", &reference])
+                .assert()
+                .success();
+        }
+        let (code, report) = answer_of(&mut update(&site, &[]));
+        assert_eq!(code, 1, "{report}");
+        let update = &report["updates"][0];
+        assert_eq!(update["obstacles"][0]["conflict"], conflict, "{update}");
+        assert_eq!(update["obstacles"][0]["instruction"], "COPY app C:/app");
+        assert_eq!(update["layers"][0]["compared"], "bases");
+    }
 }

@@ -9,17 +9,10 @@ use std::sync::{Arc, Mutex};
 
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
-use wincimg_layer::{BaseOverlay, Layer};
-use wincimg_recipe::{Plan, PlannedLayer};
+use wincimg_layer::Layer;
 
-use super::BaseSource;
-use super::describe::{describe, describe_step, is_bottom};
 use super::error::DirectError;
 use super::write::{AddedLayer, AssembleOptions, write};
-
-/// Entries of at least this size get a layer of their own: they take longer to write and to send
-/// than another layer costs.
-const MIN_LAYER_SIZE: u64 = 16 << 20;
 
 /// The layers written so far.
 #[derive(Default)]
@@ -29,66 +22,20 @@ pub(super) struct AddedLayers(Mutex<Vec<(Arc<Layer>, Slot)>>);
 type Slot = Arc<Mutex<Option<Arc<AddedLayer>>>>;
 
 impl AddedLayers {
-    /// The layers that a plan adds to its base, with their descriptions, written unless they exist:
-    /// one for each large entry of its files, and one for the rest. There is none if the plan
-    /// changes no file and no registry value.
+    /// A layer, written unless it exists.
     pub(super) fn get_or_write(
-        &self,
-        plan: &Plan,
-        base: BaseSource<'_>,
-        timestamp: u64,
-        options: &AssembleOptions,
-        progress: &dyn Progress,
-    ) -> Result<Vec<(String, Arc<AddedLayer>)>, DirectError> {
-        let layer = describe(plan, base, timestamp)?;
-        let parts = if is_bottom(plan, base) {
-            vec![(None, layer)]
-        } else {
-            layer.split(plan.files.iter().map(|file| &file.target), MIN_LAYER_SIZE)?
-        };
-        let mut added = Vec::with_capacity(parts.len());
-        for (place, layer) in parts {
-            let what = place.map_or_else(|| plan.name.clone(), |at| format!("{}: {at}", plan.name));
-            if let Some(layer) = self.written(&Arc::new(layer), &what, options, progress)? {
-                added.push((what, layer));
-            }
-        }
-        Ok(added)
-    }
-
-    /// The layer of one Dockerfile instruction, above those of the instructions before, to which it
-    /// is added.
-    pub(super) fn get_or_write_step(
-        &self,
-        step: &PlannedLayer,
-        plan: &Plan,
-        below: &mut BaseOverlay<'_>,
-        timestamp: u64,
-        options: &AssembleOptions,
-        progress: &dyn Progress,
-    ) -> Result<Option<Arc<AddedLayer>>, DirectError> {
-        let layer = Arc::new(describe_step(step, below, timestamp)?);
-        below.lay(&layer)?;
-        self.written(&layer, &plan.name, options, progress)
-    }
-
-    fn written(
         &self,
         layer: &Arc<Layer>,
         what: &str,
         options: &AssembleOptions,
         progress: &dyn Progress,
-    ) -> Result<Option<Arc<AddedLayer>>, DirectError> {
-        if layer.is_empty() {
-            return Ok(None);
-        }
+    ) -> Result<Arc<AddedLayer>, DirectError> {
         let slot = self.slot(layer);
         let mut slot = lock(&slot);
-        let added = match &*slot {
+        Ok(match &*slot {
             Some(added) => Arc::clone(added),
             None => Arc::clone(slot.insert(Arc::new(write(layer, what, options, progress)?))),
-        };
-        Ok(Some(added))
+        })
     }
 
     fn slot(&self, layer: &Arc<Layer>) -> Slot {
@@ -106,9 +53,11 @@ impl AddedLayers {
 mod tests {
     use wincimg_common::progress::Silent;
     use wincimg_oci::document::{Image, ManifestFormat, Platform};
-    use wincimg_recipe::{PlanBase, Recipe, RecipeInputs};
+    use wincimg_recipe::{Plan, PlanBase, Recipe, RecipeInputs};
     use wincimg_registry::UnknownBase;
 
+    use super::super::BaseSource;
+    use super::super::describe::describe_steps;
     use super::*;
 
     fn pause_for(host: &str) -> Plan {
@@ -131,19 +80,23 @@ mod tests {
         recipe.plan(base, version, &settings).unwrap()
     }
 
-    fn of(layers: &AddedLayers, plan: &Plan, timestamp: u64) -> Vec<(String, Arc<AddedLayer>)> {
+    fn of(layers: &AddedLayers, plan: &Plan, timestamp: u64) -> Vec<Arc<AddedLayer>> {
         let options = AssembleOptions::default();
         let base = Image::empty(ManifestFormat::Oci, Platform::windows("10.0.17763.973")).unwrap();
         let base = BaseSource {
             image: &base,
             inside: &UnknownBase,
         };
-        let added = layers.get_or_write(plan, base, timestamp, &options, &Silent);
-        added.unwrap()
+        let steps = describe_steps(plan, base, timestamp).unwrap();
+        let described = steps.into_iter().filter_map(|step| step.layer);
+        described
+            .map(|layer| layers.get_or_write(&layer, "x", &options, &Silent))
+            .collect::<Result<_, _>>()
+            .unwrap()
     }
 
     fn added(layers: &AddedLayers, plan: &Plan, timestamp: u64) -> Arc<AddedLayer> {
-        of(layers, plan, timestamp).remove(0).1
+        of(layers, plan, timestamp).remove(0)
     }
 
     #[test]

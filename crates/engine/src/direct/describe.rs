@@ -1,37 +1,71 @@
 //! Describes a layer before it is written: files, hives, and descriptors that fit the base.
 
-use wincimg_layer::{Layer, LayerError, LayerPath, Without};
+use std::sync::Arc;
+
+use wincimg_layer::{BaseOverlay, Layer, LayerError, LayerPart, LayerPath, Without};
 use wincimg_oci::document::{Image, ManifestFormat, Platform};
 use wincimg_recipe::{
     Instructions, Plan, PlannedContent, PlannedLayer, add_entries, add_files, copy_metadata,
 };
-use wincimg_registry::hive::{FileTime, empty_hive, layer_hives};
-use wincimg_registry::{Presence, RegistryEdit, UnknownBase};
+use wincimg_registry::hive::{FileTime, empty_hive, layer_hives, unchanged_hives};
+use wincimg_registry::{
+    BaseKey, BaseKeys, BaseReadError, KeyPath, Presence, RegistryEdit, UnknownBase,
+};
 use wincimg_windows::access::AccessChange;
-use wincimg_windows::base_contents::{BaseContents, FileKind};
+use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
 use wincimg_windows::path::ImagePath;
 
 use super::error::DirectError;
 use super::{BaseSource, iis};
 
-/// Checks whether a plan's layer can be written, as far as that does not depend on its base.
+/// Entries of at least this size get a layer of their own: they take longer to write and to send
+/// than another layer costs.
+const MIN_LAYER_SIZE: u64 = 16 << 20;
+
+/// An image's step: its text in the history, and its layer if it changes something.
+pub(super) struct DescribedStep {
+    /// What it is, for progress reports.
+    pub(super) what: String,
+    pub(super) created_by: String,
+    pub(super) layer: Option<Arc<Layer>>,
+}
+
+/// Checks whether a plan's layers can be written, as far as that does not depend on its base.
 pub(super) fn check_describable(plan: &Plan) -> Result<(), DirectError> {
+    let image = &Image::empty(ManifestFormat::Oci, Platform::windows(""))?;
     let base = BaseSource {
-        image: &Image::empty(ManifestFormat::Oci, Platform::windows(""))?,
-        inside: &UnknownBase,
+        image,
+        inside: if is_bottom(plan, image) {
+            &NothingBelow
+        } else {
+            &UnknownBase
+        },
     };
-    for step in plan.instructions.iter().flat_map(Instructions::layers) {
-        describe_step(step, &UnknownBase, 0)?.drive()?;
-    }
     let mut plan = plan.clone();
-    if plan.base_requirements().files {
+    // Rights on folders of the base are checked when it is known.
+    let is_read_first = plan.base_requirements().files;
+    let mut below = BaseOverlay::over(base.inside);
+    for step in plan.instructions.iter().flat_map(Instructions::layers) {
+        let step = PlannedLayer {
+            access: if is_read_first {
+                Vec::new()
+            } else {
+                step.access.clone()
+            },
+            ..step.clone()
+        };
+        let layer = describe_step(&step, &below, 0)?;
+        layer.drive()?;
+        below.lay(&Arc::new(layer))?;
+    }
+    if is_read_first {
         plan.access.clear();
     }
     // A file that is not downloaded yet cannot be merged with.
     if plan.downloads_mut().any(|file| file.content.is_none()) {
         plan.iis = None;
     }
-    let mut layer = describe_files(&plan, base, 0)?;
+    let mut layer = describe_files(&plan, base.image, &below, 0)?;
     // The rest depends on the contents of the base, and is checked with them.
     if plan.base_requirements().hives.is_empty() {
         let edits = plan.registry_edits(base.inside)?;
@@ -41,16 +75,104 @@ pub(super) fn check_describable(plan: &Plan) -> Result<(), DirectError> {
     Ok(())
 }
 
-/// Description of the layer that a plan adds to its base.
-pub(super) fn describe(
+/// Description of all layers that a plan adds to its base, with the steps of its history.
+///
+/// Either all of them have hives, or none: containerd's CIM snapshotters open those of the layer
+/// below one that has them.
+pub(super) fn describe_steps(
     plan: &Plan,
     base: BaseSource<'_>,
     timestamp: u64,
-) -> Result<Layer, DirectError> {
-    let mut layer = describe_files(plan, base, timestamp)?;
-    let edits = plan.registry_edits(base.inside)?;
-    add_hives(&mut layer, &edits, base.inside, timestamp)?;
-    Ok(layer)
+) -> Result<Vec<DescribedStep>, DirectError> {
+    let is_bottom = is_bottom(plan, base.image);
+    let mut below = BaseOverlay::over(if is_bottom {
+        &NothingBelow
+    } else {
+        base.inside
+    });
+    let mut described = Vec::new();
+    for step in plan.instructions.iter().flat_map(|all| &all.steps) {
+        let layer = match &step.layer {
+            Some(layer) => Some(Arc::new(describe_step(layer, &below, timestamp)?)),
+            None => None,
+        };
+        if let Some(layer) = &layer {
+            below.lay(layer)?;
+        }
+        described.push(DescribedStep {
+            what: plan.name.clone(),
+            created_by: step.created_by.clone(),
+            layer,
+        });
+    }
+    let own = describe_own(plan, base.image, &below, timestamp)?;
+    drop(below);
+    let has_content =
+        |step: &DescribedStep| step.layer.as_ref().is_some_and(|layer| !layer.is_empty());
+    // The steps are the whole history, unless the plan has more.
+    let is_whole = !described.is_empty() && (!is_bottom || described.iter().any(has_content));
+    for (place, layer) in own {
+        if layer.is_empty() && is_whole {
+            continue;
+        }
+        let what = place.map_or_else(|| plan.name.clone(), |at| format!("{}: {at}", plan.name));
+        described.push(DescribedStep {
+            created_by: format!("wincimg build {what}"),
+            what,
+            layer: Some(Arc::new(layer)),
+        });
+    }
+    if is_bottom {
+        let place = described.iter().position(has_content);
+        let lowest = place.unwrap_or(described.len().saturating_sub(1));
+        if let Some(layer) = described.get_mut(lowest).and_then(|it| it.layer.as_mut()) {
+            bottom(Arc::make_mut(layer), file_time(timestamp))?;
+        }
+    }
+    let layers = described.iter_mut().filter_map(|step| step.layer.as_mut());
+    add_unchanged_hives(layers, file_time(timestamp))?;
+    for step in &mut described {
+        step.layer.take_if(|layer| layer.is_empty());
+    }
+    Ok(described)
+}
+
+/// Gives all layers hives if one of them has some.
+fn add_unchanged_hives<'l>(
+    layers: impl Iterator<Item = &'l mut Arc<Layer>>,
+    time: FileTime,
+) -> Result<(), DirectError> {
+    let layers: Vec<_> = layers.filter(|layer| !layer.is_empty()).collect();
+    if !layers.iter().any(|layer| layer.has_hives()) {
+        return Ok(());
+    }
+    let hives = unchanged_hives(time)?;
+    for layer in layers.into_iter().filter(|layer| !layer.has_hives()) {
+        let layer = Arc::make_mut(layer);
+        for hive in &hives {
+            let name = hive.name.parse().map_err(LayerError::Path)?;
+            layer.hive(name, hive.bytes.clone());
+        }
+    }
+    Ok(())
+}
+
+/// Description of the layer of a plan's own files and registry changes: one for each large entry of
+/// its files, and one for the rest.
+fn describe_own<'p>(
+    plan: &'p Plan,
+    image: &Image,
+    below: &BaseOverlay<'_>,
+    timestamp: u64,
+) -> Result<Vec<LayerPart<'p>>, DirectError> {
+    let mut layer = describe_files(plan, image, below, timestamp)?;
+    let edits = plan.registry_edits(below)?;
+    add_hives(&mut layer, &edits, below, timestamp)?;
+    if is_bottom(plan, image) {
+        return Ok(vec![(None, layer)]);
+    }
+    let places = plan.files.iter().map(|file| &file.target);
+    Ok(layer.split(places, MIN_LAYER_SIZE)?)
 }
 
 fn add_hives(
@@ -70,39 +192,39 @@ fn file_time(timestamp: u64) -> FileTime {
     FileTime::from_unix_seconds(i64::try_from(timestamp).unwrap_or(i64::MAX))
 }
 
-fn describe_files(plan: &Plan, base: BaseSource<'_>, timestamp: u64) -> Result<Layer, DirectError> {
+fn describe_files(
+    plan: &Plan,
+    image: &Image,
+    below: &BaseOverlay<'_>,
+    timestamp: u64,
+) -> Result<Layer, DirectError> {
     let mut layer = Layer::new(timestamp);
     add_files(&mut layer, &plan.files)?;
-    if let Some(folder) = working_dir_to_make(plan, base)? {
+    if let Some(folder) = working_dir_to_make(plan, image, below)? {
         layer.directory(LayerPath::try_from(folder).map_err(LayerError::Path)?);
     }
     if let Some(settings) = &plan.iis {
-        iis::configure(&mut layer, settings, base.inside)?;
+        iis::configure(&mut layer, settings, below)?;
     }
-    if is_bottom(plan, base) {
-        bottom(&mut layer, file_time(timestamp))?;
-    }
-    let access: Vec<_> = plan
-        .access
-        .iter()
-        .cloned()
-        .map(AccessChange::Grant)
-        .collect();
-    fit(&mut layer, &access, base.inside)?;
+    let grants = plan.access.iter().cloned();
+    let access: Vec<_> = grants.map(AccessChange::Grant).collect();
+    layer.copy_up(&access, below, &[])?;
+    fit(&mut layer, &access, below)?;
     Ok(layer)
 }
 
-/// Description of the layer of one Dockerfile instruction.
-pub(super) fn describe_step(
+/// Description of the layer of one Dockerfile instruction, above those before.
+fn describe_step(
     step: &PlannedLayer,
-    inside: &dyn BaseContents,
+    below: &BaseOverlay<'_>,
     timestamp: u64,
 ) -> Result<Layer, DirectError> {
     let mut layer = Layer::new(timestamp);
     add_entries(&mut layer, &step.entries)?;
-    copy_metadata(&mut layer, &step.kept, inside)?;
+    copy_metadata(&mut layer, &step.kept, below)?;
+    layer.copy_up(&step.access, below, &step.anew)?;
     let inside = &Without {
-        inside,
+        inside: below,
         gone: &step.anew,
     };
     iis::configure_server(&mut layer, &step.iis, inside)?;
@@ -125,19 +247,59 @@ fn fit(
     Ok(())
 }
 
-/// Returns true if the plan's layer is the lowest of its image.
-pub(super) fn is_bottom(plan: &Plan, base: BaseSource<'_>) -> bool {
-    plan.base.os_version.is_none() && base.image.manifest().layers.is_empty()
+/// Returns true if the lowest layer of a plan is the lowest of its image.
+fn is_bottom(plan: &Plan, image: &Image) -> bool {
+    plan.base.os_version.is_none() && image.manifest().layers.is_empty()
 }
 
 /// Adds what Windows requires in the bottom layer of an image: all its hives, even if empty. A
 /// `HostProcess` container reads the host's.
 fn bottom(layer: &mut Layer, time: FileTime) -> Result<(), DirectError> {
+    layer.set_bottom();
     for hive in ["DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"] {
         let path = format!("Windows/System32/config/{hive}");
         layer.file(path.parse().map_err(LayerError::Path)?, empty_hive(time)?);
     }
     Ok(())
+}
+
+/// The content below the bottom layer of an image: no file.
+#[derive(Debug)]
+struct NothingBelow;
+
+impl BaseKeys for NothingBelow {
+    fn key(&self, _: &KeyPath) -> Result<Presence<BaseKey>, BaseReadError> {
+        Ok(Presence::Unknown)
+    }
+}
+
+impl BaseContents for NothingBelow {
+    fn file(&self, path: &ImagePath) -> Result<Presence<BaseFile>, BaseReadError> {
+        if !path.components().is_empty() {
+            return Ok(Presence::Absent);
+        }
+        Ok(Presence::Present(BaseFile {
+            name: String::new(),
+            kind: FileKind::Folder,
+            attributes: 0x10,
+            security: None,
+        }))
+    }
+
+    fn read_dir(&self, _: &ImagePath) -> Result<Presence<Vec<BaseFile>>, BaseReadError> {
+        Ok(Presence::Absent)
+    }
+
+    fn folders_below(
+        &self,
+        _: &ImagePath,
+    ) -> Result<Presence<Vec<(ImagePath, BaseFile)>>, BaseReadError> {
+        Ok(Presence::Absent)
+    }
+
+    fn content(&self, _: &ImagePath) -> Result<Presence<Vec<u8>>, BaseReadError> {
+        Ok(Presence::Absent)
+    }
 }
 
 /// The working directory, if the layer has to create it: a Dockerfile's `WORKDIR` does, while
@@ -146,7 +308,8 @@ fn bottom(layer: &mut Layer, time: FileTime) -> Result<(), DirectError> {
 /// folders are left alone.
 fn working_dir_to_make<'a>(
     plan: &'a Plan,
-    base: BaseSource<'_>,
+    image: &Image,
+    below: &BaseOverlay<'_>,
 ) -> Result<Option<&'a ImagePath>, DirectError> {
     let Some(folder) = plan.working_dir.as_ref() else {
         return Ok(None);
@@ -159,13 +322,16 @@ fn working_dir_to_make<'a>(
     if folder.components().is_empty() || is_made {
         return Ok(None);
     }
-    match base.inside.file(folder).map_err(LayerError::Inside)? {
+    match below.file(folder).map_err(LayerError::Inside)? {
         Presence::Unknown => {}
         Presence::Present(found) if found.kind == FileKind::Link(()) => return Ok(None),
         // Folders of the base get no entry.
         Presence::Absent | Presence::Present(_) => return Ok(Some(folder)),
     }
-    let of_base = base.image.config().config.working_dir.as_deref();
+    let of_base = image.config().config.working_dir.as_deref();
     let is_base = of_base.is_some_and(|path| path.eq_ignore_ascii_case(&folder.to_string()));
     Ok((!folder.is_of_windows() && !is_base).then_some(folder))
 }
+
+#[cfg(test)]
+mod tests;

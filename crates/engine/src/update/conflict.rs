@@ -38,6 +38,10 @@ pub enum Conflict {
     ChangedBelow(String),
     /// The layer repeats rights that the new base changed.
     Rights,
+    /// It is a copy of a file of the old base, which servicing changed.
+    Copied(String),
+    /// It is a file of Windows, of that version, which the old base does not have.
+    OfWindows(String),
     /// A value differs between the bases.
     Value(String),
     /// It is not known whether the bases have it.
@@ -57,6 +61,8 @@ impl Conflict {
             Self::Came => "new-in-base",
             Self::ChangedBelow(_) => "changed-below",
             Self::Rights => "rights",
+            Self::Copied(_) => "copied",
+            Self::OfWindows(_) => "of-windows",
             Self::Value(_) => "value",
             Self::NotKnown(_) => "not-known",
             Self::Strange(_) => "cannot-compare",
@@ -80,6 +86,16 @@ impl fmt::Display for Conflict {
             Self::Rights => f.write_str(
                 "its rights differ between the bases, and the layer would set them to others than the \
                  new base's",
+            ),
+            Self::Copied(path) => write!(
+                f,
+                "it is a copy of the old base's {path}, which servicing changed: a build takes the \
+                 new one"
+            ),
+            Self::OfWindows(version) => write!(
+                f,
+                "it is a file of Windows {version}, which servicing changes: a build takes it from \
+                 an image that has the updates"
             ),
             Self::Value(name) if name.is_empty() => {
                 f.write_str("its default value is not the same in both bases")

@@ -130,19 +130,7 @@ impl Planner<'_> {
         old: &OldBase,
         new: &PlannedBase,
     ) -> Result<Vec<UpdateConflict>, BoxError> {
-        let reading = own.iter().map(async |layer| {
-            let touched = self
-                .means
-                .library
-                .layer_diff(self.source, &layer.descriptor)
-                .await;
-            touched.map_err(|source| LayerReadError {
-                layer: layer.layer - 1,
-                digest: layer.descriptor.digest.clone(),
-                source,
-            })
-        });
-        let touched = try_join_all(reading).await?;
+        let touched = self.touched(own).await?;
         let on_build = &new.image.config().config.on_build;
         let mut obstacles = Vec::new();
         if *on_build != old.image.config().config.on_build
@@ -151,13 +139,17 @@ impl Planner<'_> {
             let what = "the new base has other ONBUILD instructions, which a build carries out";
             obstacles.push(layer.obstacle(new.display_name(), Conflict::Strange(what.to_owned())));
         }
-        let is_apart = |touched: &Arc<LayerDiff>| compare::is_independent(touched);
+        let version = old.image.config().os_version.as_deref();
+        let version = version.and_then(|text| text.parse().ok());
         let is_windows = self.bases.is_windows_alone(&old.reference);
-        if is_windows && touched.iter().all(is_apart) {
+        let is_apart =
+            |touched: &Arc<LayerDiff>| is_windows && compare::is_independent(touched, version);
+        // Those are safe. What is known of the bases is used nevertheless.
+        let are_apart = touched.iter().all(is_apart);
+        if are_apart {
             for layer in &mut *own {
                 layer.compared = ComparisonScope::Folders;
             }
-            return Ok(obstacles);
         }
         let needs = needs_of(&touched);
         if needs.is_empty() {
@@ -170,9 +162,14 @@ impl Planner<'_> {
             return Ok(obstacles);
         };
         let looks = [(&old.reference, &old.image), (reference, &new.image)];
-        let looks = looks.map(|(reference, image)| self.base_contents(reference, image, &needs));
+        let reads_bases = self.request.reads_bases && !are_apart;
+        let looks = looks
+            .map(|(reference, image)| self.base_contents(reference, image, &needs, reads_bases));
         let facts = try_join_all(looks).await?;
         let [Some(before), Some(now)] = facts.as_slice() else {
+            if are_apart {
+                return Ok(obstacles);
+            }
             let missing: Vec<String> = [&old.reference, reference]
                 .into_iter()
                 .zip(&facts)
@@ -180,26 +177,32 @@ impl Planner<'_> {
                 .map(|(reference, _)| name_of(reference))
                 .collect();
             let what = format!("the contents of {} are not known", missing.join(" and "));
-            let first = own
-                .iter()
-                .zip(&touched)
-                .find(|(_, it)| !(is_windows && is_apart(it)));
+            let first = own.iter().zip(&touched).find(|(_, it)| !is_apart(it));
             let unknown = first.map(|(layer, touched)| {
                 layer.obstacle(first_place(touched), Conflict::NotKnown(what))
             });
             obstacles.extend(unknown);
             return Ok(obstacles);
         };
-        let mut comparison = Comparison::new(before, now);
-        for (layer, touched) in own.iter_mut().zip(&touched) {
-            layer.compared = ComparisonScope::Bases;
-            let found = comparison.layer(touched).map_err(|error| {
-                Problem::from_error("base/facts", error)
-                    .hint("run the same command again to read the base again")
-            })?;
-            obstacles.extend(layer.obstacles(found));
-        }
+        obstacles.extend(compared(own, &touched, before, now)?);
         Ok(obstacles)
+    }
+
+    /// What an image's layers touch.
+    async fn touched(&self, own: &[ImageLayer]) -> Result<Vec<Arc<LayerDiff>>, BoxError> {
+        let reading = own.iter().map(async |layer| {
+            let touched = self
+                .means
+                .library
+                .layer_diff(self.source, &layer.descriptor)
+                .await;
+            touched.map_err(|source| LayerReadError {
+                layer: layer.layer - 1,
+                digest: layer.descriptor.digest.clone(),
+                source,
+            })
+        });
+        Ok(try_join_all(reading).await?)
     }
 
     /// Contents of a base; none if they require its layers, which may not be read.
@@ -208,6 +211,7 @@ impl Planner<'_> {
         reference: &Reference,
         image: &Image,
         needs: &BaseRequirements,
+        reads_bases: bool,
     ) -> Result<Option<Arc<BaseFacts>>, BoxError> {
         let place = Source::Registry(self.means.registry.repository(reference));
         let known = self
@@ -219,7 +223,7 @@ impl Planner<'_> {
         if let Some(known) = known.filter(|known| known.covers(needs) && covers(&known.facts)) {
             return Ok(Some(known.facts));
         }
-        if !self.request.reads_bases {
+        if !reads_bases {
             return Ok(None);
         }
         let name = name_of(reference);
@@ -258,6 +262,28 @@ impl ImageLayer {
             conflict,
         }
     }
+}
+
+/// Compares layers with two bases that are known.
+fn compared(
+    own: &mut [ImageLayer],
+    touched: &[Arc<LayerDiff>],
+    before: &BaseFacts,
+    now: &BaseFacts,
+) -> Result<Vec<UpdateConflict>, Problem> {
+    let unreadable = |error| {
+        Problem::from_error("base/facts", error)
+            .hint("run the same command again to read the base again")
+    };
+    let layers = touched.iter().map(AsRef::as_ref);
+    let mut comparison = Comparison::new(before, now, layers).map_err(unreadable)?;
+    let mut obstacles = Vec::new();
+    for (layer, touched) in own.iter_mut().zip(touched) {
+        layer.compared = ComparisonScope::Bases;
+        let found = comparison.layer(touched).map_err(unreadable)?;
+        obstacles.extend(layer.obstacles(found));
+    }
+    Ok(obstacles)
 }
 
 /// Returns true if two images' bases have the same name, whatever their version of Windows.

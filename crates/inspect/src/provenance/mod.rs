@@ -25,6 +25,7 @@ pub use attached::{AttachedDocument, DocumentKind, list_attached};
 pub use document::{ImageDocument, SbomFormat, Tool};
 pub use inventory::{FileId, Inventory, InventoryBase, InventoryLayer, InventoryPackage};
 pub use layer::{FileDigests, LayerContents, LayerFileEntry, LayerScanError, scan_layer};
+pub(crate) use packages::windows_file_version;
 pub use packages::{FilePackages, FoundPackage};
 pub use slsa::{BuildProvenance, ResolvedDependency, SourceFile};
 pub use system::OperatingSystem;

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use wincimg_registry::UnknownBase;
@@ -6,8 +7,8 @@ use wincimg_registry::testing::{read_descriptor, security};
 use wincimg_windows::testing::TestBaseContents;
 
 use super::*;
-use crate::LayerPath;
 use crate::content::ContentSource;
+use crate::{BaseOverlay, LayerPath};
 
 const USER: &str = "O:S-1-5-93-2-2G:SYD:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;S-1-5-93-2-2)";
 const PROGRAMS: &str = "O:SYG:SYD:PAI(A;OICIIO;GA;;;SY)(A;OICIIO;GA;;;BA)(A;OICIIO;GXGR;;;BU)";
@@ -222,5 +223,67 @@ proptest! {
             let is_there = found.keys().any(|name| name.eq_ignore_ascii_case(entry));
             prop_assert!(is_there || !is_new, "{} is lost", entry);
         }
+    }
+}
+
+/// A layer below, and one that is written above it.
+struct Stack<'b> {
+    below: BaseOverlay<'b>,
+}
+
+impl<'b> Stack<'b> {
+    fn over(base: &'b dyn BaseContents) -> Self {
+        Self {
+            below: BaseOverlay::over(base),
+        }
+    }
+
+    /// Fits a layer and puts it on top.
+    fn lay(&mut self, mut layer: Layer) -> Written {
+        layer.fit_to_base(&self.below).unwrap();
+        let found = written(&layer);
+        self.below.lay(&Arc::new(layer)).unwrap();
+        found
+    }
+}
+
+#[test]
+fn what_a_layer_below_set_stays_whatever_is_known_of_the_base() {
+    let own = OWN.parse::<SecurityDescriptor>().unwrap();
+    for base in [&base() as &dyn BaseContents, &UnknownBase] {
+        let mut stack = Stack::over(base);
+        let mut first = layer(&["Data", "plain/a.txt", "deep/er/a.txt"]);
+        first.set_security(path("Data"), &own);
+        first.set_security(path("deep/er"), &own);
+        stack.lay(first);
+        let found = stack.lay(layer(&[
+            "data/b.txt",
+            "data/in/c.txt",
+            "plain/b.txt",
+            "deep",
+        ]));
+        let names: Vec<&str> = found.keys().map(String::as_str).collect();
+        let expected = [
+            "Data",
+            "Data/b.txt",
+            "Data/in",
+            "Data/in/c.txt",
+            "plain",
+            "plain/b.txt",
+        ];
+        assert_eq!(names, expected);
+        let descriptor = |name: &str| found[name].1.as_deref().map(read_descriptor);
+        assert_eq!(descriptor("Data"), Some(own.clone()));
+        let inherited = Some("O:BAG:SYD:AI(A;ID;FA;;;BA)".parse().unwrap());
+        assert_eq!(descriptor("Data/b.txt"), inherited);
+        assert_eq!(descriptor("Data/in/c.txt"), inherited);
+        assert_eq!(descriptor("plain"), None);
+        assert_eq!(descriptor("plain/b.txt"), None, "as in the layer below");
+        // Deleted and made again.
+        let mut gone = Layer::new(0);
+        gone.delete(path("Data"));
+        stack.lay(gone);
+        let found = stack.lay(layer(&["Data/b.txt"]));
+        assert_eq!(found["Data"], (None, None));
     }
 }

@@ -11,8 +11,8 @@ use wincimg_windows::base_contents::{BaseContents, FileKind};
 use wincimg_windows::path::ImagePath;
 
 use super::{
-    GrantError, MOST_FOLDERS, as_inherited, base_descriptor, current_descriptor,
-    default_descriptor, folder_of_base,
+    GrantError, MOST_FOLDERS, as_inherited, base_descriptor, check_is_known, current_descriptor,
+    default_descriptor, folder_of_base, is_in,
 };
 use crate::content::Layer;
 use crate::descriptor::Security;
@@ -103,6 +103,8 @@ fn places(
     let of_base = inside.file(&edit.path)?;
     let is_folder_of_base =
         matches!(&of_base, Presence::Present(file) if file.kind == FileKind::Folder);
+    let is_own_folder = places.get(&key).is_some_and(|place| place.is_folder);
+    check_is_known(&edit.path, is_own_folder, &of_base)?;
     if let Entry::Vacant(top_place) = places.entry(key) {
         top_place.insert(Place {
             found: as_inherited(folder_of_base(&edit.path, of_base)?, true)?,
@@ -112,11 +114,13 @@ fn places(
     }
     let own = places.len();
     if is_folder_of_base {
+        let deleted: Vec<String> = layer.deletions().collect();
         let below = inside.folders_below(&edit.path)?;
         for (path, file) in below.present().unwrap_or_default() {
             let entry = LayerPath::try_from(&path).map_err(LayerError::Path)?;
             let own = fold(entry.as_str());
             if !places.contains_key(&own)
+                && !is_in(&deleted, &own)
                 && let Some(found) = base_descriptor(&path, &file)?
             {
                 let (path, is_folder, found) = (entry, true, as_inherited(found, true)?);

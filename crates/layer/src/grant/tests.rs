@@ -633,3 +633,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_folder_of_windows_is_asked_of_the_base_whatever_is_put_there() {
+    let path = r"C:\Program Files\App";
+    let mut layer = layer_of(&["Program Files/App/a.exe"]);
+    let error = layer
+        .change_access(&[access(path, Inherit::All)], &UnknownBase)
+        .unwrap_err();
+    assert!(matches!(error, GrantError::Unknown { .. }), "{error}");
+    let file = access(r"C:\Program Files\App\a.exe", Inherit::All);
+    layer.change_access(&[file], &UnknownBase).unwrap();
+    let base = Base::default().folder("/Program Files", PLAIN);
+    layer
+        .change_access(&[access(path, Inherit::All)], &base)
+        .unwrap();
+}

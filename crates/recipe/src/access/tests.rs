@@ -88,3 +88,37 @@ fn only_rights_on_what_the_recipe_does_not_bring_need_a_look_into_the_base() {
         assert!(needs(path), "{path}");
     }
 }
+
+#[test]
+fn rights_on_a_folder_that_the_base_may_have_need_a_look_into_it_whatever_is_put_there() {
+    let needs = |base: &str, path: &str| {
+        let text = format!(
+            "[[files]]\ncontent = 'x'\nto = 'C:\\inetpub\\wwwroot\\x.htm'\n\
+             [[files]]\ncontent = 'x'\nto = 'C:\\Program Files\\App\\x.exe'\n\
+             [[files]]\ncontent = 'x'\nto = 'C:\\app\\x.exe'\n\
+             [[layers]]\nname = 'a'\nfolders = ['C:\\made', 'C:\\Windows\\made']\n\
+             [[files]]\nlayer = 'a'\ncontent = 'x'\nto = 'C:\\data\\x.txt'\n\
+             [[access]]\npath = '{path}'\ngrant = {{ Users = 'read' }}\n"
+        );
+        let with_layer = format!("{text}layer = 'a'\n");
+        [text, with_layer].map(|text| {
+            let mut plan = plan(&text).unwrap();
+            plan.base.name = base.to_owned();
+            plan.base_requirements().files
+        })
+    };
+    for (path, nano, other) in [
+        // What the last layer puts there is not in layer a yet.
+        (r"C:\inetpub\wwwroot", [true, true], [true, true]),
+        (r"C:\Program Files\App", [true, true], [true, true]),
+        (r"C:\inetpub\wwwroot\x.htm", [false, true], [false, true]),
+        (r"C:\app", [false, true], [true, true]),
+        (r"C:\DATA", [false, false], [true, true]),
+        (r"C:\made", [false, false], [false, false]),
+        (r"C:\Windows\made", [true, true], [true, true]),
+    ] {
+        let bases = ["mcr.microsoft.com/windows/nanoserver:1809", "acme/app:1"];
+        let found = bases.map(|base| needs(base, path));
+        assert_eq!(found, [nano, other], "{path}");
+    }
+}

@@ -1,6 +1,6 @@
 //! The hives of a layer: all of them if one has changes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::delta::Delta;
 use super::fit::fit_to_base;
@@ -53,6 +53,19 @@ pub fn layer_hives(
     if changes.is_empty() {
         return Ok(Vec::new());
     }
+    all(changes, timestamp)
+}
+
+/// The five hives of a layer that changes nothing in the registry, above or below one that does:
+/// containerd's CIM snapshotters require all of the layers of an image to have hives, or none.
+pub fn unchanged_hives(timestamp: FileTime) -> Result<Vec<HiveFile>, WriteError> {
+    all(BTreeMap::new(), timestamp)
+}
+
+fn all(
+    mut changes: BTreeMap<Root, DeltaKey>,
+    timestamp: FileTime,
+) -> Result<Vec<HiveFile>, WriteError> {
     Delta::ALL
         .into_iter()
         .map(|delta| {

@@ -85,7 +85,7 @@ impl Comparison<'_> {
             return Ok(Some(conflict));
         }
         match self.parents_of(&path)? {
-            ParentState::Neither => return self.target(file),
+            ParentState::Neither => return self.own_file(file),
             ParentState::Blocked(conflict) => return Ok(Some(conflict)),
             ParentState::There => {}
         }
@@ -96,7 +96,7 @@ impl Comparison<'_> {
             if is_new_in_store {
                 return Ok(Some(Conflict::Servicing));
             }
-            return self.target(file);
+            return self.own_file(file);
         }
         Ok(match &file.touch {
             FileChange::Folder { rights } => folder(rights.as_ref(), old.as_ref(), new.as_ref()),
@@ -118,6 +118,14 @@ impl Comparison<'_> {
                 conflict => conflict,
             },
         })
+    }
+
+    /// Conflict of a file that neither base has.
+    fn own_file(&self, file: &FileDiff) -> Result<Option<Conflict>, FactsError> {
+        match self.copies.conflict(file) {
+            None => self.target(file),
+            conflict => Ok(conflict),
+        }
     }
 
     /// Checks the target of a hard link: a file of the image's own, or one that both bases have.
@@ -207,7 +215,7 @@ fn same_names(old: &[String], new: &[String]) -> bool {
 }
 
 /// The file at a path of a base with known files.
-fn at(facts: &BaseFacts, path: &ImagePath) -> Result<Option<BaseFile>, FactsError> {
+pub(super) fn at(facts: &BaseFacts, path: &ImagePath) -> Result<Option<BaseFile>, FactsError> {
     match facts.file(path) {
         Ok(Presence::Present(file)) => Ok(Some(file)),
         Ok(Presence::Absent | Presence::Unknown) => Ok(None),
@@ -225,7 +233,7 @@ fn difference(old: Option<&BaseFile>, new: Option<&BaseFile>) -> Option<Conflict
     }
 }
 
-fn has(file: &BaseFile, content: &ContentHash) -> bool {
+pub(super) fn has(file: &BaseFile, content: &ContentHash) -> bool {
     match file.kind {
         FileKind::File(FileDigest { sha256, .. }) => ContentHash::from_sha256(&sha256) == *content,
         FileKind::Folder | FileKind::Link(()) => false,
@@ -254,7 +262,7 @@ fn folder(
 }
 
 /// Conflict of a path where only servicing writes.
-fn of_servicing(path: &str) -> Option<Conflict> {
+pub(super) fn of_servicing(path: &str) -> Option<Conflict> {
     let path = path.to_ascii_lowercase();
     let is_below = |folder: &&str| {
         let below = path.strip_prefix(*folder);

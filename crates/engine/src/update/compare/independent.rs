@@ -2,6 +2,7 @@
 
 use wincimg_inspect::layer_diff::{FileChange, FileDiff, LayerDiff};
 use wincimg_windows::path::{TOP_FOLDERS, name_problem};
+use wincimg_windows::version::WindowsVersion;
 
 /// Top-level names of Windows' drive in addition to [`TOP_FOLDERS`].
 const OTHERS: [&str; 8] = [
@@ -16,12 +17,29 @@ const OTHERS: [&str; 8] = [
 ];
 
 /// Returns true if a layer only touches top-level folders of its own. On a base that is Windows
-/// alone that is enough: servicing has nothing there. Files at the top level, deletions and keys
-/// must be compared.
-pub(in crate::update) fn is_independent(touched: &LayerDiff) -> bool {
+/// alone that is enough: servicing has nothing there. Files at the top level, deletions, keys and
+/// files of the base's Windows must be compared.
+pub(in crate::update) fn is_independent(touched: &LayerDiff, base: Option<WindowsVersion>) -> bool {
     touched.strange.is_empty()
         && touched.keys.is_empty()
-        && touched.files.iter().all(is_in_own_folder)
+        && touched
+            .files
+            .iter()
+            .all(|file| is_in_own_folder(file) && !is_of_windows(file, base))
+}
+
+/// Returns true if servicing of a base most likely changes files like this one. Windows' development
+/// kits have files of Windows that programs bring along, of the first revision.
+pub(super) fn is_of_windows(file: &FileDiff, base: Option<WindowsVersion>) -> bool {
+    const WINDOWS: &str = "windows/";
+    let version = file.windows.as_deref().and_then(|text| text.parse().ok());
+    let (Some(version), Some(base)) = (version, base) else {
+        return false;
+    };
+    let version: WindowsVersion = version;
+    let start = file.path.get(..WINDOWS.len()).unwrap_or_default();
+    let is_at_home = start.eq_ignore_ascii_case(WINDOWS);
+    version.build == base.build && (is_at_home || version.revision > Some(1))
 }
 
 fn is_in_own_folder(file: &FileDiff) -> bool {
@@ -45,12 +63,15 @@ fn is_in_own_folder(file: &FileDiff) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use wincimg_inspect::layer_diff::ContentHash;
+
     use super::*;
 
     fn layer(paths: &[(&str, FileChange)]) -> LayerDiff {
         let files = paths.iter().map(|(path, touch)| FileDiff {
             path: (*path).into(),
             touch: touch.clone(),
+            windows: None,
         });
         LayerDiff {
             files: files.collect(),
@@ -65,7 +86,7 @@ mod tests {
     #[test]
     fn what_stays_in_folders_of_its_own_is_told_from_what_does_not() {
         let app = layer(&[("app", folder()), ("app/a.dll", FileChange::Link)]);
-        assert!(is_independent(&app));
+        assert!(is_independent(&app, None));
         for (path, touch) in [
             ("Windows", folder()),
             ("windows/System32/a.dll", FileChange::Link),
@@ -77,12 +98,28 @@ mod tests {
             ("app/b", FileChange::HardLink("Windows/explorer.exe".into())),
             ("Users/ContainerUser/a", FileChange::Link),
         ] {
-            assert!(!is_independent(&layer(&[(path, touch)])), "{path}");
+            assert!(!is_independent(&layer(&[(path, touch)]), None), "{path}");
         }
         let link = FileChange::HardLink("app/a".into());
-        assert!(is_independent(&layer(&[
-            ("app/b", link),
-            ("app/c", FileChange::Deleted)
-        ])));
+        let linked = layer(&[("app/b", link), ("app/c", FileChange::Deleted)]);
+        assert!(is_independent(&linked, None));
+    }
+
+    #[test]
+    fn a_file_of_the_bases_windows_is_told_from_one_that_programs_bring_along() {
+        let base = Some(WindowsVersion::new(17763, 973));
+        for (path, version, expected) in [
+            ("app/gdi32.dll", "10.0.17763.973", true),
+            ("app/gdi32.dll", "10.0.17763.1", false),
+            ("app/gdi32.dll", "10.0.20348.587", false),
+            ("app/gdi32.dll", "not a version", false),
+            ("WINDOWS/System32/netapi32.dll", "10.0.17763.1", true),
+        ] {
+            let mut layer = layer(&[(path, FileChange::File(ContentHash::from_bytes(b"x")))]);
+            layer.files[0].windows = Some(version.into());
+            let found = is_of_windows(&layer.files[0], base);
+            assert_eq!(found, expected, "{path} {version}");
+            assert!(!(found && is_independent(&layer, base)));
+        }
     }
 }

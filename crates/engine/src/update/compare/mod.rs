@@ -2,10 +2,12 @@
 //!
 //! A layer that only adds what neither base has is safe. If it touches content of a base, both
 //! bases are compared there: content that is the same in both was not changed by servicing, so the
-//! layer hides no change. A folder that a layer repeats does not change its content, but its rights
+//! layer hides no change. A copy of a file of the base, wherever it is, must be one of a file that is
+//! the same in both: a build copies the new one. A folder that a layer repeats does not change its content, but its rights
 //! replace those of the base; so they must be the same in both bases, or the layer's must be the
 //! new base's.
 
+mod copies;
 mod files;
 mod independent;
 mod keys;
@@ -29,18 +31,24 @@ pub(super) struct Comparison<'f> {
     old: &'f BaseFacts,
     new: &'f BaseFacts,
     files: files::FileState,
+    copies: copies::BaseCopies,
     keys: keys::KeyState,
 }
 
 impl<'f> Comparison<'f> {
-    /// Compares the image's current base with the new one.
-    pub(super) fn new(old: &'f BaseFacts, new: &'f BaseFacts) -> Self {
-        Self {
+    /// Compares the image's current base with the new one, for the image's own layers.
+    pub(super) fn new<'l>(
+        old: &'f BaseFacts,
+        new: &'f BaseFacts,
+        own: impl Iterator<Item = &'l LayerDiff>,
+    ) -> Result<Self, FactsError> {
+        Ok(Self {
             old,
             new,
             files: files::FileState::default(),
+            copies: copies::BaseCopies::find(old, new, own)?,
             keys: keys::KeyState::default(),
-        }
+        })
     }
 
     /// Conflicts of the next layer of the image, above those before.

@@ -163,6 +163,15 @@ impl FilePackages {
     }
 }
 
+/// The version of a program or library of Windows, according to the file; none for another file.
+pub(crate) fn windows_file_version(bytes: &[u8]) -> Option<String> {
+    const PRODUCT: &str = "Microsoft® Windows® Operating System";
+    let info = VersionInfo::from_pe(&Pe::parse(bytes)?)?;
+    (info.string("ProductName") == Some(PRODUCT))
+        .then(|| info.file_version())
+        .flatten()
+}
+
 fn of_executable(path: &str, bytes: &[u8]) -> Vec<FoundPackage> {
     let Some(pe) = Pe::parse(bytes) else {
         return Vec::new();

@@ -1,103 +1,9 @@
 //! Minimal programs with packages, and damaged versions of them.
 
 use proptest::prelude::*;
+use wincimg_testkit::portable_executable::{ADDRESS, fill, program, with_version};
 
 use super::*;
-
-const SECTION_AT: usize = 0x400;
-const ADDRESS: u32 = 0x1000;
-
-fn program(flags: u32, section: &[u8], directories: &[(usize, u32, u32)]) -> Vec<u8> {
-    let mut file = vec![0; SECTION_AT];
-    file[..2].copy_from_slice(b"MZ");
-    file[0x3c] = 0x80;
-    file[0x80..0x84].copy_from_slice(b"PE\0\0");
-    file[0x86] = 1;
-    let optional = 0x98;
-    let size_of_optional: u16 = 240;
-    file[0x94..0x96].copy_from_slice(&size_of_optional.to_le_bytes());
-    file[optional..optional + 2].copy_from_slice(&0x20b_u16.to_le_bytes());
-    file[optional + 24..optional + 32].copy_from_slice(&0x1_4000_0000_u64.to_le_bytes());
-    file[optional + 108] = 16;
-    for (which, address, size) in directories {
-        let at = optional + 112 + which * 8;
-        file[at..at + 4].copy_from_slice(&address.to_le_bytes());
-        file[at + 4..at + 8].copy_from_slice(&size.to_le_bytes());
-    }
-    let header = optional + usize::from(size_of_optional);
-    let size = u32::try_from(section.len()).unwrap();
-    for (at, value) in [
-        (8, size),
-        (12, ADDRESS),
-        (16, size),
-        (20, u32::try_from(SECTION_AT).unwrap()),
-        (36, flags),
-    ] {
-        file[header + at..header + at + 4].copy_from_slice(&value.to_le_bytes());
-    }
-    file.extend_from_slice(section);
-    file
-}
-
-fn utf16(text: &str) -> Vec<u8> {
-    let units = text.encode_utf16().chain([0]);
-    units.flat_map(u16::to_le_bytes).collect()
-}
-
-fn fill(bytes: &mut Vec<u8>) {
-    bytes.resize(bytes.len().div_ceil(4) * 4, 0);
-}
-
-/// A block of a version resource.
-fn block(key: &str, is_text: bool, value: &[u8], children: &[Vec<u8>]) -> Vec<u8> {
-    let mut bytes = vec![0; 6];
-    bytes.extend(utf16(key));
-    fill(&mut bytes);
-    bytes.extend_from_slice(value);
-    for child in children {
-        fill(&mut bytes);
-        bytes.extend_from_slice(child);
-    }
-    let length = u16::try_from(bytes.len()).unwrap();
-    let value_length = value.len() / if is_text { 2 } else { 1 };
-    bytes[..2].copy_from_slice(&length.to_le_bytes());
-    bytes[2..4].copy_from_slice(&u16::try_from(value_length).unwrap().to_le_bytes());
-    bytes[4] = u8::from(is_text);
-    bytes
-}
-
-fn version_resource(strings: &[(&str, &str)]) -> Vec<u8> {
-    let strings: Vec<Vec<u8>> = strings
-        .iter()
-        .map(|(key, value)| block(key, true, &utf16(value), &[]))
-        .collect();
-    let table = block("040904b0", true, &[], &strings);
-    let info = block("StringFileInfo", true, &[], &[table]);
-    let mut fixed = vec![0; 52];
-    fixed[..4].copy_from_slice(&0xfeef_04bd_u32.to_le_bytes());
-    fixed[8..12].copy_from_slice(&0x0001_0002_u32.to_le_bytes());
-    fixed[12..16].copy_from_slice(&0x0003_0004_u32.to_le_bytes());
-    block("VS_VERSION_INFO", false, &fixed, &[info])
-}
-
-fn with_version(strings: &[(&str, &str)]) -> Vec<u8> {
-    let resource = version_resource(strings);
-    let mut section = Vec::new();
-    // Three directories of one entry each, and the leaf.
-    for (id, leads_to) in [(16, 0x8000_0018_u32), (1, 0x8000_0030), (1033, 0x48)] {
-        section.extend([0; 14]);
-        section.extend(1_u16.to_le_bytes());
-        section.extend(u32::to_le_bytes(id));
-        section.extend(leads_to.to_le_bytes());
-    }
-    let size = u32::try_from(resource.len()).unwrap();
-    section.extend((ADDRESS + 0x58).to_le_bytes());
-    section.extend(size.to_le_bytes());
-    section.extend([0; 8]);
-    section.extend(resource);
-    let length = u32::try_from(section.len()).unwrap();
-    program(0x4000_0040, &section, &[(pe::RESOURCES, ADDRESS, length)])
-}
 
 const LIST: &str = "path\texample.org/cmd/tool\n\
     mod\texample.org/tool\t(devel)\t\n\
@@ -324,4 +230,20 @@ proptest! {
             told_by(path, &bytes);
         }
     }
+}
+
+#[test]
+fn a_file_of_windows_says_its_version_and_others_do_not() {
+    let of = |product: &str| {
+        with_version(&[
+            ("ProductName", product),
+            ("FileVersion", "10.0.17763.973 (WinBuild.160101.0800)"),
+        ])
+    };
+    let windows = of("Microsoft® Windows® Operating System");
+    let version = windows_file_version(&windows);
+    assert_eq!(version.as_deref(), Some("10.0.17763.973"));
+    assert_eq!(windows_file_version(&of("Microsoft® .NET")), None);
+    assert_eq!(windows_file_version(b"MZ"), None);
+    assert_eq!(windows_file_version(&windows[..windows.len() / 2]), None);
 }

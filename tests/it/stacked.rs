@@ -1,0 +1,201 @@
+//! Layers of one image over each other: what an earlier one set stays, whatever is known of the base,
+//! and all of them have hives or none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+
+use wincimg_registry::hive::Hive;
+use wincimg_testkit::fake_registry::FakeRegistry;
+
+use crate::inside::{Machine, publish};
+use crate::laid::{entries_of, layers_of};
+use crate::run_lines::{base, files_of};
+
+const DOCKERFILE: &str = "# escape=`\nFROM mcr.microsoft.com/windows/nanoserver:1809\n";
+const GRANT: &str = "RUN mkdir C:\\own && icacls C:\\own /grant \"Users:(OI)(CI)M\"\n";
+
+/// Files of a build's folder, by their names.
+type Folder = Vec<(&'static str, String)>;
+
+/// The layers that a build adds, with or without facts about the base.
+async fn built(folder: &Folder, knows_base: bool) -> (Machine, Vec<PathBuf>) {
+    let server = FakeRegistry::start();
+    let host = server.host();
+    let reference = publish(&base(), &host).await;
+    let machine = Machine::new();
+    if knows_base {
+        machine.json(&["base", "index", &reference]);
+    }
+    let app = machine.0.path().join("app");
+    fs::create_dir(&app).unwrap();
+    fs::write(app.join("a.txt"), "a").unwrap();
+    fs::write(app.join("large.bin"), vec![7; 17 << 20]).unwrap();
+    for (name, text) in folder {
+        fs::write(app.join(name), text).unwrap();
+    }
+    let mut build = vec!["build", "./app", "--output", "oci:out"];
+    build.extend(["--host-build", "17763.973", "--base-registry", &host]);
+    machine.run(&build).success();
+    let layers = layers_of(&machine.0.path().join("out"));
+    let of_base = usize::from(!folder[0].1.contains("\"hostprocess\""));
+    (machine, layers[of_base..].to_vec())
+}
+
+fn dockerfile(instructions: &str) -> Folder {
+    vec![("Dockerfile", format!("{DOCKERFILE}{instructions}\n"))]
+}
+
+fn recipe(base: &str, tables: &str) -> Folder {
+    let text = format!("name = \"app\"\nbase = \"{base}\"\n{tables}");
+    vec![("recipe.toml", text)]
+}
+
+#[test(multi_thread)]
+async fn a_right_survives_the_next_layer() {
+    const FOLDER: &str = "[[layers]]\nname = \"data\"\nfolders = ['C:\\own']\n";
+    const ACCESS: &str = "[[access]]\npath = 'C:\\own'\ngrant = { Users = \"modify\" }\n";
+    const IN_LAYER: &str = "layer = \"data\"\n";
+    const FILE: &str = "[[files]]\ncontent = \"x\"\nto = 'C:\\Own\\x.txt'\n";
+    for (folder, written) in [
+        (
+            dockerfile(&format!("{GRANT}COPY a.txt C:/own/")),
+            "own/a.txt",
+        ),
+        (
+            dockerfile(&format!("{GRANT}RUN echo x > C:\\own\\f")),
+            "own/f",
+        ),
+        (
+            dockerfile(&format!("{GRANT}RUN mkdir C:\\own\\sub")),
+            "own/sub",
+        ),
+        (
+            dockerfile(&format!("{GRANT}WORKDIR C:\\own\\work")),
+            "own/work",
+        ),
+        (
+            dockerfile(&format!(
+                "{GRANT}RUN icacls C:\\own /grant \"NETWORK SERVICE:(OI)(CI)RX\""
+            )),
+            "own",
+        ),
+        (
+            dockerfile(&format!(
+                "{GRANT}COPY a.txt C:/own/in/\nRUN del C:\\own\\in\\a.txt"
+            )),
+            "own/in",
+        ),
+        (
+            dockerfile(&format!(
+                "{GRANT}RUN copy C:\\Windows\\System32\\sc.exe C:\\own\\"
+            )),
+            "own/sc.exe",
+        ),
+        (
+            recipe("nanoserver", &format!("{FOLDER}{ACCESS}{IN_LAYER}{FILE}")),
+            "own/x.txt",
+        ),
+        (
+            recipe(
+                "nanoserver",
+                &format!(
+                    "{FOLDER}{ACCESS}{IN_LAYER}{}",
+                    FILE.replace("content", "layer = \"more\"\ncontent")
+                ),
+            ),
+            "own/x.txt",
+        ),
+        (
+            recipe(
+                "hostprocess",
+                &format!("entrypoint = ['C:\\x.exe']\n{FOLDER}{ACCESS}{IN_LAYER}{FILE}"),
+            ),
+            "own/x.txt",
+        ),
+        // Rights that are granted later reach the files of the layer before.
+        (
+            recipe(
+                "nanoserver",
+                &format!(
+                    "{}{ACCESS}",
+                    FILE.replace("content", "layer = \"first\"\ncontent")
+                ),
+            ),
+            "own/x.txt",
+        ),
+    ] {
+        for knows_base in [false, true] {
+            let (_machine, layers) = built(&folder, knows_base).await;
+            // What a container finds: the topmost entry of each path.
+            let mut seen = BTreeMap::new();
+            for layer in &layers {
+                let entries = entries_of(layer).into_iter();
+                seen.extend(entries.map(|(path, (security, _))| (path.to_lowercase(), security)));
+            }
+            let rights = |path: &str| seen[path].clone().unwrap();
+            let of_folder = rights("files/own");
+            let shape = &folder[0].1;
+            assert!(
+                of_folder.contains("(A;OICI;0x1301bf;;;BU)"),
+                "{shape}: {of_folder}"
+            );
+            let of_inside = rights(&format!("files/{written}"));
+            assert!(
+                of_inside.contains("0x1301bf;;;BU)"),
+                "{shape}: {written}: {of_inside}"
+            );
+        }
+    }
+}
+
+#[test(multi_thread)]
+async fn all_layers_have_hives_or_none_has() {
+    const REGISTRY: &str =
+        "[[registry]]\nkey = 'HKLM\\SOFTWARE\\Shop'\nvalues = { Region = \"EU\" }\n";
+    let large = "[[files]]\nfrom = \"large.bin\"\nto = 'C:\\large.bin'\n\
+         [[files]]\nfrom = \"a.txt\"\nto = 'C:\\a.txt'\n";
+    for (folder, layers, hives) in [
+        (dockerfile("COPY a.txt C:/x/\nCOPY a.txt C:/y/"), 2, 0),
+        (
+            dockerfile("COPY a.txt C:/x/\nRUN reg add HKLM\\SOFTWARE\\Shop /v a /d b /f"),
+            2,
+            5,
+        ),
+        (
+            dockerfile(
+                "COPY a.txt C:/x/\nRUN reg add HKLM\\SOFTWARE\\Shop /v a /d b /f\nENV A=1\nCOPY a.txt C:/y/",
+            ),
+            3,
+            5,
+        ),
+        (recipe("nanoserver", large), 2, 0),
+        (recipe("nanoserver", &format!("{large}{REGISTRY}")), 2, 5),
+        (
+            recipe(
+                "nanoserver",
+                &format!(
+                    "{large}{}",
+                    REGISTRY.replace("key", "layer = \"keys\"\nkey")
+                ),
+            ),
+            3,
+            5,
+        ),
+    ] {
+        let (_machine, built) = built(&folder, false).await;
+        let shape = &folder[0].1;
+        assert_eq!(built.len(), layers, "{shape}");
+        for layer in &built {
+            let files = files_of(layer);
+            let deltas: BTreeSet<_> = files
+                .iter()
+                .filter(|(path, _)| path.starts_with("Hives/") && !path.ends_with('/'))
+                .collect();
+            assert_eq!(deltas.len(), hives, "{shape}");
+            for (path, bytes) in deltas {
+                assert!(Hive::read(bytes).unwrap().layered, "{shape}: {path}");
+            }
+        }
+    }
+}
