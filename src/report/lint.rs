@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 use wincimg_common::diagnose::Excerpt;
 use wincimg_common::untrusted::Untrusted;
-use wincimg_dockerfile::lint::{LintFinding, LintRule, Severity};
+use wincimg_dockerfile::lint::{LintFinding, RULES, Severity};
 
 use super::sarif;
 
@@ -39,7 +39,7 @@ pub(crate) fn write_lint_text(
                 Untrusted(file),
                 finding.line,
                 finding.severity.name(),
-                finding.rule.name(),
+                finding.rule.name,
                 Untrusted(&finding.message),
             )?;
             writeln!(out, "{}", excerpt(text, finding).render(colour))?;
@@ -89,7 +89,7 @@ pub(crate) fn write_lint_json(files: &[LintedFile], out: &mut dyn Write) -> io::
                 "file": file,
                 "line": finding.line,
                 "last_line": finding.last_line,
-                "rule": finding.rule.name(),
+                "rule": finding.rule.name,
                 "severity": finding.severity.name(),
                 "message": finding.message,
                 "fix": finding.fix,
@@ -102,9 +102,9 @@ pub(crate) fn write_lint_json(files: &[LintedFile], out: &mut dyn Write) -> io::
 
 /// Writes the findings as SARIF.
 pub(crate) fn write_lint_sarif(files: &[LintedFile], out: &mut dyn Write) -> io::Result<()> {
-    let rules = LintRule::ALL.iter().map(|rule| sarif::SarifRule {
-        id: rule.name(),
-        summary: rule.summary().to_owned(),
+    let rules = RULES.iter().map(|rule| sarif::SarifRule {
+        id: rule.name,
+        summary: rule.summary.to_owned(),
     });
     let results = files
         .iter()
@@ -114,10 +114,11 @@ pub(crate) fn write_lint_sarif(files: &[LintedFile], out: &mut dyn Write) -> io:
 
 fn result(file: &str, finding: &LintFinding) -> sarif::Result {
     sarif::Result {
-        rule: finding.rule.name(),
+        rule: finding.rule.name,
         level: match finding.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
+            Severity::Note => "note",
         },
         message: finding.message.clone(),
         place: Some(sarif::SarifRegion {

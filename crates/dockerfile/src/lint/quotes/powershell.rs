@@ -8,9 +8,9 @@ use wincimg_windows::quoting::powershell;
 
 use super::line::{QuotedSpan, SourceLine};
 use super::{cmd, edited, report};
+use crate::lint::Findings;
 use crate::lint::correction::Edit;
 use crate::lint::stage::LintStep;
-use crate::lint::{Findings, LintRule};
 
 pub(super) const NESTED: &str = "powershell.exe drops these quotes from its own command line, which \
     breaks the script; write \\\"";
@@ -35,7 +35,7 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             let edits = reading.wrapped(text);
             (powershell::script(&edited(text, &edits)) == reading.meant).then_some(edits)
         });
-        let rule = LintRule::QuotesUnderPowershell;
+        let rule = "quotes-under-powershell";
         report(
             rule,
             step.instruction,
@@ -64,7 +64,7 @@ pub(super) fn check_nested(step: &LintStep<'_>, findings: &mut Findings<'_>) {
                     })
             };
             let edits = reading.correction(&problem, arrives);
-            let rule = LintRule::QuotesInNestedShell;
+            let rule = "quotes-in-nested-shell";
             report(
                 rule,
                 step.instruction,
