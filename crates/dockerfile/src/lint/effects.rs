@@ -158,14 +158,15 @@ fn starts_service(command: &LintCommand) -> bool {
     let second = command.words.get(1).map_or("", |word| word.value.as_str());
     match command.program().as_str() {
         "net" | "sc" => second.eq_ignore_ascii_case("start") && command.words.len() > 2,
-        "start-service" | "restart-service" | "start-website" | "start-webapppool" => true,
+        "start-service" | "restart-service" => true,
         _ => false,
     }
 }
 
 /// Reports a folder, variable or service that ends with its line.
 pub(super) fn check_lost(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    if !step.is("RUN") || stage.platform == Platform::Linux || step.shell == BaseShell::Unknown {
+    let is_known = matches!(step.shell, BaseShell::Cmd | BaseShell::PowerShell);
+    if !step.is("RUN") || stage.is_linux() || !is_known {
         return;
     }
     let commands: Vec<&LintCommand> = step.commands().iter().filter(|it| !is_shell(it)).collect();
@@ -208,8 +209,34 @@ pub(super) fn check_lost(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
     findings.add_at("lost-with-line", Severity::Warning, at, message);
 }
 
+const MACHINE: &str = "setx cuts the PATH after 1024 characters and writes the user's part and the \
+    values of variables into the machine's; use [Environment]::SetEnvironmentVariable";
+
+/// Reports variables that setx sets for a user other than the container's.
+fn check_setx_user(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+    for (index, step) in stage.steps.iter().enumerate() {
+        let Some(command) = step.commands().iter().find(|it| it.program() == "setx") else {
+            continue;
+        };
+        let is_machine = command.words.iter().any(|word| {
+            ["/m", "-m", "/s"]
+                .iter()
+                .any(|name| word.eq_ignore_case(name))
+                || word.value.starts_with('%')
+        });
+        let mut later = stage.steps[index..].iter();
+        if step.is("RUN") && !is_machine && later.any(|step| step.is("USER")) {
+            let message = "setx without /M sets the variable for the user of the build, and the \
+                container runs as another: use ENV";
+            let at = (step.instruction, command.words[0].range.start);
+            findings.add_at("setx-path", Severity::Warning, at, message);
+        }
+    }
+}
+
 /// Reports `setx PATH` with the whole PATH.
 pub(super) fn check_setx(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+    check_setx_user(stage, findings);
     let mut count = 0;
     for step in stage.steps.iter().filter(|step| step.is("RUN")) {
         for command in step.commands() {
@@ -227,18 +254,27 @@ pub(super) fn check_setx(stage: &Stage<'_>, findings: &mut Findings<'_>) {
             count += 1;
             let is_machine = has("/m") || has("-m");
             let (severity, message) = match is_machine {
+                // `%ARGUMENTS%` may have it.
+                false
+                    if text
+                        .clone()
+                        .any(|word| word.starts_with('%') && word.ends_with('%')) =>
+                {
+                    continue;
+                }
                 false => (
-                    Severity::Warning,
+                    if count > 1 {
+                        Severity::Warning
+                    } else {
+                        Severity::Note
+                    },
                     "setx without /M writes the machine's PATH into the user's, where it is there \
                      twice, and cuts it after 1024 characters: add /M",
                 ),
-                true if count > 1 || !stage.knows_environment => (
-                    Severity::Note,
-                    "setx cuts the PATH after 1024 characters and writes the user's part into the \
-                     machine's; set it once for all folders, or with \
-                     [Environment]::SetEnvironmentVariable",
-                ),
-                true => continue,
+                true if count > 1 => (Severity::Note, MACHINE),
+                // Nano Server has no other program for it.
+                true if stage.is_nano_server() => continue,
+                true => (Severity::Note, MACHINE),
             };
             let at = (step.instruction, command.words[0].range.start);
             findings.add_at("setx-path", severity, at, message);
@@ -270,7 +306,7 @@ pub(super) fn check_basic_parsing(
             let is_first = matches!(name.as_str(), "invoke-webrequest" | "iwr" | "curl" | "wget");
             (is_first || lower.contains("(invoke-webrequest") || lower.contains("(iwr "))
                 && !it.has_parameter("usebasicparsing", 4)
-                && !it.has_parameter("outfile", 4)
+                && !it.has_parameter("outfile", 1)
                 && !lower.contains("-useb")
                 && !lower.contains("-outf")
                 && !it.text.contains('@')
@@ -285,6 +321,10 @@ pub(super) fn check_basic_parsing(
 }
 
 impl Stage<'_> {
+    fn is_nano_server(&self) -> bool {
+        matches!(&self.base, StageBaseRef::Image(reference) if reference.is_nano_server())
+    }
+
     /// True if the base's shell is PowerShell.
     fn begins_with_powershell(&self) -> bool {
         let StageBaseRef::Image(_) = self.base else {

@@ -106,15 +106,14 @@ fn report(
     }
 }
 
+fn is_shell(program: &str) -> bool {
+    let name = program_name(program);
+    matches!(name.as_str(), "cmd" | "powershell" | "pwsh" | "bash" | "sh")
+}
+
 /// Returns true unless the text is a single program with its arguments: a command, script, pipe or
 /// variable needs the shell.
 fn needs_shell(step: &LintStep<'_>) -> bool {
-    let is_shell = |name: &str| {
-        matches!(
-            program_name(name).as_str(),
-            "cmd" | "powershell" | "pwsh" | "bash" | "sh"
-        )
-    };
     let is_script = |name: &str| has_extension(name, &["cmd", "bat", "ps1", "vbs", "sh"]);
     let text = step.instruction.text().trim();
     let written = argv::split(text, ArgvParser::CRuntime).swap_remove(0);
@@ -126,9 +125,12 @@ fn needs_shell(step: &LintStep<'_>) -> bool {
     }
     let script = script::read(&powershell::script(step.instruction.text()));
     let is_script = |name: &str| has_extension(name, &["cmd", "bat", "ps1", "vbs", "sh"]);
-    script
-        .only_command()
-        .is_none_or(|name| is_script(name) || is_shell(name) || script::is_cmdlet(name))
+    script.only_command().is_none_or(|name| {
+        // Without an extension a path may be a script.
+        let may_be_script = name.contains(['\\', '/']) && !has_extension(name, &["exe"]);
+        let needs_it = may_be_script || text.contains('$');
+        needs_it || is_script(name) || is_shell(name) || script::is_cmdlet(name)
+    })
 }
 
 /// Returns true if a file name ends in one of these extensions, in any case.

@@ -41,6 +41,14 @@ pub(super) fn hidden_variable(it: &EvaluatedStep<'_>, value: &str) -> Option<Str
     if lower.contains("$env:") || lower.contains("${env:") {
         return Some("$env:PATH".to_owned());
     }
+    // A list of folders alone lacks those of Windows.
+    let is_list = lower.contains(":\\") || lower.contains(":/");
+    let has_windows =
+        lower.contains("system32") || lower.contains('$') || lower.contains("windows");
+    let is_first = it.state.value("PATH", &it.linted.arguments.given).is_none();
+    if is_list && !has_windows && is_first && it.stage.knows_environment {
+        return Some("Windows' own folders".to_owned());
+    }
     // Windows' own PATH is in the registry, and not in a base's configuration.
     let is_own = ["$path", "${path}"].iter().any(|it| lower.contains(it));
     let is_set = it.state.value("PATH", &it.linted.arguments.given).is_some();
@@ -107,7 +115,7 @@ fn variable(value: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(is_name)).then_some(name)
 }
 
-/// Equivalent `setx` line, if it certainly works: as an administrator, under cmd.
+/// Equivalent change of the machine's PATH, if it certainly works: as an administrator, under cmd.
 fn correction(stage: &Stage<'_>, step: &LintStep<'_>, value: &str) -> Option<String> {
     let StageBaseRef::Image(reference) = &stage.base else {
         return None;
@@ -117,9 +125,27 @@ fn correction(stage: &Stage<'_>, step: &LintStep<'_>, value: &str) -> Option<Str
         .steps
         .iter()
         .any(|step| step.instruction.keyword == "USER");
-    let is_plain = !value.contains(['"', '$', '^', '&', '|', '<', '>', '`'])
-        && !value.contains("\\\\")
+    let lower = value.to_ascii_lowercase();
+    let at = lower.find("%path%")?;
+    let (before, after) = (&value[..at], &value[at + "%path%".len()..]);
+    let is_plain = !value.contains(['"', '\'', '$', '^', '&', '|', '<', '>', '`'])
+        && !before.contains('%')
+        && !after.contains('%')
         && !value.ends_with('\\');
-    (is_server_core && !has_user && is_plain && step.shell == BaseShell::Cmd)
-        .then(|| format!("RUN setx /M PATH \"{value}\""))
+    if !is_server_core || has_user || !is_plain || step.shell != BaseShell::Cmd {
+        return None;
+    }
+    let single = |text: &str| text.replace("\\\\", "\\");
+    let before = match single(before).as_str() {
+        "" => String::new(),
+        before => format!("'{before}' + "),
+    };
+    let after = match single(after).as_str() {
+        "" => String::new(),
+        after => format!(" + '{after}'"),
+    };
+    Some(format!(
+        "RUN powershell -Command \"[Environment]::SetEnvironmentVariable('Path', \
+         {before}[Environment]::GetEnvironmentVariable('Path', 'Machine'){after}, 'Machine')\""
+    ))
 }

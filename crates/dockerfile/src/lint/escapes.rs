@@ -4,13 +4,13 @@
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::Escape;
 
-use super::correction::{Correction, Edit};
+use super::correction::Edit;
 use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
 use super::stage::{LintStep, Stage};
 use super::{Findings, LintFile, Severity, environment, line_end};
 use crate::instruction::InstructionKind;
-use crate::source::begins_instruction;
+use crate::source::{Dockerfile, Instruction, begins_instruction};
 use crate::stages::{StageState, image_path, source_path};
 
 /// How an instruction uses a text.
@@ -29,7 +29,7 @@ pub(super) fn check_eaten(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     let file = it.linted.file;
     let is_readable = file.escape == Escape::Backslash
         && it.stage.platform == Platform::Windows
-        && !line_end::continues_by_mistake(file, it.step.instruction);
+        && !continues_by_mistake(file, it.step.instruction);
     if !is_readable {
         return;
     }
@@ -203,19 +203,7 @@ pub(super) fn check_directive(linted: &LintFile<'_>, findings: &mut Findings<'_>
     }
     let message = "this directive has no effect: it must be at the top of the file, above every \
         comment, empty line and instruction";
-    let mut lines: Vec<&str> = file.lines().take(line + 1).collect();
-    lines.rotate_right(1);
-    findings.add_correction(
-        "misplaced-escape",
-        Severity::Error,
-        message,
-        Correction {
-            first_line: 1,
-            last_line: line + 1,
-            text: lines.join("\n"),
-        },
-    );
-    // The finding is about the directive, the correction about all lines above too.
+    findings.add("misplaced-escape", Severity::Error, line, message);
 }
 
 fn escape_comment(line: &str) -> Option<Escape> {
@@ -247,15 +235,18 @@ const KEYWORDS: [&str; 13] = [
     "COPY",
 ];
 
-/// Reports a line that continues into the next instruction.
-pub(super) fn check_swallowed(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    let file = findings.file;
-    let instruction = step.instruction;
-    if line_end::continues_by_mistake(file, instruction) {
-        return;
-    }
-    let swallowed = file
-        .continuations(instruction)
+/// A line that continues into the next instruction.
+struct SwallowedLine {
+    /// From 0.
+    line: usize,
+    text: String,
+    /// Line of the next instruction.
+    next: usize,
+    keyword: String,
+}
+
+fn swallowed(file: &Dockerfile<'_>, instruction: &Instruction) -> Option<SwallowedLine> {
+    file.continuations(instruction)
         .into_iter()
         .find_map(|join| {
             let last = instruction.lines().1;
@@ -265,22 +256,42 @@ pub(super) fn check_swallowed(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut
             })?;
             let text = file.line(next);
             let keyword = text.split_whitespace().next()?;
-            (KEYWORDS.contains(&keyword) && begins_instruction(text))
-                .then(|| (join.line, next, keyword.to_owned(), join.text.to_owned()))
-        });
-    let Some((line, next, keyword, text)) = swallowed else {
+            let is_instruction = KEYWORDS.contains(&keyword) && begins_instruction(text);
+            is_instruction.then(|| SwallowedLine {
+                line: join.line,
+                text: join.text.to_owned(),
+                next,
+                keyword: keyword.to_owned(),
+            })
+        })
+}
+
+/// Returns true if what an instruction says is not what the author meant, as it continues on lines
+/// of others.
+pub(super) fn continues_by_mistake(file: &Dockerfile<'_>, instruction: &Instruction) -> bool {
+    line_end::continues_by_mistake(file, instruction) || swallowed(file, instruction).is_some()
+}
+
+/// Reports a line that continues into the next instruction.
+pub(super) fn check_swallowed(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    let file = findings.file;
+    if line_end::continues_by_mistake(file, step.instruction) {
+        return;
+    }
+    let Some(found) = swallowed(file, step.instruction) else {
         return;
     };
     let message = format!(
-        "the last character of this line joins it with the {keyword} on line {}; remove it",
-        next + 1
+        "the last character of this line joins it with the {} on line {}; remove it",
+        found.keyword,
+        found.next + 1
     );
-    let kept = text.trim_end();
+    let kept = found.text.trim_end();
     let kept = kept
         .strip_suffix("&&")
         .or_else(|| kept.strip_suffix(';'))
         .unwrap_or(kept);
-    let correction = crate::source::Dockerfile::replace_line(line, kept.trim_end().to_owned());
+    let correction = Dockerfile::replace_line(found.line, kept.trim_end().to_owned());
     findings.add_correction(
         "swallowed-instruction",
         Severity::Error,

@@ -11,7 +11,7 @@ use wincimg_windows::path::ImagePath;
 use super::reference::Platform;
 use super::rule::{Check, RULES};
 use super::stage::{LintStep, Stage, StageBaseRef};
-use super::{Edit, Findings, LintFile, Severity, line_end};
+use super::{Edit, Findings, LintFile, Severity, escapes};
 use crate::expand::Lexer;
 use crate::instruction::{CopyInstruction, InstructionKind, ParsedInstruction, ProgramForm};
 use crate::source::Instruction;
@@ -149,7 +149,7 @@ fn check_step(
         }
     };
     // What follows is not what the author meant.
-    if line_end::continues_by_mistake(linted.file, instruction) {
+    if escapes::continues_by_mistake(linted.file, instruction) {
         return;
     }
     if let InstructionKind::Copy(copy) = &kind {
@@ -190,7 +190,13 @@ fn check_step(
         && !is_template(instruction.full_text())
         && !is_open_value(instruction.text(), &message)
     {
-        findings.add(INVALID, Severity::Error, line, message);
+        // Where BuildKit finds a folder, it copies into it.
+        let severity = if message.starts_with("several files") {
+            Severity::Warning
+        } else {
+            Severity::Error
+        };
+        findings.add(INVALID, severity, line, message);
     }
 }
 
@@ -270,6 +276,15 @@ fn report_invalid(
         end.ends_with(['`', '\\', '^', ';', '|', '&', ','])
     });
     if is_continuation {
+        // One finding says it for all lines that follow.
+        let instructions = &linted.file.instructions;
+        let place = instructions
+            .iter()
+            .position(|it| std::ptr::eq(it, instruction));
+        let before = place.and_then(|place| instructions.get(place.checked_sub(1)?));
+        if before.is_some_and(|before| !crate::source::is_keyword(&before.keyword)) {
+            return;
+        }
         let own = linted.file.escape.character();
         let message = format!(
             "{message}: the line above does not continue here, because it does not end in {own}"

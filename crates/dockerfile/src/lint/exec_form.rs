@@ -74,6 +74,12 @@ pub(super) fn check_program(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>)
                 Severity::Error,
                 format!("{program} is not a program: begin with the one that runs it"),
             ),
+            // `VsDevCmd.bat && powershell`, as Microsoft's pages have it.
+            Some("cmd" | "bat")
+                if words(it).is_some_and(|words| words.iter().any(|it| it.starts_with('&'))) =>
+            {
+                return;
+            }
             Some("cmd" | "bat") => (
                 Severity::Note,
                 format!(
@@ -107,6 +113,9 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings
     };
     let reads_cmd = reads_cmd || is_nested("cmd");
     let reads_powershell = reads_powershell || is_nested("powershell") || is_nested("pwsh");
+    // Windows starts cmd for a batch file, which reads the whole line.
+    let is_batch = shell.ends_with(".bat") || shell.ends_with(".cmd");
+    let reads_cmd = reads_cmd || is_batch;
     let all = || std::iter::once(program).chain(arguments);
     if !reads_cmd && !reads_powershell {
         let operators = ["&&", "||", "|", ">", ">>", "&", "2>&1"];

@@ -18,6 +18,7 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
         "wait-process",
         "-wait",
         "/wait",
+        "/w ",
         "hasexited",
         "get-process",
     ];
@@ -73,7 +74,15 @@ fn unawaited(statement: &PowerShellStatement) -> Option<(Severity, String)> {
             -ArgumentList …";
         return Some((Severity::Error, message.to_owned()));
     }
-    None
+    let is_program = statement.written_command().ends_with(".exe");
+    let is_silent = statement.parameters_of_programs().any(|option| {
+        ["quiet", "silent", "verysilent", "install", "s", "qn"].contains(&option.as_str())
+    });
+    (is_program && is_silent && !statement.text.contains('|')).then(|| {
+        let message = "PowerShell does not wait for a program with windows, as installers are: use \
+            Start-Process -Wait";
+        (Severity::Warning, message.to_owned())
+    })
 }
 
 fn is_installer(word: &str) -> bool {
@@ -107,6 +116,13 @@ pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mu
     };
     for command in step.commands() {
         if command.has_input {
+            continue;
+        }
+        let text = step.instruction.text().to_ascii_lowercase();
+        let is_answered = [" -y", "--yes", "-confirm", "/y"]
+            .iter()
+            .any(|it| text.contains(it));
+        if is_answered && command.program().starts_with('c') {
             continue;
         }
         let Some((severity, message, option)) = prompt(command, &is_confirmed) else {

@@ -306,3 +306,45 @@ pub(super) fn check_buildkit(linted: &LintFile<'_>, findings: &mut Findings<'_>)
         }
     }
 }
+
+/// Reports zip files that `ADD` puts into a folder, where it unpacks only tar archives.
+pub(super) fn check_zip(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    if !step.is("ADD") || stage.platform != Platform::Windows {
+        return;
+    }
+    let text = step.instruction.text();
+    let mut words = text.split_whitespace();
+    let Some(source) = words
+        .next()
+        .filter(|word| word.to_ascii_lowercase().ends_with(".zip"))
+    else {
+        return;
+    };
+    let name = source.rsplit(['\\', '/']).next().unwrap_or(source);
+    let uses = stage.steps.iter().filter(|other| {
+        let text = other.instruction.text().to_ascii_lowercase();
+        text.contains(&name.to_ascii_lowercase())
+            || text.contains("expand-archive")
+            || text.contains("*.zip")
+    });
+    let target = words.next_back().unwrap_or_default();
+    if uses.count() == 1 && !target.to_ascii_lowercase().ends_with(".zip") {
+        let message = "ADD unpacks tar archives and copies a zip as it is: unpack it with tar -xf, or \
+            Expand-Archive";
+        let line = step.instruction.lines().0;
+        findings.add("add-zip", Severity::Warning, line, message);
+    }
+}
+
+/// Reports signals that Windows does not have.
+pub(super) fn check_signal(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+    let InstructionKind::StopSignal(signal) = it.kind else {
+        return;
+    };
+    let name = signal.trim_start_matches("SIG").to_ascii_uppercase();
+    let is_known = matches!(name.as_str(), "TERM" | "KILL" | "9" | "15") || signal.contains('$');
+    if it.stage.platform == Platform::Windows && !is_known {
+        let message = format!("Windows has no signal {signal}: only SIGTERM and SIGKILL");
+        findings.add("unix-permissions", Severity::Error, it.line(), message);
+    }
+}

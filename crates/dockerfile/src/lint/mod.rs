@@ -33,6 +33,7 @@ mod shells;
 mod stage;
 mod statements;
 mod unix;
+mod usage;
 mod volume;
 mod words;
 

@@ -1,6 +1,6 @@
 //! Programs that Nano Server does not have, and commands that its user may not run.
 
-use super::stage::{LintStep, StageBaseRef};
+use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{LintCommand, program_name};
 use super::{Findings, LintFile, Severity};
 use crate::source::Instruction;
@@ -111,6 +111,16 @@ impl NanoState {
                     let position = first.map_or(instruction.start(), |word| word.range.start);
                     let line = instruction.line_of(position);
                     self.check_program(&command.program(), line, when, findings);
+                    // `start /wait msiexec`
+                    if matches!(command.program().as_str(), "start" | "start-process") {
+                        let mut words = command.words.iter().skip(1);
+                        let started = words.find(|word| {
+                            !word.value.is_empty() && !word.value.starts_with(['/', '-'])
+                        });
+                        if let Some(started) = started {
+                            self.check_program(&program_name(&started.value), line, when, findings);
+                        }
+                    }
                     self.check_setx(step, command, findings);
                 }
                 // The command may install the program.
@@ -182,5 +192,56 @@ fn uses_shell(instruction: &Instruction) -> bool {
             command.is_some_and(|command| !command.starts_with('['))
         }
         _ => false,
+    }
+}
+
+/// Reports PowerShell 7 on a base that does not have it.
+pub(super) fn check_pwsh(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+    let StageBaseRef::Image(reference) = &stage.base else {
+        return;
+    };
+    if !reference.is_windows_base() {
+        return;
+    }
+    for step in &stage.steps {
+        let instruction = step.instruction;
+        let text = instruction.text().to_ascii_lowercase();
+        let is_shell = step.is("SHELL")
+            && instruction.exec_form().is_some_and(|words| {
+                words
+                    .first()
+                    .is_some_and(|word| program_name(word) == "pwsh")
+            });
+        let command = step.commands().iter().find(|it| it.program() == "pwsh");
+        let mut words = command.iter().flat_map(|command| &command.words);
+        let is_plain = words
+            .next()
+            .is_none_or(|word| !word.value.contains(['\\', '/']));
+        if (is_shell && !text.contains(":\\")) || (command.is_some() && is_plain) {
+            let message = format!(
+                "{} has no pwsh: use powershell, or install it",
+                reference.repository
+            );
+            findings.add(
+                "missing-program",
+                Severity::Error,
+                instruction.lines().0,
+                message,
+            );
+            return;
+        }
+        // Anything about it before may bring it.
+        if text.contains("powershell") || text.contains("pwsh") {
+            let is_call = step
+                .commands()
+                .iter()
+                .any(|it| it.program() == "powershell");
+            if !is_call && !step.is("SHELL")
+                || text.contains("powershell-")
+                || text.contains("install")
+            {
+                return;
+            }
+        }
     }
 }

@@ -129,7 +129,7 @@ fn check_repository(reference: &Reference) -> Option<(String, String)> {
 
 /// Message about a tag that does not exist.
 fn check_tag(reference: &Reference) -> Option<String> {
-    let tag = reference.tag.as_deref()?;
+    let tag = reference.tag.as_deref().filter(|tag| !tag.is_empty())?;
     let repository = reference.repository.as_str();
     let is_microsofts = repository.starts_with("mcr.microsoft.com/");
     let words = || tag.split(['-', '_']);
@@ -160,7 +160,14 @@ fn check_tag(reference: &Reference) -> Option<String> {
             "{repository} has no tag {tag}: Nano Server of Server 2019 is nanoserver-1809"
         ));
     }
-    if repository.contains("dotnet/framework/") && tag.contains("nanoserver") {
+    let is_framework = repository.contains("dotnet/framework/");
+    if is_framework && tag.contains("-ltsc") && !tag.contains("windowsservercore") {
+        return Some(format!(
+            "{repository} has no tag {tag}: the names of Windows are windowsservercore-ltsc2022 and \
+             the like"
+        ));
+    }
+    if is_framework && tag.contains("nanoserver") {
         return Some(format!(
             "{repository} has no tag {tag}: .NET Framework does not run on Nano Server"
         ));
@@ -187,11 +194,15 @@ fn check_base_tag(reference: &Reference, tag: &str) -> Option<String> {
         );
     let known = release::all().iter().filter_map(|release| release.base_tag);
     let digits: String = first.chars().filter(char::is_ascii_digit).collect();
-    let meant = known
-        .clone()
-        .find(|tag| digits.len() == 4 && tag.ends_with(digits.as_str()))
-        .map(str::to_owned)
-        .or_else(|| closest_match(first, known));
+    // 20H2 is the release of the second half of 2020.
+    let meant = (first == "2009").then(|| "20H2".to_owned());
+    let meant = meant.or_else(|| {
+        let mut known = known.clone();
+        known
+            .find(|tag| digits.len() == 4 && tag.ends_with(digits.as_str()))
+            .map(str::to_owned)
+    });
+    let meant = meant.or_else(|| closest_match(first, known));
     let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
     is_judged.then(|| format!("{} has no tag {tag}{meant}", reference.repository))
 }

@@ -7,7 +7,7 @@ use super::stage::{LintStep, Stage};
 use super::{
     Findings, LintFile, Severity, args_escaped, base, effects, entrypoint, environment, escapes,
     exec_form, healthcheck, iis, installers, instructions, line_end, nano, quotes, registry,
-    repository, services, shells, unix, volume,
+    repository, services, shells, unix, usage, volume,
 };
 
 /// A rule. The names are part of the command line's contract.
@@ -99,7 +99,7 @@ const fn rule(
 }
 
 /// All rules, in the order of the documentation.
-pub static RULES: [Rule; 56] = [
+pub static RULES: [Rule; 58] = [
     rule(
         "invalid-instruction",
         Severity::Error,
@@ -111,7 +111,7 @@ pub static RULES: [Rule; 56] = [
         "failing-run",
         Severity::Error,
         Fix::None,
-        Check::Shared,
+        Check::Step(usage::check),
         "The command fails on every Windows",
     ),
     rule(
@@ -134,6 +134,13 @@ pub static RULES: [Rule; 56] = [
         Fix::None,
         Check::State(instructions::check_copy_source),
         "COPY reads only files of the build context",
+    ),
+    rule(
+        "add-zip",
+        Severity::Warning,
+        Fix::None,
+        Check::Step(instructions::check_zip),
+        "ADD does not unpack zip files",
     ),
     rule(
         "unset-variable",
@@ -222,7 +229,7 @@ pub static RULES: [Rule; 56] = [
     rule(
         "misplaced-escape",
         Severity::Error,
-        Fix::Unsafe,
+        Fix::None,
         Check::File(escapes::check_directive),
         "The escape directive works only at the top of the file",
     ),
@@ -435,6 +442,13 @@ pub static RULES: [Rule; 56] = [
         Fix::Safe,
         Check::File(nano::check),
         "Nano Server does not have this program, or its user may not run it",
+    ),
+    rule(
+        "missing-program",
+        Severity::Error,
+        Fix::None,
+        Check::Stage(nano::check_pwsh),
+        "The base image does not have the program",
     ),
     rule(
         "file-extension-dot",

@@ -17,6 +17,7 @@ pub(super) fn check_monitor(linted: &LintFile<'_>, findings: &mut Findings<'_>) 
         if stage.platform != Platform::Windows {
             continue;
         }
+        check_command_under_monitor(stage, findings);
         for step in &stage.steps {
             let is_start = step.is("CMD") || step.is("ENTRYPOINT");
             let commands = step.commands().iter();
@@ -27,6 +28,28 @@ pub(super) fn check_monitor(linted: &LintFile<'_>, findings: &mut Findings<'_>) 
                 check_command(stage, step, command, &text, findings);
             }
         }
+    }
+}
+
+/// Reports a `CMD` whose words become arguments of the base's `ServiceMonitor`.
+fn check_command_under_monitor(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+    let StageBaseRef::Image(reference) = &stage.base else {
+        return;
+    };
+    let has_monitor = [
+        "mcr.microsoft.com/windows/servercore/iis",
+        "mcr.microsoft.com/dotnet/framework/aspnet",
+        "mcr.microsoft.com/dotnet/framework/wcf",
+    ]
+    .contains(&reference.repository.as_str());
+    if !has_monitor || stage.steps.iter().any(|step| step.is("ENTRYPOINT")) {
+        return;
+    }
+    if let Some(step) = stage.steps.iter().rev().find(|step| step.is("CMD")) {
+        let message = "the base's ENTRYPOINT is ServiceMonitor, which gets this CMD as arguments and \
+            does not run it: set ENTRYPOINT";
+        let line = step.instruction.lines().0;
+        findings.add("service-monitor", Severity::Warning, line, message);
     }
 }
 

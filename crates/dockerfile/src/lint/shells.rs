@@ -208,8 +208,13 @@ pub(super) fn check_variables(it: &EvaluatedStep<'_>, findings: &mut Findings<'_
         return;
     }
     let whole = step.instruction.full_text();
+    let reads_dollar = whole.to_ascii_lowercase().contains("bash");
     for command in step.commands() {
         let program = command.program();
+        // Start-Process starts batch files too, which read their arguments.
+        if matches!(program.as_str(), "start-process" | "start" | "choco") || reads_dollar {
+            continue;
+        }
         let is_own = match command.grammar {
             Grammar::Cmd => step.shell == BaseShell::Cmd && program != "echo",
             Grammar::PowerShell | Grammar::PowerShellCore => {
@@ -223,6 +228,8 @@ pub(super) fn check_variables(it: &EvaluatedStep<'_>, findings: &mut Findings<'_
         for word in &command.words {
             let foreign = match command.grammar {
                 Grammar::Cmd => foreign_to_cmd(&word.value, it.state),
+                // cmd replaces %NAME% before PowerShell gets the script.
+                _ if step.shell == BaseShell::Cmd && word.value.contains('%') => None,
                 _ => foreign_to_powershell(&word.value, command, it.state, whole),
             };
             let Some((written, right)) = foreign else {
@@ -397,7 +404,13 @@ pub(super) fn check_shell(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         let mut options = words[1..].iter();
         options.any(|word| names.contains(&word.to_ascii_lowercase().as_str()))
     };
+    let last = words.last().map_or("", |word| word.trim_end());
+    let is_open = words.len() > 2 && last.contains('=') && !last.ends_with([';', '{', '|', '&']);
     let message = match program.as_str() {
+        "powershell" | "pwsh" if is_open && has(&["-command", "-c"]) => {
+            "the command of RUN follows this text without a separator, which is a syntax error: end \
+             it with ;"
+        }
         "cmd" if !has(&["/c", "/k"]) => {
             "cmd without /C runs no command, and RUN does nothing: add \"/C\""
         }

@@ -58,6 +58,15 @@ impl PowerShellStatement {
         })
     }
 
+    /// Options of a program, without their dash or slash, in lower case.
+    pub(super) fn parameters_of_programs(&self) -> impl Iterator<Item = String> + '_ {
+        let words = self.text.split_whitespace();
+        words.filter_map(|word| {
+            let option = word.strip_prefix(['-', '/'])?.trim_start_matches('-');
+            Some(option.to_ascii_lowercase())
+        })
+    }
+
     pub(super) fn contains(&self, part: &str) -> bool {
         self.text.to_ascii_lowercase().contains(part)
     }
@@ -72,6 +81,7 @@ struct Reader {
     quote: Option<char>,
     parentheses: usize,
     braces: usize,
+    is_in_variable: bool,
 }
 
 impl Reader {
@@ -119,6 +129,9 @@ pub(super) fn statements(script: &str) -> Vec<PowerShellStatement> {
                 reader.end();
                 continue;
             }
+            // `${env:NAME}`
+            '{' if reader.text.ends_with('$') => reader.is_in_variable = true,
+            '}' if reader.is_in_variable => reader.is_in_variable = false,
             '{' | '}' if reader.parentheses == 0 => {
                 reader.end();
                 reader.braces = match c {

@@ -232,7 +232,8 @@ fn path_in_env_is_not_replaced() {
     let rule = "path-not-expanded";
     assert_eq!(
         fix(BaseShell::Cmd, rule, r#"ENV PATH="C:\app;%PATH%""#),
-        r#"RUN setx /M PATH "C:\app;%PATH%""#
+        "RUN powershell -Command \"[Environment]::SetEnvironmentVariable('Path', 'C:\\app;' + \
+         [Environment]::GetEnvironmentVariable('Path', 'Machine'), 'Machine')\""
     );
     for text in [
         r"ENV A=b PATH=%ProgramFiles%\x;C:\y",
@@ -256,8 +257,7 @@ fn path_in_env_is_not_replaced() {
     );
     for text in [
         "ENV PATH=C:/Windows/System32\nENV PATH=\"C:/app;${PATH}\"",
-        r#"RUN setx /M PATH "C:\app;%PATH%""#,
-        "ENV PATH=C:/100%",
+        "ENV PATH=C:/Windows/System32;C:/100%",
     ] {
         clean(BaseShell::Cmd, text);
     }

@@ -2,9 +2,10 @@
 
 use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
+use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{Grammar, LintCommand, program_name};
-use super::{Edit, Findings, Severity};
+use super::{Edit, Findings, Severity, instructions};
 use crate::instruction::InstructionKind;
 use crate::source::Instruction;
 
@@ -111,6 +112,10 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
             check_shell(step, findings);
         }
         let mut seen = None;
+        // Another shell brings its programs.
+        if step.shell == BaseShell::Other {
+            continue;
+        }
         for command in step.commands() {
             let program = command.program();
             let Some(message) = problem(&program, command, &installed) else {
@@ -146,16 +151,21 @@ fn problem(program: &str, command: &LintCommand, installed: &Installed) -> Optio
             "{program} is a program of Linux, and this image is for Windows"
         ));
     }
-    if ["/bin/", "/usr/bin/", "/usr/local/bin/"]
+    let is_unix_folder = ["/bin/", "/usr/bin/"]
         .iter()
-        .any(|it| written.starts_with(it))
+        .any(|it| written.starts_with(it));
+    if is_unix_folder
+        && matches!(
+            program,
+            "sh" | "bash" | "env" | "python" | "python3" | "tini"
+        )
     {
         return Some(format!("Windows has no {written}"));
     }
     if installed.has_ports {
         return None;
     }
-    if program_name(written).ends_with(".sh") && command.grammar != Grammar::PowerShell {
+    if program_name(written).ends_with(".sh") && command.grammar != Grammar::Exec {
         return Some(format!(
             "Windows does not run the shell script {written}; write it for cmd or PowerShell"
         ));
@@ -356,6 +366,9 @@ pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Fin
             continue;
         };
         let options = command.words[1..].iter().map(|word| word.value.as_str());
+        if is_download && check_output(step, command, findings) {
+            return;
+        }
         let Some(option) = options
             .filter(|option| option.starts_with('-') && option.len() > 1)
             .find(|option| !is_parameter(&option[1..], parameters))
@@ -380,6 +393,24 @@ pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Fin
     }
 }
 
+/// Reports `-O`, which is `-OutFile` only in Windows PowerShell 5.1.
+fn check_output(step: &LintStep<'_>, command: &LintCommand, findings: &mut Findings<'_>) -> bool {
+    let words = &command.words;
+    let is_output = |word: &&crate::lint::words::Word| word.eq_ignore_case("-o");
+    let is_only = words[1..]
+        .iter()
+        .filter(|word| word.value.starts_with('-'))
+        .all(|word| word.eq_ignore_case("-o"));
+    let Some(word) = words[1..].iter().find(is_output).filter(|_| is_only) else {
+        return false;
+    };
+    let message = "-O is ambiguous for Invoke-WebRequest in other versions than Windows PowerShell \
+        5.1, and curl and wget are its aliases: write -OutFile, or curl.exe";
+    let at = (step.instruction, word.range.start);
+    findings.add_at("alias-parameter", Severity::Warning, at, message);
+    true
+}
+
 /// Returns true if a name is a parameter's or begins only one of them.
 fn is_parameter(name: &str, own: &[&str]) -> bool {
     let name = name
@@ -391,12 +422,19 @@ fn is_parameter(name: &str, own: &[&str]) -> bool {
     if name.is_empty() || !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return true;
     }
-    let all = || own.iter().chain(&COMMON);
-    all().any(|known| *known == name)
-        || all()
-            .filter(|known| known.starts_with(name.as_str()))
-            .count()
-            == 1
+    let mut all = own.iter().chain(&COMMON);
+    if all.any(|known| *known == name) {
+        return true;
+    }
+    let count = |list: &[&str]| {
+        let begun = list.iter().filter(|known| known.starts_with(name.as_str()));
+        begun.count()
+    };
+    // A cmdlet's own parameters come before those of all cmdlets.
+    match count(own) {
+        0 => count(&COMMON) == 1,
+        own => own == 1,
+    }
 }
 
 /// Reports `--chown` and `--chmod`, which Windows refuses, with a correction.
@@ -405,6 +443,19 @@ pub(super) fn report_copy_flags(
     message: &str,
     findings: &mut Findings<'_>,
 ) {
+    // Docker knows the accounts of Windows.
+    let owner = instruction.flag("chown").unwrap_or_default();
+    let is_account = ["ContainerUser", "ContainerAdministrator"]
+        .iter()
+        .any(|name| owner.eq_ignore_ascii_case(name))
+        || owner.contains('\\');
+    if is_account && instruction.flag("chmod").is_none() {
+        let message = "BuildKit and wincimg do not set owners on Windows, only Docker's own builder \
+            does: use icacls";
+        let line = instruction.lines().0;
+        findings.add("unix-permissions", Severity::Warning, line, message);
+        return;
+    }
     let head = instruction.head();
     let mut edits = Vec::new();
     for flag in ["--chown", "--chmod"] {
@@ -427,6 +478,7 @@ pub(super) fn report_copy_flags(
 
 /// Reports users that Windows does not have.
 pub(super) fn check_user(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+    instructions::check_signal(it, findings);
     let InstructionKind::User(text) = it.kind else {
         return;
     };

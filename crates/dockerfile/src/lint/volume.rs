@@ -60,7 +60,33 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
                 findings.add(RULE, Severity::Error, it.line(), message);
             }
         }
+        InstructionKind::Run(_) => check_run(it, findings),
         _ => {}
+    }
+}
+
+/// Reports a `RUN` that writes into a volume.
+fn check_run(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+    let volumes = it.state.config.other.get("Volumes");
+    let Some(volumes) = volumes.and_then(|volumes| volumes.as_object()) else {
+        return;
+    };
+    let plain = |text: &str| {
+        text.replace('\\', "/")
+            .replace("//", "/")
+            .to_ascii_lowercase()
+    };
+    let text = plain(it.step.instruction.text());
+    let found = volumes.keys().find(|name| {
+        let name = plain(name);
+        name.len() > 3 && text.contains(&format!("{}/", name.trim_end_matches('/')))
+    });
+    if let Some(name) = found {
+        let message = format!(
+            "{name:?} is a volume by now, and what RUN writes there is not in the container: move \
+             VOLUME below"
+        );
+        findings.add(RULE, Severity::Warning, it.line(), message);
     }
 }
 

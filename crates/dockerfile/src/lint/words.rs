@@ -305,6 +305,7 @@ impl Search<'_> {
             quote: None,
             has_input: false,
             is_redirected: false,
+            blocks: 0,
         };
         let mut characters = text.char_indices().peekable();
         while let Some((at, c)) = characters.next() {
@@ -327,6 +328,8 @@ impl Search<'_> {
                     characters.next_if(|(_, next)| *next == c);
                     characters.next_if(|(_, next)| *next == '&');
                 }
+                '(' if !reader.opens_block() => reader.push(c, position),
+                ')' if !reader.closes_block() => reader.push(c, position),
                 _ if reader.is_operator(c) => {
                     let before = text[..at].chars().next_back();
                     let operator = match (c, next) {
@@ -359,6 +362,8 @@ struct ScriptReader {
     has_input: bool,
     /// True if the next word is a redirection's file.
     is_redirected: bool,
+    /// Open blocks of cmd.
+    blocks: usize,
 }
 
 impl ScriptReader {
@@ -374,6 +379,28 @@ impl ScriptReader {
             Grammar::Cmd | Grammar::Exec => "&|()".contains(c),
             Grammar::PowerShell | Grammar::PowerShellCore => ";|&(){}".contains(c),
         }
+    }
+
+    /// In cmd a parenthesis is one of a block only where a command begins.
+    fn opens_block(&mut self) -> bool {
+        if self.grammar.is_powershell() {
+            return true;
+        }
+        let first = self
+            .words
+            .first()
+            .map(|word| word.value.to_ascii_lowercase());
+        let is_keyword =
+            first.is_some_and(|first| matches!(first.as_str(), "if" | "for" | "else" | "do"));
+        let opens = self.word.is_none() && (self.words.is_empty() || is_keyword);
+        self.blocks += usize::from(opens);
+        opens
+    }
+
+    fn closes_block(&mut self) -> bool {
+        let closes = self.blocks > 0;
+        self.blocks = self.blocks.saturating_sub(1);
+        closes || self.grammar.is_powershell()
     }
 
     fn toggle(&mut self, quote: char, position: usize) {

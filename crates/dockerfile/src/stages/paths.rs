@@ -61,7 +61,6 @@ fn without_drive(text: &str) -> Result<String, String> {
     }
     match plain.split_once(':') {
         None => Ok(plain),
-        Some(("c" | "C", "")) => Err(format!("{text:?} has no path after the drive: write C:/")),
         Some(("c" | "C", inside)) => Ok(inside.to_owned()),
         Some(_) => Err(format!("{text:?} is not on C:, the only drive of an image")),
     }
@@ -91,12 +90,13 @@ mod tests {
             (r"C:\app\", r"C:\app folder"),
             ("c:/app//x", r"C:\app\x"),
             ("C:x", r"C:\site\x"),
+            ("C:", r"C:\site folder"),
             ("/", r"C:\ folder"),
             ("../../../x", r"C:\x"),
         ] {
             assert_eq!(at("/site", text), expected, "{text}");
         }
-        for text in ["D:/x", "C:", r"\\server\share", "a?b", "x:y:z", "/con"] {
+        for text in ["D:/x", r"\\server\share", "a?b", "x:y:z", "/con"] {
             assert!(target(&ImagePath::drive(), text).is_err(), "{text}");
         }
     }

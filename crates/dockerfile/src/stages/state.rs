@@ -308,6 +308,9 @@ impl StageState {
     }
 
     fn workdir(&mut self, text: &str) -> Result<(), String> {
+        if text.eq_ignore_ascii_case("C:") {
+            return Err(format!("{text:?} has no path after the drive: write C:/"));
+        }
         let folder = paths::target(&self.working_dir()?, text)?.path;
         let is_new = self
             .tree

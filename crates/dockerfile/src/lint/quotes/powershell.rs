@@ -154,10 +154,22 @@ impl<'a> ScriptInterpretation<'a> {
         script::read(other).is_equivalent(&self.meant_script)
     }
 
+    /// Returns true if only the number of backslashes between names differs.
+    fn is_the_same_path(&self, written: &str) -> bool {
+        let single = |text: &str| {
+            let mut text = text.to_owned();
+            while text.contains("\\\\") {
+                text = text.replace("\\\\", "\\");
+            }
+            script::read(&text)
+        };
+        written.contains(":\\") && single(written).is_equivalent(&single(&self.meant))
+    }
+
     /// Groups of lines with another meaning than intended.
     pub(super) fn problems(&self, step: &LintStep<'_>) -> Vec<QuoteProblem> {
         let written = powershell::script(&self.line.text);
-        if self.is_as_meant(&written) {
+        if self.is_as_meant(&written) || self.is_the_same_path(&written) {
             return Vec::new();
         }
         let start = step.instruction.start();
