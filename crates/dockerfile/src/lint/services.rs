@@ -46,6 +46,11 @@ fn check_command_under_monitor(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         return;
     }
     if let Some(step) = stage.steps.iter().rev().find(|step| step.is("CMD")) {
+        let words = step.instruction.exec_form().unwrap_or_default();
+        // Arguments of a service's name.
+        if words.first().is_some_and(|word| word.starts_with('-')) {
+            return;
+        }
         let message = "the base's ENTRYPOINT is ServiceMonitor, which gets this CMD as arguments and \
             does not run it: set ENTRYPOINT";
         let line = step.instruction.lines().0;

@@ -208,7 +208,8 @@ pub(super) fn check_variables(it: &EvaluatedStep<'_>, findings: &mut Findings<'_
         return;
     }
     let whole = step.instruction.full_text();
-    let reads_dollar = whole.to_ascii_lowercase().contains("bash");
+    let lower = whole.to_ascii_lowercase();
+    let reads_dollar = lower.contains("bash") || lower.contains("start-process");
     for command in step.commands() {
         let program = command.program();
         // Start-Process starts batch files too, which read their arguments.

@@ -3,6 +3,7 @@ mod corpus;
 mod properties;
 mod quotes;
 mod registry;
+mod rules;
 
 use super::*;
 
@@ -283,7 +284,7 @@ fn what_nano_server_does_not_have_is_named() {
         "USER ContainerAdministrator\nRUN setx /M PATH \"%PATH%;C:\\x\"",
         "RUN setx A b",
         "COPY --from=x certutil.exe .\nRUN certutil -addstore root x.cer",
-        "RUN pwsh -Command x",
+        "COPY --from=x pwsh C:/pwsh\nRUN pwsh -Command x",
         "RUN echo powershell",
         // An unused shell has no finding.
         "SHELL [\"powershell\", \"-Command\"]\nCMD [\"x.exe\"]",
@@ -505,7 +506,7 @@ fn a_program_behind_a_shell_is_started_itself() {
     clean(BaseShell::Cmd, r#"CMD ["C:\\app\\x.exe"]"#);
     clean(
         BaseShell::Cmd,
-        r#"ENTRYPOINT ["C:\\ServiceMonitor.exe", "w3svc"]"#,
+        r#"ENTRYPOINT ["C:\\app\\monitor.exe", "w3svc"]"#,
     );
 }
 
