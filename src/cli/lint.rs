@@ -119,7 +119,7 @@ impl Lint {
                 Ok(text) => texts.push((path.path.display().to_string(), text)),
                 // A folder may have other files with such a name.
                 Err(failure) if path.is_found => {
-                    session.warn(format_args!("skipped: {}", failure.in_one_line()))
+                    session.warn(format_args!("skipped: {}", failure.in_one_line()));
                 }
                 Err(failure) => return Err(failure),
             }
@@ -133,19 +133,19 @@ impl Lint {
                 offers.map(|offer| (name.clone(), offer))
             })
             .collect();
-        let files = self.lint_files(texts, &options);
+        let linted = self.lint_files(&texts, &options);
         if fixes > 0 {
             session.note(format_args!("{} written", counted(fixes, "fix")));
         }
         write_result(None, |out| match self.format {
-            LintFormat::Text => write_lint_text(&files, colour_on(&io::stdout()), out),
-            LintFormat::Json => write_lint_json(&files, out),
-            LintFormat::Sarif => write_lint_sarif(&files, out),
-            LintFormat::Github => write_lint_github(&files, out),
-            LintFormat::Gitlab => write_lint_gitlab(&files, out),
+            LintFormat::Text => write_lint_text(&linted, colour_on(&io::stdout()), out),
+            LintFormat::Json => write_lint_json(&linted, out),
+            LintFormat::Sarif => write_lint_sarif(&linted, out),
+            LintFormat::Github => write_lint_github(&linted, out),
+            LintFormat::Gitlab => write_lint_gitlab(&linted, out),
         })?;
         let count = |severity: Severity| {
-            let findings = files.iter().flat_map(|linted| &linted.findings);
+            let findings = linted.iter().flat_map(|file| &file.findings);
             findings
                 .filter(|finding| finding.severity == severity)
                 .count()
@@ -159,7 +159,7 @@ impl Lint {
             "{} and {}{notes} in {}",
             counted(errors, "error"),
             counted(warnings, "warning"),
-            counted(files.len(), "file")
+            counted(linted.len(), "file")
         ));
         for (name, offer) in &offers {
             session.note(format_args!(
@@ -214,7 +214,7 @@ impl Lint {
     }
 
     /// Lints files, several at a time.
-    fn lint_files(&self, texts: Vec<(String, String)>, options: &LintOptions) -> Vec<LintedFile> {
+    fn lint_files(&self, texts: &[(String, String)], options: &LintOptions) -> Vec<LintedFile> {
         let linted = |(file, text): &(String, String)| {
             let mut findings = lint(text, options);
             findings.retain(|finding| self.selects(finding));

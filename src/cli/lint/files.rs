@@ -62,7 +62,11 @@ fn is_dockerfile(path: &Path) -> bool {
         let rest = name.strip_prefix(own);
         let is_named =
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-', '_']));
-        let is_other = name.ends_with(".dockerignore") || name.ends_with(".md");
+        let is_other = path.extension().is_some_and(|extension| {
+            ["dockerignore", "md"]
+                .iter()
+                .any(|other| extension.eq_ignore_ascii_case(other))
+        });
         (is_named && !is_other) || name.ends_with(&format!(".{own}"))
     })
 }

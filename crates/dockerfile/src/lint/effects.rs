@@ -110,8 +110,8 @@ pub(super) fn check_robocopy(stage: &Stage<'_>, step: &LintStep<'_>, findings: &
         if command.program() != "robocopy" || is_handled {
             continue;
         }
-        let is_last = commands[index + 1..].iter().all(|it| is_shell(it))
-            || command.next == NextOperator::End;
+        let is_last =
+            commands[index + 1..].iter().all(is_shell) || command.next == NextOperator::End;
         let counts = match command.next {
             NextOperator::And => true,
             NextOperator::Or | NextOperator::Pipe => false,

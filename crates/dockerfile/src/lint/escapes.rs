@@ -140,14 +140,13 @@ fn removed(text: &str) -> Vec<usize> {
             '"' => quote = if quote.is_some() { None } else { Some('"') },
             '\'' if quote.is_none() => quote = Some('\''),
             '\\' => match characters.peek().copied() {
-                None => found.push(at),
                 Some((_, '\\' | '"' | '\'' | ' ')) => {
                     characters.next();
                 }
                 Some((_, '$')) if !is_in_path(text, at) => {
                     characters.next();
                 }
-                Some((_, '$')) => found.push(at),
+                None | Some((_, '$')) => found.push(at),
                 Some(_) if quote.is_none() => found.push(at),
                 Some(_) => {}
             },

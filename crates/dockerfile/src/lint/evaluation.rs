@@ -173,17 +173,17 @@ fn check_step(
     }
     let target = super::volume::filled_folder(&evaluated);
     place.filled.extend(target);
-    let state = &mut *place.state;
+    let current = &mut *place.state;
     let lexer = Lexer::new(linted.file.escape);
     let line = instruction.lines().0;
     let arguments = &linted.arguments;
     let done = match &kind {
-        InstructionKind::Copy(copy) => check_copy(state, copy, lexer, linted),
+        InstructionKind::Copy(copy) => check_copy(current, copy, lexer, linted),
         InstructionKind::Run(program) => {
-            check_run(stage, step, state, program, findings);
+            check_run(stage, step, current, program, findings);
             Ok(())
         }
-        kind => state.apply(kind, lexer, arguments, &mut Vec::new()),
+        kind => current.apply(kind, lexer, arguments, &mut Vec::new()),
     };
     if let Err(message) = done
         && stage.platform == Platform::Windows
@@ -224,11 +224,11 @@ fn check_copy(
 fn check_run(
     stage: &Stage<'_>,
     step: &LintStep<'_>,
-    state: &StageState,
+    current: &StageState,
     program: &ProgramForm,
     findings: &mut Findings<'_>,
 ) {
-    let Some(shell) = step.shell_words(state) else {
+    let Some(shell) = step.shell_words(current) else {
         return;
     };
     // Variables of an unknown base can change any line.
@@ -240,7 +240,7 @@ fn check_run(
     if text.contains("throw") || text.contains("exit") {
         return;
     }
-    let Some(error) = script_error(state, program, &shell) else {
+    let Some(error) = script_error(current, program, &shell) else {
         return;
     };
     if error.kind == ScriptErrorKind::Fails {

@@ -2,6 +2,7 @@
 
 use wincimg_windows::quoting::cmd;
 
+use super::entrypoint::has_extension;
 use super::environment::shell_variables;
 use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
@@ -114,7 +115,7 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings
     let reads_cmd = reads_cmd || is_nested("cmd");
     let reads_powershell = reads_powershell || is_nested("powershell") || is_nested("pwsh");
     // Windows starts cmd for a batch file, which reads the whole line.
-    let is_batch = shell.ends_with(".bat") || shell.ends_with(".cmd");
+    let is_batch = has_extension(&shell, &["bat", "cmd"]);
     let reads_cmd = reads_cmd || is_batch;
     let all = || std::iter::once(program).chain(arguments);
     if !reads_cmd && !reads_powershell {
@@ -142,9 +143,10 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings
                     "programdata",
                 ]
                 .contains(&name.to_ascii_lowercase().as_str());
-            match is_of_cmd {
-                true => !reads_cmd && (is_plain || !reads_powershell),
-                false => !reads_powershell,
+            if is_of_cmd {
+                !reads_cmd && (is_plain || !reads_powershell)
+            } else {
+                !reads_powershell
             }
         });
         let is_dockers = |name: &&str| !reads_powershell && it.state.declares(name);

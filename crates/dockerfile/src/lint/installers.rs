@@ -1,6 +1,7 @@
 //! Installers: those that ask, and those that nobody waits for.
 
 use super::effects::{powershell_scripts, script_statements};
+use super::entrypoint::has_extension;
 use super::reference::Platform;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
@@ -74,7 +75,7 @@ fn unawaited(statement: &PowerShellStatement) -> Option<(Severity, String)> {
             -ArgumentList …";
         return Some((Severity::Error, message.to_owned()));
     }
-    let is_program = statement.written_command().ends_with(".exe");
+    let is_program = has_extension(&statement.written_command(), &["exe"]);
     let is_silent = statement.parameters_of_programs().any(|option| {
         ["quiet", "silent", "verysilent", "install", "s", "qn"].contains(&option.as_str())
     });
@@ -89,8 +90,8 @@ fn is_installer(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
     let file = lower.rsplit(['\\', '/']).next().unwrap_or_default();
     matches!(file, "msiexec" | "msiexec.exe")
-        || file.ends_with(".msi")
-        || (file.ends_with(".exe")
+        || has_extension(file, &["msi"])
+        || (has_extension(file, &["exe"])
             && [
                 "setup",
                 "install",
@@ -166,7 +167,7 @@ fn prompt(
         "msiexec" if has(&["/i", "-i", "/x", "/package", "/a"]) => {
             let is_quiet = words().any(|word| {
                 let option = word.trim_start_matches(['/', '-']);
-                option.starts_with("q") || option == "passive"
+                option.starts_with('q') || option == "passive"
             });
             let message =
                 "msiexec without /qn shows windows that nobody sees, and waits for ever: add /qn";

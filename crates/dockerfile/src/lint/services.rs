@@ -113,13 +113,12 @@ pub(super) fn check_exit(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     let starts = |command: &&LintCommand| {
         let second = command.words.get(1).map_or("", |word| word.value.as_str());
         match command.program().as_str() {
-            "start-service" => true,
+            "start-service" | "iisreset" => true,
             "net" | "sc" => second.eq_ignore_ascii_case("start"),
-            "iisreset" => true,
             _ => false,
         }
     };
-    if own.iter().all(|command| starts(&command)) {
+    if own.iter().all(starts) {
         let message = "this ends as soon as the service is started, and the container with it: use \
             ServiceMonitor.exe, or a loop";
         let at = (step.instruction, own[0].words[0].range.start);

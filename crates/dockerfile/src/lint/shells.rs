@@ -450,8 +450,7 @@ pub(super) fn check_semicolons(
             let text = step.instruction.part(word.range.clone());
             let ends = text.ends_with(';') && !text.contains('"') && !text.contains('=');
             *index + 1 < command.words.len()
-                && (text == ";"
-                    || (ends && *index > 0 && !text.contains('%') && !text.contains('\\')))
+                && (text == ";" || (ends && !text.contains(['%', '\\'])))
         });
         let next = separator.and_then(|(index, word)| Some((word, command.words.get(index + 1)?)));
         let Some((word, next)) = next else { continue };

@@ -1,5 +1,6 @@
 //! Commands, options, owners and users of Linux in an image for Windows.
 
+use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
 use super::shell::BaseShell;
@@ -165,7 +166,7 @@ fn problem(program: &str, command: &LintCommand, installed: &Installed) -> Optio
     if installed.has_ports {
         return None;
     }
-    if program_name(written).ends_with(".sh") && command.grammar != Grammar::Exec {
+    if has_extension(&program_name(written), &["sh"]) && command.grammar != Grammar::Exec {
         return Some(format!(
             "Windows does not run the shell script {written}; write it for cmd or PowerShell"
         ));

@@ -429,10 +429,10 @@ impl ScriptReader {
     }
 
     fn end_word(&mut self) {
-        if let Some(word) = self.word.take() {
-            if !std::mem::take(&mut self.is_redirected) {
-                self.words.push(word);
-            }
+        if let Some(word) = self.word.take()
+            && !std::mem::take(&mut self.is_redirected)
+        {
+            self.words.push(word);
         }
     }
 
