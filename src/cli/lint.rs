@@ -113,27 +113,21 @@ impl Lint {
             let problem = anyhow!("--fix cannot write stdin");
             return Err(Failure::usage(problem).hint("give the name of a file"));
         }
-        let mut texts = Vec::new();
-        for path in &paths {
-            match read(&path.path) {
-                Ok(text) => texts.push((path.path.display().to_string(), text)),
-                // A folder may have other files with such a name.
-                Err(failure) if path.is_found => {
-                    session.warn(format_args!("skipped: {}", failure.in_one_line()));
-                }
-                Err(failure) => return Err(failure),
-            }
-        }
+        let mut texts = read_all(session, &paths)?;
         let options = self.options(session, &texts)?;
         let fixes = self.fix_files(&mut texts, &options)?;
-        let offers: Vec<(String, RecipeAlternative)> = texts
-            .iter()
-            .flat_map(|(name, text)| {
-                let offers = recipe_alternatives(text, &options).into_iter();
-                offers.map(|offer| (name.clone(), offer))
-            })
-            .collect();
-        let linted = self.lint_files(&texts, &options);
+        let results = in_parallel(&texts, |(file, text)| {
+            let mut findings = lint(text, &options);
+            findings.retain(|finding| self.selects(finding));
+            let linted = LintedFile {
+                file: file.clone(),
+                text: text.clone(),
+                findings,
+            };
+            (linted, recipe_alternatives(text, &options))
+        });
+        let (linted, offers): (Vec<LintedFile>, Vec<Vec<RecipeAlternative>>) =
+            results.into_iter().unzip();
         if fixes > 0 {
             session.note(format_args!("{} written", counted(fixes, "fix")));
         }
@@ -144,29 +138,16 @@ impl Lint {
             LintFormat::Github => write_lint_github(&linted, out),
             LintFormat::Gitlab => write_lint_gitlab(&linted, out),
         })?;
-        let count = |severity: Severity| {
-            let findings = linted.iter().flat_map(|file| &file.findings);
-            findings
-                .filter(|finding| finding.severity == severity)
-                .count()
-        };
-        let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-        let notes = match count(Severity::Note) {
-            0 => String::new(),
-            notes => format!(", {}", counted(notes, "note")),
-        };
-        session.note(format_args!(
-            "{} and {}{notes} in {}",
-            counted(errors, "error"),
-            counted(warnings, "warning"),
-            counted(linted.len(), "file")
-        ));
-        for (name, offer) in &offers {
-            session.note(format_args!(
-                "{name}: a recipe's {} does without Windows what {}",
-                offer.key,
-                on_lines(&offer.lines)
-            ));
+        let errors = summarize(session, &linted);
+        for (file, offers) in linted.iter().zip(&offers) {
+            for offer in offers {
+                session.note(format_args!(
+                    "{}: a recipe's {} does without Windows what {}",
+                    file.file,
+                    offer.key,
+                    on_lines(&offer.lines)
+                ));
+            }
         }
         Ok(if errors == 0 {
             CommandOutcome::Yes
@@ -211,32 +192,6 @@ impl Lint {
             }
         }
         Ok(count)
-    }
-
-    /// Lints files, several at a time.
-    fn lint_files(&self, texts: &[(String, String)], options: &LintOptions) -> Vec<LintedFile> {
-        let linted = |(file, text): &(String, String)| {
-            let mut findings = lint(text, options);
-            findings.retain(|finding| self.selects(finding));
-            LintedFile {
-                file: file.clone(),
-                text: text.clone(),
-                findings,
-            }
-        };
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let share = texts.len().div_ceil(threads).max(1);
-        std::thread::scope(|scope| {
-            let shares = texts.chunks(share);
-            let running: Vec<_> = shares
-                .map(|share| scope.spawn(move || share.iter().map(linted).collect::<Vec<_>>()))
-                .collect();
-            let done = running.into_iter().map(|thread| match thread.join() {
-                Ok(files) => files,
-                Err(panic) => std::panic::resume_unwind(panic),
-            });
-            done.flatten().collect()
-        })
     }
 
     /// What is known besides the texts; a registry is asked only where that was asked for.
@@ -290,6 +245,67 @@ impl Lint {
         })?;
         Ok(options)
     }
+}
+
+/// Texts of files with their names; what is in a folder and no Dockerfile is skipped.
+fn read_all(
+    session: &Session,
+    paths: &[files::FilePath],
+) -> Result<Vec<(String, String)>, Failure> {
+    let mut texts = Vec::new();
+    for (path, text) in paths
+        .iter()
+        .zip(in_parallel(paths, |path| read(&path.path)))
+    {
+        match text {
+            Ok(text) => texts.push((path.path.display().to_string(), text)),
+            Err(failure) if path.is_found => {
+                session.warn(format_args!("skipped: {}", failure.in_one_line()));
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(texts)
+}
+
+/// Notes the numbers of findings, and returns that of errors.
+fn summarize(session: &Session, linted: &[LintedFile]) -> usize {
+    let count = |severity: Severity| {
+        let findings = linted.iter().flat_map(|file| &file.findings);
+        findings
+            .filter(|finding| finding.severity == severity)
+            .count()
+    };
+    let errors = count(Severity::Error);
+    let notes = match count(Severity::Note) {
+        0 => String::new(),
+        notes => format!(", {}", counted(notes, "note")),
+    };
+    session.note(format_args!(
+        "{} and {}{notes} in {}",
+        counted(errors, "error"),
+        counted(count(Severity::Warning), "warning"),
+        counted(linted.len(), "file")
+    ));
+    errors
+}
+
+/// Results of a function for each item, in order, several at a time.
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = items.len().div_ceil(threads).max(1);
+    let work = &work;
+    std::thread::scope(|scope| {
+        let shares = items.chunks(share);
+        let running: Vec<_> = shares
+            .map(|share| scope.spawn(move || share.iter().map(work).collect::<Vec<_>>()))
+            .collect();
+        let done = running.into_iter().map(|thread| match thread.join() {
+            Ok(results) => results,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        done.flatten().collect()
+    })
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
