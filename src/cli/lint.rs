@@ -1,6 +1,8 @@
 //! `wincimg lint`: what in a Dockerfile goes wrong on Windows, and what to write instead.
 
 mod base;
+mod explain;
+mod files;
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -8,9 +10,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
+use wincimg_common::diagnose::closest_match;
 use wincimg_dockerfile::has_from;
 use wincimg_dockerfile::lint::{
-    BaseShell, LintOptions, RecipeAlternative, Severity, base_images, lint, recipe_alternatives,
+    BaseShell, FixSelection, LintFinding, LintOptions, RULES, RecipeAlternative, Rule, Severity,
+    base_images, fixed, lint, recipe_alternatives,
 };
 use wincimg_inspect::bases::parse_location;
 use wincimg_oci::store::Location;
@@ -22,7 +26,10 @@ use super::error::Failure;
 use super::output::write_result;
 use super::registry_args::{self, RegistryArgs};
 use super::{CommandOutcome, complete, input};
-use crate::report::{LintedFile, write_lint_json, write_lint_sarif, write_lint_text};
+use crate::report::{
+    LintedFile, write_lint_github, write_lint_gitlab, write_lint_json, write_lint_sarif,
+    write_lint_text,
+};
 
 /// Find mistakes in Dockerfiles for Windows, with fixes
 #[derive(Debug, Args)]
@@ -30,11 +37,14 @@ use crate::report::{LintedFile, write_lint_json, write_lint_sarif, write_lint_te
     wincimg lint Dockerfile\n  \
     wincimg lint Dockerfile --shell powershell --host-build 17763.973 --format sarif\n  \
     wincimg lint Dockerfile --base repo.mylan.k8s:8888/team/base:1.4\n  \
-    wincimg lint Dockerfile --resolve\n\n\
+    wincimg lint Dockerfile --resolve\n  \
+    wincimg lint . --fix --ignore floating-base\n  \
+    wincimg lint --explain eaten-backslash\n\n\
+    A comment \"# wincimg: ignore=RULE reason\" above an instruction, or at the top, ignores a rule.\n\n\
     Exit code 0: no errors. 1: at least one; warnings alone do not count.")]
 pub(super) struct Lint {
-    /// Dockerfiles; - reads stdin
-    #[arg(value_name = "DOCKERFILE", required = true, add = complete::dockerfiles())]
+    /// Dockerfiles, folders with Dockerfiles, and patterns with * and ?; - reads stdin
+    #[arg(value_name = "DOCKERFILE", required_unless_present = "explain", add = complete::dockerfiles())]
     dockerfiles: Vec<PathBuf>,
     /// Take the shell and version from this base image: a reference, oci:DIR or docker-archive:FILE
     #[arg(long, value_name = "IMAGE", value_parser = parse_location, conflicts_with = "shell", add = complete::images())]
@@ -48,6 +58,21 @@ pub(super) struct Lint {
     /// Build and revision of the host that the image is for
     #[arg(long, value_name = "B.R")]
     host_build: Option<WindowsVersion>,
+    /// Report only these rules
+    #[arg(long, value_name = "RULE", value_delimiter = ',', value_parser = parse_rule)]
+    select: Vec<&'static Rule>,
+    /// Do not report these rules
+    #[arg(long, value_name = "RULE", value_delimiter = ',', value_parser = parse_rule)]
+    ignore: Vec<&'static Rule>,
+    /// Write fixes that make a line do what it says, and report what is left
+    #[arg(long)]
+    fix: bool,
+    /// Write all fixes, also those that change what the image is
+    #[arg(long)]
+    unsafe_fixes: bool,
+    /// Print the documentation of a rule
+    #[arg(long, value_name = "RULE", value_parser = parse_rule, conflicts_with = "dockerfiles")]
+    explain: Option<&'static Rule>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: LintFormat,
@@ -60,61 +85,113 @@ enum LintFormat {
     Text,
     Json,
     Sarif,
+    /// Annotations of GitHub Actions
+    Github,
+    /// Code Quality of GitLab
+    Gitlab,
+}
+
+fn parse_rule(name: &str) -> Result<&'static Rule, String> {
+    if let Some(rule) = RULES.iter().find(|rule| rule.name == name) {
+        return Ok(rule);
+    }
+    let meant = closest_match(name, RULES.iter().map(|rule| rule.name));
+    Err(match meant {
+        Some(meant) => format!("unknown rule: did you mean {meant}?"),
+        None => "unknown rule".to_owned(),
+    })
 }
 
 impl Lint {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let texts = self
-            .dockerfiles
-            .iter()
-            .map(|path| Ok((path.display().to_string(), read(path)?)))
-            .collect::<Result<Vec<(String, String)>, Failure>>()?;
+        if let Some(rule) = self.explain {
+            write_result(None, |out| explain::write(rule, out))?;
+            return Ok(CommandOutcome::Yes);
+        }
+        let paths = files::find(&self.dockerfiles)?;
+        if self.fixes().is_some() && paths.iter().any(|path| input::is_stdin(&path.path)) {
+            let problem = anyhow!("--fix cannot write stdin");
+            return Err(Failure::usage(problem).hint("give the name of a file"));
+        }
+        let mut texts = read_all(session, &paths)?;
         let options = self.options(session, &texts)?;
-        let offers: Vec<(String, RecipeAlternative)> = texts
-            .iter()
-            .flat_map(|(name, text)| {
-                let offers = recipe_alternatives(text, &options).into_iter();
-                offers.map(|offer| (name.clone(), offer))
-            })
-            .collect();
-        let files: Vec<LintedFile> = texts
-            .into_iter()
-            .map(|(file, text)| LintedFile {
-                findings: lint(&text, &options),
-                file,
-                text,
-            })
-            .collect();
+        let fixes = self.fix_files(&mut texts, &options)?;
+        let results = in_parallel(&texts, |(file, text)| {
+            let mut findings = lint(text, &options);
+            findings.retain(|finding| self.selects(finding));
+            let linted = LintedFile {
+                file: file.clone(),
+                text: text.clone(),
+                findings,
+            };
+            (linted, recipe_alternatives(text, &options))
+        });
+        let (linted, offers): (Vec<LintedFile>, Vec<Vec<RecipeAlternative>>) =
+            results.into_iter().unzip();
+        if fixes > 0 {
+            session.note(format_args!("{} written", counted(fixes, "fix")));
+        }
         write_result(None, |out| match self.format {
-            LintFormat::Text => write_lint_text(&files, colour_on(&io::stdout()), out),
-            LintFormat::Json => write_lint_json(&files, out),
-            LintFormat::Sarif => write_lint_sarif(&files, out),
+            LintFormat::Text => write_lint_text(&linted, colour_on(&io::stdout()), out),
+            LintFormat::Json => write_lint_json(&linted, out),
+            LintFormat::Sarif => write_lint_sarif(&linted, out),
+            LintFormat::Github => write_lint_github(&linted, out),
+            LintFormat::Gitlab => write_lint_gitlab(&linted, out),
         })?;
-        let count = |severity: Severity| {
-            let findings = files.iter().flat_map(|linted| &linted.findings);
-            findings
-                .filter(|finding| finding.severity == severity)
-                .count()
-        };
-        let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-        session.note(format_args!(
-            "{} and {} in {}",
-            counted(errors, "error"),
-            counted(warnings, "warning"),
-            counted(files.len(), "file")
-        ));
-        for (name, offer) in &offers {
-            session.note(format_args!(
-                "{name}: a recipe's {} does without Windows what {}",
-                offer.key,
-                on_lines(&offer.lines)
-            ));
+        let errors = summarize(session, &linted);
+        for (file, offers) in linted.iter().zip(&offers) {
+            for offer in offers {
+                session.note(format_args!(
+                    "{}: a recipe's {} does without Windows what {}",
+                    file.file,
+                    offer.key,
+                    on_lines(&offer.lines)
+                ));
+            }
         }
         Ok(if errors == 0 {
             CommandOutcome::Yes
         } else {
             CommandOutcome::No
         })
+    }
+
+    fn fixes(&self) -> Option<FixSelection> {
+        match (self.fix, self.unsafe_fixes) {
+            (_, true) => Some(FixSelection::All),
+            (true, false) => Some(FixSelection::Safe),
+            (false, false) => None,
+        }
+    }
+
+    /// Returns true for a finding that was asked for.
+    fn selects(&self, finding: &LintFinding) -> bool {
+        let is_selected = self.select.is_empty() || self.select.contains(&finding.rule);
+        is_selected && !self.ignore.contains(&finding.rule)
+    }
+
+    /// Writes corrected files, and returns the number of corrections.
+    fn fix_files(
+        &self,
+        texts: &mut [(String, String)],
+        options: &LintOptions,
+    ) -> Result<usize, Failure> {
+        let Some(selection) = self.fixes() else {
+            return Ok(0);
+        };
+        let mut count = 0;
+        for (name, text) in texts {
+            let is_wanted = |finding: &LintFinding| self.selects(finding);
+            let (corrected, own) = fixed(text, options, selection, &is_wanted);
+            if own > 0 {
+                write_result(Some(Path::new(name)), |out| {
+                    out.write_all(corrected.as_bytes())
+                })?;
+                *text = corrected;
+                count += own;
+            }
+        }
+        Ok(count)
     }
 
     /// What is known besides the texts; a registry is asked only where that was asked for.
@@ -170,6 +247,67 @@ impl Lint {
     }
 }
 
+/// Texts of files with their names; what is in a folder and no Dockerfile is skipped.
+fn read_all(
+    session: &Session,
+    paths: &[files::FilePath],
+) -> Result<Vec<(String, String)>, Failure> {
+    let mut texts = Vec::new();
+    for (path, text) in paths
+        .iter()
+        .zip(in_parallel(paths, |path| read(&path.path)))
+    {
+        match text {
+            Ok(text) => texts.push((path.path.display().to_string(), text)),
+            Err(failure) if path.is_found => {
+                session.warn(format_args!("skipped: {}", failure.in_one_line()));
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(texts)
+}
+
+/// Notes the numbers of findings, and returns that of errors.
+fn summarize(session: &Session, linted: &[LintedFile]) -> usize {
+    let count = |severity: Severity| {
+        let findings = linted.iter().flat_map(|file| &file.findings);
+        findings
+            .filter(|finding| finding.severity == severity)
+            .count()
+    };
+    let errors = count(Severity::Error);
+    let notes = match count(Severity::Note) {
+        0 => String::new(),
+        notes => format!(", {}", counted(notes, "note")),
+    };
+    session.note(format_args!(
+        "{} and {}{notes} in {}",
+        counted(errors, "error"),
+        counted(count(Severity::Warning), "warning"),
+        counted(linted.len(), "file")
+    ));
+    errors
+}
+
+/// Results of a function for each item, in order, several at a time.
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = items.len().div_ceil(threads).max(1);
+    let work = &work;
+    std::thread::scope(|scope| {
+        let shares = items.chunks(share);
+        let running: Vec<_> = shares
+            .map(|share| scope.spawn(move || share.iter().map(work).collect::<Vec<_>>()))
+            .collect();
+        let done = running.into_iter().map(|thread| match thread.join() {
+            Ok(results) => results,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        done.flatten().collect()
+    })
+}
+
 fn read(path: &Path) -> Result<String, Failure> {
     let bytes = input::read_bytes(path)?;
     let text = String::from_utf8(bytes).map_err(|error| {
@@ -202,7 +340,11 @@ fn read(path: &Path) -> Result<String, Failure> {
 }
 
 fn counted(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
+    let plural = match number {
+        1 => "",
+        _ if what.ends_with('x') => "es",
+        _ => "s",
+    };
     format!("{number} {what}{plural}")
 }
 

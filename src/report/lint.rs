@@ -1,12 +1,14 @@
 //! Reports on problems of Dockerfiles: as text for people, as JSON for scripts, as SARIF for review
 //! tools.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use wincimg_common::diagnose::Excerpt;
 use wincimg_common::untrusted::Untrusted;
-use wincimg_dockerfile::lint::{LintFinding, LintRule, Severity};
+use wincimg_dockerfile::lint::{LintFinding, RULES, Severity};
 
 use super::sarif;
 
@@ -39,7 +41,7 @@ pub(crate) fn write_lint_text(
                 Untrusted(file),
                 finding.line,
                 finding.severity.name(),
-                finding.rule.name(),
+                finding.rule.name,
                 Untrusted(&finding.message),
             )?;
             writeln!(out, "{}", excerpt(text, finding).render(colour))?;
@@ -89,7 +91,7 @@ pub(crate) fn write_lint_json(files: &[LintedFile], out: &mut dyn Write) -> io::
                 "file": file,
                 "line": finding.line,
                 "last_line": finding.last_line,
-                "rule": finding.rule.name(),
+                "rule": finding.rule.name,
                 "severity": finding.severity.name(),
                 "message": finding.message,
                 "fix": finding.fix,
@@ -102,9 +104,9 @@ pub(crate) fn write_lint_json(files: &[LintedFile], out: &mut dyn Write) -> io::
 
 /// Writes the findings as SARIF.
 pub(crate) fn write_lint_sarif(files: &[LintedFile], out: &mut dyn Write) -> io::Result<()> {
-    let rules = LintRule::ALL.iter().map(|rule| sarif::SarifRule {
-        id: rule.name(),
-        summary: rule.summary().to_owned(),
+    let rules = RULES.iter().map(|rule| sarif::SarifRule {
+        id: rule.name,
+        summary: rule.summary.to_owned(),
     });
     let results = files
         .iter()
@@ -112,12 +114,81 @@ pub(crate) fn write_lint_sarif(files: &[LintedFile], out: &mut dyn Write) -> io:
     sarif::write("wincimg lint", rules.collect(), results.collect(), out)
 }
 
+/// Writes the findings as annotations of GitHub Actions.
+pub(crate) fn write_lint_github(files: &[LintedFile], out: &mut dyn Write) -> io::Result<()> {
+    for linted in files {
+        for finding in &linted.findings {
+            let level = match finding.severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+                Severity::Note => "notice",
+            };
+            writeln!(
+                out,
+                "::{level} file={},line={},endLine={},title={}::{}",
+                github_text(&linted.file, true),
+                finding.line,
+                finding.last_line,
+                finding.rule.name,
+                github_text(&finding.message, false),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Escapes a message, or a property, of an annotation.
+fn github_text(text: &str, is_property: bool) -> String {
+    let text = Untrusted(text).to_string();
+    let text = text.replace('%', "%25");
+    let text = text.replace('\r', "%0D").replace('\n', "%0A");
+    if is_property {
+        text.replace(':', "%3A").replace(',', "%2C")
+    } else {
+        text
+    }
+}
+
+/// Writes the findings as a Code Quality report of GitLab.
+pub(crate) fn write_lint_gitlab(files: &[LintedFile], out: &mut dyn Write) -> io::Result<()> {
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut entries = Vec::new();
+    for linted in files {
+        let lines: Vec<&str> = linted.text.lines().collect();
+        for finding in &linted.findings {
+            let line = lines.get(finding.line - 1).copied().unwrap_or_default();
+            // The same when lines move; a repeated line counts.
+            let what = format!("{}\0{}\0{}", linted.file, finding.rule.name, line.trim());
+            let count = seen.entry(what.clone()).or_default();
+            *count += 1;
+            let fingerprint = hex::encode(Sha256::digest(format!("{what}\0{count}")));
+            entries.push(json!({
+                "description": finding.message,
+                "check_name": finding.rule.name,
+                "fingerprint": fingerprint,
+                "severity": match finding.severity {
+                    Severity::Error => "major",
+                    Severity::Warning => "minor",
+                    Severity::Note => "info",
+                },
+                "location": {
+                    "path": linted.file,
+                    "lines": {"begin": finding.line, "end": finding.last_line},
+                },
+            }));
+        }
+    }
+    serde_json::to_writer_pretty(&mut *out, &entries)?;
+    out.write_all(b"\n")
+}
+
 fn result(file: &str, finding: &LintFinding) -> sarif::Result {
     sarif::Result {
-        rule: finding.rule.name(),
+        rule: finding.rule.name,
         level: match finding.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
+            Severity::Note => "note",
         },
         message: finding.message.clone(),
         place: Some(sarif::SarifRegion {

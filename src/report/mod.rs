@@ -22,7 +22,10 @@ pub(crate) use fleet::{
 pub(crate) use html::write_html;
 pub(crate) use json::{extended, write_json};
 pub(crate) use junit::write_junit;
-pub(crate) use lint::{LintedFile, write_lint_json, write_lint_sarif, write_lint_text};
+pub(crate) use lint::{
+    LintedFile, write_lint_github, write_lint_gitlab, write_lint_json, write_lint_sarif,
+    write_lint_text,
+};
 pub(crate) use markdown::write_markdown;
 pub(crate) use names::shorten;
 pub(crate) use sarif::write_sarif;

@@ -240,7 +240,7 @@ fn sarif_names_rules_places_and_replacements() {
     assert_eq!(log["version"], "2.1.0");
     let run = &log["runs"][0];
     let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
-    assert_eq!(rules.len(), 16);
+    assert_eq!(rules.len(), wincimg_dockerfile::lint::RULES.len());
     let result = &run["results"][1];
     assert_eq!(result["ruleId"], "trailing-backslash");
     let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
@@ -369,4 +369,125 @@ fn what_a_recipe_does_without_windows_is_a_note_and_no_finding() {
     let output = lint(SOUND).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(note(&["[iis]"]).eval(&said), "{said}");
+}
+
+/// A folder with Dockerfiles, and a command in it.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+fn lint_in(folder: &std::path::Path, arguments: &[&str]) -> std::process::Output {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    command.current_dir(folder).arg("lint").args(arguments);
+    command.output().unwrap()
+}
+
+const BASE: &str = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\n";
+
+#[test]
+fn folders_and_patterns_name_files_in_a_fixed_order() {
+    let wrong = format!("{BASE}RUN cd C:/a\n");
+    let folder = folder(&[
+        ("b/Dockerfile", &wrong),
+        ("a/x.Dockerfile", &wrong),
+        ("a/Dockerfile.dockerignore", "x"),
+        (".git/Dockerfile", &wrong),
+        ("a/Dockerfile.notes", "no instructions\n"),
+    ]);
+    let files = |arguments: &[&str]| -> Vec<String> {
+        let arguments = [arguments, &["--format", "json"]].concat();
+        let output = lint_in(folder.path(), &arguments);
+        assert_eq!(output.status.code(), Some(1));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let findings = report["findings"].as_array().unwrap().iter();
+        findings
+            .map(|it| it["file"].as_str().unwrap().replace('\\', "/"))
+            .collect()
+    };
+    assert_eq!(files(&["."]), ["./a/x.Dockerfile", "./b/Dockerfile"]);
+    assert_eq!(files(&["*/*.Dockerfile"]), ["./a/x.Dockerfile"]);
+    assert_eq!(files(&["**/Dockerfile"]), ["./b/Dockerfile"]);
+    let none = lint_in(folder.path(), &["c*"]);
+    assert_eq!(none.status.code(), Some(3));
+}
+
+#[test]
+fn rules_are_selected_ignored_and_explained() {
+    let text = format!("{BASE}RUN cd C:/a\nENV A = b\n");
+    let rules = |arguments: &[&str]| {
+        let (_, report) = json_of(lint(&text).args(arguments), "json");
+        let findings = report["findings"].as_array().unwrap().clone();
+        let names = findings
+            .iter()
+            .map(|it| it["rule"].as_str().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(rules(&[]), ["lost-with-line", "spaced-equals"]);
+    assert_eq!(
+        rules(&["--select", "spaced-equals,prompt"]),
+        ["spaced-equals"]
+    );
+    assert_eq!(rules(&["--ignore", "spaced-equals"]), ["lost-with-line"]);
+    lint(&text)
+        .args(["--select", "spaced-equal"])
+        .assert()
+        .code(2)
+        .stderr(contains("did you mean spaced-equals?"));
+    let folder = folder(&[]);
+    let page = lint_in(folder.path(), &["--explain", "eaten-backslash"]);
+    let page = String::from_utf8(page.stdout).unwrap();
+    assert!(
+        page.starts_with("eaten-backslash (error, --fix)\n"),
+        "{page}"
+    );
+    assert!(page.contains("WORKDIR C:/app/bin"), "{page}");
+}
+
+#[test]
+fn fixes_are_written_and_what_is_left_is_reported() {
+    let text = format!("{BASE}RUN cd C:/a\r\nENV A = b\r\nCMD a.exe b\n");
+    let folder = folder(&[("Dockerfile", &text)]);
+    let path = folder.path().join("Dockerfile");
+    let output = lint_in(folder.path(), &["Dockerfile", "--fix"]);
+    assert_eq!(output.status.code(), Some(1));
+    let fixed = text.replace("A = b", "A=b");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), fixed);
+    let left = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        left.contains("lost-with-line") && !left.contains("spaced-equals"),
+        "{left}"
+    );
+    lint_in(folder.path(), &["Dockerfile", "--unsafe-fixes"]);
+    let all = fixed.replace("CMD a.exe b", "CMD [\"a.exe\", \"b\"]");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), all);
+    lint(&text).arg("--fix").assert().code(2);
+}
+
+#[test]
+fn github_and_gitlab_get_their_own_formats() {
+    let text = format!("{BASE}RUN cd C:/a\nRUN cd C:/a\n");
+    let output = lint(&text).args(["--format", "github"]).output().unwrap();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let first = lines.lines().next().unwrap();
+    assert!(
+        first.starts_with("::error file=-,line=2,endLine=2,title=lost-with-line::this folder ends"),
+        "{first}"
+    );
+    let (code, report) = json_of(&mut lint(&text), "gitlab");
+    assert_eq!(code, 1);
+    let entries = report.as_array().unwrap();
+    assert_eq!(entries.len(), 2);
+    assert_eq!(entries[0]["check_name"], "lost-with-line");
+    assert_eq!(entries[0]["severity"], "major");
+    assert_eq!(
+        entries[1]["location"],
+        json!({"path": "-", "lines": {"begin": 3, "end": 3}})
+    );
+    assert_ne!(entries[0]["fingerprint"], entries[1]["fingerprint"]);
 }

@@ -108,7 +108,37 @@ pub struct Health {
 }
 
 /// Reason why an instruction is invalid.
-pub type InstructionError = String;
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstructionError {
+    /// Message.
+    pub message: String,
+    /// True if it is valid for Linux.
+    pub is_of_windows: bool,
+}
+
+impl InstructionError {
+    fn of_windows(message: String) -> Self {
+        Self {
+            message,
+            is_of_windows: true,
+        }
+    }
+}
+
+impl From<String> for InstructionError {
+    fn from(message: String) -> Self {
+        Self {
+            message,
+            is_of_windows: false,
+        }
+    }
+}
+
+impl From<InstructionError> for String {
+    fn from(error: InstructionError) -> Self {
+        error.message
+    }
+}
 
 impl ParsedInstruction {
     /// Parses an instruction.
@@ -152,9 +182,8 @@ impl ParsedInstruction {
 impl InstructionKind {
     fn read(instruction: &Instruction, escape: Escape) -> Result<Self, InstructionError> {
         if let Some(name) = &instruction.open_document {
-            return Err(format!(
-                "the here-document {name} is not closed: expected a line {name}"
-            ));
+            let message = format!("the here-document {name} is not closed: expected a line {name}");
+            return Err(message.into());
         }
         if let Some(trigger) = instruction.trigger() {
             let first = trigger.split_whitespace().next().unwrap_or_default();
@@ -166,9 +195,9 @@ impl InstructionKind {
             };
             return match keyword {
                 "ONBUILD" | "FROM" | "MAINTAINER" => {
-                    Err(format!("ONBUILD does not support {keyword}"))
+                    Err(format!("ONBUILD does not support {keyword}").into())
                 }
-                _ => known(keyword).map(|()| Self::OnBuild(trigger.to_owned())),
+                _ => Ok(known(keyword).map(|()| Self::OnBuild(trigger.to_owned()))?),
             };
         }
         let keyword = instruction.keyword.as_str();
@@ -176,7 +205,7 @@ impl InstructionKind {
         let text = instruction.text();
         let is_list = matches!(keyword, "CMD" | "ENTRYPOINT");
         if text.is_empty() && !is_list {
-            return Err(format!("{keyword} requires arguments"));
+            return Err(format!("{keyword} requires arguments").into());
         }
         let flags = Flags::read(instruction)?;
         Ok(match keyword {
@@ -194,9 +223,8 @@ impl InstructionKind {
             "SHELL" => match array(instruction)? {
                 Some(words) if !words.is_empty() => Self::Shell(words),
                 _ => {
-                    return Err(
-                        "SHELL takes an array: SHELL [\"powershell\", \"-Command\"]".to_owned()
-                    );
+                    let message = "SHELL takes an array: SHELL [\"powershell\", \"-Command\"]";
+                    return Err(message.to_owned().into());
                 }
             },
             "STOPSIGNAL" => Self::StopSignal(text.to_owned()),
@@ -210,7 +238,7 @@ impl InstructionKind {
     }
 }
 
-fn known(keyword: &str) -> Result<(), InstructionError> {
+fn known(keyword: &str) -> Result<(), String> {
     if KEYWORDS.contains(&keyword) {
         return Ok(());
     }
@@ -222,7 +250,7 @@ fn known(keyword: &str) -> Result<(), InstructionError> {
 struct Flags<'a>(Vec<(&'a str, Option<&'a str>)>);
 
 impl<'a> Flags<'a> {
-    fn read(instruction: &'a Instruction) -> Result<Self, InstructionError> {
+    fn read(instruction: &'a Instruction) -> Result<Self, String> {
         let keyword = instruction.keyword.as_str();
         let allowed: &[&str] = match keyword {
             "FROM" => &["platform"],
@@ -266,7 +294,7 @@ impl<'a> Flags<'a> {
         flags.map(|(_, value)| value.unwrap_or_default())
     }
 
-    fn value(&self, name: &str) -> Result<Option<&'a str>, InstructionError> {
+    fn value(&self, name: &str) -> Result<Option<&'a str>, String> {
         match self.all(name).last() {
             Some("") => Err(format!("--{name} requires a value")),
             value => Ok(value),
@@ -274,7 +302,7 @@ impl<'a> Flags<'a> {
     }
 
     /// Reads a boolean flag, with or without a value.
-    fn is_set(&self, name: &str) -> Result<Option<bool>, InstructionError> {
+    fn is_set(&self, name: &str) -> Result<Option<bool>, String> {
         match self.all(name).last() {
             None => Ok(None),
             Some("" | "true" | "1") => Ok(Some(true)),
@@ -286,7 +314,7 @@ impl<'a> Flags<'a> {
     }
 }
 
-fn from(text: &str, flags: &Flags<'_>) -> Result<FromInstruction, InstructionError> {
+fn from(text: &str, flags: &Flags<'_>) -> Result<FromInstruction, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let name = match words.as_slice() {
         [_] => None,
@@ -320,7 +348,8 @@ fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction,
         ("keep-git-dir", "Git repositories are unsupported"),
     ] {
         if flags.all(flag).next().is_some() && flags.is_set(flag) != Ok(Some(false)) {
-            return Err(format!("{keyword} --{flag} is unsupported: {why}"));
+            let message = format!("{keyword} --{flag} is unsupported: {why}");
+            return Err(InstructionError::of_windows(message));
         }
     }
     flags.is_set("link")?;
@@ -337,9 +366,8 @@ fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction,
     })?;
     if !instruction.documents.is_empty() {
         if target.starts_with("<<") {
-            return Err(format!(
-                "{keyword} has a here-document in place of its destination"
-            ));
+            let message = format!("{keyword} has a here-document in place of its destination");
+            return Err(message.into());
         }
         words.retain(|word| !word.starts_with("<<"));
     }
@@ -356,7 +384,7 @@ fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction,
 }
 
 /// Arguments as a JSON array, if they are one.
-fn array(instruction: &Instruction) -> Result<Option<Vec<String>>, InstructionError> {
+fn array(instruction: &Instruction) -> Result<Option<Vec<String>>, String> {
     let text = instruction.text();
     if !text.starts_with('[') {
         return Ok(None);
@@ -373,7 +401,7 @@ fn array(instruction: &Instruction) -> Result<Option<Vec<String>>, InstructionEr
         .map_err(|_| "the array contains a value that is not a string".to_owned())
 }
 
-fn program(instruction: &Instruction) -> Result<ProgramForm, InstructionError> {
+fn program(instruction: &Instruction) -> Result<ProgramForm, String> {
     Ok(match array(instruction)? {
         Some(words) => ProgramForm::Exec(words),
         None => ProgramForm::Shell(instruction.text().to_owned()),
@@ -383,15 +411,17 @@ fn program(instruction: &Instruction) -> Result<ProgramForm, InstructionError> {
 /// Program of `RUN`. A here-document alone is the script, as for `BuildKit`.
 fn run(instruction: &Instruction) -> Result<ProgramForm, InstructionError> {
     match instruction.documents.as_slice() {
-        [] => program(instruction),
+        [] => Ok(program(instruction)?),
         [document] if instruction.is_here_document() => Ok(ProgramForm::Shell(
             document.text.trim_end_matches(['\r', '\n']).to_owned(),
         )),
-        _ => Err("a here-document as a program's input requires a Linux shell".to_owned()),
+        _ => Err(InstructionError::of_windows(
+            "a here-document as a program's input requires a Linux shell".to_owned(),
+        )),
     }
 }
 
-fn health(instruction: &Instruction, flags: &Flags<'_>) -> Result<Health, InstructionError> {
+fn health(instruction: &Instruction, flags: &Flags<'_>) -> Result<Health, String> {
     let text = instruction.text();
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let rest = rest.trim();
@@ -479,11 +509,7 @@ fn duration(text: &str) -> Option<i64> {
 }
 
 /// Parses `A=b "C D"=e`, or `A the rest`.
-fn pairs(
-    keyword: &str,
-    text: &str,
-    escape: Escape,
-) -> Result<Vec<(String, String)>, InstructionError> {
+fn pairs(keyword: &str, text: &str, escape: Escape) -> Result<Vec<(String, String)>, String> {
     let words = words(text, escape);
     let is_new = words.first().is_some_and(|word| word.contains('='));
     if !is_new {
@@ -500,7 +526,7 @@ fn pairs(
     pairs.collect()
 }
 
-fn arguments(words: &[String]) -> Result<Vec<(String, Option<String>)>, InstructionError> {
+fn arguments(words: &[String]) -> Result<Vec<(String, Option<String>)>, String> {
     let pairs = words.iter().map(|word| match word.split_once('=') {
         Some(("", _)) => Err(format!("ARG has no name before the = of {word:?}")),
         Some((name, value)) => Ok((name.to_owned(), Some(value.to_owned()))),
@@ -548,9 +574,10 @@ mod tests {
     use super::*;
     use crate::source::Dockerfile;
 
-    fn kind(text: &str) -> Result<InstructionKind, InstructionError> {
+    fn kind(text: &str) -> Result<InstructionKind, String> {
         let file = Dockerfile::read(text);
-        ParsedInstruction::read(&file.instructions[0], file.escape).map(|step| step.kind)
+        let step = ParsedInstruction::read(&file.instructions[0], file.escape);
+        Ok(step?.kind)
     }
 
     #[test]

@@ -18,7 +18,7 @@
 //! RUN appcmd set config "Default Web Site" /section:httpLogging /dontLog:true
 //! "#;
 //! let findings = lint(file, &LintOptions::default());
-//! let rules: Vec<_> = findings.iter().map(|finding| finding.rule.name()).collect();
+//! let rules: Vec<_> = findings.iter().map(|finding| finding.rule.name).collect();
 //! assert!(rules.contains(&"quotes-under-powershell"));
 //! ```
 

@@ -209,6 +209,11 @@ impl<'a> Dockerfile<'a> {
             .collect()
     }
 
+    /// All lines, without their ends.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().copied()
+    }
+
     /// Line by index, from 0.
     pub fn line(&self, index: usize) -> &str {
         self.lines[index]
@@ -389,6 +394,11 @@ impl Instruction {
         let column = |position: usize| position - piece.at + piece.column;
         Some((piece.line, column(range.start)..column(range.end)))
     }
+}
+
+/// Returns true for an instruction's keyword in upper case.
+pub(crate) fn is_keyword(word: &str) -> bool {
+    KEYWORDS.contains(&word)
 }
 
 /// Returns true if a line begins with a keyword.

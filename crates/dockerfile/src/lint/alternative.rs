@@ -1,7 +1,7 @@
 //! Recipe keys that replace commands of a Dockerfile that require Windows.
 
 use super::reference::Platform;
-use super::words::{LintCommand, commands};
+use super::words::LintCommand;
 use super::{LintOptions, stage};
 use crate::source::Dockerfile;
 
@@ -17,7 +17,7 @@ pub struct RecipeAlternative {
 /// Finds the recipe keys that replace commands of a Dockerfile.
 pub fn recipe_alternatives(source: &str, options: &LintOptions) -> Vec<RecipeAlternative> {
     let file = Dockerfile::read(source);
-    let stages = stage::stages(&file, options);
+    let (stages, _) = stage::stages(&file, options);
     let steps = stages
         .iter()
         .filter(|stage| stage.platform != Platform::Linux)
@@ -25,8 +25,8 @@ pub fn recipe_alternatives(source: &str, options: &LintOptions) -> Vec<RecipeAlt
         .filter(|step| step.instruction.keyword == "RUN");
     let mut offers: Vec<RecipeAlternative> = Vec::new();
     for step in steps {
-        for command in commands(step) {
-            let (Some(key), Some(word)) = (key_of(&command), command.words.first()) else {
+        for command in step.commands() {
+            let (Some(key), Some(word)) = (key_of(command), command.words.first()) else {
                 continue;
             };
             let line = step.instruction.line_of(word.range.start) + 1;

@@ -8,7 +8,7 @@ use wincimg_windows::quoting::{argv, exec_form};
 
 use super::entrypoint::has_extension;
 use super::stage::Stage;
-use super::{Findings, LintRule, Severity};
+use super::{Findings, Severity};
 
 pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     let last = |keyword: &str| {
@@ -33,12 +33,7 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         let message = "the program and its arguments are one string, which works only where BuildKit \
             sets ArgsEscaped; write each as a string of its own";
         let correction = findings.file.rewrite(program, &exec_form(&argv));
-        findings.add_correction(
-            LintRule::ArgsEscaped,
-            Severity::Warning,
-            message,
-            correction,
-        );
+        findings.add_correction("args-escaped", Severity::Warning, message, correction);
         return;
     }
     let ends = word.find([' ', '\t']).unwrap_or(word.len());
@@ -48,12 +43,12 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
          starts {other:?} if it exists; put the program in a path without spaces"
     );
     let line = program.lines().0;
-    findings.add(LintRule::ArgsEscaped, Severity::Warning, line, message);
+    findings.add("args-escaped", Severity::Warning, line, message);
 }
 
 /// Returns true if a word contains arguments and is not a path with a space: options follow its
 /// first space, or a name without a folder ends there.
-fn is_command_line(word: &str) -> bool {
+pub(super) fn is_command_line(word: &str) -> bool {
     let Some((name, rest)) = word.split_once([' ', '\t']) else {
         return false;
     };

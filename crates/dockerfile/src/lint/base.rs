@@ -7,17 +7,19 @@ use wincimg_windows::version::WindowsVersion;
 use wincimg_windows::{compat, release};
 
 use super::correction::Edit;
-use super::reference::{Platform, Reference, SERVER_2022, TagVersion};
+use super::reference::{Reference, SERVER_2022, TagVersion};
 use super::stage::{Stage, StageBaseRef};
-use super::{Findings, LintOptions, LintRule, Severity};
+use super::{Findings, LintFile, Severity};
 use crate::source::Instruction;
 
-pub(super) fn check(stages: &[Stage<'_>], options: &LintOptions, findings: &mut Findings<'_>) {
-    for stage in stages {
+pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    let options = linted.options;
+    let mut floating = Vec::new();
+    for stage in &linted.stages {
         let StageBaseRef::Image(reference) = &stage.base else {
             continue;
         };
-        if stage.platform == Platform::Linux {
+        if stage.is_linux() {
             continue;
         }
         let tag = reference.version();
@@ -29,29 +31,57 @@ pub(super) fn check(stages: &[Stage<'_>], options: &LintOptions, findings: &mut 
         let dead = find_dead(reference, tag)
             .filter(|(severity, _)| *severity != Severity::Error || !is_there);
         if let Some((severity, message)) = dead {
-            let rule = LintRule::DeadBase;
             // A build can override the argument.
             let is_default = stage.from.text().starts_with('$');
-            let severity = if is_default {
-                Severity::Warning
-            } else {
-                severity
+            let severity = match severity {
+                Severity::Error if is_default => Severity::Warning,
+                severity => severity,
             };
-            report(rule, severity, stage.from, message, None, findings);
-        } else {
-            check_floating(stage.from, reference, tag, pinned.as_deref(), findings);
+            let line = stage.from.line_of(stage.from.start());
+            findings.add("dead-base", severity, line, message);
+        } else if let Some(message) = floating_message(reference, tag) {
+            floating.push((stage, message, pinned.clone()));
         }
-        if let (Some(host), Some(_)) = (options.host, version) {
-            check_host(
-                stage.from,
-                reference,
-                version,
-                host,
+        if let (Some(host), Some(_)) = (options.host, version)
+            && let Some(message) = host_message(reference, version, host)
+        {
+            let rule = "base-host-mismatch";
+            report(
+                rule,
+                Severity::Error,
+                linted,
+                stage,
+                message,
                 pinned.as_deref(),
                 findings,
             );
         }
     }
+    // One finding says it for the file.
+    let Some((stage, message, pinned)) = floating.first() else {
+        return;
+    };
+    let mut images: Vec<&str> = floating
+        .iter()
+        .map(|(stage, ..)| stage.image.as_str())
+        .collect();
+    images.sort_unstable();
+    images.dedup();
+    let message = match images.len() {
+        1 => message.clone(),
+        2 => format!("{message} (and another base of this file)"),
+        count => format!("{message} (and {} other bases of this file)", count - 1),
+    };
+    let rule = "floating-base";
+    report(
+        rule,
+        Severity::Warning,
+        linted,
+        stage,
+        message,
+        pinned.as_deref(),
+        findings,
+    );
 }
 
 /// Reason why a base image cannot be pulled or gets no updates.
@@ -133,15 +163,10 @@ fn successor(name: &str, tag: &str) -> &'static str {
     }
 }
 
-fn check_floating(
-    from: &Instruction,
-    reference: &Reference,
-    tag: TagVersion,
-    pinned: Option<&str>,
-    findings: &mut Findings<'_>,
-) {
+/// Message about a tag that moves.
+fn floating_message(reference: &Reference, tag: TagVersion) -> Option<String> {
     let message = match reference.tag.as_deref() {
-        _ if reference.digest.is_some() => return,
+        _ if reference.digest.is_some() => return None,
         None => format!(
             "{} without a tag is the image that was pushed last",
             reference.repository
@@ -160,68 +185,105 @@ fn check_floating(
                 reference.repository
             )
         }
-        Some(_) => return,
+        Some(_) => return None,
     };
     let mend = if reference.is_windows_base() {
         "use a full version such as 10.0.17763.973, or a digest"
     } else {
         "use a tag that does not move, or a digest"
     };
-    let message = format!("{message}; {mend}");
-    report(
-        LintRule::FloatingBase,
-        Severity::Warning,
-        from,
-        message,
-        pinned,
-        findings,
-    );
+    Some(format!("{message}; {mend}"))
 }
 
-fn check_host(
-    from: &Instruction,
+/// Message about an image that does not run on a host.
+fn host_message(
     reference: &Reference,
     version: Option<WindowsVersion>,
     host: HostBuild,
-    pinned: Option<&str>,
-    findings: &mut Findings<'_>,
-) {
+) -> Option<String> {
     let verdict = compat::check(Some(host), version, Isolation::Process);
-    if verdict.outcome != VerdictOutcome::Incompatible {
-        return;
-    }
-    let message = format!(
-        "{} does not run on host {host}: {}",
-        reference.repository,
-        verdict.reason()
-    );
-    report(
-        LintRule::BaseHostMismatch,
-        Severity::Error,
-        from,
-        message,
-        pinned,
-        findings,
-    );
+    (verdict.outcome == VerdictOutcome::Incompatible).then(|| {
+        format!(
+            "{} does not run on host {host}: {}",
+            reference.repository,
+            verdict.reason()
+        )
+    })
 }
 
 fn report(
-    rule: LintRule,
+    rule: &str,
     severity: Severity,
-    from: &Instruction,
+    linted: &LintFile<'_>,
+    stage: &Stage<'_>,
     message: String,
     pinned: Option<&str>,
     findings: &mut Findings<'_>,
 ) {
+    let from = stage.from;
     let image = from.text().split_whitespace().next().unwrap_or_default();
     let start = from.start();
-    match pinned {
-        Some(pinned) => {
-            let edit = Edit::new(start..start + image.len(), pinned);
-            findings.add_edits(rule, severity, from, message, &[edit]);
+    if !image.contains('$')
+        && let Some(pinned) = pinned
+    {
+        let edit = Edit::new(start..start + image.len(), pinned);
+        findings.add_edits(rule, severity, from, message, &[edit]);
+        return;
+    }
+    // The argument's default is corrected, and never a literal put over the argument.
+    let default = pinned.and_then(|pinned| default_edit(linted, image, &stage.image, pinned));
+    match default {
+        Some((instruction, edit)) => {
+            findings.add_edits(rule, severity, instruction, message, &[edit]);
         }
         None => findings.add(rule, severity, from.line_of(start), message),
     }
+}
+
+/// The `ARG` of the only variable of an image's name, and the edit of its default that makes the
+/// name `pinned`.
+fn default_edit<'a>(
+    linted: &LintFile<'a>,
+    written: &str,
+    image: &str,
+    pinned: &str,
+) -> Option<(&'a Instruction, Edit)> {
+    let (prefix, rest) = written.split_once('$')?;
+    let (name, suffix) = match rest.strip_prefix('{') {
+        Some(rest) => rest.split_once('}')?,
+        None => {
+            let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+            rest.split_at(end.unwrap_or(rest.len()))
+        }
+    };
+    let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if !is_name || suffix.contains('$') {
+        return None;
+    }
+    let value = image.strip_prefix(prefix)?.strip_suffix(suffix)?;
+    let wanted = pinned.strip_prefix(prefix)?.strip_suffix(suffix)?;
+    let mut instructions = linted.file.instructions.iter();
+    let instruction = instructions
+        .by_ref()
+        .take_while(|it| it.keyword != "FROM")
+        .find(|it| it.keyword == "ARG" && it.text().starts_with(&format!("{name}=")))?;
+    let text = instruction.text();
+    let default = text[name.len() + 1..].trim_matches('"');
+    // Another base may use the argument too.
+    let uses = linted
+        .stages
+        .iter()
+        .filter(|stage| stage.from.text().contains(name));
+    if default != value || uses.count() != 1 {
+        return None;
+    }
+    let at = instruction.start() + text.find(value)?.max(name.len() + 1);
+    let at = if text[name.len() + 1..].starts_with('"') {
+        instruction.start() + name.len() + 2
+    } else {
+        at
+    };
+    Some((instruction, Edit::new(at..at + value.len(), wanted)))
 }
 
 /// Reference with a full version: the host's if known, else the newest that the tag can mean. Only

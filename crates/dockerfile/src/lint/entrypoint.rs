@@ -7,28 +7,32 @@ use wincimg_scripts::script;
 use wincimg_windows::quoting::argv::ArgvParser;
 use wincimg_windows::quoting::{argv, cmd, exec_form, powershell};
 
+use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
-use super::{Findings, LintRule, Severity, args_escaped};
+use super::words::program_name;
+use super::{Findings, LintFile, Severity, args_escaped};
 use crate::source::Instruction;
 
-/// `before` is the number of findings before this stage.
-pub(super) fn check(stage: &Stage<'_>, before: usize, findings: &mut Findings<'_>) {
-    let of_stage = findings.found.get(before..).unwrap_or_default();
-    let misread = of_stage.iter().filter(|finding| {
+pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    let misread = findings.found.iter().filter(|finding| {
         matches!(
-            finding.rule,
-            LintRule::QuotesUnderPowershell
-                | LintRule::QuotesInNestedShell
-                | LintRule::BackslashQuotesUnderCmd
+            finding.rule.name,
+            "quotes-under-powershell" | "quotes-in-nested-shell" | "backslash-quotes-under-cmd"
         )
     });
     let misread: HashSet<usize> = misread.map(|finding| finding.line).collect();
-    let has_program = stage.steps.iter().any(|step| {
-        step.instruction.keyword == "ENTRYPOINT" && step.instruction.exec_form().is_some()
-    });
-    for step in &stage.steps {
-        check_step(stage, step, has_program, &misread, findings);
+    for stage in &linted.stages {
+        if stage.platform != Platform::Windows {
+            continue;
+        }
+        let has_program = stage
+            .steps
+            .iter()
+            .any(|step| step.is("ENTRYPOINT") && step.instruction.exec_form().is_some());
+        for step in &stage.steps {
+            check_step(stage, step, has_program, &misread, findings);
+        }
     }
 }
 
@@ -55,7 +59,7 @@ fn check_step(
         report(instruction, Severity::Warning, message, None, findings);
         return;
     }
-    if is_the_shells_own(step) {
+    if needs_shell(step) {
         return;
     }
     let message = "in shell form a shell starts the program, which then may not get the shutdown \
@@ -89,7 +93,10 @@ fn report(
     argv: Option<Vec<String>>,
     findings: &mut Findings<'_>,
 ) {
-    let rule = LintRule::ShellFormEntrypoint;
+    let rule = match severity {
+        Severity::Error => "invalid-json",
+        Severity::Warning | Severity::Note => "shell-form-entrypoint",
+    };
     match argv {
         Some(argv) => {
             let correction = findings.file.rewrite(instruction, &exec_form(&argv));
@@ -99,25 +106,31 @@ fn report(
     }
 }
 
-/// Returns true if the text is a single command that the shell runs itself.
-fn is_the_shells_own(step: &LintStep<'_>) -> bool {
-    let text = step.instruction.text();
-    match step.shell {
-        // Most images use cmd, which runs batch files itself.
-        BaseShell::Cmd | BaseShell::Unknown => {
-            let has_operator = text.contains(['&', '|', '<', '>']);
-            let name = argv::split(text.trim(), ArgvParser::CRuntime).swap_remove(0);
-            let is_script = has_extension(&name, &["cmd", "bat"]);
-            let is_cmds = step.shell == BaseShell::Cmd && cmd::is_built_in(&name);
-            !has_operator && (is_script || is_cmds)
-        }
-        BaseShell::PowerShell => {
-            let script = script::read(&powershell::script(text));
-            matches!(script.only_command(), Some(name)
-                if has_extension(name, &["ps1"]) || script::is_cmdlet(name))
-        }
-        BaseShell::Other => false,
+fn is_shell(program: &str) -> bool {
+    let name = program_name(program);
+    matches!(name.as_str(), "cmd" | "powershell" | "pwsh" | "bash" | "sh")
+}
+
+/// Returns true unless the text is a single program with its arguments: a command, script, pipe or
+/// variable needs the shell.
+fn needs_shell(step: &LintStep<'_>) -> bool {
+    let is_script = |name: &str| has_extension(name, &["cmd", "bat", "ps1", "vbs", "sh"]);
+    let text = step.instruction.text().trim();
+    let written = argv::split(text, ArgvParser::CRuntime).swap_remove(0);
+    if let Some(argv) = program(step) {
+        return is_script(&written) || argv.first().is_some_and(|name| is_shell(name));
     }
+    if step.shell != BaseShell::PowerShell {
+        return true;
+    }
+    let script = script::read(&powershell::script(step.instruction.text()));
+    let is_script = |name: &str| has_extension(name, &["cmd", "bat", "ps1", "vbs", "sh"]);
+    script.only_command().is_none_or(|name| {
+        // Without an extension a path may be a script.
+        let may_be_script = name.contains(['\\', '/']) && !has_extension(name, &["exe"]);
+        let needs_it = may_be_script || text.contains('$');
+        needs_it || is_script(name) || is_shell(name) || script::is_cmdlet(name)
+    })
 }
 
 /// Returns true if a file name ends in one of these extensions, in any case.

@@ -1,23 +1,25 @@
-//! `ENV PATH` with `%PATH%`, which only cmd expands.
+//! Variables of Windows in instructions: `ENV PATH` with `%PATH%`, which only cmd expands.
 
+use super::evaluation::EvaluatedStep;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
-use super::{Findings, LintRule, Severity};
+use super::{Findings, Severity};
 use crate::source::Instruction;
 
-pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    if step.instruction.keyword != "ENV" {
+pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+    let (stage, step) = (it.stage, it.step);
+    if !step.is("ENV") {
         return;
     }
     let Some((value, is_only)) = path(step.instruction) else {
         return;
     };
-    let Some(name) = variable(value) else {
+    let Some(name) = hidden_variable(it, value) else {
         return;
     };
-    let rule = LintRule::PathNotExpanded;
+    let rule = "path-not-expanded";
     let message = format!(
-        "ENV does not expand %{name}%, and this PATH hides the one in the registry; set it with \
+        "ENV does not expand {name}, and this PATH hides the one in the registry; set it with \
          RUN setx /M PATH, or list the folders; a recipe's `path` adds to it"
     );
     match correction(stage, step, value) {
@@ -30,8 +32,62 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
     }
 }
 
+/// A variable that was meant to be the PATH so far, and is not.
+pub(super) fn hidden_variable(it: &EvaluatedStep<'_>, value: &str) -> Option<String> {
+    if let Some(name) = variable(value) {
+        return Some(format!("%{name}%"));
+    }
+    let lower = value.to_ascii_lowercase();
+    if lower.contains("$env:") || lower.contains("${env:") {
+        return Some("$env:PATH".to_owned());
+    }
+    // A list of folders alone lacks those of Windows.
+    let is_list = lower.contains(":\\") || lower.contains(":/");
+    let has_windows =
+        lower.contains("system32") || lower.contains('$') || lower.contains("windows");
+    let is_first = it.state.value("PATH", &it.linted.arguments.given).is_none();
+    if is_list && !has_windows && is_first && it.stage.knows_environment {
+        return Some("Windows' own folders".to_owned());
+    }
+    // Windows' own PATH is in the registry, and not in a base's configuration.
+    let is_own = ["$path", "${path}"].iter().any(|it| lower.contains(it));
+    let is_set = it.state.value("PATH", &it.linted.arguments.given).is_some();
+    (is_own && !is_set && it.stage.knows_environment).then(|| "$PATH to Windows' own".to_owned())
+}
+
+/// Names of variables in the syntax of cmd or PowerShell.
+pub(super) fn shell_variables(text: &str) -> impl Iterator<Item = &str> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '(' | ')');
+    let parts: Vec<&str> = text.split('%').collect();
+    let is_last = parts.len() - 1;
+    let of_cmd = parts.into_iter().enumerate().filter(move |(index, name)| {
+        let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        *index > 0 && *index < is_last && begins && name.chars().all(is_name)
+    });
+    let of_powershell = text.match_indices('$').filter_map(|(at, _)| {
+        let rest = text[at + 1..].trim_start_matches('{');
+        let name = rest.get(..4).filter(|it| it.eq_ignore_ascii_case("env:"));
+        let rest = &rest[name?.len()..];
+        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        Some(&rest[..end.unwrap_or(rest.len())]).filter(|name| !name.is_empty())
+    });
+    of_cmd.map(|(_, name)| name).chain(of_powershell)
+}
+
+/// A variable as the text has it.
+pub(super) fn written(text: &str, name: &str) -> String {
+    if text.contains(&format!("%{name}%")) {
+        format!("%{name}%")
+    } else {
+        format!("$env:{name}")
+    }
+}
+
 /// Unquoted value of `PATH` in an `ENV`, and true if the `ENV` sets nothing else.
-fn path(instruction: &Instruction) -> Option<(&str, bool)> {
+pub(super) fn path(instruction: &Instruction) -> Option<(&str, bool)> {
+    if instruction.keyword != "ENV" {
+        return None;
+    }
     let text = instruction.text();
     let lower = text.to_ascii_lowercase();
     if let Some(value) = lower.strip_prefix("path ") {
@@ -59,7 +115,7 @@ fn variable(value: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(is_name)).then_some(name)
 }
 
-/// Equivalent `setx` line, if it certainly works: as an administrator, under cmd.
+/// Equivalent change of the machine's PATH, if it certainly works: as an administrator, under cmd.
 fn correction(stage: &Stage<'_>, step: &LintStep<'_>, value: &str) -> Option<String> {
     let StageBaseRef::Image(reference) = &stage.base else {
         return None;
@@ -69,9 +125,27 @@ fn correction(stage: &Stage<'_>, step: &LintStep<'_>, value: &str) -> Option<Str
         .steps
         .iter()
         .any(|step| step.instruction.keyword == "USER");
-    let is_plain = !value.contains(['"', '$', '^', '&', '|', '<', '>', '`'])
-        && !value.contains("\\\\")
+    let lower = value.to_ascii_lowercase();
+    let at = lower.find("%path%")?;
+    let (before, after) = (&value[..at], &value[at + "%path%".len()..]);
+    let is_plain = !value.contains(['"', '\'', '$', '^', '&', '|', '<', '>', '`'])
+        && !before.contains('%')
+        && !after.contains('%')
         && !value.ends_with('\\');
-    (is_server_core && !has_user && is_plain && step.shell == BaseShell::Cmd)
-        .then(|| format!("RUN setx /M PATH \"{value}\""))
+    if !is_server_core || has_user || !is_plain || step.shell != BaseShell::Cmd {
+        return None;
+    }
+    let single = |text: &str| text.replace("\\\\", "\\");
+    let before = match single(before).as_str() {
+        "" => String::new(),
+        before => format!("'{before}' + "),
+    };
+    let after = match single(after).as_str() {
+        "" => String::new(),
+        after => format!(" + '{after}'"),
+    };
+    Some(format!(
+        "RUN powershell -Command \"[Environment]::SetEnvironmentVariable('Path', \
+         {before}[Environment]::GetEnvironmentVariable('Path', 'Machine'){after}, 'Machine')\""
+    ))
 }

@@ -1,12 +1,12 @@
 //! IIS settings with a file extension without its dot, which match nothing.
 
 use super::correction::Edit;
-use super::stage::LintStep;
-use super::{Findings, LintRule, Severity};
+use super::stage::{LintStep, Stage};
+use super::{Findings, Severity};
 
 const ATTRIBUTE: &str = "fileextension";
 
-pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     if !matches!(
         step.instruction.keyword.as_str(),
         "RUN" | "CMD" | "ENTRYPOINT"
@@ -30,7 +30,7 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
         }
         let at = step.instruction.start() + found + ATTRIBUTE.len() + value;
         findings.add_edits(
-            LintRule::FileExtensionDot,
+            "file-extension-dot",
             Severity::Error,
             step.instruction,
             format!("IIS requires the dot of the extension: \".{extension}\", not \"{extension}\""),

@@ -3,11 +3,11 @@
 use wincimg_windows::quoting::{Escape, argv, powershell};
 
 use super::shell::BaseShell;
-use super::stage::LintStep;
-use super::{Findings, LintRule, Severity};
-use crate::source::{Dockerfile, LineContinuation, begins_instruction};
+use super::stage::{LintStep, Stage};
+use super::{Findings, Severity};
+use crate::source::{Dockerfile, Instruction, LineContinuation, begins_instruction};
 
-pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     if findings.file.escape != Escape::Backslash {
         return;
     }
@@ -20,19 +20,20 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
         let keyword = &step.instruction.keyword;
         match corrected(keyword, step.shell, join.text) {
             Some(text) => findings.add_correction(
-                LintRule::TrailingBackslash,
+                "trailing-backslash",
                 Severity::Error,
                 message,
                 Dockerfile::replace_line(join.line, text),
             ),
-            None => findings.add(
-                LintRule::TrailingBackslash,
-                Severity::Error,
-                join.line,
-                message,
-            ),
+            None => findings.add("trailing-backslash", Severity::Error, join.line, message),
         }
     }
+}
+
+/// Returns true if a line of the instruction ends in a path's backslash, which joins it with the
+/// next one.
+pub(super) fn continues_by_mistake(file: &Dockerfile<'_>, instruction: &Instruction) -> bool {
+    file.escape == Escape::Backslash && file.continuations(instruction).into_iter().any(is_path_end)
 }
 
 /// Returns true if the backslash is a part of a path and not a continuation: it follows a path

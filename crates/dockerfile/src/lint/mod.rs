@@ -8,31 +8,53 @@ mod alternative;
 mod args_escaped;
 mod base;
 mod correction;
+mod effects;
 mod entrypoint;
 mod environment;
+mod escapes;
+mod evaluation;
+mod exec_form;
+mod fixes;
+mod healthcheck;
+mod ignore;
 mod iis;
+mod installers;
+mod instructions;
 mod line_end;
 mod nano;
 mod quotes;
 mod reference;
 mod registry;
+mod repository;
+mod rule;
+mod services;
 mod shell;
+mod shells;
 mod stage;
+mod statements;
+mod unix;
+mod usage;
+mod volume;
 mod words;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 pub use alternative::{RecipeAlternative, recipe_alternatives};
 use correction::{Correction, Edit};
+pub use fixes::{FixSelection, fixed};
 use reference::Platform;
+use rule::Check;
+pub use rule::{Fix, RULES, Rule};
 pub use shell::BaseShell;
+use stage::Stage;
 use wincimg_windows::compat::HostBuild;
 use wincimg_windows::version::WindowsVersion;
 
 use crate::source::{Dockerfile, Instruction};
+use crate::stages::BuildArguments;
 
 /// Facts that the text does not contain.
 #[derive(Debug, Clone, Default)]
@@ -71,7 +93,8 @@ impl LintOptions {
 /// Base images of a file, each once, without its own stages.
 pub fn base_images(source: &str) -> Vec<String> {
     let file = Dockerfile::read(source);
-    let mut images: Vec<String> = stage::stages(&file, &LintOptions::default())
+    let (stages, _) = stage::stages(&file, &LintOptions::default());
+    let mut images: Vec<String> = stages
         .into_iter()
         .filter(|stage| matches!(stage.base, stage::StageBaseRef::Image(_)))
         .map(|stage| stage.image)
@@ -81,129 +104,6 @@ pub fn base_images(source: &str) -> Vec<String> {
     images
 }
 
-/// A rule; the names are part of the command line's contract.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum LintRule {
-    /// PowerShell drops plain double quotes from its command line.
-    QuotesUnderPowershell,
-    /// In cmd a backslash does not escape a quote.
-    BackslashQuotesUnderCmd,
-    /// A backslash at a line's end joins the next line.
-    TrailingBackslash,
-    /// IIS requires the dot of a file extension.
-    FileExtensionDot,
-    /// A shutdown time in the wrong registry type has no effect.
-    ShutdownValueType,
-    /// One shutdown time is in seconds, the other in milliseconds.
-    ShutdownValueUnit,
-    /// The two shutdown times work only together.
-    ShutdownPair,
-    /// Without `/f` `reg` prompts before it overwrites or deletes.
-    RegAddForce,
-    /// The tag of the base image is floating.
-    FloatingBase,
-    /// The base image does not run on the host.
-    BaseHostMismatch,
-    /// A shell starts the program.
-    ShellFormEntrypoint,
-    /// A nested shell drops quotes, or gets quotes that were intended otherwise.
-    QuotesInNestedShell,
-    /// `%PATH%` is not expanded outside cmd.
-    PathNotExpanded,
-    /// The base image is no longer published or supported.
-    DeadBase,
-    /// Nano Server does not have the program, or its user may not run it.
-    NanoServerLacks,
-    /// `BuildKit` sets `ArgsEscaped` for a command line that is not escaped.
-    ArgsEscaped,
-}
-
-impl LintRule {
-    /// All rules, in the order of the documentation.
-    pub const ALL: [Self; 16] = [
-        Self::QuotesUnderPowershell,
-        Self::BackslashQuotesUnderCmd,
-        Self::TrailingBackslash,
-        Self::FileExtensionDot,
-        Self::ShutdownValueType,
-        Self::ShutdownValueUnit,
-        Self::ShutdownPair,
-        Self::RegAddForce,
-        Self::FloatingBase,
-        Self::BaseHostMismatch,
-        Self::ShellFormEntrypoint,
-        Self::QuotesInNestedShell,
-        Self::PathNotExpanded,
-        Self::DeadBase,
-        Self::NanoServerLacks,
-        Self::ArgsEscaped,
-    ];
-
-    /// Name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::QuotesUnderPowershell => "quotes-under-powershell",
-            Self::BackslashQuotesUnderCmd => "backslash-quotes-under-cmd",
-            Self::TrailingBackslash => "trailing-backslash",
-            Self::FileExtensionDot => "file-extension-dot",
-            Self::ShutdownValueType => "shutdown-value-type",
-            Self::ShutdownValueUnit => "shutdown-value-unit",
-            Self::ShutdownPair => "shutdown-pair",
-            Self::RegAddForce => "reg-add-force",
-            Self::FloatingBase => "floating-base",
-            Self::BaseHostMismatch => "base-host-mismatch",
-            Self::ShellFormEntrypoint => "shell-form-entrypoint",
-            Self::QuotesInNestedShell => "quotes-in-nested-shell",
-            Self::PathNotExpanded => "path-not-expanded",
-            Self::DeadBase => "dead-base",
-            Self::NanoServerLacks => "nano-server-lacks",
-            Self::ArgsEscaped => "args-escaped",
-        }
-    }
-
-    /// Summary in one sentence.
-    pub fn summary(self) -> &'static str {
-        match self {
-            Self::QuotesUnderPowershell => {
-                "PowerShell drops plain double quotes from its command line before it reads the script"
-            }
-            Self::BackslashQuotesUnderCmd => {
-                "In cmd a backslash does not escape a quote, and the program gets an extra quote"
-            }
-            Self::TrailingBackslash => "A backslash at the end of a line joins the next line",
-            Self::FileExtensionDot => "IIS requires the dot of a file extension",
-            Self::ShutdownValueType => {
-                "WaitToKillServiceTimeout is a REG_SZ, ProcessShutdownTimeoutSeconds a REG_DWORD"
-            }
-            Self::ShutdownValueUnit => {
-                "WaitToKillServiceTimeout is in milliseconds, ProcessShutdownTimeoutSeconds in seconds"
-            }
-            Self::ShutdownPair => "The two shutdown times work only together and for the same time",
-            Self::RegAddForce => {
-                "Without /f reg prompts for confirmation, which a build cannot give"
-            }
-            Self::FloatingBase => "A floating tag can become another base image at any time",
-            Self::BaseHostMismatch => "The base image does not run on the host",
-            Self::ShellFormEntrypoint => {
-                "In shell form a shell starts the program, which may not get the shutdown event"
-            }
-            Self::QuotesInNestedShell => {
-                "powershell.exe drops plain double quotes from its command line, and HEALTHCHECK CMD escapes them"
-            }
-            Self::PathNotExpanded => {
-                "ENV does not expand %NAME%, and its PATH hides the registry's"
-            }
-            Self::DeadBase => "The base image cannot be pulled or no longer gets updates",
-            Self::NanoServerLacks => {
-                "Nano Server does not have this program, or its user may not run it"
-            }
-            Self::ArgsEscaped => {
-                "An image that BuildKit builds with a CMD gives Windows the program's path without quotes"
-            }
-        }
-    }
-}
-
 /// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
@@ -211,6 +111,8 @@ pub enum Severity {
     Error,
     /// The line works, but not everywhere or not for long.
     Warning,
+    /// The line works, and something else works better.
+    Note,
 }
 
 impl Severity {
@@ -219,6 +121,7 @@ impl Severity {
         match self {
             Self::Error => "error",
             Self::Warning => "warning",
+            Self::Note => "note",
         }
     }
 }
@@ -231,7 +134,7 @@ pub struct LintFinding {
     /// Last line that [`Self::fix`] replaces.
     pub last_line: usize,
     /// Rule.
-    pub rule: LintRule,
+    pub rule: &'static Rule,
     /// Severity.
     pub severity: Severity,
     /// Explanation in one sentence.
@@ -240,7 +143,7 @@ pub struct LintFinding {
     pub fix: Option<String>,
 }
 
-/// Lints a Dockerfile and returns findings in line order.
+/// Lints a Dockerfile and returns findings in line order, without those that its comments ignore.
 pub fn lint(source: &str, options: &LintOptions) -> Vec<LintFinding> {
     let mut findings = find(source, options);
     correction::extend_corrections(source, &mut findings, |text| find(text, options));
@@ -249,31 +152,79 @@ pub fn lint(source: &str, options: &LintOptions) -> Vec<LintFinding> {
 
 fn find(source: &str, options: &LintOptions) -> Vec<LintFinding> {
     let file = Dockerfile::read(source);
-    let stages = stage::stages(&file, options);
+    let (stages, arguments) = stage::stages(&file, options);
+    let linted = LintFile {
+        file: &file,
+        stages,
+        arguments,
+        options,
+    };
     let mut findings = Findings {
         file: &file,
         found: Vec::new(),
     };
-    base::check(&stages, options, &mut findings);
-    for stage in &stages {
-        if stage.platform == Platform::Linux {
-            continue;
-        }
-        let before = findings.found.len();
-        for step in &stage.steps {
-            line_end::check(step, &mut findings);
-            quotes::check(step, &mut findings);
-            iis::check(step, &mut findings);
-            environment::check(stage, step, &mut findings);
-        }
-        if stage.platform == Platform::Windows {
-            entrypoint::check(stage, before, &mut findings);
-            args_escaped::check(stage, &mut findings);
+    evaluation::check(&linted, &mut findings);
+    for rule in &RULES {
+        match rule.check {
+            Check::File(check) => check(&linted, &mut findings),
+            Check::Stage(check) => linted
+                .stages
+                .iter()
+                .filter(|stage| stage.platform == Platform::Windows)
+                .for_each(|stage| check(stage, &mut findings)),
+            Check::Step(check) => {
+                for stage in linted.stages.iter().filter(|stage| !stage.is_linux()) {
+                    for step in &stage.steps {
+                        check(stage, step, &mut findings);
+                    }
+                }
+            }
+            // Run by the evaluation, or by the other rule.
+            Check::State(_) | Check::Shared => {}
         }
     }
-    nano::check(&stages, &mut findings);
-    registry::check(&stages, &mut findings);
-    findings.sorted()
+    ignore::check(&file, without_consequences(findings.sorted()))
+}
+
+/// Findings without those that another one on their line explains.
+fn without_consequences(findings: Vec<LintFinding>) -> Vec<LintFinding> {
+    let errors: HashSet<(usize, &str)> = findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Error)
+        .map(|finding| (finding.line, finding.rule.name))
+        .collect();
+    let keep = |finding: &LintFinding| {
+        let name = finding.rule.name;
+        let by_any = matches!(name, "failing-run" | "semicolon-under-cmd")
+            && errors
+                .iter()
+                .any(|(line, other)| *line == finding.line && *other != name);
+        let by_base = matches!(name, "prompt" | "basic-parsing" | "error-action")
+            && errors.contains(&(finding.line, "nano-server-lacks"));
+        !by_any && !by_base
+    };
+    let kept: Vec<bool> = findings.iter().map(keep).collect();
+    let mut kept = kept.into_iter();
+    let mut findings = findings;
+    findings.retain(|_| kept.next() == Some(true));
+    findings
+}
+
+/// A file with its stages.
+struct LintFile<'a> {
+    file: &'a Dockerfile<'a>,
+    stages: Vec<Stage<'a>>,
+    /// Declared before the first stage.
+    arguments: BuildArguments,
+    options: &'a LintOptions,
+}
+
+impl LintFile<'_> {
+    /// False for a part of a file, without `FROM`.
+    fn is_whole_file(&self) -> bool {
+        let mut instructions = self.file.instructions.iter();
+        instructions.any(|instruction| instruction.keyword == "FROM")
+    }
 }
 
 /// Findings so far, with the file for corrections.
@@ -287,7 +238,7 @@ impl Findings<'_> {
     /// line can be given.
     fn add_edits(
         &mut self,
-        rule: LintRule,
+        rule: &str,
         severity: Severity,
         instruction: &Instruction,
         message: impl Into<String>,
@@ -305,15 +256,15 @@ impl Findings<'_> {
     /// Adds a finding with a correction.
     fn add_correction(
         &mut self,
-        rule: LintRule,
+        rule: &str,
         severity: Severity,
         message: impl Into<String>,
         correction: Correction,
     ) {
-        self.found.push(LintFinding {
+        self.push(LintFinding {
             line: correction.first_line,
             last_line: correction.last_line,
-            rule,
+            rule: rule::named(rule),
             severity,
             message: message.into(),
             fix: Some(correction.text),
@@ -321,20 +272,36 @@ impl Findings<'_> {
     }
 
     /// Adds a finding without a correction; `line` counts from 0.
-    fn add(&mut self, rule: LintRule, severity: Severity, line: usize, message: impl Into<String>) {
-        self.found.push(LintFinding {
+    fn add(&mut self, rule: &str, severity: Severity, line: usize, message: impl Into<String>) {
+        self.push(LintFinding {
             line: line + 1,
             last_line: line + 1,
-            rule,
+            rule: rule::named(rule),
             severity,
             message: message.into(),
             fix: None,
         });
     }
 
+    /// Adds a finding about the line with a position of an instruction.
+    fn add_at(
+        &mut self,
+        rule: &str,
+        severity: Severity,
+        (instruction, position): (&Instruction, usize),
+        message: impl Into<String>,
+    ) {
+        self.add(rule, severity, instruction.line_of(position), message);
+    }
+
+    fn push(&mut self, finding: LintFinding) {
+        self.found.push(finding);
+    }
+
     fn sorted(mut self) -> Vec<LintFinding> {
+        let order = |finding: &LintFinding| rule::position(finding.rule);
         self.found
-            .sort_by_key(|finding| (finding.line, finding.rule));
+            .sort_by_key(|finding| (finding.line, order(finding)));
         self.found.dedup();
         self.found
     }

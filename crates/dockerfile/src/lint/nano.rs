@@ -1,22 +1,34 @@
 //! Programs that Nano Server does not have, and commands that its user may not run.
 
 use super::stage::{LintStep, Stage, StageBaseRef};
-use super::words::{LintCommand, commands, program_name};
-use super::{Findings, LintRule, Severity};
+use super::words::{LintCommand, program_name};
+use super::{Findings, LintFile, Severity};
 use crate::source::Instruction;
 
 /// Programs of Server Core that Nano Server lacks, with alternatives.
-const MISSING_PROGRAMS: [(&str, &str); 3] = [
+const MISSING_PROGRAMS: [(&str, &str); 16] = [
     (
         "powershell",
         "copy PowerShell from mcr.microsoft.com/powershell, or run this in a Server Core stage",
     ),
-    (
-        "msiexec",
-        "install in a Server Core stage and copy the files",
-    ),
+    ("msiexec", IN_SERVER_CORE),
     ("certutil", "use certoc.exe, on Nano Server 1809 and later"),
+    ("choco", IN_SERVER_CORE),
+    ("dism", IN_SERVER_CORE),
+    ("wmic", IN_SERVER_CORE),
+    ("sc", "configure the service in a Server Core stage"),
+    ("cscript", IN_SERVER_CORE),
+    ("wscript", IN_SERVER_CORE),
+    ("regsvr32", IN_SERVER_CORE),
+    ("regedit", "use reg import"),
+    ("appcmd", "IIS requires Server Core"),
+    ("iisreset", "IIS requires Server Core"),
+    ("wusa", IN_SERVER_CORE),
+    ("bitsadmin", "use curl"),
+    ("expand", "use tar -xf"),
 ];
+
+const IN_SERVER_CORE: &str = "install in a Server Core stage and copy the files";
 
 /// Phase in which an instruction's commands run: in the build, or in containers, which may be
 /// `HostProcess` containers.
@@ -47,7 +59,8 @@ struct NanoState {
     shell: Option<(usize, String)>,
 }
 
-pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
+pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    let stages = &linted.stages;
     let mut known: Vec<NanoState> = Vec::with_capacity(stages.len());
     for stage in stages {
         let mut state = match &stage.base {
@@ -55,7 +68,9 @@ pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
             StageBaseRef::Image(reference) => NanoState {
                 is_nano: reference.is_nano_server(),
                 // Nano Server 1709 still ran everything as administrator.
-                is_plain_user: reference.build().is_none_or(|build| build > 16299),
+                is_plain_user: reference.is_windows_base()
+                    && reference.build().is_none_or(|build| build > 16299)
+                    || reference.is_of_microsoft(),
                 ..NanoState::default()
             },
             StageBaseRef::Scratch | StageBaseRef::Unknown => NanoState::default(),
@@ -91,12 +106,22 @@ impl NanoState {
                 {
                     self.check_program(&program, line, when, findings);
                 }
-                for command in commands(step) {
+                for command in step.commands() {
                     let first = command.words.first();
                     let position = first.map_or(instruction.start(), |word| word.range.start);
                     let line = instruction.line_of(position);
                     self.check_program(&command.program(), line, when, findings);
-                    self.check_setx(step, &command, findings);
+                    // `start /wait msiexec`
+                    if matches!(command.program().as_str(), "start" | "start-process") {
+                        let mut words = command.words.iter().skip(1);
+                        let started = words.find(|word| {
+                            !word.value.is_empty() && !word.value.starts_with(['/', '-'])
+                        });
+                        if let Some(started) = started {
+                            self.check_program(&program_name(&started.value), line, when, findings);
+                        }
+                    }
+                    self.check_setx(step, command, findings);
                 }
                 // The command may install the program.
                 if instruction.keyword == "RUN" {
@@ -109,7 +134,8 @@ impl NanoState {
     fn add_programs(&mut self, instruction: &Instruction) {
         let text = instruction.text().to_ascii_lowercase();
         for (added, (name, _)) in self.added.iter_mut().zip(MISSING_PROGRAMS) {
-            *added |= text.contains(name);
+            // `sc` is a part of many words.
+            *added |= text.contains(name) && name.len() > 2;
         }
     }
 
@@ -138,7 +164,7 @@ impl NanoState {
                 format!("{message} (a HostProcess container uses the host's)"),
             ),
         };
-        findings.add(LintRule::NanoServerLacks, severity, line, message);
+        findings.add("nano-server-lacks", severity, line, message);
     }
 
     fn check_setx(&self, step: &LintStep<'_>, command: &LintCommand, findings: &mut Findings<'_>) {
@@ -153,12 +179,7 @@ impl NanoState {
         );
         let message =
             "setx /M requires ContainerAdministrator, and Nano Server runs this as ContainerUser";
-        findings.add_correction(
-            LintRule::NanoServerLacks,
-            Severity::Error,
-            message,
-            correction,
-        );
+        findings.add_correction("nano-server-lacks", Severity::Error, message, correction);
     }
 }
 
@@ -171,5 +192,56 @@ fn uses_shell(instruction: &Instruction) -> bool {
             command.is_some_and(|command| !command.starts_with('['))
         }
         _ => false,
+    }
+}
+
+/// Reports PowerShell 7 on a base that does not have it.
+pub(super) fn check_pwsh(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+    let StageBaseRef::Image(reference) = &stage.base else {
+        return;
+    };
+    if !reference.is_windows_base() {
+        return;
+    }
+    for step in &stage.steps {
+        let instruction = step.instruction;
+        let text = instruction.text().to_ascii_lowercase();
+        let is_shell = step.is("SHELL")
+            && instruction.exec_form().is_some_and(|words| {
+                words
+                    .first()
+                    .is_some_and(|word| program_name(word) == "pwsh")
+            });
+        let command = step.commands().iter().find(|it| it.program() == "pwsh");
+        let mut words = command.iter().flat_map(|command| &command.words);
+        let is_plain = words
+            .next()
+            .is_none_or(|word| !word.value.contains(['\\', '/']));
+        if (is_shell && !text.contains(":\\")) || (command.is_some() && is_plain) {
+            let message = format!(
+                "{} has no pwsh: use powershell, or install it",
+                reference.repository
+            );
+            findings.add(
+                "missing-program",
+                Severity::Error,
+                instruction.lines().0,
+                message,
+            );
+            return;
+        }
+        // Anything about it before may bring it.
+        if text.contains("powershell") || text.contains("pwsh") {
+            let is_call = step
+                .commands()
+                .iter()
+                .any(|it| it.program() == "powershell");
+            if !is_call && !step.is("SHELL")
+                || text.contains("powershell-")
+                || text.contains("install")
+            {
+                return;
+            }
+        }
     }
 }

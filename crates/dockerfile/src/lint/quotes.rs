@@ -14,11 +14,11 @@ use powershell::ScriptInterpretation;
 
 use super::correction::Edit;
 use super::shell::BaseShell;
-use super::stage::LintStep;
-use super::{Findings, LintRule, Severity};
+use super::stage::{LintStep, Stage};
+use super::{Findings, Severity};
 use crate::source::Instruction;
 
-pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let instruction = step.instruction;
     if instruction.keyword == "HEALTHCHECK" {
         health::check(step, findings);
@@ -63,7 +63,7 @@ fn check_under_any(step: &LintStep<'_>, findings: &mut Findings<'_>) {
         let problems = ScriptInterpretation::parse(&script).map(|reading| reading.problems(step));
         for problem in problems.into_iter().flatten() {
             findings.add(
-                LintRule::QuotesInNestedShell,
+                "quotes-in-nested-shell",
                 Severity::Error,
                 problem.line,
                 powershell::NESTED,
@@ -83,7 +83,7 @@ fn edited(text: &str, edits: &[Edit]) -> String {
 
 /// Adds a finding, with its correction if that passed the check.
 fn report(
-    rule: LintRule,
+    rule: &str,
     instruction: &Instruction,
     message: &str,
     line: usize,

@@ -184,11 +184,20 @@ impl Reference {
         }
     }
 
-    /// Returns true for plain Nano Server.
+    /// Returns true for Nano Server and published images on it.
     pub(super) fn is_nano_server(&self) -> bool {
         // Nano Server 2016 had PowerShell and more.
-        is_or_ends_with(&self.repository, "windows/nanoserver")
-            && self.build().is_some_and(|build| build > 14393)
+        let is_new = |build: u32| build > 14393;
+        if is_or_ends_with(&self.repository, "windows/nanoserver") {
+            return self.build().is_some_and(is_new);
+        }
+        let is_published =
+            self.repository.starts_with("mcr.microsoft.com/") || self.is_updated_monthly();
+        let is_tagged = self
+            .tag
+            .as_deref()
+            .is_some_and(|tag| tag.contains("nanoserver"));
+        is_published && is_tagged && self.build().is_none_or(is_new)
     }
 
     /// Windows version in the tag.
@@ -223,6 +232,12 @@ impl Reference {
             || self.is_monthly()
             || self.repository.contains("mcr.microsoft.com/")
             || PUBLISHED.iter().any(|row| row.is_of(&self.repository))
+    }
+
+    /// Returns true for Microsoft's images, whose contents are published.
+    pub(super) fn is_of_microsoft(&self) -> bool {
+        self.repository.starts_with("mcr.microsoft.com/dotnet/")
+            || self.repository.starts_with("mcr.microsoft.com/windows")
     }
 
     /// Returns true for Microsoft's images on these bases, whose tags move monthly unless they

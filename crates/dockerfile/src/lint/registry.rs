@@ -11,9 +11,9 @@ use wincimg_windows::shutdown::ShutdownValue;
 
 use super::correction::Edit;
 use super::reference::Platform;
-use super::stage::{LintStep, Stage, StageBaseRef};
-use super::words::{LintCommand, Word, commands};
-use super::{Findings, LintRule, Severity};
+use super::stage::{LintStep, StageBaseRef};
+use super::words::{LintCommand, Word};
+use super::{Findings, LintFile, Severity};
 
 /// A smaller value in milliseconds is probably in seconds.
 const LEAST_MILLISECONDS: u64 = 1000;
@@ -121,7 +121,8 @@ enum Next {
     Leave(usize),
 }
 
-pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
+pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    let stages = &linted.stages;
     let mut above: Vec<Vec<usize>> = vec![Vec::new(); stages.len()];
     let mut next = Vec::new();
     for (index, stage) in stages.iter().enumerate().rev() {
@@ -148,9 +149,9 @@ pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
         };
         if stage.platform != Platform::Linux {
             for step in &stage.steps {
-                for command in commands(step) {
-                    check_force(step, &command, &mut values, findings);
-                    if let Some(new) = check_time(step, &command, findings) {
+                for command in step.commands() {
+                    check_force(step, command, &mut values, findings);
+                    if let Some(new) = check_time(step, command, findings) {
                         own.retain(|earlier| earlier.time != new.time);
                         own.push(new);
                     }
@@ -206,7 +207,7 @@ fn check_force(
     };
     if asks && !forced && !help && !command.has_input {
         findings.add_edits(
-            LintRule::RegAddForce,
+            "reg-add-force",
             Severity::Error,
             step.instruction,
             format!(
@@ -234,7 +235,7 @@ fn check_time<'a>(
         .and_then(|word| Some((word.clone(), number(&word.value)?)));
     Some(ShutdownAssignment {
         time,
-        step: *step,
+        step: step.clone(),
         data,
         position: change.name.range.start,
     })
@@ -260,7 +261,7 @@ fn check_type(
         (None, _) => return,
     };
     findings.add_edits(
-        LintRule::ShutdownValueType,
+        "shutdown-value-type",
         Severity::Error,
         step.instruction,
         format!(
@@ -309,7 +310,7 @@ fn check_unit(one: &ShutdownAssignment<'_>, findings: &mut Findings<'_>) {
         ShutdownValue::Service => "milliseconds",
     };
     findings.add_edits(
-        LintRule::ShutdownValueUnit,
+        "shutdown-value-unit",
         Severity::Error,
         one.step.instruction,
         format!(
@@ -332,9 +333,9 @@ fn check_alone(one: &ShutdownAssignment<'_>, findings: &mut Findings<'_>) {
         Some((_, number)) => {
             let run = run_line(missing, seconds(one.time, *number));
             let correction = findings.file.append_line(one.step.instruction, line, &run);
-            findings.add_correction(LintRule::ShutdownPair, Severity::Error, message, correction);
+            findings.add_correction("shutdown-pair", Severity::Error, message, correction);
         }
-        None => findings.add(LintRule::ShutdownPair, Severity::Error, line, message),
+        None => findings.add("shutdown-pair", Severity::Error, line, message),
     }
 }
 
@@ -351,7 +352,7 @@ fn check_equal(
         return;
     }
     findings.add_edits(
-        LintRule::ShutdownPair,
+        "shutdown-pair",
         Severity::Error,
         second.step.instruction,
         format!(

@@ -1,14 +1,18 @@
 //! Stages of a build, with their bases and the shell of each instruction.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use wincimg_windows::quoting::Escape;
 
 use super::LintOptions;
 use super::reference::{Platform, Reference};
 use super::shell::BaseShell;
-use crate::expand::Lexer;
+use super::words::{LintCommand, LintScript, StepScripts};
+use crate::instruction::{InstructionKind, ParsedInstruction};
 use crate::source::{Dockerfile, Instruction};
+use crate::stages::{BuildArguments, StageState};
 
 #[derive(Debug)]
 pub(super) enum StageBaseRef {
@@ -24,32 +28,82 @@ pub(super) enum StageBaseRef {
 #[derive(Debug)]
 pub(super) struct Stage<'a> {
     pub(super) from: &'a Instruction,
+    /// Name, in lower case.
+    pub(super) name: Option<String>,
     pub(super) base: StageBaseRef,
     /// Base image as in `FROM`, with arguments expanded.
     pub(super) image: String,
     pub(super) platform: Platform,
     pub(super) steps: Vec<LintStep<'a>>,
+    /// True if the base's configuration sets no variables and no working directory.
+    pub(super) knows_environment: bool,
     shell: BaseShell,
+    is_core: bool,
 }
 
 /// An instruction and its shell.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct LintStep<'a> {
     pub(super) instruction: &'a Instruction,
     pub(super) shell: BaseShell,
+    /// True if the shell is `pwsh` and not Windows PowerShell.
+    pub(super) is_core: bool,
+    scripts: Rc<OnceCell<StepScripts>>,
+}
+
+impl LintStep<'_> {
+    fn scripts_read(&self) -> &StepScripts {
+        self.scripts.get_or_init(|| StepScripts::read(self))
+    }
+
+    /// All commands of a `RUN`, `CMD`, `ENTRYPOINT` or `HEALTHCHECK`, also in nested scripts.
+    pub(super) fn commands(&self) -> &[LintCommand] {
+        &self.scripts_read().commands
+    }
+
+    /// Its scripts, outer before inner.
+    pub(super) fn scripts(&self) -> &[LintScript] {
+        &self.scripts_read().scripts
+    }
+
+    pub(super) fn is(&self, keyword: &str) -> bool {
+        self.instruction.keyword == keyword
+    }
+
+    /// Command line of the shell; `None` if it is unknown.
+    pub(super) fn shell_words(&self, state: &StageState) -> Option<Vec<String>> {
+        if let Some(words) = state.config.shell.clone() {
+            return Some(words);
+        }
+        let words: &[&str] = match self.shell {
+            BaseShell::Cmd => &["cmd", "/S", "/C"],
+            BaseShell::PowerShell if !self.is_core => &["powershell", "-Command"],
+            _ => return None,
+        };
+        Some(words.iter().map(|word| (*word).to_owned()).collect())
+    }
+
+    /// Line of a position in the joined text, or the first.
+    pub(super) fn line_at(&self, position: usize) -> usize {
+        self.instruction.line_of(position)
+    }
 }
 
 /// State while the stages are read.
 struct StageReader<'a> {
-    arguments: HashMap<String, String>,
+    arguments: BuildArguments,
     stages: Vec<Stage<'a>>,
     names: HashMap<String, usize>,
     escape: Escape,
 }
 
-pub(super) fn stages<'a>(file: &'a Dockerfile<'_>, options: &LintOptions) -> Vec<Stage<'a>> {
+/// Stages, and the build arguments before the first.
+pub(super) fn stages<'a>(
+    file: &'a Dockerfile<'_>,
+    options: &LintOptions,
+) -> (Vec<Stage<'a>>, BuildArguments) {
     let mut reader = StageReader {
-        arguments: HashMap::new(),
+        arguments: BuildArguments::default(),
         stages: Vec::new(),
         names: HashMap::new(),
         escape: file.escape,
@@ -57,7 +111,7 @@ pub(super) fn stages<'a>(file: &'a Dockerfile<'_>, options: &LintOptions) -> Vec
     for instruction in &file.instructions {
         match (instruction.keyword.as_str(), reader.stages.last_mut()) {
             ("FROM", _) => reader.start_stage(instruction, options),
-            ("ARG", None) => reader.arguments.extend(defaults(instruction.text())),
+            ("ARG", None) => reader.declare(instruction),
             // Only ARG may precede the first FROM; a fragment of a file is linted anyway.
             (_, None) => {
                 reader.start_stage(instruction, options);
@@ -80,7 +134,7 @@ pub(super) fn stages<'a>(file: &'a Dockerfile<'_>, options: &LintOptions) -> Vec
             stage.platform = stage.platform_of_steps();
         }
     }
-    reader.stages
+    (reader.stages, reader.arguments)
 }
 
 const OF_LINUX: [&str; 14] = [
@@ -130,6 +184,7 @@ impl<'a> Stage<'a> {
             && let Some(words) = instruction.exec_form()
         {
             self.shell = BaseShell::of_config(&words);
+            self.is_core = is_core(&words);
             if self.platform == Platform::Unknown {
                 self.platform = platform_of_shell(&words, self.shell);
             }
@@ -141,7 +196,13 @@ impl<'a> Stage<'a> {
         self.steps.push(LintStep {
             instruction,
             shell: self.shell,
+            is_core: self.is_core,
+            scripts: Rc::default(),
         });
+    }
+
+    pub(super) fn is_linux(&self) -> bool {
+        self.platform == Platform::Linux
     }
 
     /// Platform of a stage by its commands.
@@ -160,17 +221,20 @@ impl<'a> Stage<'a> {
 
 impl<'a> StageReader<'a> {
     fn start_stage(&mut self, from: &'a Instruction, options: &LintOptions) {
-        let mut words = from.text().split_whitespace();
-        let image = words
-            .next()
-            .and_then(|word| expand(word, &self.arguments, self.escape))
-            .filter(|image| image.chars().all(is_of_reference));
-        let name = match (words.next(), words.next()) {
-            (Some(word), Some(name)) if word.eq_ignore_ascii_case("as") => {
-                Some(name.to_ascii_lowercase())
-            }
+        let parsed = ParsedInstruction::read(from, self.escape);
+        let parsed = parsed.ok().and_then(|parsed| match parsed.kind {
+            InstructionKind::From(from) => Some(from),
             _ => None,
+        });
+        let word = match &parsed {
+            Some(parsed) => Some(parsed.image.as_str()),
+            // What follows the image may be wrong.
+            None => from.text().split_whitespace().next(),
         };
+        let image = word
+            .and_then(|word| self.expand(word))
+            .filter(|image| image.chars().all(is_of_reference));
+        let name = parsed.and_then(|parsed| parsed.name);
         let base = match &image {
             None => StageBaseRef::Unknown,
             Some(image) if image == "scratch" => StageBaseRef::Scratch,
@@ -204,39 +268,62 @@ impl<'a> StageReader<'a> {
                 .unwrap_or_else(|| reference.shell(options.host.map(|host| host.version.build))),
             StageBaseRef::Unknown => options.shell_of("").unwrap_or(BaseShell::Unknown),
         };
-        if let Some(name) = name {
+        if let Some(name) = name.clone() {
             self.names.insert(name, self.stages.len());
         }
+        let knows_environment = match &base {
+            StageBaseRef::Stage(index) => self.stages[*index].knows_environment,
+            StageBaseRef::Image(reference) => reference.is_windows_base(),
+            StageBaseRef::Scratch | StageBaseRef::Unknown => false,
+        };
+        let is_core = matches!(base, StageBaseRef::Stage(index) if self.stages[index].is_core);
         self.stages.push(Stage {
             from,
+            name,
             base,
             image,
             platform,
             steps: Vec::new(),
+            knows_environment,
             shell,
+            is_core,
         });
     }
+
+    fn declare(&mut self, instruction: &Instruction) {
+        let Ok(parsed) = ParsedInstruction::read(instruction, self.escape) else {
+            return;
+        };
+        let InstructionKind::Arg(list) = parsed.kind else {
+            return;
+        };
+        for (name, default) in list {
+            let declared = self
+                .arguments
+                .declare(&name, default.as_deref(), self.escape);
+            if declared.is_err() {
+                // Its value is unknown.
+                let _ = self.arguments.declare(&name, None, self.escape);
+            }
+        }
+    }
+
+    /// Expands variables; `None` if one is unknown.
+    fn expand(&self, word: &str) -> Option<String> {
+        let expanded = self.arguments.expand(word, self.escape).ok()?;
+        (expanded.unset.is_empty() && !expanded.text.is_empty()).then_some(expanded.text)
+    }
+}
+
+/// Returns true for `pwsh`, which differs from Windows PowerShell.
+fn is_core(words: &[String]) -> bool {
+    let path = words.first().map(|path| path.to_ascii_lowercase());
+    let path = path.unwrap_or_default();
+    let file = path.rsplit(['\\', '/']).next().unwrap_or_default();
+    matches!(file, "pwsh" | "pwsh.exe")
 }
 
 /// Returns true if a character is valid in an image's name; others are placeholders of a template.
 fn is_of_reference(c: char) -> bool {
     c.is_alphanumeric() || "./:@_-[]".contains(c)
-}
-
-/// Names and values of `ARG a=b c` that have a value.
-fn defaults(text: &str) -> Vec<(String, String)> {
-    text.split_whitespace()
-        .filter_map(|pair| pair.split_once('='))
-        .map(|(name, value)| {
-            let value = value.trim_matches(['"', '\'']);
-            (name.to_owned(), value.to_owned())
-        })
-        .collect()
-}
-
-/// Expands variables; `None` if one is unknown.
-fn expand(word: &str, arguments: &HashMap<String, String>, escape: Escape) -> Option<String> {
-    let value = |name: &str| arguments.get(name).cloned();
-    let expanded = Lexer::new(escape).expand(word, &value).ok()?;
-    (expanded.unset.is_empty() && !expanded.text.is_empty()).then_some(expanded.text)
 }

@@ -40,6 +40,25 @@ pub(super) struct LintCommand {
     is_open: bool,
     /// True if the input is another command or a file.
     pub(super) has_input: bool,
+    /// Operator after it.
+    pub(super) next: NextOperator,
+    /// Grammar of the script that it is in.
+    pub(super) grammar: Grammar,
+}
+
+/// Operator after a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NextOperator {
+    /// The end of the script.
+    End,
+    /// `&&`
+    And,
+    /// `||`
+    Or,
+    /// `|`
+    Pipe,
+    /// Any other.
+    Other,
 }
 
 impl LintCommand {
@@ -66,40 +85,83 @@ impl LintCommand {
 
 /// Operators that separate commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Grammar {
+pub(super) enum Grammar {
     Cmd,
     PowerShell,
+    /// PowerShell 6 and later.
+    PowerShellCore,
+    /// The words of a JSON array, which no shell reads.
+    Exec,
 }
 
-/// All commands of a `RUN`, `CMD` or `ENTRYPOINT`, also in nested scripts.
-pub(super) fn commands(step: &LintStep<'_>) -> Vec<LintCommand> {
-    let instruction = step.instruction;
-    let is_command = matches!(instruction.keyword.as_str(), "RUN" | "CMD" | "ENTRYPOINT");
-    if !is_command || instruction.has_here_document() {
-        return Vec::new();
+impl Grammar {
+    pub(super) fn is_powershell(self) -> bool {
+        matches!(self, Self::PowerShell | Self::PowerShellCore)
     }
-    let mut search = Search {
-        instruction,
-        depth: 0,
-        found: Vec::new(),
-    };
-    if let Some(elements) = instruction.exec_form() {
-        search.add(LintCommand {
-            words: json_words(instruction, elements),
-            is_json: true,
-            is_open: false,
-            has_input: false,
-        });
-    } else {
-        let start = instruction.start();
-        let grammar = match step.shell {
-            BaseShell::PowerShell => Grammar::PowerShell,
-            BaseShell::Cmd | BaseShell::Other | BaseShell::Unknown => Grammar::Cmd,
+}
+
+/// A script for a shell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LintScript {
+    pub(super) grammar: Grammar,
+    /// Range in the instruction's joined text.
+    pub(super) range: Range<usize>,
+    /// True if another script, or a JSON array, starts its shell.
+    pub(super) is_nested: bool,
+}
+
+/// Commands and scripts of an instruction.
+#[derive(Debug, Default)]
+pub(super) struct StepScripts {
+    pub(super) commands: Vec<LintCommand>,
+    pub(super) scripts: Vec<LintScript>,
+}
+
+impl StepScripts {
+    pub(super) fn read(step: &LintStep<'_>) -> Self {
+        let instruction = step.instruction;
+        if instruction.has_here_document() {
+            return Self::default();
+        }
+        let text = match instruction.keyword.as_str() {
+            "RUN" | "CMD" | "ENTRYPOINT" => instruction.text(),
+            "HEALTHCHECK" => instruction.health_command().unwrap_or_default(),
+            _ => return Self::default(),
         };
-        let range = start..start + instruction.text().len();
-        search.read_script(without_wrapper(instruction, range), grammar);
+        let start = instruction.start() + (instruction.text().len() - text.len());
+        let mut search = Search {
+            instruction,
+            depth: 0,
+            found: Self::default(),
+        };
+        if let Some(elements) = json_array(text) {
+            search.add(LintCommand {
+                words: json_words(instruction, start, elements),
+                is_json: true,
+                is_open: false,
+                has_input: false,
+                next: NextOperator::End,
+                grammar: Grammar::Exec,
+            });
+        } else {
+            let grammar = match step.shell {
+                BaseShell::PowerShell if step.is_core => Grammar::PowerShellCore,
+                BaseShell::PowerShell => Grammar::PowerShell,
+                BaseShell::Cmd | BaseShell::Other | BaseShell::Unknown => Grammar::Cmd,
+            };
+            let range = without_wrapper(instruction, start..start + text.len());
+            search.read_script(range, grammar);
+        }
+        search.found
     }
-    search.found
+}
+
+fn json_array(text: &str) -> Option<Vec<String>> {
+    if !text.starts_with('[') {
+        return None;
+    }
+    let mut values = serde_json::Deserializer::from_str(text).into_iter();
+    values.next()?.ok()
 }
 
 /// Maximum depth of nested scripts.
@@ -109,7 +171,7 @@ const DEPTH: usize = 4;
 struct Search<'a> {
     instruction: &'a Instruction,
     depth: usize,
-    found: Vec<LintCommand>,
+    found: StepScripts,
 }
 
 impl Search<'_> {
@@ -122,13 +184,17 @@ impl Search<'_> {
             if command.is_json && words.len() > 1 {
                 // In JSON, quotes and commas around words are not a part of the script.
                 let words = words.to_vec();
-                self.add(LintCommand { words, ..command });
+                self.add(LintCommand {
+                    words,
+                    grammar,
+                    ..command
+                });
             } else {
                 self.read_script(range_of(self.instruction, words), grammar);
             }
             self.depth -= 1;
         }
-        self.found.push(command);
+        self.found.commands.push(command);
     }
 }
 
@@ -137,7 +203,8 @@ impl Search<'_> {
 fn script_of(command: &LintCommand) -> Option<(Grammar, &[Word])> {
     let grammar = match command.program().as_str() {
         "cmd" => Grammar::Cmd,
-        "powershell" | "pwsh" => Grammar::PowerShell,
+        "powershell" => Grammar::PowerShell,
+        "pwsh" => Grammar::PowerShellCore,
         _ => return None,
     };
     let arguments = command.words.get(1..)?;
@@ -196,9 +263,8 @@ fn inside_quotes(instruction: &Instruction, range: Range<usize>) -> Range<usize>
 }
 
 /// Strings of a JSON array, with their ranges.
-fn json_words(instruction: &Instruction, elements: Vec<String>) -> Vec<Word> {
-    let text = instruction.text();
-    let start = instruction.start();
+fn json_words(instruction: &Instruction, start: usize, elements: Vec<String>) -> Vec<Word> {
+    let text = &instruction.full_text()[start..];
     let mut from = 0;
     let mut words = Vec::new();
     for value in elements {
@@ -227,12 +293,19 @@ impl Search<'_> {
     /// Reads the words of a script, and ends a command at each unquoted operator.
     fn read_script(&mut self, range: Range<usize>, grammar: Grammar) {
         let text = self.instruction.part(range.clone());
+        self.found.scripts.push(LintScript {
+            grammar,
+            range: range.clone(),
+            is_nested: self.depth > 0,
+        });
         let mut reader = ScriptReader {
             grammar,
             words: Vec::new(),
             word: None,
             quote: None,
             has_input: false,
+            is_redirected: false,
+            blocks: 0,
         };
         let mut characters = text.char_indices().peekable();
         while let Some((at, c)) = characters.next() {
@@ -244,29 +317,38 @@ impl Search<'_> {
                 '"' | '\'' if reader.is_quote(c) => reader.toggle(c, position),
                 _ if reader.quote.is_some() => reader.push(c, position),
                 _ if c.is_whitespace() => reader.end_word(),
-                _ if reader.is_operator(c) => {
+                '<' | '>' => {
                     // The number of a redirected stream is not an argument.
-                    if c == '>'
-                        && reader
-                            .word
-                            .as_ref()
-                            .is_some_and(|word| word.value.len() == 1)
-                    {
-                        reader.word = None;
-                    }
+                    let is_stream = |word: &Word| word.value.len() == 1;
+                    reader.word = reader.word.take().filter(|word| !is_stream(word));
+                    reader.end_word();
                     reader.has_input |= c == '<';
-                    self.found_by(&mut reader);
+                    reader.is_redirected = true;
+                    // `>>`, and `>&1`.
+                    characters.next_if(|(_, next)| *next == c);
+                    characters.next_if(|(_, next)| *next == '&');
+                }
+                '(' if !reader.opens_block() => reader.push(c, position),
+                ')' if !reader.closes_block() => reader.push(c, position),
+                _ if reader.is_operator(c) => {
                     let before = text[..at].chars().next_back();
-                    reader.has_input = c == '|' && before != Some('|') && next != Some('|');
+                    let operator = match (c, next) {
+                        ('&', Some('&')) => NextOperator::And,
+                        ('|', Some('|')) => NextOperator::Or,
+                        ('|', _) if before != Some('|') => NextOperator::Pipe,
+                        _ => NextOperator::Other,
+                    };
+                    self.found_by(&mut reader, operator);
+                    reader.has_input = operator == NextOperator::Pipe;
                 }
                 _ => reader.push(c, position),
             }
         }
-        self.found_by(&mut reader);
+        self.found_by(&mut reader, NextOperator::End);
     }
 
-    fn found_by(&mut self, reader: &mut ScriptReader) {
-        if let Some(command) = reader.end_command() {
+    fn found_by(&mut self, reader: &mut ScriptReader, next: NextOperator) {
+        if let Some(command) = reader.end_command(next) {
             self.add(command);
         }
     }
@@ -278,21 +360,47 @@ struct ScriptReader {
     word: Option<Word>,
     quote: Option<char>,
     has_input: bool,
+    /// True if the next word is a redirection's file.
+    is_redirected: bool,
+    /// Open blocks of cmd.
+    blocks: usize,
 }
 
 impl ScriptReader {
     fn is_quote(&self, c: char) -> bool {
         match self.quote {
             Some(open) => open == c,
-            None => c == '"' || self.grammar == Grammar::PowerShell,
+            None => c == '"' || self.grammar.is_powershell(),
         }
     }
 
     fn is_operator(&self, c: char) -> bool {
         match self.grammar {
-            Grammar::Cmd => "&|<>()".contains(c),
-            Grammar::PowerShell => ";|&<>(){}".contains(c),
+            Grammar::Cmd | Grammar::Exec => "&|()".contains(c),
+            Grammar::PowerShell | Grammar::PowerShellCore => ";|&(){}".contains(c),
         }
+    }
+
+    /// In cmd a parenthesis is one of a block only where a command begins.
+    fn opens_block(&mut self) -> bool {
+        if self.grammar.is_powershell() {
+            return true;
+        }
+        let first = self
+            .words
+            .first()
+            .map(|word| word.value.to_ascii_lowercase());
+        let is_keyword =
+            first.is_some_and(|first| matches!(first.as_str(), "if" | "for" | "else" | "do"));
+        let opens = self.word.is_none() && (self.words.is_empty() || is_keyword);
+        self.blocks += usize::from(opens);
+        opens
+    }
+
+    fn closes_block(&mut self) -> bool {
+        let closes = self.blocks > 0;
+        self.blocks = self.blocks.saturating_sub(1);
+        closes || self.grammar.is_powershell()
     }
 
     fn toggle(&mut self, quote: char, position: usize) {
@@ -321,17 +429,24 @@ impl ScriptReader {
     }
 
     fn end_word(&mut self) {
-        self.words.extend(self.word.take());
+        if let Some(word) = self.word.take()
+            && !std::mem::take(&mut self.is_redirected)
+        {
+            self.words.push(word);
+        }
     }
 
-    fn end_command(&mut self) -> Option<LintCommand> {
+    fn end_command(&mut self, next: NextOperator) -> Option<LintCommand> {
         self.end_word();
+        self.is_redirected = false;
         let words = std::mem::take(&mut self.words);
         (!words.is_empty()).then_some(LintCommand {
             words,
             is_json: false,
             is_open: self.quote.is_some(),
             has_input: self.has_input,
+            next,
+            grammar: self.grammar,
         })
     }
 }

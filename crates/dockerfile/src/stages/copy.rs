@@ -14,7 +14,23 @@ use wincimg_windows::path::ImagePath;
 
 use super::drive::{PathKind, Tree, key, kind_of};
 use super::files::{Files, FoundFile};
-use super::paths::CopyTarget;
+use super::paths::{self, CopyTarget};
+use super::state::StageState;
+use crate::instruction::CopyInstruction;
+
+/// Target of a `COPY` or `ADD` in a stage.
+pub(crate) fn target(state: &StageState, copy: &CopyInstruction) -> Result<CopyTarget, String> {
+    let mut target = paths::target(&state.working_dir()?, &copy.target)?;
+    if copy.sources.len() + copy.documents.len() > 1 && !target.is_folder {
+        return Err(format!(
+            "several files are copied to {:?}: end it with a separator, as in {:?}",
+            copy.target,
+            format!("{}/", copy.target)
+        ));
+    }
+    target.is_folder |= target.path.components().is_empty();
+    Ok(target)
+}
 
 /// Entries of one instruction under construction.
 pub(super) struct Draft<'a> {

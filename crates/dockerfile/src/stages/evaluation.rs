@@ -113,7 +113,8 @@ impl<'a> Evaluation<'a> {
         let [instruction] = file.instructions.as_slice() else {
             return Err(failed("expected one instruction".to_owned()));
         };
-        let step = ParsedInstruction::read(instruction, Escape::Backslash).map_err(failed)?;
+        let step = ParsedInstruction::read(instruction, Escape::Backslash);
+        let step = step.map_err(|error| failed(error.message))?;
         let step = step.at_line(from.line, format!("ONBUILD {text}"));
         match &step.kind {
             InstructionKind::From(_) | InstructionKind::OnBuild(_) => {
@@ -141,81 +142,12 @@ impl<'a> Evaluation<'a> {
     ) -> Result<(), StageError> {
         let stages = self.stages;
         let failed = |problem: String| stages.error(step, problem);
-        let given = &stages.given;
-        let notes = &mut self.notes;
-        let mut expanded = |state: &StageState, text: &str| {
-            let expanded = state.expand(lexer, text, given).map_err(failed)?;
-            for name in &expanded.unset {
-                notes.push(format!(
-                    "{}:{}: ${name} is not set and expands to nothing",
-                    stages.file.display(),
-                    step.line
-                ));
-            }
-            Ok(expanded)
-        };
-        let mut pairs = |state: &StageState, pairs: &[(String, String)]| {
-            let mut all = Vec::new();
-            for (name, value) in pairs {
-                all.push((expanded(state, name)?.text, expanded(state, value)?.text));
-            }
-            Ok(all)
-        };
+        let mut unset = Vec::new();
         match &step.kind {
-            InstructionKind::Env(list) => {
-                let list = pairs(state, list)?;
-                state.env(&list);
-            }
-            InstructionKind::Label(list) => {
-                let list = pairs(state, list)?;
-                state.label(&list);
-            }
-            InstructionKind::Arg(list) => {
-                for (name, default) in list {
-                    let known = stages.argument(name);
-                    let value = match (known, default) {
-                        (Some(given), _) => Some(given),
-                        (None, Some(text)) => Some(expanded(state, text)?.text),
-                        (None, None) => stages.global_argument(name),
-                    };
-                    state.arg(name, value);
-                }
-            }
-            InstructionKind::User(text) => {
-                let user = expanded(state, text)?.text;
-                self.check_user(state, step, text, &user)?;
-                state.user(user);
-            }
-            InstructionKind::Workdir(text) => {
-                let folder = expanded(state, text)?.text;
-                if folder.is_empty() {
-                    return Err(failed("the working directory is empty".to_owned()));
-                }
-                state.workdir(&folder).map_err(failed)?;
-            }
-            InstructionKind::Expose(text) => {
-                let words = expanded(state, text)?.words;
-                state.expose(&words).map_err(failed)?;
-            }
-            InstructionKind::Volume(list) => {
-                let mut folders = Vec::new();
-                for text in list {
-                    folders.push(expanded(state, text)?.text);
-                }
-                state.volume(&folders).map_err(failed)?;
-            }
-            InstructionKind::StopSignal(text) => {
-                let signal = expanded(state, text)?.text;
-                state.stop_signal(signal).map_err(failed)?;
-            }
             InstructionKind::Copy(copy) => {
-                let mut copy = copy.clone();
-                for text in copy.sources.iter_mut().chain([&mut copy.target]) {
-                    *text = expanded(state, text)?.text;
-                }
-                if let Some(text) = &mut copy.checksum {
-                    *text = expanded(state, text)?.text;
-                }
+                let copy = state.expand_copy(copy, lexer, &stages.arguments, &mut unset);
+                let copy = copy.map_err(failed)?;
+                self.note_unset(step, &unset);
                 if let Err(error) = self.copy(index, state, step, &copy) {
                     let error = match copy.from {
                         None => error.isolated(),
@@ -223,17 +155,28 @@ impl<'a> Evaluation<'a> {
                     };
                     self.postpone(state, step, copy_history(&copy), error)?;
                 }
+                Ok(())
             }
-            InstructionKind::Cmd(program) => state.cmd(program.clone()),
-            InstructionKind::Entrypoint(program) => state.entrypoint(program.clone()),
-            InstructionKind::Health(health) => state.health(health.clone()),
-            InstructionKind::Maintainer(author) => state.maintainer(author.clone()),
-            InstructionKind::OnBuild(trigger) => state.on_build(trigger.clone()),
-            InstructionKind::Shell(words) => state.shell(words.clone()),
-            InstructionKind::Run(program) => self.run(index, state, step, program)?,
-            InstructionKind::From(_) => {}
+            InstructionKind::Run(program) => self.run(index, state, step, program),
+            kind => {
+                if let InstructionKind::User(text) = kind {
+                    let user = state.expand(lexer, text, &stages.arguments.given);
+                    self.check_user(state, step, text, &user.map_err(failed)?.text)?;
+                }
+                let done = state.apply(kind, lexer, &stages.arguments, &mut unset);
+                self.note_unset(step, &unset);
+                done.map_err(failed)
+            }
         }
-        Ok(())
+    }
+
+    fn note_unset(&mut self, step: &ParsedInstruction, unset: &[String]) {
+        let file = self.stages.file.display();
+        let notes = unset.iter().map(|name| {
+            let line = step.line;
+            format!("{file}:{line}: ${name} is not set and expands to nothing")
+        });
+        self.notes.extend(notes);
     }
 
     /// Checks that the image may have an account; of an unknown base, any is possible.
@@ -339,19 +282,10 @@ impl<'a> Evaluation<'a> {
     ) -> Result<(), StageError> {
         let stages = self.stages;
         let failed = |problem: String| stages.error(step, problem);
-        let mut target =
-            paths::target(&state.working_dir().map_err(failed)?, &copy.target).map_err(failed)?;
+        let target = copy::target(state, copy).map_err(failed)?;
         let rules = copy.excluded.join("\n");
         let excluded = IgnoreRules::read(&rules, std::path::Path::new("--exclude"))
             .map_err(|error| failed(error_chain(&error)))?;
-        if copy.sources.len() + copy.documents.len() > 1 && !target.is_folder {
-            return Err(failed(format!(
-                "several files are copied to {:?}: end it with a separator, as in {:?}",
-                copy.target,
-                format!("{}/", copy.target)
-            )));
-        }
-        target.is_folder |= target.path.components().is_empty();
         let other = match &copy.from {
             None => None,
             Some(from) => match stages.stage_before(index, from) {
@@ -422,7 +356,7 @@ impl<'a> Evaluation<'a> {
                     keeps_quotes: true,
                 };
                 text = state
-                    .expand(lexer, &text, &stages.given)
+                    .expand(lexer, &text, &stages.arguments.given)
                     .map_err(failed)?
                     .text;
             }

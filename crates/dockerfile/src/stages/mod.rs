@@ -3,6 +3,7 @@
 //! [`Stages::evaluate`] is pure except for files of the context. It gets facts about images as
 //! inputs and returns missing ones as requests; the caller calls it again with the answers.
 
+mod arguments;
 mod copy;
 mod daemon;
 mod download;
@@ -24,12 +25,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub(crate) use arguments::BuildArguments;
+pub(crate) use copy::target as copy_target;
 pub use error::StageError;
 use error::{Heading, Workaround};
 use evaluation::Evaluation;
 pub use files::ExtractedFiles;
 use files::Folder;
+pub(crate) use paths::{source as source_path, target as image_path};
 pub use read::DockerfileRequest;
+pub(crate) use run::script_error;
+pub(crate) use state::StageState;
 use wincimg_http::DownloadedFile;
 use wincimg_iis::{schema_files, server_config};
 use wincimg_layer::archive::Archives;
@@ -56,10 +62,7 @@ pub struct Stages {
     target: usize,
     context: Folder,
     archives: Archives,
-    /// Build arguments.
-    given: Vec<(String, String)>,
-    /// Arguments before the first stage.
-    global: Vec<(String, Option<String>)>,
+    arguments: BuildArguments,
 }
 
 #[derive(Debug)]
@@ -166,7 +169,7 @@ impl Stages {
 
     /// Build arguments.
     pub fn build_args(&self) -> &[(String, String)] {
-        &self.given
+        &self.arguments.given
     }
 
     /// Path of the Dockerfile.

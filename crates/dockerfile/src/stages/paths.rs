@@ -5,10 +5,10 @@ use wincimg_windows::path::ImagePath;
 
 /// Target of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct CopyTarget {
-    pub(super) path: ImagePath,
+pub(crate) struct CopyTarget {
+    pub(crate) path: ImagePath,
     /// True if the path is written as a folder.
-    pub(super) is_folder: bool,
+    pub(crate) is_folder: bool,
 }
 
 fn image_path(names: &[&str]) -> Result<ImagePath, String> {
@@ -18,7 +18,7 @@ fn image_path(names: &[&str]) -> Result<ImagePath, String> {
 }
 
 /// Resolves a path in the image from the working directory.
-pub(super) fn target(working_dir: &ImagePath, text: &str) -> Result<CopyTarget, String> {
+pub(crate) fn target(working_dir: &ImagePath, text: &str) -> Result<CopyTarget, String> {
     let plain = without_drive(text)?;
     let mut names: Vec<&str> = Vec::new();
     if !plain.starts_with('/') {
@@ -33,7 +33,7 @@ pub(super) fn target(working_dir: &ImagePath, text: &str) -> Result<CopyTarget, 
 }
 
 /// Normalizes a source path or pattern: with slashes and from its root, which is empty.
-pub(super) fn source(text: &str) -> Result<String, String> {
+pub(crate) fn source(text: &str) -> Result<String, String> {
     let plain = without_drive(text)?;
     let mut names = Vec::new();
     walk(&mut names, &plain);
@@ -61,7 +61,6 @@ fn without_drive(text: &str) -> Result<String, String> {
     }
     match plain.split_once(':') {
         None => Ok(plain),
-        Some(("c" | "C", "")) => Err(format!("{text:?} has no path after the drive: write C:/")),
         Some(("c" | "C", inside)) => Ok(inside.to_owned()),
         Some(_) => Err(format!("{text:?} is not on C:, the only drive of an image")),
     }
@@ -91,12 +90,13 @@ mod tests {
             (r"C:\app\", r"C:\app folder"),
             ("c:/app//x", r"C:\app\x"),
             ("C:x", r"C:\site\x"),
+            ("C:", r"C:\site folder"),
             ("/", r"C:\ folder"),
             ("../../../x", r"C:\x"),
         ] {
             assert_eq!(at("/site", text), expected, "{text}");
         }
-        for text in ["D:/x", "C:", r"\\server\share", "a?b", "x:y:z", "/con"] {
+        for text in ["D:/x", r"\\server\share", "a?b", "x:y:z", "/con"] {
             assert!(target(&ImagePath::drive(), text).is_err(), "{text}");
         }
     }

@@ -8,8 +8,7 @@ use wincimg_common::files::{LARGEST_TEXT, read_text};
 use wincimg_layer::dockerignore::{FILE_NAME, IgnoreRules};
 
 use super::files::Folder;
-use super::{Stage, StageBaseImage, StageError, Stages};
-use crate::expand::Lexer;
+use super::{BuildArguments, Stage, StageBaseImage, StageError, Stages};
 use crate::instruction::{FromInstruction, InstructionKind, ParsedInstruction};
 use crate::source::Dockerfile;
 
@@ -51,13 +50,12 @@ impl Stages {
             target: 0,
             context: context(request)?,
             archives: wincimg_layer::archive::Archives::default(),
-            given: request.arguments.clone(),
-            global: Vec::new(),
+            arguments: BuildArguments::new(request.arguments.clone()),
         };
         for instruction in &file.instructions {
-            let step = ParsedInstruction::read(instruction, file.escape).map_err(|problem| {
+            let step = ParsedInstruction::read(instruction, file.escape).map_err(|error| {
                 let line = instruction.lines().0 + 1;
-                StageError::at(&request.file, line, instruction.full_text(), problem)
+                StageError::at(&request.file, line, instruction.full_text(), error.message)
             })?;
             stages.add_instruction(step)?;
         }
@@ -76,13 +74,11 @@ impl Stages {
                 self.start_stage(step, &from)
             }
             (InstructionKind::Arg(list), None) => {
-                for (name, default) in list.clone() {
-                    let value = match (self.argument(&name), default) {
-                        (Some(given), _) => Some(given),
-                        (None, Some(text)) => Some(self.global(&step, &text)?),
-                        (None, None) => None,
-                    };
-                    self.global.push((name, value));
+                for (name, default) in list {
+                    let declared = self
+                        .arguments
+                        .declare(name, default.as_deref(), self.escape);
+                    declared.map_err(|problem| self.error(&step, problem))?;
                 }
                 Ok(())
             }
@@ -135,9 +131,8 @@ impl Stages {
 
     /// Expands a word before or in `FROM`, where only global arguments are set.
     fn global(&self, step: &ParsedInstruction, text: &str) -> Result<String, StageError> {
-        let value = |name: &str| self.global_argument(name);
-        let expanded = Lexer::new(self.escape).expand(text, &value);
-        let expanded = expanded.map_err(|error| self.error(step, format!("{text:?}: {error}")))?;
+        let expanded = self.arguments.expand(text, self.escape);
+        let expanded = expanded.map_err(|problem| self.error(step, problem))?;
         match expanded.unset.first() {
             Some(name) if matches!(step.kind, InstructionKind::From(_)) => {
                 let problem = format!("{name} is not set: no ARG before the first FROM sets it");
@@ -147,37 +142,6 @@ impl Stages {
             }
             _ => Ok(expanded.text),
         }
-    }
-
-    /// Value of a build argument.
-    pub(super) fn argument(&self, name: &str) -> Option<String> {
-        let mut given = self.given.iter().rev();
-        given
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value.clone())
-    }
-
-    /// Value of an argument before the first stage, or of a predefined one.
-    pub(super) fn global_argument(&self, name: &str) -> Option<String> {
-        let mut set = self.global.iter().rev();
-        if let Some((_, value)) = set.find(|(known, _)| known == name) {
-            return value.clone();
-        }
-        let own = match std::env::consts::OS {
-            "windows" => "windows",
-            _ => "linux",
-        };
-        let always = match name {
-            "TARGETPLATFORM" => "windows/amd64",
-            "TARGETOS" => "windows",
-            "TARGETARCH" | "BUILDARCH" => "amd64",
-            "TARGETVARIANT" | "BUILDVARIANT" => "",
-            "BUILDPLATFORM" if own == "windows" => "windows/amd64",
-            "BUILDPLATFORM" => "linux/amd64",
-            "BUILDOS" => own,
-            _ => return None,
-        };
-        Some(self.argument(name).unwrap_or_else(|| always.to_owned()))
     }
 
     /// Finds the target stage, and replaces others with folders.

@@ -34,6 +34,7 @@ use self::changes::Changes;
 use self::iis::ServerConfig;
 use self::keys::Keys;
 pub(super) use self::needs_windows::needs_windows;
+pub(crate) use self::needs_windows::script_error;
 use super::ExtractedFiles;
 use super::drive::{PathKind, Tree, key};
 use super::state::StageState;

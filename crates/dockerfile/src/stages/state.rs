@@ -9,12 +9,13 @@ use wincimg_oci::document::ContainerConfig;
 use wincimg_recipe::{
     HEALTH_TIMES, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep, set_variable,
 };
+use wincimg_registry::UnknownBase;
 use wincimg_windows::path::ImagePath;
 
 use super::drive::{Tree, key};
-use super::paths;
+use super::{BuildArguments, paths};
 use crate::expand::{ExpandedWord, Lexer};
-use crate::instruction::{Health, ProgramForm};
+use crate::instruction::{CopyInstruction, Health, InstructionKind, ProgramForm};
 
 /// Default shell.
 const SHELL: [&str; 3] = ["cmd", "/S", "/C"];
@@ -35,8 +36,8 @@ const PREDEFINED: [&str; 10] = [
 
 /// State of a stage after its instructions so far.
 #[derive(Debug, Clone)]
-pub(super) struct StageState {
-    pub(super) config: ContainerConfig,
+pub(crate) struct StageState {
+    pub(crate) config: ContainerConfig,
     pub(super) author: Option<String>,
     pub(super) tree: Tree,
     pub(super) steps: Vec<PlannedStep>,
@@ -70,8 +71,16 @@ impl StageState {
         }
     }
 
+    /// State on an image with this name of which nothing is known.
+    pub(crate) fn unknown(image: &str) -> Self {
+        Self::new(
+            ContainerConfig::default(),
+            Tree::over(Arc::new(UnknownBase), image),
+        )
+    }
+
     /// New stage based on this one.
-    pub(super) fn fork(&self) -> Self {
+    pub(crate) fn fork(&self) -> Self {
         Self {
             args: Vec::new(),
             has_cmd: false,
@@ -80,7 +89,7 @@ impl StageState {
     }
 
     /// Value of a variable; the image's variables take precedence over build arguments.
-    pub(super) fn value(&self, name: &str, given: &[(String, String)]) -> Option<String> {
+    pub(crate) fn value(&self, name: &str, given: &[(String, String)]) -> Option<String> {
         let lines = self.config.env.iter().rev();
         let mut set = lines.filter_map(|line| line.split_once('='));
         if let Some((_, value)) = set.find(|(known, _)| known.eq_ignore_ascii_case(name)) {
@@ -96,8 +105,20 @@ impl StageState {
         value.map(|(_, value)| value.clone())
     }
 
+    /// Returns true if a variable or build argument has this name, with or without a value.
+    pub(crate) fn declares(&self, name: &str) -> bool {
+        let is_set = |line: &String| {
+            let known = line.split_once('=').map(|(known, _)| known);
+            known.is_some_and(|known| known.eq_ignore_ascii_case(name))
+        };
+        let mut args = self.args.iter();
+        self.config.env.iter().any(is_set)
+            || args.any(|(known, _)| known.eq_ignore_ascii_case(name))
+            || PREDEFINED.contains(&name)
+    }
+
     /// Variables of a command: the image's, and build arguments of other names.
-    pub(super) fn variables(&self) -> Vec<(String, String)> {
+    pub(crate) fn variables(&self) -> Vec<(String, String)> {
         let own = self.config.env.iter();
         let mut all: Vec<(String, String)> = own
             .filter_map(|line| line.split_once('='))
@@ -120,7 +141,7 @@ impl StageState {
         own.unwrap_or_else(|| SHELL.map(str::to_owned).to_vec())
     }
 
-    pub(super) fn expand(
+    pub(crate) fn expand(
         &self,
         lexer: Lexer,
         text: &str,
@@ -130,7 +151,95 @@ impl StageState {
         expanded.map_err(|error| format!("{text:?}: {error}"))
     }
 
-    pub(super) fn working_dir(&self) -> Result<ImagePath, String> {
+    /// Applies an instruction that needs neither files nor a program, and adds the names of
+    /// variables that are not set.
+    pub(crate) fn apply(
+        &mut self,
+        kind: &InstructionKind,
+        lexer: Lexer,
+        arguments: &BuildArguments,
+        unset: &mut Vec<String>,
+    ) -> Result<(), String> {
+        let mut expanded = |state: &Self, text: &str| {
+            let expanded = state.expand(lexer, text, &arguments.given)?;
+            unset.extend_from_slice(&expanded.unset);
+            Ok::<_, String>(expanded)
+        };
+        match kind {
+            InstructionKind::Env(list) | InstructionKind::Label(list) => {
+                let mut pairs = Vec::new();
+                for (name, value) in list {
+                    pairs.push((expanded(self, name)?.text, expanded(self, value)?.text));
+                }
+                match kind {
+                    InstructionKind::Env(_) => self.env(&pairs),
+                    _ => self.label(&pairs),
+                }
+            }
+            InstructionKind::Arg(list) => {
+                for (name, default) in list {
+                    let value = match (arguments.argument(name), default) {
+                        (Some(given), _) => Some(given),
+                        (None, Some(text)) => Some(expanded(self, text)?.text),
+                        (None, None) => arguments.global(name),
+                    };
+                    self.arg(name, value);
+                }
+            }
+            InstructionKind::User(text) => {
+                let user = expanded(self, text)?.text;
+                self.user(user);
+            }
+            InstructionKind::Workdir(text) => {
+                let folder = expanded(self, text)?.text;
+                if folder.is_empty() {
+                    return Err("the working directory is empty".to_owned());
+                }
+                self.workdir(&folder)?;
+            }
+            InstructionKind::Expose(text) => {
+                let words = expanded(self, text)?.words;
+                self.expose(&words)?;
+            }
+            InstructionKind::Volume(list) => {
+                let folders = list.iter().map(|text| Ok(expanded(self, text)?.text));
+                let folders = folders.collect::<Result<Vec<_>, String>>()?;
+                self.volume(&folders)?;
+            }
+            InstructionKind::StopSignal(text) => {
+                let signal = expanded(self, text)?.text;
+                self.stop_signal(signal)?;
+            }
+            InstructionKind::Cmd(program) => self.cmd(program.clone()),
+            InstructionKind::Entrypoint(program) => self.entrypoint(program.clone()),
+            InstructionKind::Health(health) => self.health(health.clone()),
+            InstructionKind::Maintainer(author) => self.maintainer(author.clone()),
+            InstructionKind::OnBuild(trigger) => self.on_build(trigger.clone()),
+            InstructionKind::Shell(words) => self.shell(words.clone()),
+            InstructionKind::Copy(_) | InstructionKind::Run(_) | InstructionKind::From(_) => {}
+        }
+        Ok(())
+    }
+
+    /// A `COPY` or `ADD` with its variables expanded.
+    pub(crate) fn expand_copy(
+        &self,
+        copy: &CopyInstruction,
+        lexer: Lexer,
+        arguments: &BuildArguments,
+        unset: &mut Vec<String>,
+    ) -> Result<CopyInstruction, String> {
+        let mut copy = copy.clone();
+        let paths = copy.sources.iter_mut().chain([&mut copy.target]);
+        for text in paths.chain(&mut copy.checksum) {
+            let expanded = self.expand(lexer, text, &arguments.given)?;
+            unset.extend(expanded.unset);
+            *text = expanded.text;
+        }
+        Ok(copy)
+    }
+
+    pub(crate) fn working_dir(&self) -> Result<ImagePath, String> {
         let text = self.config.working_dir.as_deref().unwrap_or_default();
         Ok(paths::target(&ImagePath::drive(), text)?.path)
     }
@@ -173,7 +282,7 @@ impl StageState {
         maker.is_some() && maker == self.config.user.as_ref()
     }
 
-    pub(super) fn arg(&mut self, name: &str, value: Option<String>) {
+    fn arg(&mut self, name: &str, value: Option<String>) {
         let text = value
             .as_ref()
             .map_or_else(String::new, |value| format!("={value}"));
@@ -181,24 +290,27 @@ impl StageState {
         self.add_history(format!("ARG {name}{text}"));
     }
 
-    pub(super) fn env(&mut self, pairs: &[(String, String)]) {
+    fn env(&mut self, pairs: &[(String, String)]) {
         for (name, value) in pairs {
             set_variable(&mut self.config.env, name, value);
         }
         self.add_history(format!("ENV {}", format_pairs(pairs)));
     }
 
-    pub(super) fn label(&mut self, pairs: &[(String, String)]) {
+    fn label(&mut self, pairs: &[(String, String)]) {
         self.config.labels.extend(pairs.iter().cloned());
         self.add_history(format!("LABEL {}", format_pairs(pairs)));
     }
 
-    pub(super) fn user(&mut self, user: String) {
+    fn user(&mut self, user: String) {
         self.add_history(format!("USER {user}"));
         self.config.user = Some(user);
     }
 
-    pub(super) fn workdir(&mut self, text: &str) -> Result<(), String> {
+    fn workdir(&mut self, text: &str) -> Result<(), String> {
+        if text.eq_ignore_ascii_case("C:") {
+            return Err(format!("{text:?} has no path after the drive: write C:/"));
+        }
         let folder = paths::target(&self.working_dir()?, text)?.path;
         let is_new = self
             .tree
@@ -217,7 +329,7 @@ impl StageState {
         Ok(())
     }
 
-    pub(super) fn shell(&mut self, words: Vec<String>) {
+    fn shell(&mut self, words: Vec<String>) {
         self.add_history(format!("SHELL [{}]", words.join(" ")));
         self.config.shell = Some(words);
     }
@@ -236,7 +348,7 @@ impl StageState {
         }
     }
 
-    pub(super) fn cmd(&mut self, program: ProgramForm) {
+    fn cmd(&mut self, program: ProgramForm) {
         let (words, is_escaped) = self.command(program);
         self.add_history(format!("CMD {}", quoted(&words)));
         self.has_cmd |= !words.is_empty();
@@ -244,7 +356,7 @@ impl StageState {
         self.config.args_escaped = is_escaped;
     }
 
-    pub(super) fn entrypoint(&mut self, program: ProgramForm) {
+    fn entrypoint(&mut self, program: ProgramForm) {
         let (words, is_escaped) = self.command(program);
         self.add_history(format!("ENTRYPOINT {}", quoted(&words)));
         self.config.entrypoint = Some(words);
@@ -255,7 +367,7 @@ impl StageState {
         }
     }
 
-    pub(super) fn expose(&mut self, words: &[String]) -> Result<(), String> {
+    fn expose(&mut self, words: &[String]) -> Result<(), String> {
         let mut all = Vec::new();
         for word in words {
             all.extend(ports(word).ok_or_else(|| {
@@ -270,7 +382,7 @@ impl StageState {
         Ok(())
     }
 
-    pub(super) fn volume(&mut self, folders: &[String]) -> Result<(), String> {
+    fn volume(&mut self, folders: &[String]) -> Result<(), String> {
         if folders.iter().any(String::is_empty) {
             return Err("VOLUME has an empty name".to_owned());
         }
@@ -285,7 +397,7 @@ impl StageState {
         Ok(())
     }
 
-    pub(super) fn stop_signal(&mut self, signal: String) -> Result<(), String> {
+    fn stop_signal(&mut self, signal: String) -> Result<(), String> {
         let name = signal.strip_prefix("SIG").unwrap_or(&signal);
         let is_number = signal.parse::<u8>().is_ok_and(|number| number > 0);
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric());
@@ -300,7 +412,7 @@ impl StageState {
         Ok(())
     }
 
-    pub(super) fn health(&mut self, health: Health) {
+    fn health(&mut self, health: Health) {
         let test = match health.test {
             None => vec!["NONE".to_owned()],
             Some(ProgramForm::Exec(words)) => [vec!["CMD".to_owned()], words].concat(),
@@ -320,12 +432,12 @@ impl StageState {
         self.config.other.insert("Healthcheck".to_owned(), check);
     }
 
-    pub(super) fn on_build(&mut self, trigger: String) {
+    fn on_build(&mut self, trigger: String) {
         self.add_history(format!("ONBUILD {trigger}"));
         self.config.on_build.push(trigger);
     }
 
-    pub(super) fn maintainer(&mut self, author: String) {
+    fn maintainer(&mut self, author: String) {
         self.add_history(format!("MAINTAINER {author}"));
         self.author = Some(author);
     }

@@ -7,10 +7,10 @@ use wincimg_windows::quoting::powershell;
 
 use super::line::{SourceLine, Word};
 use super::{edited, line_wrap, report};
+use crate::lint::Findings;
 use crate::lint::correction::Edit;
 use crate::lint::stage::LintStep;
 use crate::lint::words::program_name;
-use crate::lint::{Findings, LintRule};
 
 const SPLIT: &str = "cmd does not support \\\": the program gets several arguments with quotes in \
     them instead of one; write a plain \"";
@@ -189,7 +189,7 @@ const OWN_READERS: [&str; 12] = [
 
 pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let text = step.instruction.text();
-    let rule = LintRule::BackslashQuotesUnderCmd;
+    let rule = "backslash-quotes-under-cmd";
     let all = passed_chars(text);
     let found = commands(&all);
     for (index, command) in found.iter().enumerate() {

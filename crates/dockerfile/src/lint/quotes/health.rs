@@ -11,7 +11,7 @@ use wincimg_windows::quoting::{argv, cmd as windows_cmd, exec_form, powershell};
 use super::line::SourceLine;
 use super::{cmd, is_template};
 use crate::lint::stage::LintStep;
-use crate::lint::{BaseShell, Findings, LintRule, Severity};
+use crate::lint::{BaseShell, Findings, Severity};
 
 const MESSAGE: &str = "the daemon escapes the quotes of HEALTHCHECK CMD, and the program gets them \
     as part of its arguments; use the exec form";
@@ -27,7 +27,7 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     if step.shell != BaseShell::Cmd || !changes(text) {
         return;
     }
-    let rule = LintRule::QuotesInNestedShell;
+    let rule = "quotes-in-nested-shell";
     match exec(text) {
         Some(argv) => {
             let keyword_and_flags = instruction.text().len() - text.len();

@@ -8,9 +8,9 @@ use wincimg_windows::quoting::powershell;
 
 use super::line::{QuotedSpan, SourceLine};
 use super::{cmd, edited, report};
+use crate::lint::Findings;
 use crate::lint::correction::Edit;
 use crate::lint::stage::LintStep;
-use crate::lint::{Findings, LintRule};
 
 pub(super) const NESTED: &str = "powershell.exe drops these quotes from its own command line, which \
     breaks the script; write \\\"";
@@ -35,7 +35,7 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             let edits = reading.wrapped(text);
             (powershell::script(&edited(text, &edits)) == reading.meant).then_some(edits)
         });
-        let rule = LintRule::QuotesUnderPowershell;
+        let rule = "quotes-under-powershell";
         report(
             rule,
             step.instruction,
@@ -64,7 +64,7 @@ pub(super) fn check_nested(step: &LintStep<'_>, findings: &mut Findings<'_>) {
                     })
             };
             let edits = reading.correction(&problem, arrives);
-            let rule = LintRule::QuotesInNestedShell;
+            let rule = "quotes-in-nested-shell";
             report(
                 rule,
                 step.instruction,
@@ -154,10 +154,22 @@ impl<'a> ScriptInterpretation<'a> {
         script::read(other).is_equivalent(&self.meant_script)
     }
 
+    /// Returns true if only the number of backslashes between names differs.
+    fn is_the_same_path(&self, written: &str) -> bool {
+        let single = |text: &str| {
+            let mut text = text.to_owned();
+            while text.contains("\\\\") {
+                text = text.replace("\\\\", "\\");
+            }
+            script::read(&text)
+        };
+        written.contains(":\\") && single(written).is_equivalent(&single(&self.meant))
+    }
+
     /// Groups of lines with another meaning than intended.
     pub(super) fn problems(&self, step: &LintStep<'_>) -> Vec<QuoteProblem> {
         let written = powershell::script(&self.line.text);
-        if self.is_as_meant(&written) {
+        if self.is_as_meant(&written) || self.is_the_same_path(&written) {
             return Vec::new();
         }
         let start = step.instruction.start();

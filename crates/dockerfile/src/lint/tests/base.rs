@@ -8,7 +8,7 @@ use super::*;
 fn floating_bases_are_found_and_pinned_where_tags_can_be_told_in_advance() {
     let finding = |from: &str, options: &LintOptions| {
         let mut findings = lint(from, options);
-        findings.retain(|finding| finding.rule == LintRule::FloatingBase);
+        findings.retain(|finding| finding.rule == "floating-base");
         findings.pop()
     };
     let none = LintOptions::default();
@@ -95,7 +95,7 @@ fn a_base_that_does_not_run_on_the_host_is_replaced_by_one_that_does() {
     let source = "FROM mcr.microsoft.com/windows/servercore:10.0.20348.2402\n";
     let findings = lint(source, &for_host("17763.973"));
     assert_eq!(findings.len(), 1);
-    assert_eq!(findings[0].rule, LintRule::BaseHostMismatch);
+    assert_eq!(findings[0].rule, "base-host-mismatch");
     assert_eq!(findings[0].severity, Severity::Error);
     let fixed = findings[0].fix.clone().unwrap();
     assert_eq!(
@@ -133,7 +133,7 @@ fn bases_that_have_ended_are_named() {
         let [finding] = findings.as_slice() else {
             panic!("expected one finding about {from}: {findings:#?}");
         };
-        assert_eq!(finding.rule, LintRule::DeadBase, "{from}");
+        assert_eq!(finding.rule, "dead-base", "{from}");
         finding.severity
     };
     for from in [

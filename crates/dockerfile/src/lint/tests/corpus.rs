@@ -32,7 +32,7 @@ fn public_dockerfiles_are_judged_as_written_down() {
         let findings = lint(&source, &LintOptions::default());
         let found: Vec<String> = findings
             .iter()
-            .map(|finding| format!("{}:{}", finding.line, finding.rule.name()))
+            .map(|finding| format!("{}:{}", finding.line, finding.rule.name))
             .collect();
         if found.join(",") != expected {
             wrong.push(format!("{path}: {found:?}, expected {expected}"));

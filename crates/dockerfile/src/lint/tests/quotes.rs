@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn quotes_that_powershell_needs_are_escaped() {
     let shell = BaseShell::PowerShell;
-    let rule = LintRule::QuotesUnderPowershell;
+    let rule = "quotes-under-powershell";
     for (text, fixed) in [
         (
             r#"RUN $x = "json"; Write-Host $x"#,
@@ -29,8 +29,8 @@ fn quotes_that_powershell_needs_are_escaped() {
             r#"RUN iwr $url -OutFile \"$name.zip\""#,
         ),
         (
-            r#"RUN iwr "https://x/?a=1&b=2""#,
-            r#"RUN iwr \"https://x/?a=1&b=2\""#,
+            r#"RUN iwr -UseBasicParsing "https://x/?a=1&b=2""#,
+            r#"RUN iwr -UseBasicParsing \"https://x/?a=1&b=2\""#,
         ),
         (
             r#"RUN setx /M PATH "$env:PATH;C:\x""#,
@@ -46,8 +46,8 @@ fn quotes_that_powershell_needs_are_escaped() {
             r#"RUN Set-Content a.json '{\"a\": 1}'"#,
         ),
         (
-            r#"RUN Start-Process x -ArgumentList '/i "C:\a b.msi"'"#,
-            r#"RUN Start-Process x -ArgumentList '/i \"C:\a b.msi\"'"#,
+            r#"RUN Start-Process x -Wait -ArgumentList '/i "C:\a b.msi"'"#,
+            r#"RUN Start-Process x -Wait -ArgumentList '/i \"C:\a b.msi\"'"#,
         ),
     ] {
         assert_eq!(fix(shell, rule, text), fixed);
@@ -86,7 +86,7 @@ fn quotes_that_make_no_difference_to_powershell_are_left_alone() {
 #[test]
 fn backslash_quotes_under_cmd_become_plain_ones() {
     let shell = BaseShell::Cmd;
-    let rule = LintRule::BackslashQuotesUnderCmd;
+    let rule = "backslash-quotes-under-cmd";
     assert_eq!(
         fix(shell, rule, r#"RUN appcmd set config \"Default Web Site\""#),
         r#"RUN appcmd set config "Default Web Site""#
@@ -130,7 +130,7 @@ fn backslash_quotes_inside_an_argument_are_right_under_cmd() {
 
 #[test]
 fn a_shell_within_the_shell_eats_quotes_too() {
-    let rule = LintRule::QuotesInNestedShell;
+    let rule = "quotes-in-nested-shell";
     for (text, fixed) in [
         (
             r#"RUN powershell -Command Import-Module x; C:\i\appcmd.exe set config "Default Web Site""#,
@@ -156,7 +156,7 @@ fn a_shell_within_the_shell_eats_quotes_too() {
 
 #[test]
 fn a_health_check_gets_its_quotes_escaped() {
-    let rule = LintRule::QuotesInNestedShell;
+    let rule = "quotes-in-nested-shell";
     assert_eq!(
         fix(
             BaseShell::Cmd,
@@ -165,8 +165,7 @@ fn a_health_check_gets_its_quotes_escaped() {
         ),
         r#"HEALTHCHECK --interval=5s CMD ["powershell", "-command", "exit 1"]"#
     );
-    let operators =
-        r#"HEALTHCHECK CMD powershell -command "try { iwr http://x } catch { exit 1 }" || exit 1"#;
+    let operators = r#"HEALTHCHECK CMD powershell -command "try { iwr -useb http://x } catch { exit 1 }" || exit 1"#;
     assert_eq!(only_finding(BaseShell::Cmd, operators).fix, None);
     for text in [
         r#"HEALTHCHECK CMD ["powershell", "-command", "exit 1"]"#,
@@ -234,10 +233,10 @@ fn what_comes_to_the_same_is_no_finding() {
         r#"RUN powershell -Command "Remove-Item a; Remove-Item 'b c' -Force | Out-Null""#,
         r#"RUN powershell -ExecutionPolicy Bypass -Command "Remove-Item a; .\x.ps1""#,
         r#"RUN "a b" -split "\\""#,
-        r#"RUN Start-Process x.exe -ArgumentList "/quiet /norestart""#,
+        r#"RUN Start-Process x.exe -Wait -ArgumentList "/quiet /norestart""#,
         r#"RUN powershell -Command "Get-ChildItem a -Filter *.zip | Expand-Archive -DestinationPath a""#,
         r#"RUN echo "Hello World" > c:\x.html"#,
-        r#"RUN Start-Process msiexec -ArgumentList /i, "ADDLOCAL=A,B", /qn"#,
+        r#"RUN Start-Process msiexec -Wait -ArgumentList /i, "ADDLOCAL=A,B", /qn"#,
         r#"RUN Write-Output "a,b" | Set-Content "c d""#,
     ] {
         let rules = rules_under(shell, text);

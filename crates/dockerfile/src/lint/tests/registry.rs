@@ -22,7 +22,7 @@ fn the_pair_of_shutdown_times_is_clean_in_every_form() {
 
 #[test]
 fn a_shutdown_time_of_the_wrong_type_is_found_wherever_it_is_set() {
-    let rule = LintRule::ShutdownValueType;
+    let rule = "shutdown-value-type";
     let wrong = SERVICES.replace("REG_SZ", "REG_DWORD");
     assert_eq!(fix_of_rule(BaseShell::Cmd, rule, PROCESS, &wrong), SERVICES);
     let missing = PROCESS.replace(r#""/t", "REG_DWORD", "#, "");
@@ -43,7 +43,7 @@ fn a_shutdown_time_of_the_wrong_type_is_found_wherever_it_is_set() {
 
 #[test]
 fn a_shutdown_time_in_the_wrong_unit_is_converted() {
-    let rule = LintRule::ShutdownValueUnit;
+    let rule = "shutdown-value-unit";
     let seconds = SERVICES.replace("90000", "90");
     assert_eq!(
         fix_of_rule(BaseShell::Cmd, rule, PROCESS, &seconds),
@@ -90,7 +90,7 @@ fn shutdown_times_of_hours_are_left_alone() {
 }
 
 /// Correction of a line with one finding, after given lines.
-fn fix_of_rule(shell: BaseShell, rule: LintRule, before: &str, line: &str) -> String {
+fn fix_of_rule(shell: BaseShell, rule: &str, before: &str, line: &str) -> String {
     let fixed = {
         let finding = only_finding(shell, &format!("{before}\n{line}"));
         assert_eq!(finding.rule, rule);
@@ -102,7 +102,7 @@ fn fix_of_rule(shell: BaseShell, rule: LintRule, before: &str, line: &str) -> St
 
 #[test]
 fn one_shutdown_time_alone_gets_its_other() {
-    let rule = LintRule::ShutdownPair;
+    let rule = "shutdown-pair";
     assert_eq!(
         fix(BaseShell::Cmd, rule, PROCESS),
         format!("{PROCESS}\n{SERVICES}")
@@ -136,7 +136,7 @@ fn the_pair_may_be_spread_over_the_stages_that_build_on_each_other() {
 
 #[test]
 fn reg_is_told_not_to_ask() {
-    let rule = LintRule::RegAddForce;
+    let rule = "reg-add-force";
     for (shell, text, fixed) in [
         (
             BaseShell::Cmd,

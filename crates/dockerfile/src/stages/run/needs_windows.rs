@@ -9,6 +9,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::command;
 use crate::instruction::ProgramForm;
+use crate::stages::state::StageState;
 
 /// Error for a line that requires Windows on any base and, if the shell is unknown, in any shell.
 pub(in crate::stages) fn needs_windows(
@@ -45,6 +46,22 @@ pub(in crate::stages) fn needs_windows(
     let is_script =
         name.starts_with(['$', '[', '&']) || name.contains('-') && !name.contains(['.', '\\']);
     Some(if is_script { in_powershell } else { in_cmd })
+}
+
+/// Error of a line on an image with unknown contents.
+pub(crate) fn script_error(
+    state: &StageState,
+    program: &ProgramForm,
+    shell: &[String],
+) -> Option<ScriptError> {
+    let variables = state.variables();
+    let folder = state.working_dir().ok()?;
+    let setting = RunEnvironment {
+        variables: &variables,
+        folder: &folder,
+        user: state.config.user.as_deref(),
+    };
+    run_line(command(program, shell), setting, &mut Nothing).err()
 }
 
 /// An image with unknown contents.

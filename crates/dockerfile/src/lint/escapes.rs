@@ -1,0 +1,300 @@
+//! The escape character: backslashes that the parser removes, a directive that has no effect, and
+//! a line that continues into the next instruction.
+
+use wincimg_windows::path::ImagePath;
+use wincimg_windows::quoting::Escape;
+
+use super::correction::Edit;
+use super::evaluation::EvaluatedStep;
+use super::reference::Platform;
+use super::stage::{LintStep, Stage};
+use super::{Findings, LintFile, Severity, environment, line_end};
+use crate::instruction::InstructionKind;
+use crate::source::{Dockerfile, Instruction, begins_instruction};
+use crate::stages::{StageState, image_path, source_path};
+
+/// How an instruction uses a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TextUse {
+    /// A path in the image.
+    Target,
+    /// A path in the context or in another stage.
+    Source,
+    /// As it is.
+    Value,
+}
+
+/// Reports backslashes that the parser removes from a path or value.
+pub(super) fn check_eaten(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+    let file = it.linted.file;
+    let is_readable = file.escape == Escape::Backslash
+        && it.stage.platform == Platform::Windows
+        && !continues_by_mistake(file, it.step.instruction);
+    if !is_readable {
+        return;
+    }
+    let mut edits = Vec::new();
+    let mut example = None;
+    let mut from = 0;
+    for (text, usage) in texts(it.kind) {
+        // Another finding is about the whole line.
+        if environment::hidden_variable(it, text).is_some()
+            && environment::path(it.step.instruction).is_some()
+        {
+            continue;
+        }
+        let Some(positions) = eaten(it, text, usage) else {
+            continue;
+        };
+        let joined = it.step.instruction.text();
+        let lost = without(text, &positions);
+        example.get_or_insert((text.to_owned(), lost));
+        // In JSON the text is not as written.
+        if let Some(at) = joined[from..].find(text).map(|at| from + at) {
+            from = at + text.len();
+            let start = it.step.instruction.start() + at;
+            edits.extend(
+                slashes(text, usage, &positions)
+                    .into_iter()
+                    .map(|edit| edit.shift(start)),
+            );
+        }
+    }
+    let Some((text, lost)) = example else { return };
+    let message = format!(
+        "the parser removes these backslashes, and {text:?} becomes {lost:?}; write / or \\\\, or \
+         begin the file with the line # escape=`"
+    );
+    let instruction = it.step.instruction;
+    findings.add_edits(
+        "eaten-backslash",
+        Severity::Error,
+        instruction,
+        message,
+        &edits,
+    );
+}
+
+fn texts(kind: &InstructionKind) -> Vec<(&str, TextUse)> {
+    match kind {
+        InstructionKind::Workdir(text) => vec![(text, TextUse::Target)],
+        InstructionKind::User(text) => vec![(text, TextUse::Value)],
+        InstructionKind::Volume(list) => list
+            .iter()
+            .map(|text| (text.as_str(), TextUse::Target))
+            .collect(),
+        InstructionKind::Env(list) => list
+            .iter()
+            .map(|(_, value)| (value.as_str(), TextUse::Value))
+            .collect(),
+        InstructionKind::Arg(list) => {
+            let values = list.iter().filter_map(|(_, value)| value.as_deref());
+            values.map(|value| (value, TextUse::Value)).collect()
+        }
+        InstructionKind::Copy(copy) => {
+            let sources = copy.sources.iter();
+            let sources = sources.map(|source| (source.as_str(), TextUse::Source));
+            sources
+                .chain([(copy.target.as_str(), TextUse::Target)])
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Positions of removed backslashes, if the text then means something else.
+fn eaten(it: &EvaluatedStep<'_>, text: &str, usage: TextUse) -> Option<Vec<usize>> {
+    let positions = removed(text);
+    if positions.is_empty() || text.contains("://") {
+        return None;
+    }
+    let mut doubled = text.to_owned();
+    for at in positions.iter().rev() {
+        doubled.insert(*at, '\\');
+    }
+    let given = &it.linted.arguments.given;
+    let expanded = |text: &str| Some(it.state.expand(it.lexer(), text, given).ok()?.text);
+    let (written, meant) = (expanded(text)?, expanded(&doubled)?);
+    let differs = match usage {
+        TextUse::Value => written != meant,
+        TextUse::Source => source_path(&written).ok() != source_path(&meant).ok(),
+        TextUse::Target => target(it.state, &written)? != target(it.state, &meant)?,
+    };
+    differs.then_some(positions)
+}
+
+fn target(state: &StageState, text: &str) -> Option<(ImagePath, bool)> {
+    let target = image_path(&state.working_dir().ok()?, text).ok()?;
+    Some((target.path, target.is_folder))
+}
+
+/// Positions of the backslashes that the parser removes and that escape nothing.
+fn removed(text: &str) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut quote = None;
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, c)) = characters.next() {
+        match c {
+            '\'' if quote == Some('\'') => quote = None,
+            _ if quote == Some('\'') => {}
+            '"' => quote = if quote.is_some() { None } else { Some('"') },
+            '\'' if quote.is_none() => quote = Some('\''),
+            '\\' => match characters.peek().copied() {
+                Some((_, '\\' | '"' | '\'' | ' ')) => {
+                    characters.next();
+                }
+                Some((_, '$')) if !is_in_path(text, at) => {
+                    characters.next();
+                }
+                None | Some((_, '$')) => found.push(at),
+                Some(_) if quote.is_none() => found.push(at),
+                Some(_) => {}
+            },
+            _ => {}
+        }
+    }
+    found
+}
+
+/// True if a backslash follows a name or a drive, so that it separates.
+fn is_in_path(text: &str, at: usize) -> bool {
+    text[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, ':' | '}'))
+        && text.contains(":\\")
+}
+
+fn without(text: &str, positions: &[usize]) -> String {
+    let kept = text
+        .char_indices()
+        .filter(|(at, _)| !positions.contains(at));
+    kept.map(|(_, c)| c).collect()
+}
+
+/// Slashes for paths, and doubled backslashes for values.
+fn slashes(text: &str, usage: TextUse, positions: &[usize]) -> Vec<Edit> {
+    let all = text.match_indices('\\').map(|(at, _)| at);
+    let is_plain = !text.contains("\\\\") && !text.contains("\\ ");
+    match usage {
+        TextUse::Target | TextUse::Source if is_plain => {
+            all.map(|at| Edit::new(at..at + 1, "/")).collect()
+        }
+        _ => positions
+            .iter()
+            .map(|at| Edit::new(*at..at + 1, "\\\\"))
+            .collect(),
+    }
+}
+
+/// Reports an escape directive below the top of the file.
+pub(super) fn check_directive(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    let file = linted.file;
+    let is_inside = |line: usize| {
+        let mut instructions = file.instructions.iter();
+        instructions.any(|it| it.lines().0 < line && line <= it.lines().1)
+    };
+    let Some((line, escape)) = file.lines().enumerate().find_map(|(line, text)| {
+        let escape = escape_comment(text).filter(|_| !is_inside(line))?;
+        Some((line, escape))
+    }) else {
+        return;
+    };
+    if escape == file.escape || linted.stages.iter().all(Stage::is_linux) {
+        return;
+    }
+    let message = "this directive has no effect: it must be at the top of the file, above every \
+        comment, empty line and instruction";
+    findings.add("misplaced-escape", Severity::Error, line, message);
+}
+
+fn escape_comment(line: &str) -> Option<Escape> {
+    let (key, value) = line.trim_start().strip_prefix('#')?.split_once('=')?;
+    if !key.trim().eq_ignore_ascii_case("escape") {
+        return None;
+    }
+    match value.trim() {
+        "`" => Some(Escape::Backtick),
+        "\\" => Some(Escape::Backslash),
+        _ => None,
+    }
+}
+
+/// Keywords that no shell command is written like.
+const KEYWORDS: [&str; 13] = [
+    "FROM",
+    "RUN",
+    "WORKDIR",
+    "ENTRYPOINT",
+    "CMD",
+    "EXPOSE",
+    "SHELL",
+    "HEALTHCHECK",
+    "VOLUME",
+    "ENV",
+    "ARG",
+    "USER",
+    "COPY",
+];
+
+/// A line that continues into the next instruction.
+struct SwallowedLine {
+    /// From 0.
+    line: usize,
+    text: String,
+    /// Line of the next instruction.
+    next: usize,
+    keyword: String,
+}
+
+fn swallowed(file: &Dockerfile<'_>, instruction: &Instruction) -> Option<SwallowedLine> {
+    file.continuations(instruction)
+        .into_iter()
+        .find_map(|join| {
+            let last = instruction.lines().1;
+            let next = (join.line + 1..=last).find(|line| {
+                let text = file.line(*line).trim_start();
+                !text.is_empty() && !text.starts_with('#')
+            })?;
+            let text = file.line(next);
+            let keyword = text.split_whitespace().next()?;
+            let is_instruction = KEYWORDS.contains(&keyword) && begins_instruction(text);
+            is_instruction.then(|| SwallowedLine {
+                line: join.line,
+                text: join.text.to_owned(),
+                next,
+                keyword: keyword.to_owned(),
+            })
+        })
+}
+
+/// Returns true if what an instruction says is not what the author meant, as it continues on lines
+/// of others.
+pub(super) fn continues_by_mistake(file: &Dockerfile<'_>, instruction: &Instruction) -> bool {
+    line_end::continues_by_mistake(file, instruction) || swallowed(file, instruction).is_some()
+}
+
+/// Reports a line that continues into the next instruction.
+pub(super) fn check_swallowed(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    let file = findings.file;
+    if line_end::continues_by_mistake(file, step.instruction) {
+        return;
+    }
+    let Some(found) = swallowed(file, step.instruction) else {
+        return;
+    };
+    let message = format!(
+        "the last character of this line joins it with the {} on line {}; remove it",
+        found.keyword,
+        found.next + 1
+    );
+    let kept = found.text.trim_end();
+    let kept = kept
+        .strip_suffix("&&")
+        .or_else(|| kept.strip_suffix(';'))
+        .unwrap_or(kept);
+    let correction = Dockerfile::replace_line(found.line, kept.trim_end().to_owned());
+    findings.add_correction(
+        "swallowed-instruction",
+        Severity::Error,
+        message,
+        correction,
+    );
+}

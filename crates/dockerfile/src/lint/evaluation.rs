@@ -1,0 +1,324 @@
+//! The builder's reading of a file: its parser, the state of each stage and the interpreters of
+//! `RUN`. Unlike a build, it continues after an error.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use wincimg_common::diagnose::closest_match;
+use wincimg_scripts::ScriptErrorKind;
+use wincimg_windows::path::ImagePath;
+
+use super::reference::Platform;
+use super::rule::{Check, RULES};
+use super::stage::{LintStep, Stage, StageBaseRef};
+use super::{Edit, Findings, LintFile, Severity, escapes};
+use crate::expand::Lexer;
+use crate::instruction::{CopyInstruction, InstructionKind, ParsedInstruction, ProgramForm};
+use crate::source::Instruction;
+use crate::stages::{StageState, copy_target, script_error};
+
+const INVALID: &str = "invalid-instruction";
+
+/// An instruction with the state of its stage before it.
+pub(super) struct EvaluatedStep<'a> {
+    pub(super) linted: &'a LintFile<'a>,
+    pub(super) stage: &'a Stage<'a>,
+    pub(super) step: &'a LintStep<'a>,
+    pub(super) kind: &'a InstructionKind,
+    pub(super) state: &'a StageState,
+    /// Paths that the stage's instructions so far filled.
+    pub(super) filled: &'a [ImagePath],
+}
+
+impl EvaluatedStep<'_> {
+    pub(super) fn lexer(&self) -> Lexer {
+        Lexer::new(self.linted.file.escape)
+    }
+
+    pub(super) fn line(&self) -> usize {
+        self.step.instruction.lines().0
+    }
+}
+
+/// Position of the evaluation.
+struct StagePlace<'a> {
+    /// Stage.
+    index: usize,
+    state: &'a mut StageState,
+    filled: &'a mut Vec<ImagePath>,
+}
+
+pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    check_file(linted, findings);
+    let mut names = HashMap::new();
+    let mut states: Vec<Rc<StageState>> = Vec::with_capacity(linted.stages.len());
+    for (index, stage) in linted.stages.iter().enumerate() {
+        check_from(linted, index, &mut names, findings);
+        let mut state = match stage.base {
+            StageBaseRef::Stage(base) => states[base].fork(),
+            _ => StageState::unknown(&stage.image),
+        };
+        let mut filled = Vec::new();
+        for step in &stage.steps {
+            let mut place = StagePlace {
+                index,
+                state: &mut state,
+                filled: &mut filled,
+            };
+            check_step(linted, step, &mut place, findings);
+        }
+        states.push(Rc::new(state));
+    }
+}
+
+/// Errors of the file as a whole.
+fn check_file(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    let file = linted.file;
+    if let Some(problem) = file.directive_problem {
+        findings.add(INVALID, Severity::Error, problem.line, problem.what);
+    }
+    for instruction in &file.instructions {
+        if instruction.keyword == "FROM" {
+            break;
+        }
+        if matches!(instruction.keyword.as_str(), "ARG" | "ONBUILD") {
+            continue;
+        }
+        // The parser reports an unknown keyword.
+        if linted.is_whole_file() && crate::source::is_keyword(&instruction.keyword) {
+            let message = "expected FROM before any instruction but ARG";
+            findings.add(INVALID, Severity::Error, instruction.lines().0, message);
+        }
+        break;
+    }
+}
+
+/// `names` has the stages so far and their lines.
+fn check_from(
+    linted: &LintFile<'_>,
+    index: usize,
+    names: &mut HashMap<String, usize>,
+    findings: &mut Findings<'_>,
+) {
+    let stage = &linted.stages[index];
+    let instruction = stage.from;
+    if instruction.keyword != "FROM" {
+        return;
+    }
+    let line = instruction.lines().0;
+    let parsed = ParsedInstruction::read(instruction, linted.file.escape);
+    let from = match parsed.map(|parsed| parsed.kind) {
+        Ok(InstructionKind::From(from)) => from,
+        Ok(_) => return,
+        Err(error) => {
+            if !is_template(instruction.text()) {
+                findings.add(INVALID, Severity::Error, line, error.message);
+            }
+            return;
+        }
+    };
+    let Some(name) = from.name else { return };
+    if let Some(first) = names.insert(name.clone(), line + 1) {
+        let message = format!("the stage {name:?} is already defined on line {first}");
+        findings.add(INVALID, Severity::Error, line, message);
+    }
+}
+
+/// Double braces and percent signs around a name are filled in by another program.
+fn is_template(text: &str) -> bool {
+    text.contains("{{") || text.contains("<%") || text.contains("@@")
+}
+
+fn check_step(
+    linted: &LintFile<'_>,
+    step: &LintStep<'_>,
+    place: &mut StagePlace<'_>,
+    findings: &mut Findings<'_>,
+) {
+    let index = place.index;
+    let stage = &linted.stages[index];
+    let instruction = step.instruction;
+    let kind = match ParsedInstruction::read(instruction, linted.file.escape) {
+        Ok(parsed) => parsed.kind,
+        Err(error) => {
+            let is_for_stage = !error.is_of_windows || stage.platform == Platform::Windows;
+            if is_for_stage && !is_template(instruction.full_text()) {
+                report_invalid(linted, instruction, error.message, findings);
+            }
+            return;
+        }
+    };
+    // What follows is not what the author meant.
+    if escapes::continues_by_mistake(linted.file, instruction) {
+        return;
+    }
+    if let InstructionKind::Copy(copy) = &kind {
+        super::repository::check_source_stage(linted, index, instruction, copy, findings);
+    }
+    if stage.is_linux() {
+        return;
+    }
+    let evaluated = EvaluatedStep {
+        linted,
+        stage,
+        step,
+        kind: &kind,
+        state: &*place.state,
+        filled: &*place.filled,
+    };
+    for rule in &RULES {
+        if let Check::State(check) = rule.check {
+            check(&evaluated, findings);
+        }
+    }
+    let target = super::volume::filled_folder(&evaluated);
+    place.filled.extend(target);
+    let current = &mut *place.state;
+    let lexer = Lexer::new(linted.file.escape);
+    let line = instruction.lines().0;
+    let arguments = &linted.arguments;
+    let done = match &kind {
+        InstructionKind::Copy(copy) => check_copy(current, copy, lexer, linted),
+        InstructionKind::Run(program) => {
+            check_run(stage, step, current, program, findings);
+            Ok(())
+        }
+        kind => current.apply(kind, lexer, arguments, &mut Vec::new()),
+    };
+    if let Err(message) = done
+        && stage.platform == Platform::Windows
+        && !is_template(instruction.full_text())
+        && !is_open_value(instruction.text(), &message)
+    {
+        // Where BuildKit finds a folder, it copies into it.
+        let severity = if message.starts_with("several files") {
+            Severity::Warning
+        } else {
+            Severity::Error
+        };
+        findings.add(INVALID, severity, line, message);
+    }
+}
+
+/// True if the error is about a variable whose value the file does not show.
+fn is_open_value(text: &str, message: &str) -> bool {
+    text.contains('$')
+        && (message.contains("\"\"") || message.contains("empty") || message.contains('?'))
+}
+
+fn check_copy(
+    state: &StageState,
+    copy: &CopyInstruction,
+    lexer: Lexer,
+    linted: &LintFile<'_>,
+) -> Result<(), String> {
+    let mut unset = Vec::new();
+    let copy = state.expand_copy(copy, lexer, &linted.arguments, &mut unset)?;
+    if unset.is_empty() {
+        copy_target(state, &copy)?;
+    }
+    Ok(())
+}
+
+/// A line that fails on every Windows.
+fn check_run(
+    stage: &Stage<'_>,
+    step: &LintStep<'_>,
+    current: &StageState,
+    program: &ProgramForm,
+    findings: &mut Findings<'_>,
+) {
+    let Some(shell) = step.shell_words(current) else {
+        return;
+    };
+    // Variables of an unknown base can change any line.
+    if stage.platform != Platform::Windows || !stage.knows_environment {
+        return;
+    }
+    // A line may fail on purpose.
+    let text = step.instruction.text();
+    if text.contains("throw") || text.contains("exit") {
+        return;
+    }
+    let Some(error) = script_error(current, program, &shell) else {
+        return;
+    };
+    if error.kind == ScriptErrorKind::Fails {
+        let position = step.instruction.start() + error.at;
+        let line = step.line_at(position);
+        let message = format!("this RUN fails: {error}");
+        findings.add("failing-run", Severity::Error, line, message);
+    }
+}
+
+/// Reports what the parser refuses, with a correction of a misspelt keyword.
+fn report_invalid(
+    linted: &LintFile<'_>,
+    instruction: &Instruction,
+    message: String,
+    findings: &mut Findings<'_>,
+) {
+    let line = instruction.lines().0;
+    if crate::source::is_keyword(&instruction.keyword) || instruction.trigger().is_some() {
+        if message.contains("--chown is unsupported") || message.contains("--chmod is unsupported")
+        {
+            super::unix::report_copy_flags(instruction, &message, findings);
+        } else {
+            findings.add(INVALID, Severity::Error, line, message);
+        }
+        return;
+    }
+    let before = linted.file.lines().take(line);
+    let before = before.collect::<Vec<_>>();
+    let above = before.iter().rev().find(|line| !line.trim().is_empty());
+    let is_continuation = above.is_some_and(|above| {
+        let end = above.trim_end();
+        end.ends_with(['`', '\\', '^', ';', '|', '&', ','])
+    });
+    if is_continuation {
+        // One finding says it for all lines that follow.
+        let instructions = &linted.file.instructions;
+        let place = instructions
+            .iter()
+            .position(|it| std::ptr::eq(it, instruction));
+        let before = place.and_then(|place| instructions.get(place.checked_sub(1)?));
+        if before.is_some_and(|before| !crate::source::is_keyword(&before.keyword)) {
+            return;
+        }
+        let own = linted.file.escape.character();
+        let message = format!(
+            "{message}: the line above does not continue here, because it does not end in {own}"
+        );
+        findings.add(INVALID, Severity::Error, line, message);
+        return;
+    }
+    let keyword = instruction.keyword.as_str();
+    match closest_match(keyword, crate::source::KEYWORDS.into_iter()) {
+        Some(meant) if is_valid_as(linted, instruction, &meant) => {
+            let edit = Edit::new(0..keyword.len(), meant);
+            findings.add_edits(INVALID, Severity::Error, instruction, message, &[edit]);
+        }
+        _ => findings.add(INVALID, Severity::Error, line, message),
+    }
+}
+
+/// Returns true if an instruction is valid with another keyword.
+fn is_valid_as(linted: &LintFile<'_>, instruction: &Instruction, keyword: &str) -> bool {
+    // A letter could be anything.
+    if instruction.keyword.len() < 3 {
+        return false;
+    }
+    let arguments = &instruction.full_text()[instruction.keyword.len()..];
+    let text = format!("{keyword}{arguments}");
+    let file = crate::source::Dockerfile::read(&text);
+    let escape = linted.file.escape;
+    let [only] = file.instructions.as_slice() else {
+        return false;
+    };
+    let mut state = StageState::unknown("");
+    let none = crate::stages::BuildArguments::default();
+    ParsedInstruction::read(only, escape).is_ok_and(|parsed| {
+        let done = state.apply(&parsed.kind, Lexer::new(escape), &none, &mut Vec::new());
+        done.is_ok()
+    })
+}

@@ -1,0 +1,164 @@
+//! Exec form: no shell reads it, and Windows starts only programs.
+
+use wincimg_windows::quoting::cmd;
+
+use super::entrypoint::has_extension;
+use super::environment::shell_variables;
+use super::evaluation::EvaluatedStep;
+use super::reference::Platform;
+use super::shells::is_known_cmdlet;
+use super::words::program_name;
+use super::{Findings, Severity, args_escaped};
+use crate::instruction::{InstructionKind, ProgramForm};
+
+/// Commands that are batch files, which Windows finds only with their extension.
+const BATCH_FILES: [&str; 22] = [
+    "npm", "npx", "yarn", "yarnpkg", "pnpm", "mvn", "gradle", "gradlew", "mvnw", "ng", "tsc",
+    "grunt", "gulp", "bower", "az", "gem", "bundle", "bundler", "rails", "composer", "ant", "sbt",
+];
+
+fn words<'a>(it: &'a EvaluatedStep<'_>) -> Option<&'a [String]> {
+    let form = match it.kind {
+        InstructionKind::Run(form)
+        | InstructionKind::Cmd(form)
+        | InstructionKind::Entrypoint(form) => form,
+        InstructionKind::Health(health) => health.test.as_ref()?,
+        _ => return None,
+    };
+    let ProgramForm::Exec(words) = form else {
+        return None;
+    };
+    // They are arguments of the entry point.
+    let is_argument = matches!(it.kind, InstructionKind::Cmd(_))
+        && it.stage.steps.iter().any(|step| step.is("ENTRYPOINT"));
+    (it.stage.platform == Platform::Windows && !is_argument).then_some(words)
+}
+
+/// Reports what Windows cannot start as a program.
+pub(super) fn check_program(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+    let Some(program) = words(it).and_then(|words| words.first()) else {
+        return;
+    };
+    if args_escaped::is_command_line(program) {
+        return;
+    }
+    let name = program_name(program);
+    let has_folder = program.contains(['\\', '/']);
+    let (severity, message) = if cmd::is_built_in(&name) && !has_folder && !program.contains('.') {
+        let message =
+            format!("{program} is a command of cmd and not a program: begin with \"cmd\", \"/C\"");
+        (Severity::Error, message)
+    } else if is_known_cmdlet(program) {
+        let message = format!(
+            "{program} is a cmdlet and not a program: begin with \"powershell\", \"-Command\""
+        );
+        (Severity::Error, message)
+    } else if BATCH_FILES.contains(&name.as_str())
+        && !program.to_ascii_lowercase().ends_with(".exe")
+    {
+        let message = format!(
+            "{name} is a batch file, which Windows does not find without its extension: begin with \
+             \"cmd\", \"/C\", or write {name}.cmd"
+        );
+        (Severity::Error, message)
+    } else {
+        match name.rsplit_once('.').map(|(_, extension)| extension) {
+            Some("ps1") => (
+                Severity::Error,
+                format!("Windows does not start {program}: begin with \"powershell\", \"-File\""),
+            ),
+            Some("sh") => (
+                Severity::Error,
+                format!("Windows does not start the shell script {program}"),
+            ),
+            Some("js" | "py" | "vbs" | "jar" | "rb" | "dll") => (
+                Severity::Error,
+                format!("{program} is not a program: begin with the one that runs it"),
+            ),
+            // `VsDevCmd.bat && powershell`, as Microsoft's pages have it.
+            Some("cmd" | "bat")
+                if words(it).is_some_and(|words| words.iter().any(|it| it.starts_with('&'))) =>
+            {
+                return;
+            }
+            Some("cmd" | "bat") => (
+                Severity::Note,
+                format!(
+                    "Windows starts cmd for {program}, which reads the arguments again: begin with \
+                     \"cmd\", \"/C\""
+                ),
+            ),
+            _ => return,
+        }
+    };
+    findings.add("exec-form-program", severity, it.line(), message);
+}
+
+/// Reports operators and variables that a shell would read.
+pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+    let Some((program, arguments)) = words(it).and_then(<[String]>::split_first) else {
+        return;
+    };
+    let shell = program_name(program);
+    let (reads_cmd, reads_powershell) = match shell.as_str() {
+        "cmd" => (true, false),
+        "powershell" | "pwsh" => (false, true),
+        "bash" | "sh" => return,
+        _ => (false, false),
+    };
+    // A shell within the shell.
+    let is_nested = |name: &str| {
+        arguments
+            .iter()
+            .any(|word| word.to_ascii_lowercase().contains(name))
+    };
+    let reads_cmd = reads_cmd || is_nested("cmd");
+    let reads_powershell = reads_powershell || is_nested("powershell") || is_nested("pwsh");
+    // Windows starts cmd for a batch file, which reads the whole line.
+    let is_batch = has_extension(&shell, &["bat", "cmd"]);
+    let reads_cmd = reads_cmd || is_batch;
+    let all = || std::iter::once(program).chain(arguments);
+    if !reads_cmd && !reads_powershell {
+        let operators = ["&&", "||", "|", ">", ">>", "&", "2>&1"];
+        if let Some(operator) = all().find(|word| operators.contains(&word.as_str())) {
+            let message = format!(
+                "no shell reads the exec form, and the program gets {operator:?} as an argument"
+            );
+            findings.add("exec-form-syntax", Severity::Error, it.line(), message);
+            return;
+        }
+    }
+    for word in all() {
+        let foreign = shell_variables(word).find(|name| {
+            let is_of_cmd = word.contains(&format!("%{name}%"));
+            let is_plain = it.state.declares(name)
+                || [
+                    "path",
+                    "temp",
+                    "userprofile",
+                    "programfiles",
+                    "systemroot",
+                    "windir",
+                    "appdata",
+                    "programdata",
+                ]
+                .contains(&name.to_ascii_lowercase().as_str());
+            if is_of_cmd {
+                !reads_cmd && (is_plain || !reads_powershell)
+            } else {
+                !reads_powershell
+            }
+        });
+        let is_dockers = |name: &&str| !reads_powershell && it.state.declares(name);
+        let dockers = || super::shells::dollar_names(word).find(is_dockers);
+        let Some(name) = foreign.or_else(dockers) else {
+            continue;
+        };
+        let message = format!(
+            "the exec form does not expand variables, and {name} stays as it is written: use the \
+             shell form, or \"cmd\", \"/C\" with %{name}%"
+        );
+        findings.add("exec-form-syntax", Severity::Error, it.line(), message);
+        return;
+    }
+}

@@ -1,0 +1,72 @@
+//! `HEALTHCHECK` that cannot fail, or whose options are a part of its command.
+
+use super::reference::Platform;
+use super::stage::{LintStep, Stage};
+use super::{Findings, Severity};
+
+const RULE: &str = "healthcheck-never-fails";
+
+pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    if !step.is("HEALTHCHECK") || stage.platform != Platform::Windows {
+        return;
+    }
+    let Some(command) = step.instruction.health_command() else {
+        return;
+    };
+    let line = step.instruction.lines().0;
+    if command.starts_with("--") {
+        let message = "options of HEALTHCHECK belong before CMD: after it they are a part of the \
+            command";
+        findings.add("healthcheck-options", Severity::Error, line, message);
+        return;
+    }
+    if let Some(reason) = never_fails(step, &command.to_ascii_lowercase()) {
+        let message = format!("this check cannot fail: {reason}");
+        findings.add(RULE, Severity::Error, line, message);
+    }
+}
+
+fn never_fails(step: &LintStep<'_>, command: &str) -> Option<&'static str> {
+    let text = command.trim_end_matches(['"', ']', '\'', ' ', '}', ')', ';']);
+    let compact: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let exits = compact.matches("exit").count();
+    let fails = compact.contains("throw")
+        || compact.match_indices("exit").any(|(at, _)| {
+            let code = compact[at + "exit".len()..].trim_start_matches(['/', 'b', ' ', '(']);
+            !code.starts_with('0') || code.starts_with("0x")
+        });
+    if fails {
+        return None;
+    }
+    if [
+        "|| exit 0",
+        "||exit 0",
+        "|| exit /b 0",
+        "|| true",
+        "|| ver",
+        "; exit 0",
+        "& exit 0",
+    ]
+    .iter()
+    .any(|end| compact.ends_with(end) && exits <= 1)
+    {
+        return Some("it always ends with exit code 0");
+    }
+    if compact.contains("catch") && compact.contains("try") && !compact.contains("finally") {
+        return Some("its catch block ends it with exit code 0: add exit 1");
+    }
+    let mut programs = step.commands().iter();
+    let is_idle = |name: &str| {
+        matches!(
+            name,
+            "echo" | "rem" | "ver" | "write-host" | "write-output" | "exit"
+        )
+    };
+    let is_shell = |name: &str| matches!(name, "cmd" | "powershell" | "pwsh");
+    let all_idle = programs.all(|it| {
+        let name = it.program();
+        is_idle(&name) || is_shell(&name)
+    });
+    let has_some = step.commands().iter().any(|it| is_idle(&it.program()));
+    (all_idle && has_some).then_some("it only prints")
+}

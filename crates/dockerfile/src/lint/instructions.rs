@@ -1,0 +1,350 @@
+//! Instructions that mean something else than they seem to.
+
+use super::environment;
+use super::evaluation::EvaluatedStep;
+use super::reference::Platform;
+use super::stage::{LintStep, Stage};
+use super::{Edit, Findings, LintFile, Severity};
+use crate::instruction::InstructionKind;
+use crate::source::Instruction;
+
+/// Texts of an instruction in which Docker expands variables.
+fn expanded_texts(kind: &InstructionKind) -> Vec<&str> {
+    match kind {
+        InstructionKind::Env(list) | InstructionKind::Label(list) => {
+            list.iter().map(|(_, value)| value.as_str()).collect()
+        }
+        InstructionKind::Arg(list) => list.iter().filter_map(|(_, it)| it.as_deref()).collect(),
+        InstructionKind::User(text)
+        | InstructionKind::Workdir(text)
+        | InstructionKind::Expose(text)
+        | InstructionKind::StopSignal(text) => vec![text],
+        InstructionKind::Volume(list) => list.iter().map(String::as_str).collect(),
+        InstructionKind::Copy(copy) => {
+            let target = [&copy.target];
+            copy.sources
+                .iter()
+                .chain(target)
+                .map(String::as_str)
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Reports variables that are not set, so that they expand to nothing.
+pub(super) fn check_unset(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+    if it.stage.platform != Platform::Windows {
+        return;
+    }
+    let rule = "unset-variable";
+    for text in expanded_texts(it.kind) {
+        let given = &it.linted.arguments.given;
+        let Ok(expanded) = it.state.expand(it.lexer(), text, given) else {
+            continue;
+        };
+        for name in expanded.unset {
+            let is_shells = name.eq_ignore_ascii_case("env") || name.eq_ignore_ascii_case("path");
+            if is_shells || it.state.declares(&name) {
+                continue;
+            }
+            if it.linted.arguments.is_declared(&name) {
+                let message = format!(
+                    "${name} is empty here: the ARG above FROM is not visible in a stage; add ARG \
+                     {name} below FROM"
+                );
+                findings.add(rule, Severity::Error, it.line(), message);
+            } else if it.stage.knows_environment {
+                let message = format!("${name} is not set and expands to nothing");
+                findings.add(rule, Severity::Warning, it.line(), message);
+            }
+        }
+    }
+    if !matches!(it.kind, InstructionKind::Run(_)) || !it.stage.knows_environment {
+        return;
+    }
+    let used = it.step.commands().iter().flat_map(|command| {
+        let words = command.words.iter();
+        words.flat_map(|word| environment::shell_variables(&word.value))
+    });
+    let mut used: Vec<&str> = used.collect();
+    used.sort_unstable();
+    used.dedup();
+    for name in used {
+        if it.linted.arguments.is_declared(name) && !it.state.declares(name) {
+            let message = format!(
+                "{name} is not set here: the ARG above FROM is not visible in a stage; add ARG \
+                 {name} below FROM"
+            );
+            findings.add(rule, Severity::Error, it.line(), message);
+        }
+    }
+}
+
+/// Reports variables in the syntax of a shell, which Docker does not expand.
+pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+    if it.stage.platform != Platform::Windows {
+        return;
+    }
+    let instruction = it.step.instruction;
+    for text in expanded_texts(it.kind) {
+        let is_path = environment::path(instruction).is_some();
+        if is_path || matches!(it.kind, InstructionKind::Label(_)) {
+            continue;
+        }
+        let Some(name) = environment::shell_variables(text).next() else {
+            continue;
+        };
+        let keyword = &instruction.keyword;
+        let message = format!(
+            "{keyword} does not expand {}: Docker's variables are written ${{{name}}}, and those of \
+             Windows are not known here",
+            environment::written(text, name)
+        );
+        findings.add("shell-variable", Severity::Error, it.line(), message);
+        return;
+    }
+}
+
+/// Reports `ENV A = b`, which sets A to "= b".
+pub(super) fn check_equals(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    let instruction = step.instruction;
+    if !matches!(instruction.keyword.as_str(), "ENV" | "LABEL") {
+        return;
+    }
+    let text = instruction.text();
+    let Some((name, rest)) = text.split_once([' ', '\t']) else {
+        return;
+    };
+    let Some(value) = rest.trim_start().strip_prefix('=') else {
+        return;
+    };
+    if name.contains('=') {
+        return;
+    }
+    let message = format!(
+        "{} with spaces around the = sets {name} to {:?}; remove them",
+        instruction.keyword,
+        rest.trim()
+    );
+    let value_at = text.len() - value.trim_start().len();
+    let start = instruction.start();
+    let edit = Edit::new(start + name.len()..start + value_at, "=");
+    let is_one_word = !value.trim().contains([' ', '\t']) || value.trim().starts_with('"');
+    let edits: &[Edit] = if is_one_word { &[edit] } else { &[] };
+    findings.add_edits(
+        "spaced-equals",
+        Severity::Error,
+        instruction,
+        message,
+        edits,
+    );
+}
+
+/// Reports sources outside of the context.
+pub(super) fn check_copy_source(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+    let InstructionKind::Copy(copy) = it.kind else {
+        return;
+    };
+    if copy.from.is_some() || it.stage.platform != Platform::Windows {
+        return;
+    }
+    let keyword = &it.step.instruction.keyword;
+    for source in &copy.sources {
+        let given = &it.linted.arguments.given;
+        let Ok(expanded) = it.state.expand(it.lexer(), source, given) else {
+            continue;
+        };
+        let text = expanded.text.replace('\\', "/");
+        let mut start = text.chars();
+        let has_drive =
+            start.next().is_some_and(|c| c.is_ascii_alphabetic()) && start.next() == Some(':');
+        let message = if has_drive && expanded.unset.is_empty() {
+            format!(
+                "{keyword} reads {source:?} from the build context, which has no drives: write a \
+                 path relative to the context"
+            )
+        } else if text == ".." || text.starts_with("../") {
+            format!("{source:?} is outside of the build context, where {keyword} cannot read")
+        } else {
+            continue;
+        };
+        findings.add("copy-source", Severity::Error, it.line(), message);
+    }
+}
+
+/// Reports arrays that are not valid JSON, so that they are read as plain text, and those with
+/// control characters in a path.
+pub(super) fn check_json(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    let instruction = step.instruction;
+    let keyword = instruction.keyword.as_str();
+    let text = match keyword {
+        "RUN" | "CMD" | "ENTRYPOINT" | "COPY" | "ADD" | "VOLUME" | "SHELL" => instruction.text(),
+        "HEALTHCHECK" => instruction.health_command().unwrap_or_default(),
+        _ => return,
+    };
+    if !text.starts_with('[') || stage.platform != Platform::Windows {
+        return;
+    }
+    if let Ok(words) = serde_json::from_str::<Vec<String>>(text) {
+        check_control_characters(instruction, &words, findings);
+        return;
+    }
+    // CMD and ENTRYPOINT have a rule with more knowledge; the parser refuses SHELL.
+    let is_elsewhere = matches!(keyword, "CMD" | "ENTRYPOINT") && instruction.looks_like_json();
+    let inside = text[1..].trim_start();
+    let is_meant = inside.starts_with('"') || (inside.starts_with('\'') && keyword != "RUN");
+    if is_elsewhere || keyword == "SHELL" || !is_meant || instruction.exec_form().is_some() {
+        return;
+    }
+    let doubled = text.replace('\\', "\\\\");
+    let is_mended = !text.contains("\\\\") && serde_json::from_str::<Vec<String>>(&doubled).is_ok();
+    let message = match () {
+        () if is_mended => "invalid JSON, so this is read as plain text: double every backslash",
+        () if inside.starts_with('\'') => {
+            "invalid JSON, so this is read as plain text: use double quotes"
+        }
+        () => "invalid JSON array of strings, so this is read as plain text",
+    };
+    let start = instruction.start() + instruction.text().len() - text.len();
+    let edit = Edit::new(start..start + text.len(), doubled);
+    let edits: &[Edit] = if is_mended { &[edit] } else { &[] };
+    findings.add_edits("invalid-json", Severity::Error, instruction, message, edits);
+}
+
+fn check_control_characters(
+    instruction: &Instruction,
+    words: &[String],
+    findings: &mut Findings<'_>,
+) {
+    let is_path = |word: &&String| {
+        let mut start = word.chars();
+        let has_drive =
+            start.next().is_some_and(|c| c.is_ascii_alphabetic()) && start.next() == Some(':');
+        has_drive && word.contains(char::is_control)
+    };
+    let Some(word) = words.iter().find(is_path) else {
+        return;
+    };
+    let message = format!(
+        "in JSON a backslash before b, f, n, r, t or u is not a separator, and the path is \
+         {word:?}; double every backslash"
+    );
+    let text = instruction.text();
+    let edits: Vec<Edit> = if text.contains("\\\\") || text.contains("\\\"") {
+        Vec::new()
+    } else {
+        let positions = text.match_indices('\\');
+        positions
+            .map(|(at, _)| at + instruction.start())
+            .map(|at| Edit::new(at..at + 1, "\\\\"))
+            .collect()
+    };
+    findings.add_edits(
+        "invalid-json",
+        Severity::Error,
+        instruction,
+        message,
+        &edits,
+    );
+}
+
+/// Reports instructions of which only the last counts.
+pub(super) fn check_overridden(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+    for keyword in ["CMD", "ENTRYPOINT", "HEALTHCHECK"] {
+        let steps = stage.steps.iter().filter(|step| step.is(keyword));
+        let steps: Vec<_> = steps
+            .filter(|step| step.instruction.trigger().is_none())
+            .collect();
+        let Some((last, earlier)) = steps.split_last() else {
+            continue;
+        };
+        let line = last.instruction.lines().0 + 1;
+        for step in earlier {
+            let message =
+                format!("this {keyword} has no effect: the one on line {line} replaces it");
+            let own = step.instruction.lines().0;
+            findings.add("overridden-instruction", Severity::Warning, own, message);
+        }
+    }
+}
+
+/// Reports what Docker Engine on Windows refuses without BuildKit.
+pub(super) fn check_buildkit(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    let mut first_lines = linted
+        .file
+        .lines()
+        .take_while(|line| line.trim_start().starts_with('#'));
+    let has_syntax = first_lines.any(|line| {
+        let directive = line.trim_start().trim_start_matches('#').trim_start();
+        directive.to_ascii_lowercase().starts_with("syntax")
+    });
+    if has_syntax {
+        return;
+    }
+    for stage in &linted.stages {
+        if stage.platform != Platform::Windows {
+            continue;
+        }
+        for step in &stage.steps {
+            let instruction = step.instruction;
+            let flags = [
+                "mount", "network", "security", "link", "exclude", "checksum", "unpack",
+            ];
+            let flag = instruction.flags().find(|(name, _)| flags.contains(name));
+            let what = match flag {
+                Some((name, _)) => format!("{} --{name}", instruction.keyword),
+                None if instruction.has_here_document() => "a here-document".to_owned(),
+                None => continue,
+            };
+            let message = format!(
+                "{what} requires BuildKit, which Docker Engine on Windows does not use by default"
+            );
+            let line = instruction.lines().0;
+            findings.add("requires-buildkit", Severity::Warning, line, message);
+            return;
+        }
+    }
+}
+
+/// Reports zip files that `ADD` puts into a folder, where it unpacks only tar archives.
+pub(super) fn check_zip(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    if !step.is("ADD") || stage.platform != Platform::Windows {
+        return;
+    }
+    let text = step.instruction.text();
+    let mut words = text.split_whitespace();
+    let Some(source) = words
+        .next()
+        .filter(|word| word.to_ascii_lowercase().ends_with(".zip"))
+    else {
+        return;
+    };
+    let name = source.rsplit(['\\', '/']).next().unwrap_or(source);
+    let uses = stage.steps.iter().filter(|other| {
+        let text = other.instruction.text().to_ascii_lowercase();
+        text.contains(&name.to_ascii_lowercase())
+            || text.contains("expand-archive")
+            || text.contains("*.zip")
+    });
+    let target = words.next_back().unwrap_or_default();
+    if uses.count() == 1 && !target.to_ascii_lowercase().ends_with(".zip") {
+        let message = "ADD unpacks tar archives and copies a zip as it is: unpack it with tar -xf, or \
+            Expand-Archive";
+        let line = step.instruction.lines().0;
+        findings.add("add-zip", Severity::Warning, line, message);
+    }
+}
+
+/// Reports signals that Windows does not have.
+pub(super) fn check_signal(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+    let InstructionKind::StopSignal(signal) = it.kind else {
+        return;
+    };
+    let name = signal.trim_start_matches("SIG").to_ascii_uppercase();
+    let is_known = matches!(name.as_str(), "TERM" | "KILL" | "9" | "15") || signal.contains('$');
+    if it.stage.platform == Platform::Windows && !is_known {
+        let message = format!("Windows has no signal {signal}: only SIGTERM and SIGKILL");
+        findings.add("unix-permissions", Severity::Error, it.line(), message);
+    }
+}

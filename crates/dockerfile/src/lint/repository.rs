@@ -1,0 +1,373 @@
+//! Images, tags and stages that do not exist.
+
+use wincimg_common::diagnose::closest_match;
+use wincimg_windows::release;
+
+use super::reference::{Platform, Reference};
+use super::stage::StageBaseRef;
+use super::{Edit, Findings, LintFile, Severity};
+use crate::instruction::CopyInstruction;
+use crate::source::Instruction;
+
+/// Repositories of Microsoft under `windows/`.
+const OF_WINDOWS: [&str; 7] = [
+    "nanoserver",
+    "servercore",
+    "server",
+    "servercore/iis",
+    "servercore/insider",
+    "nanoserver/insider",
+    "server/insider",
+];
+
+/// Repositories under `dotnet/framework/`.
+const OF_FRAMEWORK: [&str; 5] = ["aspnet", "runtime", "sdk", "wcf", "samples"];
+
+/// Names that are no repository of Docker Hub, and the one that was meant.
+const MEANT: [(&str, &str); 9] = [
+    ("windowsservercore", "mcr.microsoft.com/windows/servercore"),
+    ("servercore", "mcr.microsoft.com/windows/servercore"),
+    ("nanoserver", "mcr.microsoft.com/windows/nanoserver"),
+    ("windows/servercore", "mcr.microsoft.com/windows/servercore"),
+    ("windows/nanoserver", "mcr.microsoft.com/windows/nanoserver"),
+    ("windows/server", "mcr.microsoft.com/windows/server"),
+    ("windows", "mcr.microsoft.com/windows/server"),
+    (
+        "dotnet/framework/aspnet",
+        "mcr.microsoft.com/dotnet/framework/aspnet",
+    ),
+    (
+        "windows/servercore/iis",
+        "mcr.microsoft.com/windows/servercore/iis",
+    ),
+];
+
+/// Reports images that do not exist.
+pub(super) fn check_images(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    for stage in &linted.stages {
+        let StageBaseRef::Image(reference) = &stage.base else {
+            continue;
+        };
+        let is_known = linted.options.bases.contains_key(&stage.image);
+        if is_known || reference.digest.is_some() {
+            continue;
+        }
+        if let Some((meant, message)) = check_repository(reference) {
+            let name_end = stage
+                .from
+                .text()
+                .split_whitespace()
+                .next()
+                .unwrap_or_default();
+            let path = name_end.rfind('/').map_or(0, |slash| slash + 1);
+            let end = name_end[path..]
+                .find([':', '@'])
+                .map_or(name_end.len(), |at| path + at);
+            let start = stage.from.start();
+            let edit = Edit::new(start..start + end, meant.clone());
+            let is_literal = !name_end.contains('$') && !meant.is_empty();
+            let edits: &[Edit] = if is_literal { &[edit] } else { &[] };
+            findings.add_edits(
+                "unknown-repository",
+                Severity::Error,
+                stage.from,
+                message,
+                edits,
+            );
+            continue;
+        }
+        if let Some(message) = check_tag(reference) {
+            let is_default = stage.from.text().contains('$');
+            let severity = if is_default {
+                Severity::Warning
+            } else {
+                Severity::Error
+            };
+            findings.add("unknown-tag", severity, stage.from.lines().0, message);
+        }
+    }
+}
+
+/// The repository that was meant, and a message.
+fn check_repository(reference: &Reference) -> Option<(String, String)> {
+    let repository = reference.repository.as_str();
+    let hub = repository.strip_prefix("docker.io/").unwrap_or(repository);
+    let hub = hub.strip_prefix("library/").unwrap_or(hub);
+    if let Some((_, meant)) = MEANT.iter().find(|(name, _)| *name == hub) {
+        let message = format!("Docker Hub has no image {hub}; use {meant}");
+        return Some(((*meant).to_owned(), message));
+    }
+    let path = repository.strip_prefix("mcr.microsoft.com/")?;
+    let (folder, name, known): (&str, &str, &[&str]) =
+        if let Some(name) = path.strip_prefix("windows/") {
+            ("windows", name, &OF_WINDOWS)
+        } else if let Some(name) = path.strip_prefix("dotnet/framework/") {
+            ("dotnet/framework", name, &OF_FRAMEWORK)
+        } else {
+            let (_, meant) = MEANT
+                .iter()
+                .find(|(name, _)| *name == path && !name.contains('/'))?;
+            if path == "windows" {
+                return None;
+            }
+            let message = format!("{repository} does not exist; use {meant}");
+            return Some(((*meant).to_owned(), message));
+        };
+    // Others may be added.
+    if known.contains(&name) || name.contains("insider") {
+        return None;
+    }
+    let meant = match name {
+        "windowsservercore" | "core" | "servercore-iis" => Some("servercore".to_owned()),
+        "iis" => Some("servercore/iis".to_owned()),
+        _ => closest_match(name, known.iter().copied()),
+    }?;
+    let meant = format!("mcr.microsoft.com/{folder}/{meant}");
+    let message = format!("{repository} does not exist; did you mean {meant}?");
+    Some((meant, message))
+}
+
+/// Message about a tag that does not exist.
+fn check_tag(reference: &Reference) -> Option<String> {
+    let tag = reference.tag.as_deref().filter(|tag| !tag.is_empty())?;
+    let repository = reference.repository.as_str();
+    let is_microsofts = repository.starts_with("mcr.microsoft.com/");
+    let words = || tag.split(['-', '_']);
+    // Of any image, as there is no such release.
+    let years = ["2016", "2019", "2022", "2025"];
+    let release = words().find(|word| {
+        let year = word.to_ascii_lowercase();
+        let year = year.strip_prefix("ltsc").map(str::to_owned);
+        year.is_some_and(|year| year.len() == 4 && !years.contains(&year.as_str()))
+    });
+    let is_of_windows = reference.platform() == Platform::Windows;
+    if let Some(word) = release.filter(|_| is_of_windows) {
+        return Some(format!(
+            "there is no Windows {word}: the releases are ltsc2016, ltsc2019, ltsc2022 and ltsc2025"
+        ));
+    }
+    if !is_microsofts {
+        return None;
+    }
+    if reference.is_windows_base() {
+        return check_base_tag(reference, tag);
+    }
+    // Images of .NET name Nano Server by its build.
+    let is_dotnet =
+        repository.starts_with("mcr.microsoft.com/dotnet/") && !repository.contains("framework");
+    if is_dotnet && (tag.contains("nanoserver-ltsc2019") || tag.contains("nanoserver-ltsc2016")) {
+        return Some(format!(
+            "{repository} has no tag {tag}: Nano Server of Server 2019 is nanoserver-1809"
+        ));
+    }
+    let is_framework = repository.contains("dotnet/framework/");
+    if is_framework && tag.contains("-ltsc") && !tag.contains("windowsservercore") {
+        return Some(format!(
+            "{repository} has no tag {tag}: the names of Windows are windowsservercore-ltsc2022 and \
+             the like"
+        ));
+    }
+    if is_framework && tag.contains("nanoserver") {
+        return Some(format!(
+            "{repository} has no tag {tag}: .NET Framework does not run on Nano Server"
+        ));
+    }
+    None
+}
+
+fn check_base_tag(reference: &Reference, tag: &str) -> Option<String> {
+    let first = tag.split('-').next().unwrap_or_default();
+    let is_version = first.starts_with("10.0.")
+        && first
+            .parse::<wincimg_windows::version::WindowsVersion>()
+            .is_ok();
+    let is_release = release::from_tag_word(first).is_some();
+    if is_version || is_release || first == "latest" || first.starts_with("sac") {
+        return None;
+    }
+    // Others have no form that could be judged.
+    let is_judged = first.chars().all(|c| c.is_ascii_digit() || c == '.')
+        || first.to_ascii_lowercase().starts_with("ltsc")
+        || matches!(
+            first,
+            "windowsservercore" | "nanoserver" | "servercore" | "windows" | "stable" | "lts"
+        );
+    let known = release::all().iter().filter_map(|release| release.base_tag);
+    let digits: String = first.chars().filter(char::is_ascii_digit).collect();
+    // 20H2 is the release of the second half of 2020.
+    let meant = (first == "2009").then(|| "20H2".to_owned());
+    let meant = meant.or_else(|| {
+        let mut known = known.clone();
+        known
+            .find(|tag| digits.len() == 4 && tag.ends_with(digits.as_str()))
+            .map(str::to_owned)
+    });
+    let meant = meant.or_else(|| closest_match(first, known));
+    let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+    is_judged.then(|| format!("{} has no tag {tag}{meant}", reference.repository))
+}
+
+/// Words that name stages, and no image of Docker Hub.
+const STAGE_NAMES: [&str; 14] = [
+    "build",
+    "builder",
+    "base",
+    "publish",
+    "final",
+    "runtime",
+    "sdk",
+    "installer",
+    "download",
+    "test",
+    "compile",
+    "dependencies",
+    "deps",
+    "restore",
+];
+
+/// Reports a `COPY --from` a stage that does not exist.
+pub(super) fn check_source_stage(
+    linted: &LintFile<'_>,
+    index: usize,
+    instruction: &Instruction,
+    copy: &CopyInstruction,
+    findings: &mut Findings<'_>,
+) {
+    let Some(from) = copy.from.as_deref() else {
+        return;
+    };
+    let own = |stage: &super::Stage<'_>| stage.name.as_deref().map(str::to_owned);
+    let lower = from.to_ascii_lowercase();
+    let mut earlier = linted.stages[..index].iter().rev();
+    if earlier.any(|stage| stage.name.as_deref() == Some(lower.as_str())) || from.contains('$') {
+        return;
+    }
+    let before: Vec<String> = linted.stages[..index].iter().filter_map(own).collect();
+    let line = instruction.lines().0;
+    let rule = "unknown-stage";
+    let mut later = linted.stages[index..].iter();
+    if let Some(stage) = later.find(|stage| stage.name.as_deref() == Some(lower.as_str())) {
+        let at = stage.from.lines().0 + 1;
+        let message = if std::ptr::eq(stage, &raw const linted.stages[index]) {
+            format!("the stage {from:?} cannot copy from itself")
+        } else {
+            format!("the stage {from:?} is defined later, on line {at}")
+        };
+        findings.add(rule, Severity::Error, line, message);
+        return;
+    }
+    if let Ok(number) = from.parse::<usize>() {
+        if number >= index {
+            let message = format!("no stage {from} before this one: numbers count from 0");
+            findings.add(rule, Severity::Error, line, message);
+        }
+        return;
+    }
+    if from.contains([':', '/', '@', '.']) {
+        return;
+    }
+    let meant = closest_match(&lower, before.iter().map(String::as_str));
+    let is_stage_name = STAGE_NAMES.contains(&lower.as_str()) || lower.starts_with("build");
+    if meant.is_none() && !is_stage_name {
+        return;
+    }
+    let hint = meant
+        .as_ref()
+        .map_or_else(String::new, |meant| format!(": did you mean {meant}?"));
+    let message = format!("no stage {from:?}, and Docker would pull an image of this name{hint}");
+    let head = instruction.head();
+    let edit = meant.and_then(|meant| {
+        let at = head.find("--from=")? + "--from=".len();
+        Some(Edit::new(at..at + from.len(), meant))
+    });
+    findings.add_edits(rule, Severity::Error, instruction, message, edit.as_slice());
+}
+
+/// Reports a platform that the base is not for.
+pub(super) fn check_platform(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    for stage in &linted.stages {
+        let Some(platform) = stage.from.flag("platform") else {
+            continue;
+        };
+        let system = platform
+            .split('/')
+            .next()
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        let line = stage.from.lines().0;
+        let rule = "platform-mismatch";
+        if system.contains('$') || system.contains('{') {
+            continue;
+        }
+        let known = [
+            "windows", "linux", "darwin", "freebsd", "amd64", "arm64", "arm", "local",
+        ];
+        if !known.contains(&system.as_str()) {
+            let message = format!("unknown platform {platform:?}: expected windows/amd64");
+            findings.add(rule, Severity::Error, line, message);
+            continue;
+        }
+        let StageBaseRef::Image(reference) = &stage.base else {
+            continue;
+        };
+        let is_of_windows = reference.is_windows_base()
+            || reference
+                .repository
+                .starts_with("mcr.microsoft.com/dotnet/framework/")
+            || reference
+                .tag
+                .as_deref()
+                .is_some_and(|tag| tag.contains("nanoserver") || tag.contains("windowsservercore"));
+        let is_of_linux = reference.platform() == Platform::Linux;
+        if (system == "linux" && is_of_windows) || (system == "windows" && is_of_linux) {
+            let message = format!("{} is not for {platform}", stage.image);
+            findings.add(rule, Severity::Error, line, message);
+        }
+    }
+}
+
+/// Reports files of Windows that go from one Windows to another.
+pub(super) fn check_mixed(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    let build = |index: usize| {
+        let mut at = index;
+        loop {
+            match &linted.stages[at].base {
+                StageBaseRef::Stage(below) => at = *below,
+                StageBaseRef::Image(reference) => return reference.build(),
+                StageBaseRef::Scratch | StageBaseRef::Unknown => return None,
+            }
+        }
+    };
+    for (index, stage) in linted.stages.iter().enumerate() {
+        for step in stage.steps.iter().filter(|step| step.is("COPY")) {
+            let Some(from) = step.instruction.flag("from") else {
+                continue;
+            };
+            let text = step
+                .instruction
+                .text()
+                .replace('\\', "/")
+                .to_ascii_lowercase();
+            if !text.contains("windows/system32") && !text.contains("windows/syswow64") {
+                continue;
+            }
+            let name = from.to_ascii_lowercase();
+            let mut stages = linted.stages[..index].iter();
+            let source = stages.position(|it| it.name.as_deref() == Some(name.as_str()));
+            let other = match source.or_else(|| from.parse().ok().filter(|it| *it < index)) {
+                Some(source) => build(source),
+                None => Reference::parse(from).build(),
+            };
+            if let (Some(own), Some(other)) = (build(index), other)
+                && own != other
+            {
+                let message = format!(
+                    "files of Windows {other} may not work in Windows {own}: use the same release \
+                     for both"
+                );
+                let line = step.instruction.lines().0;
+                findings.add("mixed-windows", Severity::Warning, line, message);
+            }
+        }
+    }
+}

@@ -1,0 +1,486 @@
+//! Text for another shell than the one that reads it.
+
+use wincimg_scripts::script;
+
+use super::environment::shell_variables;
+use super::evaluation::EvaluatedStep;
+use super::reference::Platform;
+use super::shell::BaseShell;
+use super::stage::{LintStep, Stage};
+use super::words::{Grammar, LintCommand, LintScript, NextOperator};
+use super::{Findings, Severity};
+use crate::instruction::InstructionKind;
+use crate::stages::StageState;
+
+/// Verbs of cmdlets that no program's name begins with.
+const VERBS: [&str; 42] = [
+    "add",
+    "clear",
+    "compress",
+    "convertfrom",
+    "convertto",
+    "copy",
+    "disable",
+    "enable",
+    "expand",
+    "export",
+    "foreach",
+    "format",
+    "get",
+    "import",
+    "install",
+    "invoke",
+    "join",
+    "measure",
+    "move",
+    "new",
+    "out",
+    "read",
+    "register",
+    "remove",
+    "rename",
+    "resolve",
+    "restart",
+    "save",
+    "select",
+    "set",
+    "sort",
+    "split",
+    "start",
+    "stop",
+    "test",
+    "unblock",
+    "uninstall",
+    "unregister",
+    "update",
+    "wait",
+    "where",
+    "write",
+];
+
+/// Returns true for a name such as `Invoke-WebRequest`.
+pub(super) fn is_known_cmdlet(name: &str) -> bool {
+    let Some((verb, noun)) = name.split_once('-') else {
+        return false;
+    };
+    let is_noun = noun.len() > 2 && noun.chars().all(|c| c.is_ascii_alphabetic());
+    let is_written_as_one = noun.starts_with(|c: char| c.is_ascii_uppercase());
+    script::is_cmdlet(name)
+        && is_noun
+        && (is_written_as_one || matches!(name, "invoke-webrequest" | "expand-archive"))
+        && VERBS.contains(&verb.to_ascii_lowercase().as_str())
+}
+
+fn is_shell(program: &str) -> bool {
+    matches!(
+        program,
+        "powershell"
+            | "pwsh"
+            | "cmd"
+            | "bash"
+            | "sh"
+            | "python"
+            | "python3"
+            | "node"
+            | "perl"
+            | "ruby"
+    )
+}
+
+/// Reports cmdlets that cmd is to run.
+pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    if step.shell != BaseShell::Cmd || stage.platform != Platform::Windows {
+        return;
+    }
+    for command in step.commands() {
+        let Some(word) = command.words.first() else {
+            continue;
+        };
+        let is_assignment = word.value.starts_with('$') && word.value.len() > 1;
+        let is_cmdlet = is_known_cmdlet(&word.value);
+        if command.grammar != Grammar::Cmd || !(is_assignment || is_cmdlet) {
+            continue;
+        }
+        let message = format!(
+            "cmd reads this line, and {:?} is of PowerShell: begin it with powershell -Command, or \
+             set SHELL [\"powershell\", \"-Command\"]",
+            word.value
+        );
+        let line = step.line_at(word.range.start);
+        findings.add("cmdlet-under-cmd", Severity::Error, line, message);
+        return;
+    }
+}
+
+/// Reports `&&` and `||` in Windows PowerShell, which has neither.
+pub(super) fn check_operators(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    for script in step.scripts() {
+        if script.grammar != Grammar::PowerShell || is_reread(step, script) {
+            continue;
+        }
+        let text = step.instruction.part(script.range.clone());
+        let Some((at, operator)) = chain_operator(text) else {
+            continue;
+        };
+        let instead = match operator {
+            "&&" => "; if ($?) { … }",
+            _ => "; if (-not $?) { … }",
+        };
+        let message =
+            format!("Windows PowerShell has no {operator}, and the script fails: write {instead}");
+        let line = step.line_at(script.range.start + at);
+        findings.add("powershell-chain", Severity::Error, line, message);
+        return;
+    }
+}
+
+/// True if an outer shell reads the text first, so that it is not as the inner one gets it.
+fn is_reread(step: &LintStep<'_>, script: &LintScript) -> bool {
+    let is_quoted = script.range.start > 0
+        && step.instruction.full_text()[..script.range.start].ends_with(['"', '\'']);
+    script.is_nested && !is_quoted
+}
+
+/// First `&&` or `||` outside of quotes, and its position.
+fn chain_operator(text: &str) -> Option<(usize, &'static str)> {
+    let mut quote = None;
+    let mut before = ' ';
+    for (at, c) in text.char_indices() {
+        match c {
+            '"' | '\'' if quote.is_none() && before != '`' => quote = Some(c),
+            _ if quote == Some(c) => quote = None,
+            '#' if quote.is_none() && before.is_whitespace() => return None,
+            '&' if quote.is_none() && text[at..].starts_with("&&") => return Some((at, "&&")),
+            '|' if quote.is_none() && text[at..].starts_with("||") => return Some((at, "||")),
+            _ => {}
+        }
+        before = c;
+    }
+    None
+}
+
+/// Variables that Windows sets.
+const OF_WINDOWS: [&str; 16] = [
+    "path",
+    "temp",
+    "tmp",
+    "userprofile",
+    "programfiles",
+    "programdata",
+    "systemroot",
+    "windir",
+    "appdata",
+    "localappdata",
+    "systemdrive",
+    "username",
+    "computername",
+    "errorlevel",
+    "cd",
+    "programfiles(x86)",
+];
+
+/// Variables that PowerShell sets.
+const AUTOMATIC: [&str; 18] = [
+    "home",
+    "host",
+    "pwd",
+    "pid",
+    "profile",
+    "pshome",
+    "args",
+    "input",
+    "error",
+    "matches",
+    "true",
+    "false",
+    "null",
+    "lastexitcode",
+    "shellid",
+    "psversiontable",
+    "_",
+    "psitem",
+];
+
+/// Reports variables in the syntax of another shell.
+pub(super) fn check_variables(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+    let step = it.step;
+    if it.stage.platform != Platform::Windows || step.shell == BaseShell::Unknown {
+        return;
+    }
+    let whole = step.instruction.full_text();
+    let lower = whole.to_ascii_lowercase();
+    let reads_dollar = lower.contains("bash") || lower.contains("start-process");
+    for command in step.commands() {
+        let program = command.program();
+        // Start-Process starts batch files too, which read their arguments.
+        if matches!(program.as_str(), "start-process" | "start" | "choco") || reads_dollar {
+            continue;
+        }
+        let is_own = match command.grammar {
+            Grammar::Cmd => step.shell == BaseShell::Cmd && program != "echo",
+            Grammar::PowerShell | Grammar::PowerShellCore => {
+                !whole.contains("ExpandEnvironmentVariables")
+            }
+            Grammar::Exec => false,
+        };
+        if !is_own || is_shell(&program) {
+            continue;
+        }
+        for word in &command.words {
+            let foreign = match command.grammar {
+                Grammar::Cmd => foreign_to_cmd(&word.value, it.state),
+                // cmd replaces %NAME% before PowerShell gets the script.
+                _ if step.shell == BaseShell::Cmd && word.value.contains('%') => None,
+                _ => foreign_to_powershell(&word.value, command, it.state, whole),
+            };
+            let Some((written, right)) = foreign else {
+                continue;
+            };
+            let shell = if command.grammar == Grammar::Cmd {
+                "cmd"
+            } else {
+                "PowerShell"
+            };
+            let message = format!("{shell} does not read {written} as a variable: write {right}");
+            let line = step.line_at(word.range.start);
+            findings.add("foreign-variable", Severity::Error, line, message);
+            return;
+        }
+    }
+}
+
+fn foreign_to_cmd(word: &str, state: &StageState) -> Option<(String, String)> {
+    let lower = word.to_ascii_lowercase();
+    if lower.contains("$env:") {
+        let name = shell_variables(word).find(|name| !word.contains(&format!("%{name}%")))?;
+        return Some((format!("$env:{name}"), format!("%{name}%")));
+    }
+    let name = dollar_names(word).find(|name| state.declares(name))?;
+    let written = if word.contains(&format!("${{{name}}}")) {
+        format!("${{{name}}}")
+    } else {
+        format!("${name}")
+    };
+    Some((written, format!("%{name}%")))
+}
+
+fn foreign_to_powershell(
+    word: &str,
+    command: &LintCommand,
+    state: &StageState,
+    whole: &str,
+) -> Option<(String, String)> {
+    let program = command.program();
+    // Such data is expanded by its reader.
+    let is_data = matches!(
+        program.as_str(),
+        "reg" | "new-itemproperty" | "set-itemproperty"
+    );
+    let of_cmd = shell_variables(word).find(|name| {
+        let is_known =
+            state.declares(name) || OF_WINDOWS.contains(&name.to_ascii_lowercase().as_str());
+        word.contains(&format!("%{name}%")) && is_known
+    });
+    if let Some(name) = of_cmd.filter(|_| !is_data) {
+        return Some((format!("%{name}%"), format!("$env:{name}")));
+    }
+    let lower = whole.to_ascii_lowercase();
+    let name = dollar_names(word).find(|name| {
+        let own = name.to_ascii_lowercase();
+        state.declares(name) && !AUTOMATIC.contains(&own.as_str()) && !is_assigned(&lower, &own)
+    })?;
+    // PowerShell expands nothing in single quotes.
+    (!whole.contains(&format!("'{word}'"))).then(|| (format!("${name}"), format!("$env:{name}")))
+}
+
+/// Names after a `$`, with or without braces.
+pub(super) fn dollar_names(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices('$').filter_map(|(at, _)| {
+        let rest = text[at + 1..].trim_start_matches('{');
+        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        let name = &rest[..end.unwrap_or(rest.len())];
+        let is_scope =
+            rest[name.len()..].starts_with(':') && !rest[name.len()..].starts_with(":\\");
+        (!name.is_empty() && !is_scope).then_some(name)
+    })
+}
+
+/// Returns true if a script sets a variable; both are in lower case.
+fn is_assigned(script: &str, name: &str) -> bool {
+    script
+        .match_indices(&format!("${name}"))
+        .any(|(at, found)| {
+            let after = script[at + found.len()..].trim_start();
+            let before = script[..at].trim_end();
+            let is_set = after.starts_with('=') && !after.starts_with("==")
+                || ["+=", "-=", ".", "["]
+                    .iter()
+                    .any(|it| after.starts_with(it));
+            is_set
+                || after.starts_with("in ")
+                || before.ends_with("param(")
+                || before.ends_with(']')
+        })
+}
+
+/// Reports single quotes around words with spaces, which cmd passes on.
+pub(super) fn check_single_quotes(
+    stage: &Stage<'_>,
+    step: &LintStep<'_>,
+    findings: &mut Findings<'_>,
+) {
+    if step.shell != BaseShell::Cmd || stage.platform != Platform::Windows {
+        return;
+    }
+    if let Some(script) = step.scripts().iter().find(|it| is_string_script(step, it)) {
+        let message = "PowerShell prints a script in single quotes and does not run it: write \
+            double quotes";
+        let line = step.line_at(script.range.start);
+        findings.add("single-quotes-under-cmd", Severity::Error, line, message);
+        return;
+    }
+    for command in step.commands() {
+        let is_escaped = step.instruction.text().contains("^\"");
+        if command.grammar != Grammar::Cmd || is_escaped || reads_single_quotes(&command.program())
+        {
+            continue;
+        }
+        let mut words = command.words.iter().skip(1);
+        let Some(open) = words.find(|word| {
+            let value = word.value.as_str();
+            let is_plain = step.instruction.part(word.range.clone()).starts_with('\'');
+            is_plain && value.starts_with('\'') && !value[1..].contains('\'')
+        }) else {
+            continue;
+        };
+        if !words.any(|word| word.value.ends_with('\'')) {
+            continue;
+        }
+        let message = "in cmd a single quote is an ordinary character, and the program gets several \
+            arguments: write double quotes";
+        let line = step.line_at(open.range.start);
+        findings.add("single-quotes-under-cmd", Severity::Error, line, message);
+        return;
+    }
+}
+
+/// True for a script that is only a string in single quotes.
+fn is_string_script(step: &LintStep<'_>, script: &LintScript) -> bool {
+    if !script.grammar.is_powershell() || !script.is_nested {
+        return false;
+    }
+    let joined = step.instruction.full_text();
+    let outside = joined[..script.range.start].ends_with('\'');
+    let text = &joined[script.range.start..script.range.end];
+    let text = text
+        .strip_prefix('\'')
+        .and_then(|text| text.strip_suffix('\''));
+    let inside = text.or_else(|| outside.then(|| &joined[script.range.clone()]));
+    inside.is_some_and(|inside| {
+        let before = &joined[..script.range.start].trim_end_matches('\'');
+        let is_double = before.ends_with('"');
+        inside.contains(' ') && !inside.contains('\'') && !is_double
+    })
+}
+
+/// Programs whose arguments have single quotes of their own.
+fn reads_single_quotes(program: &str) -> bool {
+    is_shell(program)
+        || matches!(
+            program,
+            "for" | "appcmd" | "echo" | "sqlcmd" | "wmic" | "if" | "rem" | "mysql" | "psql" | "git"
+        )
+}
+
+/// Reports shells without the option for a command.
+pub(super) fn check_shell(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+    let InstructionKind::Shell(words) = it.kind else {
+        return;
+    };
+    if it.stage.platform != Platform::Windows {
+        return;
+    }
+    let program = super::words::program_name(&words[0]);
+    let has = |names: &[&str]| {
+        let mut options = words[1..].iter();
+        options.any(|word| names.contains(&word.to_ascii_lowercase().as_str()))
+    };
+    let last = words.last().map_or("", |word| word.trim_end());
+    let is_open = words.len() > 2 && last.contains('=') && !last.ends_with([';', '{', '|', '&']);
+    let message = match program.as_str() {
+        "powershell" | "pwsh" if is_open && has(&["-command", "-c"]) => {
+            "the command of RUN follows this text without a separator, which is a syntax error: end \
+             it with ;"
+        }
+        "cmd" if !has(&["/c", "/k"]) => {
+            "cmd without /C runs no command, and RUN does nothing: add \"/C\""
+        }
+        "pwsh"
+            if !has(&[
+                "-command",
+                "-c",
+                "-file",
+                "-f",
+                "-encodedcommand",
+                "-commandwithargs",
+            ]) =>
+        {
+            "pwsh without -Command takes its argument for a script file: add \"-Command\""
+        }
+        _ => return,
+    };
+    findings.add("shell-without-command", Severity::Error, it.line(), message);
+}
+
+/// Reports `;` between commands of cmd.
+pub(super) fn check_semicolons(
+    stage: &Stage<'_>,
+    step: &LintStep<'_>,
+    findings: &mut Findings<'_>,
+) {
+    if step.shell != BaseShell::Cmd || stage.platform != Platform::Windows || !step.is("RUN") {
+        return;
+    }
+    for command in step.commands() {
+        if command.grammar != Grammar::Cmd || is_shell(&command.program()) {
+            continue;
+        }
+        // `a; b` and `a ; b`, where b could be a command.
+        let separator = command.words.iter().enumerate().find(|(index, word)| {
+            let text = step.instruction.part(word.range.clone());
+            let ends = text.ends_with(';') && !text.contains('"') && !text.contains('=');
+            *index + 1 < command.words.len()
+                && (text == ";" || (ends && !text.contains(['%', '\\'])))
+        });
+        let next = separator.and_then(|(index, word)| Some((word, command.words.get(index + 1)?)));
+        let Some((word, next)) = next else { continue };
+        if command.next == NextOperator::Pipe || !is_command_word(&next.value) {
+            continue;
+        }
+        let message = "in cmd a semicolon does not separate commands: write && or &";
+        let line = step.line_at(word.range.start);
+        findings.add("semicolon-under-cmd", Severity::Error, line, message);
+        return;
+    }
+}
+
+/// True for a word that is a command of cmd, a cmdlet or a program.
+fn is_command_word(word: &str) -> bool {
+    wincimg_windows::quoting::cmd::is_built_in(word)
+        || is_known_cmdlet(word)
+        || word.to_ascii_lowercase().ends_with(".exe")
+        || matches!(
+            word,
+            "choco"
+                | "npm"
+                | "git"
+                | "dotnet"
+                | "msiexec"
+                | "powershell"
+                | "curl"
+                | "tar"
+                | "pip"
+                | "reg"
+                | "setx"
+        )
+}

@@ -1,0 +1,149 @@
+//! Statements of a PowerShell script, with their positions: loose enough for any text.
+
+/// A statement, or the part of one between braces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PowerShellStatement {
+    /// Start in the script.
+    pub(super) at: usize,
+    /// Text, with `\"` as a quote.
+    pub(super) text: String,
+    /// Nesting in braces.
+    pub(super) depth: usize,
+}
+
+impl PowerShellStatement {
+    /// The command's name, in lower case, without its folder and `.exe`.
+    pub(super) fn command(&self) -> String {
+        let name = self.written_command();
+        let file = name.rsplit(['\\', '/']).next().unwrap_or_default();
+        file.strip_suffix(".exe").unwrap_or(file).to_owned()
+    }
+
+    /// The command as written, in lower case and without quotes.
+    pub(super) fn written_command(&self) -> String {
+        let mut text = self.text.trim_start();
+        if text.starts_with('$')
+            && let Some((name, value)) = text.split_once('=')
+            && !name.contains(['(', ' ', '|']) | name.trim_end().split(' ').nth(1).is_none()
+        {
+            text = value.trim_start();
+        }
+        text = text.trim_start_matches(['&', '(', '@', ' ']);
+        for keyword in ["return ", "do ", "else ", "try "] {
+            text = text.strip_prefix(keyword).unwrap_or(text);
+        }
+        let word = match text.chars().next() {
+            Some(quote @ ('"' | '\'')) => text[1..].split(quote).next(),
+            _ => text
+                .split(|c: char| c.is_whitespace() || "()|;{}".contains(c))
+                .next(),
+        };
+        word.unwrap_or_default().to_lowercase()
+    }
+
+    /// True if a parameter is given, by its name or one of at least this many letters.
+    pub(super) fn has_parameter(&self, name: &str, shortest: usize) -> bool {
+        self.parameters().any(|given| {
+            given.len() > shortest && name.to_ascii_lowercase().starts_with(&given[1..])
+        })
+    }
+
+    /// Parameters with their dash, in lower case.
+    pub(super) fn parameters(&self) -> impl Iterator<Item = String> + '_ {
+        let words = self.text.split_whitespace();
+        let words = words.filter(|word| word.starts_with('-') && word.len() > 1);
+        words.map(|word| {
+            let word = word.split([':', '=']).next().unwrap_or_default();
+            word.trim_end_matches([')', ';', ',']).to_ascii_lowercase()
+        })
+    }
+
+    /// Options of a program, without their dash or slash, in lower case.
+    pub(super) fn parameters_of_programs(&self) -> impl Iterator<Item = String> + '_ {
+        let words = self.text.split_whitespace();
+        words.filter_map(|word| {
+            let option = word.strip_prefix(['-', '/'])?.trim_start_matches('-');
+            Some(option.to_ascii_lowercase())
+        })
+    }
+
+    pub(super) fn contains(&self, part: &str) -> bool {
+        self.text.to_ascii_lowercase().contains(part)
+    }
+}
+
+/// State of the reader.
+#[derive(Default)]
+struct Reader {
+    found: Vec<PowerShellStatement>,
+    text: String,
+    start: Option<usize>,
+    quote: Option<char>,
+    parentheses: usize,
+    braces: usize,
+    is_in_variable: bool,
+}
+
+impl Reader {
+    fn push(&mut self, c: char, at: usize) {
+        if self.start.is_none() && c.is_whitespace() {
+            return;
+        }
+        self.start.get_or_insert(at);
+        self.text.push(c);
+    }
+
+    fn end(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        if let Some(at) = self.start.take() {
+            self.found.push(PowerShellStatement {
+                at,
+                text: text.trim_end().to_owned(),
+                depth: self.braces,
+            });
+        }
+    }
+}
+
+/// Splits a script at semicolons, line ends and braces that are not in quotes or parentheses.
+pub(super) fn statements(script: &str) -> Vec<PowerShellStatement> {
+    let mut reader = Reader::default();
+    let mut characters = script.char_indices().peekable();
+    while let Some((at, c)) = characters.next() {
+        let next = characters.peek().map(|(_, next)| *next);
+        match c {
+            '\\' if next == Some('"') => continue,
+            '`' => {
+                reader.push(c, at);
+                if let Some((at, c)) = characters.next() {
+                    reader.push(c, at);
+                }
+                continue;
+            }
+            '"' | '\'' if reader.quote.is_none() => reader.quote = Some(c),
+            c if reader.quote == Some(c) => reader.quote = None,
+            _ if reader.quote.is_some() => {}
+            '(' => reader.parentheses += 1,
+            ')' => reader.parentheses = reader.parentheses.saturating_sub(1),
+            ';' | '\n' if reader.parentheses == 0 => {
+                reader.end();
+                continue;
+            }
+            // `${env:NAME}`
+            '{' if reader.text.ends_with('$') => reader.is_in_variable = true,
+            '}' if reader.is_in_variable => reader.is_in_variable = false,
+            '{' | '}' if reader.parentheses == 0 => {
+                reader.end();
+                reader.braces = match c {
+                    '{' => reader.braces + 1,
+                    _ => reader.braces.saturating_sub(1),
+                };
+                continue;
+            }
+            _ => {}
+        }
+        reader.push(c, at);
+    }
+    reader.end();
+    reader.found
+}

@@ -1,0 +1,306 @@
+//! A wrong and a right example for each rule, others than in the documentation.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+const EXAMPLES: [(&str, &str, &str); 42] = [
+    ("invalid-instruction", "COPPY a b", "COPY a b"),
+    (
+        "failing-run",
+        "RUN ren C:\\a\\x.txt C:\\a\\y.txt",
+        "RUN ren C:\\a\\x.txt y.txt",
+    ),
+    (
+        "invalid-json",
+        "CMD [\"C:\\tools\\new.exe\"]",
+        "CMD [\"C:\\\\tools\\\\new.exe\"]",
+    ),
+    (
+        "unknown-stage",
+        "COPY --from=1 C:/x C:/x",
+        "FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973 AS a\nFROM a\nCOPY --from=0 C:/x C:/x",
+    ),
+    (
+        "copy-source",
+        "COPY ../app.exe C:/app/",
+        "COPY app.exe C:/app/",
+    ),
+    ("add-zip", "ADD a.zip C:/a", "ADD a.zip C:/a.zip"),
+    ("unset-variable", "ENV A=${NAME}", "ARG NAME\nENV A=${NAME}"),
+    (
+        "shell-variable",
+        "WORKDIR $env:ProgramData/app",
+        "WORKDIR C:/ProgramData/app",
+    ),
+    ("spaced-equals", "ENV A = b", "ENV A b"),
+    (
+        "overridden-instruction",
+        "ENTRYPOINT [\"a.exe\"]\nENTRYPOINT [\"b.exe\"]",
+        "ENTRYPOINT [\"a.exe\"]\nCMD [\"b\"]",
+    ),
+    ("requires-buildkit", "COPY --link a C:/a", "COPY a C:/a"),
+    (
+        "platform-mismatch",
+        "FROM --platform=win/amd64 mcr.microsoft.com/windows/nanoserver:10.0.17763.973",
+        "FROM --platform=$BUILDPLATFORM mcr.microsoft.com/windows/nanoserver:10.0.17763.973",
+    ),
+    (
+        "unknown-repository",
+        "FROM mcr.microsoft.com/windows/servercor:10.0.17763.973",
+        "FROM team/servercore:10.0.17763.973",
+    ),
+    (
+        "unknown-tag",
+        "FROM mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-ltsc2019",
+        "FROM mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-1809",
+    ),
+    (
+        "mixed-windows",
+        "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973 AS core\nFROM mcr.microsoft.com/windows/nanoserver:10.0.20348.2402\nCOPY --from=0 Windows/System32/x.dll C:/Windows/System32/",
+        "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973 AS core\nFROM mcr.microsoft.com/windows/nanoserver:10.0.20348.2402\nCOPY --from=core C:/app C:/app",
+    ),
+    (
+        "eaten-backslash",
+        "ENV HOME_DIR=C:\\app",
+        "ENV HOME_DIR=C:\\\\app",
+    ),
+    (
+        "swallowed-instruction",
+        "RUN echo a && \\\nEXPOSE 80",
+        "RUN echo a && \\\n  echo EXPOSE 80",
+    ),
+    (
+        "misplaced-escape",
+        "\n# escape=`\nFROM mcr.microsoft.com/windows/servercore:10.0.17763.973",
+        "# syntax=docker/dockerfile:1\n# escape=`\nFROM mcr.microsoft.com/windows/servercore:10.0.17763.973",
+    ),
+    (
+        "unix-command",
+        "RUN apt-get update",
+        "COPY git C:/git\nRUN rm -rf C:/temp",
+    ),
+    ("unix-permissions", "USER root", "USER ContainerUser"),
+    (
+        "alias-parameter",
+        "SHELL [\"powershell\", \"-Command\"]\nRUN rm -rf C:/temp",
+        "SHELL [\"powershell\", \"-Command\"]\nRUN rm -r C:/temp",
+    ),
+    (
+        "powershell-chain",
+        "RUN powershell -Command \"mkdir C:/a && mkdir C:/b\"",
+        "RUN powershell -Command \"mkdir C:/a\" && echo b",
+    ),
+    (
+        "cmdlet-under-cmd",
+        "RUN $x = 1",
+        "SHELL [\"powershell\", \"-Command\"]\nRUN $x = 1",
+    ),
+    (
+        "foreign-variable",
+        "ENV A=1\nSHELL [\"powershell\", \"-Command\"]\nRUN C:/app/get.exe %A%",
+        "ENV A=1\nSHELL [\"powershell\", \"-Command\"]\nRUN C:/app/get.exe $env:A",
+    ),
+    (
+        "semicolon-under-cmd",
+        "RUN echo a ; copy x y",
+        "RUN set A=b;c && C:/x.exe",
+    ),
+    (
+        "single-quotes-under-cmd",
+        "RUN powershell -Command 'Remove-Item C:/x'",
+        "RUN powershell -Command \"Remove-Item 'C:/my x'\"",
+    ),
+    (
+        "shell-without-command",
+        "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop'\"]",
+        "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]",
+    ),
+    (
+        "exec-form-program",
+        "CMD [\"C:/app/run.ps1\"]",
+        "CMD [\"powershell\", \"-File\", \"C:/app/run.ps1\"]",
+    ),
+    (
+        "exec-form-syntax",
+        "CMD [\"C:/app/x.exe\", \"&&\", \"C:/app/y.exe\"]",
+        "CMD [\"cmd\", \"/C\", \"C:/app/x.exe\", \"&&\", \"C:/app/y.exe\"]",
+    ),
+    (
+        "error-action",
+        "RUN powershell -Command \"Copy-Item a b; Write-Host x\"",
+        "RUN powershell -Command \"Copy-Item a b\"",
+    ),
+    (
+        "robocopy-exit-code",
+        "RUN robocopy C:\\a C:\\b && echo done",
+        "RUN xcopy C:\\a C:\\b /E",
+    ),
+    (
+        "installer-wait",
+        "SHELL [\"powershell\", \"-Command\"]\nRUN msiexec /i C:/x.msi /qn",
+        "RUN msiexec /i C:\\x.msi /qn",
+    ),
+    (
+        "prompt",
+        "RUN choco install git",
+        "RUN choco install git -y",
+    ),
+    (
+        "basic-parsing",
+        "RUN powershell -Command iwr https://example.com",
+        "RUN powershell -Command iwr https://example.com -OutFile x",
+    ),
+    (
+        "lost-with-line",
+        "RUN set MODE=production",
+        "RUN set MODE=production&& C:/app/build.exe",
+    ),
+    (
+        "setx-path",
+        "RUN setx A b\nUSER ContainerUser",
+        "RUN setx /M A b\nUSER ContainerUser",
+    ),
+    (
+        "volume-content",
+        "VOLUME C:/data\nCOPY a C:/data/",
+        "COPY a C:/b/\nVOLUME C:/data",
+    ),
+    (
+        "healthcheck-never-fails",
+        "HEALTHCHECK CMD echo ok",
+        "HEALTHCHECK CMD C:/app/check.exe",
+    ),
+    (
+        "healthcheck-options",
+        "HEALTHCHECK CMD --timeout=1s x.exe",
+        "HEALTHCHECK CMD x.exe --timeout=1s",
+    ),
+    (
+        "service-monitor",
+        "ENTRYPOINT [\"C:\\\\ServiceMonitor.exe\", \"w3svc\"]",
+        "COPY ServiceMonitor.exe C:/\nENTRYPOINT [\"C:\\\\ServiceMonitor.exe\", \"w3svc\"]",
+    ),
+    (
+        "container-exits",
+        "ENTRYPOINT [\"powershell\", \"-Command\", \"Start-Service w3svc\"]",
+        "ENTRYPOINT [\"powershell\", \"-Command\", \"Start-Service w3svc; while (1) { sleep 5 }\"]",
+    ),
+    (
+        "missing-program",
+        "RUN pwsh -Command Get-Item C:/",
+        "COPY pwsh C:/pwsh\nRUN pwsh -Command Get-Item C:/",
+    ),
+];
+
+/// Names of the rules that find something in instructions or in a file.
+fn names(text: &str) -> BTreeSet<&'static str> {
+    let source = if text.contains("FROM ") {
+        text.to_owned()
+    } else {
+        format!("{PINNED}{text}\n")
+    };
+    let findings = lint(&source, &LintOptions::default());
+    for finding in &findings {
+        // The table has the gravest level of a rule.
+        assert!(finding.severity >= finding.rule.level, "{finding:?}");
+        let may_fix = finding.rule.fix != Fix::None;
+        assert!(finding.fix.is_none() || may_fix, "{finding:?}");
+    }
+    findings.iter().map(|finding| finding.rule.name).collect()
+}
+
+#[test]
+fn every_rule_finds_what_is_wrong_and_not_what_is_right() {
+    for (rule, wrong, right) in EXAMPLES {
+        assert!(
+            names(wrong).contains(rule),
+            "{rule}: {wrong}: {:?}",
+            names(wrong)
+        );
+        assert!(!names(right).contains(rule), "{rule}: {right}");
+    }
+}
+
+#[test]
+fn names_in_the_sources_are_in_the_table() {
+    let mut names: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
+    names.sort_unstable();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count);
+    for (rule, ..) in EXAMPLES {
+        assert!(names.contains(&rule), "{rule}");
+    }
+}
+
+#[test]
+fn a_stage_for_linux_has_only_errors_of_the_parser() {
+    let linux = "FROM debian:12\nRUN apt-get update && rm -rf /x\nCOPY --chown=a:b x /x\nUSER root\n\
+        HEALTHCHECK CMD echo\nRUN cd /x\n";
+    assert_eq!(found(linux, &LintOptions::default()), Vec::<String>::new());
+    let wrong = "FROM debian:12\nCOPPY a b\nEXPOSE\n";
+    assert_eq!(
+        found(wrong, &LintOptions::default()),
+        ["2 invalid-instruction", "3 invalid-instruction"]
+    );
+}
+
+#[test]
+fn a_comment_ignores_rules_of_the_next_instruction_or_of_the_file() {
+    let source =
+        |first: &str, second: &str| format!("{first}{PINNED}{second}RUN cd C:/a\nRUN cd C:/b\n");
+    let all = |first: &str, second: &str| found(&source(first, second), &LintOptions::default());
+    let comment = "# wincimg: ignore=lost-with-line,prompt on purpose\n";
+    assert_eq!(all("", ""), ["2 lost-with-line", "3 lost-with-line"]);
+    assert_eq!(all("", comment), ["4 lost-with-line"]);
+    assert_eq!(all(comment, ""), Vec::<String>::new());
+    let other = "# wincimg: ignore=prompt\n";
+    assert_eq!(all("", other), ["3 lost-with-line", "4 lost-with-line"]);
+}
+
+#[test]
+fn fixes_keep_every_other_byte() {
+    let source = "\u{feff}# escape=\\\r\nFROM mcr.microsoft.com/windows/servercore:ltsc2022\r\n\
+        WORKDIR C:\\app\\bin  \r\n\r\nENV  A = b\r\nRUN reg delete HKLM\\x\n# end";
+    let all = |_: &LintFinding| true;
+    let options = LintOptions::default();
+    let (safe, count) = fixed(source, &options, FixSelection::Safe, &all);
+    assert_eq!(count, 3);
+    assert_eq!(
+        safe,
+        source
+            .replace("C:\\app\\bin", "C:/app/bin")
+            .replace("A = b", "A=b")
+            .replace("HKLM\\x", "HKLM\\x /f")
+    );
+    let (again, count) = fixed(&safe, &options, FixSelection::Safe, &all);
+    assert_eq!((again, count), (safe, 0));
+    let (unsafe_too, _) = fixed(source, &options, FixSelection::All, &all);
+    assert!(
+        unsafe_too.contains("servercore:10.0.20348."),
+        "{unsafe_too}"
+    );
+    let only = |finding: &LintFinding| finding.rule.name == "spaced-equals";
+    let (one, count) = fixed(source, &options, FixSelection::All, &only);
+    assert_eq!((one, count), (source.replace("A = b", "A=b"), 1));
+}
+
+#[test]
+fn a_floating_base_is_one_finding_and_never_hides_its_argument() {
+    let source = "ARG TAG=ltsc2022\nFROM mcr.microsoft.com/windows/servercore:${TAG}\n\
+        FROM mcr.microsoft.com/windows/nanoserver:ltsc2022\n";
+    let findings = lint(source, &LintOptions::default());
+    assert_eq!(findings.len(), 1);
+    let fix = findings[0].fix.clone().unwrap();
+    assert!(fix.starts_with("ARG TAG=10.0.20348."), "{fix}");
+    assert_eq!((findings[0].line, findings[0].last_line), (1, 1));
+    for unknown in [
+        "ARG TAG=ltsc2022\nFROM mcr.microsoft.com/windows/servercore:$TAG\nFROM mcr.microsoft.com/windows/nanoserver:$TAG\n",
+        "ARG A=mcr.microsoft.com\nARG TAG=ltsc2022\nFROM $A/windows/servercore:$TAG\n",
+    ] {
+        let findings = lint(unknown, &LintOptions::default());
+        assert_eq!(findings.len(), 1, "{unknown}");
+        assert_eq!(findings[0].fix, None, "{unknown}");
+    }
+}

@@ -1,0 +1,517 @@
+//! Commands, options, owners and users of Linux in an image for Windows.
+
+use super::entrypoint::has_extension;
+use super::evaluation::EvaluatedStep;
+use super::reference::Platform;
+use super::shell::BaseShell;
+use super::stage::{LintStep, Stage, StageBaseRef};
+use super::words::{Grammar, LintCommand, program_name};
+use super::{Edit, Findings, Severity, instructions};
+use crate::instruction::InstructionKind;
+use crate::source::Instruction;
+
+/// Programs that only Linux has.
+const ONLY_LINUX: [&str; 14] = [
+    "apt-get",
+    "apt",
+    "apk",
+    "yum",
+    "dnf",
+    "microdnf",
+    "useradd",
+    "groupadd",
+    "adduser",
+    "chown",
+    "sudo",
+    "dpkg",
+    "systemctl",
+    "ldconfig",
+];
+
+/// Programs of Linux that Git, MSYS and others bring to Windows, and what Windows has.
+const PORTED: [(&str, &str); 27] = [
+    ("rm", "del or rd /s /q"),
+    ("cp", "copy or xcopy"),
+    ("mv", "move"),
+    ("ls", "dir"),
+    ("cat", "type"),
+    ("touch", "type nul > FILE"),
+    ("grep", "findstr"),
+    ("ln", "mklink"),
+    ("chmod", "icacls"),
+    ("export", "set, or the instruction ENV"),
+    ("source", "call"),
+    ("which", "where"),
+    ("wget", "curl"),
+    ("unzip", "tar -xf"),
+    ("sed", "PowerShell"),
+    ("awk", "PowerShell"),
+    ("gawk", "PowerShell"),
+    ("head", "PowerShell"),
+    ("tail", "PowerShell"),
+    ("uname", "ver"),
+    ("bash", "cmd or PowerShell"),
+    ("sh", "cmd or PowerShell"),
+    ("xargs", "for"),
+    ("pwd", "cd"),
+    ("env", "set"),
+    ("gunzip", "tar"),
+    ("tee", "a redirection"),
+];
+
+/// Commands of Linux that are aliases in PowerShell.
+const ALIASES: [&str; 12] = [
+    "rm", "cp", "mv", "ls", "cat", "wget", "curl", "tee", "pwd", "sort", "ps", "kill",
+];
+
+/// Parts of a text that says that programs of Linux are installed.
+const PORTS: [&str; 14] = [
+    "git",
+    "msys",
+    "cygwin",
+    "busybox",
+    "mingw",
+    "gnuwin",
+    "unxutils",
+    "coreutils",
+    "w64devkit",
+    "scoop",
+    "rtools",
+    "strawberry",
+    "conda",
+    "linux",
+];
+
+/// What a stage has so far.
+#[derive(Default)]
+struct Installed {
+    /// Programs of Linux for Windows.
+    has_ports: bool,
+    /// Text of the instructions that install something.
+    installs: String,
+}
+
+impl Installed {
+    fn add(&mut self, text: &str) {
+        let text = text.to_ascii_lowercase();
+        self.has_ports |= PORTS.iter().any(|part| text.contains(part));
+        if text.contains("install") {
+            self.installs.push_str(&text);
+        }
+    }
+}
+
+pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+    let mut installed = Installed {
+        // What other bases have is unknown.
+        has_ports: !matches!(&stage.base, StageBaseRef::Image(reference)
+            if reference.is_windows_base() || reference.is_of_microsoft()),
+        ..Installed::default()
+    };
+    for step in &stage.steps {
+        if step.is("SHELL") {
+            check_shell(step, findings);
+        }
+        let mut seen = None;
+        // Another shell brings its programs.
+        if step.shell == BaseShell::Other {
+            continue;
+        }
+        for command in step.commands() {
+            let program = command.program();
+            let Some(message) = problem(&program, command, &installed) else {
+                continue;
+            };
+            let position = command.words.first().map_or(0, |word| word.range.start);
+            let line = step.line_at(position);
+            // One finding a line is enough.
+            if seen.replace(line) != Some(line) {
+                findings.add("unix-command", Severity::Error, line, message);
+            }
+        }
+        installed.add(step.instruction.full_text());
+    }
+}
+
+fn check_shell(step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    let words = step.instruction.exec_form().unwrap_or_default();
+    let path = words.first().map_or("", String::as_str);
+    if path.starts_with("/bin/") || path.starts_with("/usr/") {
+        let line = step.instruction.lines().0;
+        let message = format!("Windows has no {path}; use cmd or PowerShell");
+        findings.add("unix-command", Severity::Error, line, message);
+    }
+}
+
+/// Message about a command that Windows does not have.
+fn problem(program: &str, command: &LintCommand, installed: &Installed) -> Option<String> {
+    let written = command.words.first()?.value.as_str();
+    let first = command.words.get(1).map_or("", |word| word.value.as_str());
+    if ONLY_LINUX.contains(&program) && written.eq_ignore_ascii_case(program) {
+        return Some(format!(
+            "{program} is a program of Linux, and this image is for Windows"
+        ));
+    }
+    let is_unix_folder = ["/bin/", "/usr/bin/"]
+        .iter()
+        .any(|it| written.starts_with(it));
+    if is_unix_folder
+        && matches!(
+            program,
+            "sh" | "bash" | "env" | "python" | "python3" | "tini"
+        )
+    {
+        return Some(format!("Windows has no {written}"));
+    }
+    if installed.has_ports {
+        return None;
+    }
+    if has_extension(&program_name(written), &["sh"]) && command.grammar != Grammar::Exec {
+        return Some(format!(
+            "Windows does not run the shell script {written}; write it for cmd or PowerShell"
+        ));
+    }
+    if command.grammar.is_powershell() && ALIASES.contains(&program) {
+        return None;
+    }
+    if program == "set" && command.grammar != Grammar::Exec && first.starts_with("-e") {
+        return Some("set -e is of Linux shells, and has no effect here".to_owned());
+    }
+    if program == "mkdir" && command.grammar == Grammar::Cmd && first == "-p" {
+        return Some(
+            "mkdir of cmd has no -p, and creates a folder of this name; omit it: parents are created"
+                .to_owned(),
+        );
+    }
+    // Of Windows Subsystem for Linux or of a program that is not in the file.
+    if written.contains(['\\', '/', '.', '%', '$']) {
+        return None;
+    }
+    let (_, instead) = PORTED.iter().find(|(name, _)| *name == program)?;
+    if installed.installs.contains(program) {
+        return None;
+    }
+    Some(format!("Windows has no {program}; use {instead}"))
+}
+
+/// Parameters of the cmdlets behind aliases that look like programs of Linux.
+const CMDLETS: [(&[&str], &str, &[&str]); 5] = [
+    (
+        &["curl", "wget"],
+        "Invoke-WebRequest",
+        &[
+            "uri",
+            "usebasicparsing",
+            "websession",
+            "sessionvariable",
+            "sv",
+            "credential",
+            "usedefaultcredentials",
+            "certificatethumbprint",
+            "certificate",
+            "useragent",
+            "disablekeepalive",
+            "timeoutsec",
+            "headers",
+            "maximumredirection",
+            "method",
+            "proxy",
+            "proxycredential",
+            "proxyusedefaultcredentials",
+            "body",
+            "contenttype",
+            "transferencoding",
+            "infile",
+            "outfile",
+            "passthru",
+        ],
+    ),
+    (
+        &["rm", "rmdir"],
+        "Remove-Item",
+        &[
+            "path",
+            "literalpath",
+            "pspath",
+            "filter",
+            "include",
+            "exclude",
+            "recurse",
+            "force",
+            "credential",
+            "stream",
+            "confirm",
+            "whatif",
+            "wi",
+            "cf",
+        ],
+    ),
+    (
+        &["ls"],
+        "Get-ChildItem",
+        &[
+            "path",
+            "literalpath",
+            "pspath",
+            "filter",
+            "include",
+            "exclude",
+            "recurse",
+            "s",
+            "depth",
+            "force",
+            "name",
+            "attributes",
+            "directory",
+            "ad",
+            "d",
+            "file",
+            "af",
+            "hidden",
+            "ah",
+            "h",
+            "readonly",
+            "ar",
+            "system",
+            "as",
+        ],
+    ),
+    (
+        &["cp"],
+        "Copy-Item",
+        &[
+            "path",
+            "literalpath",
+            "pspath",
+            "destination",
+            "container",
+            "force",
+            "filter",
+            "include",
+            "exclude",
+            "recurse",
+            "passthru",
+            "credential",
+            "confirm",
+            "whatif",
+            "fromsession",
+            "tosession",
+        ],
+    ),
+    (
+        &["mv"],
+        "Move-Item",
+        &[
+            "path",
+            "literalpath",
+            "pspath",
+            "destination",
+            "force",
+            "filter",
+            "include",
+            "exclude",
+            "passthru",
+            "credential",
+            "confirm",
+            "whatif",
+        ],
+    ),
+];
+
+/// Parameters of every cmdlet, with their short names.
+const COMMON: [&str; 21] = [
+    "verbose",
+    "vb",
+    "debug",
+    "db",
+    "erroraction",
+    "ea",
+    "warningaction",
+    "wa",
+    "informationaction",
+    "infa",
+    "errorvariable",
+    "ev",
+    "warningvariable",
+    "wv",
+    "informationvariable",
+    "iv",
+    "outvariable",
+    "ov",
+    "outbuffer",
+    "ob",
+    "pipelinevariable",
+];
+
+/// Reports options of Linux after an alias of PowerShell.
+pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    for command in step.commands() {
+        let Some(word) = command.words.first() else {
+            continue;
+        };
+        let name = word.value.to_ascii_lowercase();
+        // PowerShell 6 and later have no aliases for programs that Windows has.
+        let is_download = matches!(name.as_str(), "curl" | "wget");
+        let has_alias = match command.grammar {
+            Grammar::PowerShell => true,
+            Grammar::PowerShellCore => !is_download,
+            Grammar::Cmd | Grammar::Exec => false,
+        };
+        if !has_alias {
+            continue;
+        }
+        let cmdlet = CMDLETS
+            .iter()
+            .find(|(names, ..)| names.contains(&name.as_str()));
+        let Some((_, cmdlet, parameters)) = cmdlet else {
+            continue;
+        };
+        let options = command.words[1..].iter().map(|word| word.value.as_str());
+        if is_download && check_output(step, command, findings) {
+            return;
+        }
+        let Some(option) = options
+            .filter(|option| option.starts_with('-') && option.len() > 1)
+            .find(|option| !is_parameter(&option[1..], parameters))
+        else {
+            continue;
+        };
+        let other = if is_download {
+            format!(": write {name}.exe")
+        } else {
+            String::new()
+        };
+        let message =
+            format!("{name} is {cmdlet} in PowerShell, which has no parameter {option}{other}");
+        let at = (step.instruction, word.range.start);
+        let line = step.line_at(at.1);
+        if is_download {
+            let edit = Edit::after(word.range.end, ".exe");
+            findings.add_edits("alias-parameter", Severity::Error, at.0, message, &[edit]);
+        } else {
+            findings.add("alias-parameter", Severity::Error, line, message);
+        }
+    }
+}
+
+/// Reports `-O`, which is `-OutFile` only in Windows PowerShell 5.1.
+fn check_output(step: &LintStep<'_>, command: &LintCommand, findings: &mut Findings<'_>) -> bool {
+    let words = &command.words;
+    let is_output = |word: &&crate::lint::words::Word| word.eq_ignore_case("-o");
+    let is_only = words[1..]
+        .iter()
+        .filter(|word| word.value.starts_with('-'))
+        .all(|word| word.eq_ignore_case("-o"));
+    let Some(word) = words[1..].iter().find(is_output).filter(|_| is_only) else {
+        return false;
+    };
+    let message = "-O is ambiguous for Invoke-WebRequest in other versions than Windows PowerShell \
+        5.1, and curl and wget are its aliases: write -OutFile, or curl.exe";
+    let at = (step.instruction, word.range.start);
+    findings.add_at("alias-parameter", Severity::Warning, at, message);
+    true
+}
+
+/// Returns true if a name is a parameter's or begins only one of them.
+fn is_parameter(name: &str, own: &[&str]) -> bool {
+    let name = name
+        .split(':')
+        .next()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    // Not an option.
+    if name.is_empty() || !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        return true;
+    }
+    let mut all = own.iter().chain(&COMMON);
+    if all.any(|known| *known == name) {
+        return true;
+    }
+    let count = |list: &[&str]| {
+        let begun = list.iter().filter(|known| known.starts_with(name.as_str()));
+        begun.count()
+    };
+    // A cmdlet's own parameters come before those of all cmdlets.
+    match count(own) {
+        0 => count(&COMMON) == 1,
+        own => own == 1,
+    }
+}
+
+/// Reports `--chown` and `--chmod`, which Windows refuses, with a correction.
+pub(super) fn report_copy_flags(
+    instruction: &Instruction,
+    message: &str,
+    findings: &mut Findings<'_>,
+) {
+    // Docker knows the accounts of Windows.
+    let owner = instruction.flag("chown").unwrap_or_default();
+    let is_account = ["ContainerUser", "ContainerAdministrator"]
+        .iter()
+        .any(|name| owner.eq_ignore_ascii_case(name))
+        || owner.contains('\\');
+    if is_account && instruction.flag("chmod").is_none() {
+        let message = "BuildKit and wincimg do not set owners on Windows, only Docker's own builder \
+            does: use icacls";
+        let line = instruction.lines().0;
+        findings.add("unix-permissions", Severity::Warning, line, message);
+        return;
+    }
+    let head = instruction.head();
+    let mut edits = Vec::new();
+    for flag in ["--chown", "--chmod"] {
+        for (at, _) in head.match_indices(flag) {
+            let end = head[at..]
+                .find([' ', '\t'])
+                .map_or(head.len(), |end| at + end);
+            let blank = head[end..].len() - head[end..].trim_start().len();
+            edits.push(Edit::new(at..end + blank, ""));
+        }
+    }
+    findings.add_edits(
+        "unix-permissions",
+        Severity::Error,
+        instruction,
+        message,
+        &edits,
+    );
+}
+
+/// Reports users that Windows does not have.
+pub(super) fn check_user(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+    instructions::check_signal(it, findings);
+    let InstructionKind::User(text) = it.kind else {
+        return;
+    };
+    if it.stage.platform != Platform::Windows {
+        return;
+    }
+    let Ok(user) = it
+        .state
+        .expand(it.lexer(), text, &it.linted.arguments.given)
+    else {
+        return;
+    };
+    let name = user
+        .text
+        .split(':')
+        .next()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    let is_number = !name.is_empty() && name.chars().all(|c| c.is_ascii_digit());
+    let is_of_linux = matches!(
+        name.as_str(),
+        "root" | "nobody" | "www-data" | "nginx" | "daemon"
+    );
+    let is_created = it.linted.file.lines().any(|line| {
+        let line = line.to_ascii_lowercase();
+        line.contains("user") && line.contains(&name) && !line.trim_start().starts_with("user")
+    });
+    if is_number || (is_of_linux && !is_created) {
+        let message = format!(
+            "Windows has no user {:?}; use ContainerAdministrator or ContainerUser",
+            user.text
+        );
+        findings.add("unix-permissions", Severity::Error, it.line(), message);
+    }
+}

@@ -1,0 +1,75 @@
+//! Commands with arguments that they refuse on every Windows.
+
+use super::effects::{powershell_scripts, script_statements};
+use super::reference::Platform;
+use super::stage::{LintStep, Stage};
+use super::words::{Grammar, LintCommand};
+use super::{Findings, Severity};
+
+const RULE: &str = "failing-run";
+
+pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    if !step.is("RUN") || stage.platform != Platform::Windows {
+        return;
+    }
+    for command in step.commands() {
+        if let Some(message) = problem(command) {
+            let at = (step.instruction, command.words[0].range.start);
+            findings.add_at(RULE, Severity::Error, at, message);
+            return;
+        }
+    }
+    for script in powershell_scripts(step) {
+        let all = script_statements(step, script);
+        let open = all.iter().find(|it| {
+            // PowerShell evaluates parentheses outside of quotes.
+            let text = it.text.replace("\\\"", "\"");
+            it.command() == "icacls" && text.contains(":(") && !text.contains(['"', '\'', '`'])
+        });
+        if let Some(statement) = open {
+            let message = "PowerShell evaluates the parentheses of the rights: quote them, as in \
+                'Users:(OI)(CI)M'";
+            let at = (step.instruction, script.range.start + statement.at);
+            findings.add_at(RULE, Severity::Error, at, message);
+            return;
+        }
+    }
+}
+
+fn problem(command: &LintCommand) -> Option<&'static str> {
+    let words: Vec<String> = command.words[1..]
+        .iter()
+        .map(|word| word.value.to_ascii_lowercase())
+        .collect();
+    let has = |names: &[&str]| words.iter().any(|word| names.contains(&word.as_str()));
+    let begins = |names: &[&str]| {
+        words
+            .iter()
+            .any(|word| names.iter().any(|name| word.starts_with(name)))
+    };
+    match command.program().as_str() {
+        "ren" | "rename" if command.grammar == Grammar::Cmd && words.len() == 2 => words[1]
+            .contains(['\\', '/', ':'])
+            .then_some("ren takes a new name without a folder: use move to change the folder"),
+        "dism" => {
+            let changes = begins(&[
+                "/enable-feature",
+                "/disable-feature",
+                "/add-package",
+                "/add-capability",
+                "/get-features",
+                "/remove-package",
+            ]);
+            (changes && !begins(&["/online", "/image"]))
+                .then_some("dism requires /online for the running Windows")
+        }
+        "for" if command.grammar == Grammar::Cmd && begins(&["%%"]) => {
+            Some("outside of a batch file a variable of for has one %")
+        }
+        "restart-computer" | "stop-computer" => Some("a container cannot restart in a build"),
+        "shutdown" if has(&["/r", "-r", "/s", "-s"]) => {
+            Some("a container cannot restart in a build")
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,82 @@
+//! Build arguments: given with the request, declared before the first stage, or predefined.
+
+use wincimg_windows::quoting::Escape;
+
+use crate::expand::{ExpandedWord, Lexer};
+
+/// Build arguments of a file.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BuildArguments {
+    /// Values of the request.
+    pub(crate) given: Vec<(String, String)>,
+    /// Declared before the first stage.
+    global: Vec<(String, Option<String>)>,
+}
+
+impl BuildArguments {
+    pub(crate) fn new(given: Vec<(String, String)>) -> Self {
+        Self {
+            given,
+            global: Vec::new(),
+        }
+    }
+
+    /// Declares an argument before the first stage.
+    pub(crate) fn declare(
+        &mut self,
+        name: &str,
+        default: Option<&str>,
+        escape: Escape,
+    ) -> Result<(), String> {
+        let value = match (self.argument(name), default) {
+            (Some(given), _) => Some(given),
+            (None, Some(text)) => Some(self.expand(text, escape)?.text),
+            (None, None) => None,
+        };
+        self.global.push((name.to_owned(), value));
+        Ok(())
+    }
+
+    /// Expands a word before or in `FROM`, where only these arguments are set.
+    pub(crate) fn expand(&self, text: &str, escape: Escape) -> Result<ExpandedWord, String> {
+        let value = |name: &str| self.global(name);
+        let expanded = Lexer::new(escape).expand(text, &value);
+        expanded.map_err(|error| format!("{text:?}: {error}"))
+    }
+
+    /// True if an argument is declared before the first stage.
+    pub(crate) fn is_declared(&self, name: &str) -> bool {
+        self.global.iter().any(|(known, _)| known == name)
+    }
+
+    /// Value of the request.
+    pub(crate) fn argument(&self, name: &str) -> Option<String> {
+        let mut given = self.given.iter().rev();
+        given
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.clone())
+    }
+
+    /// Value of an argument before the first stage, or of a predefined one.
+    pub(crate) fn global(&self, name: &str) -> Option<String> {
+        let mut set = self.global.iter().rev();
+        if let Some((_, value)) = set.find(|(known, _)| known == name) {
+            return value.clone();
+        }
+        let own = match std::env::consts::OS {
+            "windows" => "windows",
+            _ => "linux",
+        };
+        let always = match name {
+            "TARGETPLATFORM" => "windows/amd64",
+            "TARGETOS" => "windows",
+            "TARGETARCH" | "BUILDARCH" => "amd64",
+            "TARGETVARIANT" | "BUILDVARIANT" => "",
+            "BUILDPLATFORM" if own == "windows" => "windows/amd64",
+            "BUILDPLATFORM" => "linux/amd64",
+            "BUILDOS" => own,
+            _ => return None,
+        };
+        Some(self.argument(name).unwrap_or_else(|| always.to_owned()))
+    }
+}

@@ -1,0 +1,44 @@
+//! The documentation of a rule, from the page of rules.
+
+use std::io::{self, Write};
+
+use wincimg_dockerfile::lint::{Fix, Rule};
+
+const PAGE: &str = include_str!("../../../docs/rules.md");
+
+pub(super) fn write(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
+    let fix = match rule.fix {
+        Fix::None => "no fix",
+        Fix::Safe => "--fix",
+        Fix::Unsafe => "--unsafe-fixes",
+    };
+    writeln!(out, "{} ({}, {fix})\n", rule.name, rule.level.name())?;
+    writeln!(out, "{}", section(rule.name).unwrap_or(rule.summary))
+}
+
+/// Text of a rule's section, without its heading.
+fn section(name: &str) -> Option<&'static str> {
+    let (_, rest) = PAGE.split_once(&format!("### `{name}`\n"))?;
+    let end = rest.find("\n### ").or_else(|| rest.find("\n## "));
+    Some(rest[..end.unwrap_or(rest.len())].trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use wincimg_dockerfile::lint::RULES;
+
+    use super::*;
+
+    #[test]
+    fn every_rule_has_a_page_with_two_examples() {
+        for rule in &RULES {
+            let section = section(rule.name).unwrap_or_else(|| panic!("{} has no page", rule.name));
+            assert_eq!(
+                section.matches("```dockerfile\n").count(),
+                2,
+                "{}",
+                rule.name
+            );
+        }
+    }
+}
