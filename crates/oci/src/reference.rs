@@ -3,7 +3,6 @@
 //! Parsed by hand: the specification's regular expression takes 26 ms and 19 MiB to compile, more
 //! than a whole build and push may take here, and cannot tell why a text is invalid. The tests
 //! compare both.
-//! it is wrong. The tests hold the reader to the same answers.
 
 use std::fmt;
 use std::net::Ipv6Addr;

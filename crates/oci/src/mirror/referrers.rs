@@ -4,7 +4,6 @@
 //! under tags derived from its digest. Both refer to exact bytes: for an image that changed during
 //! the copy, because foreign layers were made ordinary or platforms were omitted, they would be
 //! wrong and are not copied.
-//! out, they would say what is not so, and stay where they are.
 
 use futures_util::future::BoxFuture;
 use serde::Serialize;
