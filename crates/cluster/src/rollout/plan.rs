@@ -95,7 +95,7 @@ pub enum PlanAction {
     Patch {
         /// The version.
         to: WindowsVersion,
-        /// The first update that gets there, where one is known.
+        /// The first update with that version, if known.
         kb: Option<Kb>,
         /// Indexes into the hosts.
         hosts: Vec<usize>,

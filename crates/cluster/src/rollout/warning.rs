@@ -122,7 +122,7 @@ fn about_scheduling(rollout: &Rollout, workload: &Workload, placement: &Placemen
         Some(name) => {
             format!("its pods can land on nodes without Windows, such as {name}")
         }
-        // A custom label may serve as well, where no known node contradicts it.
+        // A custom label may serve as well, unless a known node contradicts it.
         None if rollout.others.is_empty()
             && scheduling.system() == System::Unsaid
             && scheduling.is_unconstrained() =>
