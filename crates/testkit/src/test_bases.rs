@@ -130,7 +130,7 @@ pub fn real_system() -> Vec<u8> {
         .arg(sample(SYSTEM))
         .output();
     let mut hive = output.unwrap().stdout;
-    // It was copied while Windows had it open, so one sequence number is ahead.
+    // Windows had it open when it was copied, so one sequence number is ahead.
     hive.copy_within(4..8, 8);
     seal(&mut hive);
     hive

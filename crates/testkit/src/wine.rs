@@ -82,7 +82,7 @@ impl Wine {
     /// that would start them.
     fn start_server(&self) -> Result<(), String> {
         let mut commands = [Command::new(&self.server), self.command("wineboot")];
-        // Debian's server has its socket in the temporary folder, and leaves that folder behind.
+        // Debian's server puts its socket in the temporary folder, and leaves that folder behind.
         commands[0]
             .arg("-p")
             .env("WINEPREFIX", self.prefix())
