@@ -249,7 +249,10 @@ impl Copier {
             let label = format!("{sink} {}", short(&descriptor.digest));
             let task = self.progress.task(&label, Some(descriptor.size));
             sink.put_blob(descriptor, bytes, task.as_ref()).await?;
-            task.done("copied");
+            task.done(match sink {
+                Sink::Registry(_) => "pushed",
+                Sink::Layout(_) | Sink::Archive(_) => "written",
+            });
         }
         places.push(sink.clone());
         Ok(BlobAction::Copy)
