@@ -1,4 +1,4 @@
-//! The configuration and the layers of what is built, against its base and its recipe.
+//! Configuration and layers of built images, compared with base and recipe.
 
 use std::fs;
 use std::path::Path;
