@@ -61,7 +61,7 @@ pub enum LayoutError {
         known: String,
     },
     /// The layout contains several images and none was selected.
-    #[error("{} holds several images: name one of {known}", path.display())]
+    #[error("{} contains several images: select one of {known}", path.display())]
     #[diagnose(code = "layout/several-images", blame = Request, hint = Some(format!("select an image: oci:{}:NAME", path.display())))]
     SeveralImages {
         /// The layout or archive.
@@ -78,7 +78,7 @@ pub enum LayoutError {
         problem: String,
     },
     /// A document in it cannot be used.
-    #[error("could not use {}", path.display())]
+    #[error("cannot use {}", path.display())]
     Document {
         /// The file.
         path: PathBuf,
@@ -89,7 +89,7 @@ pub enum LayoutError {
     #[error(transparent)]
     Stream(#[from] StreamError),
     /// A file could not be read.
-    #[error("could not read {}", path.display())]
+    #[error("cannot read {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,

@@ -53,7 +53,7 @@ pub enum StoreError {
         source: Box<DocumentError>,
     },
     /// A blob could not be read.
-    #[error("could not read a blob of {place}")]
+    #[error("cannot read a blob of {place}")]
     Blob {
         /// Location of the store.
         place: String,

@@ -26,7 +26,7 @@ const BUFFER: usize = 256 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
     /// The source failed.
-    #[error("could not read {digest} after {at} of {size} bytes")]
+    #[error("cannot read {digest} after {at} of {size} bytes")]
     Read {
         /// The blob.
         digest: Digest,
@@ -57,7 +57,7 @@ pub enum StreamError {
         path: PathBuf,
     },
     /// The file could not be written.
-    #[error("could not write {}", path.display())]
+    #[error("cannot write {}", path.display())]
     Write {
         /// The file that was being written.
         path: PathBuf,

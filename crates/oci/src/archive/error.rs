@@ -52,7 +52,7 @@ pub enum DockerArchiveError {
         known: String,
     },
     /// The archive contains several images and none was selected.
-    #[error("{} holds several images: name one of {known}", path.display())]
+    #[error("{} contains several images: select one of {known}", path.display())]
     #[diagnose(code = "archive/several-images", blame = Request, hint = Some(format!("select an image: docker-archive:{}:NAME", path.display())))]
     SeveralImages {
         /// The archive.
@@ -61,7 +61,7 @@ pub enum DockerArchiveError {
         known: String,
     },
     /// A document in it cannot be used.
-    #[error("could not use {member} in {}", path.display())]
+    #[error("cannot use {member} in {}", path.display())]
     Document {
         /// The archive.
         path: PathBuf,
@@ -74,7 +74,7 @@ pub enum DockerArchiveError {
     #[error(transparent)]
     Stream(#[from] StreamError),
     /// The file could not be read.
-    #[error("could not read {}", path.display())]
+    #[error("cannot read {}", path.display())]
     Read {
         /// The archive.
         path: PathBuf,

@@ -16,7 +16,7 @@ pub enum DocumentError {
         source: serde_json::Error,
     },
     /// A value could not be written as JSON.
-    #[error("could not write the {what} as JSON")]
+    #[error("cannot write the {what} as JSON")]
     Write {
         /// The kind of the document.
         what: &'static str,

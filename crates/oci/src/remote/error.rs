@@ -420,7 +420,7 @@ mod tests {
         }));
         assert_eq!(
             insecure.to_string(),
-            "cannot upload blob sha256:00 to mirror.lan/app: its content could not be read"
+            "cannot upload blob sha256:00 to mirror.lan/app: its content cannot be read"
         );
         let hint = insecure.diagnosis().hint.unwrap();
         assert!(hint.contains("--insecure-registry cdn.lan"), "{hint}");
