@@ -17,7 +17,7 @@ use super::urls::{host_of, is_loopback};
 
 const CONNECT: Duration = Duration::from_secs(30);
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
-/// How a server is authenticated.
+/// Authentication of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Trust {
     /// Not at all, and without encryption.

@@ -160,7 +160,7 @@ pub enum HttpError {
         limit: u64,
     },
     /// The content to send could not be read.
-    #[error("cannot {what}: its content could not be read")]
+    #[error("cannot {what}: its content cannot be read")]
     Source {
         /// The operation, with the content's name.
         what: String,

@@ -26,7 +26,7 @@ pub struct Exchange<'a> {
     pub payload: Payload<'a>,
     /// Redirects that are followed.
     pub redirects: RedirectPolicy,
-    /// How the received content is authenticated.
+    /// Authentication of the received content.
     pub vouched: TrustSource,
     /// True if the server responds only after it has stored the content; extends the idle timeout.
     pub commits: bool,
@@ -70,7 +70,7 @@ pub enum RedirectPolicy {
     Nowhere,
 }
 
-/// How received content is authenticated.
+/// Authentication of received content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrustSource {
     /// By the connection: TLS, unless the user listed the host.

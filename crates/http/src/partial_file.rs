@@ -55,7 +55,7 @@ struct Sidecar {
     identity: Identity,
 }
 
-/// How a later run identifies a partial file.
+/// Key by which a later run identifies a partial file.
 enum ResumeKey {
     /// By name, derived from the digest.
     ByName,

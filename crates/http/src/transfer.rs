@@ -82,7 +82,7 @@ pub struct Transfer<'a> {
     pub http: &'a HttpClient,
     /// URL of the file.
     pub url: &'a Url,
-    /// How its content is authenticated.
+    /// Authentication of its content.
     pub vouched: TrustSource,
     /// The expected size, if known.
     pub size: Option<u64>,
