@@ -386,7 +386,7 @@ fn published_name(target: &Reference, copied: Option<&CopyReport>) -> String {
     }
 }
 
-#[expect(clippy::ref_option, reason = "serde hands the field over like this")]
+#[expect(clippy::ref_option, reason = "serde passes the field like this")]
 fn as_text<S: Serializer>(error: &Option<CopyError>, serializer: S) -> Result<S::Ok, S::Error> {
     let said = error.as_ref().map(|error| error_chain(error));
     serializer.serialize_str(&said.unwrap_or_default())

@@ -172,7 +172,8 @@ impl Repository {
                         break;
                     }
                     if !grew && (!is_empty || fruitless > MOST_EMPTY_PAGES) {
-                        let reason = "its link to the next page repeats a page";
+                        let reason =
+                            "its link to the next page leads to a page that was already read";
                         return Err(broken(reason.to_owned()));
                     }
                     next
