@@ -91,7 +91,7 @@ impl NodeScript<'_> {
         let mut text = format!(
             "#Requires -Version 5.1\n#Requires -RunAsAdministrator\n\
              # {verb} the container runtime of the Windows node on which it runs.\n\
-             # It checks existing settings first, so it can be run repeatedly.\n\n",
+             # It checks the node's state first, so it can be run repeatedly.\n\n",
         );
         text.push_str(PARAMETERS);
         text.push_str("\n$node = @{\n");

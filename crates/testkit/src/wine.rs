@@ -28,7 +28,7 @@ impl Wine {
         // Seen once: wineboot exited with 53, the last byte of STATUS_DLL_NOT_FOUND, for an unknown
         // reason.
         let started = wine.start_server().or_else(|_| wine.restart());
-        started.unwrap_or_else(|error| skip(&format!("a wine that starts: {error}")));
+        started.unwrap_or_else(|error| skip(&format!("a working wine: {error}")));
         wine
     }
 
