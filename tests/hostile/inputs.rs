@@ -1,4 +1,4 @@
-//! Poisoned inputs: files that are none, that never end, or that say they are larger than anything.
+//! Poisoned inputs: files of the wrong type, endless files, and files that claim a huge size.
 
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
@@ -64,7 +64,7 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// `images` and others know no registry.
+/// A command, with registry flags unless it has none, such as `images`.
 fn without_registry(site: &Site, words: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
     command.current_dir(site.folder.path()).args(words);
@@ -85,7 +85,7 @@ fn layout(site: &Site) {
     build.assert().success();
 }
 
-/// Puts something in a file's place that no such file is.
+/// Replaces a file with something invalid.
 fn poison(dice: &mut Dice, path: &Path) {
     let _ = fs::remove_file(path);
     match dice.below(6) {
@@ -101,7 +101,7 @@ fn poison(dice: &mut Dice, path: &Path) {
     }
 }
 
-/// A file of 8 GiB that holds almost nothing.
+/// A sparse file of 8 GiB.
 fn sparse(path: &Path, beginning: &[u8]) {
     let mut file = File::create(path).unwrap();
     file.write_all(beginning).unwrap();
@@ -109,7 +109,7 @@ fn sparse(path: &Path, beginning: &[u8]) {
     file.seek(SeekFrom::End(-1)).unwrap();
 }
 
-/// The header of a PAX entry that says it is so long.
+/// The header of a PAX entry of this size.
 fn pax(size: u64) -> Vec<u8> {
     let mut header = tar::Header::new_ustar();
     header.set_entry_type(tar::EntryType::XHeader);

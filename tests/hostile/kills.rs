@@ -1,4 +1,4 @@
-//! An end at any moment: nothing is left behind but what the next run goes on with.
+//! Kills at any moment: nothing is left behind except what the next run resumes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ fn hotfix(dice: &mut Dice) -> &'static str {
     "hotfix"
 }
 
-/// Runs a command to an early end, sees what that leaves, and lets it do its work after all.
+/// Kills a command early, checks what remains, and runs it to completion.
 fn ended(dice: &mut Dice, command: impl Fn() -> Command, places: &[&Path]) {
     let signal = *dice.one_of(&["KILL", "KILL", "KILL", "INT", "TERM"]);
     let mut child = command()
@@ -117,14 +117,14 @@ fn ended(dice: &mut Dice, command: impl Fn() -> Command, places: &[&Path]) {
 
 fn kill(signal: &str, child: &Child) {
     let signal = format!("-{signal}");
-    // It may have come to its end by itself.
+    // It may have ended by itself.
     let _ = Command::new("kill")
         .args([signal, child.id().to_string()])
         .output();
 }
 
-/// What lies about that is neither a result nor the beginning of one that the next run continues:
-/// anything in the folder for what is temporary, and hidden files beside a result.
+/// Files that are neither a result nor a partial result that the next run resumes: anything in the
+/// temporary folder, and hidden files next to a result.
 fn left(places: &[&Path]) -> Vec<String> {
     let mut found = Vec::new();
     for place in places {

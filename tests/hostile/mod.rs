@@ -1,6 +1,6 @@
-//! What a hostile world does to the program, in rounds: a registry that misbehaves, a network that
-//! cuts, an end at any moment, poisoned inputs. `tests/hostile/run 100` plays a hundred of each, the
-//! tests a few. A round is made from its seed, so that one that fails can be played again alone.
+//! Hostile environments, in rounds: a registry that misbehaves, a network that breaks, kills at any
+//! moment, poisoned inputs. `tests/hostile/run 100` runs a hundred of each, the tests a few. A
+//! round is derived from its seed, so that a failed one can be repeated alone.
 
 mod inputs;
 mod kills;
@@ -12,13 +12,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-/// Rounds where nobody says how many.
+/// Default number of rounds.
 const FEW: u64 = 4;
-/// No command of a round has a reason to take longer than this, on the slowest machine.
+/// Time limit of a command, generous for the slowest machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Plays a program's rounds and says how many they were, and what came of them, as the round
-/// itself says in a word.
+/// Runs the rounds of a program and prints their number and a count of their results.
 pub(crate) fn rounds(name: &str, round: impl Fn(&mut Dice) -> &'static str) {
     let number = |variable: &str, default| {
         let text = std::env::var(variable).ok();
@@ -42,19 +41,19 @@ pub(crate) fn rounds(name: &str, round: impl Fn(&mut Dice) -> &'static str) {
         .iter()
         .map(|(outcome, count)| format!("{count} {outcome}"))
         .collect();
-    // For the eyes of whoever plays more than a few.
+    // Only for manual runs.
     if count > FEW {
         let (outcomes, seconds) = (outcomes.join(", "), started.elapsed().as_secs_f32());
         eprintln!("{name}: {count} rounds in {seconds:.1} s: {outcomes}");
     }
 }
 
-/// Chance that comes out the same for the same seed.
+/// Deterministic random numbers from a seed.
 pub(crate) struct Dice(u64);
 
 impl Dice {
     pub(crate) fn new(seed: u64) -> Self {
-        // Neighbouring seeds would begin alike.
+        // Spreads neighbouring seeds.
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
@@ -70,14 +69,14 @@ impl Dice {
         &all[self.below(all.len())]
     }
 
-    /// True in one of so many cases.
+    /// True with a probability of one in `cases`.
     pub(crate) fn one_in(&mut self, cases: usize) -> bool {
         self.below(cases) == 0
     }
 }
 
-/// Runs a command that may do what it likes but hang, panic, end otherwise than it should, or put
-/// anything on the terminal that moves it.
+/// Runs a command, which may fail, but not hang, panic, exit with an undocumented code, or print
+/// control sequences to the terminal.
 pub(crate) fn survives(command: Command) -> Output {
     let shown = format!("{command:?}");
     let started = Instant::now();
@@ -98,7 +97,7 @@ pub(crate) fn survives(command: Command) -> Output {
     output
 }
 
-/// How a command ended, in a word.
+/// Result of a command, in one word.
 pub(crate) fn outcome(output: &Output) -> &'static str {
     match output.status.code() {
         Some(0) => "done",

@@ -1,4 +1,4 @@
-//! A network that cuts: what arrives is right or not there, and the next run does the rest.
+//! A network that breaks: received content is correct or absent, and the next run completes it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ fn network() {
     });
 }
 
-/// An image with a layer that takes several pieces.
+/// An image with a layer of several chunks.
 pub(super) fn recipe(site: &Site, dice: &mut Dice) {
     site.write(
         "own/recipe.toml",
@@ -81,11 +81,11 @@ fn fault(dice: &mut Dice) -> ProxyFault {
     }
 }
 
-/// The digest under each tag of the image; all that it names is read, and so known to be right.
+/// The digest under each tag of the image; all referenced content is read and verified.
 pub(super) fn published(runtime: &Runtime, site: &Site) -> BTreeMap<String, String> {
     let repository = repository(options(&site.host()), &format!("{}/own", site.host()));
     runtime.block_on(async {
-        // What was never pushed to has none.
+        // A repository without a push has no tags.
         let tags = repository.tags().await.unwrap_or_default();
         let mut found = BTreeMap::new();
         for tag in tags {

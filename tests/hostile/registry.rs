@@ -1,4 +1,4 @@
-//! A registry that misbehaves: answers of any status, to anywhere, of any size, that mean nothing.
+//! A registry that misbehaves: invalid responses with any status, redirect and size.
 
 use tokio::runtime::Runtime;
 use wincimg_testkit::docker_config;
@@ -8,7 +8,7 @@ use wincimg_testkit::scripted::{answer, scripted};
 use super::{Dice, network, outcome, rounds, survives};
 use crate::site::Site;
 
-/// "bob:sesame", as it goes over the wire.
+/// "bob:sesame", as in the `Authorization` header.
 const SECRET: &str = "Ym9iOnNlc2FtZQ==";
 
 #[test]
@@ -16,7 +16,7 @@ fn registry() {
     rounds("registry", |dice| {
         let site = Site::new();
         network::recipe(&site, dice);
-        // Where it sends people, somebody listens.
+        // Records requests to the redirect target.
         let (seen, elsewhere) = scripted(|_| answer(200, &[], "{}"));
         let runtime = Runtime::new().unwrap();
         let mut chance = Dice::new(dice.below(1 << 30) as u64);
@@ -98,7 +98,8 @@ fn misbehaviour(dice: &mut Dice, passed: &ProxiedRequest, away: &str) -> ProxyFa
             "https://127.0.0.1:1/",
         ])
         .to_string();
-    // Whom a registry names as its token server it trusts with the password, as its users do.
+    // The client sends the password to the token server that the registry names, like other
+    // clients.
     let realm = if target == away { "/" } else { &target };
     let realm = format!("Bearer realm=\"{realm}\",service=\"x\",scope=\"a b:c\"");
     let headers = match dice.below(6) {

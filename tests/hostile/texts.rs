@@ -1,10 +1,10 @@
-//! Poisoned texts: labels, names, titles and messages made of what steers terminals and CI systems,
-//! through every command that prints them.
+//! Poisoned texts: labels, names, titles and messages with control sequences for terminals and CI
+//! systems, through every command that prints them.
 
 use super::{Dice, rounds};
 use crate::foreign_text::through_every_command;
 
-/// What terminals and logs take for more than text.
+/// Control sequences of terminals and logs.
 const PARTS: [&str; 24] = [
     "\u{1b}[2J",
     "\u{1b}]0;title\u{7}",

@@ -1,5 +1,5 @@
-//! A server that plays the Kubernetes API: lists in pages, watches, refusals; leases and events, which
-//! are written with versions and conflicts.
+//! A fake Kubernetes API server: paged lists, watches, refusals; leases and events with versions
+//! and conflicts.
 #![allow(unreachable_pub, clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, HashMap};
@@ -24,21 +24,21 @@ pub struct Api {
 
 type Shared = Arc<Mutex<Played>>;
 
-/// The version of a list to which nothing was written.
+/// The version of an unmodified list.
 const FIRST_VERSION: u64 = 7;
 
 #[derive(Default)]
 struct Played {
     lists: HashMap<String, Vec<Value>>,
-    /// What was written, by path.
+    /// Written objects, by path.
     objects: BTreeMap<String, Value>,
-    /// How often something was written, to `objects` or by `change`.
+    /// Number of writes, to `objects` or by `change`.
     writes: u64,
-    /// What every watch is told, with the version that it makes.
+    /// Events for every watch, with the version after each.
     history: Vec<(u64, Value)>,
-    /// Watches of an older version are told that it is gone.
+    /// Watches of an older version get 410.
     compacted: u64,
-    /// What every request is answered with, and every watch ended by.
+    /// Status of every response, and end of every watch.
     fault: Option<u16>,
     after_gone: HashMap<String, Vec<Value>>,
     refused: HashMap<String, u16>,
@@ -68,12 +68,12 @@ impl Api {
         }
     }
 
-    /// A kubeconfig that leads here.
+    /// A kubeconfig for this server.
     pub fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("config")
     }
 
-    /// What a path lists; every other path lists nothing.
+    /// Sets the list of a path; other paths have empty lists.
     pub fn set(&self, path: &str, items: Vec<Value>) {
         self.state
             .lock()
@@ -82,7 +82,7 @@ impl Api {
             .insert(path.to_owned(), items);
     }
 
-    /// What a path lists once a watch was told that it is too old.
+    /// Sets the list of a path after a watch got 410.
     pub fn on_gone(&self, path: &str, items: Vec<Value>) {
         self.state
             .lock()
@@ -91,7 +91,7 @@ impl Api {
             .insert(path.to_owned(), items);
     }
 
-    /// A path that is answered with this status.
+    /// Sets the status of a path.
     pub fn refuse(&self, path: &str, code: u16) {
         self.state
             .lock()
@@ -100,17 +100,17 @@ impl Api {
             .insert(path.to_owned(), code);
     }
 
-    /// Watches are answered with this status.
+    /// Sets the status of watches.
     pub fn refuse_watches(&self, code: u16) {
         self.state.lock().unwrap().refused_watches = Some(code);
     }
 
-    /// The next so many pages after the first are answered with 410.
+    /// Makes the next `count` pages after the first return 410.
     pub fn forget_pages(&self, count: usize) {
         self.state.lock().unwrap().pages_to_forget = count;
     }
 
-    /// A node becomes this, in the list and for every watch.
+    /// Changes a node, in the list and for every watch.
     pub fn change(&self, node: &Value) {
         let mut state = self.state.lock().unwrap();
         let nodes = state.lists.entry("/api/v1/nodes".to_owned()).or_default();
@@ -131,18 +131,18 @@ impl Api {
             .push((version, json!({"type": kind, "object": node})));
     }
 
-    /// Everything is answered with this status from now on, and watches end; with nothing, as usual.
+    /// Sets the status of all responses and ends watches; `None` restores the default.
     pub fn fault(&self, code: Option<u16>) {
         self.state.lock().unwrap().fault = code;
     }
 
-    /// Watches of versions until now are told that they are too old.
+    /// Makes watches of versions until now return 410.
     pub fn compact(&self) {
         let mut state = self.state.lock().unwrap();
         state.compacted = state.next_version();
     }
 
-    /// The object at this path, which was written.
+    /// The object written at a path.
     pub fn object(&self, path: &str) -> Option<Value> {
         self.state.lock().unwrap().objects.get(path).cloned()
     }
@@ -157,13 +157,13 @@ impl Api {
             .collect()
     }
 
-    /// Somebody else writes an object.
+    /// Writes an object like another client.
     pub fn put(&self, path: &str, object: &Value) {
         let mut state = self.state.lock().unwrap();
         state.write(path, object.clone());
     }
 
-    /// The next thing that a watch is told.
+    /// Sends an event to watches.
     pub fn say(&self, event: &Value) {
         self.state.lock().unwrap().to_say.push(event.clone());
     }
@@ -221,7 +221,7 @@ impl Played {
         json_response(200, &object)
     }
 
-    /// What is asked of objects that are written: leases and events.
+    /// Answers a request for a written object: a lease or an event.
     fn answer_object(&mut self, method: &str, path: &str, body: &[u8]) -> Response<Body> {
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let found = self.objects.get(path).cloned();
@@ -261,7 +261,7 @@ impl Played {
     }
 }
 
-/// What the real server does not take.
+/// Returns the error of the real server for an invalid object.
 fn complaint(object: &Value) -> Option<String> {
     let micro = |time: &Value| {
         time.as_str().is_some_and(|time| {
@@ -376,8 +376,8 @@ async fn answer(State(state): State<Shared>, request: Request<Body>) -> Response
     json_response(200, &page)
 }
 
-/// Says what is to be said, one event a line, and then keeps the connection open; an event `END` ends
-/// the watch, as servers do after a while.
+/// Sends events, one per line, and keeps the connection open; an event `END` ends the watch, as
+/// servers do after a while.
 fn watch(state: Shared, path: String, from: u64) -> Response<Body> {
     let start = (state, path, from);
     let events = futures_util::stream::unfold(start, |(state, path, mut from)| async move {

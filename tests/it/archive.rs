@@ -1,4 +1,4 @@
-//! docker-archives as sources and sinks, with skopeo and dockerd as judges.
+//! docker-archives as sources and sinks, checked with skopeo and dockerd.
 
 use std::fs;
 
@@ -230,7 +230,7 @@ async fn docker_loads_what_we_write_and_we_read_what_docker_saves() {
         OS_VERSION,
         &[(5_000, 1), (6_000, 2)],
     );
-    // A daemon on Linux loads no Windows images.
+    // A daemon on Linux cannot load Windows images.
     image.image = image
         .image
         .edit_config(|config| config.os = "linux".to_owned())

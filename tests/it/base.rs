@@ -50,7 +50,7 @@ async fn nearest(registry: &FakeRegistry, repository: &str, host: &str) -> Resol
         .unwrap()
 }
 
-/// Five thousand tags: 1,250 revisions, each in four spellings.
+/// Five thousand tags: 1,250 revisions with four tags each.
 fn registry_with_5000_tags() -> FakeRegistry {
     let registry = FakeRegistry::start();
     for revision in 0..1250 {

@@ -1,4 +1,4 @@
-//! `wincimg base`, driven as a user would.
+//! End-to-end tests of `wincimg base`.
 
 use assert_cmd::Command;
 use predicates::prelude::*;
@@ -25,7 +25,7 @@ fn base(registry: &FakeRegistry, arguments: &[&str]) -> Command {
 
 fn wincimg(arguments: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-    // An empty folder, so that no wincimg.toml of the developer's has a say.
+    // An empty folder, so that no local wincimg.toml applies.
     command.current_dir(std::env::temp_dir()).arg("base");
     command
         .args(arguments)
@@ -255,7 +255,7 @@ fn the_base_that_wincimg_makes_is_in_no_registry() {
 fn a_name_that_is_no_base_image_is_answered_with_the_one_that_was_meant() {
     let registry = microsofts();
     let host = ["--host-build", "17763.973"];
-    // The one that was meant is named before the list of all.
+    // The suggestion precedes the full list.
     for (name, mentions) in [("nano", 2), ("ubuntu", 1)] {
         let failure =
             base(&registry, &["resolve", name])
@@ -266,7 +266,7 @@ fn a_name_that_is_no_base_image_is_answered_with_the_one_that_was_meant() {
     }
 }
 
-/// .NET in two versions, each for two releases, as Microsoft tags them.
+/// .NET in two versions, each for two releases, with Microsoft's tags.
 fn dotnet() -> FakeRegistry {
     let registry = FakeRegistry::start();
     for (flavour, revision) in [("8.0", 5696), ("9.0", 5820)] {
@@ -343,7 +343,7 @@ fn all_hosts_of_a_build_get_one_flavour() {
         contains("dotnet/aspnet:8.0-nanoserver-1809")
             .and(contains("dotnet/aspnet:8.0-nanoserver-ltsc2022")),
     );
-    // A version for one of the hosts alone is none for both.
+    // A version for only one of the hosts is not selected.
     registry.publish(
         "dotnet/aspnet",
         &["10.0-nanoserver-ltsc2022"],

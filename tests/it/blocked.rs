@@ -1,5 +1,5 @@
-//! Nothing that blocks holds the program: helpers that hang, files that are none, servers that do
-//! not answer.
+//! Nothing blocks the program: helpers that hang, files of the wrong type, servers that do not
+//! respond.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ use wincimg_testkit::serve::TestServer;
 use crate::failure::{Fails, Failure};
 use crate::site::{Site, stderr};
 
-/// A registry that wants a password, and a user whose helper is this script.
+/// A registry with a password, and a user whose credential helper is this script.
 struct Helped {
     folder: tempfile::TempDir,
     registry: TestServer,
@@ -60,7 +60,7 @@ impl Helped {
         self.folder.path().join("pid")
     }
 
-    /// Whether the helper that was asked is still at it.
+    /// Returns true if the helper is still running.
     fn is_running(&self) -> bool {
         let pid = fs::read_to_string(self.pid_file()).unwrap();
         PathBuf::from(format!("/proc/{}", pid.trim())).exists()
@@ -124,7 +124,7 @@ fn what_a_helper_says_moves_no_terminal() {
     assert!(!said.contains(['\u{1b}', '\r']), "{said:?}");
 }
 
-/// A pipe that nobody writes to, instead of a file.
+/// A pipe without a writer, instead of a file.
 fn pipe(path: PathBuf) {
     let _ = fs::remove_file(&path);
     let made = Command::new("mkfifo").arg(path).status().unwrap();

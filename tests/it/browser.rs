@@ -1,4 +1,4 @@
-//! Chromium without a window, driven by chromedriver over the `WebDriver` protocol.
+//! Headless Chromium, driven by chromedriver over the `WebDriver` protocol.
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::print_stderr)]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use wincimg_testkit::component;
 
-/// A browser with one page; it ends with the value.
+/// A browser with one page, closed on drop.
 pub struct Browser {
     client: Client,
     session: String,
@@ -23,7 +23,7 @@ pub struct Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Chromedriver ends Chromium when it is asked to, not when it is killed.
+        // Chromedriver stops Chromium only when asked to, not when killed.
         if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) {
             let (_, path) = self.session.split_once("/session").unwrap();
             let _ = write!(
@@ -31,7 +31,7 @@ impl Drop for Browser {
                 "DELETE /session{path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
             );
             let _ = stream.set_read_timeout(Some(Duration::from_secs(10)));
-            // The first bytes of the answer: it is done.
+            // The first bytes of the response show that it is done.
             let _ = stream.read(&mut [0; 64]);
         }
         let _ = self.driver.kill();
@@ -39,11 +39,11 @@ impl Drop for Browser {
     }
 }
 
-/// How `WebDriver` names a reference to an element in JSON.
+/// Key of an element reference in `WebDriver`'s JSON.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 impl Browser {
-    /// Starts one.
+    /// Starts a browser.
     pub async fn start() -> Self {
         let (driver, chromium) = (component("chromedriver"), component("chromium"));
         let mut driver = Command::new(driver)
@@ -59,7 +59,7 @@ impl Browser {
                 break port.trim_end_matches('.').parse().unwrap();
             }
         };
-        // Nobody may block chromedriver by not reading what it says.
+        // Drains chromedriver's output, so that it does not block.
         std::thread::spawn(move || lines.for_each(drop));
         let profile = tempfile::tempdir().unwrap();
         let data = format!("--user-data-dir={}", profile.path().display());
@@ -108,21 +108,21 @@ impl Browser {
         self.open_at(page, "").await;
     }
 
-    /// Opens a file at a place in it.
+    /// Opens a file at an anchor.
     pub async fn open_at(&self, page: &Path, place: &str) {
-        // Another place of the same page alone would not load it again.
+        // A new anchor alone would not reload the page.
         self.post("/url", &json!({"url": "about:blank"})).await;
         let url = format!("file://{}{place}", page.display());
         self.post("/url", &json!({"url": url})).await;
     }
 
-    /// Runs script in the page and returns what it returns.
+    /// Runs a script in the page and returns its result.
     pub async fn eval(&self, script: &str) -> Value {
         self.post("/execute/sync", &json!({"script": script, "args": []}))
             .await
     }
 
-    /// Waits until script returns true.
+    /// Waits until a script returns true.
     pub async fn wait_for(&self, script: &str) {
         for _ in 0..100 {
             if self.eval(script).await == true {
@@ -140,13 +140,13 @@ impl Browser {
         text.as_str().unwrap().to_owned()
     }
 
-    /// How many elements there are.
+    /// Number of matching elements.
     pub async fn count(&self, selector: &str) -> u64 {
         let query = json!({"script": "return document.querySelectorAll(arguments[0]).length", "args": [selector]});
         self.post("/execute/sync", &query).await.as_u64().unwrap()
     }
 
-    /// Clicks as a person would.
+    /// Clicks an element.
     pub async fn click(&self, selector: &str) {
         let element = self.element(selector).await;
         self.post(&format!("/element/{element}/click"), &json!({}))
@@ -160,7 +160,7 @@ impl Browser {
             .await;
     }
 
-    /// Presses keys where the focus is.
+    /// Presses keys in the focused element.
     pub async fn press(&self, keys: &str) {
         let actions: Vec<Value> = keys
             .chars()
@@ -175,14 +175,14 @@ impl Browser {
         self.post("/actions", &keyboard).await;
     }
 
-    /// A picture of the page as base64.
+    /// A screenshot as base64.
     pub async fn screenshot(&self) -> String {
         let answer = self.client.get(format!("{}/screenshot", self.session));
         let answer: Value = answer.send().await.unwrap().json().await.unwrap();
         answer["value"].as_str().unwrap().to_owned()
     }
 
-    /// What the page wrote to the console so far.
+    /// Messages in the page's console so far.
     pub async fn complaints(&self) -> Vec<String> {
         let entries = self.post("/se/log", &json!({"type": "browser"})).await;
         let entries = entries.as_array().unwrap().iter();
@@ -191,7 +191,7 @@ impl Browser {
             .collect()
     }
 
-    /// How many things the page fetched.
+    /// Number of resources that the page fetched.
     pub async fn fetched(&self) -> u64 {
         let count = self
             .eval("return performance.getEntriesByType('resource').length")
@@ -207,7 +207,7 @@ impl Browser {
         .await
     }
 
-    /// Gives the page the size of a screen; narrow ones are phones.
+    /// Sets the size of the window.
     pub async fn resize(&self, width: u64, height: u64) {
         let size = json!({
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600,
@@ -216,7 +216,7 @@ impl Browser {
             .await;
     }
 
-    /// A picture of the whole page at the width that it has, as base64.
+    /// A screenshot of the whole page at its current width, as base64.
     pub async fn whole_page(&self) -> String {
         let height = self
             .eval("return Math.min(document.documentElement.scrollHeight, 8000)")
@@ -227,13 +227,13 @@ impl Browser {
         self.screenshot().await
     }
 
-    /// Asks for light or dark colours.
+    /// Sets the preferred colour scheme, light or dark.
     pub async fn prefer(&self, scheme: &str) {
         let features = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
         self.devtools("Emulation.setEmulatedMedia", features).await;
     }
 
-    /// Shows the page as it is printed, on a sheet of A4.
+    /// Shows the page's print layout on A4.
     pub async fn on_paper(&self) {
         self.resize(794, 1123).await;
         let media = json!({"media": "print"});
@@ -241,7 +241,7 @@ impl Browser {
         self.eval("dispatchEvent(new Event('beforeprint'))").await;
     }
 
-    /// Role and name of everything that a screen reader is told about.
+    /// Role and name of every node in the accessibility tree.
     pub async fn accessibility_tree(&self) -> Vec<(String, String)> {
         self.devtools("Accessibility.enable", json!({})).await;
         let tree = self

@@ -1,10 +1,10 @@
-//! The direct engine beside `BuildKit`: what both make of the same recipes is compared, configuration
-//! and files entry by entry, and every difference has its reason here.
+//! Comparison of the direct engine with `BuildKit` on the same recipes, configuration and files
+//! entry by entry; every difference is listed here with its reason.
 //!
-//! `BuildKit` builds what `wincimg render` writes, for Windows, on this machine. It cannot run
-//! Windows' programs here, so the `RUN` lines are left out, and with them what the hives and IIS's
-//! settings are made by. Debian has no package of it: where it is not installed, this is skipped.
-// The comparison is for reading: `cargo test --test it buildkit -- --nocapture`.
+//! `BuildKit` builds the output of `wincimg render`, for Windows, on this machine. It cannot run
+//! Windows programs here, so the `RUN` lines are omitted, and with them hives and IIS settings.
+//! Debian has no package of it: skipped unless installed.
+// Prints the comparison: `cargo test --test it buildkit -- --nocapture`.
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ const OF_MARKS: Allowed = Allowed {
     reason: "BuildKit marks every CMD as ready; Docker's builder for Windows does not",
 };
 
-/// What is known to differ, and why that is right. Each has to be met.
+/// Known differences with their reasons. Each must occur.
 const ALLOWED: [Allowed; 7] = [
     OF_WORKING_DIRS,
     OF_MARKS,
@@ -74,7 +74,7 @@ const ALLOWED: [Allowed; 7] = [
 
 struct Allowed {
     what: &'static str,
-    /// Whether these are the values that are known, of the direct engine and of `BuildKit`.
+    /// Returns true for the known values, of the direct engine and of `BuildKit`.
     is: fn(&str, &str) -> bool,
     reason: &'static str,
 }
@@ -96,7 +96,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// A daemon of `BuildKit` that runs until it is dropped.
+/// A `BuildKit` daemon that runs until it is dropped.
 struct BuildKit {
     process: Child,
     folder: tempfile::TempDir,
@@ -104,11 +104,11 @@ struct BuildKit {
     _alone: MutexGuard<'static, ()>,
 }
 
-/// Two of them would want the same socket for their traces.
+/// Two daemons would use the same socket for traces.
 static ALONE: Mutex<()> = Mutex::new(());
 
 impl BuildKit {
-    /// Starts one that takes plain HTTP from a registry.
+    /// Starts a daemon that allows plain HTTP for a registry.
     fn start(registry: &str) -> Self {
         let find = |name| in_path(name).unwrap_or_else(|| skip_always("BuildKit in the PATH"));
         let [daemon, client, _] = ["buildkitd", "buildctl", "runc"].map(find);
@@ -326,7 +326,7 @@ fn differences(direct: &Built, buildkit: &Built) -> Vec<Difference> {
     found
 }
 
-/// A recipe with everything that a Dockerfile can say without running a program.
+/// A recipe with everything that a Dockerfile supports without running a program.
 const EVERYTHING: &str = r#"
 name = "everything"
 base = "servercore"
@@ -345,7 +345,7 @@ content = "made\r\n"
 to = 'C:\ProgramData\made.txt'
 "#;
 
-/// The page's recipe without what needs Windows.
+/// The page's recipe without the parts that require Windows.
 const WEB: &str = r#"
 name = "web"
 base = "nanoserver"
@@ -403,7 +403,7 @@ fn publish_base(site: &Site) {
     });
 }
 
-/// Takes out what only Windows can run.
+/// Removes the lines that only Windows can run.
 fn without_runs(dockerfile: &str) -> String {
     let needs_windows =
         |line: &&str| line.starts_with("RUN ") || line.starts_with("COPY [\"registry-");
@@ -475,7 +475,7 @@ fn buildkit_makes_the_same_images_but_for_what_is_known() {
     known.check();
 }
 
-/// A Dockerfile with everything that needs no Windows; `BASE` stands for the base.
+/// A Dockerfile with everything that does not require Windows; `BASE` stands for the base.
 const DOCKERFILE: &str = r#"# escape=`
 ARG VERSION=1.22.3
 FROM BASE AS files
@@ -514,7 +514,7 @@ ENTRYPOINT ["C:\\app\\server.exe"]
 CMD ["serve"]
 "#;
 
-/// What stages hand on, how variables are filled in, and where copies go.
+/// Copies between stages, expansion of variables, and destinations of copies.
 const STAGES: &str = r#"ARG NAME=app
 ARG UNSET
 FROM BASE AS first
@@ -549,7 +549,7 @@ COPY . /all/
 CMD serve $A
 "#;
 
-/// The same for Dockerfiles.
+/// Known differences of Dockerfiles.
 const ALLOWED_OF_DOCKERFILES: [Allowed; 4] = [
     OF_WORKING_DIRS,
     OF_MARKS,
@@ -639,7 +639,7 @@ fn buildkit_makes_the_same_of_dockerfiles_that_run_nothing() {
     }
 }
 
-/// Differences, sorted into those that are known and others.
+/// Differences, sorted into known and unknown ones.
 struct Known {
     allowed: &'static [Allowed],
     met: Vec<bool>,

@@ -1,4 +1,4 @@
-//! Whose certificates are accepted: Debian's `docker-registry` with certificates of all kinds.
+//! Accepted certificates: Debian's `docker-registry` with certificates of all kinds.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ const TLS: Setup = Setup {
     password: false,
 };
 
-/// Asks a registry for an image that it does not have: who gets the answer has been let in.
+/// Requests a missing image: a 404 shows that the connection is accepted.
 fn ask(registry: &DockerRegistry, home: &Path, flags: &[&str]) -> Failure {
     let mut command = assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
     command.current_dir(home).env("HOME", home);
@@ -38,7 +38,7 @@ fn is_refused(asked: Failure) -> Failure {
     asked.is("network/certificate", &["127.0.0.1:"])
 }
 
-/// A registry's certificate that is named lets in there, and nowhere else.
+/// A registry's own certificate is trusted for that registry only.
 fn counts_for_itself_alone(registry: &DockerRegistry, other: &DockerRegistry) {
     let home = tempfile::tempdir().unwrap();
     let own = registry.certificate().display().to_string();
@@ -59,7 +59,7 @@ fn a_ca_that_is_named_vouches_and_the_hint_names_the_flag_first() {
 
     let ca = registry.ca().display().to_string();
     is_let_in(ask(&registry, home.path(), &["--ca-file", &ca]));
-    // In DER, as Windows exports one.
+    // In DER, as exported by Windows.
     let pem = fs::read(registry.ca()).unwrap();
     let der = rustls::pki_types::CertificateDer::from_pem_slice(&pem).unwrap();
     fs::write(home.path().join("ca.cer"), der).unwrap();
@@ -100,7 +100,7 @@ fn a_hosts_folder_is_for_that_host_alone() {
     let named = ["--certs-dir", "certs"];
     is_let_in(ask(&registry, home.path(), &named));
     is_refused(ask(&other, home.path(), &named));
-    // Where podman and skopeo look.
+    // The folders of podman and skopeo.
     is_refused(ask(&registry, home.path(), &[]));
     mine(".config/containers/certs.d");
     is_let_in(ask(&registry, home.path(), &[]));

@@ -1,4 +1,4 @@
-//! `wincimg check-compat`, driven as a user would.
+//! End-to-end tests of `wincimg check-compat`.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -13,7 +13,7 @@ use crate::site::answer_of;
 
 fn wincimg() -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-    // An empty folder, so that no wincimg.toml of the developer's has a say.
+    // An empty folder, so that no local wincimg.toml applies.
     command
         .current_dir(std::env::temp_dir())
         .arg("check-compat");
@@ -191,7 +191,7 @@ fn a_report_goes_through_a_pipe_and_leaves_links_as_they_are() {
     let pipe = folder.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
-    // A pipe that is open at both ends keeps nobody waiting.
+    // A pipe open at both ends does not block.
     let mut both_ends = std::fs::File::options()
         .read(true)
         .write(true)
@@ -332,7 +332,7 @@ fn a_reader_that_goes_away_is_no_error() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    // More than a pipe holds is still to come when its reading end closes.
+    // The reading end closes while more than a pipe's buffer is still to be written.
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -359,7 +359,7 @@ fn images_that_lack_the_months_update_are_named_and_nothing_else_changes() {
     };
     for format in ["text", "markdown", "html", "junit", "sarif"] {
         let text = checked(format, "2026-09-20");
-        // Lines of text are broken for the screen.
+        // Text is wrapped for the screen.
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for value in ["26100.33296", "KB5120233", "KB5122871", "2026-09-08"] {
             assert!(text.contains(value), "{format}: {text}");
@@ -374,7 +374,7 @@ fn images_that_lack_the_months_update_are_named_and_nothing_else_changes() {
             "newest": {"build": "26100.33438", "kb": "KB5122871", "date": "2026-09-08"},
         }])
     );
-    // A table of another time says nothing of that day.
+    // The table does not cover these days.
     for day in ["2024-06-01", "2027-01-01"] {
         assert!(!checked("json", day).contains("behind"), "{day}");
     }

@@ -1,5 +1,4 @@
-//! The templates for pipelines and clusters: that they are what they claim to be, and that they say
-//! only what the program understands.
+//! Templates for pipelines and clusters: they are valid and use only commands and flags that exist.
 
 use std::fs;
 use std::process::Command as Process;
@@ -30,7 +29,7 @@ fn the_guide_shows_the_role_that_ships() {
     assert_eq!(shown[0], documents("kubernetes/rbac.yaml")[2]);
 }
 
-/// Runs a command line of a template with `wincimg` found first.
+/// Runs a command line of a template with `wincimg` first in the PATH.
 fn with_wincimg(
     script: &str,
     folder: &std::path::Path,
@@ -54,7 +53,7 @@ fn with_wincimg(
     (output.status.code().unwrap(), said)
 }
 
-/// A workload for which the kubeadm cluster has one node that is too old.
+/// A workload for which the kubeadm cluster has one outdated node.
 fn workload(folder: &std::path::Path) {
     let pod = "kind: Pod\nmetadata: {name: p}\nspec: {nodeSelector: {kubernetes.io/os: windows}, \
                tolerations: [{operator: Exists}], containers: [{image: 127.0.0.1:1/app:1}]}\n";
@@ -144,7 +143,7 @@ fn the_cron_job_gives_arguments_that_the_program_takes() {
         .iter()
         .map(|argument| argument.as_str().unwrap())
         .collect();
-    // Understood, and then stopped by the file that only the pod has.
+    // The arguments are valid; only the pod's file is missing.
     Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
         .args(&arguments)
         .env("KUBECONFIG", "/nowhere/config")
@@ -155,7 +154,7 @@ fn the_cron_job_gives_arguments_that_the_program_takes() {
     assert_eq!(job["spec"]["jobTemplate"]["spec"]["backoffLimit"], json!(0));
 }
 
-/// What the pods of a fleet are told, with files of this machine in place of theirs.
+/// The arguments of a fleet's pods, with local files instead of theirs.
 #[test]
 fn the_pods_of_a_fleet_get_arguments_that_the_program_takes() {
     let folder = tempfile::tempdir().unwrap();
@@ -181,7 +180,7 @@ fn the_pods_of_a_fleet_get_arguments_that_the_program_takes() {
                 )
                 .replace("/registry/config.json", config)
                 .replace("/tmp/cache", &cache)
-                // The port may be taken here.
+                // The port may be in use here.
                 .replace("--listen=:8080", "--listen=127.0.0.1:0")
         });
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));

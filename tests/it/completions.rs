@@ -1,4 +1,4 @@
-//! Completion: what the program offers, and shells that really load the scripts and press Tab.
+//! Completion: the candidates of the program, and shells that load the scripts and press Tab.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use wincimg_testkit::component;
 use wincimg_testkit::powershell::syntax_errors;
 
-/// A folder with something of everything that is completed.
+/// A folder with a candidate of each kind.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
@@ -50,7 +50,7 @@ fn kubeconfig(server: &str) -> String {
     )
 }
 
-/// What is offered in place of the last word.
+/// The candidates for the last word.
 fn offered(folder: &Path, words: &[&str]) -> Vec<String> {
     let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
         .current_dir(folder)
@@ -147,7 +147,7 @@ fn what_exists_is_offered() {
     }
     let recipes = offered(&["images", "--show", ""]);
     assert!(recipes.contains(&"pause".to_owned()), "{recipes:?}");
-    // Of each Windows, the build with its newest update.
+    // Each Windows build with its newest update.
     let builds = offered(&["build", "pause", "--host-build", "17763."]);
     assert_eq!(builds.len(), 1, "{builds:?}");
 }
@@ -194,7 +194,7 @@ fn contexts_are_offered_and_nobody_is_asked() {
     let asked = network.accept().map(|(_, who)| who);
     assert!(asked.is_err(), "{asked:?}");
     times.sort();
-    // Unoptimised, on a machine that does other things too.
+    // Generous, because the build is unoptimised and the machine is shared.
     assert!(
         times[times.len() / 2] < Duration::from_millis(500),
         "{times:?}"
@@ -237,7 +237,7 @@ fn scripts_are_there_for_programs_too() {
 fn the_script_for_powershell_is_powershell() {
     let script = script_for("powershell");
     assert_eq!(syntax_errors(&script), Vec::<String>::new());
-    // What was typed is not code.
+    // Typed text is not executed.
     assert!(!script.contains("& Invoke-Expression") && !script.contains("\nInvoke-Expression"));
     assert_ne!(syntax_errors("if ("), Vec::<String>::new());
 }
@@ -298,7 +298,7 @@ impl Terminal {
             shown,
             text: String::new(),
         };
-        // The command shows what it gets, but the script asks the program all the same.
+        // The command prints its arguments, but the script still calls the program.
         let setup = match shell {
             "bash" => {
                 "PS1='REA''DY> '; wincimg() { printf '<%s>' \"$@\"; echo '|'; }; source <(command wincimg completions bash)"
@@ -320,7 +320,7 @@ impl Terminal {
         self.keys.flush().unwrap();
     }
 
-    /// What was shown until then; it is not looked at again.
+    /// Returns new output up to a text.
     fn wait_for(&mut self, end: &str) -> String {
         let give_up = Instant::now() + Duration::from_secs(30);
         loop {
@@ -335,7 +335,7 @@ impl Terminal {
         }
     }
 
-    /// The arguments of a line that is typed, with its Tabs.
+    /// Types a line with Tabs and returns its arguments.
     fn arguments(&mut self, line: &str) -> String {
         self.press(&format!("{line}\n"));
         let shown = self.wait_for(">|");
@@ -353,7 +353,7 @@ impl Drop for Terminal {
     }
 }
 
-/// What every shell has to make of Tabs.
+/// Expected completions in every shell.
 const TABS: [(&str, &str); 8] = [
     ("wincimg hotfix res\tx", "<hotfix><resolve><x>"),
     ("wincimg build pa\tx", "<build><pause><x>"),

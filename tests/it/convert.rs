@@ -1,5 +1,5 @@
-//! `wincimg convert`: the recipe of a Dockerfile makes the same image, and what stands in its way is
-//! told line by line.
+//! `wincimg convert`: the recipe of a Dockerfile makes the same image, and unsupported lines are
+//! reported by line.
 
 use std::fs;
 
@@ -28,7 +28,7 @@ fn site(text: &str) -> Site {
     site
 }
 
-/// The digest of the image that is built of something.
+/// Builds something and returns the image's digest.
 fn built(site: &Site, what: &str, output: &str, arguments: &[&str]) -> String {
     let mut command = site.build(what);
     command
@@ -46,7 +46,7 @@ fn convert(site: &Site, arguments: &[&str]) -> assert_cmd::Command {
     command
 }
 
-/// Converts and builds both; what they have in common is the digest.
+/// Converts and builds both; returns their common digest.
 fn round_trip(text: &str, arguments: &[&str]) -> String {
     let site = site(text);
     site.write("out/app/app.exe", "program");
@@ -89,7 +89,7 @@ fn a_recipe_makes_the_same_image_as_its_dockerfile() {
          reg add HKLM\\SOFTWARE\\Acme /ve /t REG_EXPAND_SZ /d %%TEMP%%\\x /f && reg add HKLM\\SOFTWARE\\Acme\\Empty /f",
         "SHELL [\"powershell\", \"-Command\"]\nWORKDIR C:/p\nRUN 'two' > two.txt; Set-Content three.txt 'x'",
     ] {
-        // Nano Server's own user may not write everywhere.
+        // Nano Server's default user lacks write access to some folders.
         let user = if instructions.contains("RUN") {
             "USER ContainerAdministrator\n"
         } else {
@@ -173,7 +173,7 @@ created_by = "EXPOSE [8080/tcp]"
 created_by = 'CMD ["C:\\store\\store.exe"]'
 "#
     );
-    // It is built for other hosts as well.
+    // It can be built for other hosts too.
     site.write("app/recipe.toml", &recipe);
     let mut other = site.build("./app/recipe.toml");
     let other = json_of(other.args(["--host-build", "20348.2402", "--dry-run"]));
@@ -210,7 +210,7 @@ fn every_line_that_stands_in_the_way_is_told_once() {
     assert_eq!(answer["recipe"], Value::Null);
     let help = answer["obstacles"][0]["help"].as_str().unwrap();
     assert!(help.contains("--stage build=DIR"), "{help}");
-    // As text too.
+    // Text output too.
     let output = convert(&site, &[]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stdout);
@@ -235,7 +235,7 @@ fn nothing_is_written_over_and_what_cannot_be_said_is_told() {
     let why = answer["obstacles"][0]["why"].as_str().unwrap();
     assert!(why.contains("elsewhere"), "{why}");
 
-    // cmd's way of writing a variable would be taken for the base's PATH.
+    // cmd's variable syntax would expand to the base's PATH.
     site.write(
         "app/Dockerfile",
         format!("FROM {BASE}\nENV PATH=\"C:\\x;%PATH%\"\n"),

@@ -1,4 +1,4 @@
-//! `wincimg.toml`: which of its defaults hold, beside what is typed.
+//! `wincimg.toml`: its defaults, and flags that override them.
 
 use std::fs;
 
@@ -90,7 +90,7 @@ fn a_default_gives_way_to_a_flag_that_it_conflicts_with() {
     folder.write("Dockerfile", "FROM x\nRUN tool.exe \"a b\"\n");
     let quotes = "quotes-under-powershell";
     folder.run(&["lint", "Dockerfile"]).stdout(contains(quotes));
-    // The base has the last word on its shell, and this one cannot be had.
+    // The base decides its shell, and this one is unavailable.
     folder
         .run(&["lint", "Dockerfile", "--base", "oci:./nothing"])
         .code(3);
@@ -175,7 +175,7 @@ fn what_lowers_security_counts_only_from_a_file_that_the_user_names() {
             .and(contains("--config wincimg.toml or WINCIMG_CONFIG"))
             .and(contains("--insecure-registry")),
     );
-    // What is typed counts, and what the command does not know is not spoken of.
+    // Flags override defaults, and defaults of other commands are not mentioned.
     let typed = [&plan[..], &["--insecure-registry", &host]].concat();
     let others = "docker-host, plain-credentials";
     folder.run(&typed).code(0).stderr(contains(others));
@@ -199,7 +199,7 @@ fn what_lowers_security_counts_only_from_a_file_that_the_user_names() {
         .env("DOCKER_CONFIG", folder.folder.path())
         .env("WINCIMG_CONFIG", folder.folder.path().join("wincimg.toml"));
     by_variable.assert().code(0).stderr("");
-    // A pipe of that name is left alone.
+    // A pipe of that name is ignored.
     #[cfg(unix)]
     {
         fs::remove_file(folder.folder.path().join("wincimg.toml")).unwrap();

@@ -1,4 +1,4 @@
-//! `wincimg demo`, which needs nothing but the program.
+//! `wincimg demo`, which requires only the program.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ fn the_demonstration_runs_offline_in_no_time() {
 #[test]
 fn the_demonstration_is_there_for_programs_too() {
     let folder = tempfile::tempdir().unwrap();
-    // The commands of the tour are typed by nobody, so the folder's defaults are not for them.
+    // The folder's defaults do not apply to the tour's commands.
     fs::write(folder.path().join("wincimg.toml"), "[build]\ntag = \"x\"\n").unwrap();
     let mut command = wincimg();
     command.current_dir(folder.path());

@@ -1,5 +1,5 @@
-//! The docker engine from the command line: before a real daemon that makes Linux containers, and
-//! before a replayed one on Windows (see `wincimg_testkit::windows_daemon` for what is replayed).
+//! The Docker engine on the command line: with a real daemon for Linux containers, and with a
+//! replayed one for Windows (see `wincimg_testkit::windows_daemon`).
 
 use std::fs;
 use std::io::Read;
@@ -32,14 +32,14 @@ to = 'C:\app\hello.txt'
 command = ['C:\Windows\System32\hostname.exe']
 "#;
 
-/// A place with a recipe that has a command.
+/// A site with a recipe that has a command.
 fn site() -> Site {
     let site = Site::new();
     site.write("recipe.toml", WITH_COMMAND);
     site
 }
 
-/// `wincimg` with the base images of this place, and no daemon named.
+/// `wincimg` with the base images of this site, and no daemon given.
 fn wincimg(site: &Site, arguments: &[&str]) -> Command {
     let mut command = site.command(arguments);
     command
@@ -53,7 +53,7 @@ fn build(site: &Site, arguments: &[&str]) -> Output {
     command.args(arguments).output().unwrap()
 }
 
-/// A daemon on Windows that builds what the recipe asks for.
+/// A Windows daemon that builds the recipe.
 async fn windows(site: &Site) -> WindowsDaemon {
     let host = site.host();
     let client = RegistryClient::new(wincimg_testkit::options(&host), Arc::new(Silent)).unwrap();
@@ -125,7 +125,7 @@ async fn a_recipe_with_commands_goes_to_the_daemon_and_v_says_why() {
     let mut names = Vec::new();
     for entry in archive.entries().unwrap() {
         let mut entry = entry.unwrap();
-        // The base's own time, so that the same image is sent as the same bytes.
+        // The base's own time, so that the same image gives the same bytes.
         assert_eq!(entry.header().mtime().unwrap(), 1_578_960_000);
         names.push(entry.path().unwrap().display().to_string());
         if names.len() == 1 {
@@ -217,7 +217,7 @@ async fn a_dockerfile_goes_to_the_daemon_as_it_is_on_the_base_of_the_host() {
     );
     assert_eq!(sent["Dockerfile"], TEXT);
     assert_eq!(sent[".dockerignore"], format!("secret\n\n{name}\n"));
-    // The lines are where they were, for what the daemon says of them.
+    // Line numbers are unchanged, for the daemon's messages.
     let lines: Vec<&str> = sent[&name].lines().collect();
     let pinned = lines[2].strip_prefix(&format!("FROM {host}/mcr/windows/nanoserver:"));
     let pinned = pinned.unwrap_or_else(|| panic!("{lines:?}"));
@@ -230,7 +230,7 @@ async fn a_dockerfile_goes_to_the_daemon_as_it_is_on_the_base_of_the_host() {
         ["", "RUN hostname", "FROM one", "COPY . C:/app/"]
     );
 
-    // A stage is the daemon's to make.
+    // The daemon builds the stage.
     let mut command = wincimg(
         &site,
         &[
@@ -405,7 +405,7 @@ fn a_linux_daemon_is_refused_as_such() {
     assert_eq!(check["subject"], daemon.host());
 }
 
-/// What `doctor --format json` found of the daemon.
+/// The daemon check of `doctor --format json`.
 fn daemon_check(output: &Output) -> Value {
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     let mut checks = document["checks"].as_array().unwrap().iter();

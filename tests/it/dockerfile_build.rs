@@ -1,5 +1,4 @@
-//! Dockerfiles that need no Windows, built as their authors would: what goes where, what the image
-//! says, and what is said where something is wrong.
+//! Dockerfiles that do not require Windows: files, configuration and errors of their builds.
 
 use std::fs;
 use std::io::Write;
@@ -42,7 +41,7 @@ fn files(plan: &Value) -> Vec<String> {
     paths.map(|path| path[3..].replace('\\', "/")).collect()
 }
 
-/// What is said of a build that cannot be.
+/// The error of a build.
 fn refused(instructions: &str, arguments: &[&str]) -> Failure {
     let site = site(instructions, &["a.txt", "b.txt", "d/c.txt", "d/e.log"]);
     let mut build = build(&site, &["--dry-run", "--format", "json"]);
@@ -65,14 +64,14 @@ fn files_go_where_docker_puts_them() {
             "WORKDIR /w\nWORKDIR v\nCOPY a.txt b.txt ../",
             &["w/a.txt", "w/b.txt"],
         ),
-        // A folder that is there takes the file in.
+        // An existing folder is a valid destination.
         ("WORKDIR /w\nCOPY a.txt /w", &["w/a.txt"]),
         ("COPY a.txt /x/\nCOPY b.txt /x", &["x/a.txt", "x/b.txt"]),
         (
             "COPY a.txt C:/Windows/System32",
             &["Windows/System32/a.txt"],
         ),
-        // A folder is its content.
+        // Copying a folder copies its content.
         ("COPY d /x", &["x/e.txt", "x/f/g.log"]),
         ("COPY d/ /x/", &["x/e.txt", "x/f/g.log"]),
         ("COPY *.txt /x/", &["x/a.txt", "x/b.txt"]),
@@ -109,7 +108,7 @@ fn what_the_rules_leave_out_is_not_there() {
         "Dockerfile\n.dockerignore\n**/*.log\n!keep/c.log\n",
     );
     assert_eq!(files(&plan(&site, &[])), ["x/a.txt", "x/keep/c.log"]);
-    // The Dockerfile's own rules count alone.
+    // The Dockerfile's own ignore file replaces the other.
     site.write("app/Dockerfile.dockerignore", "*\n!b.log\n");
     assert_eq!(files(&plan(&site, &[])), ["x/b.log"]);
     site.write("app/Dockerfile", format!("FROM {BASE}\nCOPY a.txt /x/\n"));
@@ -142,13 +141,13 @@ fn stages_see_what_earlier_ones_made_and_a_folder_can_be_in_their_place() {
         json!(["FROM_BASE=1"])
     );
 
-    // Without the folder the line is named, and what helps.
+    // Without the folder, the error names the line and has a hint.
     let failure = build(&site, &["--dry-run"])
         .fails(2, "dockerfile/needs-windows", &["app/Dockerfile:7"])
         .advises(&["--stage compiled=DIR"])
         .on_line(7);
     assert!(failure.stderr.contains("RUN go build"), "{failure:#?}");
-    // Another target needs none of it.
+    // Another target does not need it.
     let mut only = json_of(&mut build(&site, &["--dry-run", "--target", "tools"]));
     assert_eq!(
         files(&only["plans"][0].take()),
@@ -183,7 +182,7 @@ fn the_image_says_what_the_instructions_say() {
         let found = lines.filter_map(|line| line.as_str()?.strip_prefix(&format!("{name}=")));
         found.map(str::to_owned).collect::<Vec<_>>()
     };
-    // Windows takes A and a for one variable: the last word counts.
+    // Windows' variables are case-insensitive: the last assignment counts.
     assert_eq!((set("A"), set("a")), (vec![], vec!["lower".to_owned()]));
     assert_eq!(
         (set("B"), set("OLD")),
@@ -205,7 +204,7 @@ fn the_image_says_what_the_instructions_say() {
         container["Healthcheck"],
         json!({ "Test": ["CMD", "check.exe"], "Interval": 90_000_000_000_u64, "Retries": 3 })
     );
-    // One ready command line, as Docker's builder for Windows writes it; CMD came after it.
+    // One complete command line, as written by Docker's builder for Windows; CMD follows it.
     assert_eq!(
         container["Entrypoint"],
         json!(["powershell -Command run  --fast"])
@@ -265,7 +264,7 @@ fn local_archives_are_unpacked_and_others_are_not() {
         "z/t.tar.gz",
     ];
     assert_eq!(files(&plan(&site, &[])), expected);
-    // And they are written.
+    // They are written too.
     let output = format!("oci:{}", site.path("image").display());
     build(&site, &["--output", &output]).assert().success();
 }
@@ -335,7 +334,7 @@ fn files_of_another_image_are_taken_out_of_its_layers() {
     let expected = ["x/one.txt", "y/e/three.dll", "y/two.txt", "z/one.txt"];
     let planned = plan(&site, &[]);
     assert_eq!(files(&planned), expected);
-    // The upper layer's file counts.
+    // The upper layer's file takes precedence.
     assert_eq!(planned["content"][0]["size"], "d/two.txt".len());
     let output = format!("oci:{}", site.path("image").display());
     build(&site, &["--output", &output]).assert().success();
@@ -381,7 +380,7 @@ fn files_that_a_stage_has_from_its_base_are_taken_out_of_its_layers() {
             "COPY --from=tools C:/T/One.txt /x/",
             &[("x/one.txt", "one.txt")][..],
         ),
-        // Both in one folder, and what the stage made counts.
+        // Both in one folder; the stage's file takes precedence.
         (
             "COPY --from=more \"C:\\\\t\\\\d\" /y",
             &[
@@ -394,7 +393,7 @@ fn files_that_a_stage_has_from_its_base_are_taken_out_of_its_layers() {
             "COPY --from=more /t/*.txt /t/d/e/*.dll /z/",
             &[("z/one.txt", "one.txt"), ("z/three.dll", "d/e/three.dll")],
         ),
-        // What only the stage has takes no look into its base.
+        // The base is not read for files that only the stage has.
         (
             "COPY --from=more /t/d/e/own.txt /x/",
             &[("x/own.txt", "app/own.txt")],
@@ -655,7 +654,7 @@ fn every_host_gets_its_base_and_equal_layers_are_one() {
     let images = first["images"].as_array().unwrap();
     assert_eq!(own(&images[0]).len(), 2);
     assert_eq!(own(&images[0]), own(&images[1]));
-    // A change of the second file leaves the first layer what it was.
+    // Changing the second file does not change the first layer.
     site.write("app/b.txt", "changed");
     let changed = report();
     let (before, after) = (own(&images[0]), own(&changed["images"][0]));

@@ -1,8 +1,8 @@
-//! `.dockerignore` read here and by Docker's own client: the client sends a context to a replayed
-//! daemon (see `wincimg_testkit::windows_daemon`), and what arrives is what Docker did not leave out.
+//! `.dockerignore` compared with Docker's own client: the client sends a context to a replayed
+//! daemon (see `wincimg_testkit::windows_daemon`), which receives all files that are not ignored.
 //!
-//! Left aside is a `!` with a wildcard below a folder that is left out: Docker's classic client does
-//! not look into that folder, BuildKit and this program do, as the documentation has it.
+//! Not compared is a `!` with a wildcard below an ignored folder: Docker's classic client skips
+//! that folder; BuildKit and this program read it, as documented.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -94,7 +94,7 @@ const RULES: [&str; 44] = [
     "../a\n..\n.",
 ];
 
-/// What Docker refuses to read.
+/// Patterns that Docker rejects.
 const REFUSED: [&str; 8] = ["[a", "[]a", "[a-]", "x[-]y", "[^]", "a\\", "[\\", "!"];
 
 #[test(multi_thread = 2)]
@@ -165,7 +165,7 @@ fn kept(rules: &str) -> BTreeSet<String> {
     files.map(ToString::to_string).collect()
 }
 
-/// The files of a context but those that Docker always sends. The client may compress it.
+/// The files of a context, except those that Docker always sends. The client may compress it.
 fn files_in(body: &[u8]) -> BTreeSet<String> {
     let mut archive = tar::Archive::new(body);
     let entries = archive.entries().unwrap().map(Result::unwrap);

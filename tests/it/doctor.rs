@@ -1,4 +1,4 @@
-//! `wincimg doctor` before registries that are well and registries that are not.
+//! `wincimg doctor` with healthy and faulty registries.
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -20,7 +20,7 @@ fn doctor(arguments: &[&str]) -> Command {
     command
         .env_remove("DOCKER_HOST")
         .env_remove("DOCKER_CONTEXT");
-    // Nothing outside this machine is asked: a proxy that nobody serves is in the way.
+    // Nothing outside this machine is reachable: the proxy does not exist.
     command
         .env("HTTPS_PROXY", format!("http://127.0.0.1:{}", free_port()))
         .env("NO_PROXY", "127.0.0.1,localhost");
@@ -28,7 +28,7 @@ fn doctor(arguments: &[&str]) -> Command {
     command
 }
 
-/// The exit code and the registry part's checks about a subject.
+/// The exit code, and the registry checks about a subject.
 fn checks(arguments: &[&str], subject: &str) -> (i32, Vec<Value>) {
     let output = doctor(arguments)
         .args(["--format", "json"])
@@ -40,7 +40,7 @@ fn checks(arguments: &[&str], subject: &str) -> (i32, Vec<Value>) {
     (output.status.code().unwrap(), about.collect())
 }
 
-/// A base registry that is well, so that only what a test is about can be a problem.
+/// A healthy base registry, so that all problems come from the subject of a test.
 fn good_base() -> FakeRegistry {
     let registry = FakeRegistry::start();
     registry.publish("windows/nanoserver", &["10.0.17763.973"], "10.0.17763.973");
@@ -283,7 +283,7 @@ fn a_site_without_a_way_to_microsofts_catalog_is_well_all_the_same() {
     assert!(finding.contains("--catalog"), "{finding}");
 }
 
-/// What a trial push comes to, a line for each check about the repository.
+/// The result of a trial push, one line for each check of the repository.
 fn trial(host: &str, more: &[&str]) -> (i32, Vec<String>) {
     let base = good_base();
     let repository = format!("{host}/team/trial");
@@ -333,7 +333,7 @@ fn a_trial_push_shows_what_a_registry_takes_and_leaves_nothing() {
         let mut all = lines[1..].iter().zip(["upload", "mount", "manifest"]);
         assert!(all.all(is_well), "{lines:#?}");
     }
-    // Without a repository, and with one that has no tags.
+    // Without a repository, and with one without tags.
     assert_ne!(known[0], known[1]);
     assert!(known[1].contains('0'), "{known:#?}");
 }

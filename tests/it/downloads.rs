@@ -1,4 +1,4 @@
-//! What builds download: pinned, kept, resumed, and refused where it is not what it should be.
+//! Downloads of builds: pinned, cached, resumed, and refused if the digest is wrong.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ fn tool() -> Vec<u8> {
     (0..200_000_u32).flat_map(u32::to_le_bytes).collect()
 }
 
-/// A recipe of one file that is downloaded.
+/// A recipe with one downloaded file.
 fn recipe(site: &Site, server: &FileServer, pin: &str) {
     let url = server.url("/tools/tool.exe");
     site.write(
@@ -38,7 +38,7 @@ fn build(site: &Site, arguments: &[&str]) -> assert_cmd::Command {
     command
 }
 
-/// What is said of a build that ends so.
+/// The output of a build with this exit code.
 fn said(command: &mut assert_cmd::Command, code: i32) -> String {
     let output = command.output().unwrap();
     let said = stderr(&output);
@@ -46,7 +46,7 @@ fn said(command: &mut assert_cmd::Command, code: i32) -> String {
     said
 }
 
-/// What a build puts into the image at a path.
+/// A file of the built image.
 fn built(site: &Site, arguments: &[&str], path: &str) -> Vec<u8> {
     let _ = fs::remove_dir_all(site.path("layout"));
     let mut command = build(site, arguments);
@@ -95,7 +95,7 @@ fn a_recipes_file_is_pinned_by_its_digest_and_fetched_once() {
     }
     let dry = json_of(&mut build(&site, &["--dry-run"]));
     assert_eq!(dry["plans"][0]["content"][0]["size"], json!(800_000));
-    // Without the server all is well as long as the cache has it.
+    // Without the server, builds succeed from the cache.
     drop(server);
     assert_eq!(built(&site, &[], "app/tool.exe"), tool());
 }
@@ -118,7 +118,7 @@ fn a_file_that_nothing_pins_is_noted_and_refused_when_it_has_changed() {
     assert!(warning(&[&url, "--update-lock"]).eval(&warned), "{warned}");
     assert_eq!(server.requests(), [""; 0]);
 
-    // Nobody vouches for the first bytes over plain HTTP, unless the host is listed.
+    // The first download over plain HTTP cannot be verified, unless the host is listed.
     build(&site, &["--update-lock"]).fails(3, "network/plain-http", &[&server.host()]);
     assert!(!site.path("app/wincimg.lock").exists());
     site.write(
@@ -143,7 +143,7 @@ fn a_file_that_nothing_pins_is_noted_and_refused_when_it_has_changed() {
     assert_eq!(built(&site, &[], "app/tool.exe"), tool());
     assert_eq!(server.requests(), [""; 0]);
 
-    // The server has another file now, and another machine has nothing in its cache.
+    // The server's file has changed, and another machine has an empty cache.
     server.put("/tools/tool.exe", "other");
     let elsewhere = ["--cache-dir", "elsewhere"];
     build(&site, &elsewhere)
@@ -276,13 +276,13 @@ fn the_cache_has_its_size_and_what_is_damaged_in_it_is_fetched_again() {
     assert_eq!(fs::read(&kept).unwrap(), tool());
 }
 
-/// A Dockerfile.
+/// Writes a Dockerfile.
 fn dockerfile(site: &Site, instructions: &str) {
     let text = format!("FROM mcr.microsoft.com/windows/servercore:1809\n{instructions}\n");
     site.write("app/Dockerfile", text);
 }
 
-/// The same under PowerShell.
+/// Writes a Dockerfile with a PowerShell line.
 fn script(site: &Site, line: &str) {
     let shell = "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]";
     dockerfile(site, &format!("# escape=`\n{shell}\nRUN {line}"));
@@ -322,7 +322,7 @@ fn add_takes_what_a_url_has_as_it_is() {
     let mut asked = server.requests();
     asked.sort();
     assert_eq!(asked, ["/a%20b/tool%201.zip", "/other.tar.gz"]);
-    // Every host takes the same file.
+    // All hosts use the same file.
     let mut both = build(&site, &["--host-build", "20348.2402"]);
     assert!(
         both.args(["--output", "oci:both"])
@@ -431,7 +431,7 @@ fn a_digest_that_a_line_checks_pins_what_it_downloads() {
     assert_eq!(file["url"], json!(url));
     assert_eq!(file["digest"], json!(format!("sha256:{}", sha256(&tool()))));
 
-    // MD5 and SHA-1 are held to and pin nothing.
+    // MD5 and SHA-1 are verified but do not pin.
     let line = |hash: &str| {
         format!(
             "(New-Object System.Net.WebClient).DownloadFile('{url}', 'C:\\a.exe'); \

@@ -16,7 +16,7 @@ fn site(example: &str) -> Site {
     site
 }
 
-/// Builds an example, and its recipe, which makes the same image; returns the plan.
+/// Builds an example and its recipe, which must give the same image; returns the plan.
 fn built(site: &Site, arguments: &[&str]) -> Value {
     let digest = |what: &str, output: &str, arguments: &[&str]| {
         let mut command = site.build(what);

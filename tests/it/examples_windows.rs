@@ -1,4 +1,4 @@
-//! The Dockerfiles of `docs/examples` whose lines need something of their base: the PATH, or IIS.
+//! The Dockerfiles of `docs/examples` that require content of their base: the PATH, or IIS.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::laid::layers_of;
 use crate::run_lines::{files_of, key_of};
 use crate::site::{Site, add_base, copy_folder, json_of, stderr};
 
-/// A copy of an example, and the base that it is built on.
+/// A copy of an example, and its base.
 fn site(example: &str) -> Site {
     let site = Site::new();
     let from = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -43,7 +43,7 @@ fn build(site: &Site, arguments: &[&str]) -> assert_cmd::Command {
     command
 }
 
-/// The layers of its own that it comes to, with their files; the base has two.
+/// The added layers with their files; the base has two.
 fn built(site: &Site, arguments: &[&str]) -> Vec<BTreeMap<String, Vec<u8>>> {
     let _ = std::fs::remove_dir_all(site.path("out"));
     let mut command = build(site, arguments);
@@ -52,7 +52,7 @@ fn built(site: &Site, arguments: &[&str]) -> Vec<BTreeMap<String, Vec<u8>>> {
     layers[2..].iter().map(|layer| files_of(layer)).collect()
 }
 
-/// All that the layers have below `Files`, without what lines deleted again.
+/// All files of the layers below `Files`, without those deleted by later lines.
 fn files(layers: &[BTreeMap<String, Vec<u8>>]) -> Vec<&str> {
     let paths = layers.iter().flat_map(BTreeMap::keys);
     let mut files: Vec<&str> = paths

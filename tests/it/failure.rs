@@ -1,5 +1,5 @@
-//! What tests ask of an error, a note or a warning: its code, and the values that it has to name.
-//! The words around them may change.
+//! Assertions on an error, a note or a warning: its code, and the values that it must name,
+//! independent of the wording.
 
 use std::io;
 use std::process::Output;
@@ -8,23 +8,23 @@ use predicates::Predicate;
 use predicates::function::function;
 use serde_json::Value;
 
-/// How a command failed, by the error object on its stdout.
+/// An error, read from the JSON object on stdout.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// A row of docs/errors.md.
     pub(crate) code: String,
-    /// What is wrong, with its causes.
+    /// The message with its causes.
     pub(crate) message: String,
-    /// What to type next.
+    /// The hint.
     pub(crate) hint: String,
-    /// The line of the file where it stands.
+    /// The line of the file with the error.
     pub(crate) line: Option<u64>,
-    /// All that was printed beside the object.
+    /// The output besides the object.
     pub(crate) stderr: String,
 }
 
 impl Failure {
-    /// Of a command that was given `--format json`; nothing but the error is on stdout.
+    /// Reads the error of a command with `--format json`; stdout must contain nothing else.
     #[track_caller]
     pub(crate) fn of(output: &Output) -> Self {
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -42,7 +42,7 @@ impl Failure {
         };
         assert_eq!(output.status.code(), Some(exit), "{answer:#}\n{stderr}");
         let hint = text("hint");
-        // People are told the same.
+        // The text on stderr must match.
         let is_told = stderr.contains("error: ") && (hint.is_empty() || stderr.contains("hint: "));
         assert!(is_told, "{answer:#}\n{stderr}");
         Self {
@@ -54,14 +54,14 @@ impl Failure {
         }
     }
 
-    /// That it is the error of that code, and names all of these values in its message or hint.
+    /// Asserts the code, and that message or hint name all of these values.
     #[track_caller]
     pub(crate) fn is(self, code: &str, values: &[&str]) -> Self {
         assert_eq!(self.code, code, "{self:#?}");
         self.names(values)
     }
 
-    /// That its message or hint names all of these values.
+    /// Asserts that message or hint name all of these values.
     #[track_caller]
     pub(crate) fn names(self, values: &[&str]) -> Self {
         for value in values {
@@ -71,7 +71,7 @@ impl Failure {
         self
     }
 
-    /// That its hint names all of these values.
+    /// Asserts that the hint names all of these values.
     #[track_caller]
     pub(crate) fn advises(self, values: &[&str]) -> Self {
         for value in values {
@@ -80,7 +80,7 @@ impl Failure {
         self
     }
 
-    /// That nothing of this is told.
+    /// Asserts that none of these values is named.
     #[track_caller]
     pub(crate) fn hides(self, secret: &str) -> Self {
         let is_told = self.message.contains(secret) || self.hint.contains(secret);
@@ -88,7 +88,7 @@ impl Failure {
         self
     }
 
-    /// That its message names these values in this order.
+    /// Asserts that the message names these values in this order.
     #[track_caller]
     pub(crate) fn lists(self, values: &[&str]) -> Self {
         let mut rest = self.message.as_str();
@@ -101,7 +101,7 @@ impl Failure {
         self
     }
 
-    /// That it stands on this line of a file.
+    /// Asserts the line of the file.
     #[track_caller]
     pub(crate) fn on_line(self, line: u64) -> Self {
         assert_eq!(self.line, Some(line), "{self:#?}");
@@ -109,10 +109,10 @@ impl Failure {
     }
 }
 
-/// A command that has to fail.
+/// A command that must fail.
 pub(crate) trait Fails {
-    /// Runs it with `--format json`: what it is refused with has this exit code and this code, and
-    /// names all of these values.
+    /// Runs it with `--format json` and asserts the exit code, the error code, and that all of
+    /// these values are named.
     #[track_caller]
     fn fails(&mut self, exit: i32, code: &str, values: &[&str]) -> Failure;
 }
@@ -141,17 +141,17 @@ fn failed(output: io::Result<Output>, exit: i32, code: &str, values: &[&str]) ->
     failure.is(code, values)
 }
 
-/// That exactly one line names all of these values.
+/// Matches if exactly one line names all of these values.
 pub(crate) fn line(values: &[&str]) -> impl Predicate<str> + use<> {
     one_line("", values)
 }
 
-/// That exactly one note names all of these values.
+/// Matches if exactly one note names all of these values.
 pub(crate) fn note(values: &[&str]) -> impl Predicate<str> + use<> {
     one_line("note: ", values)
 }
 
-/// That exactly one warning names all of these values.
+/// Matches if exactly one warning names all of these values.
 pub(crate) fn warning(values: &[&str]) -> impl Predicate<str> + use<> {
     one_line("warning: ", values)
 }

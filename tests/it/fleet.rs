@@ -1,5 +1,4 @@
-//! `wincimg fleet`: lists of images that follow their nodes, against a registry that counts what it is
-//! asked.
+//! `wincimg fleet`: lists of images that follow their nodes, with a registry that records requests.
 
 use std::collections::BTreeSet;
 use std::process::Stdio;
@@ -93,14 +92,14 @@ fn index_of(site: &Site, name: &str, tag: &str) -> Vec<Value> {
     index["manifests"].as_array().unwrap().clone()
 }
 
-/// What was sent to the registry since then.
+/// Requests with content to the registry since then.
 fn sent(site: &Site, from: usize) -> Vec<String> {
     let mut requests = site.requests_since(from);
     requests.retain(|request| !request.starts_with("GET") && !request.starts_with("HEAD"));
     requests
 }
 
-/// The list of so many pause images.
+/// A list of `count` pause images.
 fn pauses(count: usize) -> String {
     let one = |number| format!("[[image]]\nbuild = \"pause\"\nname = \"app-{number}\"\n");
     let images: Vec<String> = (0..count).map(one).collect();
@@ -126,7 +125,7 @@ fn what_is_missing_is_made_and_what_is_there_is_not_touched() {
     assert_eq!(image["image"], expected.as_str());
     assert_eq!(image["nodes"], json!(["win-a"]));
 
-    // Nothing to do: a request for each tag, and none to change anything.
+    // Nothing to do: one request for each tag, and no writes.
     let before = site.requests();
     let (code, report) = run(&site, "build");
     assert_eq!(
@@ -141,7 +140,7 @@ fn what_is_missing_is_made_and_what_is_there_is_not_touched() {
     let lists = asked.iter().filter(|request| request.contains("tags/list"));
     assert_eq!(lists.count(), 1, "{asked:?}");
 
-    // A file that goes into one of them changes.
+    // A file of one of them changes.
     site.write("web/site/index.html", "hello again");
     let (code, report) = run(&site, "check");
     assert_eq!(code, 1);
@@ -151,13 +150,13 @@ fn what_is_missing_is_made_and_what_is_there_is_not_touched() {
         let reason = report["images"][1]["builds"][0]["reason"].as_str();
         reason.unwrap().to_owned()
     };
-    // Of what it is made of, not of its base.
+    // The inputs changed, not the base.
     assert!(!reason(&report).contains("10.0."), "{}", reason(&report));
     let (code, report) = run(&site, "build");
     assert_eq!(code, 0);
     assert_eq!(states(&report, 1), ["built", "built"]);
 
-    // A node moves on, and there is a base for it.
+    // A node is updated, and a base for it exists.
     let version = [WindowsVersion::new(17763, 1158)];
     site.registry
         .with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &version))
@@ -229,7 +228,7 @@ fn what_fails_of_one_image_stops_no_other() {
         "[[image]]\nbuild = \"runs\"\n[[image]]\nbuild = \"wrong\"\n\
          [[image]]\nbuild = \"gone\"\nname = \"gone\"\n[[image]]\nbuild = \"web\"\n",
     );
-    // No base is for the last of them.
+    // No base matches the last one.
     write_nodes(
         &site,
         &[
@@ -346,7 +345,7 @@ fn a_dockerfile_is_built_anew_when_a_file_of_its_folder_changes() {
 fn what_a_layer_came_to_is_remembered_for_the_next_run() {
     let site = site();
     let large = site.write("web/site/large.bin", noise(2 << 20, 1));
-    // What was changed just now may change again within the same tick of the clock.
+    // A recent modification may repeat within the same clock tick.
     let changed = fs::metadata(large).unwrap().modified().unwrap();
     while changed.elapsed().unwrap() <= Duration::from_secs(2) {
         thread::sleep(Duration::from_millis(10));

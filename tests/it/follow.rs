@@ -1,5 +1,5 @@
-//! `wincimg fleet follow`: replicas of the real program, the registry of the demonstration, and a
-//! server that plays the Kubernetes API.
+//! `wincimg fleet follow`: replicas of the real program, the demo registry, and a fake Kubernetes
+//! API.
 #![cfg(unix)]
 
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ const OLD: WindowsVersion = WindowsVersion::new(17763, 973);
 const NEW: WindowsVersion = WindowsVersion::new(17763, 1158);
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A cluster, a registry, and a fleet of so many images.
+/// A cluster, a registry, and a fleet.
 struct Scene {
     site: Site,
     api: Api,
@@ -50,7 +50,7 @@ impl Scene {
         Self { site, api }
     }
 
-    /// Microsoft publishes the base images of a build.
+    /// Publishes the base images of a build.
     fn publish(&self, version: WindowsVersion) {
         let add = |stored: &mut wincimg_demo::RegistryState| {
             add_base_images(stored, "mcr/windows/nanoserver", &[version])
@@ -65,7 +65,7 @@ impl Scene {
     }
 
     fn start(&self, arguments: &[&str]) -> Replica {
-        // Free a moment ago; nobody else is told of it.
+        // Currently free, and known only to this test.
         let place = TcpListener::bind("127.0.0.1:0")
             .unwrap()
             .local_addr()
@@ -82,8 +82,8 @@ impl Scene {
         Replica::start(command, place)
     }
 
-    /// The images of this tag, as their versions; nothing where there is no tag. What the tag leads to
-    /// has to be there as a whole.
+    /// The images of a tag, as their versions; empty without the tag. All content of the tag must
+    /// exist.
     fn versions(&self, image: usize) -> Vec<String> {
         let host = self.site.host();
         let read = |path: &str| {
@@ -116,7 +116,7 @@ impl Scene {
         holder.unwrap_or_default().to_owned()
     }
 
-    /// The reasons of all events about a node, and how often each was said.
+    /// The reasons of all events about a node, with their counts.
     fn events(&self, node: &str) -> Vec<(String, i64)> {
         let mut events = self.api.objects(EVENTS);
         events.retain(|event| event["regarding"]["name"] == node);
@@ -192,7 +192,7 @@ impl Replica {
         self.errors.lock().unwrap().clone()
     }
 
-    /// Waits until something is the case.
+    /// Waits until a condition is true.
     fn until(&self, what: &str, is_so: impl Fn() -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !is_so() {
@@ -231,7 +231,7 @@ impl Replica {
     }
 }
 
-/// Status and body of a page; 0 where nobody listens.
+/// Status and body of a page; 0 if the connection fails.
 fn get(place: &str, path: &str) -> (u16, String) {
     let Ok(mut stream) = TcpStream::connect(place) else {
         return (0, String::new());
@@ -258,7 +258,7 @@ impl Drop for Replica {
     }
 }
 
-/// The show: a node is patched, and its images are there before anybody asks.
+/// A node is patched, and its images are built automatically.
 #[test]
 fn a_node_with_a_new_build_finds_its_images() {
     let scene = Scene::new(1);
@@ -308,8 +308,8 @@ fn a_node_with_a_new_build_finds_its_images() {
     assert_eq!(images[1]["state"], "made");
 }
 
-/// Nodes that join with a known build, heartbeats and restarts ask the registry for nothing and say
-/// nothing twice.
+/// Nodes that join with a known build, heartbeats and restarts cause no requests to the registry
+/// and no duplicate events.
 #[test]
 fn what_is_known_is_neither_asked_nor_said_again() {
     let scene = Scene::new(2);
@@ -336,7 +336,7 @@ fn what_is_known_is_neither_asked_nor_said_again() {
     assert_eq!(replica.metric("images_made_total"), Some(0.0));
 }
 
-/// Killed in the middle of its work: another takes over, and everything is there and whole.
+/// The leader is killed while it works: another replica takes over and completes everything.
 #[test]
 fn another_replica_takes_over_from_one_that_was_killed() {
     let count = 24;
@@ -351,7 +351,7 @@ fn another_replica_takes_over_from_one_that_was_killed() {
             .filter(|it| it.starts_with("PUT ") && it.ends_with("/latest"));
         tags.count()
     };
-    // In the middle, unless it was quicker than anybody looks.
+    // In the middle of the work, unless it was too fast.
     first.until("a tag", || pushed() > 0);
     first.child.kill().unwrap();
     first.child.wait().unwrap();
@@ -386,7 +386,7 @@ fn another_replica_takes_over_from_one_that_was_killed() {
 #[test]
 fn whoever_is_asked_to_end_lets_another_have_the_lease_at_once() {
     let scene = Scene::new(1);
-    // So long that nobody could wait for it.
+    // Too long to wait for.
     let mut first = scene.start(&["--lease-duration", "1h"]);
     first.until("the lease", || first.leads());
     let second = scene.start(&["--lease-duration", "30s"]);
@@ -405,8 +405,8 @@ fn whoever_is_asked_to_end_lets_another_have_the_lease_at_once() {
     second.until("the lease", || second.leads());
 }
 
-/// A cluster whose API fails for long: it is waited for, probes say so, and what changed meanwhile is
-/// found.
+/// The cluster's API fails for a long time: the program waits, probes report it, and changes in the
+/// meantime are found.
 #[test]
 fn an_api_that_is_away_is_waited_for() {
     let scene = Scene::new(1);
@@ -427,7 +427,7 @@ fn an_api_that_is_away_is_waited_for() {
             200,
             "starting again would not help"
         );
-        // Nobody sees this, and the history is gone too.
+        // The change is missed, and the history is gone too.
         let version = if code == 500 { NEW } else { OLD };
         scene.api.change(&node("win-a", version));
         scene.api.compact();
@@ -453,7 +453,7 @@ fn while_another_holds_the_lease_nothing_is_done() {
             "spec": {
                 "holderIdentity": "somebody", "leaseDurationSeconds": 2, "leaseTransitions": 4,
                 "acquireTime": "2001-01-01T00:00:00.000000Z",
-                // Of a clock that is years behind.
+                // From a clock that is years behind.
                 "renewTime": format!("2001-01-01T00:00:{second:02}.000000Z"),
             },
         })
@@ -479,7 +479,7 @@ fn while_another_holds_the_lease_nothing_is_done() {
     replica.until("the image", || !scene.versions(0).is_empty());
 }
 
-/// A base that is not published yet: the node is told, it is tried again, and the node is told.
+/// A missing base: an event is recorded, the build is retried, and another event is recorded.
 #[test]
 fn what_is_missing_is_said_and_tried_again() {
     let scene = Scene::new(1);
@@ -545,8 +545,7 @@ fn whoever_may_not_have_the_lease_is_told_what_grants_it() {
     }
 }
 
-/// Everything that it asked for in a scene with all there is, and nothing else, is what the role that
-/// ships grants.
+/// The shipped role grants exactly the permissions that a complete scene needs.
 #[test]
 fn the_role_that_ships_grants_what_is_asked_for_and_no_more() {
     let path = concat!(
@@ -584,7 +583,7 @@ fn the_role_that_ships_grants_what_is_asked_for_and_no_more() {
     replica.until("the warning", || !scene.events("win-b").is_empty());
     scene.publish(WindowsVersion::new(17134, 1));
     replica.until("the image", || scene.events("win-b").len() == 2);
-    // What was said before is said once more.
+    // An earlier event is counted again.
     scene.api.change(&node("win-b", OLD));
     replica.until("the event", || scene.events("win-b").len() == 3);
     scene
@@ -626,7 +625,7 @@ fn the_role_that_ships_grants_what_is_asked_for_and_no_more() {
     assert_eq!(asked, granted);
 }
 
-/// Images matter more than words: without the right to write events the work is done all the same.
+/// Without permission to write events, images are still built.
 #[test]
 fn events_that_nobody_takes_stop_no_work() {
     let scene = Scene::new(1);

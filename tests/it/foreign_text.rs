@@ -1,5 +1,5 @@
-//! Text that others wrote: one poisoned image, node list, workload, catalog page and Dockerfile go
-//! through every command that prints them, and none of it leaves its line or gives a command.
+//! Untrusted text: a poisoned image, node list, workload, catalog page and Dockerfile go through
+//! every command that prints them; the text must stay on its line and contain no control sequences.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -11,7 +11,7 @@ use wincimg_testkit::scripted::{answer, scripted};
 use crate::fake_catalog::desk::Desk;
 use crate::fake_catalog::{Instead, msu};
 
-/// Controls, marks for the direction of text, and commands of CI systems.
+/// Control characters, bidirectional marks, and commands of CI systems.
 const POISON: &str = "\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}31mred\r\n::error::forged\u{2028}\n\
     \u{202e}desrever\u{2066}\u{85}\u{200f}\n##vso[task.setvariable]x\n##[error]y\u{7f}\u{8}";
 
@@ -23,9 +23,9 @@ fn nothing_that_others_wrote_leaves_its_line() {
     through_every_command(&format!("::warning::{POISON}"));
 }
 
-/// Holds what every command prints of a text against what a terminal or a log may get.
+/// Checks the output of every command for a poisoned text.
 pub(crate) fn through_every_command(poison: &str) {
-    // By this it is seen whether it was printed at all.
+    // Shows that the text was printed at all.
     let poison = &format!("{poison}{MARK}");
     image(poison);
     nodes_and_workloads(poison);
@@ -44,7 +44,7 @@ fn wincimg(folder: &tempfile::TempDir, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs a command, which ends as it likes, and looks at what it printed.
+/// Runs a command, which may fail, and checks its output.
 fn stays_in_line(mut command: Command) -> String {
     let output = command.output().unwrap();
     assert!(
@@ -63,7 +63,7 @@ fn is_harmless(command: &str, output: &Output) {
             || ('\u{2028}'..='\u{202e}').contains(&c)
             || ('\u{2066}'..='\u{2069}').contains(&c)
     };
-    // Programs read these forms, and want every character; they escape what would break them.
+    // These formats are for programs, which need every character; they escape what is unsafe.
     let is_data = ["json\"", "junit", "sarif"]
         .iter()
         .any(|form| command.contains(form));
@@ -72,7 +72,7 @@ fn is_harmless(command: &str, output: &Output) {
         assert!(!said.contains("panicked"), "{command}\n{said}");
         for line in said.lines() {
             let is_bad = |c: char| c < ' ' || !is_data && (c.is_control() || steers(c));
-            // Headings of Markdown are our own.
+            // Markdown headings are ours.
             let is_forged = line.trim_start().starts_with("::")
                 || !is_data && line.trim_start_matches('#').contains("##");
             assert!(
@@ -83,7 +83,7 @@ fn is_harmless(command: &str, output: &Output) {
     }
 }
 
-/// Images whose configurations have the text wherever one may stand.
+/// Images with the text in every field of their configurations.
 fn poisoned_registry(poison: &str) -> FakeRegistry {
     let registry = FakeRegistry::start();
     for (tag, version, architecture) in [
@@ -363,7 +363,7 @@ fn dockerfile(poison: &str) {
          COPY {in_line} C:\\{in_line}\\\n\
          ENTRYPOINT {in_line}\n"
     );
-    // A name may hold anything but a slash.
+    // A name may contain anything but a slash.
     let name = format!("Dockerfile{}", poison.replace('/', ""));
     for name in ["Dockerfile", &name] {
         fs::write(folder.path().join(name), &text).unwrap();
@@ -385,7 +385,7 @@ fn dockerfile(poison: &str) {
     ));
 }
 
-/// What a registry says in its errors, in JSON and out of it.
+/// Error messages of a registry, as JSON and as plain text.
 fn server(poison: &str) {
     let folder = tempfile::tempdir().unwrap();
     let in_json = json!({"errors": [{"code": poison, "message": poison, "detail": poison}]});

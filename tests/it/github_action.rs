@@ -1,5 +1,4 @@
-//! The GitHub Action's script, which installs the release it belongs to, against a server that has
-//! the releases.
+//! The script of the GitHub Action, which installs its own release, with a fake release server.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,25 +17,25 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const LINUX: &str = "x86_64-unknown-linux-musl.tar.gz";
 const WINDOWS: &str = "x86_64-pc-windows-gnu.zip";
 
-/// A runner of GitHub's, and the releases.
+/// A GitHub runner, and the releases.
 struct Runner {
     folder: TempDir,
     server: FileServer,
-    /// Of the archive for Linux.
+    /// Digest of the archive for Linux.
     digest: String,
 }
 
-/// What the step came to.
+/// Result of a step.
 struct Step {
     code: i32,
     said: String,
     outputs: String,
-    /// What later steps have on their PATH.
+    /// The PATH of later steps.
     path: String,
 }
 
 impl Runner {
-    /// With the release of this version: one archive for each system.
+    /// Creates a release of this version: one archive for each system.
     fn new() -> Self {
         for program in ["bash", "curl", "bsdtar"] {
             component(program);
@@ -63,7 +62,7 @@ impl Runner {
         runner
     }
 
-    /// A release's archive, packed as `packaging/` packs it.
+    /// A release archive in the form of `packaging/`.
     fn archive(&self, end: &str) -> Vec<u8> {
         let scratch = tempfile::tempdir_in(self.folder.path()).unwrap();
         let top = format!("wincimg-{VERSION}");
@@ -105,7 +104,7 @@ impl Runner {
             .envs(environment.iter().copied())
             .output()
             .unwrap();
-        // Nothing of it stays but what was installed.
+        // Only installed files remain.
         let left: Vec<_> = fs::read_dir(self.folder.path().join("temp"))
             .unwrap()
             .collect();
@@ -215,7 +214,7 @@ fn a_pinned_digest_decides_whatever_the_release_says() {
     assert_eq!(runner.server.requests(), [place("SHA256SUMS")]);
     let step = runner.step(&[("SHA256", &runner.digest.to_uppercase())]);
     assert_eq!(step.code, 0, "{}", step.said);
-    // What lies in the cache is not what is pinned now.
+    // The cached release is not the pinned one.
     let other = runner.step(&[("SHA256", &"0".repeat(64))]);
     assert_eq!(other.code, 1, "{}", other.said);
     let nonsense = runner.step(&[("SHA256", "abc")]);

@@ -1,4 +1,4 @@
-//! What a registry has instead of an image that it does not have.
+//! Suggestions for images that a registry does not have.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use wincimg_testkit::windows_base::{StandIn, put_index};
 
 use crate::failure::Failure;
 
-/// How a command fails.
+/// The error of a command.
 fn failure(host: &str, arguments: &[&str]) -> Failure {
     let output = command(host, arguments)
         .args(["--format", "json"])
@@ -23,7 +23,7 @@ fn failure(host: &str, arguments: &[&str]) -> Failure {
     Failure::of(&output)
 }
 
-/// What a command says that fails.
+/// The output of a command that fails.
 fn said(host: &str, arguments: &[&str]) -> String {
     let output = command(host, arguments).output().unwrap();
     assert!(!output.status.success(), "{arguments:?}");
@@ -75,14 +75,14 @@ fn a_name_and_a_tag_that_are_like_others_are_guessed() {
         let is_named = words.any(|word| word.trim_end_matches('?') == image(meant));
         assert!(is_named, "{typed}: {failure:#?}");
     }
-    // Without a tag it is `latest`, which is like none of them.
+    // The default tag `latest` is similar to none of them.
     inspect("shop/web")
         .is("registry/not-found", &[])
         .advises(&["1.4", "2.0-rc1"]);
     let other = inspect("team/ledger:1").is("network/answer", &[]);
     assert!(!other.hint.is_empty(), "{other:#?}");
     assert!(!other.hint.contains(&host), "{other:#?}");
-    // Every command that reads an image says so.
+    // Every command that reads an image suggests.
     let target = format!("{host}/copies");
     let mirrored = said(&host, &["mirror", &image("shop/wbe:1.4"), "--to", &target]);
     assert!(mirrored.contains(&image("shop/web")), "{mirrored}");
@@ -111,7 +111,7 @@ fn a_name_and_a_tag_that_are_like_others_are_guessed() {
     );
 }
 
-/// A registry that has no image and answers other questions as told.
+/// A registry without images and with scripted responses to other requests.
 fn without_images(
     tags: (u16, String),
     catalog: (u16, String),
@@ -147,13 +147,13 @@ fn a_guess_is_one_question_and_changes_nothing_else() {
             (200, json!({"repositories": ["team/app"]}).to_string()),
             Some("/team/app?"),
         ),
-        // More than anybody reads for a hint.
+        // Too large for a hint.
         (
             (200, json!({"tags": many}).to_string()),
             (200, "{}".to_owned()),
             None,
         ),
-        // Names are a stranger's words.
+        // Names are untrusted text.
         (
             (200, json!({"tags": ["1.\u{1b}[2J"]}).to_string()),
             (200, "{}".to_owned()),
@@ -181,7 +181,7 @@ fn a_guess_is_one_question_and_changes_nothing_else() {
         assert!(log.count("GET", "/tags/list") <= 1, "{:?}", log.lines());
         assert!(log.count("GET", "/_catalog") <= 1, "{:?}", log.lines());
     }
-    // A digest is not a slip of the keyboard.
+    // A digest is not misspelled.
     let (log, served) = scripted(without_images(
         (200, "{}".to_owned()),
         (200, "{}".to_owned()),
@@ -189,7 +189,7 @@ fn a_guess_is_one_question_and_changes_nothing_else() {
     let image = format!("{}/team/app@sha256:{}", served.host(), "0".repeat(64));
     said(&served.host(), &["inspect", &image]);
     assert_eq!(log.count("GET", "/tags/list"), 0, "{:?}", log.lines());
-    // A check of many is not a spelling mistake.
+    // Many missing images are not misspellings.
     let images: Vec<String> = (0..20)
         .map(|number| format!("{}/app-{number}:1", served.host()))
         .collect();

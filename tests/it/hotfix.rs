@@ -1,4 +1,4 @@
-//! `wincimg hotfix resolve|search|script`, driven as a user would against a catalog inside the test.
+//! End-to-end tests of `wincimg hotfix resolve|search|script` with a fake catalog.
 
 use std::fs;
 
@@ -105,7 +105,7 @@ fn a_refresh_is_kept_and_used_by_later_runs() {
     assert_eq!(desk.run(&latest).ended_with(0).stdout, refreshed);
 }
 
-/// The page with the calendar of hotpatches, as its source has it.
+/// The source of the page with the calendar of hotpatches.
 const MARKDOWN: &str =
     include_str!("../../crates/catalog/tests/data/windows-server-release-info.md");
 
@@ -305,7 +305,7 @@ fn a_script_for_a_folder_says_what_is_missing() {
     desk.run(&files)
         .ended_with(3)
         .said("wincimg hotfix fetch KB4549949 --output out");
-    // A file that nobody fetched is none of an update.
+    // A package without update.json is not a fetched update.
     fs::create_dir_all(desk.out()).unwrap();
     fs::write(desk.out().join(FILE), msu("4549949", "amd64", 5)).unwrap();
     desk.wincimg(&files)
@@ -352,7 +352,7 @@ fn the_script_changes_nothing_before_its_files_are_verified() {
     assert!(at("Assert-Build") < at("Get-VerifiedFile"));
     assert!(at("Get-VerifiedFile") < at("Disable-AutomaticUpdate"));
     assert!(at("Disable-AutomaticUpdate") < at("Install-Package"));
-    // Where a node is changed, -WhatIf is asked before.
+    // -WhatIf is checked before each change of a node.
     for changing in [
         "Set-AutomaticUpdate 1",
         "Remove-WindowsPackage -Online",
@@ -400,7 +400,7 @@ fn every_command_that_a_hint_names_can_run() {
             }
             words.push(format!("--insecure-registry {}", desk.catalog.host));
             let output = desk.shell(&words.join(" "));
-            // That it finds nothing new is an answer.
+            // Finding nothing new is a valid answer.
             let code = output.status.code().unwrap();
             assert!(code <= 1, "{arguments:?}: {words:?}: {output:?}");
             run += 1;
@@ -429,7 +429,7 @@ fn every_command_of_the_help_texts_runs() {
         desk.catalog.set_release_info(include_str!(
             "../../crates/catalog/tests/data/windows-server-release-info.html"
         ));
-        // What examples begin with that go on from a fetch.
+        // Prerequisite of examples that use fetched files.
         desk.ask(&["fetch", "17763.1158", "--output", "./hotfix"])
             .ended_with(0);
         let help = desk.run(&[&[about], &["--help"][..]].concat()[usize::from(about.is_empty())..]);

@@ -1,4 +1,4 @@
-//! `wincimg hotfix fetch`, driven as a user would against a catalog that misbehaves.
+//! End-to-end tests of `wincimg hotfix fetch` with a catalog that misbehaves.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -95,7 +95,7 @@ fn a_connection_that_breaks_is_continued_where_it_broke() {
     assert!(requests[3].ends_with("bytes=250000-"), "{requests:?}");
 }
 
-/// Leaves the first 150,000 bytes of the file behind, as a run does that was broken off.
+/// Leaves the first 150,000 bytes of the file, like an interrupted run.
 fn broken_off(desk: &Desk) {
     desk.catalog
         .fail(FILE, [Fault::Cut(150_000), Fault::Status(404)]);
@@ -224,7 +224,7 @@ fn all_files_of_a_checkpoint_set_are_fetched() {
         "2026-08 Cumulative Update for Microsoft server operating system version 24H2 for x64-based Systems (KB5120233)",
         &[(checkpoint, wim(1)), (target, wim(2))],
     );
-    // Which file the listed size is about is not said.
+    // The listed size does not name its file.
     desk.catalog.change_last(|update| update.size = Some(1008));
     let outcome = desk
         .ask(&["fetch", "26100.33296", "--output", "out"])
@@ -356,7 +356,7 @@ fn ten_that_want_the_same_update_at_once_all_get_it() {
     assert_eq!(desk.file_requests().len(), 1);
 }
 
-/// Publishes what brings a build of Server 2016 to two revisions, and what the newer one needs first.
+/// Publishes updates of Server 2016 for two revisions, and the prerequisite of the newer one.
 fn with_two_updates_of_2016() -> Desk {
     let desk = Desk::new();
     let title = |month: &str, kind: &str, article: &str| {
@@ -407,7 +407,7 @@ fn each_of_two_updates_in_one_folder_gets_a_script_of_its_own() {
     let both = "@('windows10.0-kb5073447-x64.msu', 'windows10.0-kb5073722-x64.msu')";
     assert!(new.contains(&format!("Install  = {both}")), "{new}");
     assert!(!new.contains("3213986"), "{new}");
-    // A Server 2019 script gets neither.
+    // A Server 2019 script uses neither.
     desk.wincimg(&["script", "17763.1158", "--files", "hotfix"])
         .fails(3, "updates/folder", &["hotfix", "KB4549949"])
         .advises(&["wincimg hotfix fetch KB4549949 --output hotfix"]);
@@ -479,7 +479,7 @@ fn a_folder_that_is_not_what_was_fetched_makes_no_script() {
     let script = ["script", "17763.1158", "--files", "out"];
     desk.run(&script).ended_with(0);
     let fails = |value: &str| desk.wincimg(&script).fails(3, "updates/folder", &[value]);
-    // The update's own folder will do as well.
+    // The update's own folder is accepted too.
     desk.run(&["script", "17763.1158", "--files", "out/KB4549949"])
         .ended_with(0);
 
@@ -548,8 +548,8 @@ fn a_fetch_that_takes_too_long_ends() {
     assert!(began.elapsed() < std::time::Duration::from_secs(20));
 }
 
-/// A package as Windows 11 and Server 23H2 have it: no properties, but metadata in cabinets in
-/// cabinets. Made by a program that others wrote.
+/// A package in the form of Windows 11 and Server 23H2: no properties, but metadata in nested
+/// cabinets. Created by an independent program.
 fn uup_style(article: &str, version: &str) -> Vec<u8> {
     let gcab = component("gcab");
     let folder = tempfile::tempdir().unwrap();
@@ -622,7 +622,7 @@ fn a_genuine_package_that_says_nothing_of_itself_is_kept() {
     desk.catalog.publish(TITLE, &[(FILE, bytes.clone())]);
     desk.fetch().ended_with(0).warned(&[FILE]);
     assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
-    // Nothing else vouches for it without the digest.
+    // Without the digest, nothing else verifies it.
     desk.catalog
         .change_last(|update| update.files[0].sha1 = None);
     let other = ["fetch", "17763.1158", "--output", "other"];

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::failure::Fails;
 use crate::site::Site;
 
-/// A place with a site and an application.
+/// A folder with a site and an application.
 fn site() -> Site {
     let site = Site::new();
     site.write("site/index.html", b"<h1>Hello</h1>");
@@ -32,7 +32,7 @@ fn built(site: &Site, arguments: &[&str]) -> Built {
     Built::read(&site.path("out"))
 }
 
-/// What an OCI layout with one image holds of the recipe.
+/// The recipe's parts of an OCI layout with one image.
 struct Built {
     container: Value,
     files: Vec<(String, Vec<u8>)>,

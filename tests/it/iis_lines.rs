@@ -1,5 +1,5 @@
-//! IIS in RUN lines of whole Dockerfiles, in the style in which they are published: what a line says
-//! comes to the bytes that a recipe's `[iis]` comes to.
+//! IIS in RUN lines of whole Dockerfiles, in common styles: the result is byte for byte that of a
+//! recipe's `[iis]`.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ const CMD: &str = "# escape=`\nFROM mcr.microsoft.com/windows/servercore/iis:lts
 const WEB_CONFIG: &str = "Files/inetpub/wwwroot/web.config";
 
 impl Site {
-    /// Builds a Dockerfile in a folder of its own.
+    /// Builds a Dockerfile in its own folder.
     fn dockerfile(&self, start: &str, lines: &str) -> assert_cmd::assert::Assert {
         self.write_dockerfile(start, lines);
         self.build(&["./app"])
@@ -27,20 +27,20 @@ impl Site {
         fs::write(folder.join("Dockerfile"), format!("{start}{lines}\n")).unwrap();
     }
 
-    /// The server's configuration that a Dockerfile comes to.
+    /// The server configuration of a Dockerfile.
     fn of_dockerfile(&self, start: &str, lines: &str) -> String {
         self.dockerfile(start, lines).success();
         self.built(CONFIG).unwrap().0
     }
 
-    /// The one that a recipe comes to.
+    /// The server configuration of a recipe.
     fn of_recipe(&self, settings: &str) -> String {
         self.recipe("iis", settings);
         self.build(&["."]).success();
         self.built(CONFIG).unwrap().0
     }
 
-    /// Why a Dockerfile is refused, with the line.
+    /// The error of a Dockerfile, with its line.
     fn refused(&self, start: &str, lines: &str) -> Failure {
         self.write_dockerfile(start, lines);
         let refused = self.build(&["./app", "--format", "json"]).code(2);
@@ -48,8 +48,8 @@ impl Site {
     }
 }
 
-/// What is in an XML file, for someone who knows nothing of how it was written: elements by their
-/// paths, with their attributes.
+/// The content of an XML file, independent of its formatting: elements by their paths, with their
+/// attributes.
 pub(crate) fn elements(text: &str) -> Vec<String> {
     let mut reader = quick_xml::Reader::from_str(text);
     reader.config_mut().check_end_names = true;
@@ -161,7 +161,7 @@ set = { "clientCache.cacheControlMode" = "DisableCache" }
 "#;
     let mut made = elements(&site.of_dockerfile(CMD, lines));
     let mut expected = elements(&site.of_recipe(settings));
-    // The recipe sets the other pool after those that are new.
+    // The recipe sets the other pool after new ones.
     made.sort_unstable();
     expected.sort_unstable();
     assert_eq!(made, expected);
@@ -189,7 +189,7 @@ async fn what_a_line_changed_the_same_line_and_later_ones_see() {
     assert_eq!(made, later);
     let between = site.built("Files/in-between.config").unwrap().0;
     assert!(between.contains("\"one\"") && !between.contains("\"two\""));
-    // A line that writes the file itself has the last word.
+    // A line that writes the file itself overrides earlier lines.
     fs::write(site.folder.path().join("app/own.config"), SERVER).unwrap();
     let lines = format!(
         "COPY own.config /\nRUN {appcmd} add apppool /name:one && copy /y C:\\own.config {config}"
@@ -220,7 +220,7 @@ async fn a_path_of_a_site_leads_to_its_web_config() {
             "configuration/system.webServer/staticContent/mimeMap fileExtension=.x mimeType=a/b",
         ]
     );
-    // The file that the build brought keeps what it has.
+    // The file added by the build keeps its content.
     fs::write(
         site.folder.path().join("app/web.config"),
         "<configuration><!-- own --><appSettings /></configuration>",
@@ -230,7 +230,7 @@ async fn a_path_of_a_site_leads_to_its_web_config() {
     site.dockerfile(POWERSHELL, &copied).success();
     let (text, _) = site.built(WEB_CONFIG).unwrap();
     assert!(text.contains("<!-- own --><appSettings />") && text.contains("a/b"));
-    // A locked section is not for sites until it is unlocked.
+    // A locked section is unavailable to sites until it is unlocked.
     let server = "RUN C:\\Windows\\System32\\inetsrv\\appcmd.exe lock config -section:httpErrors\n";
     site.refused(POWERSHELL, &format!("{server}{lines}"))
         .is("dockerfile/fails", &["\"system.webServer/httpErrors\""]);
@@ -296,14 +296,14 @@ async fn what_iis_refuses_or_nobody_is_certain_of_is_said_with_its_line() {
             .names(&[&format!("Dockerfile:{count}: ")]);
         assert!(!site.folder.path().join("out").exists(), "{lines}");
     }
-    // A script that goes on after errors does here too.
+    // A script that continues after errors does so here too.
     let goes_on = POWERSHELL.replace("'Stop'", "'Continue'");
     let made = site.of_dockerfile(
         &goes_on,
         "RUN Remove-Website -Name none; New-WebAppPool -Name a",
     );
     assert!(made.contains("<add name=\"a\" />"), "{made}");
-    // No IIS, no cmdlets for it.
+    // Without IIS, there are no cmdlets for it.
     let start = POWERSHELL.replace("windows/servercore/iis:ltsc2019", "windows/nanoserver:1809");
     site.refused(&start, "RUN New-WebAppPool a")
         .is("dockerfile/fails", &["powershell"]);

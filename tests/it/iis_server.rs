@@ -1,4 +1,4 @@
-//! The server's own configuration of IIS, changed over bases that have one, without Windows.
+//! The server configuration of IIS, changed on bases that have one, without Windows.
 
 use std::fs;
 use std::io::Read;
@@ -31,10 +31,10 @@ pub(crate) const SERVER: &str = wincimg_testkit::iis::SERVER;
 const SCHEMA: &str = wincimg_testkit::iis::SCHEMA;
 const SETTINGS: &str = wincimg_testkit::iis::SETTINGS;
 
-/// Who may read the configuration of the base: nobody else's business.
+/// Restricted permissions of the base's configuration.
 const SECURED: &str = "O:BAG:SYD:PAI(A;;FA;;;SY)(A;;FA;;;BA)";
 
-/// A base with IIS and the programs that lines of Dockerfiles name.
+/// A base with IIS and the programs in lines of Dockerfiles.
 pub(crate) fn base_with_iis(version: &str) -> StandIn {
     let bottom = bottom_layer(&made_system(r"C:\Windows"), &made_software());
     let mut iis = LayerTar::default();
@@ -107,7 +107,7 @@ impl Site {
         fs::write(self.folder.path().join("recipe.toml"), text).unwrap();
     }
 
-    /// A build by the direct engine, with no daemon anywhere, to the folder `out`.
+    /// Builds with the direct engine, without a daemon, to the folder `out`.
     pub(crate) fn build(&self, arguments: &[&str]) -> Assert {
         let _ = fs::remove_dir_all(self.folder.path().join("out"));
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
@@ -127,7 +127,7 @@ impl Site {
         command.assert()
     }
 
-    /// A file of the layer that the build made, and its descriptor.
+    /// A file of the built layer, and its descriptor.
     pub(crate) fn built(&self, name: &str) -> Option<(String, Vec<u8>)> {
         files(&self.folder.path().join("out"))
             .into_iter()
@@ -136,7 +136,7 @@ impl Site {
     }
 }
 
-/// The files of the last layer of a layout's one image, with their descriptors.
+/// The files of the last layer of a layout's only image, with their descriptors.
 fn files(layout: &Path) -> Vec<(String, String, Vec<u8>)> {
     let blob = |descriptor: &Value| {
         let digest = descriptor["digest"].as_str().unwrap().replace(':', "/");
@@ -181,12 +181,12 @@ async fn the_recipe_for_iis_sets_its_pool_without_a_daemon() {
     let server = SERVER.replace('\n', "\r\n");
     assert_eq!(text, server.replace(before, after));
     assert!(site.built("Files/inetpub/wwwroot/web.config").is_some());
-    // What was found in the layers is known now.
+    // Facts about the layers are cached now.
     let asked = site.registry.requests().len();
     site.build(&arguments).success();
     assert_eq!(site.built(CONFIG).unwrap().0, text);
     assert!(site.registry.requests().len() - asked < asked);
-    // Without such settings nothing is read and nothing of the server written.
+    // Without such settings, nothing is read or written.
     site.build(&["iis"]).success();
     assert!(site.built(CONFIG).is_none());
 }

@@ -1,4 +1,4 @@
-//! `wincimg init`: what it writes builds, or says what to publish first.
+//! `wincimg init`: its output builds, or the error tells what to publish first.
 
 use std::fs;
 
@@ -22,14 +22,14 @@ fn a_recipe_to_start_from_builds_as_it_is() {
     let plan = json_of(build.args(["--host-build", "17763.973", "--dry-run"]));
     assert_eq!(plan["plans"][0]["content"][0]["path"], r"C:\app\hello.txt");
 
-    // It is not written over.
+    // An existing file is not overwritten.
     let output = site.with_no_bases(&["init", "shop"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("--force"), "{}", stderr(&output));
     site.with_no_bases(&["init", "shop", "--force"])
         .assert()
         .success();
-    // Here, by the name of the folder.
+    // In this folder, under its name.
     site.with_no_bases(&["init"]).assert().success();
     assert!(site.text("recipe.toml").contains("base = \"nanoserver\""));
     for (arguments, values) in [
@@ -60,7 +60,7 @@ fn a_project_gets_a_recipe_that_says_what_to_publish() {
     for part in ["name = \"shop-web\"", "ports = [80]", r"C:\inetpub\wwwroot"] {
         assert!(recipe.contains(part), "{part}: {recipe}");
     }
-    // Nothing is published yet, and the line says how.
+    // Not published yet; the output has the command for it.
     let build = || {
         let mut build = site.build("./src/Shop");
         build.args(["--host-build", "17763.973", "--dry-run"]);
@@ -78,7 +78,7 @@ fn a_project_gets_a_recipe_that_says_what_to_publish() {
     let base = plan["plans"][0]["base"]["name"].as_str().unwrap();
     assert!(base.contains("dotnet/framework/aspnet"), "{base}");
 
-    // A program, with what its folder's projects have in common.
+    // A program with several projects in a folder.
     site.write(
         "Directory.Build.props",
         "<Project><PropertyGroup><TargetFramework>net8.0</TargetFramework></PropertyGroup></Project>",

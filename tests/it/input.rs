@@ -1,4 +1,4 @@
-//! Files that users hand over, as their tools write them.
+//! Input files in the formats of common tools.
 
 use assert_cmd::Command;
 use predicates::str::contains;

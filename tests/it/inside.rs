@@ -1,5 +1,5 @@
-//! What is inside a base: found out once, kept here and beside the base, and used by builds that read
-//! no layer for it.
+//! Facts about the contents of a base: collected once, cached locally and attached to the base, and
+//! used by builds without reading its layers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub(crate) const NAME: &str = "windows/nanoserver";
 pub(crate) const BASE_PATH: &str = r"%SystemRoot%\system32;%SystemRoot%";
 const ARTIFACT: &str = "application/vnd.wincimg.base.v1";
 
-/// A base whose upper layer puts a folder in front of PATH.
+/// A base whose upper layer adds a folder at the front of PATH.
 fn base() -> StandIn {
     let path = RegistryData::expand_sz(&format!(r"C:\runtime;{BASE_PATH}"));
     let upper = upper_layer(&[set(ENVIRONMENT, "Path", path)]);
@@ -45,7 +45,7 @@ fn base() -> StandIn {
     image_of(VERSION, vec![bottom.tar(), upper.tar()])
 }
 
-/// Publishes the base in a registry, as its version, and says what its reference is.
+/// Publishes the base in a registry under its version, and returns its reference.
 pub(crate) async fn publish(base: &StandIn, host: &str) -> String {
     let reference = format!("{host}/{NAME}:{VERSION}");
     let parsed = parse_reference(&reference).unwrap();
@@ -55,7 +55,7 @@ pub(crate) async fn publish(base: &StandIn, host: &str) -> String {
     reference
 }
 
-/// A machine: a folder with a cache of its own.
+/// A machine: a folder with its own cache.
 pub(crate) struct Machine(pub TempDir);
 
 impl Machine {
@@ -67,7 +67,7 @@ impl Machine {
         self.0.path().join("cache")
     }
 
-    /// Files of facts that are kept.
+    /// Files of cached facts.
     fn kept(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.cache().join("bases"));
         let entries = entries.into_iter().flatten();
@@ -94,7 +94,7 @@ impl Machine {
         serde_json::from_slice(&done.success().get_output().stdout).unwrap()
     }
 
-    /// What a build says of what is inside its base.
+    /// The output of a build about the contents of its base.
     fn plans(&self, host: &str) -> Assert {
         self.run(&[
             "build",
@@ -110,17 +110,17 @@ impl Machine {
     }
 }
 
-/// That what is inside the base is known from there.
+/// Matches if the facts come from this source.
 fn is_known(from: &FactsSource) -> impl Predicate<str> + use<> {
     contains(VERSION).and(contains(format!(": {from}")))
 }
 
-/// That nothing of it is known.
+/// Matches if there are no facts.
 fn is_unknown() -> impl Predicate<str> {
     is_known(&FactsSource::Nowhere)
 }
 
-/// Beside the base in its repository.
+/// Facts attached to the base in its repository.
 fn beside(host: &str) -> FactsSource {
     FactsSource::Repository(format!("{host}/{NAME}"))
 }
@@ -133,7 +133,7 @@ async fn what_one_machine_indexes_builds_everywhere_know() {
     let reference = publish(&base, &host).await;
     let (here, there) = (Machine::new(), Machine::new());
     there.plans(&host).stderr(is_unknown());
-    // That there is nothing is not asked again soon.
+    // A negative answer is cached for a while.
     let asked = |word: &str| {
         server
             .requests()
@@ -190,7 +190,7 @@ async fn a_mirror_learns_what_is_inside_from_the_bytes_that_pass_by() {
     let learnt = &report["images"][0]["facts"][0];
     assert_eq!(learnt["outcome"], "made", "{report}");
     assert_eq!(learnt["image"], base.image.digest().to_string());
-    // Each layer left its source once, and was not read back.
+    // Each layer was downloaded once, and was not read back.
     let layers = base.layers.iter().map(|it| it.0.digest.to_string());
     for layer in layers {
         let reads = |proxy: &FaultProxy| {
@@ -201,7 +201,7 @@ async fn a_mirror_learns_what_is_inside_from_the_bytes_that_pass_by() {
         assert_eq!((reads(&front), reads(&mirror)), (1, 0));
     }
     let reads = |proxy: &FaultProxy| proxy.log().iter().filter(|it| reads_blob(it)).count();
-    // What is about the base is listed under the tag of its digest.
+    // Referrers of the base are listed under the tag of its digest.
     let tag = base.image.digest().to_string().replace(':', "-");
     let parsed = parse_reference(&format!("{}/{NAME}:{tag}", own.host())).unwrap();
     let list = registry(&own.host())
@@ -217,18 +217,18 @@ async fn a_mirror_learns_what_is_inside_from_the_bytes_that_pass_by() {
     Machine::new()
         .plans(&mirror.host())
         .stderr(is_known(&beside(&mirror.host())));
-    // Its configuration and the facts.
+    // The configuration and the facts.
     assert_eq!(reads(&mirror) - before, 2);
 
-    // Who mirrors from there takes the facts along.
+    // Mirroring from there copies the facts.
     let third = FakeRegistry::start();
     let from = format!("{}/{NAME}:{VERSION}", mirror.host());
     let on = Machine::new().json(&["mirror", &from, "--to", &third.host()]);
     assert_eq!(on["images"][0]["facts"][0]["outcome"], "copied", "{on}");
 }
 
-/// Microsoft's bases of old: the bottom layer is only where its URL says, and the mirror's manifest is
-/// another one.
+/// Microsoft's old bases: the bottom layer is available only at its URL, and the mirror's manifest
+/// differs.
 #[test(multi_thread)]
 async fn a_foreign_layer_is_looked_through_on_its_way_or_where_it_is() {
     let (source, target) = (FakeRegistry::start(), FakeRegistry::start());
@@ -364,7 +364,7 @@ async fn facts_about_something_else_are_left_alone_with_a_word() {
         );
         repository.attach(&artifact.unwrap()).await.unwrap();
     };
-    // The facts of one base beside another one, which has the same version.
+    // Facts of one base attached to another with the same version.
     let mut other = self::base();
     other.image = other
         .image
@@ -434,7 +434,7 @@ async fn a_registry_that_does_not_answer_holds_up_no_build_that_needs_no_answer(
         "{:?}",
         started.elapsed()
     );
-    // Nor the next one at all.
+    // A second build does not wait at all.
     let started = Instant::now();
     machine.plans(&proxy.host()).stderr(is_unknown());
     assert!(
@@ -444,7 +444,7 @@ async fn a_registry_that_does_not_answer_holds_up_no_build_that_needs_no_answer(
     );
 }
 
-/// As much of IIS's own configuration as an application pool takes.
+/// The part of IIS's configuration for an application pool.
 const SERVER_CONFIG: &[u8] = br#"<configuration>
   <configSections>
     <sectionGroup name="system.applicationHost">
@@ -457,7 +457,7 @@ const SERVER_CONFIG: &[u8] = br#"<configuration>
 </configuration>
 "#;
 
-/// IIS's settings go into the file that the base has: the only thing here that needs to know it.
+/// IIS's settings go into the base's file, which must therefore be known.
 #[test(multi_thread)]
 async fn layers_are_read_for_a_build_only_where_its_recipe_needs_that() {
     let server = FakeRegistry::start();
@@ -494,7 +494,7 @@ async fn layers_are_read_for_a_build_only_where_its_recipe_needs_that() {
                 .not()
                 .and(is_known(&FactsSource::Cache)),
         );
-    // What is known in part is for those alone who need it.
+    // Partial facts serve only commands that need no more.
     machine.plans(&host).stderr(is_unknown());
 }
 
@@ -517,7 +517,7 @@ async fn a_damaged_file_goes_and_is_made_again() {
         .run(&["base", "show", &reference])
         .success()
         .stdout(contains(FactsSource::Cache.to_string()));
-    // Damage that shows only when that part is read.
+    // Damage in a part that is read later.
     let mut damaged = whole.clone();
     damaged[200] ^= 0x55;
     fs::write(&file, &damaged).unwrap();
@@ -775,7 +775,7 @@ RUN setx /M PATH "%PATH%;C:\app" && mkdir C:\Windows\System32\made
         &host,
         "--dry-run",
     ];
-    // A rehearsal reads no layers, and says what it would have to know.
+    // A dry run reads no layers, and reports the missing facts.
     machine
         .run(&build)
         .success()
@@ -831,7 +831,7 @@ async fn of_two_values_path_the_first_one_counts_and_builds_say_so() {
         .run(&["base", "show", &reference])
         .success()
         .stdout(line(&twice).and(contains("other").not()));
-    // Who asks nothing of the registry is told nothing of it.
+    // A build that needs nothing from the base's hives reports nothing about them.
     machine.plans(&host).stderr(contains("\"PATH\"").not());
 }
 

@@ -1,4 +1,4 @@
-//! `wincimg check-compat --kube` against a server that plays the Kubernetes API.
+//! `wincimg check-compat --kube` with a fake Kubernetes API.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -229,7 +229,7 @@ fn the_role_that_ships_grants_what_is_asked_for_and_no_more() {
     assert_eq!(asked, granted);
 }
 
-/// Starts a watch, gives the server something to say, and reads the lines that follow the report.
+/// Starts a watch, sends events, and reads the lines after the report.
 fn watched(api: &Api, events: &[Value], lines: usize) -> Vec<Value> {
     api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
@@ -292,7 +292,7 @@ fn on_a_terminal_a_watch_keeps_a_table() {
         node("win-b", "10.0.17763.1158"),
     ];
     api.set("/api/v1/nodes", nodes);
-    // The terminal ends what does not end by itself.
+    // The terminal ends the watch.
     let watch = format!(
         "stty cols 60 rows 16; timeout 60 {} check-compat --kube --watch --offline \
          --image-build 17763.1158 --on 2024-06-01",

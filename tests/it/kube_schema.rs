@@ -1,5 +1,5 @@
-//! The manifests that ship, held against the API's own types: a field that Kubernetes does not know, or
-//! of the wrong kind, is found here and not in somebody's cluster.
+//! The shipped manifests, checked against the API's types: finds unknown fields and fields of the
+//! wrong type.
 
 use std::path::Path;
 
@@ -13,8 +13,7 @@ use serde_json::Value;
 
 const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/ci/kubernetes");
 
-/// What a manifest says that the API does not know: read as its type and written again, everything has
-/// to be there still.
+/// Returns the unknown fields of a manifest: those lost when it is parsed and serialized again.
 fn unknown<T: DeserializeOwned + Serialize>(manifest: &Value) -> Vec<String> {
     match serde_json::from_value::<T>(manifest.clone()) {
         Ok(read) => lost(manifest, &serde_json::to_value(read).unwrap(), ""),
@@ -26,7 +25,7 @@ fn lost(before: &Value, after: &Value, path: &str) -> Vec<String> {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => before
             .iter()
-            // What is empty says nothing, and is not written.
+            // Empty values are omitted when serialized.
             .filter(|(_, value)| !is_empty(value))
             .flat_map(|(key, value)| {
                 let path = format!("{path}.{key}");
@@ -68,7 +67,7 @@ fn unknown_by_kind(manifest: &Value) -> Vec<String> {
         }
         ("rbac.authorization.k8s.io/v1", "Role") => unknown::<Role>(manifest),
         ("rbac.authorization.k8s.io/v1", "RoleBinding") => unknown::<RoleBinding>(manifest),
-        // Kustomize's own, which no API server sees.
+        // Kustomize's own, which the API server never sees.
         ("kustomize.config.k8s.io/v1beta1", "Kustomization") => Vec::new(),
         (version, kind) => vec![format!("{version} {kind} is of no known kind")],
     }
@@ -136,7 +135,7 @@ fn a_misspelt_field_is_found_wherever_it_is() {
     assert!(unknown_by_kind(&deployment)[0].contains("invalid type"));
 }
 
-/// Pods run as nobody, write nothing but their own scratch space, and gain no rights.
+/// Pods run as `nobody`, write only to their own scratch space, and gain no permissions.
 #[test]
 fn every_pod_is_as_restricted_as_it_can_be() {
     let mut pods = 0;

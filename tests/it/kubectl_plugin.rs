@@ -1,4 +1,4 @@
-//! `kubectl wincimg`: kubectl starts the program by the name `kubectl-wincimg`.
+//! `kubectl wincimg`: kubectl runs the program as `kubectl-wincimg`.
 
 use std::os::unix::fs::symlink;
 

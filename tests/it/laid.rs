@@ -1,5 +1,5 @@
-//! Descriptors and attributes in the layers of builds on bases that are known: rights on the base's
-//! folders, and the layers of a Dockerfile's lines over each other.
+//! Descriptors and attributes in layers built on known bases: permissions on the base's folders,
+//! and stacked layers of a Dockerfile's lines.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -39,7 +39,7 @@ pub(crate) fn entries_of(layer: &Path) -> BTreeMap<String, (Option<String>, Stri
     found
 }
 
-/// The blobs of the layers of the one image in a layout, the base's first.
+/// The layer blobs of a layout's only image, the base's first.
 pub(crate) fn layers_of(layout: &Path) -> Vec<PathBuf> {
     let manifest = manifest_in(layout);
     let layers = manifest["layers"].as_array().unwrap().iter();
@@ -52,12 +52,12 @@ pub(crate) const DATA: &str = "O:BAG:BAD:PAI(D;;WD;;;BG)(A;OICI;FA;;;SY)(A;OICI;
 const LOGS: &str = "O:BAG:BAD:AI(A;OICI;FR;;;BU)(A;OICIID;FA;;;SY)(A;OICIID;FA;;;BA)";
 const APART: &str = "O:SYG:SYD:PAI(A;OICI;FA;;;SY)";
 
-/// A base with folders that rights are granted on, of which one is hidden.
+/// A base with folders that get permissions, one of them hidden.
 fn base_with_data(attributes: &str) -> StandIn {
     image_of(VERSION, vec![layer_with_data(attributes).tar()])
 }
 
-/// Its layer.
+/// The layer of that base.
 pub(crate) fn layer_with_data(attributes: &str) -> LayerTar {
     let mut bottom = bottom_layer(&made_system(BASE_PATH), &made_software());
     let folder = tar::EntryType::Directory;
@@ -81,7 +81,7 @@ async fn rights_on_a_folder_of_the_base_are_added_to_what_it_has() {
         let reference = publish(&base_with_data(attributes), &host).await;
         let machine = Machine::new();
         if !files.is_empty() {
-            // For what the recipe brings, no layers are read.
+            // Files of the recipe itself require no base layers.
             machine.json(&["base", "index", &reference]);
         }
         fs::create_dir(machine.0.path().join("app")).unwrap();
@@ -95,7 +95,7 @@ async fn rights_on_a_folder_of_the_base_are_added_to_what_it_has() {
         found.retain(|path, _| path.contains("ata"));
         let inherited = format!("(A;OICIID;0x1301bf;;;{USER})(A;OICIID;FA;;;SY)(A;OICIID;FA;;;BA)");
         let mut expected = vec![
-            // Refusals first, then what the folder allows by itself, then what it inherits.
+            // Deny entries first, then explicit allow entries, then inherited ones.
             (
                 "Files/data",
                 format!("{DATA}(A;OICI;0x1301bf;;;{USER})"),
@@ -169,7 +169,7 @@ COPY a.txt C:/data/logs/
     }
     assert_eq!(of(2, "Files/data/Sub/deep"), new);
     assert_eq!(of(4, "Files/data/own.txt"), new);
-    // What was deleted is new when it comes again.
+    // A deleted file that is added again is new.
     let last = own.len() - 1;
     assert_eq!(of(last, "Files/data/logs"), new);
 }

@@ -1,4 +1,4 @@
-//! `wincimg lint`, driven as a user would.
+//! End-to-end tests of `wincimg lint`.
 
 use assert_cmd::Command;
 use predicates::prelude::*;
@@ -8,7 +8,7 @@ use wincimg_testkit::fake_registry::FakeRegistry;
 
 use crate::failure::{Fails, note, warning};
 
-/// The Dockerfile that brought the product about: every line looks right, and five are not.
+/// A Dockerfile whose lines all look right, and of which five are wrong.
 const IIS: &str = "\
 FROM mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2019
 COPY site C:\\inetpub\\wwwroot\\
@@ -17,7 +17,7 @@ RUN C:\\Windows\\System32\\inetsrv\\appcmd.exe set config \"Default Web Site\" /
 RUN reg add HKLM\\SYSTEM\\CurrentControlSet\\Control /v WaitToKillServiceTimeout /t REG_DWORD /d 90
 ";
 
-/// The same image as it should be.
+/// A correct Dockerfile for the same image.
 const SOUND: &str = "\
 # escape=`
 FROM mcr.microsoft.com/dotnet/framework/aspnet:4.8-20200114-windowsservercore-ltsc2019
@@ -35,7 +35,7 @@ const NO_CREDENTIALS: &str = concat!(
 
 fn lint(dockerfile: &str) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-    // An empty folder, so that no wincimg.toml of the developer's has a say.
+    // An empty folder, so that no local wincimg.toml applies.
     command
         .current_dir(std::env::temp_dir())
         .args(["lint", "-"])
@@ -335,7 +335,7 @@ fn the_registries_of_bases_are_asked_where_that_is_wanted() {
         .assert()
         .code(1)
         .stdout(contains("base-host-mismatch").and(contains("quotes-under-powershell")));
-    // A base that cannot be read leaves what its name tells, with a word about it.
+    // If the base cannot be read, its name decides, with a note.
     resolve(&file.replace("base:1", "base:2"))
         .assert()
         .code(0)
@@ -351,7 +351,7 @@ fn the_registries_of_bases_are_asked_where_that_is_wanted() {
 fn a_toml_file_is_not_taken_for_a_dockerfile() {
     let folder = tempfile::tempdir().unwrap();
     let recipe = "base = \"nanoserver\"\nfrom = \"x\"\n";
-    // Known by its name, whatever is in it, and by what is in it, whatever its name.
+    // Detected by name, whatever the content, and by content, whatever the name.
     for (name, text) in [("image.toml", "FROM x\nRUN dir\n"), ("Dockerfile", recipe)] {
         let path = folder.path().join(name);
         std::fs::write(&path, text).unwrap();

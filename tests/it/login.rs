@@ -1,5 +1,5 @@
-//! `wincimg login` and `logout` against Debian's `docker-registry`, and what docker and skopeo read of
-//! what they wrote.
+//! `wincimg login` and `logout` with Debian's `docker-registry`; docker and skopeo read the stored
+//! credentials.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -22,7 +22,7 @@ fn locked() -> DockerRegistry {
     })
 }
 
-/// `wincimg` of somebody whose home is this folder.
+/// `wincimg` with this home folder.
 fn wincimg(home: &Path, arguments: &[&str]) -> assert_cmd::Command {
     let mut command = assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
     command.current_dir(home).env("HOME", home).args(arguments);
@@ -47,7 +47,7 @@ fn login(registry: &DockerRegistry, home: &Path, password: &str) -> assert_cmd::
     command
 }
 
-/// How somebody fails who asks for an image that is not there: with 404 where he is let in.
+/// The error for a missing image: 404 if the credentials are accepted.
 fn ask(registry: &DockerRegistry, home: &Path) -> Failure {
     let image = format!("{}/no/such:image", registry.host());
     let ca = registry.ca().display().to_string();
@@ -227,7 +227,7 @@ fn what_podman_keeps_is_read_after_what_docker_keeps() {
 #[test]
 fn arguments_that_cannot_be_meant_are_refused() {
     let home = tempfile::tempdir().unwrap();
-    // Those that the command line itself does not take.
+    // Values that the command line rejects.
     for (arguments, value) in [
         (&["login", "repo.lan/apps", "-u", "bob"][..], "repo.lan\n"),
         (&["login", "not a host", "-u", "bob"], "HOST[:PORT]"),
@@ -262,7 +262,7 @@ fn arguments_that_cannot_be_meant_are_refused() {
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
 }
 
-/// Types at a terminal, and prints what it showed and whether it shows typing in the end.
+/// Types at a terminal, and prints the output and whether echo is on at the end.
 const AT_A_TERMINAL: &str = r#"
 import os, pty, sys, termios, time
 lines = [line.encode().decode("unicode_escape").encode() for line in sys.argv[1].split("|")]
@@ -312,7 +312,7 @@ fn a_terminal_is_asked_and_does_not_show_the_password() {
         "{said}"
     );
     assert!(!said.contains(PASSWORD), "{said}");
-    // Ctrl-C at the second question.
+    // Ctrl-C at the second prompt.
     let said = at_a_terminal(&format!("User:={USER}\\n|Password:=sec\\x03"));
     assert!(said.starts_with("-2 True"), "{said}");
 }

@@ -1,12 +1,12 @@
-//! The tests from outside: the real binary and the library, against real components and against
-//! servers that misbehave on purpose. One executable, because each would link everything again.
+//! End-to-end tests of the binary and the library, with real components and with servers that
+//! misbehave. One executable, to link only once.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
-// What clippy lets pass in tests, it cannot know to be one without libtest.
+// Without libtest, clippy does not recognise these as tests.
 #![allow(clippy::wildcard_imports, clippy::unused_async, clippy::too_many_lines)]
 #![allow(clippy::assigning_clones)]
 
-// `#[test]` is its own: libtest cannot ignore a test that finds something missing.
+// `#[test]` is the testkit's: libtest cannot ignore a test with a missing requirement at run time.
 #[macro_use]
 extern crate wincimg_testkit;
 

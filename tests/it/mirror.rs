@@ -194,7 +194,7 @@ async fn skopeo_pulls_what_was_mirrored() {
 #[test]
 async fn what_two_images_share_is_sent_once_and_mounted_for_the_other() {
     let world = MirrorFixture::new().await;
-    // The same base under two different layers in two repositories, mirrored at the same time.
+    // The same base under two different layers in two repositories, mirrored concurrently.
     let names = ["app/one:1", "app/two:1", "app/one:2"];
     let mut images = Vec::new();
     for (number, name) in names.iter().enumerate() {
@@ -428,7 +428,7 @@ async fn an_image_without_tag_is_published_by_its_digest() {
     world.mirrored(&format!("mcr/app@{}", copied.digest)).await;
 }
 
-/// Remembers the labels of all tasks and the most that were open at once.
+/// Records the labels of all tasks and the maximum number open at once.
 #[derive(Default)]
 struct Watch {
     labels: Mutex<HashSet<String>>,

@@ -1,4 +1,4 @@
-//! `wincimg mirror`, driven as a user would, between registries as Debian packages them.
+//! End-to-end tests of `wincimg mirror` between registries as packaged by Debian.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Starts both.
+    /// Starts both registries.
     fn start() -> Self {
         let source = DockerRegistry::start(Setup::default());
         let target = DockerRegistry::start(Setup::default());
@@ -59,12 +59,12 @@ impl Pair {
         });
     }
 
-    /// What every copy between the two is asked with.
+    /// Flags of a copy between the two.
     fn flags(&self) -> Vec<String> {
         self.flags_from(&self.source.host())
     }
 
-    /// The same where the source is reached at another address.
+    /// Flags if the source has another address.
     fn flags_from(&self, source: &str) -> Vec<String> {
         let target = self.target.host();
         let flags = [
@@ -116,7 +116,7 @@ fn a_base_image_for_each_host_is_mirrored_and_found_there() {
         format!("{mirror}/windows/nanoserver:10.0.17763.1158")
     );
     assert_eq!(images[0]["source_digest"], images[0]["digest"]);
-    // Two configurations, two layers of their own, one that both have.
+    // Two configurations, two layers of their own, one shared.
     assert_eq!(report["totals"]["copied_blobs"], 5);
 
     Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
@@ -304,7 +304,7 @@ fn each_layer_is_a_line_in_a_log() {
         line.get(12..)
             .is_some_and(|end| end.starts_with(": copied, "))
     };
-    // Two layers of each image, of which one is shared, and two configurations.
+    // Two layers for each image, one of them shared, and two configurations.
     assert_eq!(copied.iter().filter(is_layer).count(), 5, "{said}");
     assert!(!said.contains('\x1b') && !said.contains('\r'), "{said:?}");
 
@@ -312,7 +312,7 @@ fn each_layer_is_a_line_in_a_log() {
     assert_eq!(String::from_utf8(again.stderr).unwrap(), "");
 }
 
-/// What a mirror of a base image through a slow network shows on a terminal.
+/// Terminal output of mirroring a base image over a slow network.
 fn slow_mirror(before: &str, width: usize) -> String {
     let pair = Pair::start();
     pair.publish(&[973]);
@@ -344,7 +344,7 @@ fn each_layer_has_one_line_of_a_terminal() {
             let is_end = row.ends_with(" copied");
             let is_moving = row.contains("B/s");
             if is_end || is_moving {
-                // What wraps has its name in the row before.
+                // A wrapped line has its name in the row before.
                 assert!(row.starts_with("127.0.0"), "{row:?} of {width}");
                 assert!(row.contains("/nanoserver "), "{row:?} of {width}");
                 assert!(row.chars().count() < width, "{row:?} of {width}");

@@ -1,4 +1,4 @@
-//! Mirroring when something goes wrong: other images go on, and nothing is published too early.
+//! Mirroring with faults: other images continue, and nothing is published too early.
 
 use std::sync::{Arc, Mutex};
 
@@ -66,7 +66,7 @@ async fn nothing_is_published_while_a_blob_is_missing_and_a_second_run_goes_on()
     let broken = Arc::new(Mutex::new(true));
     let rule = {
         let broken = broken.clone();
-        // The largest blob never arrives.
+        // The largest blob always fails.
         move |passed: &ProxiedRequest| {
             let size = passed
                 .header("content-length")
@@ -133,7 +133,7 @@ async fn a_foreign_layer_that_is_another_one_is_not_taken() {
 async fn a_tag_is_asked_for_once_and_all_else_by_digest() {
     let upstream = DockerRegistry::start(Setup::default());
     let own = DockerRegistry::start(Setup::default());
-    // After the first question about the tag, it means another image.
+    // The tag moves to another image after the first request.
     let front = FaultProxy::start(upstream.host(), |_| ProxyFault::Pass).await;
     let registry = client(&[&front.host(), &own.host()]);
     let image = parse_reference(&format!("{}/app:1", front.host())).unwrap();
@@ -154,7 +154,7 @@ async fn a_tag_is_asked_for_once_and_all_else_by_digest() {
     .await
     .unwrap();
     assert_eq!(report.totals.failed_images, 0, "{report:?}");
-    // Under tags that are made of digests are signatures and the like.
+    // Tags derived from digests are those of signatures and the like.
     let is_manifest = |path: &str| path.contains("/manifests/") && !path.contains("/sha256-");
     let asked: Vec<String> = front.log()[before..]
         .iter()

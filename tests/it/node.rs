@@ -1,4 +1,4 @@
-//! `wincimg node script`: what a node is told, and that it is PowerShell.
+//! `wincimg node script`: its settings, and valid PowerShell.
 
 use std::fs;
 use std::path::PathBuf;
@@ -34,13 +34,13 @@ fn refusal(more: &[&str]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// The table of settings, which is all that differs between scripts.
+/// The table of settings, the only part that differs between scripts.
 fn settings(script: &str) -> &str {
     let (_, rest) = script.split_once("$node = @{\n").unwrap();
     rest.split_once("\n}\n").unwrap().0
 }
 
-/// A CA, as openssl makes one, in a folder that goes with it.
+/// A CA created by openssl, in a temporary folder.
 fn ca() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ca.crt");

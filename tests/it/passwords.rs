@@ -1,4 +1,4 @@
-//! Passwords that are typed where they do not belong.
+//! Passwords in the wrong arguments.
 
 use predicates::prelude::*;
 use predicates::str::contains;

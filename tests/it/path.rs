@@ -1,4 +1,4 @@
-//! A recipe's `path`, from a base in a registry to the PATH that a container has.
+//! A recipe's `path`, from a base in a registry to the PATH of a container.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -42,7 +42,7 @@ content = "x"
 to = 'C:\Users\ContainerUser\x.txt'
 "#;
 
-/// Lays the hives over each other, the lowest first, and prints the type and the data of PATH.
+/// Merges the hives, lowest first, and prints type and data of PATH.
 const MERGE: &str = r"
 import sys
 from regipy.registry import RegistryHive
@@ -79,7 +79,7 @@ async fn build(base: &StandIn, server: &FakeRegistry, folder: &Path, more: &[&st
         .assert()
 }
 
-/// What was built: the configuration, and the last layer's tar.
+/// The built image: its configuration, and the last layer's tar.
 fn built(folder: &Path) -> (Value, PathBuf) {
     let layout = folder.join("out");
     let manifest = manifest_in(&layout);
@@ -117,7 +117,7 @@ fn merged_path(python: &Path, folder: &Path, hives: &[&[u8]]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Builds on a base with these hives, and holds the PATH of the image to theirs with ours.
+/// Builds on a base with these hives, and compares the image's PATH with the expected one.
 async fn joins(base: &StandIn, hives: &[&[u8]]) {
     let python = python_with_regipy();
     let server = FakeRegistry::start();

@@ -1,7 +1,7 @@
-//! The README's pictures: they are made from what the program really prints, and hold it to that.
+//! The README's pictures, generated from the program's real output and checked against it.
 //!
-//! `docs/pictures/make` draws them anew. Beside each picture of the report lies the text that the page
-//! had; the terminal's picture is text itself.
+//! `docs/pictures/make` updates them. Next to each picture of the report is the text of its page;
+//! the terminal's picture contains text itself.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,19 +18,19 @@ use crate::browser::Browser;
 use crate::terminal::on_terminal;
 
 const PICTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/pictures");
-/// What everybody downloads who opens the README.
+/// Maximum total size, because every visitor of the README downloads it.
 const LARGEST: u64 = 150_000;
-/// How wide the picture's terminal is, and how many lines are its first screen.
+/// Width of the picture's terminal, and number of lines on its first screen.
 const COLUMNS: usize = 100;
 const LINES: usize = 30;
 
-/// What is typed in the picture, and so in the tests.
+/// The command in the picture and in the tests.
 const COMMAND: &str = "wincimg check-compat --nodes nodes.json --workloads shop.yaml --plan";
 
-/// A folder in which that needs no cluster, no registry and no certain day.
+/// A folder in which the command requires no cluster, no registry and no fixed date.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    // The tutorial's cluster, as its morning finds it.
+    // The tutorial's cluster in its initial state.
     let tutorial = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/tutorial");
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     for name in ["nodes.json", "shop.yaml"] {
@@ -49,12 +49,12 @@ fn folder() -> TempDir {
     folder
 }
 
-/// Whether pictures are to be drawn; else they are looked at.
+/// Returns true if pictures are to be drawn instead of checked.
 fn draws() -> bool {
     std::env::var_os("WINCIMG_PICTURES").is_some_and(|value| value == "draw")
 }
 
-/// Holds a file of the pictures to what it should be, or writes it.
+/// Checks a file of the pictures against its expected content, or writes it.
 fn hold(name: &str, expected: &str) {
     let file = Path::new(PICTURES).join(name);
     if draws() {
@@ -105,7 +105,7 @@ async fn the_report_in_the_readme_says_what_the_page_says() {
             let picture = BASE64.decode(browser.screenshot().await).unwrap();
             fs::write(Path::new(PICTURES).join(&name), picture).unwrap();
         }
-        // What is drawn is made small afterwards.
+        // Drawn pictures are compressed later.
         assert!(
             draws() || size(&name) < LARGEST,
             "{name} has {} bytes",
@@ -134,7 +134,7 @@ fn the_readme_begins_with_the_pictures() {
     }
 }
 
-/// A terminal with a command and the first screen of what it shows.
+/// A terminal with a command and the first screen of its output.
 fn svg(command: &str, shown: &str) -> String {
     const CHARACTER: usize = 17;
     const LINE: usize = 20;
@@ -173,7 +173,7 @@ fn svg(command: &str, shown: &str) -> String {
     svg
 }
 
-/// The rows of the first screen, in pieces with their classes.
+/// The rows of the first screen, split into parts with their classes.
 fn screen(shown: &str) -> Vec<Vec<(String, String)>> {
     let mut rows = Vec::new();
     let mut classes: Vec<&str> = Vec::new();
@@ -199,7 +199,7 @@ fn screen(shown: &str) -> Vec<Vec<(String, String)>> {
                 }
                 text
             };
-            // As a terminal does, which breaks lines anywhere.
+            // Like a terminal, which breaks lines anywhere.
             for character in text.chars() {
                 if column == COLUMNS {
                     rows.push(std::mem::take(&mut row));

@@ -1,5 +1,5 @@
-//! The quoting module against real readers of command lines: those of wine, which start a program
-//! that prints its arguments.
+//! The quoting module checked with real parsers of command lines: those of wine, which start a
+//! program that prints its arguments.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -10,7 +10,7 @@ use wincimg_testkit::wine::{Wine, succeed, windows_path};
 use wincimg_windows::quoting::argv::ArgvParser;
 use wincimg_windows::quoting::{Escape, RunShell, argv, cmd, command_text, powershell};
 
-/// What one started program saw.
+/// Output of one started program.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
     runtime: Option<Vec<String>>,
@@ -19,14 +19,14 @@ struct Seen {
 
 /// The program that prints its arguments, and wine to run it.
 struct Quoted {
-    /// Its path as Windows programs see it, once with a space in it and once without.
+    /// Its path in Windows' form, with and without a space.
     spaced: String,
     plain: String,
     wine: Wine,
 }
 
 impl Quoted {
-    /// What all tests that run at this time share.
+    /// Shared by all tests that run at the same time.
     fn find() -> Arc<Self> {
         static SHARED: Mutex<Weak<Quoted>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,7 +49,7 @@ impl Quoted {
         quoted
     }
 
-    /// Starts every command line, one after the other, in one wine process.
+    /// Runs every command line, in sequence, in one wine process.
     fn run(&self, lines: &[String]) -> Vec<Seen> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), lines.join("\0")).unwrap();
@@ -69,7 +69,7 @@ fn read_output(text: &str) -> Vec<Seen> {
             Some("line") => seen.push(Seen::default()),
             Some("runtime") => seen.last_mut().unwrap().runtime = Some(arguments(fields)),
             Some("shell32") => seen.last_mut().unwrap().shell32 = Some(arguments(fields)),
-            // What cmd says about a line that it cannot run; the missing list tells the test.
+            // cmd's message for a line that it cannot run; the missing output shows it.
             _ => {}
         }
     }
@@ -89,7 +89,7 @@ fn arguments<'a>(fields: impl Iterator<Item = &'a str>) -> Vec<String> {
         .collect()
 }
 
-/// The same values in every run.
+/// Deterministic values of a strategy.
 pub(crate) fn sample<T>(strategy: impl Strategy<Value = T>, count: usize) -> Vec<T> {
     let mut runner = TestRunner::deterministic();
     (0..count)
@@ -97,7 +97,7 @@ pub(crate) fn sample<T>(strategy: impl Strategy<Value = T>, count: usize) -> Vec
         .collect()
 }
 
-/// Arguments made of what trips readers up.
+/// Arguments composed of difficult pieces.
 pub(crate) fn argument(pieces: &'static [&'static str]) -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(pieces), 0..7).prop_map(|pieces| pieces.concat())
 }
@@ -137,7 +137,8 @@ pub(crate) const PIECES: &[&str] = &[
     "~",
 ];
 
-/// What a shell's line cannot have in it, or what wine's cmd reads in another order (see `cmd`).
+/// Pieces that a shell's line cannot contain, or that wine's cmd parses in another order (see
+/// `cmd`).
 const PIECES_OF_DIRECT_LINES: &[&str] = &["\"", "\\", " ", "%PATH%", "%", "\n", "a", "\"\"", "^"];
 
 #[test]
@@ -242,7 +243,7 @@ fn a_quoted_program_without_quotes_around_the_whole_does_not_start() {
 fn assert_arrived(wine: &Quoted, lists: &[Vec<String>], lines: &[String]) {
     let seen = wine.run(lines);
     for ((list, line), mut seen) in lists.iter().zip(lines).zip(seen) {
-        // Once in many thousands of starts, a process of wine ends before it does anything.
+        // Rarely, once in many thousands of starts, a wine process ends at once.
         if seen == Seen::default() {
             seen = wine.run(std::slice::from_ref(line)).remove(0);
         }

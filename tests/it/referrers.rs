@@ -1,5 +1,5 @@
-//! What lies beside an image: attached and found again, whether the registry has a list of it or a
-//! tag has to be one.
+//! Artifacts attached to an image: stored and found again, with the referrers API or the fallback
+//! tag.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn image_of(manifest: &Bytes) -> Descriptor {
     Descriptor::new(media_type, sha256(manifest), manifest.len() as u64)
 }
 
-/// An artifact about an image, with its content stored.
+/// An artifact attached to an image, with its content stored.
 async fn made(repository: &Repository, image: &Descriptor, kind: &str, text: &str) -> Artifact {
     let content = Bytes::from(text.to_owned());
     let blob = put(repository, &content).await;
@@ -69,7 +69,7 @@ async fn a_registry_that_knows_subjects_is_asked() {
     assert_eq!(repository.tags().await.unwrap(), ["1"]);
     let asked = server.requests();
     let asks_a_tag = |asked: &String| asked.contains("manifests/sha256-");
-    // Only until it has shown that it knows them.
+    // Only until the registry has shown that it supports the API.
     let asked_a_tag = asked.iter().filter(|it| asks_a_tag(it)).count();
     assert_eq!(asked_a_tag, 1, "{asked:?}");
 }
@@ -125,7 +125,7 @@ async fn a_list_that_somebody_writes_over_is_written_again() {
     let (manifest, _) = push_image(&plain, "1").await;
     let image = image_of(&manifest);
     let theirs = made(&plain, &image, THEIRS, "signed").await;
-    // Somebody who read the list before ours was in it, and wrote it back after that.
+    // Another writer read the list before our update, and overwrote it.
     let writes = Arc::new(AtomicUsize::new(0));
     let stale = json!({
         "schemaVersion": 2, "mediaType": INDEX, "manifests": [theirs.entry()],
@@ -191,7 +191,7 @@ fn with_link(mut response: Response, link: &str) -> Response {
     response
 }
 
-/// A registry whose answers about referrers are `answers`, by the query.
+/// A registry with these responses for referrers, by query.
 async fn listed_by(
     answers: impl Fn(&ScriptedRequest) -> Response + Clone + Send + Sync + 'static,
 ) -> (Vec<Descriptor>, Vec<String>) {

@@ -1,4 +1,4 @@
-//! The registry client against a real registry, as users meet one.
+//! The registry client with a real registry.
 
 use std::fs;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Who is let in: certificates, plain HTTP, passwords, helpers, proxies.
+//! Access: certificates, plain HTTP, passwords, helpers, proxies.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Downloads on networks and from registries that misbehave: whole and true, or a clear error.
+//! Downloads over faulty networks and from faulty registries: complete and verified, or a clear
+//! error.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,7 @@ fn docker() -> DockerRegistry {
     DockerRegistry::start(Setup::default())
 }
 
-/// A registry with one blob, and a proxy before it with a rule.
+/// A registry with one blob behind a proxy with a rule.
 async fn with_blob(
     bytes: &Bytes,
     rule: impl FnMut(&ProxiedRequest) -> ProxyFault + Send + 'static,
@@ -59,7 +60,7 @@ async fn a_download_that_is_cut_goes_on_by_range() {
         "{ranges:?}"
     );
     let received: usize = reads.iter().map(|read| read.received).sum();
-    // What was in the pipe when it broke may be lost, and nothing else comes twice.
+    // Bytes in flight may be lost when the connection breaks; nothing else is sent twice.
     assert!(
         received < 3 * MIB + 2 * 512 * 1024,
         "{received} bytes for a blob of 3 MiB"
@@ -134,7 +135,7 @@ async fn server_errors_pass_or_are_told_with_what_was_tried() {
     for value in [" 6 ", &host, &digest, "500 Internal Server Error"] {
         assert!(said.contains(value), "{said}");
     }
-    // The page that came with it is nobody's reading.
+    // The error page is not shown.
     assert!(!said.contains("oops"), "{said}");
     assert_eq!(proxy.requests("GET", "/blobs/").len(), 6);
 }

@@ -1,4 +1,4 @@
-//! Registries that take less in one request than others, or do not mount.
+//! Registries with limits on requests, or without mounts.
 
 use bytes::Bytes;
 use wincimg_common::progress::Silent;
@@ -68,13 +68,13 @@ async fn a_body_that_is_too_large_for_a_proxy_goes_in_smaller_pieces() {
         };
         let proxy = FaultProxy::start(docker.host(), rule).await;
         let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
-        // The first is refused as a whole, the next goes in pieces at once.
+        // The first upload is refused in one request, the next goes in chunks at once.
         for seed in [1, 2] {
             let bytes = Bytes::from(noise(10 * MIB, seed));
             let blob = put(&repository, &bytes).await;
             assert_eq!(repository.get_blob(&blob, 16 << 20).await.unwrap(), bytes);
         }
-        // Who hangs up may not be heard, and the second time is not by accident.
+        // The response before a disconnect may be lost; a second disconnect is no accident.
         let mut puts = lengths(&proxy, "PUT");
         if matches!(refusal, ProxyFault::AnswerAndCut(..)) {
             puts.dedup_by(|one, other| *one == 10 && one == other);
@@ -129,7 +129,7 @@ async fn a_registry_that_knows_only_docker_push_gets_one_piece_and_an_empty_end(
     }
 }
 
-/// Each way is tried once, and then the answer is told.
+/// Each mode is tried once, then the response is reported.
 #[test]
 async fn a_registry_that_takes_blobs_in_no_way_is_given_up() {
     for status in [400, 404, 405, 413, 416] {
@@ -153,7 +153,7 @@ async fn a_registry_that_takes_blobs_in_no_way_is_given_up() {
 #[test]
 async fn pieces_that_were_taken_and_are_not_the_blob_are_sent_again_as_one() {
     let docker = docker();
-    // What is said to be taken is lost.
+    // The registry accepts chunks but loses them.
     let rule = |passed: &ProxiedRequest| match passed.method.as_str() {
         "PATCH" => {
             let location = passed.path.clone();
@@ -169,7 +169,7 @@ async fn pieces_that_were_taken_and_are_not_the_blob_are_sent_again_as_one() {
         let blob = put(&repository, &bytes).await;
         assert_eq!(repository.get_blob(&blob, 4 << 20).await.unwrap(), bytes);
     }
-    // The blob may have been at fault: the next one goes in pieces again.
+    // The blob may have been at fault: the next one is sent in chunks again.
     assert_eq!(lengths(&proxy, "PATCH"), [1, 1, 1, 1]);
 }
 
@@ -181,7 +181,7 @@ async fn pieces_are_not_smaller_than_the_registry_wants() {
             &[("Location", "/up"), ("OCI-Chunk-Min-Length", "3145728")],
             "",
         ),
-        // It does not say where to go on.
+        // The response has no location.
         "PATCH" => answer(202, &[], ""),
         "PUT" => answer(201, &[], ""),
         _ => answer(404, &[], ""),
@@ -222,7 +222,7 @@ async fn a_mount_that_is_not_granted_is_no_error() {
             .iter()
             .filter(|it| it.field("mount").is_some())
             .count();
-        // Who knows no mounts is not asked again.
+        // A registry without mounts is not asked again.
         let expected = if matches!(status, 405 | 501) { 1 } else { 2 };
         assert_eq!(mounts, expected, "{status}");
     }

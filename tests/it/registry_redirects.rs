@@ -1,4 +1,4 @@
-//! What other hosts are shown: redirects, uploads elsewhere, foreign URLs.
+//! Requests to other hosts: redirects, uploads elsewhere, foreign URLs.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use wincimg_oci::remote::{BlobSource, HttpError, RegistryClient, RegistryError, 
 use wincimg_testkit::serve::{TestServer, serve};
 use wincimg_testkit::{chain, describe, docker_config, loopback_options, options, repository};
 
-/// A server that gives one blob and remembers the headers it was asked with.
+/// A server with one blob that records request headers.
 fn storage(bytes: &'static [u8]) -> (Arc<Mutex<Vec<HeaderMap>>>, TestServer) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();

@@ -1,5 +1,5 @@
-//! Registries that hide what strangers may not see, over TLS: there the client sends no credential before
-//! it is challenged, and some registries never challenge.
+//! Registries that hide content from anonymous clients, over TLS: the client sends no credential
+//! before it is challenged, and some registries never challenge.
 
 use axum::response::Response;
 use serde_json::json;
@@ -12,7 +12,7 @@ const DIGEST: &str = "sha256:6c3c624b58dbbcd3c0dd82b4c53f04194d1247c6eebdaab7c61
 /// `bob:sesame`
 const BOB: &str = "Basic Ym9iOnNlc2FtZQ==";
 
-/// Options that trust this server's CA and nothing else, with a password for it.
+/// Options that trust only this server's CA, with a password for it.
 fn trusting(server: &TlsTestServer, folder: &tempfile::TempDir) -> RegistryOptions {
     let entry = json!({ "username": "bob", "password": "sesame" });
     let config = json!({ "auths": { server.host(): entry } });
@@ -24,7 +24,7 @@ fn trusting(server: &TlsTestServer, folder: &tempfile::TempDir) -> RegistryOptio
     }
 }
 
-/// Lets bob in; strangers get `status` for everything but the root, where the challenge is.
+/// Accepts bob; anonymous clients get `status` except at the root, which has the challenge.
 fn hiding(status: u16) -> impl Fn(&ScriptedRequest) -> Response + Clone {
     move |asked| match (asked.path.as_str(), asked.header("authorization")) {
         (_, Some(BOB)) => answer(200, &[], r#"{"tags":["1"]}"#),
@@ -114,7 +114,7 @@ async fn a_repository_is_asked_for_with_the_credential_of_its_own() {
     assert!(said.contains("\"bob\""), "{said}");
 }
 
-/// A registry that gives every token and then says that it does not suffice.
+/// A registry that issues every token and then rejects it as insufficient.
 fn insufficient(asked: &ScriptedRequest) -> Response {
     let realm = format!("http://{}/token", asked.header("host").unwrap());
     let challenge = format!(r#"Bearer realm="{realm}",service="x",error="insufficient_scope""#);
@@ -163,7 +163,7 @@ async fn a_refusal_to_say_what_is_there_ends_a_pull_and_not_a_push() {
         );
         source.head_manifest("1").await.unwrap_err();
         let asked = source.for_push().head_manifest("1").await;
-        // A password that is refused is wrong: the next request would be another wrong login.
+        // A refused password is wrong: another request would count as another failed login.
         assert_eq!(asked.is_ok(), known, "{status}: {asked:?}");
         if let Err(error) = asked {
             assert!(
@@ -193,7 +193,7 @@ async fn a_registry_without_head_is_asked_by_get_from_then_on() {
             .iter()
             .filter(|asked| asked.method == "HEAD")
             .count();
-        // The first answer of all may be that of a server that wants TLS.
+        // The first response may be that of a TLS server.
         let expected = if status == 400 { 2 } else { 1 };
         assert_eq!(heads, expected, "{status}");
     }

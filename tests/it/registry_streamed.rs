@@ -1,4 +1,4 @@
-//! Blobs that are on their way while they are made: gone on with, given up, or refused.
+//! Blobs uploaded while they are generated: continued, cancelled, or refused.
 
 use bytes::Bytes;
 use tokio::sync::watch;
@@ -13,7 +13,7 @@ use crate::site::{Site, json_of, stderr};
 
 const MIB: usize = 1024 * 1024;
 
-/// A blob that grows, and what becomes of its beginning.
+/// A growing blob, and its upload.
 struct Growing {
     bytes: Bytes,
     grown: watch::Sender<u64>,
@@ -37,7 +37,7 @@ impl Growing {
         sha256(&self.bytes)
     }
 
-    /// Waits until a registry has seen so many requests of a kind, the blob having grown.
+    /// Grows the blob, and waits until the registry has received this number of requests.
     async fn grow(&self, size: usize, proxy: &FaultProxy, method: &str, requests: usize) {
         self.grown.send_replace(size as u64);
         while proxy.requests(method, "").len() < requests {
@@ -136,7 +136,7 @@ async fn what_nobody_goes_on_with_is_cancelled() {
     assert_eq!(proxy.requests("DELETE", "/uploads/").len(), 2);
 }
 
-/// Pieces that broke in the middle leave the blob to be sent again, whole.
+/// Interrupted chunks: the whole blob is uploaded again.
 #[test]
 async fn a_connection_that_breaks_spoils_nothing() {
     let rule = first(1, method("PATCH"), ProxyFault::CutRequest(MIB));
@@ -149,7 +149,7 @@ async fn a_connection_that_breaks_spoils_nothing() {
     assert_eq!(repository.get_blob(&blob, 32 << 20).await.unwrap(), bytes);
 }
 
-/// A recipe with so much noise in it that its layer is begun before it is whole.
+/// A recipe with enough noise for its layer's upload to begin before it is complete.
 fn large_site() -> Site {
     let site = Site::new();
     let recipe = "name = \"big\"\nbase = \"nanoserver\"\n\
@@ -175,14 +175,14 @@ fn a_build_sends_a_large_layer_while_it_is_written() {
     assert_eq!(count("HEAD ", layer), 0, "{asked:#?}");
     assert!(count("PATCH ", "/uploads/") > 1, "{asked:#?}");
     assert_eq!(count("DELETE ", ""), 0, "{asked:#?}");
-    // The same image as one that was written before it was sent.
+    // The same image as one that was written first.
     let args = ["--host-build", "17763.973", "--output", "oci:out"];
     let args = [&args[..], &["--manifest-format", "docker"]].concat();
     let kept = json_of(site.build(".").args(args));
     assert_eq!(kept["images"][0]["layers"][1]["digest"], layer);
 }
 
-/// A layer that the registry may have is not sent before it is known that it has not; a changed one is.
+/// A layer that the registry may have is not uploaded before the check; a changed one is.
 #[test]
 fn only_what_is_new_is_sent_ahead() {
     let site = large_site();

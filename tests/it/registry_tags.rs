@@ -14,7 +14,7 @@ use wincimg_testkit::scripted::{RequestLog, ScriptedRequest, answer, scripted, s
 use wincimg_testkit::serve::{TestServer, serve};
 use wincimg_testkit::{options, repository};
 
-/// How a server of many tags tells where the next page is.
+/// Form of the link to the next page.
 #[derive(Clone, Copy, PartialEq)]
 enum Paging {
     Link,
@@ -22,7 +22,7 @@ enum Paging {
     Loop,
 }
 
-/// A server of 5,000 tags, and a counter of the requests for them.
+/// A server with 5,000 tags, and a counter of the requests for them.
 fn many_tags(paging: Paging) -> (TestServer, Arc<AtomicUsize>) {
     let requests = Arc::new(AtomicUsize::new(0));
     let counter = requests.clone();
@@ -80,7 +80,7 @@ async fn pages_that_lead_back_to_themselves_are_an_error() {
     );
 }
 
-/// A server of tags in pages of two, whose links are made from what the next page's query is.
+/// A server with pages of two tags, whose links are derived from the next page's query.
 fn linking(
     link: impl Fn(&str) -> String + Clone + Send + Sync + 'static,
 ) -> (RequestLog, TestServer) {
@@ -130,7 +130,7 @@ async fn every_link_leads_to_all_tags() {
     }
 }
 
-/// Links that a registry behind a proxy with TLS makes, or one below a path that it does not know.
+/// Links of a registry behind a TLS proxy, or below a path unknown to it.
 #[test]
 async fn links_behind_tls_stay_there() {
     let links: [fn(&str, &str) -> String; 4] = [
@@ -235,7 +235,7 @@ async fn a_registry_with_short_pages_is_asked_for_short_pages() {
         for _ in 0..2 {
             assert_eq!(repository.tags().await.unwrap(), ["1", "2"], "{longest}");
         }
-        // The first answer of all may be that of a server that wants TLS, and is asked for again.
+        // The first response may be that of a TLS server, and the request is repeated.
         let expected = if longest == 100 { 4 } else { 5 };
         assert_eq!(log.count("GET", "/tags/list"), expected, "{longest}");
     }

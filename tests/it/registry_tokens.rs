@@ -1,4 +1,4 @@
-//! Token servers: which token is asked for, by whom, how often, and what happens without one.
+//! Token servers: scopes, credentials, number of requests, and failures.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted};
 use wincimg_testkit::serve::{TestServer, serve};
 use wincimg_testkit::{chain, describe, docker_config, loopback_options, repository};
 
-/// One request as a server saw it.
+/// A request received by a server.
 #[derive(Debug, Clone)]
 struct Seen {
     method: Method,
@@ -24,16 +24,16 @@ struct Seen {
     body: String,
 }
 
-/// What a token server and the registry that believes it have seen, and how they answer.
+/// Requests received by a token server and its registry, and their responses.
 #[derive(Default)]
 struct Office {
     /// Requests to the token server.
     asked: Vec<Seen>,
     /// Requests to the registry.
     shown: Vec<Seen>,
-    /// Statuses with which the token server fails before it works.
+    /// Statuses with which the token server fails before it succeeds.
     failures: Vec<StatusCode>,
-    /// The tokens that the registry takes; the newest is the last.
+    /// The tokens that the registry accepts, the newest last.
     valid: Vec<String>,
 }
 
@@ -96,7 +96,7 @@ async fn registry(
     "{}".into_response()
 }
 
-/// A token server, a registry that sends people to it, and their common memory.
+/// A token server, a registry that uses it, and their shared state.
 fn office() -> (Shared, TestServer, TestServer) {
     let office = Shared::default();
     let tokens = Router::new()

@@ -1,4 +1,4 @@
-//! Uploads on networks and to registries that misbehave: whole, or a clear error.
+//! Uploads over faulty networks and to faulty registries: complete, or a clear error.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -123,7 +123,7 @@ async fn an_upload_under_a_wrong_digest_is_refused_by_the_registry() {
     assert!(error.to_string().contains("DIGEST_INVALID"), "{error}");
 }
 
-/// A source that gives fewer bytes than it should, or an error.
+/// A source that returns too few bytes, or an error.
 struct Broken(Option<&'static str>);
 
 impl BlobSource for Broken {
@@ -157,7 +157,7 @@ async fn a_source_that_fails_is_told_from_a_network_that_does() {
     assert!(!repository.has_blob(&blob.digest).await.unwrap());
 }
 
-/// Both are asked through one proxy: the blob is read by `GET`, and sent by `PATCH`.
+/// Both go through one proxy: the blob is read with `GET` and sent with `PATCH`.
 #[test]
 async fn a_blob_that_is_sent_in_pieces_is_asked_for_once() {
     let docker = docker();
@@ -195,7 +195,7 @@ async fn a_damaged_blob_is_found_out_before_its_last_bytes_are_sent() {
     }
 }
 
-/// As many bytes as anybody wants, made while they are read.
+/// A source of any size, generated while it is read.
 struct Endless(u64);
 
 impl BlobSource for Endless {
@@ -264,7 +264,7 @@ async fn an_upload_that_cannot_end_is_cancelled() {
     assert_eq!(proxy.requests("DELETE", "/uploads/").len(), 1);
 }
 
-/// A registry that keeps half of the first piece and says that it took it.
+/// A registry that keeps half of the first chunk and reports success.
 #[test]
 async fn where_pieces_do_not_add_up_the_upload_goes_on_from_where_the_registry_stands() {
     let has = Arc::new(Mutex::new(0_usize));
@@ -302,7 +302,7 @@ async fn where_pieces_do_not_add_up_the_upload_goes_on_from_where_the_registry_s
     );
 }
 
-/// As Gitea does: it says one byte more than it has, and takes nothing after a request that broke.
+/// Like Gitea: it reports one byte too many, and accepts nothing after an interrupted request.
 #[test]
 async fn an_upload_that_its_registry_spoilt_begins_again() {
     for (size, sent) in [(MIB / 2, [MIB / 2; 2].as_slice()), (2 * MIB, &[MIB; 4])] {
@@ -338,7 +338,8 @@ async fn an_upload_that_its_registry_spoilt_begins_again() {
     }
 }
 
-/// A registry that takes each piece but the last and then knows nothing of it would get them for ever.
+/// A registry that accepts each chunk but the last and then has lost the upload must not be retried
+/// for ever.
 #[test]
 async fn what_a_registry_loses_is_no_headway() {
     let (log, server) = scripted(|asked: &ScriptedRequest| match asked.method.as_str() {
@@ -362,7 +363,7 @@ async fn what_a_registry_loses_is_no_headway() {
     assert_eq!(log.count("PATCH", "/up"), 3 * 6);
 }
 
-/// A piece that never arrives whole is headway as far as the registry keeps what came of it.
+/// A chunk that is always interrupted is progress if the registry keeps its beginning.
 #[test]
 async fn what_a_registry_keeps_of_broken_pieces_is_headway() {
     const GAIN: usize = MIB / 8;

@@ -1,4 +1,4 @@
-//! `wincimg render`, driven as a user would, and its Dockerfiles read by Docker itself.
+//! End-to-end tests of `wincimg render`, whose Dockerfiles are also parsed by Docker itself.
 
 use std::fs;
 use std::path::Path;
@@ -203,8 +203,8 @@ fn what_was_rendered_lints_clean() {
         .stdout("");
 }
 
-/// Docker's builder for Linux reads the same words, so everything but the commands and the base is
-/// tried with it.
+/// Docker's builder for Linux parses the same syntax, so it is tried with everything but the
+/// commands and the base.
 #[test]
 fn docker_reads_every_word_as_the_recipe_has_it() {
     let daemon = Dockerd::start();
@@ -251,7 +251,7 @@ fn docker_reads_every_word_as_the_recipe_has_it() {
         json!(["C:\\app\\a b.exe", "--x=\"y\"", "$HOME `n", "C:\\"])
     );
     assert_eq!(config["User"], "DOMAIN\\the user");
-    // Linux knows no drives.
+    // Linux has no drives.
     assert_eq!(config["WorkingDir"], "/C:\\my $app `x");
     assert_eq!(config["ExposedPorts"], json!({"53/udp": {}, "80/tcp": {}}));
     let mut env: Vec<&str> = config["Env"]

@@ -1,4 +1,4 @@
-//! The HTML report in a real browser: Chromium without a window, driven over `WebDriver`.
+//! The HTML report in a real browser: headless Chromium, driven over `WebDriver`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,10 +13,10 @@ use wincimg_testkit::harness::skip;
 use crate::browser::Browser;
 
 const CLUSTERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clusters");
-/// Where screenshots are kept.
+/// Folder for screenshots.
 const ARTIFACTS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/report");
 
-/// What the shop's images are, so that no registry is needed.
+/// The shop's images, so that no registry is required.
 fn shop_images() -> Value {
     let image = |name: &str, version: &str| json!({"reference": format!("registry.example/shop/{name}"), "os_version": version});
     json!({"images": [
@@ -27,7 +27,7 @@ fn shop_images() -> Value {
     ]})
 }
 
-/// Writes a report of nodes, images and workloads as a page and as text, and says where the page is.
+/// Writes a report as a page and as text, and returns the page's path.
 fn report(folder: &Path, nodes: &Path, images: &Value, workloads: &str) -> PathBuf {
     let (images_file, workloads_file) = (folder.join("images.json"), folder.join("w.yaml"));
     fs::write(&images_file, images.to_string()).unwrap();
@@ -202,7 +202,7 @@ async fn tables_filter_and_explain() {
     browser.open(&shop(folder.path())).await;
     assert_eq!(browser.count("tbody tr").await, 4);
     let signs = "return [...document.querySelectorAll('tbody td button')].map(b => b.textContent[0]).join('')";
-    // What does not start somewhere comes first.
+    // Incompatible ones come first.
     assert_eq!(browser.eval(signs).await, "✓✓✓✓✓✓✕✓✓✕✓✓");
 
     browser.click("tbody tr:nth-child(3) td button").await;
@@ -275,7 +275,7 @@ async fn workloads_and_nodes_can_be_linked_to() {
     ] {
         assert!(details.contains(said), "{said:?} in {details}");
     }
-    // Every pod's containers have to start, so a workload has one answer for each kind of node.
+    // All containers of a pod must start, so a workload has one result for each kind of node.
     let of_web = browser.text("tr[aria-current]").await;
     assert!(of_web.contains("✓") && of_web.contains("✕"), "{of_web}");
 
@@ -372,7 +372,7 @@ async fn keys_and_screen_readers_find_their_way() {
     assert_eq!(stops, 1, "Tab does not have to pass every cell");
 }
 
-/// The text with the beginnings of its long parts.
+/// The text with long parts shortened.
 fn beginnings(text: &str) -> String {
     let mut short = String::new();
     for part in text.split_inclusive("\n\n") {
@@ -387,7 +387,7 @@ fn beginnings(text: &str) -> String {
     short
 }
 
-/// The first and the last lines of a long text.
+/// The first and last lines of a long text.
 fn ends(text: &str) -> String {
     const SHOWN: usize = 120;
     let lines: Vec<&str> = text.lines().collect();
@@ -414,7 +414,7 @@ fn the_same_is_said_as_text() {
     }
 }
 
-/// A phone, a laptop, and a screen on a wall.
+/// A phone, a laptop, and a wall display.
 const WIDTHS: [(&str, u64); 3] = [("phone", 390), ("laptop", 1366), ("wide", 2560)];
 
 #[test]
@@ -513,7 +513,7 @@ async fn two_thousand_nodes_are_painted_within_a_second() {
     let page = large(folder.path(), 2000);
     let size = fs::metadata(&page).unwrap().len();
     assert!(size < 5_000_000, "{size} bytes");
-    // Other tests use the processors too: the best of some tries is what the page takes.
+    // Other tests use the processors too: the best of several tries counts.
     let mut best = f64::INFINITY;
     for _ in 0..5 {
         browser.open(&page).await;
@@ -534,7 +534,7 @@ async fn two_thousand_nodes_are_painted_within_a_second() {
     );
     keep("report-2000-nodes.png", &browser.screenshot().await);
 
-    // Every node by itself, a page at a time.
+    // Every node separately, one page at a time.
     browser.click("#grouped").await;
     browser
         .wait_for("return document.querySelectorAll('tbody tr').length === 50")
@@ -565,7 +565,7 @@ async fn paper_has_everything_in_columns_that_can_be_read() {
     let beside =
         "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
     assert_eq!(browser.eval(beside).await, 0);
-    // What is folded on a screen has no way to be opened here.
+    // Folded parts cannot be opened on paper, so they are printed.
     let plan = browser.text("#plan").await;
     assert!(plan.contains("wincimg build RECIPE"), "{plan}");
     for hidden in ["#filter-box", "#details", "#pages", ".command button"] {

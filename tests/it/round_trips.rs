@@ -1,4 +1,4 @@
-//! How many answers commands wait for, one after the other. Far from a registry that is what they take.
+//! Number of round trips of commands, which dominate with a distant registry.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -34,15 +34,15 @@ async fn a_push_is_five_round_trips_deep_and_less_again() {
     };
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("one").display().to_string();
-    // The list of tags with the base's manifest and the target's; the base's configuration with what
-    // is known about it; uploads begun; uploads; the manifest.
+    // The list of tags with the manifests of base and target; the base's configuration with its
+    // facts; starts of uploads; uploads; the manifest.
     rounds.check(&[3, 3, 3, 3, 1], || push("app", &["--cache-dir", &cache]));
     rounds.check(&[3], || push("app", &["--cache-dir", &cache]));
-    // What the base and the image before are is known then.
+    // Base and previous image are cached then.
     rounds.check(&[3, 3, 2, 1], || {
         push("app", &["--cache-dir", &cache, "--label", "changed=yes"]);
     });
-    // One more for the index, whose tag is looked at again while the manifests are on their way.
+    // One more for the index, whose tag is checked again while the manifests are uploaded.
     let cache = folder.path().join("two").display().to_string();
     rounds.check(&[6, 6, 4, 4, 3, 1], || {
         push(

@@ -1,5 +1,6 @@
-//! What RUN lines do beyond files of their own: services, rights, certificates, and what the base and
-//! earlier lines have. The images are built by the real program and read by others.
+//! Effects of RUN lines beyond new files: services, permissions, certificates, and files of the
+//! base and of earlier lines. The images are built by the real program and read by independent
+//! ones.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,7 +31,7 @@ const BASE: &str = "mcr.microsoft.com/windows/nanoserver:1809";
 
 const OWN: &str = "O:BAG:SYD:PAI(A;;FA;;;SY)(A;;FR;;;BU)";
 
-/// A base with the programs that lines name.
+/// A base with the programs in the lines.
 pub(crate) fn base() -> StandIn {
     image_of(VERSION, vec![base_layer().tar()])
 }
@@ -102,7 +103,7 @@ impl Bench {
         }
     }
 
-    /// What is known of the base is known before the build.
+    /// Collects the base's facts before the build.
     fn indexed(self) -> Self {
         self.machine.json(&["base", "index", &self.reference]);
         self
@@ -138,7 +139,7 @@ impl Bench {
         self.machine.run(&[&arguments[..], more].concat())
     }
 
-    /// The layers that it adds.
+    /// The added layers.
     fn layers(&self, instructions: &str) -> Vec<PathBuf> {
         self.build(instructions).success();
         self.built()
@@ -148,7 +149,7 @@ impl Bench {
         layers_of(&self.machine.0.path().join("out"))[1..].to_vec()
     }
 
-    /// How a Dockerfile is refused; nothing is left of the build.
+    /// The error of a Dockerfile; nothing may be left of the build.
     fn refused(&self, instructions: &str) -> Failure {
         let text = format!("# escape=`\nFROM {BASE}\n{instructions}\n");
         let done = self.build_with(&text, &["--format", "json"]).failure();
@@ -160,7 +161,7 @@ impl Bench {
     }
 }
 
-/// The files of a layer and what is in them, by their paths; folders end with a slash.
+/// The files of a layer with their contents, by path; folders end with a slash.
 pub(crate) fn files_of(layer: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut reader = LayerReader::new(fs::File::open(layer).unwrap(), Limits::default()).unwrap();
     let mut files = BTreeMap::new();
@@ -181,7 +182,7 @@ pub(crate) fn files_of(layer: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// What hivex finds at a key of a layer's hive, line by line.
+/// A key in a layer's hive according to hivex, by line.
 pub(crate) fn key_of(layer: &Path, hive: &str, key: &str) -> Vec<String> {
     let hivexget = component("hivexget");
     let folder = tempfile::tempdir().unwrap();
@@ -234,7 +235,7 @@ RUN New-Service -Name Second -BinaryPathName C:\second.exe; Set-Service Second -
             "\"Type\"=dword:00000010".to_owned(),
         ]
     );
-    // What is not named stays, in the base and in the layer before.
+    // Other values stay, in the base and in the layer before.
     let changed = key(1, "Worker");
     let expected = [
         "\"DelayedAutostart\"=dword:00000000",
@@ -276,7 +277,7 @@ RUN New-Service -Name Second -BinaryPathName C:\second.exe; Set-Service Second -
 
 #[test(multi_thread)]
 async fn rights_reach_what_earlier_lines_made() {
-    // Of what a Dockerfile makes all is known, of the base nothing has to be.
+    // Content of the Dockerfile itself is known; the base need not be.
     for bench in [Bench::new().await, Bench::new().await.indexed()] {
         let layers = bench.layers(
             r#"COPY a.txt C:/new/in/
@@ -359,7 +360,7 @@ fn said(sddl: &str) -> String {
     sddl.parse::<SecurityDescriptor>().unwrap().to_string()
 }
 
-/// The names in a layer below a folder, folders on the way among them.
+/// The names in a layer below a folder, including intermediate folders.
 fn names(layer: &Path, below: &str) -> Vec<String> {
     let files = files_of(layer).into_keys();
     let below = format!("Files/{below}");
@@ -467,7 +468,7 @@ RUN (Get-Content C:\moved\config.txt) -replace 'two', '2' | Set-Content C:\moved
             .names(&["Dockerfile:3: "]);
         assert!(!failure.hint.is_empty(), "{failure:#?}");
     }
-    // A plan reads no layers, and says that a build does.
+    // A plan reads no layers, and notes that a build does.
     let bench = Bench::new().await;
     let text = format!("FROM {BASE}\nRUN del /q C:\\inetpub\\wwwroot\\*\n");
     bench.write("Dockerfile", text);
@@ -534,7 +535,7 @@ async fn another_stage_is_copied_from_as_its_lines_left_its_base() {
 async fn rights_on_a_folder_of_the_base_reach_its_files() {
     let bench = Bench::new().await;
     let layers = bench.layers(r"RUN icacls C:\inetpub\wwwroot /grant Everyone:(OI)(CI)M");
-    // Its list is closed against what is above, and those of its files are open.
+    // Its list is protected from inheritance, those of its files are not.
     let found = entries_of(&layers[0]);
     let of = |path: &str| found[path].0.clone().unwrap();
     assert_eq!(
@@ -569,7 +570,7 @@ RUN echo more>C:\inetpub\wwwroot\in\b.txt",
     assert_eq!(names(&layers[1], "inetpub/wwwroot/"), expected);
     let found = entries_of(&layers[1]);
     for path in ["Files/inetpub/wwwroot", "Files/inetpub/wwwroot/in"] {
-        // It takes its rights from above, as a new one does.
+        // It inherits its permissions, like a new one.
         let security = found[path].0.clone().unwrap();
         assert!(
             security.contains("ID;") && !security.contains(";;;BG"),

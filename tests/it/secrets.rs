@@ -1,5 +1,5 @@
-//! What no other host is told, whatever a redirect says: origin × where the secret is × status ×
-//! who asks.
+//! Secrets are never sent to another host, whatever the redirect: origin × location of the secret ×
+//! status × requester.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const SECRETS: [&str; 5] = [
     "sesame-state",
 ];
 
-/// Who is asked, and answers with a redirect.
+/// The server that responds with a redirect.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Place {
     Registry,
@@ -29,7 +29,7 @@ enum Place {
     Upload,
 }
 
-/// Where the secret is.
+/// Location of the secret.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Where {
     Header,
@@ -37,7 +37,7 @@ enum Where {
     Body,
 }
 
-/// The server that redirects, and the one that must not hear a secret.
+/// The server that redirects, and the one that must not receive a secret.
 struct World {
     own: (RequestLog, TestServer),
     other: (RequestLog, TestServer),
@@ -45,7 +45,7 @@ struct World {
     repository: Repository,
 }
 
-/// What the other host is: another port, or another name of the same machine.
+/// The other host: another port, or another name of the same machine.
 const NAMES: [&str; 2] = ["127.0.0.1", "localhost"];
 
 impl World {
@@ -125,7 +125,7 @@ async fn no_redirect_takes_a_secret_to_another_host() {
                     let world = World::new(place, part, status, name);
                     let blob = Bytes::from_static(b"a blob");
                     let digest = describe(&blob).digest;
-                    // What comes of it is of no matter here.
+                    // The result does not matter here.
                     let _ = world.repository.tags().await;
                     let _ = world.repository.has_blob(&digest).await;
                     let _ = world.repository.put_blob(&digest, 6, &blob, &Silent).await;
@@ -146,11 +146,11 @@ async fn no_redirect_takes_a_secret_to_another_host() {
             }
         }
     }
-    // Else nothing would have been shown.
+    // Otherwise nothing was tested.
     assert!(followed > 100, "{followed}");
 }
 
-/// On its own host a redirect is followed with what proves who asks.
+/// A redirect to the same host is followed with the credential.
 #[test]
 async fn on_the_same_host_a_redirect_is_followed_with_the_credential() {
     for status in STATUSES {
@@ -173,7 +173,7 @@ async fn on_the_same_host_a_redirect_is_followed_with_the_credential() {
     }
 }
 
-/// The catalog takes no credential; one that stands in its address goes nowhere either.
+/// The catalog uses no credential; one in its URL is sent nowhere either.
 #[test]
 fn the_address_of_a_catalog_tells_nobody_a_password() {
     for status in STATUSES {

@@ -1,4 +1,4 @@
-//! Where `wincimg` is run as a user would: a registry with base images, and a folder to work in.
+//! A user's environment for `wincimg`: a registry with base images, and a working folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use wincimg_demo::{DemoRegistry, RegistryState, add_base_images};
 use wincimg_testkit::windows_base::StandIn;
 use wincimg_windows::version::WindowsVersion;
 
-/// The hosts that the base images are for.
+/// The hosts of the base images.
 pub(crate) const HOSTS: [WindowsVersion; 2] = [
     WindowsVersion::new(17763, 973),
     WindowsVersion::new(20348, 2402),
 ];
 
-/// A registry that counts what it is asked and has base images below `mcr/`, and a folder.
+/// A registry that records requests and has base images below `mcr/`, and a folder.
 pub(crate) struct Site {
     pub(crate) registry: Arc<DemoRegistry>,
     pub(crate) folder: tempfile::TempDir,
@@ -62,8 +62,8 @@ impl Site {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// Builds the recipe of this folder into a layout in it, and returns what is said of the layer
-    /// that is new.
+    /// Builds the recipe of this folder into a layout in it, and returns the output about the new
+    /// layer.
     pub(crate) fn built_layer(&self) -> Value {
         let built = json_of(
             self.build(".")
@@ -74,7 +74,7 @@ impl Site {
         layers.last().unwrap().clone()
     }
 
-    /// `wincimg` with these arguments, which trusts this registry and knows nothing of the user's.
+    /// `wincimg` with these arguments, which trusts this registry and ignores the user's settings.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
         command
@@ -90,7 +90,7 @@ impl Site {
         command
     }
 
-    /// The same with this registry's base images.
+    /// The same command with this registry's base images.
     pub(crate) fn with_bases(&self, arguments: &[&str]) -> assert_cmd::Command {
         let mut command = self.command(arguments);
         command.args(["--base-registry", &format!("{}/mcr", self.host())]);
@@ -99,7 +99,7 @@ impl Site {
         command
     }
 
-    /// The same for a command that asks no registry.
+    /// The same command without a registry.
     pub(crate) fn with_no_bases(&self, arguments: &[&str]) -> assert_cmd::Command {
         let mut command = assert_cmd::Command::from(self.command(arguments));
         command.timeout(Duration::from_mins(1));
@@ -111,7 +111,7 @@ impl Site {
         self.with_bases(&["build", image])
     }
 
-    /// What was asked of the registry since `from`.
+    /// Requests to the registry since `from`.
     pub(crate) fn requests_since(&self, from: usize) -> Vec<String> {
         self.registry
             .with(|stored| stored.requests()[from..].to_vec())
@@ -122,7 +122,7 @@ impl Site {
     }
 }
 
-/// Puts a base with something inside where the demonstration's are, under one more tag.
+/// Adds a base with contents to the demo registry's bases, under one more tag.
 pub(crate) fn add_base(stored: &mut RegistryState, repository: &str, tag: &str, base: StandIn) {
     for (_, layer) in base.layers {
         stored.add_blob(repository, layer);
@@ -133,7 +133,7 @@ pub(crate) fn add_base(stored: &mut RegistryState, repository: &str, tag: &str, 
     stored.add_manifest(repository, tag, manifest.media_type(), bytes);
 }
 
-/// Copies a folder with all that is in it.
+/// Copies a folder recursively.
 pub(crate) fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -147,14 +147,14 @@ pub(crate) fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// What a command that has to succeed answers with `--format json`.
+/// Runs a command that must succeed with `--format json` and returns its output.
 pub(crate) fn json_of(command: &mut assert_cmd::Command) -> Value {
     let output = command.args(["--format", "json"]).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// How a command ends and what it answers with `--format json`.
+/// Runs a command with `--format json` and returns its exit code and output.
 pub(crate) fn answer_of(command: &mut assert_cmd::Command) -> (i32, Value) {
     let output = command.args(["--format", "json"]).output().unwrap();
     let answer = serde_json::from_slice(&output.stdout)

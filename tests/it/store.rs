@@ -1,4 +1,4 @@
-//! Layouts and registries as sources and sinks, with skopeo as the judge of both.
+//! Layouts and registries as sources and sinks, checked with skopeo.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -432,8 +432,8 @@ async fn a_download_into_a_layout_that_broke_goes_on_in_the_next_run() {
     image.put(&sink(&from, &registry).await, Some("1")).await;
     let dir = tempfile::tempdir().unwrap();
     let to = format!("oci:{}:1", path(&dir, "to"));
-    // In a process of its own: of this one, a program that another test starts at that moment would have
-    // the file open, and so locked, for a little longer.
+    // In a separate process: a program started by another test at that moment would inherit the
+    // open file, and thus its lock.
     tokio::task::block_in_place(|| in_child(TEST, &format!("{from} {to}"), &[]));
     let layout = Layout::open(dir.path().join("to")).await.unwrap();
     assert!(layout.index().await.unwrap().manifests.is_empty());
@@ -481,7 +481,7 @@ async fn a_copy_that_is_given_up_leaves_no_half_made_file() {
     stalled.await.unwrap();
     copying.abort();
     assert!(copying.await.unwrap_err().is_cancelled());
-    // What runs beside the copy ends with it, but not in the same moment.
+    // Concurrent work ends with the copy, but not at the same moment.
     let deadline = Instant::now() + Duration::from_secs(10);
     while !files(dir.path()).is_empty() && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(10)).await;

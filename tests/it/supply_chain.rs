@@ -1,5 +1,5 @@
-//! What comes with the program is what `deny.toml` allows: cargo-deny's checks that need no network,
-//! for machines without it.
+//! Dependencies comply with `deny.toml`: cargo-deny's checks that require no network, for machines
+//! without it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -47,7 +47,7 @@ fn allowed() -> BTreeSet<String> {
 
 fn is_allowed(licence: &str, allowed: &BTreeSet<String>) -> bool {
     let named = |requirement: &LicenseReq| allowed.contains(&requirement.to_string());
-    // Older crates separate their choices with a slash.
+    // Older crates separate alternatives with a slash.
     Expression::parse(&licence.replace('/', " OR "))
         .is_ok_and(|expression| expression.evaluate(named))
 }
@@ -105,7 +105,7 @@ fn everything_comes_from_cargos_own_registry() {
     }
 }
 
-/// What `packaging/sbom` lists is what the programs link, each with where it is from.
+/// `packaging/sbom` lists the linked crates, each with its source.
 #[test]
 fn a_release_says_what_it_is_built_from() {
     component("python3");
@@ -129,7 +129,7 @@ fn a_release_says_what_it_is_built_from() {
         .iter()
         .map(|component| component["name"].as_str().unwrap())
         .collect();
-    // Of Linux, of Windows, and none that only tests need.
+    // Those of Linux and of Windows, and none that only tests use.
     assert!(names.contains("rustix") && names.contains("windows-sys"));
     assert!(!names.contains("proptest") && !names.contains("axum"));
     for component in components {

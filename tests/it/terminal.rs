@@ -1,12 +1,12 @@
-//! What people see: a program on a terminal.
+//! Terminal output of the program.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use wincimg_testkit::component;
 
-/// What a shell's line shows on a terminal of so many columns, and whether it ended well. `wincimg` is
-/// the program that is tested.
+/// Output of a shell line on a terminal of this width, and whether it succeeded. `wincimg` is the
+/// tested program.
 pub(crate) fn on_terminal(folder: &Path, width: usize, line: &str) -> (String, bool) {
     let script = component("script");
     let program = Path::new(assert_cmd::cargo::cargo_bin!("wincimg"));
@@ -31,14 +31,14 @@ pub(crate) fn on_terminal(folder: &Path, width: usize, line: &str) -> (String, b
     (shown, output.status.success())
 }
 
-/// The rows that were drawn one after another, some of them in the same place.
+/// The rows that were drawn in sequence, some of them at the same position.
 pub(crate) fn rows(shown: &str, width: usize) -> Vec<String> {
     let pieces = shown.split(['\r', '\n', '\x1b']).map(|piece| {
         let control = piece.strip_prefix('[');
         let text = control.map(|rest| rest.split_once(char::is_alphabetic));
         text.map_or(piece, |split| split.map_or("", |(_, text)| text))
     });
-    // Lines that are filled up with spaces end where the terminal does, without a mark.
+    // Lines padded with spaces end at the terminal's width, without a line end.
     let rows = pieces.flat_map(|piece| {
         let characters: Vec<char> = piece.chars().collect();
         let rows = characters.chunks(width).map(String::from_iter);

@@ -1,5 +1,4 @@
-//! Images that the direct engine built, started under wine: what the image says is what its program
-//! sees.
+//! Images built by the direct engine, run under wine: the program sees the image's configuration.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -27,12 +26,12 @@ use crate::site::Site;
 const VERSION: &str = "10.0.17763.973";
 const BASE_PATH: &str = r"%SystemRoot%\system32;%SystemRoot%";
 
-/// A folder with the program that tells what it sees, a base with a registry, and a place for
-/// temporary files that shows what is left there.
+/// A folder with the program that prints what it sees, a base with a registry, and a temporary
+/// folder that shows leftovers.
 struct Trial {
     folder: TempDir,
     server: FakeRegistry,
-    /// One Windows of wine at a time is enough for a machine.
+    /// Limits the tests to one Windows of wine at a time.
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -99,7 +98,7 @@ impl Trial {
         command
     }
 
-    /// Builds what is in the folder into the layout `out`.
+    /// Builds the folder into the layout `out`.
     fn build(&self) {
         let host = self.server.host();
         let mut build = self.command();
@@ -118,7 +117,7 @@ impl Trial {
         command
     }
 
-    /// What the image's program saw, and how it ended.
+    /// Output of the image's program, and its exit code.
     fn seen(&self, arguments: &[&str], input: &str) -> (Value, i32) {
         let mut command = self.attempt(arguments);
         let output = command.write_stdin(input).output().unwrap();
@@ -129,7 +128,7 @@ impl Trial {
         (seen, output.status.code().unwrap())
     }
 
-    /// What is left of earlier runs.
+    /// Leftovers of earlier runs.
     fn left(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.path("tmp")).unwrap();
         entries.map(|entry| entry.unwrap().path()).collect()
@@ -152,7 +151,7 @@ fn strings(value: &Value) -> Vec<String> {
     all
 }
 
-/// A recipe with hard words in it, and what its program is asked.
+/// Writes a recipe with special characters, and the input of its program.
 fn write_hard_recipe(trial: &Trial, openssl: &Path) {
     let request =
         "req -x509 -newkey rsa:2048 -nodes -keyout root.key -out root.pem -subj /CN=Corp -days 30";
@@ -348,7 +347,7 @@ async fn what_a_dockerfile_does_is_what_its_program_sees() {
     let text = String::from_utf8_lossy(&output.stdout);
     let (seen, after) = text.rsplit_once('}').expect(&said);
     assert_eq!(after.trim(), "after", "{text}{said}");
-    // `echo` leaves what the program ended with.
+    // `echo` keeps the program's exit code.
     assert_eq!(output.status.code(), Some(255), "{said}");
     let seen: Value = serde_json::from_str(&format!("{seen}}}")).unwrap();
     assert_eq!(
@@ -371,7 +370,7 @@ async fn what_a_dockerfile_does_is_what_its_program_sees() {
     assert_eq!(seen[r"file C:\store\bin\made.txt"], hex::encode("made\r\n"));
     assert_eq!(seen[r"folder C:\windows\help"], json!([]));
 
-    // The program by its own name on PATH, in place of the command; its whole exit code is told.
+    // The program by its own name on PATH, instead of the command; its whole exit code is reported.
     let arguments = ["--entrypoint", "seen", "--", "--version", "a b"];
     let output = trial.attempt(&arguments).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -415,7 +414,7 @@ async fn a_program_that_does_not_end_is_ended_and_nothing_is_left_of_it() {
     assert_eq!(asked.wait().unwrap().signal(), Some(15));
     assert_eq!(trial.left(), Vec::<PathBuf>::new());
 
-    // Killed, it leaves a folder that the next run removes, and no process.
+    // When killed, it leaves a folder, which the next run removes, and no process.
     let mut killed = trial
         .command()
         .args(["try", "oci:out"])
@@ -454,7 +453,7 @@ async fn a_program_that_is_not_there_is_told_with_a_way_to_look_around() {
     assert_eq!(trial.left(), Vec::<PathBuf>::new());
 }
 
-/// Whether a process of the image's program runs in this folder.
+/// Returns true if a process of the image's program runs in this folder.
 fn runs_in(folder: &Path) -> bool {
     let folder = folder.to_str().unwrap();
     let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -493,8 +492,8 @@ fn without_wine_it_says_what_would_start() {
     run(&[]).fails(3, "wine/missing", &["/nonexistent/wine"]);
 }
 
-/// The tar with `..` for `@@` in its paths, which no library writes. The sum of a header's bytes has
-/// to be right again.
+/// The tar with `..` for `@@` in its paths, which no library writes, and corrected header
+/// checksums.
 fn leading_out(mut tar: Vec<u8>) -> Vec<u8> {
     const SUM: std::ops::Range<usize> = 148..156;
     for header in tar.chunks_mut(512) {

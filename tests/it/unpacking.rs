@@ -1,5 +1,5 @@
-//! Archives that real tools made, unpacked into images by `ADD`, `RUN` and recipes: what is there is
-//! what the tools themselves unpack, and what may not be unpacked is told with its name.
+//! Archives of real tools, unpacked into images by `ADD`, `RUN` and recipes: the result is that of
+//! the tools themselves, and refused entries are reported by name.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::site::{Site, json_of, stderr};
 
 const BASE: &str = "mcr.microsoft.com/windows/nanoserver:1809";
 
-/// Makes archives; all that they need has to be there.
+/// Creates archives; requires all of these tools.
 const MAKE: &str = r#"
 set -e
 zip -qr zipped.zip tool-1.2 -x "*mig*"
@@ -75,7 +75,7 @@ fn build(site: &Site, image: &str, arguments: &[&str]) -> assert_cmd::Command {
     command
 }
 
-/// What is on the drive: files with their content, folders with none, without what the base has.
+/// Content of the drive: files with their content, folders without, excluding the base.
 fn drive(layout: &Path) -> BTreeMap<String, Option<Vec<u8>>> {
     let manifest = manifest_in(layout);
     let mut found: BTreeMap<String, Option<Vec<u8>>> = BTreeMap::new();
@@ -106,7 +106,7 @@ fn drive(layout: &Path) -> BTreeMap<String, Option<Vec<u8>>> {
     found
 }
 
-/// What the instructions make.
+/// The result of the instructions.
 fn built(site: &Site, instructions: &str) -> BTreeMap<String, Option<Vec<u8>>> {
     dockerfile(site, instructions);
     built_from(site, "./app")
@@ -121,7 +121,7 @@ fn built_from(site: &Site, image: &str) -> BTreeMap<String, Option<Vec<u8>>> {
     drive(&layout)
 }
 
-/// What a folder holds, below a folder of the image.
+/// The content of a local folder, as expected below a folder of the image.
 fn expected(folder: &Path, at: &str) -> BTreeMap<String, Option<Vec<u8>>> {
     let mut all = BTreeMap::new();
     let name = |path: &Path| format!("{at}/{}", path.to_str().unwrap());
@@ -147,7 +147,7 @@ fn what_is_unpacked_is_what_the_tools_unpack() {
     let site = site();
     let app = site.path("app");
     let shell = "SHELL [\"powershell\", \"-Command\"]\n";
-    // What runs there, the tool that unpacks the same here, and where the result is in the image.
+    // The instructions, the equivalent tool here, and the path of the result in the image.
     for (instructions, tool, inside) in [
         (
             format!(
@@ -234,7 +234,7 @@ fn what_is_unpacked_is_what_the_tools_unpack() {
 #[test]
 fn later_commands_see_what_was_unpacked() {
     let site = site();
-    // By another stage, and an archive in an archive.
+    // In another stage, and an archive in an archive.
     run("zip", &["-q", "outer.zip", "zipped.zip"], &site.path("app"));
     let found = built(
         &site,
@@ -257,7 +257,7 @@ fn later_commands_see_what_was_unpacked() {
     assert_eq!(found["bin.exe"].as_ref().unwrap().len(), 300_000);
 }
 
-/// How a build is refused.
+/// The error of a build.
 fn refused(site: &Site, instructions: &str) -> Failure {
     dockerfile(site, instructions);
     let requests = site.requests();
@@ -351,7 +351,7 @@ fn what_may_not_be_unpacked_is_told_with_its_line_and_name() {
             "{failure:#?}"
         );
     }
-    // What is replaced on purpose is.
+    // An intentional replacement is allowed.
     let again = format!(
         "{}; Expand-Archive C:\\t.zip C:\\x -Force",
         expand("zipped.zip")
@@ -359,7 +359,7 @@ fn what_may_not_be_unpacked_is_told_with_its_line_and_name() {
     assert!(built(&site, &again).contains_key("x/tool-1.2/VERSION"));
 }
 
-/// A recipe with these keys of a file, beside the archives.
+/// Writes a recipe with these keys of a file, next to the archives.
 fn recipe(site: &Site, keys: &str) {
     let text = format!("name = \"app\"\nbase = \"nanoserver\"\n[[files]]\n{keys}\n");
     site.write("app/recipe.toml", text);
@@ -398,7 +398,7 @@ fn recipes_unpack_what_they_name() {
         recipe(&site, &format!("{keys}\nto = 'C:\\tools'"));
         let found = built_from(&site, "./app");
         assert!(found == *expected, "{keys}: {:?}", found.keys());
-        // Where a Docker daemon copies it, it is unpacked too.
+        // It is also unpacked if a Docker daemon copies it.
         let folder = site.path("rendered");
         let _ = fs::remove_dir_all(&folder);
         let mut render = site.with_bases(&["render", "./app", "--host-build", "17763.973"]);
@@ -409,7 +409,7 @@ fn recipes_unpack_what_they_name() {
         let files: Vec<_> = expected.iter().filter_map(is_file).collect();
         assert!(context == files, "{keys}");
     }
-    // The plan keeps what is meant.
+    // The plan shows the intended result.
     recipe(
         &site,
         "from = \"python.zip\"\nunpack = true\nstrip = 1\nto = 'C:\\tools'",

@@ -1,15 +1,15 @@
-//! What people read when a file or a name is wrong: the line with its word marked, and what to type.
+//! Messages for a wrong file or name: the line with its word marked, and the hint.
 
 use std::path::Path;
 
 use assert_cmd::Command;
 
-/// What a command that is refused says.
+/// The output of a refused command.
 fn said(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
         .current_dir(folder)
         .env_remove("DOCKER_HOST")
-        // Nothing is asked for names like these: a proxy that nobody serves is in the way.
+        // Such names cause no request: the proxy does not exist.
         .env("HTTPS_PROXY", "http://127.0.0.1:9")
         .args(arguments)
         .output()

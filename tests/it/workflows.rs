@@ -1,5 +1,4 @@
-//! The workflows for GitHub: that they are well-formed, and that they may and run no more than they
-//! need.
+//! The GitHub workflows: they are well-formed and have minimal permissions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use wincimg_testkit::harness::skip;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Each workflow's name, text and meaning.
+/// Name, text and parsed value of each workflow.
 fn workflows() -> Vec<(String, String, Value)> {
     let mut found: Vec<_> = fs::read_dir(Path::new(HERE).join(".github/workflows"))
         .unwrap()
@@ -27,7 +26,7 @@ fn workflows() -> Vec<(String, String, Value)> {
     found
 }
 
-/// A program that `tests/run` installs beside Python.
+/// A Python program that `tests/run` installs.
 fn of_python(name: &str) -> PathBuf {
     let program = Path::new(HERE).join("target/venv/bin").join(name);
     if !program.is_file() {
@@ -91,7 +90,7 @@ fn a_workflow_may_read_unless_a_job_says_why_more() {
         }
         let mut writes = text.lines().filter(|line| line.contains(": write"));
         assert!(writes.all(|line| line.contains(": write # ")), "{name}");
-        // A value of an event in a script is a way for strangers to write the script.
+        // An event's value inside a script would allow script injection.
         for script in scripts(&workflow) {
             assert!(!script.contains("${{"), "{name}: {script}");
         }
@@ -106,7 +105,7 @@ fn scripts(workflow: &Value) -> Vec<String> {
         .collect()
 }
 
-/// What a workflow runs of this tree is there.
+/// Files of this repository that a workflow runs exist.
 #[test]
 fn the_scripts_that_are_run_exist() {
     for (name, _, workflow) in workflows() {

@@ -1,10 +1,10 @@
-/* Shows how Windows takes command lines apart.
+/* Shows how Windows parses command lines.
  *
- * argv.exe …           prints its own arguments, as the C runtime and as CommandLineToArgvW see them
- * argv.exe --run FILE  starts each command line of FILE (UTF-8, divided by NUL) and waits for it
+ * argv.exe …           prints its arguments according to the C runtime and to CommandLineToArgvW
+ * argv.exe --run FILE  starts each command line of FILE (UTF-8, separated by NUL) and waits for it
  *
- * An argument is printed as the hexadecimal digits of its UTF-16 units between slashes, so that
- * nothing in it can be mistaken for the output's own form. */
+ * An argument is printed as the hexadecimal digits of its UTF-16 units between slashes, so that it
+ * cannot be mistaken for other output. */
 #include <windows.h>
 #include <shellapi.h>
 #include <stdio.h>

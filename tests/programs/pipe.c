@@ -1,6 +1,6 @@
-/* A named pipe in front of a TCP port of this machine, as Docker's daemon has one in front of its API.
+/* A named pipe that forwards to a local TCP port, like the pipe of the Docker daemon's API.
  *
- * pipe.exe NAME PORT    says "listening" and serves one client after another until it is ended */
+ * pipe.exe NAME PORT    prints "listening" and serves clients in sequence until it is killed */
 #include <winsock2.h>
 #include <windows.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@ struct link {
     SOCKET socket;
 };
 
-/* One read or write; both directions use the pipe at once, so each waits for its own. */
+/* One read or write; both directions use the pipe concurrently, so each waits for its own event. */
 static DWORD moved(HANDLE pipe, BYTE *bytes, DWORD size, BOOL is_write)
 {
     OVERLAPPED wait = { .hEvent = CreateEventW(NULL, TRUE, FALSE, NULL) };

@@ -1,5 +1,5 @@
-/* wine 8 has no bcryptprimitives.dll, of which Rust's standard library takes its random numbers. This
- * is the one function that it takes, as a DLL of that name. */
+/* wine 8 lacks bcryptprimitives.dll, from which Rust's standard library gets random numbers. This DLL
+ * has the only function that it uses. */
 #include <windows.h>
 #include <ntsecapi.h>
 

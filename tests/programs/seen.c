@@ -1,11 +1,11 @@
-/* Prints, as one JSON object in ASCII, what a program sees of the Windows that it runs in: its command
- * line and arguments, folder, user, environment, standard input, and whatever C:\ask.txt asks for, a
- * line each:
- *   key HKLM\PATH    the values of a key; null where there is none
+/* Prints the environment of a Windows program as one JSON object in ASCII: its command line and
+ * arguments, folder, user, environment variables, standard input, and the items requested by the lines
+ * of C:\ask.txt:
+ *   key HKLM\PATH    the values of a key; null if it does not exist
  *   folder PATH      the names in a folder
- *   file PATH        the bytes of a file, in hexadecimal; null where there is none
- *   store NAME       the SHA-1 of every certificate in a store of the machine
- *   exit CODE        how to end
+ *   file PATH        the bytes of a file, in hexadecimal; null if it does not exist
+ *   store NAME       the SHA-1 of every certificate in a machine store
+ *   exit CODE        the exit code
  */
 #include <windows.h>
 #include <wincrypt.h>

@@ -1,7 +1,7 @@
-/* Looks into the machine's stores of certificates.
+/* Reads the machine's certificate stores.
  *
  * store.exe STORE SHA1        prints the bytes of the certificate with this SHA-1
- * store.exe --chain FILE      says what crypt32 thinks of the chain of a certificate in DER: 0 is good */
+ * store.exe --chain FILE      prints crypt32's status of a certificate's chain (DER): 0 is valid */
 #include <windows.h>
 #include <wincrypt.h>
 #include <stdio.h>

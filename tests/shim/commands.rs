@@ -1,4 +1,4 @@
-//! Starting programs: what they get, and what becomes of their end.
+//! Starting programs: their arguments, environment and exit codes.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -12,8 +12,8 @@ fn end_of(wine: &Wine, words: &[&str]) -> Ended {
     start(wine, words).end()
 }
 
-/// Runs command lines, one after the other, and returns what they say. Wine would quote them anew;
-/// the probe does not.
+/// Runs command lines in sequence and returns their output. Wine would quote them again; the probe
+/// does not.
 fn run_each(wine: &Wine, lines: &[String]) -> String {
     let mut probe = wine.command("probe.exe");
     let mut child = probe
@@ -35,7 +35,7 @@ fn run_each(wine: &Wine, lines: &[String]) -> String {
 }
 
 pub(crate) fn the_exit_code_of_the_program_is_the_shim_s(wine: &Wine) {
-    // All 32 bits: wine hands only eight of them to Linux, so the probe looks.
+    // All 32 bits: wine passes only eight to Linux, so the probe checks.
     let codes = [0, 1, 7, 124, 255, 256, 0x8000_0000, 0xC000_013A, u32::MAX];
     let lines: Vec<String> = codes
         .iter()
@@ -97,7 +97,7 @@ pub(crate) fn standard_handles_are_the_program_s(wine: &Wine) {
         child.stdin.take().unwrap().write_all(b"from stdin\n")?;
         child.wait_with_output()
     };
-    // Once in many runs wine ends a process before it begins, and the pipe breaks.
+    // Rarely, wine ends a process before it starts, and the pipe breaks.
     let output = copied().or_else(|_| copied()).unwrap();
     assert_eq!(output.stdout, b"from stdin\n");
     assert_eq!(output.stderr, b"probe on stderr\n");
@@ -199,7 +199,7 @@ pub(crate) fn arguments_of_the_program_stay_out_of_the_log(wine: &Wine) {
     running.end().assert_code(124).assert_not_said("s3cret");
 }
 
-/// The pod's time is known by a variable, and goes before the registry's.
+/// A variable sets the pod's time, which takes precedence over the registry's.
 pub(crate) fn the_stop_time_comes_from_the_pod(wine: &Wine) {
     let ignoring = |value: &str, options: &[&str]| {
         let mut command = shim(wine, options);
@@ -218,7 +218,7 @@ pub(crate) fn the_stop_time_comes_from_the_pod(wine: &Wine) {
         .assert_said("WINCIMG_STOP_TIMEOUT takes seconds, not 'soon'");
 }
 
-/// The one case that is about the registry of all: the others say their own stop time.
+/// The only case that changes the registry for all; the others set their own stop time.
 pub(crate) fn the_stop_time_comes_from_the_registry(wine: &Wine) {
     let set = |key: &str, value: &str, kind: &str, data: &str| {
         let key = format!(r"HKLM\SYSTEM\CurrentControlSet\{key}");

@@ -1,4 +1,4 @@
-//! The executable as a file, which needs no wine.
+//! The executable file, without wine.
 
 use object::LittleEndian;
 use object::pe::ImageNtHeaders64;
@@ -33,7 +33,7 @@ fn imported_libraries() -> Vec<String> {
     names
 }
 
-/// A program with an import that a Nano Server lacks does not start there at all.
+/// A program with an import that Nano Server lacks does not start there.
 #[test]
 fn it_starts_where_the_order_of_a_shutdown_cannot_be_set() {
     let names = imported_functions();

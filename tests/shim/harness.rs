@@ -1,4 +1,4 @@
-//! A shim that runs, and what it said.
+//! A running shim and its output.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -9,19 +9,19 @@ use std::{fs, thread};
 
 use wincimg_testkit::wine::{Wine, succeed};
 
-/// How a case says that a process did not end in time.
+/// Message of a case whose process did not end in time.
 pub(crate) const HANGS: &str = "it does not end";
-/// What `CreateProcess` says where wine's new process ends before it begins.
+/// Error of `CreateProcess` if wine's new process ends before it starts.
 pub(crate) const NOT_BEGUN: &str = "(Windows error 1359)";
 
-/// How long anything in these tests may take.
+/// Time limit of any step in these tests.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A Windows with the shim and the program that it starts here: `probe.exe` and, as a windowed
+/// A wine prefix with the shim and the program that it starts: `probe.exe` and, as a windowed
 /// program, `gui-probe.exe`.
 pub(crate) fn set_up() -> Wine {
     let wine = Wine::start();
-    // Windows exist, but are shown nowhere.
+    // Windows are created but not displayed.
     let driver = r"HKCU\Software\Wine\Drivers";
     let words = ["add", driver, "/v", "Graphics", "/d", "null", "/f"];
     succeed(wine.command("reg").args(words)).unwrap();
@@ -41,7 +41,7 @@ pub(crate) fn put(wine: &Wine, name: &str, bytes: &[u8]) {
     fs::write(wine.drive().join(name), bytes).unwrap();
 }
 
-/// The shim with options, ready to be run.
+/// The shim with options, ready to run.
 pub(crate) fn shim(wine: &Wine, words: &[&str]) -> Command {
     let mut command = wine.command("shim.exe");
     command.args(words);
@@ -53,13 +53,13 @@ pub(crate) fn start(wine: &Wine, words: &[&str]) -> Running {
     Running::start(shim(wine, words))
 }
 
-/// What a command said and how it ended.
+/// Output and exit of a command.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub code: i32,
-    /// Everything that was said, by the shim and by its program.
+    /// Output of the shim and its program.
     pub said: String,
-    /// From the first stop request to the end, where there was one.
+    /// Time from the first stop request to the exit, if any.
     pub stopping: Duration,
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn run(command: Command) -> Ended {
     Running::start(command).end()
 }
 
-/// A command that runs. It is killed when it is forgotten.
+/// A running command, killed on drop.
 pub(crate) struct Running {
     child: Child,
     lines: Receiver<String>,
@@ -78,7 +78,7 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(mut command: Command) -> Self {
-        // One pipe for both streams keeps the order in which things were said.
+        // One pipe for both streams preserves the order.
         let (said, speaker) = std::io::pipe().unwrap();
         let child = command
             .stdin(Stdio::null())
@@ -86,7 +86,7 @@ impl Running {
             .stderr(speaker)
             .spawn()
             .unwrap();
-        // It holds the speaker's ends too, and the pipe would never close.
+        // It holds the write ends too, and the pipe would never close.
         drop(command);
         let (sender, lines) = channel();
         thread::spawn(move || {
@@ -104,13 +104,13 @@ impl Running {
         }
     }
 
-    /// Waits until a line with this text is said and returns the line.
+    /// Waits for a line with this text and returns it.
     pub(crate) fn wait_for(&mut self, text: &str) -> String {
         let line = self.hear(text);
         line.unwrap_or_else(|said| panic!("nobody said '{text}', only: {said}"))
     }
 
-    /// The same; what was said instead where nobody says it.
+    /// Like [`Self::wait_for`]; the error is the output so far.
     pub(crate) fn hear(&mut self, text: &str) -> Result<String, String> {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -126,7 +126,7 @@ impl Running {
         }
     }
 
-    /// Asks the shim to stop, as `docker stop` would.
+    /// Requests a stop, like `docker stop`.
     pub(crate) fn ask_to_stop(&mut self) {
         self.asked.get_or_insert_with(Instant::now);
         let status = Command::new("sh")
@@ -139,13 +139,13 @@ impl Running {
     pub(crate) fn end(mut self) -> Ended {
         let status = self.wait();
         let stopping = self.asked.map(|asked| asked.elapsed()).unwrap_or_default();
-        // Processes that stay behind keep the pipes open: what was said by now is enough.
+        // Remaining processes keep the pipes open: the output so far is enough.
         while let Ok(line) = self.lines.recv_timeout(Duration::from_millis(300)) {
             self.said += &line;
             self.said.push('\n');
         }
         Ended {
-            // Where a signal ended wine itself, that one.
+            // Or the signal that ended wine itself.
             code: status
                 .code()
                 .or(status.signal().map(|it| -it))
@@ -205,7 +205,7 @@ impl Ended {
         self
     }
 
-    /// Texts that were said, in this order.
+    /// Asserts that these texts were printed, in this order.
     #[track_caller]
     pub(crate) fn assert_order(&self, texts: &[&str]) -> &Self {
         let mut rest = self.said.as_str();
@@ -218,7 +218,7 @@ impl Ended {
         self
     }
 
-    /// That stopping took between two times, in seconds.
+    /// Asserts that stopping took between two times, in seconds.
     #[track_caller]
     pub(crate) fn assert_stopping_took(&self, least: f32, most: f32) -> &Self {
         let took = self.stopping.as_secs_f32();

@@ -1,11 +1,11 @@
-//! The shim, as it is checked in, at work under wine.
+//! The checked-in shim, run under wine.
 //!
-//! What wine 8 cannot show, and the README of the shim says how to try on Windows:
-//! - `CTRL_SHUTDOWN_EVENT`, `CTRL_CLOSE_EVENT` and that Windows waits for the handler. A `SIGINT`
-//!   to the shim stands for every stop request here; wine makes it a `CTRL_C_EVENT`.
-//! - that a `CTRL_BREAK_EVENT` arrives: wine delivers none. That it is sent, and to whom, is shown
-//!   by wine's own trace.
-//! - the order of a shutdown: that the shim asks to be told first is shown by wine's own words.
+//! Not covered by wine 8; the shim's README explains how to test it on Windows:
+//! - `CTRL_SHUTDOWN_EVENT`, `CTRL_CLOSE_EVENT`, and that Windows waits for the handler. A `SIGINT`
+//!   to the shim stands for every stop request here; wine turns it into a `CTRL_C_EVENT`.
+//! - that a `CTRL_BREAK_EVENT` arrives: wine delivers none. Wine's trace shows that it is sent, and
+//!   to which group.
+//! - the order of a shutdown: wine's trace shows that the shim asks to be notified first.
 //! - images without advapi32 or user32.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
@@ -27,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 use wincimg_testkit::harness::{Arguments, Trial, run, tests, trial};
 use wincimg_testkit::wine::Wine;
 
-/// Cases that share a Windows, which the first of them sets up.
+/// Cases that share a wine prefix, which the first of them sets up.
 macro_rules! cases {
     ($wine:expr, $($module:ident :: $case:ident),+ $(,)?) => {
         vec![$({
@@ -41,8 +41,9 @@ macro_rules! cases {
     };
 }
 
-/// Now and then wine 8 hangs in the exit of a process that has said its last word, or ends one before
-/// it begins. A case that met this is tried once more; one that fails in any other way, or twice, fails.
+/// Occasionally, wine 8 hangs when a process exits after its last output, or ends one before it
+/// starts. A case that fails this way is tried once more; any other failure, or a second one,
+/// counts.
 fn again_if_wine_fails(name: &str, case: impl Fn()) {
     let Err(reason) = catch_unwind(AssertUnwindSafe(&case)) else {
         return;
@@ -59,10 +60,10 @@ fn again_if_wine_fails(name: &str, case: impl Fn()) {
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // They mostly wait.
+    // Most of the time, they wait.
     arguments.test_threads.get_or_insert(8);
     let mut trials = tests();
-    // The last owner ends wine: a static would never.
+    // The last owner stops wine; a static would not.
     trials.extend(cases_under_wine(&Arc::default()));
     run(arguments, trials)
 }

@@ -8,14 +8,14 @@ use wincimg_testkit::wine::{Wine, succeed};
 
 use super::harness::{Running, start};
 
-/// Installs the probe as a service that takes times, in seconds, to start and to stop.
+/// Installs the probe as a service with start and stop times in seconds.
 fn install(wine: &Wine, name: &str, start: &str, stop: &str, code: &str) {
     let path = format!(r"C:\probe.exe --do service C:\{name}.txt {start} {stop} {code}");
     let words = ["create", name, "binPath=", &path, "start=", "demand"];
     succeed(wine.command("sc").args(words)).unwrap();
 }
 
-/// What became of a service so far.
+/// Log of a service so far.
 fn life(wine: &Wine, name: &str) -> Vec<String> {
     let text = fs::read_to_string(wine.drive().join(format!("{name}.txt"))).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
@@ -37,7 +37,7 @@ fn start_service(wine: &Wine, words: &[&str]) -> Running {
     let mut running = start(wine, words);
     match running.hear("is running") {
         Ok(_) => running,
-        // Wine's service manager has given up: the machine was too busy for it.
+        // Wine's service manager timed out: the machine was too busy.
         Err(said) if said.contains("Windows error 1359") => {
             let mut again = start(wine, words);
             again.wait_for("is running");
@@ -175,7 +175,7 @@ pub(crate) fn the_end_of_the_program_stops_the_service(wine: &Wine) {
     assert_eq!(life(wine, "beside"), WHOLE_LIFE);
 }
 
-/// As `ServiceMonitor` does it with w3svc.
+/// Restarts the service as `ServiceMonitor` does with w3svc.
 pub(crate) fn a_service_that_restarts_beside_a_program_is_no_end(wine: &Wine) {
     install(wine, "restarted", "0", "0", "0");
     let words = [

@@ -18,7 +18,7 @@ fn stopped(wine: &Wine, words: &[&str]) -> Running {
 }
 
 pub(crate) fn a_program_that_is_told_has_its_time_to_clean_up(wine: &Wine) {
-    // The pre-stop command tells it, as wine delivers no CTRL_BREAK.
+    // The pre-stop command stops it, because wine delivers no CTRL_BREAK.
     stopped(
         wine,
         &[
@@ -98,7 +98,7 @@ pub(crate) fn ctrl_break_is_sent_to_the_program_s_own_group(wine: &Wine) {
     running.ask_to_stop();
     let (_, id) = started.split_once("(process ").unwrap();
     let id: u32 = id.split(')').next().unwrap().parse().unwrap();
-    // CTRL_BREAK_EVENT is 1; the group has the number of its first process.
+    // CTRL_BREAK_EVENT is 1; the group has the id of its first process.
     running
         .end()
         .assert_code(124)
@@ -107,7 +107,8 @@ pub(crate) fn ctrl_break_is_sent_to_the_program_s_own_group(wine: &Wine) {
 
 /// Runs the shim on a terminal and types ^C there.
 ///
-/// The shell that `script` starts is replaced by wine: dash would take the ^C for its own and end with 130.
+/// The shell that `script` starts is replaced by wine: dash would handle the ^C itself and exit
+/// with 130.
 fn with_ctrl_c_typed(wine: &Wine, words: &str) -> super::harness::Ended {
     let shim = shim(wine, &[]);
     let loader = shim.get_program().to_string_lossy();
@@ -335,7 +336,7 @@ pub(crate) fn the_environment_wins(wine: &Wine) {
         .assert_stopping_took(1.0, 4.0);
 }
 
-/// Whether a process of wine is running.
+/// Returns true if a wine process is running.
 fn is_running(wine: &Wine, spawned: &str) -> bool {
     let (_, id) = spawned.split_once("spawned ").unwrap();
     let mut probe = wine.command("probe.exe");
@@ -385,8 +386,7 @@ pub(crate) fn what_a_program_started_is_ended_at_the_deadline(wine: &Wine) {
     assert!(!is_running(wine, &spawned));
 }
 
-/// What the system has counted for all threads of a process: the times it was woken, and its clock
-/// ticks.
+/// Context switches and clock ticks of all threads of a process.
 fn work(process: u32) -> Vec<String> {
     let mut counts = Vec::new();
     for thread in fs::read_dir(format!("/proc/{process}/task")).unwrap() {
@@ -410,7 +410,7 @@ fn work(process: u32) -> Vec<String> {
     counts
 }
 
-/// Checks that nothing of the shim runs while it waits.
+/// Asserts that no thread of the shim runs while it waits.
 fn assert_idle(running: &Running) {
     sleep(Duration::from_millis(500));
     let before = work(running.id());
@@ -434,7 +434,7 @@ pub(crate) fn pause_waits_without_any_work(wine: &Wine) {
 
 pub(crate) fn it_asks_to_be_told_of_a_shutdown_first(wine: &Wine) {
     let mut command = shim(wine, &["pause"]);
-    // wine names the functions that it has only in part.
+    // wine names functions that it implements only in part.
     command.env("WINEDEBUG", "fixme+all");
     let mut running = Running::start(command);
     running.wait_for("SetProcessShutdownParameters (000003ff, 00000000)");

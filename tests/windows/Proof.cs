@@ -1,7 +1,7 @@
-// What Prove.ps1 asks of Windows by its own functions: programs started by a command line as it is,
-// and hives read by offreg.dll, Windows' library for hives that are not loaded.
+// Functions of Windows for Prove.ps1: starting programs with an exact command line, and reading hives
+// with offreg.dll, Windows' library for hives that are not loaded.
 //
-// C# 5 and .NET Framework 4, which every Windows has; Add-Type compiles it on the spot.
+// C# 5 and .NET Framework 4, available on every Windows; compiled by Add-Type at run time.
 
 using System;
 using System.Collections.Generic;
@@ -13,7 +13,7 @@ using System.Text;
 
 namespace WincimgProof
 {
-    /// <summary>How a program ended.</summary>
+    /// <summary>Result of a program.</summary>
     public sealed class Ended
     {
         public int ExitCode { get; internal set; }
@@ -25,8 +25,8 @@ namespace WincimgProof
     public static class Starter
     {
         /// <summary>
-        /// Starts a program with arguments that nobody quotes again, and waits for it. One that takes
-        /// longer is ended, and that is an error.
+        /// Starts a program with arguments that are not quoted again, and waits for it. Kills it
+        /// after the timeout, which is an error.
         /// </summary>
         public static Ended Run(string program, string arguments, int seconds)
         {
@@ -61,7 +61,7 @@ namespace WincimgProof
                     try { process.Kill(); } catch (InvalidOperationException) { }
                     throw new TimeoutException(program + " " + arguments + " did not end within " + seconds + " s");
                 }
-                // The streams may still have what it said last.
+                // The streams may still contain its last output.
                 process.WaitForExit();
                 Ended ended = new Ended();
                 ended.ExitCode = process.ExitCode;
@@ -73,21 +73,21 @@ namespace WincimgProof
         }
     }
 
-    /// <summary>A value as a hive has it.</summary>
+    /// <summary>A value as stored in a hive.</summary>
     public sealed class HiveValue
     {
         public uint Type { get; internal set; }
         public byte[] Data { get; internal set; }
     }
 
-    /// <summary>A hive in memory, or what several come to. Nothing is written.</summary>
+    /// <summary>A hive in memory, or several merged ones. Nothing is written.</summary>
     public sealed class Hive : IDisposable
     {
         private const uint Success = 0;
         private const uint FileNotFound = 2;
         private const uint PathNotFound = 3;
         private const uint MoreData = 234;
-        /// <summary>Owner, group and DACL; the SACL wants a right that is not always there.</summary>
+        /// <summary>Owner, group and DACL; reading the SACL requires a privilege.</summary>
         private const uint Readable = 1 | 2 | 4;
 
         private static class Native
@@ -98,7 +98,7 @@ namespace WincimgProof
             [DllImport("offreg.dll", ExactSpelling = true)]
             internal static extern uint ORCloseHive(IntPtr hive);
 
-            // The hive that lies at the bottom comes first, as Windows' own layers are merged.
+            // The bottom hive comes first, as when Windows merges its layers.
             [DllImport("offreg.dll", ExactSpelling = true)]
             internal static extern uint ORMergeHives([In] IntPtr[] hives, uint count, out IntPtr merged);
 
@@ -131,7 +131,7 @@ namespace WincimgProof
             }
         }
 
-        /// <summary>Opens a file; offreg.dll checks the whole hive as it does.</summary>
+        /// <summary>Opens a file; offreg.dll validates the whole hive.</summary>
         public static Hive Open(string path)
         {
             IntPtr handle;
@@ -139,7 +139,7 @@ namespace WincimgProof
             return new Hive(handle);
         }
 
-        /// <summary>What the hives come to when each lies over those before it.</summary>
+        /// <summary>Merges hives, each on top of those before it.</summary>
         public static Hive Merge(params Hive[] hives)
         {
             IntPtr[] handles = new IntPtr[hives.Length];
@@ -149,7 +149,7 @@ namespace WincimgProof
             return new Hive(merged);
         }
 
-        /// <summary>Runs with a key's handle; false where the key is not there. "" is the root.</summary>
+        /// <summary>Runs with a key's handle; false if the key does not exist. "" is the root.</summary>
         private bool With(string key, Action<IntPtr> use)
         {
             if (key.Length == 0)
@@ -171,7 +171,7 @@ namespace WincimgProof
             return With(key, delegate(IntPtr opened) { });
         }
 
-        /// <summary>A value; null where the key or the value is not there.</summary>
+        /// <summary>A value; null if the key or the value does not exist.</summary>
         public HiveValue Value(string key, string name)
         {
             HiveValue found = null;
@@ -191,7 +191,7 @@ namespace WincimgProof
             return found;
         }
 
-        /// <summary>A key's owner, group and DACL in SDDL; null where the key is not there.</summary>
+        /// <summary>A key's owner, group and DACL in SDDL; null if it does not exist.</summary>
         public string Descriptor(string key)
         {
             string sddl = null;

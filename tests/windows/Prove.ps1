@@ -1,28 +1,27 @@
 <#
 .SYNOPSIS
-    Shows on Windows what wincimg's tests on Linux cannot.
+    Runs the checks of wincimg that require Windows.
 .DESCRIPTION
-    Takes the folder that tests/windows/prepare made on Linux: images as docker-archives, the hives
-    of their layers, and what each should come to. Every check stands alone, says what it proves,
-    and writes its answer to results.json and results.md in the folder of results. README.md beside
-    this script lists them.
+    Uses the folder that tests/windows/prepare creates on Linux: images as docker-archives, the
+    hives of their layers, and the expected results. Checks are independent; each writes its result
+    to results.json and results.md in the results folder. README.md next to this script lists them.
 
-    Checks of hives need nothing but Windows (10 2004, Server 2022 or newer, for ORMergeHives).
-    Checks of images need a Docker daemon with Windows containers, whose host starts the images.
+    Checks of hives require only Windows (10 2004, Server 2022 or newer, for ORMergeHives). Checks
+    of images require a Docker daemon with Windows containers, whose host can run the images.
     Containers and images of the checks are removed at the end.
 .PARAMETER Proof
-    The folder that tests/windows/prepare made.
+    The folder created by tests/windows/prepare.
 .PARAMETER Results
-    Where the answers go.
+    The results folder.
 .PARAMETER Only
     The names of the checks to run; wildcards are allowed.
 .PARAMETER WithoutDocker
-    Leaves out what needs Docker.
+    Skips checks that require Docker.
 .PARAMETER List
     Lists the checks and what they prove, and runs none.
 .OUTPUTS
-    One object for each check. The exit code is 0 where none failed, 1 where one did, 2 where the
-    folder is not one of tests/windows/prepare.
+    One object for each check. The exit code is 0 if none failed, 1 if one did, 2 if the folder was
+    not created by tests/windows/prepare.
 .EXAMPLE
     .\Prove.ps1 -Proof C:\proof -Only hive-*
 #>
@@ -45,7 +44,7 @@ $script:Checks = New-Object System.Collections.ArrayList
 $script:Containers = New-Object System.Collections.ArrayList
 $script:BuiltImages = New-Object System.Collections.ArrayList
 
-# A check's script block ends with a sentence that says what was found, and throws where it fails.
+# A check's script block returns a sentence with its result, and throws on failure.
 function Register-Check {
     param(
         [Parameter(Mandatory = $true)] [string] $Name,
@@ -73,7 +72,7 @@ function New-Answer {
         })
 }
 
-# Ends a check that cannot say anything here.
+# Skips a check that does not apply here.
 function Skip-Check {
     param([string] $Reason)
     throw (New-Object System.OperationCanceledException -ArgumentList $Reason)
@@ -127,7 +126,7 @@ function Read-JsonFile {
     [System.IO.File]::ReadAllText($Path, [System.Text.Encoding]::UTF8) | ConvertFrom-Json
 }
 
-# A property of an object from JSON; nothing where it is not there, which strict mode would refuse.
+# A property of an object from JSON; $null if missing, which would be an error in strict mode.
 function Get-Field {
     param([psobject] $From, [string] $Name)
     $property = $From.PSObject.Properties[$Name]
@@ -141,7 +140,7 @@ function Assert-True {
 
 # ---- Programs ----
 
-# An argument as the C runtime takes command lines apart.
+# Quotes an argument for the C runtime's parser.
 function ConvertTo-Argument {
     param([string] $Text)
     if ($Text -ne '' -and $Text -notmatch '[\s"]') { return $Text }
@@ -156,7 +155,7 @@ function Invoke-Program {
     [WincimgProof.Starter]::Run($Program, $line, $TimeoutSeconds)
 }
 
-# What a program says on its standard output; an error where it fails.
+# The standard output of a program; throws if it fails.
 function Get-ProgramOutput {
     param([string] $Program, [string[]] $Arguments = @(), [int] $TimeoutSeconds = 300)
     $ended = Invoke-Program -Program $Program -Arguments $Arguments -TimeoutSeconds $TimeoutSeconds
@@ -171,7 +170,7 @@ function Invoke-Docker {
     Get-ProgramOutput -Program 'docker' -Arguments $Arguments -TimeoutSeconds $TimeoutSeconds
 }
 
-# Why images cannot be tried here; nothing where they can.
+# The reason why images cannot be run here, if any.
 function Get-DockerProblem {
     if ($WithoutDocker) { return 'left out by -WithoutDocker' }
     if (-not (Get-Command docker -CommandType Application -ErrorAction SilentlyContinue)) { return 'docker is not installed' }
@@ -183,7 +182,7 @@ function Get-DockerProblem {
     if ($system -ne 'windows') { return "the Docker daemon runs $system containers" }
 }
 
-# A container that stays until the end of all checks; one for each image and name.
+# A container that runs until the end of all checks, one for each image and name.
 function Start-ProofContainer {
     param([string] $Image, [string] $Name, [string[]] $Options = @(), [string[]] $Command = @())
     $full = 'wincimg-proof-' + $Name
@@ -194,7 +193,7 @@ function Start-ProofContainer {
     $full
 }
 
-# One that does nothing, so that others can be started in it.
+# An idle container, to run programs in it.
 function Start-IdleContainer {
     param([psobject] $Image)
     Start-ProofContainer -Image $Image.reference -Name ($Image.name + '-idle') -Options @('--entrypoint', 'C:\wincimg\shim.exe') -Command @('pause')
@@ -211,7 +210,7 @@ function Remove-ProofContainer {
     $script:BuiltImages.Clear()
 }
 
-# How long a container takes to stop when it is given 60 seconds, its exit code, and what it said.
+# The time a container takes to stop with a timeout of 60 seconds, its exit code and its output.
 function Measure-Stop {
     param([string] $Container)
     $watch = [System.Diagnostics.Stopwatch]::StartNew()
@@ -247,7 +246,7 @@ function Get-Image {
     $found[0]
 }
 
-# What the image's own layer changes, as `wincimg inspect` reads it.
+# The changes of the image's own layer according to `wincimg inspect`.
 function Get-Change {
     param([psobject] $Image)
     $report = Read-JsonFile (Join-Path $Proof $Image.report)
@@ -256,7 +255,7 @@ function Get-Change {
     @($layers[-1].changes)
 }
 
-# The files of one hive through an image's layers: the base's whole hive first, then the deltas.
+# The files of one hive in an image's layers: the base's whole hive first, then the deltas.
 function Get-HiveChain {
     param([psobject] $Image, [hashtable] $Hive)
     $folder = Join-Path (Join-Path $Proof 'hives') $Image.name
@@ -271,7 +270,7 @@ function Get-HiveChain {
     , $files
 }
 
-# Runs with the base's hive, our delta, and what all layers come to.
+# Runs with the base's hive, our delta, and the merged hive of all layers.
 function Use-MergedHive {
     param([psobject] $Image, [hashtable] $Hive, [scriptblock] $Body)
     $files = Get-HiveChain -Image $Image -Hive $Hive
@@ -299,7 +298,7 @@ function Get-KeyInHive {
     $Key.Substring($Hive.Top.Length).TrimStart('\')
 }
 
-# The bytes that a value of inspect's JSON stands for.
+# The bytes of a value in inspect's JSON.
 function ConvertTo-ValueByte {
     param([psobject] $Change)
     $bytes = Get-Field $Change 'bytes'
@@ -319,7 +318,7 @@ function ConvertTo-ValueByte {
     }
 }
 
-# Bytes as text to compare. What ends a string may be there or not.
+# Bytes as text for comparison, with or without the terminator of a string.
 function Format-ValueByte {
     param([string] $Type, [byte[]] $Bytes)
     $digits = [BitConverter]::ToString($Bytes).Replace('-', '')
@@ -333,13 +332,13 @@ function Get-TypeNumber {
     [Convert]::ToUInt32($Type, 16)
 }
 
-# Text as a console of any code page leaves it; hive-values compares every byte.
+# Text reduced to what every console code page preserves; hive-values compares every byte.
 function ConvertTo-PlainText {
     param([string] $Text)
     $Text -replace '[^\x20-\x7e]', '?'
 }
 
-# What `reg query` prints of a value's data.
+# The output of `reg query` for a value's data.
 function Format-RegData {
     param([psobject] $Change)
     $value = Get-Field $Change 'value'
@@ -361,14 +360,14 @@ function Get-RegValue {
     if ($match.Success) { New-Object psobject -Property @{ Type = $match.Groups[1].Value; Data = $match.Groups[2].Value } }
 }
 
-# Asks reg.exe in a container for everything that an image's layer changes.
+# Queries all changes of an image's layer with reg.exe in a container.
 function Test-RegistryInContainer {
     param([psobject] $Image)
     $container = Start-IdleContainer -Image $Image
     $wrong = @()
     $count = 0
     foreach ($change in (Get-Change $Image)) {
-        # Nobody but the system reads these two.
+        # Only SYSTEM can read these two.
         if ($change.key -match '^HKLM\\(SAM|SECURITY)(\\|$)') { continue }
         $count++
         $ended = Invoke-Program -Program 'docker' -Arguments @('exec', $container, 'reg', 'query', $change.key)
@@ -396,7 +395,7 @@ function Test-RegistryInContainer {
     "reg query answers for $count changes as they were written"
 }
 
-# Keys with their descriptors in a container with PowerShell, one line each.
+# Keys with their descriptors in a container with PowerShell, one per line.
 function Get-DescriptorInContainer {
     param([string] $Container, [string[]] $Key)
     $code = 'param($keys) foreach ($key in $keys) { $path = "Registry::" + $key; if (Test-Path -LiteralPath $path) { $key + "|" + (Get-Acl -LiteralPath $path).Sddl } }'
@@ -485,7 +484,7 @@ Register-Check -Name 'hive-descriptors' -Proves 'whose security descriptor a key
             $rows += @(Use-MergedHive -Image $image -Hive $hive -Body {
                     param($base, $delta, $merged)
                     foreach ($full in $group.Group) {
-                        # With every key above it, which a delta passes through.
+                        # With every parent key, which a delta contains too.
                         $key = Get-KeyInHive -Key $full -Hive $hive
                         while ($true) {
                             $of = @($base.Descriptor($key), $delta.Descriptor($key), $merged.Descriptor($key))
@@ -638,7 +637,7 @@ Register-Check -Name 'stop-time' -NeedsDocker -Proves "Windows waits for shutdow
     "ended after $($stop.Seconds) s, exit code $($stop.Code)"
 }
 
-# ---- The checks: what Windows writes itself ----
+# ---- The checks: deltas written by Windows ----
 
 Register-Check -Name 'own-layer' -NeedsDocker -Proves "what Windows writes into a layer for the same changes: five delta hives, kept as a sample" -Body {
     $image = Get-Image 'pause'
@@ -656,7 +655,7 @@ Register-Check -Name 'own-layer' -NeedsDocker -Proves "what Windows writes into 
     $layer = Invoke-Docker -Arguments @('image', 'inspect', '--format', '{{.GraphDriver.Data.dir}}', $name)
     $hives = Join-Path $layer 'Hives'
     if (-not (Test-Path -LiteralPath $hives)) { Skip-Check "the daemon keeps layers where this cannot look: $layer" }
-    # The delta of the last line, and of the lines before it, in the folders of their layers.
+    # The deltas of the last line and of earlier lines, in the folders of their layers.
     $copied = @()
     $chain = @($layer) + (Read-JsonFile (Join-Path $layer 'layerchain.json'))
     for ($at = 0; $at -lt 5 -and $at -lt $chain.Count; $at++) {
@@ -675,7 +674,7 @@ Register-Check -Name 'own-layer' -NeedsDocker -Proves "what Windows writes into 
 
 # ---- The checks: command lines ----
 
-# A program that says its arguments as the C runtime sees them: words in hexadecimal UTF-16.
+# Prints its arguments according to the C runtime: words in hexadecimal UTF-16.
 function Get-Argument {
     param([string] $Output)
     foreach ($line in $Output -split "`r?`n") {
@@ -734,7 +733,7 @@ Register-Check -Name 'lint' -NeedsDocker -Proves "what lint finds does fail in a
             $ended = Invoke-Program -Program 'docker' -Arguments @('build', '--tag', $name, $folder) -TimeoutSeconds 900
             if ($ended.ExitCode -eq 0) { [void] $script:BuiltImages.Add($name) }
             Write-TextFile -Path (Join-Path $folder 'output.txt') -Text ($ended.Output + $ended.Error)
-            # Of some it is known only that they do something else than they say.
+            # For some, only a deviation from the intended effect is known.
             if ($kind -eq 'found' -and -not $case.fails) { continue }
             if (($ended.ExitCode -eq 0) -ne ($kind -eq 'fixed')) { $wrong += "$($case.rule), ${kind}: exit code $($ended.ExitCode): $($case.$kind)" }
         }
@@ -759,7 +758,7 @@ function Test-GeneratedScript {
     Assert-True ($errors.Count -eq 0) (($errors | ForEach-Object { $_.ToString() }) -join '; ')
     $ended = Invoke-Program -Program 'powershell.exe' -Arguments @('-NoProfile', '-ExecutionPolicy', 'Bypass', '-File', $file, '-WhatIf') -TimeoutSeconds 300
     $said = ($ended.Output + $ended.Error) -replace '\s+', ' '
-    # A script may find that it has nothing to do here, or that this is none of its nodes; it says so.
+    # A script may report that there is nothing to do, or that it is not for this node.
     Assert-True ($said -notmatch 'ParserError|CommandNotFoundException|PropertyNotFoundException|ParameterBindingException') $said
     "exit code $($ended.ExitCode): $said"
 }

@@ -17,7 +17,7 @@ use super::releaseinfo::{ReleaseInfo, read_release_info};
 /// Error of a refresh; the hint names flags that every command with `--refresh` has.
 fn not_refreshed(error: HttpError) -> Problem {
     let hint = matches!(error, HttpError::Unreachable { .. }).then_some(
-        "check the network and HTTPS_PROXY, name a copy of the page (an address or a file) with \
+        "check the network and HTTPS_PROXY, pass a copy of the page (URL or file) with \
          --release-info, or go on with the table as it is, without --refresh",
     );
     Problem::from_diagnosed(error).hint_if(hint)

@@ -200,7 +200,7 @@ impl<'h> Catalog<'h> {
                 let url: String = file.url.chars().take(200).collect();
                 let problem = format!("{host} links {name} to {url:?}: {problem}");
                 Problem::new("catalog/answer", problem).hint(
-                    "Microsoft's catalog links to its own servers: ask it without a copy or a proxy \
+                    "Microsoft's catalog links to its own servers: use it without a copy or a proxy \
                      in between",
                 )
             })?;

@@ -102,7 +102,7 @@ fn file(fields: &BTreeMap<String, String>) -> Result<UpdateFile, DialogError> {
         .or_else(|| path.rsplit('/').next())
         .unwrap_or_default();
     if !is_plain_name(name) {
-        return Err(bad(name, "its name is not a plain one"));
+        return Err(bad(name, "its name is not a plain file name"));
     }
     let digests = Digests::read(field("sha256"), field("digest"), name).map_err(|source| {
         DialogError::Digests {

@@ -32,7 +32,7 @@ pub struct ExpectedUpdate {
     pub kb: Kb,
     /// Its architecture.
     pub arch: Arch,
-    /// Version of the host after the update, where known.
+    /// Version of the host after the update, if known.
     pub version: Option<WindowsVersion>,
     /// Accept files for which the catalog has no digest.
     pub without_digest: bool,
@@ -316,7 +316,7 @@ fn changed(problem: String) -> Problem {
         .hint("a proxy or a mirror in between may have changed the file; it was deleted")
 }
 
-/// Returns true if a host answers over TLS, with a certificate that this machine trusts.
+/// Returns true if a host responds over TLS with a trusted certificate.
 async fn speaks_tls(http: &HttpClient, url: &Url) -> bool {
     let mut exchange = Exchange::get("find the file", url.clone());
     exchange.method = Method::HEAD;

@@ -32,7 +32,7 @@ pub struct Description {
     format: u32,
     /// The article.
     pub kb: String,
-    /// Version of the host after the update, where known.
+    /// Version of the host after the update, if known.
     pub build: Option<WindowsVersion>,
     /// The architecture.
     pub arch: String,

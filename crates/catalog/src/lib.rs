@@ -8,7 +8,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// `#[test]` is its own.
+// Provides this workspace's `#[test]`.
 #[cfg(test)]
 #[macro_use]
 extern crate wincimg_testkit;

@@ -42,9 +42,9 @@ pub(crate) struct ExpectedPackage {
     pub kb: Kb,
     /// The architecture.
     pub arch: Arch,
-    /// Version of the host after the update, where known.
+    /// Version of the host after the update, if known.
     pub version: Option<WindowsVersion>,
-    /// True if its digest is verified: then missing metadata is no error.
+    /// True if its digest is verified: missing metadata is then accepted.
     pub verified: bool,
 }
 

@@ -21,9 +21,9 @@ pub struct SearchResult {
     pub(crate) classification: String,
     /// Date of its last change, if the page's spelling is known.
     pub date: Option<Date>,
-    /// Drivers have one.
+    /// Version; only drivers have one.
     pub version: Option<String>,
-    /// In bytes, where the page has them.
+    /// Size in bytes, if listed.
     pub size: Option<u64>,
     /// Identifier in the catalog, a GUID.
     pub update_id: String,
@@ -36,7 +36,7 @@ pub(crate) enum Page {
     Hits {
         /// In the page's order.
         hits: Vec<SearchResult>,
-        /// The form to send for the next page, where there is one.
+        /// The form to send for the next page, if any.
         next: Option<Postback>,
     },
     /// No results.

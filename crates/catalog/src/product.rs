@@ -43,7 +43,7 @@ impl fmt::Display for Arch {
     }
 }
 
-/// A text that cannot be read as an architecture.
+/// A text that is not an architecture.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown architecture {0:?}: expected x64, x86 or arm64")]
 pub struct ParseArchError(String);
@@ -136,7 +136,7 @@ pub struct Title {
     pub kind: String,
     /// `Windows Server 2019`.
     pub product: String,
-    /// Older titles of 32-bit updates name none.
+    /// The architecture; absent in older titles of 32-bit updates.
     pub arch: Option<Arch>,
     /// The article in brackets.
     pub kb: Option<Kb>,

@@ -135,7 +135,7 @@ impl InstallScript<'_> {
         let mut text = format!(
             "#Requires -Version 5.1\n#Requires -RunAsAdministrator\n\
              # Installs {} on this node: {}.\n\
-             # Checks first what is there, so that it can be run again at any time.\n\n",
+             # It checks the node's state first, so it can be run repeatedly.\n\n",
             self.kb,
             Untrusted(comment(self.title)?),
         );

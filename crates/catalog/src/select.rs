@@ -163,7 +163,7 @@ fn in_words(wanted: &Criteria) -> String {
     format!("{}{product} ({}){id}", wanted.kb, wanted.arch)
 }
 
-/// A product is enough where each candidate has its own; an update id always is.
+/// Selects by product if each candidate has its own, else by update id.
 fn candidates(several: &[(&SearchResult, Title)]) -> Vec<Candidate> {
     several
         .iter()
@@ -186,7 +186,7 @@ fn candidates(several: &[(&SearchResult, Title)]) -> Vec<Candidate> {
         .collect()
 }
 
-/// A text that cannot be read as an update id.
+/// A text that is not an update id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid update id {0:?}: expected a GUID such as d001ca72-ce16-4700-9a6d-b2bb28974002")]
 pub struct ParseUpdateIdError(String);

@@ -10,7 +10,7 @@ use wincimg_windows::version::WindowsVersion;
 /// Settings of a node script.
 #[derive(Debug, Clone)]
 pub struct NodeScript<'a> {
-    /// Container runtime; detected on the node where absent.
+    /// Container runtime; detected on the node if absent.
     pub runtime: Option<NodeRuntime>,
     /// Registries to trust.
     pub registries: &'a [NodeRegistry],
@@ -87,11 +87,11 @@ impl NodeRegistry {
 impl NodeScript<'_> {
     /// The script's text, for Windows PowerShell 5.1 and later.
     pub fn render(&self) -> String {
-        let verb = if self.undo { "takes back" } else { "sets up" };
+        let verb = if self.undo { "Restores" } else { "Configures" };
         let mut text = format!(
             "#Requires -Version 5.1\n#Requires -RunAsAdministrator\n\
-             # Run on a Windows node, it {verb} what the node's container runtime has to know.\n\
-             # Checks first what is there, so that it can be run again at any time.\n\n",
+             # {verb} the container runtime of the Windows node on which it runs.\n\
+             # It checks the node's state first, so it can be run repeatedly.\n\n",
         );
         text.push_str(PARAMETERS);
         text.push_str("\n$node = @{\n");

@@ -19,7 +19,7 @@ pub(super) const OLD_OS_LABEL: &str = "beta.kubernetes.io/os";
 /// Label with a node's Windows build.
 pub(crate) const BUILD_LABEL: &str = "node.kubernetes.io/windows-build";
 
-/// The operating system label of these nodes: the old one where none has the new one.
+/// The operating system label of these nodes: the old one if none has the new one.
 pub(crate) fn os_label(nodes: &[Node]) -> &'static str {
     let has = |label: &str| nodes.iter().any(|node| node.labels.contains_key(label));
     if has(OLD_OS_LABEL) && !has(OS_LABEL) {
@@ -34,7 +34,7 @@ pub(crate) fn os_label(nodes: &[Node]) -> &'static str {
 pub struct Node {
     /// Name; absent for a host given by its build alone.
     pub name: Option<String>,
-    /// Windows build; absent where it could not be read, and for other systems.
+    /// Windows build; absent if it could not be read, and for other systems.
     pub build: Option<HostBuild>,
     /// Container runtime.
     pub runtime: ContainerRuntime,

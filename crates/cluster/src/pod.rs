@@ -29,7 +29,7 @@ pub struct PodTemplate {
     pub(crate) runtime_class: Option<String>,
     /// True if that class is not in the input.
     pub(crate) class_is_missing: bool,
-    /// Termination grace period, where given.
+    /// Termination grace period, if given.
     pub(crate) grace_seconds: Option<u64>,
 }
 

@@ -92,7 +92,7 @@ pub struct WorkloadList {
 
 /// Error of reading workloads.
 #[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "cluster/workloads", blame = Request, hint = "--workloads takes Kubernetes YAML or JSON, as helm template and kubectl get -o yaml print it")]
+#[diagnose(code = "cluster/workloads", blame = Request, hint = "--workloads takes Kubernetes YAML or JSON, such as the output of helm template or kubectl get -o yaml")]
 pub enum WorkloadsError {
     /// It is neither YAML nor JSON.
     #[error("line {line}, column {column}: {problem}; expected Kubernetes objects as YAML or JSON")]

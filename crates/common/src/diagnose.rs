@@ -1,21 +1,20 @@
-//! What an error tells the person who reads it: its causes, where in a text it stands, what was
-//! probably meant, and what to type next.
+//! Diagnosis of errors for users: causes, position in a text, suggestion, and next command.
 
 use std::error::Error;
 use std::fmt;
 
 pub use crate::excerpt::Excerpt;
 
-/// Implements [`Diagnose`] by what stands beside the variants of an error. What is said of the whole
-/// type holds for each variant that does not say otherwise.
+/// Implements [`Diagnose`] from attributes on the variants of an error. Attributes of the whole
+/// type apply to each variant that does not set its own.
 ///
 /// - `code = "…"`: see [`Diagnosis::code`]. Each variant needs one, its own or the type's.
 /// - `blame = Request`: one of [`Blame`], or an expression.
 /// - `hint = "… {field}"`: a text like that of `format!`, or an expression of `Option<String>`.
 ///   Fields without names are `_0`, `_1`.
 /// - `excerpt = …`: an expression of `Option<Excerpt>`.
-/// - `forward`: the diagnosis of the cause, or with `forward = field` of another field; the other
-///   options change it.
+/// - `forward`: takes the diagnosis of the cause, or with `forward = field` of another field; the
+///   other options override it.
 ///
 /// ```
 /// use wincimg_common::diagnose::{Blame, Diagnose};
@@ -39,14 +38,14 @@ pub use crate::excerpt::Excerpt;
 /// ```
 pub use wincimg_derive::Diagnose;
 
-/// An error that knows what its reader can do about it. The edge of the program turns any of them
-/// into an exit code, the chain of causes and a hint.
+/// An error with a diagnosis. The program derives the exit code, the chain of causes and the hint
+/// from it.
 pub trait Diagnose: Error {
-    /// Its diagnosis.
+    /// Returns the diagnosis.
     fn diagnosis(&self) -> Diagnosis;
 }
 
-/// An error of any kind, for those who pass it on and do not ask which; `?` makes one of each.
+/// An error of any kind, to be passed on with `?`.
 pub type BoxError = Box<dyn Diagnose + Send + Sync>;
 
 impl<E: Diagnose + Send + Sync + 'static> From<E> for BoxError {
@@ -56,14 +55,14 @@ impl<E: Diagnose + Send + Sync + 'static> From<E> for BoxError {
 }
 
 impl dyn Diagnose + Send + Sync {
-    /// The error itself, where it is of that type.
+    /// Returns the error if it is of that type.
     pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
         let error: &(dyn Error + 'static) = self;
         error.downcast_ref()
     }
 }
 
-/// An error that no code tells from others: a message, and what to say of it beside that.
+/// An error without a type of its own: a message and a diagnosis.
 ///
 /// ```
 /// use wincimg_common::diagnose::{Blame, Diagnose, Problem};
@@ -76,14 +75,14 @@ impl dyn Diagnose + Send + Sync {
 /// ```
 #[derive(Debug)]
 pub struct Problem {
-    /// None where the cause says it all.
+    /// `None` if the cause is sufficient.
     message: Option<String>,
     diagnosis: Box<Diagnosis>,
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
 impl Problem {
-    /// A problem of circumstances with this [code](Diagnosis::code).
+    /// An error with this [code](Diagnosis::code), blamed on circumstances.
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             message: Some(message.into()),
@@ -95,7 +94,7 @@ impl Problem {
         }
     }
 
-    /// An error that has no code of its own, in its own words.
+    /// Wraps an error that has no diagnosis.
     pub fn from_error(code: &'static str, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self {
             message: None,
@@ -103,7 +102,7 @@ impl Problem {
         }
     }
 
-    /// An error as it is, of which something else is to be said.
+    /// Wraps an error to change its diagnosis.
     pub fn from_diagnosed(error: impl Into<BoxError>) -> Self {
         Self {
             message: None,
@@ -111,7 +110,7 @@ impl Problem {
         }
     }
 
-    /// What was being done when another error came up, whose diagnosis this has too.
+    /// Adds context to an error and takes its diagnosis.
     pub fn context(message: impl Into<String>, source: impl Into<BoxError>) -> Self {
         let source: BoxError = source.into();
         Self {
@@ -121,35 +120,35 @@ impl Problem {
         }
     }
 
-    /// Names the cause.
+    /// Sets the cause.
     #[must_use]
     pub fn source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// Says who has to do something about it.
+    /// Sets the party that has to act.
     #[must_use]
     pub fn blame(mut self, blame: Blame) -> Self {
         self.diagnosis.blame = blame;
         self
     }
 
-    /// Says what to type next.
+    /// Sets the hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.diagnosis.hint = Some(hint.into());
         self
     }
 
-    /// The same, where there is something to type.
+    /// Sets the hint, if any.
     #[must_use]
     pub fn hint_if(mut self, hint: Option<impl Into<String>>) -> Self {
         self.diagnosis.hint = hint.map(Into::into).or(self.diagnosis.hint);
         self
     }
 
-    /// Shows the line of a text where it stands.
+    /// Sets the excerpt.
     #[must_use]
     pub fn excerpt(mut self, excerpt: Option<Excerpt>) -> Self {
         self.diagnosis.excerpt = excerpt;
@@ -185,29 +184,29 @@ impl Diagnose for Problem {
 /// Diagnosis of an error, in addition to its message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Diagnosis {
-    /// What it is, in a word that scripts can rely on: `registry/denied`.
+    /// Stable identifier for scripts: `registry/denied`.
     pub code: &'static str,
-    /// The next command to type, or what to change, where there is something.
+    /// The next command, or what to change, if known.
     pub hint: Option<String>,
-    /// The line of a text where it stands, with a mark below.
+    /// The line of the text with the error, marked.
     pub excerpt: Option<Excerpt>,
     /// The party that has to act.
     pub blame: Blame,
 }
 
-/// What an error says about the request that met it.
+/// The party that has to act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Blame {
-    /// The request cannot be meant: wrong usage.
+    /// The request is invalid: wrong usage.
     Request,
-    /// The request was understood, and the answer is no.
+    /// The request is valid, and the answer is negative.
     Answer,
-    /// The request was right and could not be carried out.
+    /// The request is valid but could not be carried out.
     #[default]
     Circumstances,
 }
 
-/// What the system says by itself.
+/// Diagnosis of system errors.
 impl Diagnose for std::io::Error {
     fn diagnosis(&self) -> Diagnosis {
         Diagnosis {
@@ -217,7 +216,7 @@ impl Diagnose for std::io::Error {
     }
 }
 
-/// What a parser says by itself.
+/// Diagnosis of JSON errors.
 impl Diagnose for serde_json::Error {
     fn diagnosis(&self) -> Diagnosis {
         Diagnosis {
@@ -227,8 +226,8 @@ impl Diagnose for serde_json::Error {
     }
 }
 
-/// An error with its causes in one line, for places that have only one: a field, a log, a report.
-/// `cannot read a.toml: permission denied`.
+/// Formats an error with its causes in one line, for a field, a log or a report: `cannot read
+/// a.toml: permission denied`.
 pub fn error_chain(error: &dyn Error) -> String {
     let mut said = error.to_string();
     let mut next = error.source();
@@ -242,7 +241,7 @@ pub fn error_chain(error: &dyn Error) -> String {
     said
 }
 
-/// Returns true if a cause only says through which layer of a library the one below it came.
+/// Returns true if a cause only names a layer of a library.
 pub fn is_layer(cause: &dyn Error) -> bool {
     const LAYERS: [&str; 5] = [
         "error sending request",
@@ -254,8 +253,8 @@ pub fn is_layer(cause: &dyn Error) -> bool {
     cause.source().is_some() && LAYERS.contains(&cause.to_string().as_str())
 }
 
-/// The known name that is most like what was typed, if one is near enough: the one key beside it in
-/// a short name says little of its letters.
+/// Returns the known name most similar to a typed one, if similar enough. In a short name, the
+/// proximity of keys counts little.
 pub fn closest_match<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     let is_slip = |name: &str| name.len() > 2 && strsim::osa_distance(typed, name) == 1;
     known
@@ -265,7 +264,7 @@ pub fn closest_match<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> O
         .map(|(_, name)| name.to_owned())
 }
 
-/// The line and column of a byte offset in a text, both counted from 1.
+/// Line and column of a byte offset in a text, both counted from 1.
 pub fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let mut end = offset.min(text.len());
     while !text.is_char_boundary(end) {

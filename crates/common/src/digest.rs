@@ -1,4 +1,4 @@
-//! Digests, and the running hashes that make them.
+//! Digests, and hashers that compute them.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest as _, Sha256, Sha384, Sha512};
 
-/// A digest as OCI's image specification writes it: `ALGORITHM:HASH`.
+/// A digest in OCI's format: `ALGORITHM:HASH`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Digest {
     text: Box<str>,
@@ -15,13 +15,13 @@ pub struct Digest {
     colon: usize,
 }
 
-/// A text that is not a digest, and why.
+/// A text that is not a digest, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid digest: {0}")]
 pub struct InvalidDigest(&'static str);
 
 impl Digest {
-    /// The digest that an algorithm's hash is.
+    /// Creates a digest from an algorithm's hash.
     pub fn new(algorithm: &str, hash: &[u8]) -> Self {
         Self {
             text: format!("{algorithm}:{}", hex::encode(hash)).into(),
@@ -34,7 +34,7 @@ impl Digest {
         &self.text[..self.colon]
     }
 
-    /// The hash; of SHA-2 in lowercase hexadecimal digits, as many as it has.
+    /// The hash; for SHA-2, in lowercase hexadecimal digits.
     pub fn digest(&self) -> &str {
         &self.text[self.colon + 1..]
     }
@@ -108,7 +108,7 @@ pub fn sha256(bytes: &[u8]) -> Digest {
     hasher.finish()
 }
 
-/// A running hash over content that arrives in pieces.
+/// A hasher of content in chunks.
 #[derive(Clone)]
 pub struct Hasher(HashState);
 
@@ -129,12 +129,12 @@ impl Default for Hasher {
 }
 
 impl Hasher {
-    /// A hasher for MD5, which anybody can make fit.
+    /// A hasher for MD5, which does not resist forgery.
     pub fn md5() -> Self {
         Self(HashState::Md5(md5::Md5::new()))
     }
 
-    /// A hasher for SHA-1, with which nobody should promise anything any more.
+    /// A hasher for SHA-1, which is unsuitable for new digests.
     pub fn sha1() -> Self {
         Self(HashState::Sha1(sha1::Sha1::new()))
     }
@@ -149,7 +149,7 @@ impl Hasher {
         Self(HashState::Sha512(Box::new(Sha512::new())))
     }
 
-    /// A hasher of the algorithm that `digest` was made with, if that is known: SHA-2 or SHA-1.
+    /// A hasher for the algorithm of `digest`, if it is SHA-2 or SHA-1.
     pub fn matching(digest: &Digest) -> Option<Self> {
         match digest.algorithm() {
             "sha256" => Some(Self::default()),
@@ -160,7 +160,7 @@ impl Hasher {
         }
     }
 
-    /// Takes the next piece.
+    /// Adds a chunk.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
             HashState::Md5(hash) => hash.update(bytes),
@@ -171,7 +171,7 @@ impl Hasher {
         }
     }
 
-    /// Takes everything that is left to read, and says how much that was.
+    /// Adds the rest of a reader, and returns its length.
     pub fn read_all(&mut self, reader: &mut impl Read) -> io::Result<u64> {
         let mut buffer = vec![0; 256 * 1024];
         let mut total = 0;
@@ -188,7 +188,7 @@ impl Hasher {
         }
     }
 
-    /// The digest of all pieces.
+    /// Returns the digest of all chunks.
     pub fn finish(self) -> Digest {
         match self.0 {
             HashState::Md5(hash) => Digest::new("md5", &hash.finalize()),

@@ -1,13 +1,13 @@
-//! The line of a text where an error stands, with carets under its word.
+//! The line of a text with an error, with carets under the word.
 //!
 //! ```text
 //!   3 | base = nanoserver
 //!     |        ^^^^^^^^^^
 //! ```
 //!
-//! Libraries for this print files as they are; these lines were written by others. So controls and
-//! marks for the direction of text are escaped here before anything is measured, tabs and wide
-//! characters take the columns that they take on a terminal, and a long line is cut around the word.
+//! Existing libraries print files unchanged, but these lines are untrusted. Here, control
+//! characters and bidirectional marks are escaped before measuring, tabs and wide characters count
+//! their width on a terminal, and a long line is cut around the word.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,39 +17,38 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use crate::diagnose::line_and_column;
 use crate::untrusted::Untrusted;
 
-/// More columns than this are not shown of a line.
+/// Maximum width of a line.
 const WIDEST: usize = 100;
-/// Of a word in a line that has to be cut, this much.
+/// Maximum width of the marked word in a line that is cut.
 const WIDEST_WORD: usize = 60;
 /// Replacement of a tab.
 const TAB: &str = "    ";
 const CUT: &str = "…";
 
-/// A line with a mark below one of its words, ready to be printed.
+/// A line with a marked word, ready to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
-    /// Counted from 1; what was typed has none.
+    /// Counted from 1; `None` for a command-line argument.
     number: Option<usize>,
     line: String,
-    /// The columns before the mark.
+    /// Columns before the mark.
     indent: usize,
-    /// The columns of the mark.
+    /// Columns of the mark.
     width: usize,
 }
 
 impl Excerpt {
-    /// The number of the line, counted from 1, where it is of a text that has several.
+    /// The number of the line, counted from 1, unless it is a command-line argument.
     pub fn line(&self) -> Option<usize> {
         self.number
     }
 
-    /// The line of a text at a byte offset, its word there marked.
+    /// Marks the word at a byte offset of a text.
     pub fn at(text: &str, offset: usize) -> Self {
         Self::from_span(text, offset..offset)
     }
 
-    /// The line of a text where a span begins, marked as far as the span goes in it; an empty span
-    /// stands for its word.
+    /// Marks a span of a text, up to the end of its first line; an empty span marks its word.
     pub fn from_span(text: &str, span: Range<usize>) -> Self {
         let (number, _) = line_and_column(text, span.start);
         let (start, line) = nth_line(text, number);
@@ -75,7 +74,7 @@ impl Excerpt {
         }
     }
 
-    /// The line and the column, counted from 1 in characters, of a text.
+    /// Marks the word at a line and column, counted from 1, in characters.
     pub fn at_place(text: &str, line: usize, column: usize) -> Self {
         let (start, found) = nth_line(text, line);
         let mut characters = found.char_indices().map(|(at, _)| at);
@@ -83,13 +82,13 @@ impl Excerpt {
         Self::at(text, start + offset.unwrap_or(found.len()))
     }
 
-    /// The same in bytes, as parsers of JSON count columns.
+    /// Marks the word at a line and column, counted from 1, in bytes, as reported by JSON parsers.
     pub fn at_byte(text: &str, line: usize, column: usize) -> Self {
         let (start, found) = nth_line(text, line);
         Self::at(text, start + json_offset(found, column.saturating_sub(1)))
     }
 
-    /// A line of a file that may hold secrets: only its punctuation and these words are shown.
+    /// Marks a line of a file that may contain secrets: shows only its punctuation and known words.
     pub fn redacted(text: &str, line: usize, column: usize, known: &[&str]) -> Self {
         let (_, found) = nth_line(text, line);
         let offset = column.saturating_sub(1).min(found.len());
@@ -99,7 +98,7 @@ impl Excerpt {
         Self::from_line_at(line, &hidden, before.len())
     }
 
-    /// What was typed on a command line, with a span of it marked.
+    /// Marks a span of a command-line argument.
     pub fn from_argument(argument: &str, span: Range<usize>) -> Self {
         Self {
             number: None,
@@ -107,7 +106,7 @@ impl Excerpt {
         }
     }
 
-    /// A whole line with its number, the text in it marked.
+    /// Marks the text of a whole line.
     pub fn from_line(number: usize, line: &str) -> Self {
         let start = line.len() - line.trim_start().len();
         Self {
@@ -116,7 +115,7 @@ impl Excerpt {
         }
     }
 
-    /// A line by itself, its word at a byte offset marked.
+    /// Marks the word at a byte offset of a single line.
     pub fn from_line_at(number: usize, line: &str, offset: usize) -> Self {
         Self {
             number: Some(number),
@@ -124,7 +123,8 @@ impl Excerpt {
         }
     }
 
-    /// The same, with the word marked that a message quotes, or its flag, where the line has it.
+    /// Marks the first quoted word or flag of a message that occurs in the line, else the whole
+    /// line.
     pub fn from_quoted(number: usize, line: &str, message: &str) -> Self {
         let quoted = message.split('"').skip(1).step_by(2);
         let flags = message
@@ -143,7 +143,7 @@ impl Excerpt {
         }
     }
 
-    /// The same, with the words marked in which another line differs from it.
+    /// Marks the words of a line that differ from another line.
     pub fn from_diff(number: usize, line: &str, changed: &str) -> Self {
         let start: usize = line
             .chars()
@@ -159,7 +159,7 @@ impl Excerpt {
             .map(|(c, _)| c.len_utf8())
             .sum();
         let end = line.len() - same_end;
-        // Of a word that is changed in part, all is marked.
+        // A word that differs in part is marked whole.
         let start = word_at(line, start).start;
         let end = match line[..end].chars().next_back() {
             Some(last) if end > start => word_at(line, end - last.len_utf8()).end,
@@ -171,7 +171,7 @@ impl Excerpt {
         }
     }
 
-    /// The lines to print, in colour where that is welcome.
+    /// Renders the lines, optionally in colour.
     pub fn render(&self, colour: bool) -> String {
         let paint = |code: &str, text: &str| {
             if colour {
@@ -199,7 +199,7 @@ impl fmt::Display for Excerpt {
     }
 }
 
-/// The offset and the text of a line, counted from 1; behind the last one there is an empty one.
+/// Returns offset and text of a line, counted from 1; after the last line, an empty one.
 fn nth_line(text: &str, number: usize) -> (usize, &str) {
     let mut start = 0;
     for _ in 1..number {
@@ -211,7 +211,7 @@ fn nth_line(text: &str, number: usize) -> (usize, &str) {
     (start, text[start..].lines().next().unwrap_or_default())
 }
 
-/// Where a parser of JSON stopped, or the end of the value that it stopped behind.
+/// Returns the offset where a JSON parser stopped, or the end of the value before it.
 pub fn json_offset(line: &str, offset: usize) -> usize {
     let offset = floor(line, offset);
     let is_behind = line[offset..].starts_with([',', ']', '}']);
@@ -222,7 +222,7 @@ pub fn json_offset(line: &str, offset: usize) -> usize {
     }
 }
 
-/// The character boundary at or before an offset.
+/// Returns the character boundary at or before an offset.
 fn floor(line: &str, offset: usize) -> usize {
     let mut offset = offset.min(line.len());
     while !line.is_char_boundary(offset) {
@@ -231,7 +231,7 @@ fn floor(line: &str, offset: usize) -> usize {
     offset
 }
 
-/// The word of a line that has this byte: a text with its quotes, or letters and what joins them.
+/// Returns the word at a byte of a line: a quoted text, or letters and characters that join them.
 fn word_at(line: &str, at: usize) -> Range<usize> {
     let Some(here) = line[at..].chars().next() else {
         return at..at;
@@ -266,7 +266,7 @@ fn width_of(c: char) -> usize {
     c.width().unwrap_or_default()
 }
 
-/// The beginning of a text that fits in so many columns.
+/// Cuts the end of a text to a width in columns.
 fn cut_end(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
@@ -281,7 +281,7 @@ fn cut_end(text: &str, columns: usize) -> String {
     fits.chain(CUT.chars()).collect()
 }
 
-/// The end of a text that fits in so many columns.
+/// Cuts the beginning of a text to a width in columns.
 fn cut_start(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
@@ -299,7 +299,7 @@ fn cut_start(text: &str, columns: usize) -> String {
     [CUT, &text[start..]].concat()
 }
 
-/// A text with every word that is not known as `…`.
+/// Replaces every unknown word by `…`.
 fn hide_words(text: &str, known: &[&str]) -> String {
     let is_structure = |c: char| c.is_whitespace() || "{}[]:,\"".contains(c);
     let mut shown = String::with_capacity(text.len());

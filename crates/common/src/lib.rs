@@ -1,11 +1,11 @@
-//! What every other crate of wincimg rests on, and what knows nothing of containers or Windows.
+//! The foundation of all other crates; independent of containers and Windows.
 //!
 //! ```
 //! use wincimg_common::digest::sha256;
 //! use wincimg_common::untrusted::Untrusted;
 //!
 //! assert!(sha256(b"").to_string().starts_with("sha256:e3b0c442"));
-//! // What a stranger wrote reaches a terminal without its control characters.
+//! // Untrusted text is printed without control characters.
 //! println!("{}", Untrusted("a label with \u{1b}[31mcolour"));
 //! ```
 
@@ -19,8 +19,8 @@ pub mod x509;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks a mutex, whatever became of a thread that held it: what is shared here is sound between any
-/// two statements.
+/// Locks a mutex, even if a thread panicked while holding it: the shared data are consistent
+/// between any two statements.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

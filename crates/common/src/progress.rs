@@ -1,41 +1,42 @@
-//! How long work tells the person who waits about itself, without knowing how it is shown.
+//! Progress reports, independent of their display.
 //!
-//! Modules report to a [`Progress`]; the command line draws it, tests and libraries pass [`Silent`].
+//! Modules report to a [`Progress`]; the command line draws it, tests and libraries pass
+//! [`Silent`].
 
 use std::fmt::Display;
 use std::sync::Arc;
 
 /// Receiver of progress.
 pub trait Progress: Send + Sync {
-    /// Starts a line for one piece of work; `total` is its size in bytes where that is known.
+    /// Starts a task with a line of its own; `total` is its size in bytes if known.
     fn task(&self, label: &str, total: Option<u64>) -> Arc<dyn Task>;
 
-    /// One sentence that stays on the screen.
+    /// Prints a sentence that stays on the screen.
     fn note(&self, message: &str);
 }
 
-/// One piece of work under way; its line ends when the value is dropped or [`Task::done`] is called.
+/// A task in progress; its line ends when the value is dropped or [`Task::done`] is called.
 pub trait Task: Send + Sync {
-    /// Bytes that were handled since the last call.
+    /// Adds bytes to the position.
     fn advance(&self, bytes: u64);
 
-    /// Where the work stands after a resume or a restart, counted from its beginning.
+    /// Sets the position in bytes after a resume or a restart.
     fn set_position(&self, bytes: u64);
 
-    /// Ends the line with a word on the outcome ("pushed", "already there").
+    /// Ends the line with an outcome ("pushed", "already exists").
     fn done(&self, outcome: &str);
 }
 
-/// Where work says what deserves to be read, whatever else goes on.
+/// Receiver of messages for the user.
 pub trait Reporter: Sync {
-    /// Something that is not the result.
+    /// Reports something other than the result.
     fn note(&self, message: &dyn Display);
 
-    /// Something that may need attention.
+    /// Reports something that may require attention.
     fn warn(&self, message: &dyn Display);
 }
 
-/// A progress display that shows nothing.
+/// Discards all progress.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 

@@ -1,11 +1,11 @@
-//! Text that others wrote, on its way to a terminal or a log: labels, names of nodes and tags, what
-//! servers say. It stays in its line and gives no commands.
+//! Untrusted text for a terminal or a log, such as labels, names of nodes and tags, and messages of
+//! servers: stays on one line and contains no control sequences.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// Shows a value with its controls and its marks for the direction of text escaped, `\u{1b}` for
-/// example, and what CI systems take for a command of theirs made harmless.
+/// Displays a value with control characters and bidirectional marks escaped, such as `\u{1b}`, and
+/// with CI commands disabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Untrusted<T>(pub T);
 
@@ -16,7 +16,7 @@ impl<T: fmt::Display> fmt::Display for Untrusted<T> {
 }
 
 fn harmless(text: &str) -> Cow<'_, str> {
-    // `::error::` counts for GitHub at the beginning of a line, `##[error]` and `##vso[` anywhere.
+    // GitHub interprets `::error::` at the beginning of a line, `##[error]` and `##vso[` anywhere.
     let is_command = |at: usize| {
         let rest = &text[at..];
         rest.starts_with("##") || (rest.starts_with("::") && text[..at].trim().is_empty())
@@ -36,7 +36,7 @@ fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Returns true if a character is invisible and changes where others stand, or ends a line.
+/// Returns true if a character is invisible and moves others, or ends a line.
 fn steers(c: char) -> bool {
     matches!(
         c,
@@ -53,7 +53,7 @@ fn steers(c: char) -> bool {
 /// Replacement of a password.
 pub const HIDDEN: &str = "***";
 
-/// A text that names a host, without the password that it may have: `bob:***@repo.lan`.
+/// Hides the password in a text that names a host: `bob:***@repo.lan`.
 pub fn without_password(text: &str) -> Cow<'_, str> {
     match password(text) {
         Some((before, after)) => Cow::Owned(format!("{before}{HIDDEN}{after}")),
@@ -61,11 +61,11 @@ pub fn without_password(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// What stands before and behind the password in `[SCHEME://]USER:PASSWORD@HOST`.
+/// Returns the text before and after the password in `[SCHEME://]USER:PASSWORD@HOST`.
 pub fn password(text: &str) -> Option<(&str, &str)> {
     let start = text.find("://").map_or(0, |at| at + "://".len());
     let at = text.rfind('@').filter(|at| *at >= start)?;
-    // What follows the name of an image is a digest.
+    // A digest follows the name of an image.
     let digests = ["sha256:", "sha384:", "sha512:"];
     if digests.iter().any(|it| text[at + 1..].starts_with(it)) {
         let (before, after) = password(&text[..at])?;

@@ -1,4 +1,4 @@
-//! X.509 certificates: what one says of itself.
+//! X.509 certificates: subject, validity and CA flag.
 
 mod der;
 #[cfg(any(test, feature = "testing"))]
@@ -23,13 +23,13 @@ pub struct Certificate {
 
 /// Bytes that are not an X.509 certificate in DER.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it is not an X.509 certificate: its {part} cannot be read")]
+#[error("it is not an X.509 certificate: invalid {part}")]
 pub struct CertificateError {
     part: &'static str,
 }
 
 impl Certificate {
-    /// Reads a certificate in DER; nothing may follow it.
+    /// Parses a certificate in DER without trailing data.
     pub fn parse(der: impl Into<Vec<u8>>) -> Result<Self, CertificateError> {
         let der = der.into();
         let read = der::read(&der).map_err(|part| CertificateError { part })?;
@@ -43,7 +43,7 @@ impl Certificate {
         })
     }
 
-    /// Reads the certificates of a message of signed data, PKCS #7 in DER; none where the bytes are
+    /// Parses the certificates of a PKCS #7 signed-data message in DER; `None` if the bytes are
     /// something else.
     pub fn in_message(der: &[u8]) -> Option<Result<Vec<Self>, CertificateError>> {
         let found = der::in_message(der)?;
@@ -55,37 +55,37 @@ impl Certificate {
         &self.der
     }
 
-    /// Whose it is, such as `CN=Corp Root, O=Corp`.
+    /// Its subject, such as `CN=Corp Root, O=Corp`.
     pub fn subject(&self) -> &str {
         &self.subject
     }
 
-    /// Its first second, in UTC.
+    /// Start of its validity, in UTC.
     pub fn not_before(&self) -> DateTime {
         self.not_before
     }
 
-    /// Its last second, in UTC.
+    /// End of its validity, in UTC.
     pub fn not_after(&self) -> DateTime {
         self.not_after
     }
 
-    /// Returns true if it is a CA's. One of version 1 cannot say, and is taken for one.
+    /// Returns true if it is a CA's. Version 1 has no such flag and counts as a CA.
     pub fn is_ca(&self) -> bool {
         self.signs_others
     }
 
-    /// Returns true if its subject issued it, as a root does.
+    /// Returns true if issuer and subject are equal, as in a root.
     pub fn is_self_issued(&self) -> bool {
         self.is_self_issued
     }
 
-    /// The SHA-1 of its bytes, as Windows shows it and names it by.
+    /// Its SHA-1 thumbprint as shown by Windows.
     pub fn thumbprint(&self) -> String {
         hex::encode_upper(self.sha1())
     }
 
-    /// The SHA-1 of its bytes.
+    /// Its SHA-1.
     pub fn sha1(&self) -> [u8; 20] {
         Sha1::digest(&self.der).into()
     }
@@ -100,7 +100,7 @@ impl fmt::Display for Certificate {
     }
 }
 
-/// What a person asks of it; its SHA-1 names the bytes.
+/// Serializes its main fields; the SHA-1 identifies it.
 impl Serialize for Certificate {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("Certificate", 4)?;

@@ -6,7 +6,7 @@ use syn::{
     Attribute, Data, DeriveInput, Error, Expr, Fields, Ident, Lit, Result, parse_macro_input,
 };
 
-/// Implements `Diagnose` by what stands in `#[diagnose(…)]`.
+/// Implements `Diagnose` from the `#[diagnose(…)]` attributes.
 #[proc_macro_derive(Diagnose, attributes(diagnose))]
 pub fn diagnose(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -15,13 +15,13 @@ pub fn diagnose(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
         .into()
 }
 
-/// Whose diagnosis is taken.
+/// The field whose diagnosis is forwarded.
 enum Forward {
     Cause,
     Field(Ident),
 }
 
-/// What `#[diagnose(…)]` says.
+/// Contents of `#[diagnose(…)]`.
 #[derive(Default)]
 struct Options {
     forward: Option<Forward>,
@@ -64,7 +64,7 @@ impl Options {
         Ok(options)
     }
 
-    /// The diagnosis of a variant or struct, whose fields are in scope.
+    /// Generates the diagnosis of a variant or struct, whose fields are in scope.
     fn diagnosis(&self, common: &Self, name: &Ident, fields: &Fields) -> Result<TokenStream> {
         let rest = match &self.forward {
             Some(forward) => {
@@ -72,12 +72,13 @@ impl Options {
                     Forward::Field(field) => Some(field.clone()),
                     Forward::Cause => cause(fields),
                 };
-                let field = field.ok_or_else(|| Error::new_spanned(name, "it has no cause"))?;
+                let field = field
+                    .ok_or_else(|| Error::new_spanned(name, "forward requires a source field"))?;
                 quote!(#field.diagnosis())
             }
             None => quote!(Diagnosis::default()),
         };
-        // What is said of a whole enum is not said of what its variants forward.
+        // Options of the whole enum do not apply to variants that forward.
         let or_common = |own: &Option<Expr>, common: &Option<Expr>| {
             let common = common.as_ref().filter(|_| self.forward.is_none());
             own.as_ref().or(common).cloned()
@@ -86,7 +87,7 @@ impl Options {
         if code.is_none() && self.forward.is_none() {
             return Err(Error::new_spanned(
                 name,
-                "it needs a code, here or for the whole type",
+                "requires a code, here or for the whole type",
             ));
         }
         let code = code.map(|code| quote!(code: #code,));
@@ -109,7 +110,7 @@ impl Options {
     }
 }
 
-/// The field with the cause: `source`, or the only one without a name.
+/// The field with the cause: `source`, or the only unnamed one.
 fn cause(fields: &Fields) -> Option<Ident> {
     match fields {
         Fields::Named(fields) => {
@@ -121,7 +122,7 @@ fn cause(fields: &Fields) -> Option<Ident> {
     }
 }
 
-/// A pattern that gives each field its name; `_0`, `_1` where it has none.
+/// A pattern that binds each field to its name; `_0`, `_1` if unnamed.
 fn pattern(fields: &Fields) -> TokenStream {
     match fields {
         Fields::Named(fields) => {
@@ -155,7 +156,7 @@ fn implementation(input: &DeriveInput) -> Result<TokenStream> {
             }
             quote!(match self { #arms })
         }
-        Data::Union(_) => return Err(Error::new_spanned(name, "a union is no error")),
+        Data::Union(_) => return Err(Error::new_spanned(name, "unions are unsupported")),
     };
     Ok(quote! {
         #[automatically_derived]
@@ -164,7 +165,7 @@ fn implementation(input: &DeriveInput) -> Result<TokenStream> {
                 unused_variables,
                 clippy::needless_update,
                 clippy::used_underscore_binding,
-                reason = "it depends on the enum which of them its arms give"
+                reason = "the arms of some enums need none of these"
             )]
             fn diagnosis(&self) -> ::wincimg_common::diagnose::Diagnosis {
                 use ::wincimg_common::diagnose::{Blame, Diagnose as _, Diagnosis};

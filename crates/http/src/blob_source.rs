@@ -1,4 +1,4 @@
-//! Bytes that can be read again from any offset: what lets an upload resume.
+//! Bytes that can be read again from any offset, so that an upload can resume.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use tokio::io::{AsyncRead, AsyncSeekExt};
 use wincimg_common::files;
 use wincimg_common::files::Spool;
 
-/// A reader of a source, from some offset to its end.
+/// A reader of a source from some offset.
 pub type BlobReader = Pin<Box<dyn AsyncRead + Send>>;
 
 /// Bytes that can be read more than once.
 pub trait BlobSource: Send + Sync {
-    /// Begins to read at `offset`.
+    /// Opens a reader at `offset`.
     fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>>;
 }
 
@@ -31,18 +31,17 @@ impl BlobSource for Bytes {
     }
 }
 
-/// The reader of what was sent last, and how far it has come: where the next piece begins there, the
-/// source is not opened anew.
+/// The last reader and its position: the next chunk continues there without reopening the source.
 pub type KeptReader = Mutex<Option<(u64, BlobReader)>>;
 
-/// The file at a path.
+/// A file by path.
 impl BlobSource for PathBuf {
     fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
         Box::pin(open_file(self, offset))
     }
 }
 
-/// The same for one that only this process knows.
+/// A temporary file of this process.
 impl BlobSource for Spool {
     fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
         Box::pin(open_file(self.path(), offset))

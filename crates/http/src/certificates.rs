@@ -1,9 +1,9 @@
-//! Certificates that are trusted beside the machine's, and those by which this side is known: files
-//! that the user names, and the folders in which Docker's and containers' tools look.
+//! Certificates trusted in addition to the system's, and client certificates: files given by the
+//! user, and the folders of Docker and containers' tools.
 //!
-//! A CA vouches for others. What is not a CA, or signed itself, is accepted exactly as it is: the library
-//! takes no certificate for a server's that may sign others, and many that people make for a registry
-//! of their own may.
+//! A CA is trusted to sign other certificates. A certificate that is self-signed or no CA is
+//! accepted by exact match: the library rejects a server certificate that is also a CA, which many
+//! self-made certificates for registries are.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,25 +24,25 @@ use super::verifier::{AcceptedCertificates, CertificateVerifier};
 /// Files of certificates and keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// Files of certificates to trust, for every host.
+    /// Certificates to trust for every host.
     pub files: Vec<PathBuf>,
-    /// Folders that have a folder for each host: `HOST[:PORT]/*.crt` to trust, `*.cert` with its
-    /// `*.key` to be known by.
+    /// Folders with a subfolder for each host: `HOST[:PORT]/*.crt` to trust, `*.cert` with its
+    /// `*.key` as the client certificate.
     pub folders: Vec<PathBuf>,
-    /// True if the user named the folders: then they have to be there.
+    /// True if the user gave the folders, which must then exist.
     pub is_named: bool,
 }
 
-/// What there is for one host.
+/// Certificates for one host.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct HostCertificates {
     trusted: Vec<CertificateDer<'static>>,
-    /// A certificate and its key.
+    /// A client certificate and its key.
     identity: Option<(PathBuf, PathBuf)>,
 }
 
 impl Default for CertificateFiles {
-    /// The folders of Docker and of containers' tools.
+    /// The folders of Docker and containers' tools.
     fn default() -> Self {
         let folders = if cfg!(windows) {
             let data = std::env::var_os("ProgramData").map(PathBuf::from);
@@ -63,7 +63,7 @@ impl Default for CertificateFiles {
 }
 
 impl CertificateFiles {
-    /// What there is for a URL's host.
+    /// Returns the certificates for a URL's host.
     pub(super) fn for_host(&self, url: &Url) -> Result<HostCertificates, HttpError> {
         let mut found = HostCertificates::default();
         for file in &self.files {
@@ -81,9 +81,9 @@ impl CertificateFiles {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            // Nobody asked for what others may not read.
+            // Default folders may be unreadable.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !self.is_named => {
-                tracing::debug!("left out {}: {error}", folder.display());
+                tracing::debug!("skipped {}: {error}", folder.display());
                 return Ok(());
             }
             Err(error) => return Err(unusable(folder, &error)),
@@ -96,7 +96,10 @@ impl CertificateFiles {
                 Some("cert") if found.identity.is_none() => {
                     let key = file.with_extension("key");
                     if !key.is_file() {
-                        return Err(unusable(&file, &"it has no key beside it (.key)"));
+                        return Err(unusable(
+                            &file,
+                            &"its private key (.key) was not found in the same folder",
+                        ));
                     }
                     found.identity = Some((file, key));
                 }
@@ -112,7 +115,7 @@ impl HostCertificates {
         *self == Self::default()
     }
 
-    /// The configuration of a client that trusts these beside the machine's.
+    /// Creates the configuration of a client that also trusts these.
     pub(super) fn client(self) -> Result<ClientConfig, HttpError> {
         let provider = Arc::new(ring::default_provider());
         let named = self.trusted;
@@ -121,7 +124,7 @@ impl HostCertificates {
         let has_roots = !roots.is_empty();
         let machine = match Verifier::new_with_extra_roots(roots, Arc::clone(&provider)) {
             Ok(machine) => Some(machine),
-            // A machine may have none, and what is accepted as it is needs none.
+            // A system may have no roots; certificates accepted by exact match need none.
             Err(_) if !has_roots && !named.is_empty() => None,
             Err(error) => return Err(HttpError::Roots(error)),
         };
@@ -144,7 +147,7 @@ impl HostCertificates {
     }
 }
 
-/// The names that a host's folder may have: with the port, and without the usual one.
+/// The possible names of a host's folder: with the port, and without the default port.
 fn names(url: &Url) -> Vec<String> {
     let host = host_of(url);
     let mut names = match url.port() {
@@ -155,7 +158,7 @@ fn names(url: &Url) -> Vec<String> {
         names.push("docker.io".to_owned());
     }
     if cfg!(windows) {
-        // A name there has no colon, so Docker leaves it out.
+        // Windows does not allow colons in names, so Docker omits them.
         for name in &mut names {
             name.retain(|c| c != ':');
         }
@@ -163,7 +166,7 @@ fn names(url: &Url) -> Vec<String> {
     names
 }
 
-/// The certificates of a file, in PEM or, as Windows exports one, in DER.
+/// Reads the certificates of a file, in PEM or, as exported by Windows, in DER.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, HttpError> {
     read_certificates(path).map_err(|problem| unusable(path, &problem))
 }
@@ -175,10 +178,10 @@ fn unusable(path: &Path, problem: &dyn std::fmt::Display) -> HttpError {
     }
 }
 
-/// Returns true if a certificate is a CA's. One that is not would be believed everything all the
-/// same if it were a root: roots are not asked what they may.
+/// Returns true if a certificate is a CA's. As a root, any other would be trusted as a CA too: the
+/// constraints of roots are not checked.
 fn signs_others(certificate: &[u8]) -> bool {
-    // What cannot be read is refused with the library's own words.
+    // The library rejects what cannot be parsed.
     Certificate::parse(certificate).map_or(true, |certificate| certificate.is_ca())
 }
 

@@ -1,5 +1,5 @@
-//! HTTP exchanges: streamed bodies, redirects that are checked hop by hop, time bounds, and errors
-//! that name host and purpose.
+//! HTTP exchanges: streamed bodies, redirects checked at each hop, time limits, and errors that
+//! name host and purpose.
 
 use std::io;
 use std::pin::pin;
@@ -24,30 +24,30 @@ use super::insecure_hosts::InsecureHosts;
 use super::retry::{RetryBudget, RetryPolicy, Transient, retry_after};
 use super::urls::{host_of, redacted};
 
-/// Connections to the hosts that this process talks to.
+/// HTTP client with a connection pool.
 pub struct HttpClient {
     clients: Clients,
     insecure: InsecureHosts,
     idle_timeout: Duration,
-    /// When everything has to be over, and how long that was at the beginning.
+    /// The deadline of all requests, and the time limit it was derived from.
     limit: Option<(Instant, Duration)>,
     retries: RetryPolicy,
     progress: Arc<dyn Progress>,
 }
 
-/// The longest time without a byte before a connection counts as broken.
+/// Default for the maximum time without a byte before a connection counts as broken.
 pub const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 
 const MOST_REDIRECTS: usize = 10;
-/// Bytes read from a source at once; two such chunks wait for the connection at most.
+/// Bytes read from a source at once; at most two such chunks are buffered.
 const CHUNK: usize = 128 * 1024;
 const CHUNKS_WAITING: usize = 2;
-/// A server that commits a large upload is silent for longer than one that reads it.
+/// Factor for the idle timeout while a server commits a large upload.
 const COMMIT_PATIENCE: u32 = 10;
 
 impl HttpClient {
-    /// `user_agent` is what requests say of who sends them; `insecure` lists the hosts (`HOST` or `HOST:PORT`) that may speak plain HTTP or have a
-    /// certificate that nobody vouches for.
+    /// Creates a client. `insecure` lists the hosts (`HOST` or `HOST:PORT`) that may use plain HTTP
+    /// or an unverified certificate.
     pub fn new(
         user_agent: &'static str,
         insecure: &[String],
@@ -64,21 +64,21 @@ impl HttpClient {
         })
     }
 
-    /// The same with another bound on the silence of a connection.
+    /// Sets the idle timeout.
     #[must_use]
     pub fn with_idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = timeout;
         self
     }
 
-    /// The same with a bound on everything that is done with it, counted from now.
+    /// Sets a time limit for all requests, from now on.
     #[must_use]
     pub fn with_time_limit(mut self, limit: Option<Duration>) -> Self {
         self.limit = limit.and_then(|limit| Some((Instant::now().checked_add(limit)?, limit)));
         self
     }
 
-    /// The same with certificates from elsewhere than the usual folders.
+    /// Replaces the default certificate folders.
     #[must_use]
     pub fn with_certificates(mut self, files: CertificateFiles) -> Self {
         self.clients = self.clients.with_certificates(files);
@@ -90,18 +90,18 @@ impl HttpClient {
         self.insecure.allows(url)
     }
 
-    /// Receiver of this work's progress.
+    /// The progress display.
     pub fn progress(&self) -> &dyn Progress {
         self.progress.as_ref()
     }
 
-    /// The attempts that an operation has.
+    /// A new retry budget for one operation.
     pub fn attempts(&self) -> RetryBudget {
         let deadline = self.limit.map(|(deadline, _)| deadline);
         RetryBudget::new(self.retries, deadline, Arc::clone(&self.progress))
     }
 
-    /// Repeats an operation while its errors are passing ones.
+    /// Repeats an operation while its errors are transient.
     pub async fn retry<T, E: Transient, F>(&self, mut operation: impl FnMut() -> F) -> Result<T, E>
     where
         F: Future<Output = Result<T, E>>,
@@ -115,7 +115,7 @@ impl HttpClient {
         }
     }
 
-    /// Sends, follows redirects, and takes nothing but success for an answer.
+    /// Sends a request and follows redirects; a status other than success is an error.
     pub async fn send_checked(&self, exchange: &Exchange<'_>) -> Result<Response, HttpError> {
         let response = self.send_following(exchange).await?;
         let status = response.status();
@@ -124,7 +124,7 @@ impl HttpClient {
         }
         if response.headers().contains_key(LOCATION) {
             let target = location(&exchange.what, &response)?;
-            return Err(exchange.not_followed(&target, "the request cannot be sent there"));
+            return Err(exchange.not_followed(&target, "the request cannot be repeated there"));
         }
         Err(HttpError::Status {
             host: host_of(response.url()),
@@ -135,14 +135,14 @@ impl HttpClient {
         })
     }
 
-    /// The same for a whole page of text.
+    /// Fetches a text by GET.
     pub async fn page(&self, exchange: &Exchange<'_>, limit: u64) -> Result<String, HttpError> {
         let response = self.send_checked(exchange).await?;
         let body = self.read_body(response, &exchange.what, limit).await?;
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
-    /// Sends and follows redirects; whatever status comes in the end is an answer.
+    /// Sends a request and follows redirects; any final status is a response.
     pub async fn send_following(&self, exchange: &Exchange<'_>) -> Result<Response, HttpError> {
         let mut next = exchange.clone();
         for _ in 0..MOST_REDIRECTS {
@@ -151,10 +151,10 @@ impl HttpClient {
                 return Ok(response);
             }
         }
-        Err(exchange.not_followed(&next.url, "there were ten redirects before it"))
+        Err(exchange.not_followed(&next.url, "more than ten redirects"))
     }
 
-    /// Sends once; whatever status comes is an answer.
+    /// Sends a request once; any status is a response.
     pub async fn send(&self, exchange: &Exchange<'_>) -> Result<Response, HttpError> {
         let url = &exchange.url;
         let client = self.clients.get(url, self.trust(exchange)?)?;
@@ -191,13 +191,12 @@ impl HttpClient {
             })
     }
 
-    /// Returns true if the exchange may be made as its URL says: with TLS, or without where that is
-    /// allowed.
+    /// Checks that the exchange uses TLS, or that its host may be reached without.
     pub fn check(&self, exchange: &Exchange<'_>) -> Result<(), HttpError> {
         self.trust(exchange).map(drop)
     }
 
-    /// Sends a request whose body, if it has one, is in memory.
+    /// Sends a request with an empty body or one in memory.
     async fn plain(
         &self,
         exchange: &Exchange<'_>,
@@ -218,7 +217,7 @@ impl HttpClient {
         }
     }
 
-    /// Sends a request whose body is read from a source while it is sent.
+    /// Sends a request whose body is streamed from a source.
     async fn stream(
         &self,
         exchange: &Exchange<'_>,
@@ -273,7 +272,7 @@ impl HttpClient {
         self.idle_timeout.saturating_mul(times)
     }
 
-    /// A whole body in memory, if it is not larger than `limit`.
+    /// Reads a whole body of at most `limit` bytes into memory.
     pub async fn read_body(
         &self,
         mut response: Response,
@@ -281,7 +280,7 @@ impl HttpClient {
         limit: u64,
     ) -> Result<Bytes, HttpError> {
         let too_large = || HttpError::TooLarge {
-            what: format!("the answer to the request to {what}"),
+            what: format!("the response to the request to {what}"),
             limit,
         };
         let announced = response.content_length();
@@ -301,7 +300,7 @@ impl HttpClient {
         }
     }
 
-    /// The next bytes of a body; `at` and `size` say where in the whole an error happened.
+    /// Reads the next bytes of a body; `at` and `size` give the position for errors.
     pub async fn next_chunk(
         &self,
         response: &mut Response,
@@ -316,7 +315,7 @@ impl HttpClient {
         match next {
             Ok(Ok(chunk)) => Ok(chunk),
             Ok(Err(error)) => Err(HttpError::Interrupted {
-                what: format!("the answer of {}", host()),
+                what: format!("the response of {}", host()),
                 at,
                 size: size.unwrap_or(at),
                 source: Some(error.without_url()),
@@ -329,7 +328,7 @@ impl HttpClient {
         }
     }
 
-    /// Runs something until the total time bound is over.
+    /// Runs a future until the time limit.
     pub async fn with_deadline<T, E: From<HttpError>>(
         &self,
         what: &str,
@@ -345,10 +344,10 @@ impl HttpClient {
     }
 }
 
-/// Result of the reading side of an upload.
+/// Result of reading the source of an upload.
 enum UploadEnd {
     All,
-    /// The connection takes no more; the answer, or its error, says why.
+    /// The connection accepts no more data; the response or its error has the reason.
     Refused,
     Stalled,
     Unreadable(io::Error),

@@ -1,7 +1,7 @@
-//! HTTP clients, one for each way of trusting the other side, made when first needed.
+//! HTTP clients, one for each kind of trust, created on first use.
 //!
-//! A client that verifies certificates loads the system's roots, some hundred files or a
-//! 200 KiB bundle. A push to a plain-HTTP registry never needs them and does not pay for them.
+//! A client that verifies certificates loads the system's roots, some hundred files or a 200 KiB
+//! bundle, which a push to a plain-HTTP registry does not need.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -17,19 +17,19 @@ use super::urls::{host_of, is_loopback};
 
 const CONNECT: Duration = Duration::from_secs(30);
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
-/// How the other side is known to be who it should be.
+/// Authentication of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Trust {
-    /// Not at all, and nothing is encrypted.
+    /// Not at all, and without encryption.
     PlainHttp,
-    /// Encrypted, by whoever answers.
+    /// Encrypted, with any certificate.
     AnyCertificate,
-    /// By the roots of this machine (`SSL_CERT_FILE`, `SSL_CERT_DIR`) and what the user named.
+    /// By the system's roots (`SSL_CERT_FILE`, `SSL_CERT_DIR`) and the user's certificates.
     SystemRoots,
 }
 
 impl Trust {
-    /// The trust that a URL needs; none where it has no TLS and its host is not listed.
+    /// The trust that a URL requires; `None` for plain HTTP to a host that is not listed.
     pub(super) fn for_url(url: &Url, insecure: &InsecureHosts) -> Option<Self> {
         match (url.scheme(), insecure.allows(url)) {
             ("https", false) => Some(Self::SystemRoots),
@@ -40,22 +40,22 @@ impl Trust {
     }
 }
 
-/// How the other side is known, whether no proxy is asked, and the host, where it is for one alone.
+/// Trust, whether to bypass the proxy, and the host if it needs its own client.
 type ClientKey = (Trust, bool, Option<String>);
 
-/// The clients made so far.
+/// The clients created so far.
 #[derive(Debug)]
 pub(super) struct Clients {
-    /// What requests say of who sends them.
+    /// `User-Agent` header.
     user_agent: &'static str,
     certificates: CertificateFiles,
     made: Mutex<HashMap<ClientKey, Client>>,
-    /// True if a host has certificates of its own.
+    /// Hosts by whether they have certificates of their own.
     special: Mutex<HashMap<String, bool>>,
 }
 
 impl Clients {
-    /// Clients that trust these certificates besides the machine's.
+    /// Creates clients that also trust these certificates.
     pub(super) fn new(user_agent: &'static str, certificates: CertificateFiles) -> Self {
         Self {
             user_agent,
@@ -65,12 +65,12 @@ impl Clients {
         }
     }
 
-    /// The same with other certificates.
+    /// Replaces the certificates.
     pub(super) fn with_certificates(self, certificates: CertificateFiles) -> Self {
         Self::new(self.user_agent, certificates)
     }
 
-    /// The client for a URL. This machine's own address is never behind a proxy, as in Go's tools.
+    /// Returns the client for a URL. As in Go's tools, loopback addresses bypass the proxy.
     pub(super) fn get(&self, url: &Url, trust: Trust) -> Result<Client, HttpError> {
         let direct = is_loopback(url);
         let host = self.special(url, trust)?.then(|| host_of(url));
@@ -84,7 +84,7 @@ impl Clients {
         Ok(client)
     }
 
-    /// Returns true if a host needs a client of its own.
+    /// Returns true if a host needs its own client.
     fn special(&self, url: &Url, trust: Trust) -> Result<bool, HttpError> {
         if trust != Trust::SystemRoots {
             return Ok(false);
@@ -100,11 +100,11 @@ impl Clients {
     }
 
     fn make(&self, trust: Trust, direct: bool, host: Option<&Url>) -> Result<Client, HttpError> {
-        // A second installation fails and leaves the first, which is the same one.
+        // A second installation fails and keeps the first, which is identical.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder()
             .user_agent(self.user_agent)
-            // Every hop of a redirect is checked like a first request.
+            // Each hop of a redirect is checked like a first request.
             .redirect(redirect::Policy::none())
             .referer(false)
             .connect_timeout(CONNECT)

@@ -1,8 +1,8 @@
-//! Files from servers, kept on this machine by digest: what is here and whole is not asked for again.
+//! Downloaded files, cached by digest; complete files are not requested again.
 //!
-//! A file comes under the name of its digest, or where nobody has said that yet of its URL, and goes on
-//! where an earlier try stopped. Processes that want the same one wait for each other. What is kept is
-//! hashed again before each use.
+//! A file is downloaded under its digest, or under its URL if the digest is unknown, and an
+//! interrupted download resumes. Processes that need the same file wait for each other. Cached
+//! files are verified before each use.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -21,33 +21,33 @@ use super::partial_file::PartialFile;
 use super::transfer::{ProgressLine, Transfer, TransferError};
 use super::urls::{host_of, name_in, redacted};
 
-/// Files that were downloaded.
+/// The cache of downloads.
 #[derive(Debug, Clone)]
 pub struct Downloads(Option<FileCache>);
 
-/// A file that a server has.
+/// A file on a server.
 #[derive(Debug, Clone)]
 pub struct Remote {
     /// Its location.
     pub url: Url,
-    /// What its bytes have to be; what they are counts where nobody says so.
+    /// The expected digest; any content is accepted without one.
     pub digest: Option<Digest>,
-    /// Its length, where that is known.
+    /// Its size, if known.
     pub size: Option<u64>,
-    /// True if it is looked for where the server sends who asks.
+    /// True to follow redirects.
     pub follows: bool,
-    /// The name that it gets in the end.
+    /// The name of the finished file.
     pub name: String,
 }
 
-/// A file that was downloaded and is what it should be.
+/// A downloaded and verified file.
 #[derive(Debug, Clone)]
 pub struct DownloadedFile {
-    /// Its digest, by the algorithm that was asked for.
+    /// Its digest, with the requested algorithm.
     pub digest: Digest,
-    /// Its length.
+    /// Its size.
     pub size: u64,
-    /// Its bytes, which are there until the end of the program.
+    /// Its content, readable until the program ends.
     pub content: SpoolPart,
 }
 
@@ -55,7 +55,7 @@ pub struct DownloadedFile {
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "download/changed")]
 pub enum DownloadError {
-    /// The connection.
+    /// The server failed.
     #[error("cannot download {url}")]
     #[diagnose(forward)]
     Http {
@@ -64,7 +64,7 @@ pub enum DownloadError {
         /// The reason.
         source: HttpError,
     },
-    /// Something about the disk.
+    /// The file could not be stored.
     #[error("cannot store the download of {url}")]
     #[diagnose(code = "file/io", hint = "name a folder with --cache-dir DIR")]
     File {
@@ -73,8 +73,8 @@ pub enum DownloadError {
         /// The reason.
         source: FileError,
     },
-    /// The file has another length.
-    #[error("{host} has {url} with {found} bytes, expected {expected}")]
+    /// The file has the wrong size.
+    #[error("{url} has {found} bytes on {host}: expected {expected}")]
     Size {
         /// Host and port.
         host: String,
@@ -85,31 +85,31 @@ pub enum DownloadError {
         /// The expected value.
         expected: u64,
     },
-    /// The file has other bytes.
-    #[error("{url} is not what it should be: it has {found}, expected {expected}")]
+    /// The file has the wrong digest.
+    #[error("{url} has digest {found}: expected {expected}")]
     Digest {
         /// Its location.
         url: String,
-        /// What came.
+        /// The actual digest.
         found: Box<Digest>,
         /// The expected value.
         expected: Box<Digest>,
     },
-    /// A page for people came.
-    #[error("the server sent a web page ({kind}) in place of {name}: {url}")]
+    /// The server sent a web page.
+    #[error("the server sent a web page ({kind}) instead of {name}: {url}")]
     #[diagnose(
         code = "download/page",
-        hint = "open the URL in a browser: it may require a login or a click, have moved, or be a proxy's answer"
+        hint = "open the URL in a browser: it may require a login or a click, have moved, or be blocked by a proxy"
     )]
     Page {
         /// Its location.
         url: String,
-        /// The name that the file gets.
+        /// The file's final name.
         name: String,
         /// Its media type.
         kind: String,
     },
-    /// There is no folder for what is downloaded.
+    /// There is no download folder.
     #[error("cannot download {url}: no download folder")]
     #[diagnose(code = "file/io", hint = "name a folder with --cache-dir DIR")]
     NoFolder {
@@ -118,18 +118,18 @@ pub enum DownloadError {
     },
 }
 
-/// How the name of a file ends where a page for people is never what was wanted.
+/// File extensions for which a web page is never the wanted content.
 const NO_PAGES: [&str; 30] = [
     "7z", "appx", "bz2", "cab", "cer", "crt", "dll", "exe", "gz", "iso", "jar", "json", "msi",
     "msix", "msp", "msu", "nupkg", "pem", "ps1", "tar", "tgz", "txz", "vsix", "war", "whl", "xz",
     "zip", "zst", "zstd", "sha256",
 ];
 
-/// How much of a file is read to see whether it is a page.
+/// Bytes of a file that are checked for a web page.
 const START: u64 = 512;
 
 impl Remote {
-    /// Returns true if a page for people may be what is wanted.
+    /// Returns true if the file may be a web page.
     fn takes_pages(&self) -> bool {
         let of_url = name_in(&self.url);
         let names = [Some(&self.name), of_url.as_ref()].into_iter().flatten();
@@ -163,12 +163,12 @@ impl Remote {
 }
 
 impl Downloads {
-    /// The files in a folder for downloads; nothing is downloaded where there is none.
+    /// Uses the folder of a cache; without one, downloads fail.
     pub fn new(kept: Option<FileCache>) -> Self {
         Self(kept)
     }
 
-    /// A file that is here already, by its digest.
+    /// Returns a cached file by its digest.
     pub async fn find(&self, digest: &Digest) -> Option<DownloadedFile> {
         let kept = self.0.clone()?;
         let digest = digest.clone();
@@ -177,7 +177,7 @@ impl Downloads {
             let file = FileCache::open(&path).ok()?;
             match checked(&file, &path, &digest) {
                 Ok(Some(found)) => Some(found),
-                // A later run would not take it either.
+                // A later run would reject it too.
                 Ok(None) => {
                     FileCache::remove(&path);
                     None
@@ -191,7 +191,7 @@ impl Downloads {
         found.await.ok().flatten()
     }
 
-    /// Brings a file, from here or from its server.
+    /// Returns a file from the cache or downloads it.
     pub async fn get_or_fetch(
         &self,
         http: &HttpClient,
@@ -225,7 +225,7 @@ impl Downloads {
                 waiting.await.map_err(|error| remote.failed(error))?
             }
         };
-        // Another process may have been faster.
+        // Another process may have finished first.
         if let Some(digest) = expected
             && let Some(found) = self.find(digest).await
         {
@@ -269,7 +269,7 @@ impl Downloads {
         Ok(())
     }
 
-    /// Gives a whole file its name, if it is the right one.
+    /// Renames a complete file after verification.
     async fn keep(
         &self,
         kept: &FileCache,
@@ -322,7 +322,7 @@ fn path_of(kept: &FileCache, digest: &Digest) -> PathBuf {
     kept.folder().join(name)
 }
 
-/// A file that was kept, if it is still what its name says.
+/// Returns a cached file if its digest matches.
 fn checked(mut file: &File, path: &Path, digest: &Digest) -> io::Result<Option<DownloadedFile>> {
     let Some(mut hasher) = Hasher::matching(digest) else {
         return Ok(None);
@@ -338,7 +338,7 @@ fn checked(mut file: &File, path: &Path, digest: &Digest) -> io::Result<Option<D
     }))
 }
 
-/// Returns true if a file begins like a page for people, whatever its server says.
+/// Returns true if a file begins like a web page, whatever its media type.
 fn is_page(path: &Path) -> bool {
     let mut start = Vec::new();
     let opened = File::open(path).and_then(|file| file.take(START).read_to_end(&mut start));
@@ -351,10 +351,10 @@ fn is_page(path: &Path) -> bool {
     opened.is_ok() && (begins("<!doctype html") || begins("<html"))
 }
 
-/// Removes a file for which there is no room; what another process is writing stays.
+/// Removes a file to free space, unless another process is writing it.
 fn take_away(path: &Path) {
     match path.extension().and_then(|end| end.to_str()) {
-        // It goes with what it is about.
+        // Removed with its download.
         Some("json") => {
             if !path.with_extension("").exists() {
                 FileCache::remove(path);
@@ -372,7 +372,7 @@ fn take_away(path: &Path) {
                 }
                 Err(_) => false,
             });
-            tracing::debug!(is_free, file = %path.display(), "no room for what was begun");
+            tracing::debug!(is_free, file = %path.display(), "removed a partial download");
         }
         _ => FileCache::remove(path),
     }

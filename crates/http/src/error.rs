@@ -13,20 +13,20 @@ use super::insecure_hosts::InvalidHost;
 use super::retry::Transient;
 use super::urls::{host_of, is_link_local};
 
-/// Why an HTTP exchange failed. `what` is the purpose of a request and reads well after "failed to".
+/// An error of an HTTP exchange. `what` is the purpose of the request, to follow "failed to".
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[non_exhaustive]
 #[diagnose(code = "network/answer")]
 pub enum HttpError {
-    /// An entry in the list of insecure hosts cannot be read.
+    /// Invalid entry in the list of insecure hosts.
     #[error(transparent)]
     #[diagnose(code = "usage/host", blame = Request)]
     InsecureHost(#[from] InvalidHost),
-    /// A file of certificates, or of a key, cannot be used.
+    /// A file with certificates or a key cannot be used.
     #[error("cannot use {}: {problem}", path.display())]
     #[diagnose(
         code = "usage/certificate-file",
-        hint = "--ca-file takes certificates in PEM; --certs-dir has HOST[:PORT]/*.crt, and *.cert with its *.key"
+        hint = "--ca-file requires certificates in PEM; --certs-dir requires HOST[:PORT]/*.crt, or *.cert with its *.key"
     )]
     CertificateFile {
         /// The file.
@@ -34,17 +34,17 @@ pub enum HttpError {
         /// The reason.
         problem: String,
     },
-    /// Certificates that the library does not take as roots.
-    #[error("cannot trust the certificates that were named")]
+    /// The library rejects the certificates as roots.
+    #[error("cannot trust the given certificates")]
     Roots(#[source] rustls::Error),
-    /// The client could not be made.
+    /// The client could not be created.
     #[error("cannot set up the HTTP client")]
     Setup(#[source] reqwest::Error),
-    /// A text that was to go into a header has characters that no header may have.
+    /// A header would contain invalid characters.
     #[error("cannot make the request")]
     Header(#[from] InvalidHeaderValue),
-    /// A URL that would be fetched without TLS although its host is not listed.
-    #[error("{url} is plain HTTP, which is allowed only to hosts listed as insecure")]
+    /// A plain-HTTP URL of a host that is not listed.
+    #[error("{url} uses plain HTTP, which is allowed only for hosts listed as insecure")]
     #[diagnose(code = "network/plain-http", hint = self.insecure_hint())]
     InsecureUrl {
         /// The URL without its query.
@@ -52,16 +52,14 @@ pub enum HttpError {
         /// Host and port.
         host: String,
     },
-    /// HTTPS was tried and something that is not TLS answered.
-    #[error(
-        "{host} does not speak TLS, and plain HTTP is allowed only to hosts listed as insecure"
-    )]
+    /// HTTPS was tried, but the host does not use TLS.
+    #[error("{host} does not use TLS, and plain HTTP is allowed only for hosts listed as insecure")]
     #[diagnose(code = "network/plain-http", hint = self.insecure_hint())]
     PlainHttp {
         /// Host and port.
         host: String,
     },
-    /// The certificate is not signed by a CA that this machine trusts, or is for another name.
+    /// The certificate is not signed by a trusted CA, or is for another name.
     #[error("cannot trust the certificate of {host}")]
     #[diagnose(code = "network/certificate", hint = self.insecure_hint())]
     Certificate {
@@ -70,7 +68,7 @@ pub enum HttpError {
         /// Problem found by the verifier.
         source: rustls::Error,
     },
-    /// No connection, or one that broke before the answer.
+    /// The connection failed or broke before the response.
     #[error("cannot reach {host} to {what}")]
     #[diagnose(
         code = "network/unreachable",
@@ -84,7 +82,7 @@ pub enum HttpError {
         /// The transport's error.
         source: reqwest::Error,
     },
-    /// An answer with a status other than success.
+    /// A response with a status other than success.
     #[error("{host} failed to {what}: {status}{detail}")]
     Status {
         /// Host and port.
@@ -93,7 +91,7 @@ pub enum HttpError {
         what: String,
         /// The HTTP status.
         status: StatusCode,
-        /// The server's own words, with a leading colon.
+        /// The server's message, with a leading colon.
         detail: String,
         /// Wait requested by the server.
         retry_after: Option<Duration>,
@@ -110,8 +108,8 @@ pub enum HttpError {
         /// The reason.
         reason: &'static str,
     },
-    /// An answer that the protocol does not allow.
-    #[error("{host} gave an invalid answer to the request to {what}: {reason}")]
+    /// A response that violates the protocol.
+    #[error("{host} sent an invalid response to the request to {what}: {reason}")]
     Protocol {
         /// Host and port.
         host: String,
@@ -120,20 +118,20 @@ pub enum HttpError {
         /// The problem.
         reason: String,
     },
-    /// The connection broke while bytes were under way.
+    /// The connection broke during a transfer.
     #[error("lost the connection after {at} of {size} bytes of {what}")]
     #[diagnose(code = "network/interrupted")]
     Interrupted {
-        /// The bytes' name.
+        /// Name of the content.
         what: String,
         /// Bytes received.
         at: u64,
         /// Total length.
         size: u64,
-        /// The transport's error, where there was one.
+        /// The transport's error, if any.
         source: Option<reqwest::Error>,
     },
-    /// Nothing moved for too long.
+    /// The idle timeout expired.
     #[error("received nothing from {host} for {} seconds while trying to {what}", after.as_secs_f32())]
     #[diagnose(code = "network/interrupted")]
     Stalled {
@@ -144,27 +142,27 @@ pub enum HttpError {
         /// Time without data.
         after: Duration,
     },
-    /// The total time bound is over.
+    /// The time limit expired.
     #[error("reached the time limit of {} seconds while trying to {what}", limit.as_secs_f32())]
     #[diagnose(code = "network/time-limit", hint = "raise the limit with --timeout")]
     TimeLimit {
         /// The operation that failed.
         what: String,
-        /// The bound.
+        /// The limit.
         limit: Duration,
     },
-    /// A body that is larger than anything sane.
+    /// A body exceeds its size limit.
     #[error("{what} is larger than the limit of {limit} bytes")]
     TooLarge {
-        /// The bytes' name.
+        /// Name of the content.
         what: String,
         /// The limit.
         limit: u64,
     },
-    /// The bytes to send could not be read.
-    #[error("cannot {what}: its content could not be read")]
+    /// The content to send could not be read.
+    #[error("cannot {what}: its content cannot be read")]
     Source {
-        /// What was asked, with the bytes' name.
+        /// The operation, with the content's name.
         what: String,
         /// The reason.
         source: io::Error,
@@ -172,7 +170,7 @@ pub enum HttpError {
 }
 
 impl HttpError {
-    /// The HTTP status that the server answered with, where it did.
+    /// The HTTP status of the server's response, if any.
     pub fn status(&self) -> Option<StatusCode> {
         match self {
             Self::Status { status, .. } => Some(*status),
@@ -180,7 +178,7 @@ impl HttpError {
         }
     }
 
-    /// The error of a request to `url` that got no answer.
+    /// An error of a request to `url` without a response.
     pub(super) fn no_answer(url: &Url, what: &str, error: reqwest::Error) -> Self {
         let host = host_of(url);
         let source = error.without_url();
@@ -202,12 +200,12 @@ impl HttpError {
 impl Transient for HttpError {
     fn is_transient(&self) -> bool {
         match self {
-            // A request that cannot be built stays so.
+            // An invalid request stays invalid.
             Self::Unreachable { source, .. } => !source.is_builder(),
             Self::Interrupted { .. } | Self::Stalled { .. } => true,
             Self::Status { status, .. } => match status.as_u16() {
                 408 | 425 | 429 => true,
-                // Not implemented, and not in this version of HTTP.
+                // Not implemented, and HTTP version not supported.
                 501 | 505 => false,
                 _ => status.is_server_error(),
             },
@@ -227,8 +225,7 @@ impl Transient for HttpError {
     }
 }
 
-/// Returns true if the port is closed or the name unknown: no network trouble, and seldom over in
-/// seconds.
+/// Returns true if the port is closed or the name unknown, which a retry seldom fixes.
 fn nobody_there(error: &reqwest::Error) -> bool {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     let mut of_name = false;
@@ -246,7 +243,7 @@ fn nobody_there(error: &reqwest::Error) -> bool {
 }
 
 impl HttpError {
-    /// How a host is asked that shows no certificate which anyone trusts.
+    /// Returns a hint to trust or allow an insecure host.
     fn insecure_hint(&self) -> Option<String> {
         match self {
             Self::InsecureUrl { url, .. } if !url.starts_with("http://") => None,
@@ -261,7 +258,7 @@ impl HttpError {
                 "if you trust {host} without TLS, add --insecure-registry {host}"
             )),
             Self::Certificate { host, .. } => Some(format!(
-                "name its CA, or the certificate itself, with --ca-file FILE; or allow an unverified one with --insecure-registry {host}"
+                "trust its CA, or the certificate itself, with --ca-file FILE, or allow an unverified certificate with --insecure-registry {host}"
             )),
             _ => None,
         }
@@ -282,7 +279,7 @@ pub struct FileError {
 }
 
 impl FileError {
-    /// Makes one of what the system says.
+    /// Wraps an I/O error.
     pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self {
@@ -293,7 +290,7 @@ impl FileError {
     }
 }
 
-/// The TLS library's error, which libraries in between wrap in `io::Error`s that hide it.
+/// Finds the TLS library's error, which is hidden inside `io::Error`s.
 fn tls_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
     let mut next = Some(error);
     while let Some(error) = next {

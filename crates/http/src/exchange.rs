@@ -1,4 +1,4 @@
-//! One HTTP exchange as a value: what is sent to where, and which answers may come of it.
+//! An HTTP exchange as a value: the request, and the responses it accepts.
 
 use std::time::Duration;
 
@@ -11,25 +11,24 @@ use super::blob_source::{BlobSource, KeptReader};
 use super::error::HttpError;
 use super::urls::{host_of, redacted};
 
-/// What is sent to where; it can be sent again.
+/// A request that can be repeated.
 #[derive(Clone)]
 pub struct Exchange<'a> {
-    /// The purpose, as it reads after "failed to".
+    /// The purpose, to follow "failed to".
     pub what: String,
-    /// What is to be done.
+    /// HTTP method.
     pub method: Method,
-    /// To what.
+    /// Target URL.
     pub url: Url,
-    /// All headers but those that follow from the rest.
+    /// Headers, except those derived from other fields.
     pub headers: HeaderMap,
     /// The body.
     pub payload: Payload<'a>,
     /// Redirects that are followed.
     pub redirects: RedirectPolicy,
-    /// What makes the bytes that come trustworthy.
+    /// Authentication of the received content.
     pub vouched: TrustSource,
-    /// True if the answer comes only when the server has stored what was sent: then it is waited
-    /// for longer.
+    /// True if the server responds only after it has stored the content; extends the idle timeout.
     pub commits: bool,
 }
 
@@ -44,12 +43,12 @@ pub enum Payload<'a> {
     Stream(SourceRange<'a>),
 }
 
-/// A part of a source, read each time that it is sent.
+/// A range of a source, read each time it is sent.
 #[derive(Clone, Copy)]
 pub struct SourceRange<'a> {
-    /// The whole that it is a part of.
+    /// The whole source.
     pub source: &'a dyn BlobSource,
-    /// How the source was read so far.
+    /// The open reader of the source.
     pub reader: &'a KeptReader,
     /// Progress that counts its bytes.
     pub task: &'a dyn Task,
@@ -62,26 +61,26 @@ pub struct SourceRange<'a> {
 /// Policy for redirects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RedirectPolicy {
-    /// To every host that may be spoken to; `Authorization` stays with the host it was made for.
-    /// What writes is sent again only where the answer says so (307, 308).
+    /// To every allowed host; `Authorization` is not sent to another host. A request that writes is
+    /// repeated only for 307 and 308.
     Anywhere,
-    /// To the same host, port and scheme. The answer to a form may be a page elsewhere on it.
+    /// To the same scheme, host and port. A form may be redirected to a page.
     SameOrigin,
-    /// None: an answer that points elsewhere is an error.
+    /// None: a redirect is an error.
     Nowhere,
 }
 
-/// What makes bytes that come trustworthy.
+/// Authentication of received content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrustSource {
-    /// The connection: TLS, unless the user listed the host.
+    /// By the connection: TLS, unless the user listed the host.
     ByConnection,
-    /// A digest from elsewhere, so that anybody may have handled them.
+    /// By a digest from elsewhere, whatever the connection.
     ByDigest,
 }
 
 impl Exchange<'_> {
-    /// A GET without headers, on which only the same host may answer.
+    /// A GET without headers that follows redirects only to the same origin.
     pub fn get(what: impl Into<String>, url: Url) -> Self {
         Self {
             what: what.into(),
@@ -95,9 +94,9 @@ impl Exchange<'_> {
         }
     }
 
-    /// A POST of a form's fields.
+    /// A POST of a form.
     pub fn form(what: impl Into<String>, url: Url, fields: &[(String, String)]) -> Self {
-        // The encoding of a form is the one of a URL's query.
+        // Forms and URL queries have the same encoding.
         let mut encoder = url.clone();
         encoder.set_query(None);
         encoder.query_pairs_mut().extend_pairs(fields);
@@ -112,12 +111,12 @@ impl Exchange<'_> {
         exchange
     }
 
-    /// Returns true if nothing changes on the server.
+    /// Returns true if the request changes nothing on the server.
     pub(super) fn is_safe(&self) -> bool {
         matches!(self.method, Method::GET | Method::HEAD)
     }
 
-    /// Turns this into the request for where an answer points, if it points elsewhere.
+    /// Turns this into the redirected request; returns false if the response is no redirect.
     pub(super) fn follow_redirect(&mut self, response: &Response) -> Result<bool, HttpError> {
         let status = response.status().as_u16();
         let becomes_get = match (status, self.redirects) {
@@ -128,7 +127,7 @@ impl Exchange<'_> {
         };
         let target = location(&self.what, response)?;
         if self.redirects == RedirectPolicy::Nowhere {
-            return Err(self.not_followed(&target, "curl follows only with -L"));
+            return Err(self.not_followed(&target, "curl follows redirects only with -L"));
         }
         if target.origin() != self.url.origin() {
             if self.redirects == RedirectPolicy::SameOrigin {
@@ -167,7 +166,7 @@ impl Exchange<'_> {
     }
 }
 
-/// The `Location` of an answer, which may be relative.
+/// Returns the `Location` of a response, which may be relative.
 pub fn location(what: &str, response: &Response) -> Result<Url, HttpError> {
     let invalid = |reason: &str| HttpError::Protocol {
         host: host_of(response.url()),

@@ -1,9 +1,9 @@
-//! Which hosts may be spoken to without TLS, or with a certificate that nobody verified.
+//! Hosts that may be reached without TLS, or with an unverified certificate.
 
 use reqwest::Url;
 use wincimg_common::untrusted::without_password;
 
-/// The hosts that the user listed as insecure; everything else is HTTPS with a trusted certificate.
+/// The hosts listed by the user as insecure; all others require HTTPS with a trusted certificate.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct InsecureHosts(Vec<(String, Option<u16>)>);
 
@@ -13,7 +13,7 @@ pub(crate) struct InsecureHosts(Vec<(String, Option<u16>)>);
 pub struct InvalidHost(pub String);
 
 impl InsecureHosts {
-    /// Reads `HOST` (every port of it) and `HOST:PORT` entries.
+    /// Parses `HOST` (every port) and `HOST:PORT` entries.
     pub(crate) fn parse(entries: &[String]) -> Result<Self, InvalidHost> {
         entries
             .iter()
@@ -39,12 +39,12 @@ impl InsecureHosts {
     }
 }
 
-/// Host and port of `HOST[:PORT]`, where that is what the text is.
+/// Splits `HOST[:PORT]`; `None` if invalid.
 fn split_host(text: &str) -> Option<(String, Option<u16>)> {
     if text.contains(['/', '@', '?', '#']) || text.contains(char::is_whitespace) {
         return None;
     }
-    // A URL's port disappears when it is the scheme's default, so the text says whether there is one.
+    // `Url` drops the scheme's default port, so the port is detected in the text.
     let url = Url::parse(&format!("http://{text}/")).ok()?;
     let port = match text.rsplit_once(':') {
         Some((_, port)) if !port.ends_with(']') => Some(port.parse().ok()?),

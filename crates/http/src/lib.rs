@@ -1,12 +1,11 @@
-//! HTTP for everything here that speaks it: whom to trust, when to try again, which redirects to
-//! follow, files that come in pieces, and the digests that prove them.
+//! HTTP: trust, retries, redirects, resumable downloads, and verification by digest.
 //!
 //! ```
 //! use wincimg_http::{download_url, name_in, redacted};
 //!
 //! let url = download_url("https://files.example.com/tool-1.4.zip?token=secret")?;
 //! assert_eq!(name_in(&url).as_deref(), Some("tool-1.4.zip"));
-//! // What is shown of a URL has no secrets.
+//! // Secrets in a URL are not displayed.
 //! assert!(!redacted(&url).contains("secret"));
 //! # Ok::<(), String>(())
 //! ```

@@ -1,9 +1,8 @@
-//! A file while it is being downloaded: `NAME.part`, kept when the download breaks and renamed only
-//! when it is whole and true.
+//! A partial download: `NAME.part`, kept if the connection breaks, and renamed once complete and
+//! verified.
 //!
-//! A later run has to know what the beginning that it finds is a beginning of. Either the name says
-//! that, being made of the content's digest, or what the server called the file stands beside it, in
-//! `NAME.part.json`.
+//! A later run must be able to identify the content of a partial file: by its name, derived from
+//! the content's digest, or by the server's identification of the file, stored in `NAME.part.json`.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -22,10 +21,10 @@ use super::client::HttpClient;
 use super::error::FileError;
 use super::transfer::TransferError;
 
-/// What tells one state of a file on a server from another.
+/// Identification of a version of a file on a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
-    /// In bytes.
+    /// Size in bytes.
     pub(super) size: u64,
     /// The `ETag` header.
     pub(super) etag: Option<String>,
@@ -34,8 +33,8 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Returns true if another answer is about the same file: nothing that both of them say may
-    /// differ.
+    /// Returns true if another response is for the same version: all fields present in both are
+    /// equal.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let agrees = |one: &Option<String>, two: &Option<String>| match (one, two) {
             (Some(one), Some(two)) => one == two,
@@ -47,20 +46,20 @@ impl Identity {
     }
 }
 
-/// What is written beside a file that only its server can identify.
+/// The sidecar of a file that only its server can identify.
 #[derive(Serialize, Deserialize)]
 struct Sidecar {
-    /// What the file was expected to be.
+    /// The expected digest.
     digest: Option<Digest>,
     #[serde(flatten)]
     identity: Identity,
 }
 
-/// How a later run knows what it has the beginning of.
+/// Key by which a later run identifies a partial file.
 enum ResumeKey {
-    /// By the file's name, which comes from its digest.
+    /// By name, derived from the digest.
     ByName,
-    /// By what the server said, kept in a sidecar.
+    /// By the server's identification, stored in a sidecar.
     ByServer {
         sidecar: PathBuf,
         expected: Option<Digest>,
@@ -68,22 +67,22 @@ enum ResumeKey {
     },
 }
 
-/// Chunks that are written and wait to be hashed; each has up to half a megabyte. Fewer would be used
-/// up while another thread has the processor.
+/// Number of chunks of up to half a megabyte that may wait to be hashed. With fewer, hashing would
+/// run idle while another thread has the processor.
 const CHUNKS_TO_HASH: usize = 16;
-/// How often it is looked whether another process is done.
+/// Interval of checks for another process to finish.
 const PULSE: Duration = Duration::from_millis(200);
 
-/// A download under way.
+/// A partial download.
 pub struct PartialFile {
     file: File,
-    /// Path of the bytes until they are complete.
+    /// Path of the partial file.
     path: PathBuf,
-    /// The same, where it is a file of our own because another process holds `NAME.part`.
+    /// A file of this process only, because another process has locked `NAME.part`.
     private: Option<AtomicFile>,
     target: PathBuf,
     known: ResumeKey,
-    /// A hasher that has seen nothing.
+    /// A new hasher.
     fresh: Hasher,
     hasher: Hasher,
     written: u64,
@@ -91,8 +90,8 @@ pub struct PartialFile {
 }
 
 impl PartialFile {
-    /// Opens the beginning of a file of which the server has to say what it is, with what an earlier
-    /// run left if that can be continued. `None` where another process is at it.
+    /// Opens a partial file identified by its server, and resumes an earlier run's if possible.
+    /// `None` if another process has locked it.
     pub async fn open_for_url(
         target: &Path,
         expected: Option<&Digest>,
@@ -105,10 +104,10 @@ impl PartialFile {
                 match file.try_lock() {
                     Ok(()) => {}
                     Err(TryLockError::WouldBlock) => return Ok(None),
-                    // A file system without locks; the digest still catches what two writers make.
+                    // The file system has no locks; the digest detects concurrent writes.
                     Err(TryLockError::Error(error)) => tracing::debug!(%error, "no lock"),
                 }
-                // Another process may have given it its final name before the lock.
+                // Another process may have renamed it before the lock.
                 if is_at(&file, &path) {
                     break file;
                 }
@@ -131,7 +130,7 @@ impl PartialFile {
         .await
     }
 
-    /// The same, where another process was found at it: waits until that is done or gone.
+    /// Like [`Self::open_for_url`], but waits until another process is done.
     pub async fn open_when_free(
         http: &HttpClient,
         target: &Path,
@@ -154,8 +153,8 @@ impl PartialFile {
         http.with_deadline(&what, waiting).await
     }
 
-    /// Opens the beginning of a file that is named after its digest, which `hasher` computes. Where
-    /// another process is at it, it begins a file of its own.
+    /// Opens a partial file named by its digest, which `hasher` computes. If another process has
+    /// locked it, uses a separate file.
     pub async fn open_for_digest(
         target: &Path,
         hasher: Hasher,
@@ -174,7 +173,7 @@ impl PartialFile {
                 return Ok(partial);
             }
             let mut partial = Self::new(file, path, target, ResumeKey::ByName, hasher);
-            // More than there can be is worth nothing.
+            // A file longer than the content is useless.
             match partial.file.metadata()?.len() {
                 0 => {}
                 length if length > size => partial.empty()?,
@@ -199,7 +198,7 @@ impl PartialFile {
         }
     }
 
-    /// Continues where an earlier run stopped; false where that is not possible.
+    /// Resumes an earlier run's file; false if impossible.
     fn take_up_served(&mut self) -> io::Result<bool> {
         let ResumeKey::ByServer {
             sidecar,
@@ -230,7 +229,7 @@ impl PartialFile {
         Ok(())
     }
 
-    /// Throws away what is there.
+    /// Discards the content.
     pub fn restart(&mut self) -> Result<(), FileError> {
         self.empty().map_err(FileError::io("empty", &self.path))
     }
@@ -243,7 +242,7 @@ impl PartialFile {
             remove(sidecar)?;
             *identity = None;
         }
-        // To ext4, cutting off nothing is a reason too to write everything to the disk at the end.
+        // On ext4, even truncating an empty file forces a flush on close.
         if self.file.metadata()?.len() > 0 {
             self.file.set_len(0)?;
         }
@@ -254,8 +253,8 @@ impl PartialFile {
         Ok(())
     }
 
-    /// Notes what the server calls the file that now begins to come; without that, nothing of it
-    /// can be continued later.
+    /// Stores the server's identification of a new download; without it, the download cannot
+    /// resume.
     pub(super) fn start(&mut self, now: Option<Identity>) -> Result<(), FileError> {
         if let ResumeKey::ByServer {
             sidecar,
@@ -278,9 +277,9 @@ impl PartialFile {
         Ok(())
     }
 
-    /// Writes what comes until it ends or breaks, and has it hashed in another thread meanwhile: that
-    /// takes longer than receiving and writing together. Writing goes to the page cache and is done
-    /// here, so that two threads are enough; when the disk cannot follow, no other file's can either.
+    /// Writes chunks until the stream ends or fails, and hashes them in another thread, which takes
+    /// longer than receiving and writing. Writes go to the page cache and are done here, so that
+    /// two threads suffice.
     pub async fn write_stream<E>(
         &mut self,
         chunks: impl Stream<Item = Result<Bytes, E>>,
@@ -294,7 +293,7 @@ impl PartialFile {
                     let written = self.file.write_all(&chunk);
                     written.map_err(FileError::io("write", &self.path))?;
                     self.written += chunk.len() as u64;
-                    // The other end is there until this one goes.
+                    // The receiver lives until the sender is dropped.
                     let _ = to_hash.send(chunk).await;
                 }
                 Some(Err(error)) => break Err(error),
@@ -309,12 +308,12 @@ impl PartialFile {
         Ok(end)
     }
 
-    /// Bytes that are safely there.
+    /// Number of bytes written.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// What the server called the file when it began to come.
+    /// The server's identification of the file when the download started.
     pub(super) fn identity(&self) -> Option<&Identity> {
         match &self.known {
             ResumeKey::ByName => None,
@@ -322,33 +321,33 @@ impl PartialFile {
         }
     }
 
-    /// Returns true if its bytes came in more than one piece.
+    /// Returns true if its bytes came over several connections.
     pub fn was_resumed(&self) -> bool {
         self.resumed
     }
 
-    /// Notes that the next bytes come from another connection than those before.
+    /// Records that the next bytes come over another connection.
     pub(super) fn resume(&mut self) {
         self.resumed = true;
     }
 
-    /// The digest of what is there.
+    /// Digest of the bytes so far.
     pub fn digest(&self) -> Digest {
         self.hasher.clone().finish()
     }
 
-    /// Path of the bytes.
+    /// Path of the partial file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns true if a later connection can tell that it goes on with the same file.
+    /// Returns true if a later connection can identify the same version.
     pub(super) fn is_recognized(&self) -> bool {
         let identity = self.identity();
         identity.is_some_and(|it| it.etag.is_some() || it.last_modified.is_some())
     }
 
-    /// Gives the file its final name.
+    /// Renames the file to its final name.
     pub async fn commit(self) -> Result<(), FileError> {
         in_thread("create", &self.target.clone(), move || self.rename()).await
     }
@@ -358,19 +357,19 @@ impl PartialFile {
             fs::rename(&self.path, &self.target)?;
             return remove(sidecar);
         }
-        // Nobody checks again what lies under its own digest.
+        // A file under its own digest is not verified again.
         self.file.sync_data()?;
         if let Some(private) = self.private.take() {
             return private.persist(&self.target);
         }
         match fs::rename(&self.path, &self.target) {
-            // Another process may have finished the same file between our opening and locking it.
+            // Another process may have finished the same file before the lock.
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.target.exists() => Ok(()),
             renamed => renamed,
         }
     }
 
-    /// Removes every trace of it.
+    /// Removes the partial file and its sidecar.
     pub fn discard(self) -> Result<(), FileError> {
         if self.private.is_some() {
             return Ok(());
@@ -384,14 +383,14 @@ impl PartialFile {
 
 impl Drop for PartialFile {
     fn drop(&mut self) {
-        // Nothing to continue is nothing to leave behind; that it stays would not harm either.
+        // An empty file is useless to a later run, but harmless.
         if self.written == 0 && self.private.is_none() {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Does what waits for the disk where nothing else waits for it.
+/// Runs blocking file operations in another thread.
 async fn in_thread<T: Send + 'static>(
     action: &'static str,
     path: &Path,
@@ -412,7 +411,7 @@ fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Returns true if a path still leads to this file.
+/// Returns true if a path still refers to this file.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -441,7 +440,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Removes a file that may not be there.
+/// Removes a file if it exists.
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -471,7 +470,7 @@ mod tests {
         part.write_stream(chunks).await.unwrap().unwrap();
     }
 
-    /// Starts a download of ten bytes and leaves it after three.
+    /// Starts a download of ten bytes and stops after three.
     async fn leave_one_behind(target: &Path) {
         let mut part = PartialFile::open_for_url(target, None)
             .await

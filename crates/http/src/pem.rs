@@ -1,4 +1,4 @@
-//! Files of certificates and keys, which users name.
+//! Files with certificates and keys, given by users.
 
 use std::path::Path;
 
@@ -6,16 +6,17 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use wincimg_common::files;
 
-/// All CAs of a machine have a quarter of that.
+/// Four times the size of all CAs of a system.
 const LARGEST_FILE: u64 = 1 << 20;
-/// The certificates of a file, in PEM or, as Windows exports one, in DER; else what is wrong with it.
+/// Reads the certificates of a file, in PEM or, as exported by Windows, in DER; returns a message
+/// on failure.
 pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     certificates_in(read(path)?)
 }
 
-/// The certificates in a file's bytes.
+/// Parses the certificates in a file's bytes.
 pub fn certificates_in(bytes: Vec<u8>) -> Result<Vec<CertificateDer<'static>>, String> {
-    // A SEQUENCE with a length of several bytes; no text begins so.
+    // A SEQUENCE with a length of several bytes, with which no text begins.
     if matches!(bytes.as_slice(), [0x30, 0x81..=0x84, ..]) {
         return Ok(vec![CertificateDer::from(bytes)]);
     }
@@ -27,7 +28,7 @@ pub fn certificates_in(bytes: Vec<u8>) -> Result<Vec<CertificateDer<'static>>, S
     Ok(found)
 }
 
-/// The private key of a file in PEM; else what is wrong with it.
+/// Reads the private key of a PEM file; returns a message on failure.
 pub fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
     PrivateKeyDer::from_pem_slice(&read(path)?).map_err(|error| error.to_string())
 }

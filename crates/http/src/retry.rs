@@ -1,4 +1,4 @@
-//! When a failed request is worth another attempt, and how long to wait before it.
+//! Retries of failed requests, and the waits between them.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use tokio::time::Instant;
 use wincimg_common::progress::Progress;
 
-/// How often and how patiently a request is repeated when it failed for a passing reason.
+/// Retry policy for transient failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Attempts after the first one; bytes that moved in between start the count again.
+    /// Retries after the first attempt; progress in between resets the count.
     pub retries: usize,
-    /// The wait before the first repetition; it doubles with each, and jitter adds up to as much.
+    /// Wait before the first retry; doubles with each, plus random jitter of up to as much.
     pub first_wait: Duration,
-    /// No wait of our own is longer than this.
+    /// Maximum wait, unless the server asks for a longer one.
     pub longest_wait: Duration,
-    /// A server that asks for more patience than this (`Retry-After`) is given up.
+    /// Maximum `Retry-After`; a server that asks for more is given up.
     pub longest_retry_after: Duration,
 }
 
@@ -34,7 +34,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The waits between attempts, each longer than the one before.
+    /// The waits between attempts, each longer than the last.
     fn waits(&self) -> ExponentialBackoff {
         ExponentialBuilder::new()
             .with_min_delay(self.first_wait)
@@ -45,21 +45,20 @@ impl RetryPolicy {
     }
 }
 
-/// An error that knows whether another attempt is worth while.
+/// An error that may be transient.
 pub trait Transient: Error + Sized {
-    /// Returns true if the same request may well succeed a moment later.
+    /// Returns true if the same request may succeed soon.
     fn is_transient(&self) -> bool;
 
-    /// Returns true if a second attempt tells all that any number of them would: nobody listens
-    /// there.
+    /// Returns true if one retry is enough, for example because the port is closed.
     fn is_settled(&self) -> bool {
         false
     }
 
-    /// How long the server asked to wait before the next attempt.
+    /// The wait that the server asked for.
     fn retry_after(&self) -> Option<Duration>;
 
-    /// The same error as the last one of several attempts.
+    /// Wraps the error as the last one of several attempts.
     #[must_use]
     fn after(self, attempts: usize) -> Self {
         let _ = attempts;
@@ -67,13 +66,13 @@ pub trait Transient: Error + Sized {
     }
 }
 
-/// Bytes that are worth starting the count of attempts again; less would let a connection that
-/// breaks at every byte go on for ever.
+/// Progress in bytes that resets the count of attempts; with less, a connection that breaks at
+/// every byte would be retried for ever.
 const HEADWAY: u64 = 64 * 1024;
-/// A wait that a person who watches would wonder about.
+/// Waits from this length on are reported.
 const WORTH_A_WORD: Duration = Duration::from_secs(2);
 
-/// The attempts that one operation has left, over all of its requests.
+/// The remaining attempts of an operation, over all its requests.
 pub struct RetryBudget {
     policy: RetryPolicy,
     waits: ExponentialBackoff,
@@ -99,12 +98,12 @@ impl RetryBudget {
         }
     }
 
-    /// Notes bytes that have safely arrived on one side or the other.
+    /// Records progress in bytes.
     pub fn advance(&mut self, bytes: u64) {
         self.moved = self.moved.saturating_add(bytes);
     }
 
-    /// Waits until the next attempt may be made, or hands the error back where there is none left.
+    /// Waits for the next attempt, or returns the error if none is left.
     pub async fn backoff<E: Transient>(&mut self, error: E) -> Result<(), E> {
         let reason = with_its_cause(&error);
         let first = self.made == 1;
@@ -138,8 +137,8 @@ impl RetryBudget {
         }
     }
 
-    /// Our own wait or, if it asks for a longer one, the server's; none where no attempt is left,
-    /// the server asks for too much patience, or the time limit comes first.
+    /// Returns the next wait: our own or the server's if longer; `None` if no attempt is left, the
+    /// server asks for too long a wait, or the time limit comes first.
     fn next_wait(&mut self, asked: Option<Duration>) -> Option<Duration> {
         let own = self.waits.next()?;
         let asked = asked.unwrap_or_default();
@@ -158,7 +157,7 @@ fn word_about(reason: &str, wait: Duration) -> String {
     }
 }
 
-/// An error and what is at the bottom of it, without what lies between.
+/// Formats an error with its root cause only.
 fn with_its_cause(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
@@ -170,7 +169,7 @@ fn with_its_cause(error: &dyn Error) -> String {
     }
 }
 
-/// `Retry-After` in either of its spellings: seconds, or the date after which to come back.
+/// Parses `Retry-After`, in seconds or as a date.
 pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {
@@ -195,7 +194,7 @@ mod tests {
 
     use super::*;
 
-    /// An error that may pass, with the server's wish in seconds and the attempts it took.
+    /// A transient error, with the server's wait in seconds and the number of attempts.
     #[derive(Debug, PartialEq, thiserror::Error)]
     #[error("failed")]
     struct Failure {
@@ -299,7 +298,7 @@ mod tests {
         assert!(attempts.wait(failure(None)).is_err());
     }
 
-    /// Remembers what it is told.
+    /// Records its notes.
     #[derive(Default)]
     struct Notes(Mutex<Vec<String>>);
 

@@ -1,4 +1,4 @@
-//! Brings one file from a server, over as many connections as it takes.
+//! Downloads one file from a server, over as many connections as needed.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,13 +19,13 @@ use super::partial_file::{Identity, PartialFile};
 /// Error of a transfer.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
-    /// No answer, or none that helps.
+    /// The server failed.
     #[error(transparent)]
     Http(#[from] HttpError),
-    /// Something about the disk.
+    /// The file could not be written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The server's file has another length than it should.
+    /// The server's file has the wrong size.
     #[error("the file has {found} bytes, expected {expected}")]
     Size {
         /// Size on the server.
@@ -33,12 +33,12 @@ pub enum TransferError {
         /// The expected value.
         expected: u64,
     },
-    /// A page for people came in place of the file.
+    /// The server sent a web page.
     #[error("the server sent a web page ({0})")]
     Page(String),
 }
 
-/// A file's line in the progress display, which begins when its size is known.
+/// A file's line in the progress display, started when its size is known.
 pub struct ProgressLine<'a> {
     progress: &'a dyn Progress,
     label: &'a str,
@@ -46,7 +46,7 @@ pub struct ProgressLine<'a> {
 }
 
 impl<'a> ProgressLine<'a> {
-    /// The line of the file that is called so.
+    /// Creates the line of a file.
     pub fn new(progress: &'a dyn Progress, label: &'a str) -> Self {
         Self {
             progress,
@@ -68,7 +68,7 @@ impl<'a> ProgressLine<'a> {
         }
     }
 
-    /// Ends the line with a word on the outcome.
+    /// Ends the line with an outcome.
     pub fn done(&self, outcome: &str) {
         self.task
             .get_or_init(|| self.progress.task(self.label, None))
@@ -76,30 +76,29 @@ impl<'a> ProgressLine<'a> {
     }
 }
 
-/// A file to bring.
+/// A file to download.
 pub struct Transfer<'a> {
-    /// The connections.
+    /// The client.
     pub http: &'a HttpClient,
     /// URL of the file.
     pub url: &'a Url,
-    /// What makes its bytes trustworthy.
+    /// Authentication of its content.
     pub vouched: TrustSource,
-    /// How long it has to be, where that is known.
+    /// The expected size, if known.
     pub size: Option<u64>,
     /// Redirects that are followed.
     pub redirects: RedirectPolicy,
-    /// True if the file may be a page for people, as servers send in place of what they do not
-    /// have.
+    /// True if the file may be a web page, which servers often send instead of a missing file.
     pub takes_pages: bool,
     /// Progress that counts its bytes.
     pub line: &'a ProgressLine<'a>,
 }
 
-/// What the request is for, after "failed to".
+/// Purpose of the request, to follow "failed to".
 const WHAT: &str = "send the file";
 
 impl Transfer<'_> {
-    /// Brings a file to its whole length.
+    /// Downloads the rest of a file.
     pub async fn run(&self, part: &mut PartialFile) -> Result<(), TransferError> {
         let mut attempts = self.http.attempts();
         loop {
@@ -114,8 +113,8 @@ impl Transfer<'_> {
         }
     }
 
-    /// The same, and once more from the beginning where the bytes do not fit together with what an
-    /// earlier try left of the file, called so.
+    /// Downloads the rest of a file, and once more from the beginning if the digest is wrong after
+    /// a resume.
     pub async fn run_until(
         &self,
         part: &mut PartialFile,
@@ -124,7 +123,7 @@ impl Transfer<'_> {
     ) -> Result<(), TransferError> {
         self.run(part).await?;
         if part.was_resumed() && !is_right(&part.digest()) {
-            // Bytes of two states of the file, perhaps; in one piece it may be right.
+            // The bytes may be from two versions of the file.
             self.http.progress().note(&format!(
                 "{name} does not match the earlier partial download; starting again"
             ));
@@ -134,7 +133,7 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// One connection.
+    /// Downloads over one connection.
     async fn attempt(&self, part: &mut PartialFile) -> Result<(), TransferError> {
         if part.written() > 0 {
             match part.identity() {
@@ -182,7 +181,7 @@ impl Transfer<'_> {
         exchange.redirects = self.redirects;
         if let (Some(identity), 1..) = (part.identity(), part.written()) {
             let range = format!("bytes={}-", part.written());
-            // Weak tags are not for ranges.
+            // Ranges require strong tags.
             let condition = identity
                 .etag
                 .as_ref()
@@ -219,7 +218,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// Takes in a body, whole or up to where the connection broke.
+    /// Writes a body, up to its end or a broken connection.
     async fn receive(
         &self,
         part: &mut PartialFile,
@@ -241,7 +240,7 @@ impl Transfer<'_> {
     }
 }
 
-/// What an answer says about the state of the whole file.
+/// Reads the identification of the whole file from a response.
 fn identity(headers: &HeaderMap, size: Option<u64>) -> Option<Identity> {
     let text = |name: HeaderName| {
         let value = headers.get(name)?.to_str().ok()?;
@@ -254,7 +253,7 @@ fn identity(headers: &HeaderMap, size: Option<u64>) -> Option<Identity> {
     })
 }
 
-/// Offset of a partial answer, and the file that it is a part of.
+/// Offset of a partial response, and the identification of its file.
 fn continuation(response: &Response) -> Option<(u64, Identity)> {
     if response.status() != StatusCode::PARTIAL_CONTENT {
         return None;
@@ -264,13 +263,13 @@ fn continuation(response: &Response) -> Option<(u64, Identity)> {
     Some((start, identity(response.headers(), Some(total))?))
 }
 
-/// `bytes 3-9/10` → where it begins and the size of the whole.
+/// Parses `bytes 3-9/10` into the first position and the total size.
 fn content_range(text: &str) -> Option<(u64, u64)> {
     let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
     let (start, end) = range.split_once('-')?;
     let (start, end): (u64, u64) = (start.trim().parse().ok()?, end.trim().parse().ok()?);
     let total = total.trim().parse().ok()?;
-    // A piece that stops before the end of the file would pass for the rest of it.
+    // A range that ends before the file would be taken for the rest of it.
     (start <= end && end.checked_add(1) == Some(total)).then_some((start, total))
 }
 

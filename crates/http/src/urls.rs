@@ -1,11 +1,12 @@
-//! What of a URL may be shown, and whether it is this machine's.
+//! Display of URLs without secrets, and tests of hosts.
 
 use std::net::IpAddr;
 
 use reqwest::Url;
 use wincimg_common::untrusted::without_password;
 
-/// A URL as it may be shown: queries carry signatures and upload states, user parts carry secrets.
+/// A URL for display: without query, which may contain signatures or upload states, and user part,
+/// which may contain secrets.
 pub fn redacted(url: &Url) -> String {
     format!("{}://{}{}", url.scheme(), host_of(url), url.path())
 }
@@ -19,7 +20,7 @@ pub fn host_of(url: &Url) -> String {
     }
 }
 
-/// The URL of a file, as people write it.
+/// Parses the URL of a download.
 pub fn download_url(text: &str) -> Result<Url, String> {
     let hidden = without_password(text);
     let url: Url = text
@@ -27,9 +28,9 @@ pub fn download_url(text: &str) -> Result<Url, String> {
         .map_err(|error| format!("invalid URL {hidden:?}: {error}"))?;
     let secret = !url.username().is_empty() || url.password().is_some();
     match url.scheme() {
-        // Others would read it in the image and in what is noted about it.
+        // The image and its metadata would disclose it.
         "http" | "https" if secret => Err(format!(
-            "{} has a user or a password in it, which is not sent",
+            "{} contains a user or a password, which is not supported",
             redacted(&url)
         )),
         "http" | "https" => Ok(url),
@@ -39,7 +40,7 @@ pub fn download_url(text: &str) -> Result<Url, String> {
     }
 }
 
-/// The file that a URL names by the end of its path.
+/// The last part of a URL's path.
 pub fn name_in(url: &Url) -> Option<String> {
     let last = url.path_segments()?.next_back()?;
     let mut bytes = Vec::with_capacity(last.len());
@@ -66,8 +67,8 @@ pub(super) fn is_loopback(url: &Url) -> bool {
     host == "localhost" || address(host).is_some_and(|address| address.is_loopback())
 }
 
-/// Returns true if a `host[:port]` is an address of the link itself, where clouds keep what
-/// machines may know of themselves, keys among that: no registry is there.
+/// Returns true if a `host[:port]` is a link-local address, where clouds serve instance metadata,
+/// including keys: no registry is there.
 pub(super) fn is_link_local(host: &str) -> bool {
     let without_port = match host.rsplit_once(':') {
         Some((name, port)) if port.parse::<u16>().is_ok() => name,

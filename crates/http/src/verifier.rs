@@ -8,22 +8,22 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 use rustls_platform_verifier::Verifier;
 
-/// Judges the certificate that a server shows. That the server has its key is always asked for, so
-/// that the connection is with one and the same peer, whoever that is.
+/// Verifies a server's certificate. A proof of possession of its key is always required, so that
+/// all data come from one peer.
 #[derive(Debug)]
 pub struct CertificateVerifier {
-    /// What will do.
+    /// The accepted certificates.
     pub accepted: AcceptedCertificates,
-    /// Whose signatures are known.
+    /// Verifier of signatures.
     pub provider: Arc<CryptoProvider>,
 }
 
 /// The certificates that are accepted.
 #[derive(Debug)]
 pub enum AcceptedCertificates {
-    /// Every one.
+    /// Any certificate.
     Any,
-    /// These exactly as they are, and what the machine trusts.
+    /// These by exact match, and those trusted by the system.
     These(Vec<CertificateDer<'static>>, Option<Verifier>),
 }
 

@@ -1,8 +1,9 @@
-//! A docker-archive: the tar file of `docker save`, which `docker load` takes.
+//! A docker-archive: the tar file that `docker save` writes and `docker load` reads.
 //!
-//! Two kinds are read. The older has a `manifest.json` that names a configuration and layer tars, and
-//! no image manifest, so one is made up in Docker's words. The newer, which Docker 25 and this crate
-//! write, is an OCI layout inside a tar with a `manifest.json` beside it, and keeps the image's digest.
+//! Two formats are read. The older has a `manifest.json` that names a configuration and layer tars,
+//! but no image manifest, so one is generated in Docker's format. The newer, which Docker 25 and
+//! this crate write, is an OCI layout inside a tar, plus a `manifest.json`; it preserves the
+//! image's digest.
 
 mod error;
 mod format;

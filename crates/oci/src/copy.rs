@@ -1,10 +1,10 @@
-//! Copying images between places: planned from the manifests alone, then carried out with each blob
-//! moved once however many images share it.
+//! Copies images between stores: planned from the manifests alone, then executed with each blob
+//! transferred once, however many images share it.
 //!
-//! A [`CopyPlan`] is the image as it will be published, with everything it names. A [`Copier`] makes
-//! plans come true; it looks before it sends, mounts what the registry has elsewhere, and publishes
-//! a manifest only after everything that it names is there. From the first answer on, everything is
-//! asked for by digest, so a tag that moves in between changes nothing.
+//! A [`CopyPlan`] is the image as it will be published, with all content it references. A
+//! [`Copier`] executes plans: it checks before it uploads, mounts blobs from other repositories of
+//! the registry, and publishes a manifest only after all content it references exists. After the
+//! first response, all requests are by digest, so a tag that moves meanwhile has no effect.
 
 mod error;
 mod mount_sources;

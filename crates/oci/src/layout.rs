@@ -1,8 +1,8 @@
 //! An OCI image layout: a directory that holds images as files named by their digests.
 //!
-//! Every file is written beside its final name and renamed, and `index.json` is replaced last, so
-//! that an interrupted run leaves whole blobs that the next run finds, and nothing that points at
-//! something missing. Blobs that are already there are checked, kept and not written again.
+//! Every file is written under a temporary name and renamed, and `index.json` is replaced last, so
+//! that an interrupted run leaves complete blobs for the next run and no dangling references.
+//! Existing blobs are verified and kept.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -24,10 +24,10 @@ mod entries;
 
 pub(super) use entries::{IMAGE_NAME, REF_NAME, Selection, find_tag, put_entry, select};
 
-/// More than the index of any layout has; it has an entry for each of its images.
+/// Larger than the index of any real layout, which has one entry for each image.
 const MAX_INDEX: u64 = 64 * 1024 * 1024;
 
-/// More than anybody attaches to the images of a layout.
+/// Maximum number of artifacts in a layout.
 const MOST_ARTIFACTS: usize = 10_000;
 
 /// An OCI image layout on disk.
@@ -40,56 +40,56 @@ pub struct Layout {
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "layout/invalid")]
 pub enum LayoutError {
-    /// The directory is something else.
+    /// The directory is not a layout.
     #[error("{} is not an OCI layout: {reason}", path.display())]
     #[diagnose(hint = Some(layout_hint(path)))]
     NotALayout {
         /// The directory.
         path: PathBuf,
-        /// What it lacks.
+        /// The missing part.
         reason: String,
     },
-    /// No image has the tag or digest asked for.
+    /// The requested tag or digest was not found.
     #[error("{} has no image {wanted:?}: it has {known}", path.display())]
     #[diagnose(code = "layout/not-found")]
     NotFound {
         /// The layout or archive.
         path: PathBuf,
-        /// The tag or digest asked for.
+        /// The requested tag or digest.
         wanted: String,
         /// The tags that exist.
         known: String,
     },
-    /// There are several images and none was named.
-    #[error("{} holds several images: name one of {known}", path.display())]
-    #[diagnose(code = "layout/several-images", blame = Request, hint = Some(format!("put the name after the place: oci:{}:NAME", path.display())))]
+    /// The layout contains several images and none was selected.
+    #[error("{} contains several images: select one of {known}", path.display())]
+    #[diagnose(code = "layout/several-images", blame = Request, hint = Some(format!("select an image: oci:{}:NAME", path.display())))]
     SeveralImages {
         /// The layout or archive.
         path: PathBuf,
         /// The tags that exist.
         known: String,
     },
-    /// A document is named, and is not there or larger than any real one.
+    /// A referenced document is missing or too large.
     #[error("{} {problem}", path.display())]
     Unusable {
         /// The layout.
         path: PathBuf,
-        /// The problem, as it reads after the layout's name.
+        /// The problem, to follow the layout's name in a sentence.
         problem: String,
     },
     /// A document in it cannot be used.
-    #[error("could not use {}", path.display())]
+    #[error("cannot use {}", path.display())]
     Document {
         /// The file.
         path: PathBuf,
         /// The reason.
         source: Box<DocumentError>,
     },
-    /// A blob could not be moved.
+    /// A blob could not be read or written.
     #[error(transparent)]
     Stream(#[from] StreamError),
     /// A file could not be read.
-    #[error("could not read {}", path.display())]
+    #[error("cannot read {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -101,25 +101,24 @@ pub enum LayoutError {
 fn layout_hint(path: &Path) -> String {
     if path.is_file() {
         format!(
-            "a file that docker save or wincimg wrote is docker-archive:{}",
+            "for a file from docker save or wincimg, type docker-archive:{}",
             path.display()
         )
     } else {
-        "oci: is followed by a folder that has index.json and oci-layout, as `--output oci:DIR` writes it"
+        "oci: requires a folder with index.json and oci-layout, as written by `--output oci:DIR`"
             .to_owned()
     }
 }
 
 impl Layout {
-    /// Opens a layout that exists.
+    /// Opens an existing layout.
     pub async fn open(root: impl Into<PathBuf>) -> Result<Self, LayoutError> {
         let layout = Self { root: root.into() };
         layout.clone().blocking(|layout| layout.check()).await?;
         Ok(layout)
     }
 
-    /// Opens a layout, or makes an empty one where there is none; a directory with other things in
-    /// it is refused.
+    /// Opens a layout, or creates an empty one. Refuses a directory with other content.
     pub async fn create(root: impl Into<PathBuf>) -> Result<Self, LayoutError> {
         let layout = Self { root: root.into() };
         layout.clone().blocking(|layout| layout.make()).await?;
@@ -131,17 +130,17 @@ impl Layout {
         &self.root
     }
 
-    /// The layout's own index: what it holds under which tags.
+    /// Reads the layout's `index.json`.
     pub async fn index(&self) -> Result<Index, LayoutError> {
         self.clone().blocking(|layout| layout.read_index()).await
     }
 
-    /// The image or index with the tag or digest given; with none, the only one.
+    /// Returns the image or index with this tag or digest; without one, the only image.
     pub async fn resolve(&self, which: Option<&str>) -> Result<Document, LayoutError> {
         let index = self.index().await?;
         let descriptor = match select(&index, which) {
             Selection::Found(descriptor) => descriptor,
-            // A child of an index has no entry of its own, and may be asked for by digest all the same.
+            // A child of an index has no entry of its own, but can be requested by digest.
             Selection::NotFound { known } => match which.and_then(|which| which.parse().ok()) {
                 Some(digest) if self.blob_path(&digest).is_file() => {
                     return self.document("", &digest).await;
@@ -165,7 +164,7 @@ impl Layout {
             .await
     }
 
-    /// The manifest or index with the digest given.
+    /// Returns the manifest or index with this digest.
     pub async fn document(
         &self,
         media_type: &str,
@@ -178,7 +177,7 @@ impl Layout {
         })
     }
 
-    /// A small blob, read whole; whoever parses it checks the digest.
+    /// Reads a small blob whole. The digest is checked by the parser.
     pub async fn read(&self, digest: &Digest) -> Result<Bytes, LayoutError> {
         let digest = digest.clone();
         self.clone()
@@ -195,7 +194,7 @@ impl Layout {
         self.root.join("blobs").join(digest.algorithm())
     }
 
-    /// The same, with the directory made: for a blob that someone else will put there, verified.
+    /// Returns the path of a blob and creates its directory; the caller writes the verified blob.
     pub(super) async fn place_for(&self, blob: &Descriptor) -> Result<PathBuf, LayoutError> {
         let dir = self.blob_dir(&blob.digest);
         match tokio::fs::create_dir_all(&dir).await {
@@ -204,12 +203,12 @@ impl Layout {
         }
     }
 
-    /// The bytes of a blob, not yet checked.
+    /// Returns the bytes of a blob, not verified.
     pub fn blob(&self, blob: &Descriptor) -> FileRange {
         FileRange::new(self.blob_path(&blob.digest), 0, blob.size)
     }
 
-    /// Returns true if the blob is there and is what its digest says.
+    /// Returns true if the blob exists and matches its digest.
     pub async fn has_blob(&self, blob: &Descriptor) -> Result<bool, LayoutError> {
         let blob = blob.clone();
         self.clone()
@@ -239,7 +238,7 @@ impl Layout {
         Ok(stream::persist(draft, &path)?)
     }
 
-    /// Stores a manifest or an index as a blob, without a tag.
+    /// Stores a manifest or an index as a blob, untagged.
     pub async fn put_document(&self, document: &Document) -> Result<(), LayoutError> {
         let descriptor = document.descriptor();
         let bytes = document.bytes().clone();
@@ -254,8 +253,8 @@ impl Layout {
             .await
     }
 
-    /// Lists a manifest or an index that is already stored, under a tag or under none. An entry that
-    /// had the tag before loses its place.
+    /// Lists a stored manifest or index, with or without a tag. The tag's previous entry is
+    /// removed.
     pub async fn tag(&self, descriptor: Descriptor, tag: Option<&str>) -> Result<(), LayoutError> {
         let tag = tag.map(str::to_owned);
         self.clone()
@@ -266,8 +265,8 @@ impl Layout {
             .await
     }
 
-    /// The same in place of what the tag was seen to mean; says no, and changes nothing, where it
-    /// means something else by now.
+    /// Tags like [`Layout::tag`], if the tag still refers to `seen`; otherwise changes nothing and
+    /// returns false.
     pub(crate) async fn tag_if_unchanged(
         &self,
         descriptor: Descriptor,
@@ -287,7 +286,7 @@ impl Layout {
             .await
     }
 
-    /// Lists an artifact whose content is stored, with what all of them share.
+    /// Lists an artifact whose content is stored, and stores the empty configuration.
     pub async fn attach(&self, artifact: &Artifact) -> Result<(), LayoutError> {
         let empty = sha256(EMPTY);
         let manifest = Document::Manifest(Box::new(artifact.manifest().clone()));
@@ -306,7 +305,7 @@ impl Layout {
             .await
     }
 
-    /// The artifacts that are about a manifest, as far as the layout lists them.
+    /// Returns the artifacts attached to a manifest that the layout lists.
     pub async fn artifacts(&self, subject: &Digest) -> Result<Vec<Artifact>, LayoutError> {
         let index = self.index().await?;
         let listed = index.manifests.into_iter();
@@ -324,17 +323,17 @@ impl Layout {
         Ok(found)
     }
 
-    /// What exactly this tag means, where it means something.
+    /// Returns the digest that a tag refers to.
     pub async fn resolve_tag(&self, tag: &str) -> Result<Option<Digest>, LayoutError> {
         Ok(find_tag(&self.index().await?, tag).cloned())
     }
 
-    /// Returns true if there is a layout in a directory.
+    /// Returns true if the directory is a layout.
     pub fn is_at(root: &Path) -> bool {
         root.join("oci-layout").is_file()
     }
 
-    /// Lists what is stored; whoever calls holds the lock.
+    /// Adds a stored document to the index; the caller holds the lock.
     fn put(&self, descriptor: Descriptor, tag: Option<&str>) -> Result<(), LayoutError> {
         let path = self.root.join("index.json");
         let index = self.read_index_verbatim()?;
@@ -350,7 +349,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Runs file work where it does not hold up the transfers.
+    /// Runs file operations on a thread of their own, so that transfers continue.
     async fn blocking<T: Send + 'static>(
         self,
         work: impl FnOnce(Self) -> Result<T, LayoutError> + Send + 'static,
@@ -419,14 +418,14 @@ impl Layout {
                     source: Box::new(source),
                 }
             })?;
-        // The marker comes last: a directory that has it is a whole layout. Someone else may be
-        // making the same layout, and be a step ahead.
+        // The marker comes last: a directory that has it is a complete layout. Another process may
+        // be creating the same layout and be ahead.
         stream::write_if_new(&index, empty.bytes())?;
         let marker = json!({"imageLayoutVersion": "1.0.0"}).to_string();
         Ok(stream::write_if_new(&header, marker.as_bytes())?)
     }
 
-    /// Something in the directory that no unfinished layout has.
+    /// Returns a file that an unfinished layout cannot contain.
     fn stranger(&self) -> Result<Option<String>, LayoutError> {
         let entries = match fs::read_dir(&self.root) {
             Ok(entries) => entries,
@@ -486,7 +485,7 @@ impl Layout {
         Ok(bytes.into())
     }
 
-    /// Keeps other processes from changing `index.json` between our reading and our writing.
+    /// Prevents other processes from changing `index.json` between read and write.
     fn lock(&self) -> Result<fs::File, LayoutError> {
         let path = self.root.join("oci-layout");
         let lock = || {

@@ -1,4 +1,4 @@
-//! Images as values and the places they live in.
+//! Images as values, and the stores that hold them.
 //!
 //! ```
 //! use std::sync::Arc;

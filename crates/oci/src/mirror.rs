@@ -1,11 +1,11 @@
-//! Copies of images in a registry of one's own, complete: foreign layers are fetched from where they
-//! are and made ordinary, so that nodes need no internet.
+//! Complete copies of images in another registry: foreign layers are downloaded from their URLs and
+//! made ordinary, so that nodes need no internet access.
 //!
-//! An image keeps its repository's path and its tag; its host gives way to the mirror's, and a prefix
-//! comes before the path: `mcr.microsoft.com/windows/nanoserver:1809` mirrored to
-//! `repo.mylan.k8s:9999/mcr` is `repo.mylan.k8s:9999/mcr/windows/nanoserver:1809`, which is what
-//! `--base-registry repo.mylan.k8s:9999/mcr` looks for. On Docker Hub, where names have two parts,
-//! both mean `docker.io/me/windows-nanoserver:1809`. An image named by digest alone gets no tag.
+//! An image keeps its repository's path and its tag; the mirror's host replaces its host, and the
+//! prefix precedes the path: `mcr.microsoft.com/windows/nanoserver:1809` mirrored to
+//! `repo.mylan.k8s:9999/mcr` is `repo.mylan.k8s:9999/mcr/windows/nanoserver:1809`, where
+//! `--base-registry repo.mylan.k8s:9999/mcr` finds it. On Docker Hub, where names have two parts,
+//! both use `docker.io/me/windows-nanoserver:1809`. An image given by digest alone gets no tag.
 
 mod referrers;
 
@@ -31,7 +31,7 @@ use super::reference::{Reference, ReferenceError};
 use super::remote::{RegistryClient, Repository};
 use super::store::{Sink, Source};
 
-/// Images copied at once; their blobs have a limit of their own.
+/// Images copied at once; blobs have their own limit.
 const IMAGES: usize = 4;
 
 /// Location of the mirror: `HOST[:PORT][/PREFIX]`.
@@ -46,7 +46,7 @@ pub enum MirrorError {
     #[error(transparent)]
     #[diagnose(hint = matches!(_0, PrefixError::NobodysPlace).then(|| "name the user: --to docker.io/USER".to_owned()))]
     Target(#[from] PrefixError),
-    /// The target's prefix and the image's path do not make a name.
+    /// Prefix and path do not form a valid name.
     #[error("{image} cannot be mirrored to {target}")]
     Name {
         /// The image.
@@ -90,7 +90,7 @@ impl MirrorTarget {
         self.0.host()
     }
 
-    /// The name that an image has in the mirror.
+    /// Returns the image's name in the mirror.
     pub fn name_of(&self, image: &Reference) -> Result<Reference, MirrorError> {
         self.0.check_for_pushes()?;
         let end = match (image.tag(), image.digest()) {
@@ -108,16 +108,16 @@ impl MirrorTarget {
     }
 }
 
-/// Options of mirroring.
+/// Options for mirroring.
 #[derive(Debug, Clone)]
 pub struct MirrorOptions {
     /// Filter for the images of an index.
     pub platforms: Platforms,
-    /// At most so many blobs on their way at once.
+    /// Maximum number of concurrent blob transfers.
     pub jobs: usize,
-    /// True if it is only said what would be done.
+    /// True to report only what would be copied.
     pub dry_run: bool,
-    /// The words in which manifests are written; none for the source's.
+    /// The format of manifests; `None` keeps the source's.
     pub flavour: Option<ManifestFormat>,
     /// True if artifacts attached to images are copied too.
     pub with_referrers: bool,
@@ -138,9 +138,9 @@ impl Default for MirrorOptions {
 /// Report of mirroring, or of a dry run.
 #[derive(Debug, Serialize)]
 pub struct MirrorReport {
-    /// True if nothing was done.
+    /// True if nothing was copied.
     pub dry_run: bool,
-    /// The images, in the order in which they were asked for.
+    /// The images, in the requested order.
     pub images: Vec<MirroredImage>,
     /// Sums over all images.
     pub totals: Totals,
@@ -149,7 +149,7 @@ pub struct MirrorReport {
 /// Outcome for one image.
 #[derive(Debug, Serialize)]
 pub struct MirroredImage {
-    /// The image that was asked for.
+    /// The requested image.
     pub source: String,
     /// Its name in the mirror.
     pub target: String,
@@ -159,7 +159,7 @@ pub struct MirroredImage {
     /// Facts collected about the images.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<CompanionReport>,
-    /// Artifacts attached to the images, and their outcome.
+    /// Artifacts attached to the images, with their outcomes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<ReferrerReport>,
     /// The error; serialised as text with its causes.
@@ -167,48 +167,48 @@ pub struct MirroredImage {
     pub error: Option<CopyError>,
 }
 
-/// Facts collected about one image, and attached to it.
+/// Facts about one image, attached to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CompanionReport {
     /// The image's digest in the mirror.
     pub image: String,
     /// Its outcome.
     pub outcome: CompanionOutcome,
-    /// Size of what is attached to the image, in bytes.
+    /// Size of the attached facts in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// The reason for none.
+    /// The reason for failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// What came of looking at an image while it was mirrored.
+/// Outcome of collecting facts about an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CompanionOutcome {
-    /// The mirror had it before.
+    /// The mirror already had them.
     Present,
-    /// The source had it.
+    /// They were copied from the source.
     Copied,
-    /// It was made.
+    /// They were collected and attached.
     Made,
-    /// It could not be made or stored; the image is mirrored all the same.
+    /// They could not be collected or stored; the image is mirrored all the same.
     Failed,
 }
 
-/// Somebody who looks at images while they are mirrored, and puts beside them what it learns.
+/// Inspects images while they are mirrored and attaches the results.
 pub trait MirrorHook: Watcher {
-    /// Gets ready for an image, before its blobs move.
+    /// Prepares for an image, before its blobs are transferred.
     fn start_image<'a>(&'a self, copying: MirrorJob<'a>) -> BoxFuture<'a, CompanionTask<'a>>;
 }
 
-/// What there is to do for an image when it is in the mirror.
+/// The work for an image after it is mirrored.
 pub struct CompanionTask<'a>(pub BoxFuture<'a, Vec<CompanionReport>>);
 
-/// An image or index on its way to the mirror.
+/// An image or index being mirrored.
 #[derive(Clone, Copy)]
 pub struct MirrorJob<'a> {
-    /// What is published, and of what it is made.
+    /// The planned content.
     pub plan: &'a CopyPlan,
     /// The source.
     pub from: &'a Repository,
@@ -216,18 +216,18 @@ pub struct MirrorJob<'a> {
     pub to: &'a Repository,
 }
 
-/// Sums over all images; each blob is counted as often as it was dealt with.
+/// Sums over all images; a blob shared by several images is counted for each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// Blobs that were copied or downloaded.
     pub copied_blobs: u64,
     /// Their bytes.
     pub copied_bytes: u64,
-    /// Blobs that the registry took from another repository of its own.
+    /// Blobs that the registry mounted from another of its repositories.
     pub mounted_blobs: u64,
     /// Their bytes.
     pub mounted_bytes: u64,
-    /// Blobs that were there before.
+    /// Blobs that already existed.
     pub present_blobs: u64,
     /// Their bytes.
     pub present_bytes: u64,
@@ -235,11 +235,11 @@ pub struct Totals {
     pub failed_images: u64,
 }
 
-/// Mirrors images. One that fails does not keep the others from being mirrored.
+/// Mirrors images. One that fails does not stop the others.
 ///
 /// # Errors
-/// Only where the images cannot all have a name in the mirror; what happens to each of them is in
-/// the report.
+/// Fails only if the images cannot all have a name in the mirror; other errors are in the report of
+/// each image.
 pub async fn mirror(
     registry: &RegistryClient,
     images: &[Reference],
@@ -249,7 +249,7 @@ pub async fn mirror(
     progress: Arc<dyn Progress>,
 ) -> Result<MirrorReport, MirrorError> {
     let named = names(images, target)?;
-    // Who only wants to know what would be copied need not know what could be learnt.
+    // A dry run does not collect facts.
     let companion = companion.filter(|_| !options.dry_run);
     let mut copier = Copier::new(registry.clone(), progress, options.jobs);
     if options.dry_run {
@@ -268,7 +268,8 @@ pub async fn mirror(
         .iter()
         .map(|(source, target)| mirror.one(source, target))
         .collect();
-    // What a dry run says of a shared blob depends on who comes first, so they come in order.
+    // A dry run reports a shared blob for the first image that needs it, so the order must be
+    // fixed.
     let at_once = if options.dry_run { 1 } else { IMAGES };
     let images: Vec<MirroredImage> = stream::iter(work).buffered(at_once).collect().await;
     Ok(MirrorReport {
@@ -278,7 +279,7 @@ pub async fn mirror(
     })
 }
 
-/// The images with their names in the mirror, each once.
+/// Maps the images to their names in the mirror, each once.
 fn names(
     images: &[Reference],
     target: &MirrorTarget,
@@ -372,7 +373,7 @@ impl Mirror<'_> {
     }
 }
 
-/// The name under which the image can be pulled; its digest may have changed on the way.
+/// Returns the name to pull the image by; its digest may have changed.
 fn published_name(target: &Reference, copied: Option<&CopyReport>) -> String {
     match copied {
         Some(report) if target.tag().is_none() => format!(
@@ -385,7 +386,7 @@ fn published_name(target: &Reference, copied: Option<&CopyReport>) -> String {
     }
 }
 
-#[expect(clippy::ref_option, reason = "serde hands the field over like this")]
+#[expect(clippy::ref_option, reason = "serde passes the field like this")]
 fn as_text<S: Serializer>(error: &Option<CopyError>, serializer: S) -> Result<S::Ok, S::Error> {
     let said = error.as_ref().map(|error| error_chain(error));
     serializer.serialize_str(&said.unwrap_or_default())

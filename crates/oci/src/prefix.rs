@@ -1,18 +1,18 @@
-//! Prefix of images: a registry, and optionally a path in it.
+//! Prefix of image names: a registry, and optionally a path in it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::reference::{DOCKER_HUB, Reference, ReferenceError, parse_reference};
 
-/// A registry with the path in front of its images' names: `repo.mylan.k8s:8888/apps`.
+/// A registry, optionally with a path: `repo.mylan.k8s:8888/apps`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RegistryPrefix {
     host: String,
     path: Option<String>,
 }
 
-/// A text that does not name a registry.
+/// A text that is not a registry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
     /// Not `HOST[:PORT][/PREFIX]`.
@@ -23,12 +23,12 @@ pub enum PrefixError {
     /// A URL.
     #[error("a registry has no scheme: type {0}")]
     Scheme(String),
-    /// It may have a password in it, so it is not shown.
+    /// Contains `@`; not shown, because it may contain a password.
     #[error(
-        "a registry has no @ in it: expected HOST[:PORT][/PREFIX]; `wincimg login HOST` keeps credentials"
+        "a registry cannot contain @: expected HOST[:PORT][/PREFIX]; for credentials, use `wincimg login HOST`"
     )]
     Credentials,
-    /// Docker Hub alone, for images that are pushed.
+    /// Docker Hub without a user, as a target.
     #[error("images on Docker Hub belong to a user or an organization: expected docker.io/NAME")]
     NobodysPlace,
 }
@@ -45,7 +45,7 @@ impl FromStr for RegistryPrefix {
         {
             return Err(PrefixError::Scheme(match (scheme, &prefix.host) {
                 ("http", host) => {
-                    format!("{prefix}, and --insecure-registry {host} where it speaks plain HTTP")
+                    format!("{prefix}, and --insecure-registry {host} if it uses plain HTTP")
                 }
                 _ => prefix.to_string(),
             }));
@@ -59,11 +59,11 @@ impl FromStr for RegistryPrefix {
             host: host.to_owned(),
             path,
         };
-        // Whether the parts are well made shows when they are part of a reference. A host without
-        // dot and port would be taken for a repository of Docker Hub there.
+        // The rest is validated as part of a reference. There, a host without dot and port would be
+        // taken for a repository on Docker Hub.
         match prefix.join("x") {
             Ok(reference) if reference.registry() == host => Ok(prefix),
-            // Docker Hub under another one of its names.
+            // An alias of Docker Hub.
             Ok(reference) if host.ends_with(".docker.io") => Ok(Self {
                 host: reference.registry().to_owned(),
                 ..prefix
@@ -88,8 +88,9 @@ impl RegistryPrefix {
         &self.host
     }
 
-    /// An image there, by its name with or without tag and digest. On Docker Hub a name has two
-    /// parts, so slashes behind the first become dashes: `docker.io/me/windows-nanoserver`.
+    /// Returns the reference of an image, given its name with or without tag and digest. Names on
+    /// Docker Hub have two parts, so later slashes become dashes:
+    /// `docker.io/me/windows-nanoserver`.
     pub fn join(&self, name: &str) -> Result<Reference, ReferenceError> {
         let whole = match &self.path {
             Some(path) if self.host == DOCKER_HUB => {
@@ -200,7 +201,7 @@ mod tests {
         assert_eq!(
             said("http://repo.lan:8888/apps"),
             "a registry has no scheme: type repo.lan:8888/apps, and --insecure-registry repo.lan:8888 \
-             where it speaks plain HTTP"
+             if it uses plain HTTP"
         );
     }
 

@@ -1,8 +1,8 @@
-//! Image references as people write them: `repo.mylan.k8s:8888/app/web:1.4@sha256:…`.
+//! Image references as typed by users: `repo.mylan.k8s:8888/app/web:1.4@sha256:…`.
 //!
-//! Read by hand rather than by the specification's regular expression, which takes 26 ms and 19 MiB
-//! to build, more than a whole build and push may take here, and says of every wrong text only that
-//! it is wrong. The tests hold the reader to the same answers.
+//! Parsed by hand: the specification's regular expression takes 26 ms and 19 MiB to compile, more
+//! than a whole build and push may take here, and cannot tell why a text is invalid. The tests
+//! compare both.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -32,7 +32,7 @@ impl Reference {
         }
     }
 
-    /// The same with a digest, which goes before the tag.
+    /// A reference by tag and digest, of which the digest decides.
     pub fn with_tag_and_digest(
         registry: String,
         repository: String,
@@ -55,12 +55,12 @@ impl Reference {
         &self.repository
     }
 
-    /// The tag, where there is one.
+    /// The tag, if any.
     pub fn tag(&self) -> Option<&str> {
         self.tag.as_deref()
     }
 
-    /// The digest, where there is one.
+    /// The digest, if any.
     pub fn digest(&self) -> Option<&str> {
         self.digest.as_deref()
     }
@@ -98,8 +98,8 @@ pub struct ReferenceError {
     reason: &'static str,
 }
 
-/// Reads a reference with Docker's defaults: no host means `docker.io`, neither tag nor digest
-/// means `latest`.
+/// Parses a reference with Docker's defaults: the host defaults to `docker.io`, the tag to
+/// `latest`.
 pub fn parse_reference(text: &str) -> Result<Reference, ReferenceError> {
     parse(text).map_err(|reason| ReferenceError {
         text: without_password(text).into_owned(),
@@ -122,12 +122,12 @@ pub fn with_digest(host: &str, repository: &str, tag: &str, digest: &Digest) -> 
     )
 }
 
-/// Returns true if a text can be the name of a repository, without host and tag.
+/// Returns true if the text is a valid repository name, without host and tag.
 pub fn is_repository(text: &str) -> bool {
     check_path(text).is_ok()
 }
 
-/// The host of references that name none.
+/// The default host.
 pub const DOCKER_HUB: &str = "docker.io";
 const MOST_NAME: usize = 255;
 const MOST_TAG: usize = 128;
@@ -143,7 +143,7 @@ fn parse(text: &str) -> Result<Reference, &'static str> {
         return Err("it is a URL: leave out the scheme");
     }
     if password(text).is_some() {
-        return Err("it has a password in it; `wincimg login HOST` keeps that for you");
+        return Err("it contains a password; use `wincimg login HOST`");
     }
     let (named, digest) = match text.split_once('@') {
         Some((named, digest)) => (named, Some(digest)),
@@ -176,7 +176,7 @@ fn parse(text: &str) -> Result<Reference, &'static str> {
     })
 }
 
-/// A colon after the last slash begins the tag; one before it is the host's port.
+/// Splits off the tag: a colon after the last slash; an earlier colon belongs to the port.
 fn split_tag(named: &str) -> (&str, Option<&str>) {
     match named.rsplit_once(':') {
         Some((name, tag)) if !tag.contains('/') => (name, Some(tag)),
@@ -184,7 +184,7 @@ fn split_tag(named: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The name by which people know a host: Docker Hub answers under others too.
+/// Returns the usual name of a host: Docker Hub has aliases.
 pub fn display_host(host: &str) -> &str {
     match host {
         "index.docker.io" | "registry-1.docker.io" => DOCKER_HUB,
@@ -192,7 +192,8 @@ pub fn display_host(host: &str) -> &str {
     }
 }
 
-/// The first part is a host if it cannot be a name on Docker Hub: by a dot, a port or a capital.
+/// Splits off the host: the first part, if a dot, a port or a capital rules out a name on Docker
+/// Hub.
 fn split_host(name: &str) -> (&str, &str) {
     match name.split_once('/') {
         Some((host, path)) if display_host(host) == DOCKER_HUB => (DOCKER_HUB, path),
@@ -221,7 +222,7 @@ fn is_host(text: &str) -> bool {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         !label.is_empty() && ends_well && label.chars().all(is_plain)
     };
-    // A part that is good for a path is taken as a host too, underscores and all, as Docker does.
+    // Docker also accepts underscores in hosts, as in paths.
     port.is_none_or(is_port_number) && name.split('.').all(is_label) || is_path_part(text)
 }
 
@@ -253,7 +254,7 @@ fn is_path_part(part: &str) -> bool {
     part.starts_with(is_word) && part.ends_with(is_word) && part.split(is_word).all(is_separator)
 }
 
-/// Returns true if a text can be a tag.
+/// Returns true if the text is a valid tag.
 pub fn is_tag(text: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.starts_with(is_word)
@@ -344,7 +345,7 @@ mod tests {
         assert_eq!(parts("[::1]:5000/a:1"), split("[::1]:5000", "a", "1"));
     }
 
-    /// The grammar that `distribution` publishes, with the digests that images may have.
+    /// The grammar published by `distribution`, with the digests allowed for images.
     static GRAMMAR: LazyLock<Regex> = LazyLock::new(|| {
         let label = "(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])";
         let part = "[a-z0-9]+(?:(?:[._]|__|[-]*)[a-z0-9]+)*";

@@ -1,8 +1,8 @@
-//! Where images come from and go to, behind one small interface: a registry, an OCI layout
-//! directory, or a docker-archive file.
+//! Sources and targets of images behind one interface: a registry, an OCI layout directory, or a
+//! docker-archive file.
 //!
-//! Sources and sinks are two types because not every place is both at once: an archive that is being
-//! written cannot be read yet.
+//! Sources and sinks are separate types because an archive that is being written cannot be read
+//! yet.
 
 mod location;
 
@@ -25,10 +25,10 @@ use super::remote::{
 };
 use super::stream::{BlobHandle, StreamError, VerifyingReader};
 
-/// More than anybody attaches to one image.
+/// Maximum number of artifacts attached to one image.
 const MOST_ARTIFACTS: usize = 200;
 
-/// A place that did not give or take an image.
+/// An image that could not be read or written.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "image/document")]
 pub enum StoreError {
@@ -44,37 +44,37 @@ pub enum StoreError {
     #[error(transparent)]
     #[diagnose(forward)]
     Archive(#[from] DockerArchiveError),
-    /// A document was read and cannot be used.
+    /// A document was read but cannot be used.
     #[error("cannot use the content of {place}")]
     Document {
-        /// Its location.
+        /// Location of the store.
         place: String,
         /// The reason.
         source: Box<DocumentError>,
     },
     /// A blob could not be read.
-    #[error("could not read a blob of {place}")]
+    #[error("cannot read a blob of {place}")]
     Blob {
-        /// Its location.
+        /// Location of the store.
         place: String,
         /// The reason.
         source: Box<StreamError>,
     },
-    /// A blob or a document is larger than is read whole.
+    /// A blob or a document exceeds the size limit.
     #[error("{digest} in {place} has {size} bytes: expected at most {most}")]
     TooLarge {
-        /// Its location.
+        /// Location of the store.
         place: String,
         /// The blob.
         digest: String,
         /// Its size.
         size: u64,
-        /// The most that is read.
+        /// The limit.
         most: u64,
     },
 }
 
-/// A place that images are read from.
+/// A store that images are read from.
 #[derive(Debug, Clone)]
 pub enum Source {
     /// A repository of a registry.
@@ -86,7 +86,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Opens the place; nothing is sent to a registry yet.
+    /// Opens the store; sends no request to a registry.
     pub async fn open(location: &Location, registry: &RegistryClient) -> Result<Self, StoreError> {
         Ok(match location {
             Location::Registry(reference) => Self::Registry(registry.repository(reference)),
@@ -95,8 +95,8 @@ impl Source {
         })
     }
 
-    /// The image or index that a tag or digest names; with neither, a registry's `latest` or the
-    /// only image of a layout or an archive.
+    /// Returns the image or index with this tag or digest; without one, a registry's `latest` or
+    /// the only image of a layout or an archive.
     pub async fn resolve(&self, wanted: Option<&str>) -> Result<Document, StoreError> {
         match self {
             Self::Registry(repository) => {
@@ -114,9 +114,8 @@ impl Source {
         }
     }
 
-    /// What a place that is going to be written to has under its tag so far, where that means
-    /// something. An archive is written anew, whatever was there. A registry is asked for the document
-    /// itself where it will be read.
+    /// Resolves the current tag of a location to be written. An archive is always overwritten, so
+    /// it has none. With `will_be_read`, a registry is asked for the document as well.
     pub async fn read_tag(
         location: &Location,
         registry: &RegistryClient,
@@ -151,8 +150,8 @@ impl Source {
         })
     }
 
-    /// A place, and what its tag or digest means there, asked at once; nothing where it means nothing.
-    /// Somewhere that is going to be written to is asked with the right to do so.
+    /// Opens a store and resolves its tag or digest with one request; `None` if not found. With
+    /// `is_target`, a registry is asked with credentials for pushing.
     pub async fn find(
         location: &Location,
         is_target: bool,
@@ -184,7 +183,7 @@ impl Source {
         }
     }
 
-    /// The manifest or index that an index names, by its digest.
+    /// Returns the manifest or index of an index's entry.
     pub async fn document(&self, entry: &Descriptor) -> Result<Document, StoreError> {
         let media_type = &entry.media_type;
         match self {
@@ -198,7 +197,7 @@ impl Source {
         }
     }
 
-    /// A configuration or another small document that is stored as a blob, verified.
+    /// Reads and verifies a configuration or another small document that is stored as a blob.
     pub async fn read<T: DocumentType>(
         &self,
         blob: &Descriptor,
@@ -212,14 +211,13 @@ impl Source {
         Verbatim::verify(bytes, &blob.digest).map_err(|error| self.unusable(error))
     }
 
-    /// A manifest with its configuration.
+    /// Returns an image: the manifest with its configuration.
     pub async fn image(&self, manifest: Verbatim<Manifest>) -> Result<Image, StoreError> {
         let config = self.read(&manifest.config).await?;
         Image::new(manifest, config).map_err(|error| self.unusable(error))
     }
 
-    /// Returns true if the place has the blob; its content is not checked here, but by whoever
-    /// reads it.
+    /// Returns true if the store has the blob. The content is not verified.
     pub async fn has_blob(&self, blob: &Descriptor) -> Result<bool, StoreError> {
         match self {
             Self::Registry(repository) => Ok(repository.has_blob(&blob.digest).await?),
@@ -228,7 +226,7 @@ impl Source {
         }
     }
 
-    /// The blob's bytes, for a sink, which verifies them.
+    /// Returns the blob's bytes for a sink, which verifies them.
     pub fn blob(&self, blob: &Descriptor) -> Result<BlobHandle, StoreError> {
         Ok(match self {
             Self::Registry(repository) => repository.blob(blob).into(),
@@ -237,8 +235,8 @@ impl Source {
         })
     }
 
-    /// A reader of the blob that ends with an error unless it was whole and right; what was made of
-    /// its bytes must not be used then.
+    /// Opens a reader of the blob that fails at the end unless the content matched; discard all
+    /// results then.
     pub async fn open_blob(&self, blob: &Descriptor) -> Result<BlobReader, StoreError> {
         let opened = self.blob(blob)?.open(0).await;
         let verified = opened
@@ -253,8 +251,8 @@ impl Source {
         }
     }
 
-    /// What is about a manifest and lies beside it, each read and found to be so; of some type, or
-    /// of any. An archive has no place for such things.
+    /// Reads and verifies the artifacts attached to a manifest, of one type or of all. An archive
+    /// cannot have artifacts.
     pub async fn artifacts(
         &self,
         subject: &Digest,
@@ -285,7 +283,7 @@ impl Source {
         }
     }
 
-    /// A blob of no more than so many bytes, whole and verified.
+    /// Reads and verifies a blob of at most `most` bytes.
     pub async fn bytes(&self, blob: &Descriptor, most: u64) -> Result<Bytes, StoreError> {
         self.check_size(blob, most)?;
         let mut reader = self.open_blob(blob).await?;
@@ -310,7 +308,7 @@ impl Source {
         })
     }
 
-    /// What a registry here answered with, as what it is.
+    /// Verifies a manifest from this registry.
     fn verified(&self, raw: RawManifest) -> Result<Document, StoreError> {
         Document::verify(&raw.media_type, raw.bytes, &raw.digest)
             .map_err(|error| self.unusable(error))
@@ -334,19 +332,19 @@ impl fmt::Display for Source {
     }
 }
 
-/// What a tag means.
+/// A resolved tag.
 #[derive(Debug)]
 pub struct ResolvedTag {
-    /// Its location.
+    /// The store that has it.
     pub source: Source,
     /// Its digest.
     pub digest: Digest,
-    /// The document, where the registry gave it.
+    /// The document, if the registry returned it.
     document: Option<RawManifest>,
 }
 
 impl ResolvedTag {
-    /// The image or index itself.
+    /// Returns the image or index.
     pub async fn document(self) -> Result<(Source, Document), StoreError> {
         let document = match self.document {
             Some(raw) => self.source.verified(raw)?,
@@ -356,7 +354,7 @@ impl ResolvedTag {
     }
 }
 
-/// A place that images are written to.
+/// A store that images are written to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sink {
     /// A repository of a registry.
@@ -368,7 +366,7 @@ pub enum Sink {
 }
 
 impl Sink {
-    /// Opens the place, making it where it does not exist.
+    /// Opens the store, or creates it.
     pub async fn create(
         location: &Location,
         registry: &RegistryClient,
@@ -382,8 +380,8 @@ impl Sink {
         })
     }
 
-    /// Returns true if the tag, or without one the digest, already means this document. Only a
-    /// registry can be trusted to hold everything that a document of it names.
+    /// Returns true if the tag, or else the digest, already refers to this document. Only true for
+    /// registries, which guarantee that all referenced content exists.
     pub async fn is_published(
         &self,
         document: &Document,
@@ -394,7 +392,7 @@ impl Sink {
         Ok(published.as_ref() == Some(document.digest()))
     }
 
-    /// What a tag or digest means so far, in a registry; nothing anywhere else.
+    /// Returns the current digest of a tag or digest in a registry; `None` for other stores.
     pub async fn current_digest(&self, which: &str) -> Result<Option<Digest>, StoreError> {
         let Self::Registry(repository) = self else {
             return Ok(None);
@@ -403,7 +401,7 @@ impl Sink {
         Ok(head.map(|head| head.digest))
     }
 
-    /// Returns true if the place has the blob, whole and right.
+    /// Returns true if the store has the complete blob.
     pub async fn has_blob(&self, blob: &Descriptor) -> Result<bool, StoreError> {
         match self {
             Self::Registry(repository) => Ok(repository.has_blob(&blob.digest).await?),
@@ -412,7 +410,7 @@ impl Sink {
         }
     }
 
-    /// Returns true if the beginning of a blob is there, with which [`Self::put_blob`] goes on.
+    /// Returns true if [`Self::put_blob`] can resume an earlier upload of the blob.
     pub fn has_partial_upload(&self, blob: &Descriptor) -> bool {
         match self {
             Self::Registry(repository) => repository.has_partial_upload(&blob.digest),
@@ -420,7 +418,7 @@ impl Sink {
         }
     }
 
-    /// Stores a blob, verified by its digest.
+    /// Stores a blob and verifies its digest.
     pub async fn put_blob(
         &self,
         blob: &Descriptor,
@@ -439,8 +437,8 @@ impl Sink {
         Ok(())
     }
 
-    /// Stores a blob that is elsewhere. In a layout, a download that breaks is kept and gone on with
-    /// the next time.
+    /// Copies a blob from another store. A layout keeps an interrupted download and resumes it next
+    /// time.
     pub async fn copy_blob(
         &self,
         blob: &Descriptor,
@@ -456,7 +454,7 @@ impl Sink {
         }
     }
 
-    /// Stores a manifest that an index will name, without giving it a tag.
+    /// Stores a manifest that an index will reference, untagged.
     pub async fn put_document(&self, document: &Document) -> Result<(), StoreError> {
         match self {
             Self::Registry(_) => {
@@ -470,7 +468,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Publishes an image or an index whose parts are all there.
+    /// Publishes an image or an index whose content exists.
     pub async fn publish(&self, document: &Document, tag: Option<&str>) -> Result<(), StoreError> {
         match self {
             Self::Registry(repository) => {
@@ -492,8 +490,8 @@ impl Sink {
         Ok(())
     }
 
-    /// Publishes in place of what a tag was seen to mean, and says whether it did. A layout is held
-    /// still meanwhile and does not where the tag means something else by now; a registry always does.
+    /// Publishes under a tag if the tag still refers to `seen`, and returns true if it did. A
+    /// layout is locked meanwhile; a registry cannot be locked and always publishes.
     pub async fn publish_if_unchanged(
         &self,
         document: &Document,
@@ -511,8 +509,8 @@ impl Sink {
         }
     }
 
-    /// Puts an artifact whose content is stored beside what it is about. An archive has no place for
-    /// such things.
+    /// Attaches an artifact, whose content is stored, to its subject. An archive cannot have
+    /// artifacts.
     pub async fn attach(&self, artifact: &Artifact) -> Result<(), StoreError> {
         match self {
             Self::Registry(repository) => Ok(repository.attach(artifact).await?),
@@ -521,7 +519,8 @@ impl Sink {
         }
     }
 
-    /// The same place, to read from; an archive cannot be read while it is written.
+    /// Returns the store as a source; `None` for an archive, which cannot be read while it is
+    /// written.
     pub fn as_source(&self) -> Option<Source> {
         match self {
             Self::Registry(repository) => Some(Source::Registry(repository.clone())),
@@ -530,12 +529,12 @@ impl Sink {
         }
     }
 
-    /// Returns true if others can publish under a tag between a look at it and the publishing.
+    /// Returns true if another process can publish between a check of the tag and the write.
     pub fn is_shared(&self) -> bool {
         matches!(self, Self::Registry(_))
     }
 
-    /// Ends the writing; only an archive still has something to do.
+    /// Finishes writing; has an effect only for archives.
     pub async fn finish(&self) -> Result<(), StoreError> {
         match self {
             Self::Registry(_) | Self::Layout(_) => Ok(()),
@@ -543,7 +542,7 @@ impl Sink {
         }
     }
 
-    /// The repository's name, where blobs can be mounted from it into `other`.
+    /// Returns the repository's name if its blobs can be mounted into `other`.
     pub(super) fn mountable_into(&self, other: &Self) -> Option<&str> {
         match (self, other) {
             (Self::Registry(from), Self::Registry(to))

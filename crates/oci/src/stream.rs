@@ -1,5 +1,5 @@
-//! Blob bytes on this machine: ranges of files as sources, and pouring a source into a file while
-//! its length and digest are checked.
+//! Local blob bytes: ranges of files as sources, and writing a source to a file with length and
+//! digest verified.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -22,11 +22,11 @@ use super::remote::{BlobReader, BlobSource, RemoteBlob};
 /// Large enough that hashing and system calls dominate, small enough for many transfers at once.
 const BUFFER: usize = 256 * 1024;
 
-/// A blob that could not be moved whole.
+/// A blob that could not be transferred completely.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
-    /// The source broke off.
-    #[error("could not read {digest} after {at} of {size} bytes")]
+    /// The source failed.
+    #[error("cannot read {digest} after {at} of {size} bytes")]
     Read {
         /// The blob.
         digest: Digest,
@@ -37,17 +37,17 @@ pub enum StreamError {
         /// The reason.
         source: io::Error,
     },
-    /// The source has more or fewer bytes than its descriptor says.
+    /// The size differs from the descriptor's.
     #[error("{digest} has {found} bytes: expected {expected}")]
     Length {
         /// The blob.
         digest: Digest,
         /// Size in the descriptor.
         expected: u64,
-        /// Bytes received; one more than expected where reading stopped there.
+        /// Bytes received; at most one more than expected is read.
         found: u64,
     },
-    /// The bytes are others than the digest names.
+    /// The content does not match the digest.
     #[error(transparent)]
     Content(#[from] DocumentError),
     /// The disk is full.
@@ -57,7 +57,7 @@ pub enum StreamError {
         path: PathBuf,
     },
     /// The file could not be written.
-    #[error("could not write {}", path.display())]
+    #[error("cannot write {}", path.display())]
     Write {
         /// The file that was being written.
         path: PathBuf,
@@ -67,7 +67,7 @@ pub enum StreamError {
 }
 
 impl StreamError {
-    /// An error of reading a blob's bytes.
+    /// An error reading a blob's bytes.
     pub(super) fn read_error(blob: &Descriptor, at: u64, source: io::Error) -> Self {
         Self::Read {
             digest: blob.digest.clone(),
@@ -77,7 +77,7 @@ impl StreamError {
         }
     }
 
-    /// An error of writing a file, with a full disk told apart.
+    /// An error writing a file; a full disk is distinguished.
     pub(super) fn write(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
@@ -87,7 +87,7 @@ impl StreamError {
     }
 }
 
-/// A stretch of a file that holds a blob.
+/// A range of a file that holds a blob.
 #[derive(Debug, Clone)]
 pub struct FileRange {
     path: PathBuf,
@@ -96,7 +96,7 @@ pub struct FileRange {
 }
 
 impl FileRange {
-    /// The `len` bytes of a file from `start` on.
+    /// The range of `len` bytes from `start`.
     pub fn new(path: impl Into<PathBuf>, start: u64, len: u64) -> Self {
         Self {
             path: path.into(),
@@ -105,24 +105,24 @@ impl FileRange {
         }
     }
 
-    /// The length of the stretch.
+    /// Length of the range.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Returns true if there is nothing in it.
+    /// Returns true if the range is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Reads the stretch from its beginning, without async.
+    /// Opens a blocking reader of the range.
     pub fn reader(&self) -> io::Result<io::Take<std::fs::File>> {
         let mut file = files::open(&self.path)?;
         file.seek(SeekFrom::Start(self.start))?;
         Ok(file.take(self.len))
     }
 
-    /// Reads the whole stretch into memory; for documents, which are small.
+    /// Reads the range into memory; for documents, which are small.
     pub(super) fn read(&self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.reader()?.read_to_end(&mut bytes)?;
@@ -150,21 +150,21 @@ impl BlobSource for FileRange {
     }
 }
 
-/// The bytes of a blob that is somewhere.
+/// The bytes of a blob in some store.
 pub struct BlobHandle {
     origin: Origin,
     watched: Option<ObservedBlob>,
 }
 
 enum Origin {
-    /// On the network.
+    /// In a registry or at a URL.
     Remote(Box<RemoteBlob>),
-    /// On this machine.
+    /// In a local file.
     Local(FileRange),
 }
 
 impl BlobHandle {
-    /// The same bytes, sent to a receiver too while they are read, each once and in their order.
+    /// Also sends the bytes to a receiver while they are read, each once and in order.
     pub(super) fn watched_by(self, receiver: mpsc::Sender<Bytes>) -> Self {
         Self {
             watched: Some(ObservedBlob::new(receiver)),
@@ -172,7 +172,7 @@ impl BlobHandle {
         }
     }
 
-    /// The blob on the network that it is, where nobody reads along.
+    /// Returns the remote blob, if it is one without an observer.
     pub(super) fn as_download(&self) -> Option<&RemoteBlob> {
         match &self.origin {
             Origin::Remote(remote) if self.watched.is_none() => Some(remote),
@@ -214,8 +214,7 @@ impl BlobSource for BlobHandle {
     }
 }
 
-/// A reader that fails at the end unless the bytes were exactly the blob's. What was made of them
-/// before that must not be used then.
+/// A reader that fails at the end unless the bytes match the blob; discard all results then.
 pub(super) struct VerifyingReader {
     reader: BlobReader,
     blob: Descriptor,
@@ -224,7 +223,7 @@ pub(super) struct VerifyingReader {
 }
 
 impl VerifyingReader {
-    /// Watches over a reader that begins at the blob's first byte.
+    /// Wraps a reader that starts at the blob's first byte.
     pub(super) fn new(reader: BlobReader, blob: &Descriptor) -> Result<Self, StreamError> {
         Ok(Self {
             reader,
@@ -242,7 +241,7 @@ impl VerifyingReader {
                 found: self.read,
             });
         }
-        // The end may be read more than once; it is checked the first time.
+        // The end may be read several times; it is checked the first time.
         match self.hasher.take() {
             Some(hasher) => Ok(check(hasher, &self.blob.digest)?),
             None => Ok(()),
@@ -270,8 +269,7 @@ impl AsyncRead for VerifyingReader {
     }
 }
 
-/// Writes a blob into `file`, which is at `path`, and fails unless exactly the bytes that the
-/// descriptor promises came.
+/// Writes a blob to `file`, whose path is `path`. Fails unless the bytes match the descriptor.
 pub(super) async fn write_blob(
     source: &dyn BlobSource,
     blob: &Descriptor,
@@ -317,7 +315,7 @@ pub(super) async fn write_blob(
     file.flush().await.map_err(|e| StreamError::write(path, e))
 }
 
-/// Returns true if the file holds exactly the blob; a file that is not there does not.
+/// Returns true if the file exists and holds exactly the blob.
 pub(super) fn contains_blob(path: &Path, blob: &Descriptor) -> Result<bool, StreamError> {
     let Ok(mut file) = files::open(path) else {
         return Ok(false);
@@ -337,24 +335,24 @@ pub(super) fn contains_blob(path: &Path, blob: &Descriptor) -> Result<bool, Stre
     }
 }
 
-/// A file that will get a name in `dir`, which is made where it does not exist.
+/// Creates a temporary file in `dir`, and `dir` if it does not exist.
 pub(super) fn draft_in(dir: &Path) -> Result<AtomicFile, StreamError> {
     std::fs::create_dir_all(dir)
         .and_then(|()| AtomicFile::in_folder(dir))
         .map_err(|e| StreamError::write(dir, e))
 }
 
-/// Gives a finished file its name.
+/// Renames a finished file to its path.
 pub(super) fn persist(draft: AtomicFile, path: &Path) -> Result<(), StreamError> {
     draft.persist(path).map_err(|e| StreamError::write(path, e))
 }
 
-/// Writes a small file, which gets its name when it is whole.
+/// Writes a small file atomically.
 pub(super) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), StreamError> {
     persist(beside(path, bytes)?, path)
 }
 
-/// The same, but a file that has the name already stays.
+/// Writes a small file atomically, unless it exists.
 pub(super) fn write_if_new(path: &Path, bytes: &[u8]) -> Result<(), StreamError> {
     match beside(path, bytes)?.persist_new(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {

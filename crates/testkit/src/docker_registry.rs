@@ -18,16 +18,13 @@ pub const PASSWORD: &str = "open sesame";
 
 /// Setup of a registry.
 #[derive(Debug, Clone, Copy, Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "any of them goes with any other"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "they can be combined freely")]
 pub struct Setup {
     /// A certificate for 127.0.0.1 from a throwaway CA.
     pub tls: bool,
-    /// A self-signed certificate instead, for no name at all, marked as a CA's.
+    /// A self-signed certificate instead, without a name, marked as a CA's.
     pub self_signed: bool,
-    /// Requires clients to have a certificate of the CA.
+    /// Requires client certificates of the CA.
     pub asks_clients: bool,
     /// Basic auth by htpasswd for [`USER`] and [`PASSWORD`].
     pub password: bool,

@@ -77,7 +77,7 @@ impl Dockerd {
             if ended || Instant::now() > deadline {
                 let log = fs::read_to_string(path(&daemon.folder, "log")).unwrap();
                 let last = log.lines().last().unwrap_or_default();
-                skip(&format!("a dockerd that starts, which takes root: {last}"));
+                skip(&format!("a working dockerd, which requires root: {last}"));
             }
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -140,7 +140,7 @@ impl Dockerd {
 
 impl Drop for Dockerd {
     fn drop(&mut self) {
-        // It has its own containerd to stop, so it is asked first.
+        // SIGTERM first, so that it stops its own containerd.
         let _ = Command::new("kill")
             .arg(self.process.id().to_string())
             .status();

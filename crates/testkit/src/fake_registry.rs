@@ -42,7 +42,7 @@ impl FakeRegistry {
         self.image_of(config, &[])
     }
 
-    /// Same with layers, each as its descriptor and the digest of its tar.
+    /// Like [`Self::image_with`], with layers, each as its descriptor and the digest of its tar.
     pub fn image_of(&self, config: &Value, layers: &[(Value, String)]) -> String {
         let mut config = config.clone();
         let diff_ids: Vec<&String> = layers.iter().map(|(_, diff_id)| diff_id).collect();
@@ -79,7 +79,7 @@ impl FakeRegistry {
         digest_of(&self.make(INDEX, index.to_string()))
     }
 
-    /// Tags an image or an index; its references that were not lost are stored too.
+    /// Tags an image or an index, and stores all its references that were not lost.
     pub fn tag(&self, repository: &str, tag: &str, digest: &str) {
         let made = self.made.lock().unwrap();
         self.registry

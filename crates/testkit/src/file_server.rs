@@ -22,7 +22,7 @@ pub struct FileServer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseFault {
-    /// A status and nothing else.
+    /// Only a status.
     Status(u16),
     /// This number of bytes, and then the end.
     Cut(usize),

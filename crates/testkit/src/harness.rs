@@ -62,7 +62,7 @@ fn missing_requirement(panic: Box<dyn Any + Send>) -> String {
         .downcast()
         .unwrap_or_else(|panic| resume_unwind(panic));
     *MISSING.lock().unwrap().entry(want.clone()).or_default() += 1;
-    format!("for want of {want}")
+    format!("requires {want}")
 }
 
 /// Runs tests and prints the missing requirements. `WINCIMG_SKIPPED` names a file that collects
@@ -75,7 +75,7 @@ pub fn run(mut arguments: Arguments, tests: Vec<Trial>) -> ExitCode {
     if !missing.is_empty() {
         let counts = missing
             .iter()
-            .map(|(want, count)| format!("{count} for want of {want}"));
+            .map(|(want, count)| format!("{count} (requires {want})"));
         println!("skipped: {}", counts.collect::<Vec<_>>().join(", "));
     }
     if let Some(file) = std::env::var_os("WINCIMG_SKIPPED") {

@@ -75,7 +75,7 @@ pub async fn try_copy(
     Ok(report)
 }
 
-/// Same as [`try_copy`], but must succeed.
+/// Like [`try_copy`], but must succeed.
 pub async fn copy(from: &str, to: &str, registry: &RegistryClient) -> CopyReport {
     try_copy(from, to, registry).await.unwrap()
 }

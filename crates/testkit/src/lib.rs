@@ -104,7 +104,7 @@ pub fn loopback_options(config_file: Option<PathBuf>) -> RegistryOptions {
     }
 }
 
-/// Sets uploads in pieces of 1 MiB.
+/// Sets uploads in chunks of 1 MiB.
 pub fn in_pieces(options: RegistryOptions) -> RegistryOptions {
     RegistryOptions {
         chunk_size: 1024 * 1024,
@@ -126,8 +126,8 @@ pub fn noise(length: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// A folder for sparse files. Reading their holes from a disk takes seconds for a gigabyte, because
-/// the kernel fills pages with zeros; in memory it has that page already.
+/// A folder in memory for sparse files: reading holes from a disk takes seconds per gigabyte,
+/// because the kernel fills pages with zeros.
 pub fn folder_for_holes() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
 }
@@ -192,9 +192,9 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Runs one test of this program again in its own process, for properties of a whole process such
-/// as its environment and memory. In that process [`child_argument`] is `argument`; returns the
-/// process's output.
+/// Runs one test of this program in its own process, to test properties of a whole process such as
+/// its environment and memory. [`child_argument`] returns `argument` there; returns the process's
+/// output.
 pub fn in_child(test: &str, argument: &str, environment: &[(&str, &str)]) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
         .args([test, "--nocapture"])

@@ -21,7 +21,7 @@ pub const FOREIGN: &str = "application/vnd.docker.image.rootfs.foreign.diff.tar.
 pub const OLD: &str = "10.0.17763.973";
 pub const NEW: &str = "10.0.20348.10";
 
-/// Two registries: one in place of Microsoft's, and the user's own behind a proxy that counts.
+/// Two registries: a stand-in for Microsoft's, and the user's own behind a proxy that counts.
 pub struct MirrorFixture {
     pub upstream: DockerRegistry,
     pub own: DockerRegistry,
@@ -77,7 +77,7 @@ impl MirrorFixture {
             .unwrap()
     }
 
-    /// Requests that change the user's registry: uploads, pieces, mounts, manifests.
+    /// Requests that change the user's registry: uploads, chunks, mounts, manifests.
     pub fn changes(&self) -> Vec<ProxiedRequest> {
         let mut log = self.proxy.log();
         log.retain(|passed| !matches!(passed.method.as_str(), "GET" | "HEAD"));

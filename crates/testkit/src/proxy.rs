@@ -17,21 +17,22 @@ pub enum ProxyFault {
     Pass,
     /// The proxy answers instead of the registry: status, further headers, body.
     Answer(u16, Vec<(&'static str, String)>, String),
-    /// Same, but before the request's body is read, which is discarded: a limit on its size.
+    /// Like `Answer`, but before the request's body is read, which is discarded: a limit on its
+    /// size.
     AnswerEarly(u16, String),
-    /// Same, and the connection ends at once.
+    /// Like `AnswerEarly`, and the connection ends at once.
     AnswerAndCut(u16, String),
     /// The connection ends after this number of bytes of the request's body.
     CutRequest(usize),
-    /// After this number of bytes of the request's body nothing is read any more.
+    /// After this number of bytes of the request's body, nothing more is read.
     StallRequest(usize),
     /// The connection ends after this number of bytes of the response's body.
     CutAnswer(usize),
     /// The registry handles the request, but the client receives no response.
     LoseAnswer,
-    /// The response's body is sent in pieces of this size with a pause between them.
+    /// The response's body is sent in chunks of this size with a pause between them.
     Drip(usize, Duration),
-    /// After this number of bytes of the response's body nothing is sent any more.
+    /// After this number of bytes of the response's body, nothing more is sent.
     Stall(usize),
     /// This byte of the response's body is changed.
     Flip(usize),

@@ -1,6 +1,5 @@
-//! A proxy that answers in rounds, so that round trips can be counted: no response is forwarded
-//! before all requests of its round were received. So no request of a round waits for the response
-//! to another.
+//! A proxy that counts round trips: it forwards no response before it has received all requests of
+//! its round, so that no request of a round can depend on a response of the same round.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -17,7 +16,7 @@ use tokio::time::timeout;
 
 use super::serve::{in_background, listen};
 
-/// Limit on holding back a response: later requests depend on it.
+/// Maximum time to hold a response back: later requests depend on it.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// The proxy, which runs until it is dropped.

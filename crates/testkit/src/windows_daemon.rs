@@ -1,4 +1,4 @@
-//! A replayed Docker daemon on Windows: it gives the responses of the Engine API's reference and of
+//! A replayed Docker daemon on Windows: returns the responses of the Engine API's reference and of
 //! Moby's Windows daemon, and records its requests.
 //!
 //! It replays `/_ping`, `/info`, the streams of the classic builder and of a push, and `/images/…`;
@@ -55,7 +55,7 @@ struct Shared {
     asked: Vec<DaemonRequest>,
     /// Images by tagged name.
     names: HashMap<String, String>,
-    /// Number of builds whose client hung up.
+    /// Number of builds whose client disconnected.
     given_up: Arc<AtomicUsize>,
 }
 
@@ -175,7 +175,7 @@ impl WindowsDaemon {
         change(&mut self.shared.lock().unwrap().script);
     }
 
-    /// Number of builds that ended because their client hung up.
+    /// Number of builds that ended because their client disconnected.
     pub fn given_up(&self) -> usize {
         self.shared.lock().unwrap().given_up.load(Ordering::SeqCst)
     }
@@ -296,7 +296,7 @@ fn stream(messages: &[Value]) -> Response {
     Body::from(lines).into_response()
 }
 
-/// Increments a counter when it is dropped, as happens when a client hangs up.
+/// Increments a counter when it is dropped, as when a client disconnects.
 struct HangupCounter(Arc<AtomicUsize>);
 
 impl Drop for HangupCounter {

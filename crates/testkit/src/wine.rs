@@ -28,7 +28,7 @@ impl Wine {
         // Seen once: wineboot exited with 53, the last byte of STATUS_DLL_NOT_FOUND, for an unknown
         // reason.
         let started = wine.start_server().or_else(|_| wine.restart());
-        started.unwrap_or_else(|error| skip(&format!("a wine that starts: {error}")));
+        started.unwrap_or_else(|error| skip(&format!("a working wine: {error}")));
         wine
     }
 
@@ -82,7 +82,7 @@ impl Wine {
     /// that would start them.
     fn start_server(&self) -> Result<(), String> {
         let mut commands = [Command::new(&self.server), self.command("wineboot")];
-        // Debian's server has its socket in the temporary folder, and leaves that folder behind.
+        // Debian's server puts its socket in the temporary folder, and leaves that folder behind.
         commands[0]
             .arg("-p")
             .env("WINEPREFIX", self.prefix())

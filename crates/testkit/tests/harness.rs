@@ -43,10 +43,10 @@ async fn a_test_that_lacks_something_is_ignored_and_counted() {
         [
             "",
             "running 1 test",
-            &format!("test {THIS} ... ignored (for want of a thing (apt-get install things))"),
+            &format!("test {THIS} ... ignored (requires a thing (apt-get install things))"),
             "",
             "",
-            "skipped: 1 for want of a thing (apt-get install things)"
+            "skipped: 1 (requires a thing (apt-get install things))"
         ]
     );
     let (is_well, said) = run("1");

@@ -1,5 +1,5 @@
-//! Rights that recipes grant: in the descriptors of the layer, read by a reader of the tests' own, and
-//! as `icacls` is told.
+//! Permissions granted by recipes: in the layer's descriptors, parsed independently, and as
+//! `icacls` commands.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ path = 'C:\app\readme.txt'
 grant = { Everyone = "read" }
 "#;
 
-/// Why the recipe is refused.
+/// The error for a recipe.
 fn refusal(site: &Site, values: &[&str]) -> Failure {
     site.build(".")
         .args(["--host-build", "17763.973", "--output", "oci:layout"])
@@ -73,7 +73,7 @@ fn descriptors_have_what_icacls_would_have_given() {
             "Files/app/data",
             format!("{folder}(A;OICI;0x1301bf;;;S-1-5-93-2-2)(A;OICI;0x1200a9;;;{POOL})"),
         ),
-        // The nearest parent's come first; these are of one parent.
+        // Entries of the nearest parent come first; these have one parent.
         (
             "Files/app/data/deep",
             format!("{folder}(A;OICIID;0x1200a9;;;{POOL})(A;OICIID;0x1301bf;;;S-1-5-93-2-2)"),
@@ -118,7 +118,7 @@ fn rights_on_what_the_recipe_does_not_bring_go_by_what_the_base_has() {
     );
     refusal(&site, &[r"C:\inetpub"]).advises(&["[[files]]"]);
 
-    // What the base has, the build looks up.
+    // The build reads the existing permissions from the base.
     site.write("recipe.toml", recipe.replace("inetpub", "License.txt"));
     let whole = refusal(&site, &[r"C:\License.txt"]);
     assert!(!whole.hint.contains("[[files]]"), "{whole:#?}");

@@ -11,7 +11,7 @@ use super::host_process::files_of;
 use crate::failure::Fails;
 use crate::site::{Site, stderr};
 
-/// A folder with a CA, `root.pem`, and a server's certificate that it signed, `leaf.der`.
+/// A folder with a CA, `root.pem`, and a server certificate signed by it, `leaf.der`.
 fn with_certificates() -> Site {
     let openssl = component("openssl");
     let site = Site::new();
@@ -46,7 +46,7 @@ fn openssl(site: &Site, line: &str) -> String {
     .unwrap()
 }
 
-/// The SHA-1 as openssl computes it.
+/// The SHA-1 according to openssl.
 fn thumbprint(site: &Site, file: &str) -> String {
     let line = openssl(site, &format!("x509 -in {file} -noout -fingerprint -sha1"));
     let (_, digits) = line.trim().split_once('=').unwrap();

@@ -1,4 +1,4 @@
-//! The configuration and the layers of what is built, against its base and its recipe.
+//! Configuration and layers of built images, compared with base and recipe.
 
 use std::fs;
 use std::path::Path;
@@ -71,12 +71,12 @@ fn the_configuration_keeps_the_base_and_gets_what_the_recipe_says() {
     assert_eq!(config["rootfs"]["diff_ids"].as_array().unwrap().len(), 2);
 }
 
-/// A base as Microsoft made them before 2023: its layer is foreign, and elsewhere.
+/// A base in Microsoft's format before 2023: its layer is foreign and stored elsewhere.
 fn add_foreign_base(site: &Site) -> String {
     add_base(site, &[])
 }
 
-/// The same, with instructions for what is built on it.
+/// A base with instructions for child images.
 fn add_base(site: &Site, on_build: &[&str]) -> String {
     let host = site.host();
     site.registry.with(|stored| {

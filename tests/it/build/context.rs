@@ -1,5 +1,5 @@
-//! What of a context goes into an image: what `.dockerignore` leaves out stays at home, links do not
-//! lead out, and what looks like a secret is told.
+//! Files of a context: those in `.dockerignore` are excluded, links must not lead out, and likely
+//! secrets are reported.
 
 use std::fs;
 use std::process::Command;
@@ -36,7 +36,7 @@ fn site() -> Site {
     site
 }
 
-/// The paths of the files that go in, as a dry run lists them.
+/// The paths of the included files, as listed by a dry run.
 fn listed(site: &Site) -> Vec<String> {
     let plans = json_of(site.build("web").args(HOST).arg("--dry-run"));
     let content = plans["plans"][0]["content"].as_array().unwrap();

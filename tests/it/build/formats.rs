@@ -1,4 +1,4 @@
-//! Registries and bases that do not have everything: no mounts, other formats of manifests, no time.
+//! Registries and bases with limited features: no mounts, other manifest formats, no creation time.
 
 use predicates::str::contains;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ fn a_base_that_does_not_say_when_it_was_made_is_built_on() {
 #[test(multi_thread)]
 async fn manifests_are_converted_for_a_registry_that_refuses_them_when_asked() {
     let site = Site::new();
-    // Some registries have a status for it, others a code.
+    // Some registries return a specific status, others an error code.
     let refusals = [
         (415, ""),
         (

@@ -1,4 +1,4 @@
-//! Images for `HostProcess` containers, which have no Windows inside and run on any host.
+//! Images for `HostProcess` containers, which contain no Windows and run on any host.
 
 use std::io::Read as _;
 
@@ -167,7 +167,7 @@ fn what_needs_windows_inside_is_refused_with_the_reason() {
 fn microsofts_base_can_be_named() {
     const BASE: &str = "oss/kubernetes/windows-host-process-containers-base-image";
     let site = Site::new();
-    // Such a base, made here: an image of ours with nothing but the hives.
+    // Such a base: an image that contains only hives.
     site.write(
         "base/recipe.toml",
         "name = \"base\"\nbase = \"hostprocess\"\n",
@@ -210,7 +210,7 @@ fn microsofts_base_can_be_named() {
     assert_ne!(output.status.code(), Some(0));
 }
 
-/// Builds the agent, with whatever is in its file, as `app:1.4`.
+/// Builds the agent, with this content in its file, as `app:1.4`.
 fn push_agent(site: &Site, content: &str, more: &[&str]) -> assert_cmd::Command {
     let recipe = AGENT.replace("content = \"x\"", &format!("content = {content:?}"));
     site.write("recipe.toml", recipe);

@@ -1,4 +1,4 @@
-//! An index serves every host that it was built for, or nothing is published.
+//! An index supports every host that it was built for, or is not published.
 
 use serde_json::{Value, json};
 use wincimg_demo::add_base_images;
@@ -37,7 +37,7 @@ pub(super) fn nodes(versions: &[(&str, &str)]) -> String {
     json!({"kind": "List", "items": items}).to_string()
 }
 
-/// The build of pause for a cluster's nodes, to the site's registry.
+/// Builds pause for a cluster's nodes and pushes it to the site's registry.
 fn pushed_for(site: &Site, of_cluster: &[(&str, &str)]) -> assert_cmd::Command {
     site.write("nodes.json", nodes(of_cluster));
     let mut command = site.build("pause");

@@ -1,4 +1,4 @@
-//! Builds that are ended in the middle.
+//! Interrupted builds.
 
 use std::fs;
 use std::io::{Read as _, Write};
@@ -12,7 +12,7 @@ use wincimg_testkit::{component, noise};
 use crate::failure::line;
 use crate::site::{Site, stderr};
 
-/// A folder with enough in it that a build takes its time.
+/// A folder large enough for a build to take a while.
 pub(super) fn large_context(site: &Site) {
     fs::create_dir_all(site.path("big/files")).unwrap();
     for number in 0..24 {
@@ -25,7 +25,7 @@ pub(super) fn large_context(site: &Site) {
     );
 }
 
-/// Waits until a build has a spool open, which has no name that would show.
+/// Waits until a build has opened a spool, which is unnamed.
 fn wait_for_a_layer(child: &Child) {
     let deadline = Instant::now() + Duration::from_secs(30);
     let files = format!("/proc/{}/fd", child.id());
@@ -112,7 +112,7 @@ fn ctrl_c_does_not_wait_for_a_layer_that_takes_minutes() {
     fs::create_dir_all(site.path("big/files")).unwrap();
     let file = fs::File::create(site.path("big/files/sparse")).unwrap();
     file.set_len(60 << 30).unwrap();
-    // It comes first and does not compress, so the layer soon is on disk.
+    // It comes first and does not compress, so that the layer soon reaches the disk.
     site.write("big/files/first", noise(8 << 20, 1));
     site.write(
         "big/recipe.toml",
@@ -137,7 +137,7 @@ fn ctrl_c_does_not_wait_for_a_layer_that_takes_minutes() {
     assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
 }
 
-/// A folder with a file that takes minutes to compress, at most a few bytes of it on the disk.
+/// A folder with a file that takes minutes to compress, with only a few bytes on disk.
 fn endless_context(site: &Site) {
     fs::create_dir_all(site.path("big/files")).unwrap();
     let file = fs::File::create(site.path("big/files/sparse")).unwrap();
@@ -177,7 +177,7 @@ fn a_shells_loop_ends_with_the_command_that_ctrl_c_ended() {
         .collect();
     let (command, host) = (words.join(" "), site.host());
     let script = format!("for i in 1 2 3; do {command} --base-registry {host}/mcr; echo $?; done");
-    // What runs the tests may ignore the signal, which a shell would inherit.
+    // The test runner may ignore the signal, which a shell would inherit.
     let shell = Command::new("env")
         .args(["--default-signal=INT", "bash", "-c", &script])
         .current_dir(site.folder.path())
@@ -187,7 +187,7 @@ fn a_shells_loop_ends_with_the_command_that_ctrl_c_ended() {
         .spawn()
         .unwrap();
     wait_until("the build has begun", || site.requests() > 0);
-    // As a terminal does it: to all of the group.
+    // Like a terminal: to the whole process group.
     let group = format!("-{}", shell.id());
     let sent = Command::new("kill").args(["-INT", "--", &group]).status();
     assert!(sent.unwrap().success());
@@ -220,7 +220,7 @@ fn ctrl_c_leaves_the_terminal_clean() {
     let mut terminal = terminal.spawn().unwrap();
     let mut screen = terminal.stdout.take().unwrap();
     let mut shown = Vec::new();
-    // Until there is a bar that names the image.
+    // Until a progress bar names the image.
     while !shown.windows(3).any(|it| it == b"big") {
         let mut piece = [0; 4096];
         let length = screen.read(&mut piece).unwrap();

@@ -1,4 +1,4 @@
-//! What a tag has for others is not taken away, and builds that join it at once lose nothing.
+//! A build keeps other entries of a tag, and concurrent builds that join it lose nothing.
 
 use std::future::Future;
 
@@ -18,7 +18,7 @@ use crate::site::{Site, json_of};
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
-/// An index with one image for Linux and an attestation of it, under `app:1.4`.
+/// An index with one Linux image and its attestation, under `app:1.4`.
 pub(crate) fn add_linux(site: &Site) -> String {
     let linux = format!("sha256:{}", "1".repeat(64));
     let entry = |digest: &str, platform: Value, annotations: Value| {
@@ -47,7 +47,7 @@ fn build(site: &Site, host: &str, more: &[&str]) -> assert_cmd::Command {
     command
 }
 
-/// What `app:1.4` means.
+/// The document under `app:1.4`.
 pub(crate) fn published(site: &Site) -> Value {
     let repository = repository(options(&site.host()), &format!("{}/app", site.host()));
     let raw = block_on(repository.get_manifest("1.4")).unwrap();
@@ -258,7 +258,7 @@ fn three_builds_join_a_linux_image_in_a_real_registry_and_pass_the_strict_check(
     assert_cmd::Command::from(check).assert().code(0);
 }
 
-/// An image for Linux of a configuration alone, under `app:1.4`.
+/// A Linux image with only a configuration, under `app:1.4`.
 pub(crate) fn push_linux(target: &str) {
     let config = json!({"architecture": "amd64", "os": "linux", "config": {},
         "rootfs": {"type": "layers", "diff_ids": []}})

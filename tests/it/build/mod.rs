@@ -1,5 +1,5 @@
-//! `wincimg build`, driven as a user would: against the registry of the demonstration, which counts
-//! what it is asked, and against real components.
+//! End-to-end tests of `wincimg build`: with the demo registry, which records requests, and with
+//! real components.
 
 mod access;
 mod certificates;

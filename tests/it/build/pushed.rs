@@ -1,4 +1,4 @@
-//! What is pushed and written: references, layers, an index, and that nothing goes twice.
+//! Pushed and written images: references, layers, an index, and no duplicate uploads.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -93,7 +93,7 @@ fn a_second_run_sends_nothing_and_gives_the_same_digests() {
     assert!(sent.is_empty(), "{sent:?}");
 }
 
-/// A push to a registry nearby is little else than requests. The referrers of the base, by the API and
+/// A push to a local registry is dominated by requests. The referrers of the base, by the API and
 /// by tag, and its configuration are cached, so that a second push does not request them.
 #[test(multi_thread)]
 async fn a_push_to_distribution_is_thirteen_requests_and_three_again() {

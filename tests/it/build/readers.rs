@@ -1,4 +1,4 @@
-//! What others read of it: docker-registry, skopeo, tar, Python.
+//! Built images read by other programs: docker-registry, skopeo, tar, Python.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use super::interrupted::large_context;
 use crate::site::{Site, json_of, stderr};
 
-/// Runs a program and returns what it prints.
+/// Runs a program and returns its output.
 pub(super) fn run(program: &Path, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap();
     assert!(
@@ -145,7 +145,7 @@ fn skopeo_reads_layouts_and_archives_and_tar_their_layers() {
 fn a_full_disk_is_an_error_and_leaves_no_image() {
     let site = Site::new();
     large_context(&site);
-    // The shell's limit on the size of files stands in for the disk's.
+    // The shell's limit on file size simulates a full disk.
     let program = assert_cmd::cargo::cargo_bin!("wincimg");
     let output = Command::new("bash")
         .current_dir(site.folder.path())

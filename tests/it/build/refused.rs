@@ -1,4 +1,4 @@
-//! What is refused, with the way out, and that nothing is left of it.
+//! Refused builds: the error has a hint, and nothing is left behind.
 
 use std::fs;
 use std::process::Command;
@@ -272,7 +272,7 @@ fn the_registry_and_the_host_may_come_from_the_file_of_defaults() {
         .assert()
         .code(2)
         .stderr(contains("bad.toml:1:14").and(contains("\"2019\"").and(contains("--host-build"))));
-    // A flag that the command demands is given by the file as well.
+    // The file can also provide a required flag.
     assert_cmd::Command::from(site.command(&["base", "resolve", "nanoserver"]))
         .args(["--base-registry", &format!("{}/mcr", site.host())])
         .assert()

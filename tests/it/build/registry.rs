@@ -1,4 +1,4 @@
-//! Registry changes of recipes, as `inspect` reads them from what was built.
+//! Registry changes of recipes, read by `inspect` from the built image.
 
 use predicates::Predicate as _;
 use serde_json::{Value, json};

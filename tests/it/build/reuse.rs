@@ -1,5 +1,5 @@
-//! Unchanged parts cost nothing: a layer that the tag has already, or an image that was named, is
-//! neither written nor sent.
+//! Unchanged parts are reused: a layer that the tag or a given image already has is neither written
+//! nor uploaded.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -20,7 +20,7 @@ const RECIPE: &str = "name = \"app\"\nbase = \"nanoserver\"\n\
     [[files]]\nlayer = \"deps\"\nfrom = \"deps\"\nto = 'C:\\deps'\n\
     [[files]]\nfrom = \"app.txt\"\nto = 'C:\\app.txt'\n";
 
-/// A folder with an app whose libraries are worth a look.
+/// A folder with an app whose libraries are large enough to be reused.
 fn site() -> Site {
     let site = Site::new();
     site.write("recipe.toml", RECIPE);
@@ -30,7 +30,7 @@ fn site() -> Site {
     site
 }
 
-/// A build that pushes, what it says on stderr, and what it asked for.
+/// A build with push, its stderr, and its requests.
 struct Pushed {
     built: Value,
     said: String,
@@ -46,7 +46,7 @@ impl Pushed {
         &self.built["images"][0]["digest"]
     }
 
-    /// Whether the layer with the libraries was taken as it is.
+    /// Returns true if the layer with the libraries was reused.
     fn took_it(&self) -> bool {
         assert_ne!(
             self.said.contains("unchanged"),
@@ -117,7 +117,7 @@ fn one_small_file_sends_its_own_layer_alone_on_any_machine() {
         "a small layer and a configuration: {:#?}",
         second.asked
     );
-    // What was written anew is the same.
+    // A layer that is written again is identical.
     let anew = push(&site, &["--no-cache", "--name", "anew"]);
     assert!(!anew.took_it());
     assert_eq!(anew.digest(), second.digest());
@@ -169,7 +169,7 @@ fn zstd_and_gzip_are_not_taken_for_each_other() {
     assert!(!zstd.took_it());
     assert!(push(&site, &["--compression", "zstd"]).took_it());
     assert!(!push(&site, &[]).took_it());
-    // Each way of writing manifests has the same layers.
+    // Both manifest formats have the same layers.
     let oci = push(&site, &["--manifest-format", "oci"]);
     assert!(oci.took_it());
     let media_type = oci.layers()[1]["media_type"].as_str().unwrap();
@@ -191,7 +191,7 @@ fn an_image_that_is_named_gives_its_layers_too() {
         let sent = asked.iter().filter(|it| it.contains("/blobs/uploads/"));
         sent.filter(|it| it.starts_with(method)).count()
     };
-    // Two are mounted: the base's layer and the one with the libraries.
+    // Two mounts: the base's layer and the one with the libraries.
     assert_eq!(uploads(&mounted.asked, "POST "), 4, "{:#?}", mounted.asked);
     assert_eq!(uploads(&mounted.asked, "PUT "), 2, "{:#?}", mounted.asked);
 
@@ -244,7 +244,7 @@ fn a_layout_gives_its_layers_and_an_archive_gets_them() {
     let bytes = |name: &str| fs::read(site.path(name)).unwrap();
     assert!(bytes("anew.tar") == bytes("taken.tar"));
 
-    // What somebody changed in a layout is not taken.
+    // A modified layer in a layout is not reused.
     let layer = pushed.layers()[1]["digest"].as_str().unwrap();
     let blob = layer.replace("sha256:", "out/blobs/sha256/");
     let length = fs::metadata(site.path(&blob)).unwrap().len();
@@ -371,7 +371,7 @@ fn what_is_not_there_or_lies_is_not_taken() {
     assert!(is_told, "{}", pushed.said);
 }
 
-/// What the registry has below `/v2/`.
+/// Returns the registry's content below `/v2/`.
 fn get(site: &Site, path: &str) -> Bytes {
     let mut stream = TcpStream::connect(site.host()).unwrap();
     write!(stream, "GET /v2/{path} HTTP/1.0\r\n\r\n").unwrap();
@@ -399,7 +399,7 @@ fn an_index_gives_the_layers_of_its_images() {
     assert!(build("2", &["--cache-from", &from]).contains("unchanged"));
 }
 
-/// Distribution takes the note in Docker's manifests, and gives them back byte for byte.
+/// Distribution preserves the annotation in Docker's manifests byte for byte.
 #[test(multi_thread)]
 async fn distribution_takes_the_note_and_the_layer_back() {
     let docker = DockerRegistry::start(Setup::default());

@@ -1,4 +1,4 @@
-//! Services of recipes, as hivex reads them from the layer.
+//! Services of recipes, read by hivex from the layer.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! What is told without building: the plan, a recipe, the help.
+//! Output without a build: the plan, a recipe, the help.
 
 use std::fs;
 use std::process::Command;

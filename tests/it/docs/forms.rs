@@ -1,4 +1,4 @@
-//! The forms in which people report: as GitHub reads them.
+//! The issue forms, as GitHub parses them.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,10 +1,10 @@
-//! The pages: their links lead somewhere, their commands run and print what the page shows, and the
-//! README is read in five minutes.
+//! The documentation: links resolve, commands run and print the output shown, and the README is
+//! short.
 //!
-//! Every `$` line of a `console` block is run by bash, in a folder of the page's own and in the
-//! page's order. Registries and the Update Catalog are stand-ins; so are the programs that a page
-//! pipes from. A block whose introduction ends in a file's name is written to that file. What
-//! follows a command is what it prints, with `…` for anything; `# exit code N` is how it ends.
+//! Every `$` line of a `console` block is run by bash, in the page's own folder and in the page's
+//! order. Registries and the Update Catalog are stand-ins; so are the programs whose output a page
+//! pipes. A block whose introduction ends with a file name is written to that file. The lines after
+//! a command are its output, with `…` for any text; `# exit code N` is its exit code.
 
 mod forms;
 mod page;
@@ -23,7 +23,8 @@ use wincimg_windows::compat::{CompatRule, Concern};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// How commands begin that cannot run here, and why. Flags of `wincimg` among them are held against its help.
+/// Prefixes of commands that cannot run here, with the reason. Their flags of `wincimg` are checked
+/// against its help.
 const NOT_RUN: &[(&str, &str)] = &[
     ("curl ", "needs a release that is published"),
     ("sha256sum ", "needs a release that is published"),
@@ -75,7 +76,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Folders of the repository, with which a path begins.
+/// Folders of the repository with which a path can begin.
 const TOPS: [&str; 7] = [
     "crates/",
     "src/",
@@ -86,10 +87,10 @@ const TOPS: [&str; 7] = [
     "docs/",
 ];
 
-/// The longest that the README may be.
+/// Maximum number of words in the README.
 const README_WORDS: usize = 900;
 
-/// The words of a command line's `wincimg` that are flags, and the help that should know them.
+/// Checks the flags of `wincimg` in a command line against its help.
 fn hold_flags_against_help(line: &str) {
     let Some((_, arguments)) = line.split_once("wincimg ") else {
         return;
@@ -112,7 +113,7 @@ fn hold_flags_against_help(line: &str) {
     }
 }
 
-/// Paths of the repository in a command, which a move could make stale.
+/// Checks that paths of the repository in a command exist.
 fn hold_paths_against_the_repository(line: &str) {
     for word in line.split_whitespace() {
         let is_path = TOPS.iter().any(|top| word.starts_with(top));
@@ -127,7 +128,7 @@ fn hold_paths_against_the_repository(line: &str) {
 fn the_commands_of_the_pages_run() {
     let mut left_out = BTreeSet::new();
     for page in Page::all() {
-        // Its commands are run by a test of their own.
+        // A separate test runs its commands.
         if page.path == Path::new(tutorial::PAGE) {
             continue;
         }
@@ -141,7 +142,7 @@ fn the_commands_of_the_pages_run() {
         let mut stage = Stage::new();
         for block in &blocks {
             if let Block::File { path, text } = block {
-                // A Dockerfile keeps the names by which Microsoft's bases are known.
+                // A Dockerfile keeps the public names of Microsoft's bases.
                 let is_dockerfile = path.ends_with("Dockerfile");
                 let text = if is_dockerfile {
                     text.clone()
@@ -209,7 +210,7 @@ fn every_link_leads_to_a_file_and_a_heading() {
     assert_eq!(broken, Vec::<String>::new());
 }
 
-/// What `packaging/site` has of the repository besides its pages.
+/// Files of the repository that `packaging/site` includes besides the pages.
 const ON_THE_SITE: [&str; 5] = [
     "docs/",
     "templates/ci/",
@@ -237,7 +238,7 @@ fn the_site_has_every_page_and_what_the_pages_link_to() {
             missing.push(format!("docs/SUMMARY.md does not list {below}"));
         }
         if !path.starts_with("docs/") && !listed.contains(&format!("../{path}")) {
-            // It is not a page of the site, so nothing there has to follow its links.
+            // It is not a page of the site, so its links are not checked there.
             continue;
         }
         for link in page.links() {
@@ -265,7 +266,7 @@ fn the_site_has_every_page_and_what_the_pages_link_to() {
 fn every_path_that_a_page_names_is_there() {
     let mut missing = Vec::new();
     for page in Page::all() {
-        // The changelog names what is gone.
+        // The changelog names removed files.
         if page.path == Path::new("CHANGELOG.md") {
             continue;
         }
@@ -377,7 +378,7 @@ fn the_page_of_rules_names_every_rule_of_check_compat() {
     }
 }
 
-/// The codes of the source, which scripts rely on, and those of the page are the same.
+/// The error codes of the source, on which scripts rely, are those of the page.
 #[test]
 fn the_page_of_errors_has_every_code() {
     fn collect(folder: &Path, codes: &mut BTreeSet<String>) {
@@ -387,7 +388,7 @@ fn the_page_of_errors_has_every_code() {
                 collect(&path, codes);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = fs::read_to_string(&path).unwrap();
-                // Those in examples are of nobody.
+                // Codes in examples do not count.
                 let lines = text
                     .lines()
                     .filter(|line| !line.trim_start().starts_with("//"));
@@ -419,13 +420,13 @@ fn the_page_of_errors_has_every_code() {
         .filter_map(|row| row.split('`').next())
         .map(str::to_owned)
         .collect();
-    // What the command line itself finds.
+    // Codes of the command line itself.
     let mut known = BTreeSet::from(["failed", "no", "usage"].map(str::to_owned));
     collect(&Path::new(ROOT).join("crates"), &mut known);
     assert_eq!(listed, known);
 }
 
-/// Every library is in the table, and the graph is what cargo knows.
+/// The table lists every library, and the graph is that of cargo.
 #[test]
 fn the_page_of_the_architecture_has_every_crate_and_their_graph() {
     let page = Page::named("docs/architecture.md");

@@ -1,4 +1,4 @@
-//! A page, taken apart: links, headings, and what is between its fences.
+//! Parses a page: links, headings, and fenced blocks.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,23 +6,23 @@ use std::path::{Path, PathBuf};
 
 use super::ROOT;
 
-/// A page and where it lies below the root.
+/// A page and its path below the root.
 pub(super) struct Page {
     pub(super) path: PathBuf,
     pub(super) text: String,
 }
 
-/// What a page has between its fences, in its order.
+/// A fenced block of a page.
 pub(super) enum Block {
-    /// A command, what it is shown to print, and the exit code it is shown to end with.
+    /// A command, its shown output and exit code.
     Command {
         line: String,
         shown: String,
         code: i32,
     },
-    /// A file by the name that introduces it.
+    /// A file and the name that introduces it.
     File { path: String, text: String },
-    /// Something to read only.
+    /// Any other block.
     Other { language: String, text: String },
 }
 
@@ -52,7 +52,7 @@ impl Page {
             .collect()
     }
 
-    /// The text outside of fences, in which links and headings are.
+    /// The text outside of fences, with links and headings.
     pub(super) fn prose(&self) -> String {
         let mut inside = false;
         let outside = self.text.lines().filter(|line| {
@@ -63,7 +63,7 @@ impl Page {
         outside.collect::<Vec<_>>().join("\n")
     }
 
-    /// The anchors that GitHub gives its headings, and those that the page sets itself.
+    /// The anchors of its headings on GitHub, and explicit ones.
     pub(super) fn anchors(&self) -> BTreeSet<String> {
         let prose = self.prose();
         let set = prose.split("<a id=\"").skip(1);
@@ -77,7 +77,7 @@ impl Page {
         headings.map(anchor).chain(set).collect()
     }
 
-    /// Where its links lead.
+    /// Targets of its links.
     pub(super) fn links(&self) -> Vec<String> {
         let prose = self.prose();
         let ends = prose.split("](").skip(1);

@@ -1,5 +1,5 @@
-//! Where a page's commands are run: a folder with what the pages take for granted, and stand-ins for
-//! registries, the Update Catalog and the programs that a page pipes from.
+//! Environment for a page's commands: a folder with the files that pages assume, and stand-ins for
+//! registries, the Update Catalog and the programs whose output a page pipes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,14 +17,14 @@ use crate::fake_catalog::desk::Desk;
 use crate::iis_server::base_with_iis;
 use crate::site::{add_base, copy_folder};
 
-/// Where a page's commands are run.
+/// Environment for a page's commands.
 pub(super) struct Stage {
     pub(super) folder: tempfile::TempDir,
-    /// In the places of `repo.mylan.k8s:8888`, `repo.mylan.k8s:9999` and `mcr.microsoft.com`.
+    /// Stand-ins for `repo.mylan.k8s:8888`, `repo.mylan.k8s:9999` and `mcr.microsoft.com`.
     pub(super) registries: [DemoRegistry; 3],
-    /// In the place of the Update Catalog.
+    /// Stand-in for the Update Catalog.
     desk: Desk,
-    /// In the place of `https://files.lan`.
+    /// Stand-in for `https://files.lan`.
     tools: FileServer,
     /// Variables that the page sets.
     exports: String,
@@ -134,7 +134,7 @@ impl Stage {
         fs::set_permissions(self.path(&name), executable).unwrap();
     }
 
-    /// What leads every command to the stand-ins where the page names no host.
+    /// Defaults that direct commands to the stand-ins if the page names no host.
     pub(super) fn defaults(&self) -> String {
         format!(
             "base-registry = \"{}\"\ninsecure-registry = [\"127.0.0.1\"]\ncatalog = \"http://{}\"\n",
@@ -143,11 +143,12 @@ impl Stage {
         )
     }
 
-    /// A text with the stand-ins' addresses for hosts; below a mirror a host's name is a folder's.
+    /// Replaces hosts by the stand-ins' addresses; below a mirror, a host's name is that of a
+    /// folder.
     pub(super) fn here(&self, text: &str) -> String {
         let mut text = text.replace("/mcr.microsoft.com", "/\0");
         for (host, registry) in HOSTS.iter().zip(&self.registries) {
-            // The other stand-ins speak plain HTTP as well.
+            // The other stand-ins use plain HTTP too.
             text = text.replace(
                 &format!("--insecure-registry {host}"),
                 "--insecure-registry 127.0.0.1",
@@ -165,7 +166,7 @@ impl Stage {
         text
     }
 
-    /// Runs a line, and holds what it prints on stdout to what is shown.
+    /// Runs a line and compares its stdout with the text shown.
     pub(super) fn run(&mut self, line: &str, shown: &str, code: i32) {
         let output = self.output(line, "");
         let stdout = self.there(&String::from_utf8_lossy(&output.stdout));
@@ -199,7 +200,7 @@ impl Stage {
     }
 }
 
-/// A base that can be looked into, in the mirror.
+/// Adds a base with contents to the mirror.
 fn add_base_with_something_inside(stored: &mut RegistryState) {
     let repository = "mcr.microsoft.com/windows/servercore";
     let system = made_system(r"%SystemRoot%\system32;%SystemRoot%");
@@ -208,7 +209,7 @@ fn add_base_with_something_inside(stored: &mut RegistryState) {
     add_base(stored, repository, "10.0.20348.2402", base);
 }
 
-/// The bases of Server 2022 that the examples' lines are read on.
+/// Adds the Server 2022 bases for the examples' lines.
 fn add_bases_of_the_examples(stored: &mut RegistryState) {
     for (repository, tag) in [
         ("windows/servercore", "10.0.20348.2402"),
@@ -249,7 +250,7 @@ fn nodes() -> Value {
     json!({"kind": "List", "apiVersion": "v1", "items": items})
 }
 
-/// Whether a text is what a page shows of it, where `…` stands for anything.
+/// Returns true if a text matches a page, where `…` stands for anything.
 fn is_shown(text: &str, shown: &str) -> bool {
     if shown.is_empty() {
         return true;

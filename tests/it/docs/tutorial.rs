@@ -1,7 +1,7 @@
-//! The tutorial: every command on its page is run, and the page shows all that it prints.
+//! The tutorial: every command on its page is run, and the page shows its whole output.
 //!
-//! `docs/tutorial/make` writes the page's outputs anew. What differs from run to run is left out by
-//! rule: digests and sizes are `…`, and lines about single transfers are not shown.
+//! `docs/tutorial/make` updates the outputs. Values that differ between runs are removed by rule:
+//! digests and sizes become `…`, and lines about single transfers are not shown.
 
 use std::fs;
 use std::path::Path;
@@ -18,19 +18,19 @@ use crate::site::copy_folder;
 
 pub(super) const PAGE: &str = "docs/tutorial.md";
 
-/// Whether the page is to be written; else it is held to what is printed.
+/// Returns true if the page is to be written instead of checked.
 fn writes() -> bool {
     std::env::var_os("WINCIMG_TUTORIAL").is_some_and(|value| value == "write")
 }
 
-/// An output without what another run has otherwise.
+/// An output without values that differ between runs.
 fn elided(text: &str) -> String {
     static VARYING: LazyLock<Regex> = LazyLock::new(|| {
         let digest = "sha256:[0-9a-f]+";
         let size = "(?P<before>[ (])[0-9][0-9.,]* (?P<unit>bytes|B|KiB|MiB|GiB)\\b";
         Regex::new(&format!("{digest}|{size}")).unwrap()
     });
-    // Lines of single transfers, whose order is the network's, and what the calendar adds.
+    // Lines of single transfers, in any order, and lines that depend on the date.
     static LEFT_OUT: LazyLock<Regex> = LazyLock::new(|| {
         let transfer = "^(\\S+ [0-9a-f]{12}|layer of \\S+|\\S+\\.msu): [a-z]+, ";
         Regex::new(&format!(
@@ -44,20 +44,20 @@ fn elided(text: &str) -> String {
             Some(unit) => format!("{}… {}", &found["before"], unit.as_str()),
             None => "sha256:…".to_owned(),
         });
-        // The stand-ins speak plain HTTP, as the page's registry does not.
+        // The stand-ins use plain HTTP, unlike the page's registry.
         line.replace(" --insecure-registry 127.0.0.1", "") + "\n"
     });
     lines.collect()
 }
 
-/// What a terminal shows of a line, and its exit code.
+/// Terminal output of a line, and its exit code.
 fn says(stage: &mut Stage, line: &str) -> (String, i32) {
     let output = stage.output(line, "exec 2>&1\n");
     let said = stage.there(&String::from_utf8_lossy(&output.stdout));
     (said, output.status.code().unwrap())
 }
 
-/// What the tutorial begins with: its folder, its cluster, and the images that its shop runs.
+/// Adds the tutorial's folder, cluster and images of its shop.
 fn add_tutorial(stage: &mut Stage) {
     let april = [WindowsVersion::new(17763, 1158)];
     stage.registries[2].with(|stored| {
@@ -67,14 +67,14 @@ fn add_tutorial(stage: &mut Stage) {
     });
     let folder = Path::new(ROOT).join("docs/tutorial");
     copy_folder(&folder, stage.folder.path());
-    // The tutorial applies a patch; the other pages' git answers one question.
+    // The tutorial applies a patch; the other pages' git stand-in handles one query only.
     fs::remove_file(stage.path("programs/git")).unwrap();
     let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
     for name in ["shop.yaml", "fix.diff"] {
         stage.write(name, &stage.here(&text(name)));
     }
     stage.write("cluster.json", &text("nodes.json"));
-    // The nodes of 2019 have the update once its script has been written.
+    // The 2019 nodes have the update once its script has been generated.
     stage.program(
         "kubectl",
         "[ \"$*\" = 'get nodes -o json' ] || exit 1\n\
@@ -85,7 +85,7 @@ fn add_tutorial(stage: &mut Stage) {
     stage.write("defaults.toml", &defaults);
 }
 
-/// The page with what its commands print now.
+/// The page with the current output of its commands.
 fn rerun(page: &str, stage: &mut Stage) -> String {
     let mut written = String::new();
     let mut lines = page.lines().peekable();
@@ -133,7 +133,7 @@ fn the_tutorial_shows_what_its_commands_print() {
     let page = Page::named(PAGE);
     let mut stage = Stage::new();
     add_tutorial(&mut stage);
-    // What the page shows of a file is the file that comes with it.
+    // Files shown on the page must match the files next to it.
     for block in page.blocks() {
         if let Block::File { path, text } = block {
             let file = Path::new(ROOT).join("docs/tutorial").join(&path);

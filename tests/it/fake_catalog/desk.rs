@@ -1,4 +1,4 @@
-//! One user at a command line, with a catalog, an empty folder and a cache of their own.
+//! A user at a command line, with a catalog, an empty folder and a cache.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub const TITLE: &str =
     "2020-04 Cumulative Update for Windows Server 2019 for x64-based Systems (KB4549949)";
 pub const FILE: &str = "windows10.0-kb4549949-x64.msu";
 
-/// A user, and what is on their desk.
+/// A user's environment.
 pub struct Desk {
     pub catalog: FakeCatalog,
     pub folder: TempDir,
@@ -35,7 +35,7 @@ impl Desk {
         }
     }
 
-    /// A desk whose catalog has the update of April 2020 beside its look-alikes.
+    /// An environment whose catalog has the update of April 2020 among similar ones.
     pub fn with_april_2020() -> (Self, Vec<u8>) {
         let desk = Self::new();
         let bytes = msu("4549949", "amd64", 400_000);
@@ -51,7 +51,7 @@ impl Desk {
         (desk, bytes)
     }
 
-    /// The program at this desk, whatever it is to do.
+    /// The program in this environment, for any command.
     pub fn wincimg_itself(&self) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
         command
@@ -62,7 +62,7 @@ impl Desk {
         command
     }
 
-    /// Runs a line as somebody types it.
+    /// Runs a line in a shell.
     pub fn shell(&self, line: &str) -> std::process::Output {
         let program = PathBuf::from(assert_cmd::cargo::cargo_bin!("wincimg"));
         let path = std::env::var("PATH").unwrap_or_default();
@@ -90,7 +90,7 @@ impl Desk {
         Outcome::of(&mut self.wincimg(arguments))
     }
 
-    /// A command that asks the catalog.
+    /// A command with flags for the catalog.
     pub fn asking(&self, arguments: &[&str]) -> Command {
         let address = format!("http://{}", self.catalog.host);
         let mut command = self.wincimg(arguments);
@@ -99,12 +99,12 @@ impl Desk {
         command
     }
 
-    /// Runs a command that asks the catalog.
+    /// Runs a command with flags for the catalog.
     pub fn ask(&self, arguments: &[&str]) -> Outcome {
         Outcome::of(&mut self.asking(arguments))
     }
 
-    /// The same, where the command has a flag for the catalog.
+    /// Like [`Self::ask`], if the command has a flag for the catalog.
     pub fn ask_if_it_can(&self, arguments: &[&str]) -> Outcome {
         if arguments[0] == "resolve" {
             self.run(arguments)
@@ -142,7 +142,7 @@ impl Desk {
         names
     }
 
-    /// The requests for files since the last look.
+    /// The requests for files since the last call.
     pub fn file_requests(&self) -> Vec<String> {
         let requests = self.catalog.requests();
         requests
@@ -188,14 +188,14 @@ impl Outcome {
         self
     }
 
-    /// That one note names all of these values.
+    /// Asserts that one note names all of these values.
     #[track_caller]
     pub fn noted(self, values: &[&str]) -> Self {
         assert!(note(values).eval(&self.stderr), "{}", self.stderr);
         self
     }
 
-    /// That one warning names all of these values.
+    /// Asserts that one warning names all of these values.
     #[track_caller]
     pub fn warned(self, values: &[&str]) -> Self {
         assert!(warning(values).eval(&self.stderr), "{}", self.stderr);

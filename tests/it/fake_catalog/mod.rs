@@ -1,5 +1,5 @@
-//! An Update Catalog inside the test: searches in pages, dialogs, files with ranges, and every way
-//! to misbehave that has been seen of the real one.
+//! A fake Update Catalog: paged searches, dialogs, files with ranges, and the faults seen in the
+//! real one.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 pub mod desk;
@@ -22,7 +22,7 @@ use sha2::Digest as _;
 use wincimg_testkit::serve;
 use wincimg_testkit::serve::serve_with;
 
-/// As many as the real one has.
+/// Page size of the real catalog.
 const PAGE: usize = 25;
 
 /// A catalog that runs until it is dropped.
@@ -36,13 +36,13 @@ pub struct FakeCatalog {
 struct Content {
     updates: Vec<Update>,
     served: HashMap<String, Served>,
-    /// What the next requests for pages get instead of an answer.
+    /// Responses for the next requests for pages.
     instead: VecDeque<Instead>,
     release_info: String,
     requests: Vec<String>,
 }
 
-/// An update as searches and dialogs list it.
+/// An update in searches and dialogs.
 #[derive(Clone)]
 pub struct Update {
     pub title: String,
@@ -51,39 +51,39 @@ pub struct Update {
     pub files: Vec<Listed>,
 }
 
-/// A file as a dialog lists it.
+/// A file in a dialog.
 #[derive(Clone)]
 pub struct Listed {
     pub name: String,
     pub sha1: Option<String>,
     pub sha256: Option<String>,
-    /// The host of its link, if it is not the catalog's.
+    /// Host of its link, if not the catalog's.
     pub host: Option<String>,
-    /// Its link, if it is none of a host.
+    /// Its link, if not derived from a host.
     pub link: Option<String>,
 }
 
-/// A file as the server has it.
+/// A file on the server.
 pub struct Served {
     pub bytes: Vec<u8>,
     pub etag: Option<String>,
-    /// Whether `If-Range` is honoured.
+    /// True if `If-Range` is supported.
     pub careful: bool,
     pub faults: VecDeque<Fault>,
 }
 
-/// What goes wrong with one request for a file.
+/// Fault of one request for a file.
 #[derive(Clone, Copy)]
 pub enum Fault {
-    /// The connection breaks after so many bytes.
+    /// The connection breaks after this number of bytes.
     Cut(usize),
-    /// Bytes come in small pieces with pauses.
+    /// Bytes are sent in small chunks with pauses.
     Slow,
-    /// An answer without a file.
+    /// A response without a file.
     Status(u16),
 }
 
-/// What a request for a page gets instead of an answer.
+/// Response for a page.
 #[derive(Clone)]
 pub enum Instead {
     Status(u16),
@@ -109,7 +109,7 @@ impl FakeCatalog {
         }
     }
 
-    /// Lists an update and serves its files; answers with its id.
+    /// Publishes an update with its files; returns its id.
     pub fn publish(&self, title: &str, files: &[(&str, Vec<u8>)]) -> String {
         let mut content = self.content.lock().unwrap();
         let id = format!("{:08x}-ce16-4700-9a6d-b2bb28974002", content.updates.len());
@@ -138,7 +138,7 @@ impl FakeCatalog {
         id
     }
 
-    /// Changes what the last update says about itself.
+    /// Changes the entry of the last update.
     pub fn change_last(&self, change: impl FnOnce(&mut Update)) {
         change(self.content.lock().unwrap().updates.last_mut().unwrap());
     }
@@ -147,12 +147,12 @@ impl FakeCatalog {
         change(self.content.lock().unwrap().served.get_mut(name).unwrap());
     }
 
-    /// The next requests for this file go wrong like this.
+    /// Sets the faults of the next requests for a file.
     pub fn fail(&self, name: &str, faults: impl IntoIterator<Item = Fault>) {
         self.change_served(name, |served| served.faults.extend(faults));
     }
 
-    /// The next requests for pages get this instead.
+    /// Sets the responses for the next requests for pages.
     pub fn instead(&self, answers: impl IntoIterator<Item = Instead>) {
         self.content.lock().unwrap().instead.extend(answers);
     }
@@ -161,7 +161,7 @@ impl FakeCatalog {
         self.content.lock().unwrap().release_info = html.into();
     }
 
-    /// Takes the requests so far: `METHOD PATH`, and for files the range that was asked for.
+    /// Takes the requests so far: `METHOD PATH`, with the requested range for files.
     pub fn requests(&self) -> Vec<String> {
         std::mem::take(&mut self.content.lock().unwrap().requests)
     }
@@ -179,7 +179,7 @@ impl Listed {
     }
 }
 
-/// A cabinet that says to be the update package of an article.
+/// A cabinet with the properties of an article's update package.
 pub fn msu(article: &str, architecture: &str, padding: usize) -> Vec<u8> {
     let properties = format!(
         "Applies to=\"Windows 10.0\"\r\nBuild Date=\"2020/04/10\"\r\n\
@@ -260,7 +260,7 @@ fn plain(status: u16, body: impl Into<Body>) -> Response<Body> {
     answer.body(body.into()).unwrap()
 }
 
-/// The page that a postback asks for: its view state says which one it came from.
+/// The page that a postback requests, after the one in its view state.
 fn next_page(form: &str) -> Option<usize> {
     let mut fields = form.split('&').filter_map(|field| field.split_once('='));
     let mut field = |name: &str| fields.find(|(own, _)| *own == name).map(|(_, value)| value);
@@ -397,7 +397,7 @@ impl Served {
             Some(Fault::Cut(length)) => {
                 let sent = Bytes::from(bytes[..length.min(bytes.len())].to_vec());
                 let pieces = stream::iter([Ok(sent), Err(io::Error::other("cut"))]);
-                // The bytes before the break have to leave first.
+                // The bytes before the break must be sent first.
                 Body::from_stream(pieces.then(|piece| async {
                     if piece.is_err() {
                         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -1,4 +1,4 @@
-//! Hives and registration files that something or someone damaged: no panic, and no endless work.
+//! Damaged hives and registration files: no panic, and no endless work.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use wincimg_testkit::programs::place_of_sample;
 use super::sample::DELTA;
 use super::{hive_of, path, set};
 
-/// Numbers that look random and are the same in every run (`SplitMix64`).
+/// Deterministic pseudorandom numbers (`SplitMix64`).
 struct Random(u64);
 
 impl Random {
@@ -31,7 +31,7 @@ impl Random {
     }
 }
 
-/// Changes a few places, most of them where hives keep numbers and records begin.
+/// Changes some bytes, mostly in numbers and at the start of records.
 fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
     let used = bytes.iter().rposition(|&byte| byte != 0).unwrap_or(0) + 1;
     for _ in 0..=random.below(6) {
@@ -84,7 +84,7 @@ fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
     if random.below(64) == 0 {
         bytes.truncate(random.below(bytes.len()).max(8));
     }
-    // Almost always a correct checksum, or nothing behind it would ever be looked at.
+    // Usually with a correct checksum; otherwise the reader stops there.
     if random.below(64) > 0 && bytes.len() >= 512 {
         let sum = bytes[..508].chunks(4).fold(0, |sum, word| {
             sum ^ u32::from_le_bytes(word.try_into().unwrap())
@@ -98,7 +98,7 @@ fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Does with a hive all that can be done; says whether it could be read.
+/// Runs all operations on a hive; returns true if it was readable.
 fn use_all(bytes: &[u8]) -> bool {
     let Ok(hive) = Hive::read(bytes) else {
         return false;
@@ -145,7 +145,7 @@ fn hives() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Reads that many damaged hives; returns how many could still be read, and the longest time.
+/// Reads damaged hives; returns the number of readable ones, and the longest time.
 fn read_damaged(cases: u64, seed: u64) -> (u64, Duration) {
     let mut random = Random(seed);
     let mut originals = hives();
@@ -153,7 +153,7 @@ fn read_damaged(cases: u64, seed: u64) -> (u64, Duration) {
     let mut bytes = Vec::new();
     let (mut readable, mut longest) = (0, Duration::ZERO);
     for case in 0..cases {
-        // The small one shows most in the least time.
+        // The small one covers most in the least time.
         let which = if case % 64 == 0 {
             random.below(originals.len())
         } else {
@@ -162,7 +162,7 @@ fn read_damaged(cases: u64, seed: u64) -> (u64, Duration) {
         bytes.clone_from(&originals[which]);
         damage(&mut bytes, &mut random);
         let (whole, mut time) = timed(&bytes);
-        // The machine may have been busy with something else.
+        // The machine may have been busy.
         for _ in 0..3 {
             if time > Duration::from_millis(20) {
                 time = time.min(timed(&bytes).1);
@@ -182,11 +182,11 @@ fn timed(bytes: &[u8]) -> (bool, Duration) {
 #[test]
 fn damaged_hives_never_cause_a_panic() {
     let (readable, _) = read_damaged(5_000, 1);
-    // Some changes do no harm, and most do: otherwise this would test nothing.
+    // Some changes are harmless, most are not; otherwise this would test nothing.
     assert!((250..3_750).contains(&readable), "{readable}");
 }
 
-// It takes minutes; run it in release mode after a change to the reader.
+// Takes minutes; run it in release mode after a change to the reader.
 #[test(ignore)]
 fn ten_million_damaged_hives_never_cause_a_panic() {
     let start = Instant::now();

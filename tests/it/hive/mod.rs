@@ -1,4 +1,5 @@
-//! Delta hives against the world: a hive that Windows wrote, three independent readers, and damage.
+//! Delta hives compared with a hive written by Windows, with three independent readers, and under
+//! damage.
 
 #![allow(
     clippy::unwrap_used,
@@ -36,7 +37,7 @@ fn hive_of(edits: &[RegistryEdit]) -> Vec<u8> {
     sound(hives.remove(0).bytes)
 }
 
-/// A hive that was just written, after it was held to the rules of Windows' kernel.
+/// A new hive, checked against the rules of Windows' kernel.
 fn sound(bytes: Vec<u8>) -> Vec<u8> {
     let found = check(&bytes).unwrap();
     assert!(found.is_fresh(), "{found:?}");

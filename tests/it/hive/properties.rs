@@ -1,4 +1,4 @@
-//! What holds for any edits: they come back as they were, and a container sees what they say.
+//! Properties of any edits: they are read back unchanged, and a container sees their result.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -18,7 +18,7 @@ use wincimg_testkit::kernel_rules::check;
 const KEYS: [&str; 3] = ["alpha", "ß-µ", "ключ"];
 const VALUES: [&str; 3] = ["", "x", "Ünï"];
 
-/// A name in some case that Windows takes for the same.
+/// A name in any case; equal for Windows.
 fn in_some_case(name: &'static str) -> impl Strategy<Value = String> {
     let upper = |name: &str| -> String {
         let units = name.encode_utf16().map(name_folding::upcase);
@@ -63,7 +63,7 @@ fn edit() -> impl Strategy<Value = RegistryEdit> {
     ]
 }
 
-/// An edit that takes nothing away.
+/// An edit that removes nothing.
 fn addition() -> impl Strategy<Value = RegistryEdit> {
     prop_oneof![
         (key(), value_name(), data()).prop_map(|(key, name, data)| RegistryEdit::SetValue {
@@ -86,7 +86,7 @@ fn hive_of(edits: &[RegistryEdit]) -> Vec<u8> {
         .unwrap_or_default()
 }
 
-/// A registry without layers, which edits change one after the other.
+/// A registry without layers, changed by edits in sequence.
 #[derive(Debug, Default, PartialEq)]
 struct Plain(
     BTreeMap<Vec<name_folding::FoldedName>, BTreeMap<name_folding::FoldedName, RegistryData>>,
@@ -153,7 +153,7 @@ impl Plain {
     }
 }
 
-/// Every key that an edit can be about, each with a value.
+/// Every key that an edit can affect, each with a value.
 fn full_base() -> Vec<RegistryEdit> {
     let mut level = vec![KeyPath::root_of(Root::Software)];
     let mut all = Vec::new();
@@ -172,7 +172,7 @@ fn full_base() -> Vec<RegistryEdit> {
     all.into_iter().map(value).collect()
 }
 
-/// As many descriptors as a base has keys; some pass on nothing, some only a part.
+/// One descriptor for each key of a base; some are inherited not at all or in part.
 static DESCRIPTORS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let passed_on = ["CI", "", "CIIO", "OI", "CINP", "OICI"];
     let accounts = ["CO", "BU", "BA"];
@@ -187,7 +187,7 @@ static DESCRIPTORS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     descriptors.collect()
 });
 
-/// Gives each key a descriptor of its own, and a class where it is not the root.
+/// Gives each key its own descriptor, and a class except for the root.
 fn distinguish<'h>(key: &mut Key<'h>, descriptors: &mut impl Iterator<Item = &'h Vec<u8>>) {
     key.security = descriptors.next().unwrap();
     for subkey in &mut key.subkeys {
@@ -196,7 +196,7 @@ fn distinguish<'h>(key: &mut Key<'h>, descriptors: &mut impl Iterator<Item = &'h
     }
 }
 
-/// Whether edits leave something of a key that was there before them.
+/// Returns true if edits leave part of an existing key.
 fn survives(path: &KeyPath, edits: &[RegistryEdit]) -> bool {
     let path: Vec<_> = path
         .components()
@@ -220,7 +220,7 @@ fn survives(path: &KeyPath, edits: &[RegistryEdit]) -> bool {
     })
 }
 
-/// Holds that a key of the base has kept its descriptor and its class, and a new one inherits.
+/// Asserts that a key of the base keeps its descriptor and its class, and that a new one inherits.
 fn check_access(
     key: &Key<'_>,
     base: Option<&Key<'_>>,
@@ -335,7 +335,7 @@ proptest! {
         let Ok(hives) = layer_hives(&above, &UnknownBase, FileTime(1)) else {
             return Ok(());
         };
-        // On a base without any key only what is created may be there.
+        // On a base without keys, only created ones exist.
         let mut plain = Plain::default();
         plain.key(&[]);
         for edit in &above {

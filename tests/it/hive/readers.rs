@@ -1,4 +1,4 @@
-//! Two readers that know nothing of this project, hivex and regipy, read all that was written.
+//! Written hives read by two independent readers, hivex and regipy.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,8 +14,8 @@ use super::{hive_of, path, set};
 
 const TOP: &str = r"HKLM\SOFTWARE\Example";
 
-/// Values of every type and size under names of every alphabet. No value is deleted: hivex stops at
-/// the mark of one, in Windows' own delta hives too.
+/// Values of every type and size under names in every alphabet. No value is deleted: hivex stops at
+/// its mark, in Windows' own delta hives too.
 fn edits() -> Vec<RegistryEdit> {
     let long: String = ('a'..='z').cycle().take(40_000).collect();
     let bytes = |count: usize| -> Vec<u8> { (0..=255).cycle().take(count).collect() };
@@ -57,7 +57,7 @@ fn edits() -> Vec<RegistryEdit> {
     edits
 }
 
-/// Writes the hive into a directory that lasts as long as the first value.
+/// Writes the hive into a directory, which is removed with the first value.
 fn on_disk(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("Software_Delta");
@@ -185,7 +185,7 @@ fn listing(key: &Key<'_>) -> String {
         .collect()
 }
 
-/// Prints each key as its path and its values with their types.
+/// Prints each key with its path and its values with their types.
 const REGIPY: &str = r"
 import json, sys
 from regipy.registry import RegistryHive
@@ -221,7 +221,7 @@ fn a_whole_hive_that_bases_of_the_tests_have_is_one_to_hivex() {
     assert_eq!(whole.matches("<node ").count(), keys);
 }
 
-/// Holds what regipy finds in a hive against what our own reader finds.
+/// Compares the content of a hive according to regipy with our own reader's.
 fn regipy_reads(bytes: &[u8]) {
     let python = python_with_regipy();
     let hive = Hive::read(bytes).unwrap();
@@ -244,7 +244,7 @@ fn regipy_reads(bytes: &[u8]) {
     assert_eq!(read.as_array().unwrap().len(), written.len());
 }
 
-/// A value as regipy shows it.
+/// A value in regipy's format.
 fn in_python(name: &str, data: &RegistryData) -> Json {
     let name = if name.is_empty() { "(default)" } else { name };
     let value = match data.typed() {

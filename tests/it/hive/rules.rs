@@ -1,5 +1,5 @@
-//! Hives held to the rules of Windows' kernel: ours and Windows' own keep them, and of a hive that
-//! breaks one it is said which.
+//! Hives checked against the rules of Windows' kernel: ours and Windows' own comply, and a
+//! violation is reported by rule.
 
 use wincimg_registry::hive::{FileTime, Hive, empty_hive};
 use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
@@ -72,7 +72,7 @@ fn a_whole_hive_that_windows_wrote_keeps_every_rule() {
     assert!(sound.keys > 10_000 && sound.long_values > 0, "{sound:?}");
 }
 
-/// Changes a hive, makes its checksum right again, and tells which rule it breaks now.
+/// Changes a hive, corrects its checksum, and returns the violated rule.
 fn broken(whole: &Raw, change: impl FnOnce(&mut Raw)) -> String {
     let mut raw = whole.clone();
     change(&mut raw);
@@ -81,7 +81,7 @@ fn broken(whole: &Raw, change: impl FnOnce(&mut Raw)) -> String {
 }
 
 impl Raw {
-    /// Makes the checksum right.
+    /// Corrects the checksum.
     fn seal(&mut self) {
         let sum = (0..127).fold(0, |sum, word| sum ^ self.header(4 * word));
         self.0[508..512].copy_from_slice(&sum.to_le_bytes());
@@ -120,7 +120,7 @@ fn a_base_block_or_a_bin_that_is_not_whole_is_refused() {
     refused("a bin has a wrong offset", &|raw| raw.0[4100] = 1);
     refused("a cell's size is wrong", &|raw| raw.0[4096 + 32] ^= 4);
     refused("no cell in use", &|raw| {
-        // The root's cell as a free one.
+        // Mark the root's cell as free.
         let at = 4096 + raw.header(36) as usize;
         let size = raw.header(at).wrapping_neg();
         raw.0[at..at + 4].copy_from_slice(&size.to_le_bytes());
@@ -147,7 +147,7 @@ fn a_key_that_contradicts_those_around_it_is_refused() {
     };
     refused("no nk record", &|raw| raw.put(a, 0, b"nx"));
     refused("a cell has two owners", &|raw| {
-        // A key as its own subkey.
+        // Make a key its own subkey.
         let (above, own) = (raw.u32(root, 28), raw.u32(new, 28));
         raw.word(own, 4, new);
         let entries = (0..raw.u16(above, 2)).map(|index| 4 + 8 * index);
@@ -192,7 +192,7 @@ fn a_key_that_contradicts_those_around_it_is_refused() {
         raw.put(index, 2, &[0, 0]);
     });
     refused("an unknown kind of list", &|raw| raw.put(list, 0, b"lx"));
-    // Marks of layers.
+    // Layer flags.
     refused("an unknown layer flag", &|raw| raw.put(a, 13, &[0x84]));
     refused("the root does not merge", &|raw| raw.put(root, 13, &[0x80]));
     refused("a key merges below one that hides", &|raw| {
@@ -289,7 +289,7 @@ fn what_is_left_behind_is_counted() {
     let whole = Raw(hive_of(&rich()));
     let a = whole.named("a");
     let mut raw = whole.clone();
-    // One value less in the list than there are.
+    // One value fewer in the list than counted.
     raw.word(a, 36, whole.u32(a, 36) - 1);
     let first = raw.u32(raw.header(36), 44);
     let keys = raw.u32(first, 12);

@@ -1,4 +1,4 @@
-//! The hive that a Windows sandbox wrote, read whole and held against ours.
+//! The hive written by a Windows sandbox, read completely and compared with ours.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -18,7 +18,7 @@ pub(super) fn sample() -> Vec<u8> {
     std::fs::read(programs::sample(DELTA)).unwrap()
 }
 
-/// What the sample's service keys have, written by us.
+/// The content of the sample's service keys, written by us.
 fn ours() -> Vec<u8> {
     hive_of(&[
         set(
@@ -108,7 +108,7 @@ fn the_descriptors_that_we_write_are_those_of_the_sample() {
     }
 }
 
-/// Who may do what, whether said for the key or inherited, and however often.
+/// Permissions of a key, explicit or inherited, without duplicates.
 fn grants(key: &Key<'_>) -> HashSet<Ace> {
     let descriptor = read_descriptor(key.security);
     let list = descriptor.dacl.expect("a key has an access list");
@@ -131,8 +131,8 @@ fn a_key_that_we_pass_through_grants_what_it_grants_in_windows() {
     let ours = Hive::read(&ours).unwrap().root;
     for (ours, theirs) in ours.walk().zip(theirs.walk()) {
         assert_eq!(ours.name, theirs.name);
-        // Two made in the sandbox by its user, who got rights as their creator, and one event
-        // provider whose rights are those of a key elsewhere.
+        // Two were created in the sandbox by its user, who got permissions as creator, and one is
+        // an event provider with the permissions of another key.
         let special = [
             "xboxgipsvc",
             "a_subkey",

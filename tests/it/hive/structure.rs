@@ -1,5 +1,5 @@
-//! The records of our hives held against those of a hive that Windows wrote, cell kind by cell kind.
-//! Reads raw bytes, with nothing of the reader's.
+//! The records of our hives compared with those of a hive written by Windows, by cell type. Reads
+//! raw bytes, independent of the reader.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::{hive_of, path, set};
 
 const NOWHERE: u32 = u32::MAX;
 
-/// A hive as its bytes; offsets count from the end of the base block.
+/// Bytes of a hive; offsets count from the end of the base block.
 #[derive(Clone)]
 pub(super) struct Raw(pub(super) Vec<u8>);
 
@@ -32,7 +32,7 @@ impl Raw {
         &self.0[start..start + length]
     }
 
-    /// Each bin's header after its two sizes, and each cell's offset with its signed size.
+    /// Header of each bin after its two sizes, and offset and signed size of each cell.
     pub(super) fn cells(&self) -> (BTreeSet<&[u8]>, Vec<(u32, i32)>) {
         let (mut headers, mut cells) = (BTreeSet::new(), Vec::new());
         let end = 4096 + self.header(0x28) as usize;
@@ -86,7 +86,7 @@ impl Raw {
         keys
     }
 
-    /// The keys below one, each with the hash beside it.
+    /// The subkeys of a key, each with its hash.
     pub(super) fn subkeys(&self, key: u32) -> Vec<(u32, u32)> {
         if self.u32(key, 20) == 0 {
             return Vec::new();
@@ -118,7 +118,7 @@ fn theirs() -> Raw {
     Raw(sample())
 }
 
-/// A hive with every kind of change that the sample has.
+/// A hive with every kind of change in the sample.
 fn ours() -> Raw {
     let services = r"HKLM\SYSTEM\CurrentControlSet\Services";
     let key = |name: &str| path(&format!(r"{services}\{name}"));
@@ -253,7 +253,7 @@ fn key_nodes_say_how_long_the_longest_things_in_them_are() {
     for key in ours.keys() {
         assert_eq!(said(&ours, key), longest(&ours, key));
     }
-    // What was once there may have been longer.
+    // Earlier content may have been longer.
     for key in theirs.keys() {
         for (said, is) in said(&theirs, key).into_iter().zip(longest(&theirs, key)) {
             assert!(said >= is);
@@ -271,7 +271,7 @@ fn values_are_stored_as_in_the_sample() {
             .flat_map(|key| raw.values(key))
             .collect()
     };
-    // Name length is zero, size, place, type, flags: of the deleted, the unnamed, the empty.
+    // Zero name length, size, offset, type, flags: of deleted, unnamed and empty values.
     let special = |raw: &Raw| -> BTreeSet<(bool, u32, u32, u32, usize)> {
         let of = |&value: &u32| {
             let [size, place, kind] = [4, 8, 12].map(|at| raw.u32(value, at));

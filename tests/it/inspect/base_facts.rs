@@ -1,4 +1,4 @@
-//! Facts about bases, held against what was put into these, and what a real hive holds.
+//! Facts about bases, compared with the contents of test bases and of a real hive.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -326,7 +326,7 @@ fn a_part_is_found_without_reading_on() {
         .windows(7)
         .position(|bytes| bytes == b"cmd.exe")
         .unwrap();
-    // A broken end is not come to.
+    // The damaged end is not reached.
     let cut = &tar[..end];
     let extent = Extent::Part(needs);
     let found = collect_layer(cut, LayerPosition::Bottom, &extent).unwrap();

@@ -1,4 +1,4 @@
-//! Images that `wincimg build` made, in a real registry, a layout and an archive of skopeo's.
+//! Images built by `wincimg build`, in a real registry, a layout and an archive of skopeo's.
 
 use std::{fs, process};
 
@@ -47,7 +47,7 @@ key = 'HKLM\SYSTEM\CurrentControlSet\Services\DiagTrack'
 delete = true
 "#;
 
-/// A registry with a base image of two versions and the image that was built on each, with an index.
+/// A registry with a base image of two versions, the image built on each, and an index.
 struct Built {
     registry: DockerRegistry,
     folder: TempDir,
@@ -177,7 +177,7 @@ fn an_image_is_the_same_wherever_it_is() {
         }
         assert_eq!(here["shutdown"]["seconds"], 90);
         assert_eq!(here["registry"]["result"], there["registry"]["result"]);
-        // Archives hold layers unpacked, so that only the unpacked bytes have the same digest.
+        // Archives store layers uncompressed, so only the uncompressed bytes have the same digest.
         for layer in 0..2 {
             let (here, there) = (&here["layers"][layer], &there["layers"][layer]);
             assert_eq!(here["diff_id"], there["diff_id"], "{kind}");

@@ -1,4 +1,4 @@
-//! Layers as other tools write them, layers of every size, and the base's own registry.
+//! Layers of other tools, layers of every size, and the base's own registry.
 
 use predicates::Predicate as _;
 use predicates::str::contains;
@@ -121,7 +121,7 @@ fn the_registry_of_a_base_whose_bytes_are_elsewhere_cannot_be_shown() {
     assert_eq!(found["images"][0]["shutdown"]["complete"], true);
 }
 
-/// The hives of Windows as its bottom layer has them.
+/// The hives of Windows, as in its bottom layer.
 fn windows_hives(edits: &[RegistryEdit]) -> Files {
     let named = |(path, hive): (String, Vec<u8>)| {
         let root = Root::from_delta_name(path.trim_start_matches("Hives/")).unwrap();
@@ -153,8 +153,8 @@ fn base_edits() -> Vec<RegistryEdit> {
     ]
 }
 
-/// Three layers: a bottom one with hives where Windows has them, one as Windows' own tools write it,
-/// and one of ours.
+/// Three layers: a bottom one with hives at Windows' paths, one in the format of Windows' own
+/// tools, and one of ours.
 fn with_base() -> StandIn {
     let mut bottom = vec![file("Files/Windows/explorer.exe", "MZ")];
     bottom.extend(windows_hives(&base_edits()));

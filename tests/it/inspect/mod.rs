@@ -1,5 +1,5 @@
-//! `wincimg inspect`, driven as a user would: on what `wincimg build` makes, and on images of every
-//! kind of trouble.
+//! End-to-end tests of `wincimg inspect`, on images of `wincimg build` and on damaged ones of every
+//! kind.
 
 #![allow(
     clippy::unwrap_used,
@@ -38,7 +38,7 @@ const NO_CREDENTIALS: &str = concat!(
     "/crates/testkit/src/empty-config.json"
 );
 
-/// `wincimg` in an empty folder, so that no wincimg.toml of the developer's has a say.
+/// `wincimg` in an empty folder, so that no local wincimg.toml applies.
 fn wincimg(verb: &str) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
     command.current_dir(std::env::temp_dir()).arg(verb);
@@ -53,7 +53,7 @@ fn inspect(image: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// The exit code, the one JSON document on stdout, and stderr.
+/// The exit code, the only JSON document on stdout, and stderr.
 fn json_of(command: &mut Command) -> (i32, Value, String) {
     let output = command.args(["--format", "json"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -62,7 +62,7 @@ fn json_of(command: &mut Command) -> (i32, Value, String) {
     (output.status.code().unwrap(), value, said)
 }
 
-/// What a command prints when all is well.
+/// The output of a successful command.
 fn text_of(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -70,7 +70,7 @@ fn text_of(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Digests in the order in which they come up, and names that differ from run to run, by fixed ones.
+/// Replaces digests, in order of appearance, and names that differ between runs.
 fn redacted(text: &str, names: &[(&str, &str)]) -> String {
     let mut text = text.to_owned();
     for (name, fixed) in names {
@@ -96,7 +96,7 @@ fn redacted(text: &str, names: &[(&str, &str)]) -> String {
     out + &text
 }
 
-/// A registry client for places that are none.
+/// A client for tests without a registry.
 fn no_registry() -> RegistryClient {
     RegistryClient::new(wincimg_testkit::options("127.0.0.1:1"), Arc::new(Silent)).unwrap()
 }
@@ -105,14 +105,14 @@ fn run<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Runtime::new().unwrap().block_on(work)
 }
 
-/// The files of a layer, in the order in which the tar has them.
+/// The files of a layer, in the tar's order.
 type Files = Vec<(String, Vec<u8>)>;
 
 fn file(path: &str, content: impl Into<Vec<u8>>) -> (String, Vec<u8>) {
     (path.to_owned(), content.into())
 }
 
-/// `Hives/System_Delta` and the like for these changes.
+/// Delta hives, such as `Hives/System_Delta`, with these changes.
 fn deltas(edits: &[RegistryEdit]) -> Files {
     unsettled(edits, FileTime::default())
         .unwrap()
@@ -141,20 +141,20 @@ fn tar_of(files: &Files) -> Vec<u8> {
     tar.into_inner().unwrap()
 }
 
-/// An image for Windows with a bottom layer that has nothing in it.
+/// A Windows image with an empty bottom layer.
 fn windows() -> StandIn {
     StandIn::new(ManifestFormat::Oci, "10.0.17763.1040", &[(300, 1)])
 }
 
-/// An image with no layers yet.
+/// An image without layers.
 fn empty() -> StandIn {
     StandIn::new(ManifestFormat::Oci, "10.0.17763.1040", &[])
 }
 
 trait Push {
-    /// Puts a gzipped layer on top.
+    /// Adds a gzipped layer.
     fn files(self, files: &Files) -> Self;
-    /// Puts a layer on top that is stored as these bytes.
+    /// Adds a layer that is stored as these bytes.
     fn stored(self, media_type: &str, tar: &[u8], stored: Vec<u8>) -> Self;
 }
 
@@ -184,7 +184,7 @@ impl Push for StandIn {
     }
 }
 
-/// A layout with one image in it.
+/// A layout with one image.
 struct InLayout {
     folder: TempDir,
     place: String,
@@ -203,7 +203,7 @@ impl InLayout {
         Self { folder, place }
     }
 
-    /// The file of an image's layer, counted from 1 at the bottom.
+    /// The file of a layer, counted from 1 at the bottom.
     fn blob(&self, image: &StandIn, layer: usize) -> std::path::PathBuf {
         let digest = &image.layers[layer - 1].0.digest;
         let blobs = Path::new("blobs/sha256");

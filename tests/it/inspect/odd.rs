@@ -1,4 +1,4 @@
-//! What is not an image, not an image for Windows, or damaged.
+//! Artifacts that are not images, images of other systems, and damaged ones.
 
 use std::fs;
 
@@ -44,8 +44,8 @@ fn an_image_for_linux_is_shown_without_a_registry() {
         .stdout("");
 }
 
-/// A layout with an index of what multi-platform builds have: images for two systems, a statement
-/// about one of them, something that is not an image, and an entry without a manifest behind it.
+/// A layout with an index as multi-platform builds create it: images for two systems, an
+/// attestation of one, an entry that is not an image, and one whose manifest is missing.
 fn mixed() -> (TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let place = format!("oci:{}:app", folder.path().display());
@@ -150,7 +150,7 @@ fn places_without_an_image_say_so() {
     for place in ["oci:", "a b"] {
         inspect(place, &[]).assert().code(2).stdout("");
     }
-    // A file of something else has its bytes where a tar has names, and they are not repeated.
+    // Other files have arbitrary bytes in place of a tar's names; they are not printed.
     let text = format!(
         "{{\n{}",
         "\"kernelVersion\": \"10.0.17763.973\",\n".repeat(40)

@@ -1,4 +1,4 @@
-//! The two shutdown times, and the ways in which people get them wrong.
+//! The two shutdown timeouts, and common mistakes.
 
 use serde_json::json;
 use wincimg_testkit::windows_base::StandIn;
@@ -6,7 +6,7 @@ use wincimg_windows::shutdown::{ShutdownValue, edits};
 
 use super::*;
 
-/// What JSON says of the shutdown times of an image with these changes, a layer for each list.
+/// The shutdown timeouts in JSON for an image with these changes, one layer for each list.
 fn shutdown_of(layers: &[&[RegistryEdit]]) -> Value {
     let image = layers
         .iter()

@@ -1,4 +1,4 @@
-//! Layers as Windows imports them: those of every recipe that ships, and of any tree.
+//! Layers as Windows imports them: those of every shipped recipe, and of any tree.
 
 use std::collections::BTreeSet;
 
@@ -103,7 +103,7 @@ fn windows_imports_the_bottom_layer_of_a_host_process_image() {
     assert_eq!(above, ["Files", "Files/agent.exe", "Hives"]);
 }
 
-/// What is put into a layer.
+/// An entry to add to a layer.
 #[derive(Debug, Clone)]
 enum Step {
     File(String),
@@ -164,7 +164,7 @@ proptest! {
             }
         }
         let mut blob = Vec::new();
-        // What cannot be is refused before; the rest must be taken.
+        // Invalid trees are refused before; all others must be accepted.
         if layer.write(&mut blob, &options(Compression::Gzip)).is_ok() {
             let imported = import(GzDecoder::new(blob.as_slice()), Place::Above);
             let imported = imported.map_err(TestCaseError::fail)?;
@@ -175,7 +175,7 @@ proptest! {
     }
 }
 
-/// An entry of a tar by hand: its name, kind and PAX records.
+/// A hand-made entry of a tar: its name, type and PAX records.
 type Crafted<'a> = (&'a str, tar::EntryType, Vec<(&'a str, String)>);
 
 fn crafted(entries: &[Crafted<'_>]) -> Vec<u8> {
@@ -199,7 +199,7 @@ fn crafted(entries: &[Crafted<'_>]) -> Vec<u8> {
     builder.into_inner().unwrap()
 }
 
-/// The records of an entry as a daemon writes them.
+/// The records of an entry in a daemon's format.
 fn records(attributes: u32, descriptor: Option<&str>) -> Vec<(&'static str, String)> {
     let mut records = vec![
         ("atime", "1580256000.5".to_owned()),

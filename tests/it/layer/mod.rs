@@ -1,4 +1,4 @@
-//! Layers as other programs read them, and as large as they come.
+//! Layers as other programs read them, of all sizes.
 
 mod import;
 mod windows_import;
@@ -40,7 +40,7 @@ fn long_path() -> String {
     )
 }
 
-/// A layer with everything that a layer can hold, large enough for several blocks.
+/// A layer with every kind of entry, large enough for several blocks.
 fn rich_layer() -> Layer {
     let mut layer = Layer::new(TIMESTAMP);
     layer.hive(path("System_Delta"), b"regf".as_slice());
@@ -87,7 +87,7 @@ fn noise(bytes: usize) -> Vec<u8> {
     wincimg_testkit::noise(bytes, 3)
 }
 
-/// 3 MB that deflate makes something of, with noise in the middle.
+/// 3 MB of compressible text, with noise in the middle.
 fn words() -> Vec<u8> {
     let line = |number: u32| format!("line {number} of {}\n", number.wrapping_mul(2_654_435_761));
     let mut words: Vec<u8> = (0..100_000).flat_map(|it| line(it).into_bytes()).collect();
@@ -96,7 +96,7 @@ fn words() -> Vec<u8> {
     words
 }
 
-/// Writes the rich layer to a file of its own folder.
+/// Writes the rich layer to a file in a folder of its own.
 fn rich_file(compression: Compression) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("layer");
@@ -339,8 +339,8 @@ fn a_spooled_layer_is_the_layer() {
     }
 }
 
-/// Runs one test of this file by itself, as it is told by the environment, and answers with what it
-/// printed; memory can only be measured in a process that does nothing else.
+/// Runs one test of this file alone with an environment and returns its output; memory can be
+/// measured only in a separate process.
 #[cfg(target_os = "linux")]
 fn alone(test: &str, file: &Path) -> Measured {
     let output = in_child(test, file.to_str().unwrap(), &[]);
@@ -409,7 +409,7 @@ fn a_hundred_thousand_small_files_take_little_memory() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_huge_sparse_file_takes_no_memory_of_its_size() {
-    /// One byte more than a ustar header can say.
+    /// One byte more than a ustar header can represent.
     const SIZE: u64 = 8 << 30;
     if let Some(file) = child_argument().map(PathBuf::from) {
         let mut layer = Layer::new(TIMESTAMP);

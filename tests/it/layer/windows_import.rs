@@ -1,9 +1,9 @@
-//! What Windows does with a layer's tar when it imports it, entry by entry, without Windows.
+//! Model of Windows' import of a layer's tar, entry by entry, without Windows.
 //!
-//! After hcsshim's import and the reader of Windows' tar entries that it uses: entries are made one
-//! after the other and never found there, a folder before what is in it; names differ in more than
-//! case; `Hives` and `Files` are at the top; what a layer deletes is removed when all else is there,
-//! so it must not be what the layer brings; attributes, descriptors and times come from PAX records.
+//! Follows hcsshim's import and its reader of tar entries: each entry is created and must not
+//! exist, folders precede their contents; names differ in more than case; only `Hives` and `Files`
+//! are at the top; deletions are applied last, so the layer must not add what it deletes;
+//! attributes, descriptors and times come from PAX records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -15,7 +15,7 @@ use wincimg_testkit::kernel_rules;
 const DIRECTORY: u32 = 0x10;
 const REPARSE_POINT: u32 = 0x400;
 
-/// The hives that a layer above Windows' own may bring.
+/// The hives allowed in a layer above Windows' own.
 const DELTAS: [&str; 5] = [
     "System_Delta",
     "Software_Delta",
@@ -24,17 +24,17 @@ const DELTAS: [&str; 5] = [
     "DefaultUser_Delta",
 ];
 
-/// Whether a layer lies on others.
+/// Position of a layer in the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Bottom,
     Above,
 }
 
-/// What an import leaves on disk.
+/// The imported files.
 #[derive(Debug, Default)]
 pub(super) struct Imported {
-    /// Every entry by its name as Windows compares it, with its attributes.
+    /// Attributes of every entry, by its name as compared by Windows.
     entries: BTreeMap<Vec<u16>, Entry>,
     deleted: BTreeSet<Vec<u16>>,
     pub hives: usize,
@@ -46,7 +46,7 @@ struct Entry {
     attributes: u32,
 }
 
-/// The parts of a tar's entry that matter.
+/// The relevant fields of a tar entry.
 struct Header {
     name: String,
     kind: tar::EntryType,
@@ -55,7 +55,7 @@ struct Header {
     content: Vec<u8>,
 }
 
-/// Imports a tar; the error says at which entry Windows gives up, and why.
+/// Imports a tar; the error names the entry and the reason.
 pub(super) fn import(tar: impl Read, place: Place) -> Result<Imported, String> {
     let mut imported = Imported::default();
     let mut archive = tar::Archive::new(tar);
@@ -94,7 +94,7 @@ impl Header {
         })
     }
 
-    /// A time as Windows gets it; without a record it would be in the year 1754.
+    /// Checks a time; without a record it would be in the year 1754.
     fn time(&self, record: &str) -> Result<(), String> {
         let value = self.records.get(record);
         let value = value.ok_or_else(|| format!("no {record}"))?;
@@ -124,8 +124,8 @@ impl Header {
         }
     }
 
-    /// A daemon's own layers have descriptors below `Files` and nowhere else: the top folders and the
-    /// hives are read and written without.
+    /// Checks descriptors: a daemon's layers have them only below `Files`; the top folders and the
+    /// hives have none.
     fn security(&self) -> Result<(), String> {
         let is_inside = self.name.starts_with("Files/");
         let Some(value) = self.records.get("MSWINDOWS.rawsd") else {
@@ -250,7 +250,7 @@ impl Imported {
         self.add(folder, name, attributes)
     }
 
-    /// What is left to do when the tar has ended.
+    /// Applies the deletions at the end of the tar.
     fn finish(self, place: Place) -> Result<Self, String> {
         let tops: &[&str] = match place {
             Place::Above => &["Hives", "Files"],
@@ -296,7 +296,7 @@ impl Imported {
     }
 }
 
-/// Names that Windows can make a file of.
+/// Checks that Windows can create a file with this name.
 fn check_name(name: &str) -> Result<(), String> {
     let is_bad = |part: &str| {
         part.is_empty()
@@ -312,7 +312,7 @@ fn check_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// A name as NTFS compares it.
+/// A name as compared by NTFS.
 fn key(name: &str) -> Vec<u16> {
     let units: Vec<u16> = name.encode_utf16().collect();
     kernel_rules::folded(&units)

@@ -37,7 +37,7 @@ fn attached_once(site: &Site, registry: &str) {
         kinds(&first),
         [("SPDX", false), ("CycloneDX", false), ("provenance", false)]
     );
-    // The times of the second run are others, and it is still the same that it has to say.
+    // The second run has other times but the same content.
     let second = || {
         SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -88,7 +88,7 @@ fn a_layout_lists_them_beside_the_image_and_is_read_as_before() {
     assert_eq!(types, expected.iter().collect::<Vec<_>>());
     let digest = &built["images"][0]["digest"];
     assert_eq!(entries[0]["digest"], *digest);
-    // Without a tag the one image is meant.
+    // Without a tag, the only image is selected.
     let inspected = site
         .command(&["inspect", "oci:layout", "--format", "json"])
         .output()

@@ -88,7 +88,7 @@ fn a_document_is_the_same_whenever_it_is_made() {
         ["SPDX", "CycloneDX", "provenance"].map(|name| document_in(&site, &built, name))
     };
     let (first, second) = (made(), made());
-    // The registry of each run has a port of its own, which is in the name of the base.
+    // The registry's port, which is part of the base's name, differs between runs.
     let without_ports = |bytes: &[u8]| {
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         regex::Regex::new(r"127\.0\.0\.1(:|%3A)\d+")
@@ -121,7 +121,7 @@ fn the_formats_own_libraries_find_nothing_wrong() {
             Vec::<String>::new(),
             "{name}"
         );
-        // And they do look.
+        // The libraries do validate.
         let text = String::from_utf8(document).unwrap();
         let broken = text.replace("NOASSERTION\",\"copyright", "???\",\"copyright");
         let broken = broken.replace("\"container\"", "\"bottle\"");
@@ -150,7 +150,7 @@ fn what_grype_reads_with_finds_the_packages_and_windows() {
             assert!(found.contains(purl), "{name} {purl}: {found:?}");
         }
         if name == "CycloneDX" {
-            // Grype looks up what has one of these types, and nothing else.
+            // Grype looks up only packages with one of these types.
             for (purl, kind) in PACKAGES.iter().zip(["npm", "npm", "dotnet", "python"]) {
                 let package = artifacts.iter().find(|it| it["purl"] == *purl).unwrap();
                 assert_eq!(package["type"], kind, "{package}");

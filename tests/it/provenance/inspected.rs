@@ -1,4 +1,4 @@
-//! `inspect --sbom` and `--provenance` print what is there as it is there, whoever attached it.
+//! `inspect --sbom` and `--provenance` print attached documents unchanged, from any tool.
 
 use std::collections::BTreeMap;
 
@@ -109,7 +109,7 @@ fn of_an_index_one_image_is_chosen() {
     );
 }
 
-/// An image beside which nothing is yet, and its repository.
+/// An image without attached documents, and its repository.
 async fn plain_image(site: &Site) -> (Repository, Descriptor) {
     let mut command = site.build("pause");
     command.args([
@@ -154,7 +154,7 @@ async fn what_cosign_and_others_attached_is_taken_out_of_its_envelope() {
     let site = Site::new();
     let host = site.host();
     let (theirs, image) = plain_image(&site).await;
-    // As cosign attests a bill of materials: a tag of the digest, an envelope a layer.
+    // An SBOM attested by cosign: a tag of the digest, one envelope for each layer.
     let bill = json!({"bomFormat": "CycloneDX", "by": "cosign"});
     let envelope = enveloped(&statement("https://cyclonedx.org/bom", &bill));
     let mut layer = stored(&theirs, "application/vnd.dsse.envelope.v1+json", &envelope).await;
@@ -174,7 +174,7 @@ async fn what_cosign_and_others_attached_is_taken_out_of_its_envelope() {
         .put_manifest(&tag, oci, manifest.to_string().into())
         .await
         .unwrap();
-    // As a bundle of its new form: a referrer that says nothing on its outside.
+    // The new bundle format: a referrer whose annotations do not name its content.
     let provenance = statement("https://slsa.dev/provenance/v1", &json!({"by": "bundle"}));
     let bundle =
         json!({"dsseEnvelope": serde_json::from_str::<Value>(&enveloped(&provenance)).unwrap()});

@@ -1,4 +1,4 @@
-//! What lies beside images goes with them through `mirror`, and what cannot is told.
+//! `mirror` copies artifacts attached to images, and reports those that it cannot copy.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ fn mirror(site: &Site, image: &str, to: &str, more: &[&str]) -> (Value, std::pro
     (report, output)
 }
 
-/// An image with documents, a signature of one of them, and one of cosign's under its tag.
+/// An image with documents, a signature of one of them, and a cosign signature under its tag.
 fn signed_image(site: &Site) -> (String, Value) {
     let mut command = site.build("pause");
     command.args([
@@ -69,7 +69,7 @@ async fn cosign(place: &Repository, image: &str) {
         .unwrap();
 }
 
-/// What became of each thing, by its kind.
+/// The outcomes, by kind.
 fn fates(report: &Value) -> Vec<(&str, &str)> {
     let beside = report["images"][0]["beside"].as_array().unwrap().iter();
     let mut fates: Vec<(&str, &str)> = beside

@@ -1,5 +1,5 @@
-//! Documents beside images: attached by `build`, valid by the formats' own libraries, the same
-//! whenever they are made, and attached once.
+//! Documents attached to images by `build`: valid according to the formats' own libraries,
+//! reproducible, and attached once.
 
 mod attached;
 mod documents;
@@ -11,7 +11,7 @@ use wincimg_testkit::image_locations::blob_in;
 
 use crate::site::{Site, json_of};
 
-/// A recipe with packages of every kind that can be told without a compiler.
+/// A recipe with packages of every kind that can be detected without a compiler.
 fn with_packages() -> Site {
     let site = Site::new();
     site.write("app/web.config", "<configuration/>");
@@ -49,7 +49,7 @@ fn with_packages() -> Site {
     site
 }
 
-/// The bytes of a document that a layout has, by what `build` says of it.
+/// The bytes of a document in a layout, given the output of `build`.
 fn document_in(site: &Site, built: &Value, name: &str) -> Vec<u8> {
     let documents = built["images"][0]["documents"].as_array().unwrap();
     let told = documents.iter().find(|it| it["document"] == name).unwrap();

@@ -1,4 +1,4 @@
-//! What becomes of the workloads: the answer that every report begins with.
+//! The outcome of each workload, which every report begins with.
 
 use predicates::prelude::*;
 
@@ -19,7 +19,7 @@ fn nodes(folder: &tempfile::TempDir) -> String {
     file.display().to_string()
 }
 
-/// A check of pods, each with its name, its images and more of its spec, and of what the images are.
+/// Checks pods, each with its name, its images and further fields of its spec.
 fn check_pods(folder: &tempfile::TempDir, pods: &[(&str, &[&str], &str)]) -> Command {
     let images = json!({"images": [
         {"reference": "r.example/old:1", "os_version": "10.0.17763.5696"},
@@ -105,7 +105,7 @@ fn a_workload_starts_where_all_of_its_containers_start() {
             ("nowhere", "nowhere", 0, 4),
             ("no-node", "nowhere", 0, 0),
             ("unread", "unknown", 0, 4),
-            // On nodes of 20348 it does not start, whatever the other image is.
+            // It does not start on nodes of 20348, whatever the other image is.
             ("half-read", "unknown", 0, 4),
             ("no-image", "unknown", 0, 4),
             ("hidden", "nowhere", 0, 1),
@@ -183,7 +183,7 @@ fn workloads_that_the_same_mends_are_one_case() {
     ];
     check_pods(&folder, &pods).assert().code(1).stdout(
         predicates::str::contains("shop/one, shop/two, shop/three ")
-            // One build, and the new tag for each of them.
+            // One build, and the new tag for each workload.
             .and(predicates::str::contains("  run: ").count(4)),
     );
 }

@@ -1,5 +1,4 @@
-//! A plan, carried out: its commands are typed as they were printed, into a shell, and the check that
-//! asked for them is green then.
+//! Executes a plan: its commands are run in a shell as printed, and the check passes afterwards.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -22,7 +21,7 @@ const BASES: [WindowsVersion; 3] = [
     WindowsVersion::new(20348, 2402),
 ];
 
-/// What a cluster, registries and a catalog look like to the commands of a plan.
+/// Cluster, registries and catalog for the commands of a plan.
 struct World {
     bases: DemoRegistry,
     target: DockerRegistry,
@@ -72,7 +71,7 @@ impl World {
         fs::write(self.path(name), list.to_string()).unwrap();
     }
 
-    /// Types one command.
+    /// Runs one command.
     fn run(&self, command: &str) -> Assert {
         let path = std::env::var("PATH").unwrap();
         Command::new("sh")
@@ -84,7 +83,7 @@ impl World {
             .assert()
     }
 
-    /// What the commands of a run against registries over plain HTTP are given.
+    /// Flags of commands with registries over plain HTTP.
     fn flags(&self) -> String {
         let hosts = [self.bases.host(), self.target.host(), self.vendor.host()];
         let insecure = hosts.map(|host| format!("--insecure-registry {host}"));
@@ -108,8 +107,7 @@ impl World {
         self.run(&command).code(0);
     }
 
-    /// What happens on a drained node where the script is run: with the update that the script installs,
-    /// the node has that build.
+    /// Simulates running the script on a drained node: the node then has the script's build.
     fn install(&self, node: &str, to: &str) {
         let script = fs::read_to_string(self.path("KB4549949.ps1")).unwrap();
         assert!(script.contains(FILE), "{script}");
@@ -124,7 +122,7 @@ impl World {
     }
 }
 
-/// A workload of the shop whose pods ask for a node label.
+/// A workload of the shop with a node selector.
 fn workload(kind: &str, name: &str, image: &str, label: (&str, &str)) -> Value {
     let (key, value) = label;
     let spec = json!({
@@ -142,7 +140,7 @@ fn workload(kind: &str, name: &str, image: &str, label: (&str, &str)) -> Value {
 fn everything_starts_once_the_printed_commands_are_typed() {
     let world = World::start();
     let target = world.target.host();
-    // Another's image, which cannot be built, and one for Linux alone.
+    // A third-party image, which cannot be rebuilt, and a Linux image.
     let fixed = &world.vendor;
     fixed.tag(
         "vendor/tool",
@@ -153,7 +151,7 @@ fn everything_starts_once_the_printed_commands_are_typed() {
     fixed.tag("tools/curl", "8", &linux);
     let tool = format!("{}/vendor/tool:1", fixed.host());
     let curl = format!("{}/tools/curl:8", fixed.host());
-    // Images of this team: one for one side of an update, one beside an entry for Linux.
+    // Own images: one for one side of an update, one with an entry for Linux.
     world.build(
         "17763.973",
         &format!("--registry {target}/team --name web --tag 1.4"),
@@ -209,7 +207,7 @@ fn everything_starts_once_the_printed_commands_are_typed() {
     assert_eq!(actions[0]["hosts"], json!(["win-c"]));
     assert_eq!(actions[6]["hosts"], json!(["win-a"]));
 
-    // What a single finding advises is the plan's, so that nothing else is typed than that.
+    // A finding's advice is part of the plan, so no other commands are run.
     let commands = |value: &Value| -> Vec<String> {
         let of_all = value.as_array().unwrap().iter();
         of_all
@@ -225,7 +223,7 @@ fn everything_starts_once_the_printed_commands_are_typed() {
         let flag = format!(" --push {flag} ");
         planned.iter().filter(|it| it.contains(&flag)).count()
     };
-    // What others have under the tag stays; else there is a new one, which no node has yet.
+    // Other entries of the tag are kept; otherwise there is a new tag, which no node has cached.
     assert_eq!((ends("--replace"), ends("--join")), (0, 1), "{planned:?}");
     let to_new_tag = |it: &&String| it.starts_with("kubectl set image deployment/web c=");
     assert_eq!(planned.iter().filter(to_new_tag).count(), 1, "{planned:?}");

@@ -1,4 +1,4 @@
-//! Whole clusters, as AKS, EKS and kubeadm show them, and a shop's workloads on them.
+//! Whole clusters of AKS, EKS and kubeadm with a shop's workloads.
 
 use predicates::prelude::*;
 
@@ -61,7 +61,8 @@ fn the_entry_that_the_node_would_take_is_the_one_that_is_judged() {
         ("17763.5696", "17763.5696", "build-match"),
         ("26100.2314", "20348.2402", "downlevel-ltsc"),
     ];
-    // EKS does not taint its Windows nodes, so the CronJob without a toleration lands there too.
+    // EKS does not taint its Windows nodes, so the CronJob without a toleration can be scheduled
+    // there too.
     assert_eq!(of_web, [taken, taken].concat());
 }
 
@@ -227,7 +228,7 @@ fn of_many_versions_those_that_images_treat_alike_are_told_as_one() {
         let verdict = if revision < 1039 {
             "incompatible"
         } else {
-            // They are past the line, but lack updates that the image has.
+            // They are past the breaking change, but lack updates that the image has.
             "warning"
         };
         assert_eq!(one["host"]["build"], format!("17763.{revision}"));
@@ -306,7 +307,7 @@ fn reports_of_workloads_say_whose_pods_do_not_start() {
     }
 }
 
-/// A node as kubectl prints it.
+/// A node in kubectl's format.
 fn node(name: &str, system: &str, spec: &Value) -> Value {
     json!({
         "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/os": system}}, "spec": spec,
@@ -316,7 +317,7 @@ fn node(name: &str, system: &str, spec: &Value) -> Value {
     })
 }
 
-/// `check-compat` of objects on nodes; of every image only the name is known.
+/// `check-compat` of objects on nodes; only the names of images are known.
 fn check_objects(nodes: &[Value], objects: &[Value]) -> (Command, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, items: &[Value]| {

@@ -1,4 +1,4 @@
-//! What references lead to, and what is made of it.
+//! Resolution of image references, and the findings.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -181,7 +181,7 @@ fn images_are_asked_for_at_the_same_time() {
     assert!(at_once.load(Ordering::SeqCst) > 1);
 }
 
-/// A registry that answers 401 to everybody.
+/// A registry that responds with 401 to every request.
 fn locked_registry() -> TestServer {
     let routes = axum::Router::new().fallback(|| async {
         let challenge = [("www-authenticate", "Basic realm=\"secret\"")];

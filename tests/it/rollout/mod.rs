@@ -23,7 +23,7 @@ const NO_CREDENTIALS: &str = concat!(
 
 fn wincimg() -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-    // An empty folder, so that no wincimg.toml of the developer's has a say.
+    // An empty folder, so that no local wincimg.toml applies.
     command
         .current_dir(std::env::temp_dir())
         .arg("check-compat")
@@ -59,7 +59,7 @@ fn check(registry: &FakeRegistry, cluster: &str, folder: &tempfile::TempDir) -> 
     command
 }
 
-/// `HOST|KIND NAME|IMAGE|RULE` of every check that is not green, and of how many were green.
+/// `HOST|KIND NAME|IMAGE|RULE` of every check that fails, and the number of those that pass.
 fn problems(report: &Value, registry: &FakeRegistry) -> (usize, Vec<String>) {
     let checks = report["checks"].as_array().unwrap();
     let text = |value: &Value| value.as_str().unwrap_or("-").replace(&registry.host(), "R");

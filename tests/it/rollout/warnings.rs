@@ -1,4 +1,4 @@
-//! What starts but deserves a look.
+//! Compatible images with warnings.
 
 use predicates::Predicate as _;
 use wincimg_registry::UnknownBase;
@@ -25,7 +25,7 @@ fn support_that_ended_is_a_warning() {
     command.arg("--strict").assert().code(1);
 }
 
-/// A layer whose registry gives a container this many seconds to stop.
+/// A layer whose registry sets this shutdown timeout in seconds.
 fn patient_layer(seconds: u32) -> Vec<u8> {
     let mut tar = tar::Builder::new(Vec::new());
     for hive in layer_hives(&edits(seconds), &UnknownBase, FileTime::default()).unwrap() {
@@ -140,7 +140,7 @@ fn a_large_image_is_warned_about_where_docker_pulls_it() {
     );
 }
 
-/// The check of a text's workloads on one host, which asks no registry.
+/// Checks a text's workloads on one host without a registry.
 fn workloads_offline(text: &str) -> Command {
     let mut command = wincimg();
     command
@@ -176,7 +176,7 @@ fn objects_of_unknown_kinds_are_listed_in_every_form() {
     let check = |format: &str| {
         let mut command = workloads_offline(text);
         let output = command.args(["--format", format]).output().unwrap();
-        // A program on the host needs no version, so nothing has to be asked.
+        // A host process needs no version, so nothing is requested.
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };

@@ -163,7 +163,7 @@ fn the_plan_is_in_every_report_that_people_read() {
     }
 }
 
-/// A node as kubectl prints it.
+/// A node in kubectl's format.
 pub(super) fn node(name: &str, version: &str) -> Value {
     let build = version.split('.').next().unwrap();
     let system = if version.is_empty() {

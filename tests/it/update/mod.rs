@@ -1,4 +1,4 @@
-//! `wincimg update`: images put on other bases, or left as they are with the reason.
+//! `wincimg update`: images rebased, or left unchanged with the reason.
 
 mod moved;
 mod refused;
@@ -20,7 +20,8 @@ const NEW: &str = "10.0.17763.1158";
 const NANO: &str = "mcr/windows/nanoserver";
 const KEY: &str = r"HKLM\SOFTWARE\Microsoft\Serviced";
 
-/// A base of a version, with a file and a value that servicing changes and some that it does not.
+/// A base of a version, with a file and a value that servicing changes, and others that it does
+/// not.
 fn base(version: &str) -> StandIn {
     base_with(version, |_| {})
 }
@@ -75,7 +76,7 @@ fn on(base: &StandIn, tar: impl AsRef<[u8]>, instruction: &str) -> StandIn {
     }
 }
 
-/// A site whose Nano Server has two versions with something inside.
+/// A site whose Nano Server has two versions with contents.
 fn site() -> Site {
     let site = Site::new();
     put(&site, NANO, OLD, base(OLD));
@@ -102,7 +103,7 @@ fn update(site: &Site, more: &[&str]) -> assert_cmd::Command {
     command
 }
 
-/// What an update says of an image of one layer, without pushing anything.
+/// The result of an update of an image with one layer, without a push.
 fn verdict(layer: Vec<u8>) -> Value {
     let site = site();
     put(&site, "app", "1.4", on(&base(OLD), layer, "RUN it"));
@@ -119,7 +120,7 @@ fn verdict(layer: Vec<u8>) -> Value {
     update
 }
 
-/// The configuration of what a report says was pushed.
+/// The configuration of the pushed image in a report.
 fn config(site: &Site, reference: &str) -> Value {
     let inspected = json_of(&mut site.with_no_bases(&["inspect", reference]));
     inspected["images"][0].clone()

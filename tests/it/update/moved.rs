@@ -1,4 +1,4 @@
-//! Images that move: nothing of their own is written anew, and what comes out is what a build makes.
+//! Rebased images: their own layers are reused, and the result is that of a build.
 
 use predicates::str::contains;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::build::joined::{add_linux, platforms, published};
 use crate::failure::note;
 use crate::site::answer_of;
 
-/// Of `pause` with a time of its own, so that builds on both bases write the same layer.
+/// Builds `pause` with a fixed time, so that builds on both bases write the same layer.
 fn pause(site: &Site, host: &str, name: &str) -> Value {
     let mut command = site.build("pause");
     command
@@ -46,7 +46,7 @@ fn a_moved_image_is_what_a_build_on_the_new_base_makes() {
     assert_eq!(told["layers"][0]["compared"], "bases");
     assert_eq!(told["layers"][0]["instruction"], "wincimg build pause");
 
-    // Its own layer is where it was.
+    // Its own layer is in the same position.
     let own = image["layers"][1]["digest"].as_str().unwrap();
     let own = own.trim_start_matches("sha256:");
     let requests = site.requests_since(before);
@@ -123,7 +123,7 @@ fn what_is_the_same_in_both_bases_may_be_touched() {
             .file("Files/Windows/System32/.wh.cmd.exe", b"", None)
             .file("Files/Windows/System32/own.dll", b"x", Some(FILE))
             .hard_link("Files/own.dll", "Files/Windows/System32/own.dll")
-            // What the new base has is hidden by nothing.
+            // No content of the new base is hidden.
             .file(
                 "Files/Windows/System32/serviced.dll",
                 NEW.as_bytes(),
@@ -221,7 +221,7 @@ fn documents_lie_beside_an_updated_image_too() {
     let bill = site.command(&["inspect", reference, "--sbom"]).output();
     let bill: Value = serde_json::from_slice(&bill.unwrap().stdout).unwrap();
     let text = bill.to_string();
-    // The layer of its own that was moved, and the Windows that it was moved to.
+    // The rebased layer, and the new Windows version.
     assert!(text.contains("Files/wincimg/shim.exe"), "{text}");
     assert!(text.contains("Contains update KB4549949"), "{text}");
     let said = site

@@ -1,4 +1,4 @@
-//! Images that are left as they are: the layer, the place and the instruction that forbid it are named.
+//! Images that are left unchanged: the error names the layer, the path and the instruction.
 
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -11,7 +11,7 @@ use super::*;
 use crate::failure::line;
 use crate::site::answer_of;
 
-/// The place and the word for what is in the way of a layer.
+/// Path and kind of the obstacle in a layer.
 fn obstacle(layer: Vec<u8>) -> (String, String) {
     let told = verdict(layer);
     let found = &told["obstacles"][0];
@@ -189,7 +189,7 @@ fn a_check_reads_no_base_and_says_what_is_not_known() {
         .code(0)
         .stdout(contains("\"status\": \"moves\""))
         .stderr(contains("wincimg base index"));
-    // It is known from now on.
+    // It is cached from now on.
     let (code, report) = answer_of(&mut update(&site, &["--check"]));
     assert_eq!(code, 1, "{report}");
     assert_eq!(report["updates"][0]["status"], "moves", "{report}");

@@ -1,4 +1,4 @@
-//! What is not an image of Windows on a base that is there.
+//! Images that are not for Windows or whose base is missing.
 
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -83,7 +83,7 @@ fn a_base_that_nobody_knows_is_asked_for_and_can_be_named() {
     put(&site, "bases/own", NEW, newer);
     let report = json_of(&mut update(&site, &["--base", &base, "--push"]));
     assert_eq!(report["updates"][0]["on"]["found_by"], "asked");
-    // From now on the image says it itself.
+    // From now on the image names its base itself.
     let again = json_of(&mut update(&site, &["--push"]));
     assert_eq!(again["updates"][0]["on"]["found_by"], "named");
     assert_eq!(again["updates"][0]["status"], "up_to_date");
@@ -119,7 +119,7 @@ fn a_base_that_is_gone_or_elsewhere_is_told() {
 #[test]
 fn what_it_says_of_its_base_counts_only_where_its_layers_begin_with_it() {
     let site = site();
-    // As a label that came with an image in between, whose own base was another one.
+    // A label inherited from an intermediate image with another base.
     let mut image = on(&base(OLD), app(), "COPY a C:/app/");
     image.image = image
         .image

@@ -9,16 +9,16 @@ use wincimg_testkit::component;
 use wincimg_testkit::harness::skip;
 use wincimg_testkit::wine::{Wine, succeed, windows_path};
 
-/// The target that `tests/run` installs.
+/// The target installed by `tests/run`.
 const TARGET: &str = "x86_64-pc-windows-gnu";
 
-/// A Windows with `C:\wincimg.exe`.
+/// A wine prefix with `C:\wincimg.exe`.
 pub(super) struct Exe {
     pub(super) wine: Wine,
 }
 
 impl Exe {
-    /// What all tests that run at this time share.
+    /// Shared by all tests that run at the same time.
     pub(super) fn find() -> Arc<Self> {
         static SHARED: Mutex<Weak<Exe>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,7 +43,7 @@ impl Exe {
         Self { wine }
     }
 
-    /// `wincimg` with arguments, in a folder of this machine, with nothing of the user's.
+    /// `wincimg` with arguments, in a local folder, without the user's settings.
     pub(super) fn command(&self, folder: &Path, arguments: &[&str]) -> Command {
         let mut command = self.wine.command(r"C:\wincimg.exe");
         command.args(arguments).current_dir(folder);
@@ -66,7 +66,7 @@ impl Exe {
         command
     }
 
-    /// The folder of the user in this Windows.
+    /// The user's folder in this prefix.
     pub(super) fn profile(&self) -> PathBuf {
         let line = ["/c", "echo %USERPROFILE%"];
         let said = succeed(self.wine.command("cmd").args(line)).unwrap();
@@ -75,7 +75,7 @@ impl Exe {
     }
 }
 
-/// The executable in the folder where this program was built.
+/// The executable in the build folder of this program.
 pub(super) fn built() -> PathBuf {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     BUILT.get_or_init(build).clone().unwrap()
@@ -106,8 +106,8 @@ fn build() -> Result<PathBuf, String> {
         .arg("--target-dir")
         .arg(folder)
         .current_dir(here);
-    // What cargo tells a test of its package it did not tell whoever built the executable before it, and
-    // ring, with all that needs it, is built anew where that changes.
+    // Cargo sets these variables for a test. The executable was built without them, and a change
+    // would rebuild ring and its dependents.
     for (name, _) in env::vars() {
         let prefixes = ["CARGO_PKG_", "CARGO_MANIFEST_"];
         if name == "OUT_DIR" || prefixes.iter().any(|prefix| name.starts_with(prefix)) {
@@ -118,7 +118,7 @@ fn build() -> Result<PathBuf, String> {
     Ok(folder.join(TARGET).join("debug/wincimg.exe"))
 }
 
-/// A folder of this machine as Windows programs see it, below another name.
+/// A local folder as seen by Windows programs, below another name.
 pub(super) fn below(folder: &Path, name: &str) -> String {
     format!(r"{}\{name}", windows_path(folder))
 }

@@ -1,5 +1,5 @@
-//! The executable as a file, as it is built for the tests; `packaging/windows` builds the one that
-//! ships from the same source with the same linker.
+//! The executable file as built for the tests; `packaging/windows` builds the shipped one from the
+//! same source with the same linker.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use object::{LittleEndian, pe};
 
 use super::exe::built;
 
-/// What every Windows since 10 and Server 2016 has.
+/// DLLs of every Windows since 10 and Server 2016.
 const SYSTEM: &[&str] = &[
     "advapi32.dll",
     "bcrypt.dll",

@@ -1,7 +1,7 @@
-//! `wincimg.exe` as its users on Windows run it, under wine.
+//! `wincimg.exe` run under wine.
 //!
-//! What wine 8 lacks is in `tests/programs/prng.c`. What it cannot show: Windows' own consoles,
-//! stores of certificates and Docker daemon; `tests/windows` is for those.
+//! `tests/programs/prng.c` provides what wine 8 lacks. Not covered: Windows' own consoles,
+//! certificate stores and Docker daemon; see `tests/windows`.
 
 mod exe;
 mod executable;
@@ -29,14 +29,14 @@ fn run(command: Command) -> (i32, String, String) {
     (code, text(&output.stdout), text(&output.stderr))
 }
 
-/// What a command prints that has to succeed.
+/// The output of a command that must succeed.
 fn succeed(command: Command) -> String {
     let (code, output, errors) = run(command);
     assert_eq!(code, 0, "{output}{errors}");
     output
 }
 
-/// A build of `pause` with further arguments; what its JSON says.
+/// Builds `pause` with further arguments; returns its JSON.
 fn build_pause(exe: &Exe, site: &Site, folder: &Path, more: &[&str]) -> Value {
     let host = site.host();
     let base = format!("{host}/mcr");
@@ -57,7 +57,7 @@ fn the_tour_works() {
     assert!(!said.contains('\x1b'), "{said}");
 }
 
-/// Nothing of Windows changes an answer.
+/// Results are the same on Windows.
 #[test]
 fn answers_are_those_of_linux_byte_for_byte() {
     let exe = Exe::find();
@@ -148,7 +148,7 @@ fn an_image_has_the_digest_that_linux_gives_it() {
 fn ctrl_c_ends_a_command_with_130() {
     let exe = Exe::find();
     let folder = tempfile::tempdir().unwrap();
-    // It takes the connection and never answers.
+    // It accepts the connection and never responds.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let host = silent.local_addr().unwrap().to_string();
     let arguments = ["base", "list", "nanoserver", "--base-registry", &host];

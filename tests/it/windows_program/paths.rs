@@ -1,4 +1,4 @@
-//! Paths as people on Windows write them.
+//! Windows paths.
 
 use std::fs;
 
@@ -33,7 +33,7 @@ fn images_are_written_wherever_a_path_of_windows_leads() {
         (r"oci:below\x".to_owned(), here.join("below/x")),
         (format!("oci:{}", below(here, "z")), here.join("z")),
     ] {
-        // A path without a drive is of the current one, which is Z: here.
+        // A path without a drive refers to the current drive, which is Z: here.
         let folder = if output.starts_with(r"oci:\") {
             drive.as_path()
         } else {
@@ -46,7 +46,7 @@ fn images_are_written_wherever_a_path_of_windows_leads() {
             "{output}: {}",
             place.display()
         );
-        // And it is read from there.
+        // It can be read from there.
         let said = succeed(exe.command(folder, &["inspect", &output]));
         assert!(said.contains("10.0.17763.973"), "{output}: {said}");
     }
@@ -99,7 +99,7 @@ fn the_colon_of_a_drive_begins_no_tag() {
     }
 }
 
-/// Names that a layout's digests make long, in a folder that is deep already.
+/// A layout's digests make long names, in a folder that is already deep.
 #[test]
 fn long_paths_are_no_hindrance() {
     let exe = Exe::find();

@@ -1,4 +1,4 @@
-//! What the program finds around it on Windows: folders of the user, consoles, the Docker daemon's pipe.
+//! The program's environment on Windows: folders of the user, consoles, the Docker daemon's pipe.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -41,7 +41,7 @@ async fn what_is_known_of_a_base_is_kept_in_local_application_data() {
 #[test]
 fn credentials_are_kept_in_the_user_s_profile() {
     let exe = Exe::find();
-    // wine's crypt32 refuses a CA that is named, so there is no TLS here.
+    // wine's crypt32 rejects an explicit CA, so there is no TLS here.
     let registry = DockerRegistry::start(Setup {
         password: true,
         ..Setup::default()
@@ -61,7 +61,7 @@ fn credentials_are_kept_in_the_user_s_profile() {
     let config: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     assert!(config["auths"][&host]["auth"].is_string(), "{config}");
 
-    // Whoever is let in hears that there is no such image.
+    // With valid credentials, the error is that the image does not exist.
     let image = format!("{host}/no/such:image");
     let mut command = exe.command(folder.path(), &["inspect", &image]);
     command.args(plain);
@@ -122,7 +122,7 @@ fn a_console_has_colours_and_a_file_has_none() {
         assert!(shown.contains("baseline-2020-02"), "{shown:?}");
         shown
     };
-    // Red, as wine's console draws it on this terminal.
+    // Red, as drawn by wine's console on this terminal.
     let red = |shown: &str| {
         shown.contains("\x1b[31") || shown.contains(";31") || shown.contains("\x1b[91")
     };
@@ -157,7 +157,7 @@ fn a_pipe_that_is_not_there_is_named_with_what_to_do() {
     assert!(errors.contains("hint: "), "{errors}");
 }
 
-/// A program that is ended with its value.
+/// A program that is killed on drop.
 struct Ends(Child);
 
 impl Drop for Ends {
@@ -213,7 +213,7 @@ async fn the_docker_daemon_answers_over_its_named_pipe() {
     let site = Site::new();
     let (host, recipe) = (site.host(), below(folder.path(), "recipe.toml"));
     let base = format!("{host}/mcr");
-    // The platform's own pipe, which nothing names.
+    // The platform's default pipe.
     let mut command = exe.command(
         folder.path(),
         &["build", &recipe, "--host-build", "17763.973"],

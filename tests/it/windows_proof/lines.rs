@@ -1,5 +1,5 @@
-//! The command lines that Windows is asked about: those of the tests here, with what our models of its
-//! readers say of them, in `tests/windows/command-lines.json`.
+//! The command lines to be checked on Windows: those of the tests here, with the results of our
+//! models of its parsers, in `tests/windows/command-lines.json`.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ const SPACED: &str = r"C:\wincimg-proof\a space\argv.exe";
 const CMD: &str = r"C:\Windows\System32\cmd.exe";
 const POWERSHELL: &str = r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe";
 
-/// What people write, in the wrong shell too.
+/// Common command lines, also for the wrong shell.
 const WRITTEN: &[&str] = &[
     r#"set config "Default Web Site" /section:handlers"#,
     r#"set config \"Default Web Site\" /section:handlers"#,
@@ -30,7 +30,7 @@ const WRITTEN: &[&str] = &[
     r#""" x"#,
 ];
 
-/// Lines of Dockerfiles that lint corrects, with the shell before them and whether a build fails.
+/// Dockerfile lines that lint corrects, with the shell before them and whether a build fails.
 const BUILDS: &[(&str, &str, bool)] = &[
     (
         r#"SHELL ["powershell", "-Command"]"#,
@@ -58,7 +58,7 @@ fn case(kind: &str, program: &str, line: &str, arguments: &[String]) -> Value {
     json!({"kind": kind, "program": program, "line": line, "arguments": arguments})
 }
 
-/// A program with arguments, the program with and without a space in its path by turns.
+/// A program with arguments, alternately with and without a space in its path.
 fn lists(count: usize) -> Vec<Vec<String>> {
     sample(prop::collection::vec(argument(PIECES), 0..5), count)
         .into_iter()
@@ -111,7 +111,7 @@ fn of_powershell() -> impl Iterator<Item = Value> {
     ours.chain(written)
 }
 
-/// A line with lint's own correction.
+/// A line with lint's correction.
 fn build(before: &str, line: &str, fails: bool) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("Dockerfile");

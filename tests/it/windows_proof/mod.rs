@@ -1,5 +1,5 @@
-//! What is to be shown on Windows, as far as Linux can try it: that the folder for it is made, that its
-//! programs are well-formed, and that its cases are those of the tests here.
+//! The proof for Windows, as far as Linux can check it: the folder for it is generated, its
+//! programs are well-formed, and its cases are those of the tests here.
 
 mod lines;
 
@@ -31,7 +31,7 @@ fn script() -> String {
     fs::read_to_string(format!("{HERE}/Prove.ps1")).unwrap()
 }
 
-/// The folder for Windows, made for stand-in bases.
+/// Generates the folder for Windows, for stand-in bases.
 async fn prepare(out: &Path) {
     let server = FakeRegistry::start();
     let host = server.host();
@@ -52,7 +52,7 @@ async fn prepare(out: &Path) {
         .current_dir(home.path())
         .env("DOCKER_CONFIG", home.path())
         .env("WINCIMG", assert_cmd::cargo::cargo_bin!("wincimg"))
-        // The Update Catalog is not asked.
+        // The Update Catalog is unreachable.
         .env("HTTPS_PROXY", "http://127.0.0.1:1")
         .output()
         .unwrap();
@@ -104,7 +104,7 @@ async fn the_folder_for_windows_is_made_on_linux() {
     assert!(program.starts_with(b"MZ"));
 }
 
-/// Prove.ps1 knows the words of `inspect`.
+/// Asserts that Prove.ps1 knows the terms of `inspect`.
 fn assert_known(changes: &[Value]) {
     let script = script();
     assert!(!changes.is_empty());
@@ -120,19 +120,20 @@ fn assert_known(changes: &[Value]) {
     }
 }
 
-/// The grammar takes some of what Windows refuses, and refuses an empty block, which Windows takes.
+/// The grammar accepts some syntax that Windows rejects, and rejects an empty block, which Windows
+/// accepts.
 #[test]
 fn a_grammar_of_powershell_reads_the_script() {
     let errors = syntax_errors(&script());
     assert!(errors.is_empty(), "{errors:#?}");
 }
 
-/// Windows PowerShell takes a file without a mark of its encoding for the machine's own code page.
+/// Windows PowerShell reads a file without a BOM in the machine's code page.
 #[test]
 fn the_script_is_in_ascii_and_speaks_no_newer_powershell() {
     let script = script();
     assert!(script.is_ascii());
-    // Operators that PowerShell 5.1 does not know.
+    // Operators unknown to PowerShell 5.1.
     for (number, line) in script.lines().enumerate() {
         for operator in [" ?? ", "??=", " && ", " || ", "?."] {
             let in_text = line.contains("'RUN ");
@@ -150,7 +151,7 @@ fn mono_compiles_what_asks_windows() {
     let compiler = component("mcs");
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(compiler)
-        // What Add-Type of Windows PowerShell compiles.
+        // The language version that Windows PowerShell's Add-Type compiles.
         .args(["-langversion:5", "-warnaserror", "-target:library"])
         .arg(format!("-out:{}/Proof.dll", folder.path().display()))
         .arg(format!("{HERE}/Proof.cs"))
@@ -160,7 +161,7 @@ fn mono_compiles_what_asks_windows() {
     assert!(output.status.success(), "{said}");
 }
 
-/// The page beside the script has a row for each check, and no other.
+/// The page next to the script has exactly one row for each check.
 #[test]
 fn every_check_is_on_the_page() {
     let script = script();

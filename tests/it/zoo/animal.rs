@@ -1,4 +1,4 @@
-//! One registry that is played: the demonstration's, with a profile's differences before it.
+//! A fake registry: the demo registry behind a profile's differences.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use super::profile::{Login, Profile, Quirk};
 /// The password, and the refresh token, of every user.
 pub const PASSWORD: &str = "open sesame";
 
-/// One registry: what it does differently, and what it holds.
+/// A registry: its differences and its content.
 pub struct Animal {
     pub profile: &'static Profile,
     pub registry: DemoRegistry,
@@ -29,19 +29,19 @@ pub struct Animal {
 pub struct Memory {
     /// Repositories that exist.
     pub repositories: HashSet<String>,
-    /// What each token opens: `NAME:ACTION`.
+    /// Permissions of each token: `NAME:ACTION`.
     pub tokens: HashMap<String, HashSet<String>>,
     pub uploads: HashMap<String, Upload>,
     pub limited: bool,
 }
 
-/// What an upload has, and how it may go on.
+/// State of an upload, and how it may continue.
 #[derive(Default)]
 pub struct Upload {
     pub size: u64,
     pub first: u64,
     pub last: u64,
-    /// Changes with each answer.
+    /// Changes with each response.
     pub state: u32,
 }
 
@@ -54,7 +54,7 @@ pub struct Target<'a> {
     pub rest: &'a str,
 }
 
-/// What a profile says by a difference of this kind, where it has one.
+/// The value of a difference in the profile, if present.
 macro_rules! said {
     ($animal:expr, $quirk:ident) => {
         $animal.profile.find(|quirk| match quirk {
@@ -128,7 +128,7 @@ impl Animal {
         self.profile.find(question)
     }
 
-    /// Asks the registry behind.
+    /// Forwards to the registry behind.
     pub async fn behind(
         &self,
         method: Method,
@@ -163,7 +163,7 @@ impl Animal {
             .await
     }
 
-    /// The registry's own errors in this one's words.
+    /// Converts the registry's own errors to this profile's format.
     pub fn refused(&self, answer: Answer) -> Answer {
         match answer.status().as_u16() {
             404 => self.error(404, "NOT_FOUND"),
@@ -172,7 +172,7 @@ impl Animal {
         }
     }
 
-    /// An error in this registry's words.
+    /// An error in this profile's format.
     pub fn error(&self, status: u16, code: &str) -> Answer {
         let body = self.find(|quirk| match quirk {
             Quirk::Errors(body) => Some(

@@ -1,4 +1,4 @@
-//! What a registry gives: blobs, tags and manifests; and the manifests that it takes.
+//! Content of a registry: blobs, tags and manifests; and the manifests that it accepts.
 
 use bytes::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, LINK, LOCATION};
@@ -127,7 +127,7 @@ impl Animal {
         }
     }
 
-    /// Why a manifest is not taken: its words, or that something it names is not there.
+    /// The reason to reject a manifest: its format, or missing content.
     pub async fn refuses(&self, head: &Parts, target: &Target<'_>, body: &Bytes) -> Option<Answer> {
         let media_type = head.headers.get(CONTENT_TYPE)?.to_str().ok()?.to_owned();
         let docker = |text: &str| text.contains(".docker.");

@@ -1,5 +1,5 @@
-//! Plays registries under their real names: a proxy that keeps every connection for itself and
-//! answers with a certificate of its own CA.
+//! Fake registries under their real names: a proxy that handles every connection itself with a
+//! certificate of its own CA.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -28,18 +28,18 @@ use wincimg_testkit::serve::{acceptor, in_background, listen};
 use super::animal::{Animal, PASSWORD, lock, plain};
 use super::profile::{Profile, Quirk};
 
-/// Registries that are played until this is dropped.
+/// Registries that run until this is dropped.
 pub struct Keeper {
     address: SocketAddr,
     folder: TempDir,
     animals: Arc<Vec<Animal>>,
-    /// Hosts that were asked for and are none of these.
+    /// Requested hosts that are not among these.
     strangers: Arc<Mutex<Vec<String>>>,
     _stop: oneshot::Sender<()>,
 }
 
 impl Keeper {
-    /// Plays these.
+    /// Starts registries with these profiles.
     pub fn start(profiles: &[&'static Profile]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let names: HashSet<&str> = profiles
@@ -62,7 +62,7 @@ impl Keeper {
                 let (served, unknown) = (Arc::clone(&served), Arc::clone(&unknown));
                 let acceptor = acceptor.clone();
                 tokio::spawn(async move {
-                    // A client may break off.
+                    // A client may disconnect.
                     let _ = converse(connection, acceptor, &served, &unknown).await;
                 });
             }
@@ -76,7 +76,7 @@ impl Keeper {
         }
     }
 
-    /// The environment in which a program meets these registries instead of the real ones.
+    /// The environment in which a program uses these registries instead of the real ones.
     pub fn environment(&self) -> Vec<(&'static str, PathBuf)> {
         vec![
             ("HTTPS_PROXY", format!("http://{}", self.address).into()),
@@ -84,7 +84,7 @@ impl Keeper {
         ]
     }
 
-    /// The same, for a program that trusts another CA too.
+    /// The same environment, for a program that trusts another CA too.
     pub fn trusting(&self, ca: &Path) -> Vec<(&'static str, PathBuf)> {
         let own = self.folder.path().join("ca.pem");
         let both = self.folder.path().join("both.pem");
@@ -117,14 +117,14 @@ impl Keeper {
         file
     }
 
-    /// Docker's `config.json` of somebody who has no login.
+    /// Docker's `config.json` of a user without logins.
     pub fn no_login(&self) -> PathBuf {
         let file = self.folder.path().join("empty.json");
         std::fs::write(&file, "{}").unwrap();
         file
     }
 
-    /// Makes repositories, as a registry that wants them to be made asks its users to.
+    /// Creates repositories, for a registry that requires it before a push.
     pub fn create(&self, profile: &Profile, repository: &str) {
         let animal = self.animal(profile);
         lock(&animal.memory)
@@ -137,12 +137,12 @@ impl Keeper {
         self.animal(profile).registry.with(change)
     }
 
-    /// Where a registry's contents can be read without login.
+    /// Host where a registry's content can be read without login.
     pub fn behind(&self, profile: &Profile) -> String {
         self.animal(profile).registry.host()
     }
 
-    /// Hosts that somebody asked for, and that nobody plays.
+    /// Requested hosts that are not served.
     pub fn strangers(&self) -> Vec<String> {
         lock(&self.strangers).clone()
     }
@@ -155,7 +155,7 @@ impl Keeper {
     }
 }
 
-/// One connection to the proxy: `CONNECT HOST:443`, and then that host.
+/// Handles one connection to the proxy: `CONNECT HOST:443`, and then that host.
 async fn converse(
     mut connection: TcpStream,
     acceptor: TlsAcceptor,

@@ -1,4 +1,4 @@
-//! Who may do what: the challenge, the server that gives tokens, and what a token opens.
+//! Permissions: the challenge, the token server, and the scopes of a token.
 
 use std::collections::HashSet;
 
@@ -12,13 +12,13 @@ use hyper::http::request::Parts;
 use super::animal::{Animal, Answer, PASSWORD, Target, fields, lock, said, set, with_body};
 use super::profile::{Login, Quirk};
 
-/// Who asks.
+/// Credential of a request.
 pub enum Proof {
     None,
     Wrong,
-    /// The user, with the right password.
+    /// The user, with the correct password.
     Password,
-    /// A token, and what it opens.
+    /// A token with its scopes.
     Token(HashSet<String>),
 }
 
@@ -59,7 +59,7 @@ impl Animal {
         format!("Basic {pair}")
     }
 
-    /// Whether the user owns a repository of this name.
+    /// Returns true if the user owns a repository of this name.
     pub fn owns(&self, repository: &str) -> bool {
         let below = repository
             .strip_prefix(self.profile.prefix)
@@ -67,7 +67,7 @@ impl Animal {
         below && !(self.has(Quirk::TwoParts) && repository.split('/').count() != 2)
     }
 
-    /// Why this user may not make this request.
+    /// The reason to deny this request.
     pub fn turn_away(&self, proof: &Proof, head: &Parts, target: &Target<'_>) -> Option<Answer> {
         let reads =
             matches!(head.method, Method::GET | Method::HEAD) && target.kind != "blobs/uploads/";
@@ -91,7 +91,7 @@ impl Animal {
         Some(self.challenge(Some((target.repository, action)), insufficient))
     }
 
-    /// 401, and how to come back.
+    /// 401 with a challenge.
     pub fn challenge(&self, wanted: Option<(&str, &str)>, insufficient: bool) -> Answer {
         let mut answer = self.error(401, "UNAUTHORIZED");
         let Login::Token {
@@ -136,7 +136,7 @@ impl Animal {
         answer
     }
 
-    /// The server that gives tokens.
+    /// The token server.
     pub fn token(&self, head: &Parts, body: &Bytes) -> Answer {
         let refresh = self.has(Quirk::RefreshToken);
         let query = if head.method == Method::POST {

@@ -1,6 +1,6 @@
-//! Registries as their users meet them: every product's differences, played over TLS under its
-//! real name, with the program's commands run against each. `docs/registries.md` is made from this.
-//! With `WINCIMG_ZOO_PROGRAM=FILE` another build of the program is run, to compare.
+//! Registries of many products: their differences, served over TLS under their real names, with the
+//! program's commands run against each. Generates `docs/registries.md`. With
+//! `WINCIMG_ZOO_PROGRAM=FILE`, another build of the program is run for comparison.
 
 #![allow(unreachable_pub)]
 #![allow(clippy::unwrap_used, clippy::format_push_string)]
@@ -20,14 +20,14 @@ use profiles::{
     GHCR, GITEA, GITLAB, HARBOR, MCR, NEXUS, QUAY, ZOT,
 };
 
-/// Whether a line of the page's table says what happened.
+/// Checks a line of the page's table against the result.
 fn check(name: &str, visit: &visit::Visit) {
     let row = page::row(name, visit.outcomes);
     let on_page = page::PAGE.lines().any(|line| line == row);
     assert!(on_page, "not on the page: {row}\n{}", visit.said);
 }
 
-/// A test for each product: what its row on the page says is what happens.
+/// A test for each product: its row on the page is the actual result.
 macro_rules! products {
     ($($name:ident: $profile:ident,)*) => {
         $(
@@ -66,7 +66,7 @@ fn distribution_itself() {
     check(page::ITSELF, &visit::visit_distribution());
 }
 
-/// Docker Hub's API is at another name than the one that people, and `wincimg login`, know.
+/// Docker Hub's API has another host name than references and `wincimg login`.
 #[test]
 fn docker_hub_is_called_as_its_users_call_it() {
     let said = visit::refusal(&DOCKER_HUB);

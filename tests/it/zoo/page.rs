@@ -1,10 +1,10 @@
-//! `docs/registries.md`, made from the profiles and from what the visits found.
+//! `docs/registries.md`, generated from the profiles and the results.
 
 use super::profile::{Login, Profile};
 use super::profiles::ALL;
 use super::visit::Outcomes;
 
-/// The page as it is in the repository.
+/// The page in the repository.
 pub const PAGE: &str = include_str!("../../../docs/registries.md");
 
 const HEAD: &str = "# Registries
@@ -29,7 +29,7 @@ const ATTACHED: &str = "
 Documents about an image, such as the facts of `mirror` and `base index --push`, use the referrers API, or the tag `sha256-DIGEST` of registries without it (`distribution`, GHCR, Nexus; tested with `distribution` 2.8.2). Entries of cosign, notation and SBOM tools in that tag are kept; if another program overwrites it at the same time, it is written again.
 ";
 
-/// The registry that is run itself.
+/// The registry that is run for real.
 pub const ITSELF: &str = "distribution 2.8.2 itself, Debian's";
 
 /// A line in the table.
@@ -45,7 +45,7 @@ pub fn row(name: &str, outcomes: Outcomes) -> String {
     format!("| {name} | {} |", cells.join(" | "))
 }
 
-/// The whole page; the table's lines are those that it has, since each is another test's.
+/// The whole page; keeps the table's lines, which other tests check.
 pub fn page() -> String {
     let mut text = HEAD.to_owned();
     let names = ALL.iter().map(|profile| profile.name);

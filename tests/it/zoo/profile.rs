@@ -1,36 +1,36 @@
-//! What a profile can say of a registry: who may ask, and what it does otherwise than
-//! `distribution`, each with the public source that says so.
+//! Profile of a registry: its login, and its differences from `distribution`, each with its public
+//! source.
 
 use std::fmt;
 
-/// A product, as its users meet it.
+/// A product.
 #[derive(Debug)]
 pub struct Profile {
     pub name: &'static str,
-    /// As references name it.
+    /// Its name in references.
     pub host: &'static str,
-    /// Where its API is.
+    /// Host of its API.
     pub api: &'static str,
-    /// What the user's repositories begin with.
+    /// Prefix of the user's repositories.
     pub prefix: &'static str,
     pub login: Login,
     /// The user's name, and the key in Docker's `config.json`.
     pub user: &'static str,
     pub key: &'static str,
-    /// Flags without which it takes no image.
+    /// Flags required to push an image.
     pub flags: &'static [&'static str],
     pub rows: &'static [Row],
 }
 
-/// A difference, and where it is written down.
+/// A difference, and its source.
 pub type Row = (Quirk, &'static str);
 
-/// How a registry wants to be convinced.
+/// Authentication of a registry.
 #[derive(Debug, Clone, Copy)]
 pub enum Login {
-    /// Everybody reads, nobody writes.
+    /// Everyone can read, no one can write.
     Open,
-    /// A name and a password with every request.
+    /// User and password in every request.
     Password,
     /// A token from `https://HOST/PATH`.
     Token {
@@ -40,50 +40,50 @@ pub enum Login {
     },
 }
 
-/// One way in which a registry differs.
+/// A difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quirk {
-    /// What a token's answer is made of.
+    /// Field of a token response.
     TokenAnswer(&'static str),
-    /// The scope that the challenge of `/v2/` names, though nobody asked for it.
+    /// The scope in the challenge of `/v2/`, though none was requested.
     PlaceholderScope(&'static str),
-    /// A second challenge beside that for a token.
+    /// A second challenge besides that for a token.
     BasicToo,
-    /// Every challenge names the scope `*`, and a token opens whatever its user may do.
+    /// Every challenge has the scope `*`, and a token has all of its user's permissions.
     ScopeStar,
     /// The credential is a refresh token, exchanged by POST.
     RefreshToken,
-    /// Who has no login and wants a token to push is refused with this status.
+    /// A token to push is refused with this status to anonymous clients.
     TokenRefused(u16),
-    /// Of several scopes a token gets the last alone.
+    /// Of several scopes, a token gets only the last.
     LastScopeAlone,
-    /// Anybody may read.
+    /// Anonymous clients can read.
     PublicReads,
-    /// Who comes without proof is answered with this status and no challenge.
+    /// Requests without credentials get this status and no challenge.
     Unchallenged(u16),
-    /// A repository that is not there yet needs a token for pushes even to be looked at.
+    /// Even reading a repository that does not exist requires a token to push.
     UnknownNeedsPush,
-    /// What is not there is answered with this status.
+    /// Status for missing content.
     MissingIs(u16),
-    /// Repositories are made before the first push.
+    /// Repositories must be created before the first push.
     CreateFirst,
-    /// A repository's name has two parts.
+    /// Repository names have two parts.
     TwoParts,
-    /// Every mount is answered with this status.
+    /// Status of every mount.
     Mount(u16),
-    /// No piece may be larger; the status that says so.
+    /// Maximum chunk size; the status of a refusal.
     PieceAtMost(u64, u16),
-    /// No piece but the last may be smaller.
+    /// Minimum chunk size, except for the last.
     PieceAtLeast(u64),
-    /// No body may be larger, 413.
+    /// Maximum body size, 413.
     BodyAtMost(u64),
-    /// Only the whole blob in one PUT is taken; the status that says so.
+    /// Only the whole blob in one PUT is accepted; the status of a refusal.
     NoPieces(u16),
-    /// No request that closes an upload may bring bytes; the status that says so.
+    /// The request that closes an upload must be empty; the status of a refusal.
     EmptyEnd(u16),
-    /// A piece needs `Content-Range`.
+    /// A chunk requires `Content-Range`.
     RangeNeeded,
-    /// A piece is answered with this status.
+    /// Status of a chunk.
     PieceIs(u16),
     /// `Range` stays at the end of the first chunk.
     StuckRange,
@@ -91,51 +91,51 @@ pub enum Quirk {
     LastRange,
     /// `Range` of an open upload ends at the number of its bytes.
     CountedRange,
-    /// A manifest cannot be deleted; the status that says so.
+    /// Manifests cannot be deleted; the status of a refusal.
     NoDelete(u16),
-    /// Where an upload goes on.
+    /// Location of an upload.
     Location(Place),
-    /// Blobs come from another host, which takes no `Authorization`.
+    /// Blobs are on another host, which refuses `Authorization`.
     BlobsFrom(&'static str),
-    /// A page of tags has no more entries, whatever was asked for.
+    /// Maximum number of tags on a page, whatever was requested.
     PageAtMost(usize),
-    /// A page of more entries is an error, 400.
+    /// Requesting a larger page is an error, 400.
     PageRefused(usize),
-    /// How a page names the next.
+    /// Form of the link to the next page.
     Next(Next),
-    /// Manifests in Docker's words are refused with this status.
+    /// Docker manifests are refused with this status.
     OciOnly(u16),
-    /// An OCI index may not name manifests in Docker's words.
+    /// An OCI index must not contain Docker manifests.
     OneFamily,
     /// The first manifest is refused: too many requests.
     Limited,
-    /// What an error looks like.
+    /// Format of errors.
     Errors(&'static str),
 }
 
-/// Where an upload goes on.
+/// Location of an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// An absolute URL with a `_state` that has to come back.
+    /// An absolute URL with a `_state` that must be sent back.
     State,
-    /// Another URL after each piece; the one before is gone.
+    /// A new URL after each chunk; the previous one is invalid.
     Once,
-    /// An absolute URL with `http:`, behind a proxy with TLS.
+    /// An absolute URL with `http:`, behind a TLS proxy.
     PlainHttp,
 }
 
-/// How a page names the next.
+/// Form of the link to the next page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// By a token instead of the last tag.
+    /// A token instead of the last tag.
     Token,
-    /// Without the repository's first part.
+    /// Lacks the repository's first part.
     WithoutPrefix,
     /// Below another path, which the host does not serve.
     Below(&'static str),
-    /// After every page that has tags.
+    /// On every page that has tags.
     AfterTags,
-    /// Not at all; everything is in one page.
+    /// None; everything is on one page.
     AllAtOnce,
 }
 
@@ -144,12 +144,12 @@ impl Profile {
         self.find(|other| (other == quirk).then_some(())).is_some()
     }
 
-    /// The first thing that a question finds among the differences.
+    /// Returns the first match among the differences.
     pub fn find<T>(&self, question: impl Fn(Quirk) -> Option<T>) -> Option<T> {
         self.rows.iter().find_map(|(quirk, _)| question(*quirk))
     }
 
-    /// The host that blobs come from, where it is another one.
+    /// Host of blobs, if it is another one.
     pub fn blobs_from(&self) -> Option<&'static str> {
         self.find(|quirk| match quirk {
             Quirk::BlobsFrom(host) => Some(host),
@@ -157,7 +157,7 @@ impl Profile {
         })
     }
 
-    /// All hosts that belong to it.
+    /// All hosts of the product.
     pub fn hosts(&self) -> Vec<&'static str> {
         let mut hosts = vec![self.api];
         if let Login::Token { host, .. } = self.login {
@@ -168,7 +168,7 @@ impl Profile {
         hosts
     }
 
-    /// As many tags as show how it pages, and the last page is not full.
+    /// Enough tags to show paging, with an incomplete last page.
     pub fn tags(&self) -> usize {
         let page = self.find(|quirk| match quirk {
             Quirk::PageAtMost(page) | Quirk::PageRefused(page) => Some(page),
@@ -188,7 +188,7 @@ impl Profile {
     }
 }
 
-/// A size as people write it.
+/// A size in readable form.
 struct Size(u64);
 
 impl fmt::Display for Size {

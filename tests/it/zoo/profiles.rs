@@ -1,5 +1,5 @@
-//! The profiles. Each row has the public page that says so; what a page says of one release is
-//! taken for all.
+//! The profiles. Each row has its public source; documentation of one release is assumed to hold
+//! for all.
 
 use super::profile::{Login, Next, Place, Profile, Quirk};
 
@@ -8,7 +8,7 @@ const GITEA_CODE: &str =
     "https://github.com/go-gitea/gitea/blob/main/routers/api/packages/container/container.go";
 const MIB: u64 = 1 << 20;
 
-/// Where Microsoft's base images are; others take them from there.
+/// The registry of Microsoft's base images, used by the others.
 pub static MCR: Profile = Profile {
     name: "Microsoft Artifact Registry (MCR)",
     host: "mcr.microsoft.com",
@@ -443,7 +443,7 @@ pub static DISTRIBUTION_3: Profile = Profile {
     ],
 };
 
-/// All, in the order of the page.
+/// All profiles, in the page's order.
 pub static ALL: [&Profile; 15] = [
     &DOCKER_HUB,
     &MCR,

@@ -1,4 +1,4 @@
-//! How a registry takes blobs: mounts, pieces, the whole.
+//! Uploads to a registry: mounts, chunks, whole blobs.
 
 use bytes::Bytes;
 use hyper::header::{CONTENT_RANGE, LOCATION, RANGE};
@@ -53,7 +53,7 @@ impl Animal {
         answer
     }
 
-    /// Why a piece, or the whole, is not taken; one that is taken is noted.
+    /// The reason to refuse a chunk or a blob; an accepted one is recorded.
     fn note_piece(&self, head: &Parts, body: &Bytes) -> Option<Answer> {
         let size = body.len() as u64;
         let piece = head.method == Method::PATCH;
@@ -141,7 +141,7 @@ impl Animal {
         answer
     }
 
-    /// Says in this registry's way where an upload goes on.
+    /// Adds the upload's location in this registry's form.
     fn show_place(&self, answer: &mut Answer) {
         let path = location(answer);
         let api = self.profile.api;

@@ -1,4 +1,4 @@
-//! The program's commands, run against one registry: one that is played, or one itself.
+//! The program's commands run against one registry, fake or real.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -19,25 +19,25 @@ const VERSION: &str = "10.0.17763.973";
 const SMALL: usize = 50_000;
 const LARGE: usize = 40 << 20;
 
-/// Whether a command did its work: with a small layer, and with a large one where it moves any.
+/// Success of a command: with a small layer, and with a large one if it transfers any.
 pub type Outcome = (bool, Option<bool>);
 
 /// `build`, `mirror`, `inspect`, `base list`, `doctor`.
 pub type Outcomes = [Outcome; 5];
 
-/// What became of the commands.
+/// Results of the commands.
 pub struct Visit {
     /// In the page's order.
     pub outcomes: Outcomes,
-    /// What was said where one failed.
+    /// The output of failed commands.
     pub said: String,
 }
 
-/// Runs every command against a registry that is played.
+/// Runs every command against a fake registry.
 pub fn visit(profile: &'static Profile) -> Visit {
     let mut tour = Tour {
         profile,
-        // Elsewhere if everybody may only read.
+        // In another registry if this one is read-only.
         target: match profile.login {
             Login::Open => &DISTRIBUTION_2,
             _ => profile,
@@ -57,7 +57,7 @@ pub fn visit(profile: &'static Profile) -> Visit {
     }
 }
 
-/// What `mirror` says to somebody without login.
+/// The output of `mirror` without login.
 pub fn refusal(profile: &'static Profile) -> String {
     let keeper = Keeper::start(&[&MCR, profile]);
     seed(&keeper, &MCR, "windows/nanoserver", SMALL, 1);
@@ -69,7 +69,7 @@ pub fn refusal(profile: &'static Profile) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// The same against Debian's `docker-registry` itself, with TLS and a password.
+/// Runs every command against Debian's `docker-registry`, with TLS and a password.
 pub fn visit_distribution() -> Visit {
     let mut outcomes = [(true, Some(true)); 5];
     let mut said = String::new();
@@ -102,7 +102,7 @@ pub fn visit_distribution() -> Visit {
             let outcome = &mut outcomes[column];
             let shown = String::from_utf8_lossy(&output.stdout);
             let done = match column {
-                // No daemon and no catalog are there, which are problems too.
+                // The missing daemon and catalog are problems too.
                 4 => shown.contains(&format!("ok       manifest {trial}")),
                 2 | 3 => output.status.success() && shown.contains(VERSION),
                 _ => output.status.success(),
@@ -119,7 +119,7 @@ pub fn visit_distribution() -> Visit {
     Visit { outcomes, said }
 }
 
-/// `build pause --push` under a name, on the base of a registry.
+/// `build pause --push` under a name, on the base in a registry.
 fn build<'a>(name: &'a str, place: &'a str, base: &'a str) -> [&'a str; 13] {
     [
         "build",
@@ -145,7 +145,7 @@ struct Tour {
 }
 
 impl Tour {
-    /// Microsoft's registry and this one; both with the base image in this size, if asked for.
+    /// Microsoft's registry and this one; optionally both with the base image of this size.
     fn keeper(&self, size: usize, own: bool) -> Keeper {
         let keeper = Keeper::start(&[&MCR, self.target]);
         seed(&keeper, &MCR, "windows/nanoserver", size, 1);
@@ -161,12 +161,12 @@ impl Tour {
         base_in(self.profile)
     }
 
-    /// `HOST/PREFIX` of where images are pushed to.
+    /// `HOST/PREFIX` of pushed images.
     fn place(&self) -> String {
         format!("{}/{}", self.target.host, self.target.prefix)
     }
 
-    /// On Microsoft's base, and, if the registry can hold it, on the same base in it.
+    /// Builds on Microsoft's base and, if the registry can store it, on the same base there.
     fn build(&mut self, size: usize) -> bool {
         let keeper = self.keeper(size, true);
         let place = self.place();
@@ -206,7 +206,7 @@ impl Tour {
         shown.is_some_and(|shown| shown.contains(VERSION))
     }
 
-    /// Whether every tag is found.
+    /// Returns true if every tag is found.
     fn list(&mut self) -> bool {
         let keeper = self.keeper(SMALL, true);
         let repository = format!("{}/{}", self.profile.host, self.own_base());
@@ -225,7 +225,7 @@ impl Tour {
         listed == wanted
     }
 
-    /// Whether nothing about this registry is a problem but what `--manifest-format` solves.
+    /// Returns true if the registry has no problem except one that `--manifest-format` solves.
     fn doctor(&mut self) -> bool {
         let keeper = self.keeper(SMALL, false);
         let host = self.profile.host;
@@ -236,7 +236,7 @@ impl Tour {
             keeper.create(self.profile, &repository);
             arguments.extend(["--registry", &trial, "--push"]);
         }
-        // There is neither a daemon nor a catalog, so it ends with 1.
+        // There is neither a daemon nor a catalog, so the exit code is 1.
         let output = run(&arguments, &keeper.config(), &keeper.environment());
         let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         let checks = document["checks"].as_array().cloned().unwrap_or_default();
@@ -257,8 +257,8 @@ impl Tour {
         done
     }
 
-    /// What a command printed, if it succeeded and asked nobody else. What everybody may read is
-    /// read without login.
+    /// The output of a command, if it succeeded and used no other host. Public content is read
+    /// without login.
     fn run(&mut self, keeper: &Keeper, arguments: &[&str]) -> Option<String> {
         let reads = matches!(arguments[0], "inspect" | "base");
         let config = if reads && self.profile.has(Quirk::PublicReads) {
@@ -278,7 +278,7 @@ impl Tour {
         None
     }
 
-    /// Whether the version's tag is there; a manifest is taken only if all that it names is.
+    /// Returns true if the version's tag exists; a manifest is accepted only if its content exists.
     fn holds(&mut self, keeper: &Keeper, repository: &str) -> bool {
         let path = format!("/v2/{repository}/manifests/{VERSION}");
         let found = found(&keeper.behind(self.target), &path);
@@ -301,14 +301,14 @@ fn base_in(profile: &Profile) -> String {
     }
 }
 
-/// A base image as Microsoft makes them; the upper layer has this size.
+/// A base image in Microsoft's form; the upper layer has this size.
 fn base(size: usize, flavour: ManifestFormat) -> &'static StandIn {
     static BASES: [OnceLock<StandIn>; 4] = [const { OnceLock::new() }; 4];
     let which = usize::from(size == LARGE) + 2 * usize::from(flavour == ManifestFormat::Oci);
     BASES[which].get_or_init(|| StandIn::new(flavour, VERSION, &[(7_000, 1), (size, 2)]))
 }
 
-/// Puts the base image into a registry, under its version and as many tags in all.
+/// Adds the base image to a registry, under its version, with this total number of tags.
 fn seed(keeper: &Keeper, profile: &Profile, repository: &str, size: usize, tags: usize) {
     let refused = profile.find(|quirk| matches!(quirk, Quirk::OciOnly(_)).then_some(()));
     let flavour = refused.map_or(ManifestFormat::Docker, |()| ManifestFormat::Oci);
@@ -338,7 +338,7 @@ fn seed(keeper: &Keeper, profile: &Profile, repository: &str, size: usize, tags:
 
 fn run(arguments: &[&str], config: &Path, environment: &[(&str, PathBuf)]) -> Output {
     let own = assert_cmd::cargo::cargo_bin!("wincimg");
-    // Another build of the program, to compare with.
+    // Another build of the program, for comparison.
     let other = std::env::var_os("WINCIMG_ZOO_PROGRAM");
     let mut command = Command::new(other.as_deref().map_or(own, Path::new));
     for proxy in ["NO_PROXY", "no_proxy", "https_proxy"] {
@@ -361,7 +361,7 @@ fn failure(arguments: &[&str], output: &Output) -> String {
     format!("wincimg {}\n{said}", arguments.join(" "))
 }
 
-/// Whether a registry that asks for no login answers well.
+/// Returns true if a registry without login has the path.
 fn found(host: &str, path: &str) -> bool {
     let mut connection = TcpStream::connect(host).unwrap();
     let request = format!("HEAD {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");

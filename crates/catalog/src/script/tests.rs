@@ -164,7 +164,7 @@ fn the_exit_codes_of_the_installers_are_understood() {
     for code in ["0 {", "3010 {", "2359302 {", "-2145124329 ="] {
         assert!(BODY.contains(code), "{code}");
     }
-    // Each code is said as people search for it.
+    // Each message has its code in the form that people search for.
     for line in BODY.lines().filter(|line| line.contains("= '0x")) {
         let (code, words) = line.trim().split_once(" = '").unwrap();
         let code: i32 = code.trim().parse().unwrap();

@@ -70,8 +70,8 @@ impl EventRecorder {
         }
     }
 
-    /// Records an event about a node. An event that exists already is counted once more if the
-    /// node's state changed in between, and left as it is on the first check.
+    /// Records an event about a node. An existing event is counted again if the node's state
+    /// changed in between; on the first check it is unchanged.
     pub async fn record(
         &mut self,
         node: &NodeReference,
@@ -95,9 +95,9 @@ impl EventRecorder {
                 }});
                 let (parameters, patch) = (PatchParams::default(), Patch::Merge(&series));
                 let asked = self.events.patch(&name, &parameters, &patch);
-                let what = format!("count an event about node {} once more", node.name);
+                let what = format!("update the count of an event about node {}", node.name);
                 match self.cluster.within(PATIENCE, &what, asked).await {
-                    // The event expired on the server: it was recorded all the same.
+                    // The event expired on the server, but was recorded.
                     Ok(_) | Err(LiveError::Refused { code: 404, .. }) => {
                         self.said.insert(name, count);
                     }

@@ -62,7 +62,7 @@ impl LeaseConfig {
 pub enum Leadership {
     /// This replica leads, until then unless it renews.
     Ours(Instant),
-    /// Another replica leads, with its name where known.
+    /// Another replica leads, with its name if known.
     Anothers(Option<String>),
 }
 
@@ -332,7 +332,7 @@ mod tests {
         let first = holder.spec(None, second(1000));
         other.observe(lease(first.clone()), now);
         assert_eq!(other.acquirable_record(after(14)), None);
-        // A renewal starts the wait again.
+        // A renewal restarts the wait.
         let renewed = holder.spec(Some(&first), second(1010));
         assert_eq!(renewed.acquire_time, first.acquire_time);
         assert_eq!(renewed.lease_transitions, Some(0));

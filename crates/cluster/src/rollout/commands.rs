@@ -68,7 +68,7 @@ pub(super) fn patch_commands(
     commands
 }
 
-/// The command that cordons hosts; none where they have no names.
+/// The command that cordons hosts; none if they have no names.
 pub(super) fn cordon_command<'a>(
     hosts: impl Iterator<Item = &'a Node>,
     flags: &CommandFlags,
@@ -187,7 +187,7 @@ pub fn shell_command(words: &[&str]) -> String {
     words.join(" ")
 }
 
-/// Quotes a word for a shell where needed.
+/// Quotes a word for a shell if needed.
 pub(super) fn shell_quote(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@=,+%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -1,5 +1,4 @@
-//! Image details that are fetched only where a warning needs them: download size and shutdown
-//! timeout.
+//! Image details that are fetched only if a warning needs them: download size and shutdown timeout.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

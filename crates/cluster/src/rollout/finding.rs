@@ -18,7 +18,7 @@ use crate::nodes::Node;
 /// Properties of a host that decide findings; hosts of one kind share them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostKind {
-    /// Windows build of the oldest host; absent where it could not be read.
+    /// Windows build of the oldest host; absent if it could not be read.
     pub build: Option<HostBuild>,
     /// Windows version of the newest host.
     pub newest: Option<WindowsVersion>,
@@ -198,7 +198,7 @@ impl<'a> CompatibilityChecker<'a> {
         }
     }
 
-    /// Isolation of an image on a kind of host where no pod specifies it.
+    /// Isolation of an image on a kind of host if no pod specifies it.
     pub(super) fn isolation_of(&self, kind: usize, image: usize, usual: Isolation) -> Isolation {
         let image = &self.images[image];
         let variants = image.variants();
@@ -339,8 +339,8 @@ fn of_index(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Find
     let Some(build) = host.build else {
         if isolation != Isolation::HostProcess {
             return Finding {
-                reason: "the host's Windows version is unknown, and it decides which image of \
-                         the index is taken"
+                reason: "the host's Windows version is unknown, and determines which image of \
+                         the index is selected"
                     .to_owned(),
                 ..by_version(host, None, None, isolation)
             };
@@ -359,7 +359,7 @@ fn choices(host: &HostKind, build: HostBuild, variants: &[Variant]) -> Vec<Runti
     choose(&entries, build, &host.architecture, host.runtime)
 }
 
-/// Checks what a host selects: the worst finding, where versions of its runtime differ.
+/// Checks what a host selects: the worst finding if versions of its runtime differ.
 fn by_choices(
     host: &HostKind,
     variants: &[Variant],

@@ -283,7 +283,7 @@ impl<'a> FixResolver<'a> {
         let mending = &mending.actions;
         if mending.len() > MOST_ACTIONS {
             advised.fix = Some(format!(
-                "run the plan that --plan prints: this takes {} of its actions",
+                "run the plan that --plan prints: this requires {} of its actions",
                 mending.len()
             ));
             advised.commands.clear();

@@ -50,7 +50,7 @@ pub struct Variant {
     pub architecture: String,
     /// `os.version` of the index entry, or of a single image's configuration.
     pub os_version: Option<String>,
-    /// Windows version, even where the index does not state it.
+    /// Windows version, even if the index does not state it.
     pub version: Option<WindowsVersion>,
     /// Its digest.
     pub digest: Option<Digest>,

@@ -15,7 +15,7 @@ pub struct OutdatedImage<'a> {
     pub image: usize,
     /// Its version of Windows.
     pub version: WindowsVersion,
-    /// The update that it has, where known.
+    /// The update that it has, if known.
     pub at: Option<&'a Update>,
     /// The newest one.
     pub newest: &'a Update,

@@ -52,7 +52,7 @@ use crate::workloads::Workload;
 pub struct ActionPlan {
     /// Actions in the order of execution.
     pub actions: Vec<PlanAction>,
-    /// Workloads that do not start in between, though they do today, in whatever order.
+    /// Workloads that start today but not at some point in between, in any order of the actions.
     pub interruptions: Vec<Interruption>,
     /// Counts after all actions; findings that no action fixes remain.
     pub then: CheckCounts,
@@ -95,7 +95,7 @@ pub enum PlanAction {
     Patch {
         /// The version.
         to: WindowsVersion,
-        /// The first update that gets there, where one is known.
+        /// The first update with that version, if known.
         kb: Option<Kb>,
         /// Indexes into the hosts.
         hosts: Vec<usize>,

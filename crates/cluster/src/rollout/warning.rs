@@ -80,7 +80,7 @@ fn about_scheduling(rollout: &Rollout, workload: &Workload, placement: &Placemen
     let mut found = Vec::new();
     let scheduling = &workload.template.scheduling;
     if let Some(reason) = no_image(workload) {
-        let fix = "name an image for each container of the pod".to_owned();
+        let fix = "set an image for each container of the pod".to_owned();
         found.push(warn(Concern::NoImage, reason, fix));
     }
     if placement.selection.hosts.is_empty() {
@@ -122,7 +122,7 @@ fn about_scheduling(rollout: &Rollout, workload: &Workload, placement: &Placemen
         Some(name) => {
             format!("its pods can land on nodes without Windows, such as {name}")
         }
-        // A custom label may serve as well, where no known node contradicts it.
+        // A custom label may serve as well, unless a known node contradicts it.
         None if rollout.others.is_empty()
             && scheduling.system() == System::Unsaid
             && scheduling.is_unconstrained() =>
@@ -152,7 +152,7 @@ fn of_missing_class(class: &str) -> (String, String) {
             "its runtime class {class} is not in the input, and the node selector and tolerations \
              that it may add decide where its pods are scheduled"
         ),
-        "give its runtime class to --workloads too: kubectl get runtimeclass -o yaml".to_owned(),
+        "pass its runtime class to --workloads too: kubectl get runtimeclass -o yaml".to_owned(),
     )
 }
 
@@ -162,11 +162,11 @@ fn no_image(workload: &Workload) -> Option<String> {
     match &template.without_image[..] {
         [] if template.containers.is_empty() => Some("it has no containers".to_owned()),
         [] => None,
-        [name] if !name.is_empty() => Some(format!("its container {name} names no image")),
+        [name] if !name.is_empty() => Some(format!("its container {name} has no image")),
         names if names.iter().any(String::is_empty) => {
-            Some("it has containers that name no image".to_owned())
+            Some("it has containers without an image".to_owned())
         }
-        names => Some(format!("its containers {} name no image", names.join(", "))),
+        names => Some(format!("its containers {} have no image", names.join(", "))),
     }
 }
 

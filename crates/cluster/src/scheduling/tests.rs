@@ -2,7 +2,7 @@ use wincimg_windows::compat::{ContainerRuntime, HostBuild};
 
 use super::*;
 
-/// A node as AKS labels it.
+/// A node with the labels of AKS.
 fn node() -> Node {
     let labels = [
         ("kubernetes.io/os", "windows"),

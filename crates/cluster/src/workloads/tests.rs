@@ -148,7 +148,7 @@ fn json_of_kubectl_is_read_also_where_items_do_not_say_their_kind() {
     assert_eq!(names, [("p", 1), ("q", 3)]);
 }
 
-/// A pod that something else made, as a cluster gives it.
+/// A pod created by a controller, as a cluster returns it.
 fn made(name: &str, owner: &str, image: &str) -> String {
     format!(
         "---\nkind: Pod\nmetadata:\n  name: {name}\n  uid: abc\n  ownerReferences: [{owner}]\n\
@@ -416,7 +416,7 @@ fn of_a_key_that_is_there_twice_the_last_counts_with_a_warning() {
         "app.yaml: line 12: duplicate mapping key: image; the last value is used"
     );
     assert_eq!(list.into_workloads(), read(DEPLOYMENT));
-    // What is wrong besides is still wrong.
+    // Other errors remain.
     assert!(message(&format!("{text}  - [\n")).contains("expected Kubernetes objects"));
 }
 
@@ -441,11 +441,11 @@ fn of_a_key_that_is_there_twice_in_json_the_last_counts_with_a_warning_too() {
     let mut list = WorkloadList::default();
     list.read(&plain, "pods.json").unwrap();
     assert_eq!(list.warnings, [""; 0]);
-    // What is wrong besides is still wrong.
+    // Other errors remain.
     assert!(message(&format!("{twice}{{")).contains("EOF"));
 }
 
-/// The images of each workload that is found, and what is skipped.
+/// The images of each workload found, and the skipped objects.
 fn found(text: &str) -> (Vec<Vec<String>>, Vec<String>) {
     let mut list = WorkloadList::default();
     list.read(text, "app.yaml").unwrap();
@@ -488,7 +488,7 @@ fn pods_are_found_in_kinds_that_kubernetes_does_not_have() {
             "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: x}\nspec:\n  \
              tasks: [{template: {spec: {containers: [{image: a}]}}}, {template: {spec: \
              {containers: [{image: a}]}}}]\n",
-            // The same twice is one.
+            // Duplicates are merged.
             vec![vec!["a"]],
         ),
     ] {
@@ -606,7 +606,7 @@ fn a_template_of_helm_is_called_one() {
         "line 1: Pod default/p: the image {{ .Values.image }}:1 is a Helm template: render it with \
          `helm template`"
     );
-    // Argo's own parameters stay what they are, and a broken text without any is only that.
+    // Argo's own parameters are unchanged, and a damaged text without any is reported as such.
     let argo = "kind: Pod\nspec: {containers: [{image: '{{inputs.parameters.image}}'}]}\n";
     WorkloadList::default().read(argo, "x").unwrap();
     assert!(!read("kind: [\n").contains("Helm"));

@@ -1,4 +1,4 @@
-//! A file that gets its name when it is whole.
+//! A file that appears under its name only when it is complete.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -9,17 +9,17 @@ use std::sync::{LazyLock, Mutex};
 use crate::lock;
 use tempfile::{Builder, NamedTempFile, TempPath};
 
-/// How the names of unfinished files begin, where they need one.
+/// Prefix of temporary names.
 const PREFIX: &str = ".wincimg-";
 
-/// Returns true if a file of this name is one that somebody is writing, or left unfinished.
+/// Returns true if the name is that of an unfinished file.
 pub fn is_draft(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
-/// A file beside its final name. On Linux it has none until then, so that an end at any moment
-/// leaves nothing; elsewhere it is locked while it is written, and the next run that writes in the
-/// same folder removes what is there without a lock.
+/// A temporary file in the folder of its final name. On Linux it is unnamed, so that nothing
+/// remains after a crash; elsewhere it is locked while it is written, and the next run that writes
+/// to the same folder removes unlocked ones.
 #[derive(Debug)]
 pub struct AtomicFile {
     file: File,
@@ -28,7 +28,7 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// An empty file that will get a name in this folder.
+    /// Creates an empty file to be named in this folder.
     pub fn in_folder(folder: &Path) -> io::Result<Self> {
         let is_here = folder.as_os_str().is_empty();
         let folder = if is_here { Path::new(".") } else { folder };
@@ -54,7 +54,7 @@ impl AtomicFile {
         &mut self.file
     }
 
-    /// Gives it its name; what has the name already goes.
+    /// Renames the file to `path` and replaces an existing file.
     pub fn persist(self, path: &Path) -> io::Result<()> {
         match self.named {
             Some(named) => named.persist(path).map_err(|error| error.error),
@@ -75,7 +75,7 @@ impl AtomicFile {
         }
     }
 
-    /// Gives it its name; what has the name already stays, and is an error.
+    /// Renames the file to `path`; fails if it exists.
     pub fn persist_new(self, path: &Path) -> io::Result<()> {
         match self.named {
             Some(named) => named.persist_noclobber(path).map_err(|error| error.error),
@@ -96,21 +96,21 @@ impl AtomicFile {
     }
 }
 
-/// Writes a whole file, which gets its name when it is whole.
+/// Writes a whole file atomically.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut draft = AtomicFile::in_folder(path.parent().unwrap_or(Path::new("")))?;
     draft.file().write_all(bytes)?;
     draft.persist(path)
 }
 
-/// Path of an open file, also of one without a name.
+/// Path of an open file, named or not.
 #[cfg(target_os = "linux")]
 pub(super) fn path_of(file: &File) -> PathBuf {
     use std::os::fd::AsRawFd;
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// None where the file system knows no such files, or `/proc` is not there.
+/// `None` if the file system does not support unnamed files, or `/proc` is not mounted.
 #[cfg(target_os = "linux")]
 fn nameless(folder: &Path) -> Option<File> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -123,7 +123,7 @@ fn nameless(folder: &Path) -> Option<File> {
         .custom_flags(OFlags::TMPFILE.bits().cast_signed())
         .open(folder)
         .ok()?;
-    // For the moment between two names.
+    // Locks it between its two names.
     let _ = file.try_lock();
     path_of(&file).is_file().then_some(file)
 }
@@ -134,16 +134,16 @@ fn visible(folder: &Path) -> io::Result<NamedTempFile> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // The default is for secrets; results are read by other accounts too.
+        // The default mode is for secrets; results are read by other accounts too.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     let draft = builder.tempfile_in(folder)?;
-    // A file system without locks only keeps the sweep from seeing what is at work.
+    // Without locks, the sweep cannot recognise files in use.
     let _ = draft.as_file().try_lock();
     Ok(draft)
 }
 
-/// Removes what runs that were ended left in a folder; once a process.
+/// Removes unfinished files of earlier runs from a folder.
 fn sweep(folder: &Path) {
     static SWEPT: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
     let mut swept = lock(&SWEPT);
@@ -157,7 +157,7 @@ fn sweep(folder: &Path) {
             && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
         if is_left {
             let removed = fs::remove_file(entry.path());
-            tracing::debug!(file = %entry.path().display(), ?removed, "left by an earlier run");
+            tracing::debug!(file = %entry.path().display(), ?removed, "removed a file of an earlier run");
         }
     }
 }

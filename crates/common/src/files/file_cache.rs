@@ -1,8 +1,7 @@
-//! A folder of files that are worth keeping between runs: the least used go first where they have too
-//! much.
+//! A folder of files cached between runs; the least recently used are removed above a size limit.
 //!
-//! Files get their names when they are whole, and a file that is gone is made again: any number of
-//! processes can work here at once without waiting for each other.
+//! Files are renamed when complete, and a missing file is created again, so that any number of
+//! processes can use the folder at once without waiting.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,7 +11,7 @@ use std::time::SystemTime;
 use super::atomic_file::is_draft;
 use super::open::open;
 
-/// Such a folder, which need not be there yet, with no more than `limit` bytes in all.
+/// A cache folder, created on demand, with at most `limit` bytes.
 #[derive(Debug, Clone)]
 pub struct FileCache {
     folder: PathBuf,
@@ -20,48 +19,48 @@ pub struct FileCache {
 }
 
 impl FileCache {
-    /// The files in `folder`.
+    /// Creates a cache in `folder`.
     pub fn new(folder: PathBuf, limit: u64) -> Self {
         Self { folder, limit }
     }
 
-    /// Its location.
+    /// Path of the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The most that its files may have in all.
+    /// Maximum total size in bytes.
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// Opens a file, which counts as used by that.
+    /// Opens a file and marks it as used.
     pub fn open(path: &Path) -> io::Result<File> {
         let file = open(path)?;
-        // Where that is not allowed, another file may go first.
+        // Without write access, the file may be evicted earlier.
         let opened = File::options().append(true).open(path);
         let _ = opened.and_then(|file| file.set_modified(SystemTime::now()));
         Ok(file)
     }
 
-    /// Makes the folder.
+    /// Creates the folder.
     pub fn create_dir(&self) -> io::Result<()> {
         fs::create_dir_all(&self.folder)
     }
 
-    /// Writes a file in it, whole or not at all.
+    /// Writes a file atomically.
     pub fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         self.create_dir()?;
         super::write(path, bytes)
     }
 
-    /// Removes a file that is of no use. One that is in use on Windows stays.
+    /// Removes a file. On Windows, a file in use stays.
     pub fn remove(path: &Path) {
         let removed = fs::remove_file(path);
         tracing::debug!(file = %path.display(), ?removed, "removed from the cache");
     }
 
-    /// The files in it that are nobody's drafts, by path, with when each was used and its size.
+    /// Returns the complete files with path, time of last use and size.
     pub fn files(&self) -> Vec<(PathBuf, SystemTime, u64)> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let found = entries.filter_map(|entry| {
@@ -73,12 +72,12 @@ impl FileCache {
         found.collect()
     }
 
-    /// Makes room for a file that was just written: of those that count the least used are taken away,
-    /// in the way that is said.
+    /// Makes room for a file that was just written: calls `take_away` for the least recently used
+    /// files for which `counts` is true.
     pub fn evict(&self, written: &Path, counts: impl Fn(&Path) -> bool, take_away: impl Fn(&Path)) {
         let mut found = self.files();
         found.retain(|(path, ..)| counts(path));
-        // The last used first; what was just written is among the first.
+        // Most recently used first; `written` wins ties.
         found.sort_by_key(|(path, used, _)| std::cmp::Reverse((*used, path == written)));
         let mut total = 0_u64;
         for (path, _, size) in found {

@@ -1,7 +1,6 @@
-//! Files: how those that users and strangers name are opened, and how ours are written, so that an
-//! end at any moment leaves nothing behind.
+//! Files: safe opening of files named by users or third parties, and atomic writing of our own.
 
-/// More than any file has that people write: recipes, Dockerfiles, settings.
+/// Larger than any real recipe, Dockerfile or configuration file.
 pub const LARGEST_TEXT: u64 = 16 * 1024 * 1024;
 
 mod atomic_file;

@@ -1,18 +1,18 @@
-//! The one way in for files that a user or a stranger names.
+//! Opens files named by users or third parties.
 //!
-//! A pipe under the name of an `index.json` would hold the program for as long as nobody writes to
-//! it, `/dev/zero` for ever, and merely opening some devices does something.
+//! A pipe named `index.json` would block until something writes to it, `/dev/zero` would never end,
+//! and opening some devices has side effects.
 
 use std::fs::{self, File, FileType, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Opens a file to read it, if it is one: no folder, no pipe, no device. It does not wait.
+/// Opens a regular file for reading; refuses folders, pipes and devices without blocking.
 pub fn open(path: &Path) -> io::Result<File> {
     Ok(open_with_metadata(path)?.0)
 }
 
-/// The same, with what the file system says of it.
+/// Like [`open`], and returns the file's metadata.
 pub fn open_with_metadata(path: &Path) -> io::Result<(File, Metadata)> {
     regular(fs::metadata(path)?.file_type())?;
     let file = open_at_once(path)?;
@@ -24,8 +24,7 @@ pub fn open_with_metadata(path: &Path) -> io::Result<(File, Metadata)> {
 #[cfg(unix)]
 fn open_at_once(path: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags};
-    // Without blocking: it means nothing to a file, and a pipe that took its name meanwhile would be
-    // waited for.
+    // Non-blocking in case a pipe has replaced the file; has no effect on files.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = rustix::io::retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()));
     Ok(opened?.into())
@@ -36,7 +35,7 @@ fn open_at_once(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Opens a file, or a pipe as a shell makes it of `<(command)`, to read it from its beginning.
+/// Opens a file, or a pipe from a shell's `<(command)`, for reading from its beginning.
 pub fn open_stream(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     {
@@ -48,7 +47,7 @@ pub fn open_stream(path: &Path) -> io::Result<File> {
     open(path)
 }
 
-/// A reader that fails where more than so many bytes come, as a pipe can have any number of them.
+/// A reader that fails after a number of bytes, because a pipe may be endless.
 pub struct LimitedReader<R> {
     source: R,
     limit: u64,
@@ -56,7 +55,7 @@ pub struct LimitedReader<R> {
 }
 
 impl<R: Read> LimitedReader<R> {
-    /// Reads from `source` up to `limit` bytes.
+    /// Limits `source` to `limit` bytes.
     pub fn new(source: R, limit: u64) -> Self {
         Self {
             source,
@@ -80,20 +79,20 @@ fn larger_than(limit: u64) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, problem)
 }
 
-/// All of a file as text, if that is not more than `limit` bytes.
+/// Reads a file of at most `limit` bytes as text.
 pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     let text = String::from_utf8(read(path, limit)?);
     text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }
 
-/// All of a file, if that is not more than `limit` bytes.
+/// Reads a file of at most `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let (file, metadata) = open_with_metadata(path)?;
     if metadata.len() > limit {
         return Err(larger_than(limit));
     }
     let mut bytes = Vec::new();
-    // It may grow while it is read.
+    // The file may grow while it is read.
     LimitedReader::new(file, limit).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -1,13 +1,13 @@
-//! What was probably meant by a file that is not there.
+//! Suggestions for missing files.
 
 use std::path::{Path, PathBuf};
 
 use crate::diagnose::closest_match;
 
-/// The most names of a folder that are looked at.
+/// Maximum number of names that are compared.
 const MOST_NAMES: usize = 1000;
 
-/// The file or folder beside a missing one whose name is most like its.
+/// Returns the most similar file or folder in the folder of a missing one.
 pub fn similar_path(missing: &Path) -> Option<PathBuf> {
     if missing.exists() {
         return None;

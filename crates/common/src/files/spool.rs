@@ -1,4 +1,4 @@
-//! Room on the disk for what is only needed while the program runs.
+//! Temporary disk space while the program runs.
 
 use std::fs::File;
 use std::io;
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
 
-/// A file that is gone when the program is, however it ends, and can be opened again by its path
+/// A temporary file, removed when the program ends in any way, that can be reopened by its path
 /// until then.
 ///
-/// On Linux it has no name, and the path leads through the process's own table of files. Windows
-/// removes it when the last handle is closed. Elsewhere it has a name until the value is dropped.
+/// On Linux it is unnamed, and the path leads through `/proc/self/fd`. Windows removes it when the
+/// last handle is closed. Elsewhere it has a name until the value is dropped.
 #[derive(Debug)]
 pub struct Spool {
     file: File,
@@ -19,7 +19,7 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// An empty one on the file system of `folder`.
+    /// Creates an empty one on the file system of `folder`.
     pub fn in_folder(folder: &Path) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         if let Some(spool) = Self::nameless(folder) {
@@ -28,7 +28,7 @@ impl Spool {
         Self::named(folder)
     }
 
-    /// None where the file system knows no such files, or `/proc` is not there.
+    /// `None` if the file system does not support unnamed files, or `/proc` is not mounted.
     #[cfg(target_os = "linux")]
     fn nameless(folder: &Path) -> Option<Self> {
         let file = tempfile::tempfile_in(folder).ok()?;
@@ -73,7 +73,7 @@ impl Spool {
         })
     }
 
-    /// A file that others made, kept open. On Linux it can be opened again when its name is gone.
+    /// Wraps another program's open file. On Linux it can be reopened after it is unlinked.
     pub(super) fn from_file(file: File, path: &Path) -> Self {
         #[cfg(target_os = "linux")]
         let path = Some(super::atomic_file::path_of(&file))
@@ -89,17 +89,17 @@ impl Spool {
         }
     }
 
-    /// The same file for another reader, who may outlive this value.
+    /// Another handle of the same file, which may outlive this value.
     pub fn reopen(&self) -> io::Result<Self> {
         Ok(Self::from_file(super::open(&self.path)?, &self.path))
     }
 
-    /// Path under which it can be opened.
+    /// Path to reopen it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file itself, for the one who writes it.
+    /// The file, for writing.
     pub fn file(&self) -> &File {
         &self.file
     }

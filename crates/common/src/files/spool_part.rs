@@ -1,4 +1,4 @@
-//! Parts of a spool: many files in one that has no name.
+//! Parts of a spool: many temporary files in one.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Take, Write};
@@ -16,7 +16,7 @@ pub struct SpoolPart {
     length: u64,
 }
 
-/// A spool that parts are written to, one after the other.
+/// A spool to which parts are appended.
 #[derive(Debug)]
 pub struct SpoolWriter {
     spool: Arc<Spool>,
@@ -24,7 +24,7 @@ pub struct SpoolWriter {
 }
 
 impl SpoolWriter {
-    /// An empty one on the file system of `folder`.
+    /// Creates an empty one on the file system of `folder`.
     pub fn in_folder(folder: &Path) -> io::Result<Self> {
         Ok(Self {
             spool: Arc::new(Spool::in_folder(folder)?),
@@ -32,7 +32,7 @@ impl SpoolWriter {
         })
     }
 
-    /// Takes all that a function writes as the next part.
+    /// Appends everything that a function writes as a part.
     pub fn append<E: From<io::Error>>(
         &mut self,
         fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
@@ -70,12 +70,12 @@ impl Write for CountingWriter<'_> {
 }
 
 impl SpoolPart {
-    /// All of a file, which stays readable where it is removed meanwhile.
+    /// Opens a whole file, which stays readable if it is removed.
     pub fn open_path(path: &Path) -> io::Result<Self> {
         Self::from_file(super::open(path)?, path)
     }
 
-    /// The same for one that is open.
+    /// Like [`Self::open_path`], for an open file.
     pub fn from_file(file: File, path: &Path) -> io::Result<Self> {
         Ok(Self {
             offset: 0,
@@ -84,25 +84,25 @@ impl SpoolPart {
         })
     }
 
-    /// Its bytes.
+    /// Its length in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Opens it from its beginning.
+    /// Opens it at its beginning.
     pub fn open(&self) -> io::Result<Take<File>> {
         let mut file = File::open(self.spool.path())?;
         file.seek(SeekFrom::Start(self.offset))?;
         Ok(file.take(self.length))
     }
 
-    /// Opens it to be read in any order.
+    /// Opens it for random access.
     pub fn window(&self) -> io::Result<FileWindow> {
         FileWindow::new(File::open(self.spool.path())?, self.offset, self.length)
     }
 }
 
-/// The same part of the same spool.
+/// Equal if it is the same part of the same spool.
 impl PartialEq for SpoolPart {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.spool, &other.spool)

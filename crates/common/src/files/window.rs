@@ -1,9 +1,9 @@
-//! A stretch of a file that is read as if it were a file of its own.
+//! A range of a file, read like a file of its own.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// A stretch of a file.
+/// A range of a file.
 #[derive(Debug)]
 pub struct FileWindow {
     file: File,
@@ -13,7 +13,7 @@ pub struct FileWindow {
 }
 
 impl FileWindow {
-    /// So many bytes of a file from there on.
+    /// The range of `length` bytes from `start`.
     pub fn new(mut file: File, start: u64, length: u64) -> io::Result<Self> {
         file.seek(SeekFrom::Start(start))?;
         Ok(Self {

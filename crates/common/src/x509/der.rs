@@ -1,5 +1,4 @@
-//! X.509 in DER (RFC 5280), as far as whose a certificate is, how long it lasts and whether it may
-//! vouch for others. Signatures are not looked at: whoever trusts a certificate verifies them.
+//! X.509 in DER (RFC 5280): subject, validity and CA flag. Signatures are not verified.
 
 use jiff::civil::{Date, DateTime, Time};
 
@@ -17,14 +16,14 @@ const GENERALIZED_TIME: u8 = 0x18;
 const BMP_STRING: u8 = 0x1E;
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
-/// `[0]`, `[1]`, `[2]` and `[3]` of a certificate: version, two identifiers, extensions.
+/// Tags `[0]` to `[3]` of a certificate: version, two identifiers, extensions.
 const VERSION: u8 = 0xA0;
 const IDENTIFIERS: [u8; 2] = [0x81, 0x82];
 const EXTENSIONS: u8 = 0xA3;
 
 const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1D, 0x13];
 
-/// The attributes of a name that people know; the others are left out.
+/// The attributes of names that are shown.
 const ATTRIBUTES: [(&[u8], &str); 8] = [
     (&[0x55, 4, 3], "CN"),
     (&[0x55, 4, 6], "C"),
@@ -39,7 +38,7 @@ const ATTRIBUTES: [(&[u8], &str); 8] = [
     (&[0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x09, 0x01], "E"),
 ];
 
-/// The value read.
+/// The parsed value.
 pub(super) struct DerElement {
     pub(super) subject: String,
     pub(super) is_self_issued: bool,
@@ -48,7 +47,7 @@ pub(super) struct DerElement {
     pub(super) signs_others: bool,
 }
 
-/// What follows of something that holds elements one after the other.
+/// The remaining elements of a sequence.
 #[derive(Clone, Copy)]
 struct Elements<'a>(&'a [u8]);
 
@@ -57,7 +56,7 @@ impl<'a> Elements<'a> {
         let [tag, length, rest @ ..] = self.0 else {
             return None;
         };
-        // Numbers of tags that take more bytes do not occur.
+        // Tag numbers of several bytes are not used.
         if tag & 0x1F == 0x1F {
             return None;
         }
@@ -75,13 +74,13 @@ impl<'a> Elements<'a> {
         Some((*tag, content))
     }
 
-    /// The next element, if it is what was expected.
+    /// Returns the next element's content if it has the tag.
     fn expect(&mut self, tag: u8) -> Option<&'a [u8]> {
         let (found, content) = self.next()?;
         (found == tag).then_some(content)
     }
 
-    /// The next element, if it is that one; else it stays.
+    /// Takes the next element if it has the tag.
     fn optional(&mut self, tag: u8) -> Option<&'a [u8]> {
         let mut ahead = *self;
         let content = ahead.expect(tag)?;
@@ -94,11 +93,11 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// The certificates of a message of signed data (PKCS #7, RFC 2315), whole; none where it is
+/// Returns the certificates of a signed-data message (PKCS #7, RFC 2315); `None` if the bytes are
 /// something else.
 pub(super) fn in_message(der: &[u8]) -> Option<Vec<&[u8]>> {
     const SIGNED_DATA: &[u8] = &[0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 7, 2];
-    /// `[0]`: what a message is, and the certificates in it.
+    /// Tag `[0]`: the message's content, and the certificates in it.
     const CONTENT: u8 = 0xA0;
     let mut message = Elements(Elements(der).expect(SEQUENCE)?);
     if message.expect(OBJECT)? != SIGNED_DATA {
@@ -119,12 +118,12 @@ pub(super) fn in_message(der: &[u8]) -> Option<Vec<&[u8]>> {
     Some(found)
 }
 
-/// Reads a certificate; else the part that cannot be read.
+/// Parses a certificate; the error is the name of the invalid part.
 pub(super) fn read(der: &[u8]) -> Result<DerElement, &'static str> {
     let mut file = Elements(der);
     let mut certificate = Elements(file.expect(SEQUENCE).ok_or("outer structure")?);
     if !file.is_empty() {
-        return Err("end, which other bytes follow,");
+        return Err("length: trailing data");
     }
     let mut signed = Elements(certificate.expect(SEQUENCE).ok_or("content")?);
     certificate.expect(SEQUENCE).ok_or("signature algorithm")?;
@@ -167,7 +166,7 @@ pub(super) fn read(der: &[u8]) -> Result<DerElement, &'static str> {
     })
 }
 
-/// Returns true if the basic constraints, one of the extensions, say so.
+/// Returns the CA flag of the basic constraints, one of the extensions.
 fn is_ca(extensions: &[u8]) -> Option<bool> {
     let mut extensions = Elements(Elements(extensions).expect(SEQUENCE)?);
     let mut says_so = false;
@@ -185,7 +184,7 @@ fn is_ca(extensions: &[u8]) -> Option<bool> {
     Some(says_so)
 }
 
-/// A name in one line, the last part first, as Windows shows it.
+/// Formats a name in one line, the last part first, as Windows does.
 fn name(name: &[u8]) -> Option<String> {
     let mut parts = Vec::new();
     let mut names = Elements(name);
@@ -218,7 +217,8 @@ fn text(tag: u8, bytes: &[u8]) -> String {
     }
 }
 
-/// `YYMMDDHHMM[SS]Z`, where a year below 50 is one of this century, or the same with four digits.
+/// Parses `YYMMDDHHMM[SS]Z`, where years below 50 are of this century, or the same with four
+/// digits.
 fn time(tag: u8, text: &[u8]) -> Option<DateTime> {
     let digits = text.strip_suffix(b"Z")?;
     if !digits.iter().all(u8::is_ascii_digit) {

@@ -1,6 +1,6 @@
 //! Certificates for tests.
 
-/// An element of DER.
+/// A DER element.
 pub fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len();
     let mut out = vec![tag];
@@ -29,7 +29,7 @@ fn name(common: &str) -> Vec<u8> {
     element(0x30, &parts.concat())
 }
 
-/// A certificate with this validity and these extensions, which nobody signed.
+/// An unsigned certificate with this validity and these extensions.
 pub(super) fn certificate(version: &[u8], validity: &[u8], extensions: &[u8]) -> Vec<u8> {
     let algorithm = element(0x30, &[]);
     let signed = [
@@ -64,7 +64,7 @@ pub(super) fn years(from: &str, to: &str) -> Vec<u8> {
     [time(from), time(to)].concat()
 }
 
-/// A certificate that nobody signed: a root, or a leaf of itself.
+/// An unsigned certificate: a root, or a self-issued leaf.
 pub fn sample(from: &str, to: &str, is_ca: bool) -> Vec<u8> {
     let says = if is_ca {
         element(1, &[0xFF])

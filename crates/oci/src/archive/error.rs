@@ -12,7 +12,7 @@ use crate::stream::StreamError;
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "archive/invalid")]
 pub enum DockerArchiveError {
-    /// The file is something else, or damaged.
+    /// The file is not a docker-archive, or is damaged.
     #[error("{} is not a docker-archive: {reason}", path.display())]
     NotAnArchive {
         /// The file.
@@ -21,39 +21,39 @@ pub enum DockerArchiveError {
         reason: String,
     },
     /// The file ends in the middle of an entry.
-    #[error("{} is cut off: its entry {member} ends at byte {end}, the file at {len}", path.display())]
+    #[error("{} is truncated: entry {member} ends at byte {end}, the file at {len}", path.display())]
     Truncated {
         /// The file.
         path: PathBuf,
-        /// The entry that is not whole.
+        /// The incomplete entry.
         member: String,
         /// Expected end of the entry.
         end: u64,
         /// Length of the file.
         len: u64,
     },
-    /// The file cannot be used as it is.
+    /// The file cannot be used.
     #[error("{} {problem}", path.display())]
     Unusable {
         /// The file.
         path: PathBuf,
-        /// The problem, as it reads after the file's name.
+        /// The problem, to follow the file's name in a sentence.
         problem: String,
     },
-    /// No image has the tag or digest asked for.
+    /// The requested tag or digest was not found.
     #[error("{} has no image {wanted:?}: it has {known}", path.display())]
     #[diagnose(code = "archive/not-found")]
     NotFound {
         /// The archive.
         path: PathBuf,
-        /// The tag or digest asked for.
+        /// The requested tag or digest.
         wanted: String,
         /// The tags that exist.
         known: String,
     },
-    /// There are several images and none was named.
-    #[error("{} holds several images: name one of {known}", path.display())]
-    #[diagnose(code = "archive/several-images", blame = Request, hint = Some(format!("put the name after the place: docker-archive:{}:NAME", path.display())))]
+    /// The archive contains several images and none was selected.
+    #[error("{} contains several images: select one of {known}", path.display())]
+    #[diagnose(code = "archive/several-images", blame = Request, hint = Some(format!("select an image: docker-archive:{}:NAME", path.display())))]
     SeveralImages {
         /// The archive.
         path: PathBuf,
@@ -61,7 +61,7 @@ pub enum DockerArchiveError {
         known: String,
     },
     /// A document in it cannot be used.
-    #[error("could not use {member} in {}", path.display())]
+    #[error("cannot use {member} in {}", path.display())]
     Document {
         /// The archive.
         path: PathBuf,
@@ -70,11 +70,11 @@ pub enum DockerArchiveError {
         /// The reason.
         source: Box<DocumentError>,
     },
-    /// A blob could not be moved.
+    /// A blob could not be read or written.
     #[error(transparent)]
     Stream(#[from] StreamError),
     /// The file could not be read.
-    #[error("could not read {}", path.display())]
+    #[error("cannot read {}", path.display())]
     Read {
         /// The archive.
         path: PathBuf,

@@ -16,7 +16,7 @@ pub(super) struct SavedImage {
     /// The entries that hold the layers, the base first.
     #[serde(default)]
     pub(super) layers: Option<Vec<String>>,
-    /// The foreign layers' descriptors by `diff_id`, so that they stay foreign when loaded.
+    /// Descriptors of foreign layers by `diff_id`, so that `docker load` keeps them foreign.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     pub(super) layer_sources: serde_json::Map<String, serde_json::Value>,
 }

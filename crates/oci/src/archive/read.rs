@@ -1,4 +1,4 @@
-//! Reading a docker-archive in place: the tar is scanned once for where everything is.
+//! Reads a docker-archive in place: one scan of the tar records the position of each member.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -18,7 +18,7 @@ use crate::document::{
 use crate::layout::{IMAGE_NAME, Selection, select};
 use crate::stream::FileRange;
 
-/// A docker-archive that is read.
+/// A docker-archive opened for reading.
 #[derive(Debug, Clone)]
 pub struct DockerArchive(Arc<Contents>);
 
@@ -27,7 +27,7 @@ struct Contents {
     path: PathBuf,
     members: Members,
     index: Index,
-    /// Blobs that no member is named after: what an older archive holds under other names.
+    /// Blobs of an older archive, whose members are not named by digest.
     blobs: HashMap<Digest, Blob>,
 }
 
@@ -38,7 +38,7 @@ enum Blob {
 }
 
 impl DockerArchive {
-    /// Opens an archive and finds out what is in it.
+    /// Opens an archive and reads its table of contents.
     pub async fn open(path: impl Into<PathBuf>) -> Result<Self, DockerArchiveError> {
         let path = path.into();
         let opened = path.clone();
@@ -56,7 +56,7 @@ impl DockerArchive {
         &self.0.path
     }
 
-    /// The image or index with the name, tag or digest given; with none, the only one.
+    /// Returns the image or index with this name, tag or digest; without one, the only image.
     pub async fn resolve(&self, which: Option<&str>) -> Result<Document, DockerArchiveError> {
         let path = || self.0.path.clone();
         match select(&self.0.index, which) {
@@ -78,7 +78,7 @@ impl DockerArchive {
         }
     }
 
-    /// The manifest or index with the digest given.
+    /// Returns the manifest or index with this digest.
     pub async fn document(
         &self,
         media_type: &str,
@@ -89,7 +89,7 @@ impl DockerArchive {
             .map_err(|source| self.0.unusable(digest.as_ref(), source))
     }
 
-    /// A small blob, read whole; whoever parses it checks the digest.
+    /// Reads a small blob whole. The digest is checked by the parser.
     pub async fn read(&self, digest: &Digest) -> Result<Bytes, DockerArchiveError> {
         let (contents, digest) = (self.0.clone(), digest.clone());
         let read = tokio::task::spawn_blocking(move || contents.read_blob(&digest));
@@ -104,7 +104,7 @@ impl DockerArchive {
         self.0.blobs.contains_key(digest) || self.0.members.get(&blob_member(digest)).is_some()
     }
 
-    /// The bytes of a blob, not yet checked.
+    /// Returns the bytes of a blob, not verified.
     pub fn blob(&self, blob: &Descriptor) -> Result<FileRange, DockerArchiveError> {
         let member = match self.0.blobs.get(&blob.digest) {
             Some(Blob::Member(member)) => member.clone(),
@@ -136,7 +136,7 @@ impl Contents {
         Ok(contents)
     }
 
-    /// Makes the image manifests that an older archive does not have.
+    /// Generates the image manifests that an older archive lacks.
     fn make_manifests(&mut self) -> Result<(), DockerArchiveError> {
         let bytes = self.read_member("manifest.json")?;
         let saved: Vec<SavedImage> = serde_json::from_slice(&bytes)
@@ -200,8 +200,8 @@ impl Contents {
             .map_err(|source| self.unusable("manifest.json", source))
     }
 
-    /// A layer's descriptor. A plain tar's digest is its `diff_id`, which whoever reads the layer
-    /// checks; that of a compressed one has to be found by reading.
+    /// Returns a layer's descriptor. The digest of a plain tar is its `diff_id`, which is verified
+    /// when the layer is read; that of a compressed layer is computed here.
     fn layer(&self, member: &str, diff_id: &Digest) -> Result<Descriptor, DockerArchiveError> {
         let range = self.range(member)?;
         let failed = |source| self.unreadable(source);
@@ -214,7 +214,7 @@ impl Contents {
             .map_err(failed)?;
         if magic == ZSTD {
             return Err(self.broken(format!(
-                "its layer {member} is compressed with zstd, which docker-archives do not know"
+                "its layer {member} is compressed with zstd, which docker-archive does not support"
             )));
         }
         if !magic.starts_with(&GZIP) {
@@ -248,7 +248,9 @@ impl Contents {
             let size = range.len();
             return Err(DockerArchiveError::Unusable {
                 path: self.path.clone(),
-                problem: format!("has {member} with {size} bytes, which no document has"),
+                problem: format!(
+                    "has {member} with {size} bytes: expected a document of at most {MAX_DOCUMENT}"
+                ),
             });
         }
         let bytes = range.read().map_err(|source| self.unreadable(source))?;
@@ -309,7 +311,7 @@ impl io::Write for HashWriter<'_> {
 #[derive(Debug, Default)]
 struct Members {
     files: BTreeMap<String, (u64, u64)>,
-    /// Older archives keep a layer that two images share once, and link to it.
+    /// Older archives store a layer that two images share once, and link to it.
     links: BTreeMap<String, String>,
 }
 
@@ -323,8 +325,8 @@ impl Members {
         let len = file.metadata().map_err(unreadable)?.len();
         refuse_compressed(path, &mut file)?;
         file.rewind().map_err(unreadable)?;
-        // What the error goes on with is the entry's name, which may be anything in a file that is
-        // no tar.
+        // The rest of the message is the entry's name, which is arbitrary bytes if the file is not
+        // a tar.
         let broken = |error: io::Error| {
             let error = error.to_string();
             let problem = error.split(" when getting ").next().unwrap_or_default();
@@ -367,7 +369,7 @@ impl Members {
         Ok(members)
     }
 
-    /// Start and length of a file, through at most a few links.
+    /// Returns start and length of a file; follows a limited number of links.
     fn get(&self, path: &str) -> Option<(u64, u64)> {
         let mut path = normalised(path);
         for _ in 0..8 {
@@ -380,8 +382,8 @@ impl Members {
     }
 }
 
-/// A tar's headers: what lies between two seeks, and may not be more than any real one has. The
-/// library reads long names and PAX records whole, whatever their length.
+/// The tar's headers, limited to a size between two seeks: the tar library reads long names and PAX
+/// records whole, whatever their length.
 struct Headers {
     file: File,
     left: u64,
@@ -444,7 +446,7 @@ fn refuse_compressed(path: &Path, file: &mut File) -> Result<(), DockerArchiveEr
     } else {
         return Ok(());
     };
-    // Nothing in it can be found without unpacking all of it.
+    // A compressed archive cannot be read in place.
     Err(DockerArchiveError::Unusable {
         path: path.to_owned(),
         problem: format!("is compressed with {with}: unpack it first"),

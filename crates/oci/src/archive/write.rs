@@ -1,6 +1,5 @@
-//! Writing a docker-archive: its blobs are gathered in files without names on the same disk, then
-//! packed in sorted order, so that transfers run in parallel and the same images still give the same
-//! bytes.
+//! Writes a docker-archive. Blobs are collected in unnamed files on the same disk, then packed in
+//! sorted order: transfers run in parallel, and the same images give the same bytes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,14 +27,14 @@ use crate::remote::BlobSource;
 use crate::stream;
 use crate::stream::{StreamError, VerifyingReader};
 
-/// Larger blobs are not kept in memory.
+/// Larger blobs are spooled to disk.
 const IN_MEMORY: u64 = 256 * 1024;
 
-/// A docker-archive that is being written; the file appears when it is finished.
+/// A docker-archive being written; the file appears on [`ArchiveWriter::finish`].
 #[derive(Debug, Clone)]
 pub struct ArchiveWriter(Arc<PendingArchive>);
 
-/// The same file.
+/// Equal if they write to the same path.
 impl PartialEq for ArchiveWriter {
     fn eq(&self, other: &Self) -> bool {
         self.0.path == other.0.path
@@ -47,12 +46,12 @@ impl Eq for ArchiveWriter {}
 #[derive(Debug)]
 struct PendingArchive {
     path: PathBuf,
-    /// By their names in the archive.
+    /// Keyed by name in the archive.
     blobs: Mutex<BTreeMap<String, Arc<PendingBlob>>>,
     images: Mutex<Vec<(Document, Option<String>)>>,
 }
 
-/// A blob that waits to be packed.
+/// A blob to be packed.
 #[derive(Debug)]
 enum PendingBlob {
     Memory(Bytes),
@@ -60,7 +59,7 @@ enum PendingBlob {
 }
 
 impl ArchiveWriter {
-    /// Begins an archive that will replace what is at `path`.
+    /// Starts an archive that replaces the file at `path`.
     pub fn create(path: impl Into<PathBuf>) -> Result<Self, DockerArchiveError> {
         let path = path.into();
         let failed = |source| StreamError::write(&path, source);
@@ -72,17 +71,17 @@ impl ArchiveWriter {
         })))
     }
 
-    /// The file that will appear.
+    /// The path of the finished file.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
 
-    /// Returns true if a blob is there; what is there was verified when it came.
+    /// Returns true if the blob was added; blobs are verified when added.
     pub fn has_blob(&self, digest: &Digest) -> bool {
         self.blobs().contains_key(&blob_member(digest))
     }
 
-    /// Takes a blob in, verified by its digest.
+    /// Adds a blob and verifies its digest.
     pub async fn put_blob(
         &self,
         blob: &Descriptor,
@@ -111,7 +110,7 @@ impl ArchiveWriter {
         Ok(())
     }
 
-    /// Takes a manifest or an index in.
+    /// Adds a manifest or an index.
     pub fn put_document(&self, document: &Document) {
         let bytes = document.bytes().clone();
         self.hold(document.digest(), PendingBlob::Memory(bytes));
@@ -125,7 +124,7 @@ impl ArchiveWriter {
         lock(&self.0.blobs)
     }
 
-    /// Lists an image or an index whose parts are all there, under a name such as `app:1.4`.
+    /// Lists an image or index whose parts were added, under a name such as `app:1.4`.
     pub fn tag(&self, document: Document, name: Option<&str>) {
         let mut images = self.images();
         images.retain(|(old, old_name)| {
@@ -136,7 +135,7 @@ impl ArchiveWriter {
         images.push((document, name.map(str::to_owned)));
     }
 
-    /// Packs the archive and puts it in its place.
+    /// Packs the archive and renames it to its path.
     pub async fn finish(&self) -> Result<(), DockerArchiveError> {
         let writer = self.clone();
         match tokio::task::spawn_blocking(move || writer.pack()).await {
@@ -173,7 +172,7 @@ impl ArchiveWriter {
             tar.append_data(&mut file_header(bytes.len() as u64), name, bytes)
                 .map_err(write_error)?;
         }
-        // Each goes when it is packed, so that the disk holds little more than one copy of all.
+        // Each blob is deleted once packed, so that the disk holds little more than one copy.
         let mut blobs = std::mem::take(&mut *self.blobs());
         while let Some((name, held)) = blobs.pop_first() {
             append(&mut tar, &name, &held).map_err(write_error)?;
@@ -185,8 +184,9 @@ impl ArchiveWriter {
         Ok(())
     }
 
-    /// What `manifest.json` says: one entry for each image, those inside an index included. An
-    /// index's name goes to its image where it has only one; `docker load` knows no indexes.
+    /// Returns the entries of `manifest.json`: one for each image, including those of an index.
+    /// `docker load` does not support indexes, so an index's name goes to its image if it has only
+    /// one.
     fn saved_images(
         &self,
         images: &[(Document, Option<String>)],

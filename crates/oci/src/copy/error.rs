@@ -9,32 +9,32 @@ use crate::store::StoreError;
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "image/document")]
 pub enum CopyError {
-    /// A place failed.
+    /// The source or the target failed.
     #[error(transparent)]
     #[diagnose(forward, blame = Circumstances)]
     Store(#[from] StoreError),
     /// A document could not be rewritten.
     #[error(transparent)]
     Document(#[from] DocumentError),
-    /// No image is for the platforms asked for.
+    /// No image matches the requested platforms.
     #[error("{image} has no image for {wanted}: it has {available}")]
     #[diagnose(code = "image/no-platform")]
     NoPlatform {
-        /// What was looked at.
+        /// The index or image that was read.
         image: String,
-        /// The platforms asked for.
+        /// The requested platforms.
         wanted: String,
-        /// Those that exist.
+        /// The available platforms.
         available: String,
     },
-    /// An index names indexes that name indexes, and so on.
+    /// Indexes are nested too deeply.
     #[error("{digest} is nested too deeply: expected an index of images")]
     TooDeep {
-        /// The innermost index that was looked at.
+        /// The innermost index that was read.
         digest: Digest,
     },
-    /// A foreign layer is nowhere.
-    #[error("{place} does not have the foreign layer {digest}, and it names no url to get it from")]
+    /// The source lacks a foreign layer, and the manifest has no URL for it.
+    #[error("{place} does not have the foreign layer {digest}, and the manifest has no URL for it")]
     NowhereToBeFound {
         /// The source.
         place: String,

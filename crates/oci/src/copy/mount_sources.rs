@@ -9,19 +9,19 @@ use tokio::sync::{Mutex, OnceCell};
 use crate::document::Descriptor;
 use crate::remote::Repository;
 
-/// Smaller blobs are sent sooner than they are looked for.
+/// Smaller blobs upload faster than the search takes.
 const WORTH_A_SEARCH: u64 = 4 * 1024 * 1024;
-/// Repositories asked at once.
+/// Repositories queried at once.
 const QUESTIONS: usize = 16;
 
-/// The repositories of each registry, listed when first needed.
+/// The repositories of each registry, listed on first use.
 #[derive(Default)]
 pub(super) struct MountSources(Mutex<HashMap<String, Listing>>);
 
 type Listing = Arc<OnceCell<Vec<Repository>>>;
 
 impl MountSources {
-    /// The name of a repository beside `target` that has the blob.
+    /// Returns the name of another repository in `target`'s registry that has the blob.
     pub(super) async fn find_mount_source(
         &self,
         target: &Repository,
@@ -54,7 +54,8 @@ impl MountSources {
     }
 }
 
-/// The repository's name, if it has the blob; one that may not be read has nothing for us.
+/// Returns the repository's name if it has the blob. A repository without read access counts as
+/// without.
 async fn has(repository: &Repository, blob: &Descriptor) -> Option<String> {
     let has = repository.has_blob(&blob.digest).await.unwrap_or(false);
     has.then(|| repository.name().to_owned())

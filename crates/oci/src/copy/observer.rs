@@ -1,4 +1,4 @@
-//! Reading along while blobs are copied, so that nobody has to fetch them a second time.
+//! Observes blobs while they are copied, so that they need not be downloaded again.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,14 +11,14 @@ use wincimg_common::lock;
 use crate::document::Descriptor;
 use crate::remote::BlobReader;
 
-/// The bytes that are handed over at once.
+/// Bytes sent to the observer at once.
 const CHUNK: usize = 128 << 10;
 
-/// Somebody who reads along.
+/// An observer of copied blobs.
 pub trait Watcher: Send + Sync {
-    /// Where a blob's bytes are to be sent while they are copied, each once and in their order; none
-    /// where nobody asks for them. A copy waits while the channel is full, and goes on by itself
-    /// when it is closed. Whether all bytes came, and the right ones, is for the receiver to see.
+    /// Returns a channel for a blob's bytes, each sent once and in order; none if the blob is not
+    /// observed. The copy waits while the channel is full and continues alone once it is closed.
+    /// The receiver verifies that the bytes are complete and correct.
     fn watch(&self, blob: &Descriptor) -> Option<mpsc::Sender<Bytes>>;
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct ObservedBlob(Arc<Mutex<ObserverState>>);
 
 struct ObserverState {
     position: u64,
-    /// Gone where bytes were left out, or nobody wants more.
+    /// `None` once bytes were skipped or the receiver has closed.
     receiver: Option<mpsc::Sender<Bytes>>,
 }
 
@@ -39,7 +39,7 @@ impl ObservedBlob {
         })))
     }
 
-    /// A reader whose bytes, which begin at an offset, go to the receiver too.
+    /// Wraps a reader, whose first byte is at `offset`, to also send its bytes to the receiver.
     pub(crate) fn tee(&self, reader: BlobReader, offset: u64) -> BlobReader {
         let seen = Arc::clone(&self.0);
         let mut at = offset;
@@ -51,7 +51,7 @@ impl ObservedBlob {
             });
             async move {
                 if let Some((receiver, news)) = news {
-                    // Who has seen enough is gone.
+                    // An error means that the receiver needs no more.
                     let _ = receiver.send(news).await;
                 }
                 chunk
@@ -61,7 +61,7 @@ impl ObservedBlob {
     }
 }
 
-/// What of a chunk was not seen before; a blob that is sent again from an earlier place is not.
+/// Returns the part of a chunk that was not sent before: after a retry, bytes repeat.
 fn take_note(
     seen: &Mutex<ObserverState>,
     at: u64,

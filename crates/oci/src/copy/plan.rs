@@ -1,4 +1,5 @@
-//! What has to be where before an image can be published: read from manifests, before any blob moves.
+//! The content that must exist before an image can be published, determined from manifests before
+//! any blob is transferred.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,20 +16,20 @@ use crate::store::Source;
 
 /// Manifests read at once.
 const PARALLEL: usize = 4;
-/// Real indexes name images; one level more is allowed by the specification and used by some.
+/// Real indexes contain images; the specification allows one more level, which some use.
 const DEPTH: usize = 3;
-/// The annotation by which buildx' attestations name the image they are about.
+/// The annotation by which buildx' attestations name their image.
 const ABOUT: &str = "vnd.docker.reference.digest";
 
-/// Handling of foreign layers, which older Windows base images have.
+/// Handling of foreign layers, found in older Windows base images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Foreign {
-    /// They stay foreign. As Docker does it, registries do not get their bytes; layouts and archives
-    /// do, which could not be used without.
+    /// They stay foreign. As with Docker, registries do not get their bytes; layouts and archives
+    /// do, because they would be unusable without.
     #[default]
     Keep,
-    /// They are copied, from their `urls` where the source does not have them, and get ordinary
-    /// types. The digests of manifests and indexes follow; the configurations' stay.
+    /// They are copied, from their `urls` if the source lacks them, and get ordinary media types.
+    /// The digests of manifests and indexes change; those of configurations do not.
     MakeOrdinary,
 }
 
@@ -39,25 +40,25 @@ pub struct CopyOptions {
     pub platforms: Platforms,
     /// Handling of foreign layers.
     pub foreign: Foreign,
-    /// The words in which manifests and indexes are written; those of the source where none is asked
-    /// for. Skopeo, for one, reads layouts in OCI's words only.
+    /// The format of manifests and indexes; `None` keeps the source's. Skopeo, for one, reads only
+    /// layouts in OCI format.
     pub flavour: Option<ManifestFormat>,
 }
 
-/// An image or an index as it will be published, and all that it names.
+/// An image or an index as it will be published, with all content it references.
 #[derive(Debug, Clone)]
 pub struct CopyPlan {
     /// The document to publish.
     pub root: Document,
-    /// The digest that the source has for it; another one where it was rewritten.
+    /// The root's digest in the source; differs if the root was rewritten.
     pub source_digest: Digest,
-    /// The manifests that the root names, in the order in which they can be published.
+    /// The manifests that the root references, in the order of publication.
     pub children: Vec<Document>,
-    /// The digests that the source has for these, in the same order.
+    /// The digests of these in the source, in the same order.
     pub sources: Vec<Digest>,
-    /// The blobs that they name, each once.
+    /// The blobs that they reference, each once.
     pub blobs: Vec<PlannedBlob>,
-    /// Platforms of the images, as far as the index states them.
+    /// Platforms of the images, if the index states them.
     pub platforms: Vec<Platform>,
 }
 
@@ -66,12 +67,12 @@ pub struct CopyPlan {
 pub struct PlannedBlob {
     /// The blob as the source describes it.
     pub descriptor: Descriptor,
-    /// True if the target may be without it, as Docker's registries are without foreign layers.
+    /// True if the target may lack it, as Docker's registries lack foreign layers.
     pub(crate) optional_in_registries: bool,
 }
 
 impl PlannedBlob {
-    /// A blob of an image whose foreign layers are treated as told.
+    /// A blob of an image with this handling of foreign layers.
     pub fn new(descriptor: Descriptor, foreign: Foreign) -> Self {
         Self {
             optional_in_registries: foreign == Foreign::Keep
@@ -82,7 +83,7 @@ impl PlannedBlob {
 }
 
 impl CopyPlan {
-    /// Reads the image's or index's manifests and decides what they become.
+    /// Reads the manifests of the image or index and computes their published form.
     pub async fn new(
         source: &Source,
         wanted: Option<&str>,
@@ -109,7 +110,7 @@ impl CopyPlan {
         Ok(plan)
     }
 
-    /// Adds a document and all below it, what is named before what names it, each once.
+    /// Adds a document and its descendants, each once, children first.
     fn take(&mut self, node: PlanNode, foreign: Foreign, taken: &mut HashSet<Digest>) {
         for child in node.children {
             self.take(child, foreign, taken);
@@ -127,11 +128,11 @@ impl CopyPlan {
     }
 }
 
-/// A document with what it names.
+/// A document with the content it references.
 struct PlanNode {
-    /// As it will be published.
+    /// The published form.
     document: Document,
-    /// The digest that the source has for it.
+    /// Its digest in the source.
     source: Digest,
     children: Vec<PlanNode>,
     blobs: Vec<Descriptor>,
@@ -144,7 +145,7 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// An image that stands alone is checked against its configuration, which alone knows.
+    /// Checks the platform of a single image, which only its configuration states.
     async fn check_platform(&self, manifest: &Verbatim<Manifest>) -> Result<(), CopyError> {
         if self.options.platforms == Platforms::All || !manifest.is_image() {
             return Ok(());
@@ -241,7 +242,7 @@ impl Planner<'_> {
         })
     }
 
-    /// The entries for the platforms asked for, and the attestations about them.
+    /// Returns the entries for the requested platforms, and their attestations.
     fn chosen(&self, index: &Verbatim<Index>) -> Result<Vec<Descriptor>, CopyError> {
         let entries = &index.manifests;
         if self.options.platforms == Platforms::All {
@@ -277,7 +278,7 @@ impl Planner<'_> {
     }
 }
 
-/// Keeps the entries that have a new name and gives it to them; all else about them stays.
+/// Replaces the descriptors of renamed entries and keeps their other fields.
 fn rename_entries(index: &mut Index, renamed: &HashMap<String, Descriptor>) {
     index.manifests.retain_mut(|entry| {
         let Some(new) = renamed.get(entry.digest.as_ref()) else {

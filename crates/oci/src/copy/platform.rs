@@ -1,11 +1,11 @@
-//! Which images of an index are meant: `windows/amd64`, `windows/amd64:17763.973`.
+//! Platform filters for the images of an index: `windows/amd64`, `windows/amd64:17763.973`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::document::Platform;
 
-/// A platform as the command line writes it, `OS/ARCHITECTURE[/VARIANT][:OSVERSION]`.
+/// A platform as given on the command line, `OS/ARCHITECTURE[/VARIANT][:OSVERSION]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlatformFilter {
     os: String,
@@ -14,7 +14,7 @@ pub struct PlatformFilter {
     os_version: Option<String>,
 }
 
-/// A text that names no platform.
+/// A text that is not a platform.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid platform {text:?}: expected windows/amd64 or windows/amd64:10.0.17763.973")]
 pub struct PlatformError {
@@ -55,8 +55,8 @@ impl FromStr for PlatformFilter {
 }
 
 impl PlatformFilter {
-    /// Returns true if the platform is one of those meant. A version may leave out `10.0.` and, to
-    /// mean every revision, its last part.
+    /// Returns true if the platform matches. A version may omit `10.0.`, and its last part to match
+    /// every revision.
     pub fn matches(&self, platform: &Platform) -> bool {
         self.os == platform.os
             && self.architecture == platform.architecture
@@ -91,15 +91,15 @@ impl fmt::Display for PlatformFilter {
 /// Filter for the images of an index that are copied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Platforms {
-    /// The index as it is.
+    /// All images; the index stays unchanged.
     #[default]
     All,
-    /// Those that one of the filters matches.
+    /// Images that match one of the filters.
     Only(Vec<PlatformFilter>),
 }
 
 impl Platforms {
-    /// Returns true if an image of this platform is copied.
+    /// Returns true if images of this platform are copied.
     pub fn includes(&self, platform: &Platform) -> bool {
         match self {
             Self::All => true,

@@ -1,4 +1,4 @@
-//! Carrying out plans: blobs in parallel, each once, then the manifests from the bottom up.
+//! Executes copy plans: blobs in parallel, each once, then the manifests, children first.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -18,12 +18,12 @@ use crate::remote::{BlobSource, RegistryClient, Repository};
 use crate::store::{Sink, Source, StoreError};
 use crate::stream::BlobHandle;
 
-/// Blobs at hand of up to this size go to a registry sooner than it says that it has them.
+/// Local blobs up to this size are uploaded without checking first whether the registry has them.
 const SENT_UNASKED: u64 = 64 * 1024;
-/// How many questions about blobs are under way at once for one image; they are small.
+/// Existence checks in flight for one image.
 const QUESTIONS: usize = 16;
 
-/// Carries out any number of plans at once, and moves what they share only once.
+/// Executes copy plans, also concurrently, and transfers shared blobs only once.
 pub struct Copier {
     registry: RegistryClient,
     progress: Arc<dyn Progress>,
@@ -31,8 +31,8 @@ pub struct Copier {
     dry_run: bool,
     neighbours: MountSources,
     watcher: Option<Arc<dyn Watcher>>,
-    /// Where each blob has been put or found, by digest. Whoever deals with a blob holds its lock,
-    /// so that the next one finds it done.
+    /// The sinks known to have each blob, by digest. The lock is held while a blob is handled, so
+    /// that concurrent copies wait for the result.
     placed: Mutex<HashMap<Digest, Arc<AsyncMutex<Vec<Sink>>>>>,
 }
 
@@ -40,21 +40,21 @@ pub struct Copier {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum BlobAction {
-    /// The target has it already.
+    /// The target already has it.
     Present,
-    /// The target's registry has it in another repository and takes it from there.
+    /// The target's registry mounts it from another of its repositories.
     Mount {
         /// That repository.
         from: String,
     },
     /// It is copied from the source.
     Copy,
-    /// The source does not have it: it is downloaded from where its `urls` say.
+    /// The source lacks it: it is downloaded from its `urls`.
     Download {
-        /// The first of them.
+        /// The first URL.
         from: String,
     },
-    /// It stays where it is: a foreign layer that nodes fetch themselves.
+    /// A foreign layer that is not copied: nodes download it themselves.
     Skip,
 }
 
@@ -65,7 +65,7 @@ pub struct BlobReport {
     pub digest: String,
     /// Its size in bytes.
     pub size: u64,
-    /// The type that the source's manifest gives it.
+    /// Its media type in the source's manifest.
     pub media_type: String,
     /// The outcome.
     #[serde(flatten)]
@@ -77,19 +77,19 @@ pub struct BlobReport {
 pub struct CopyReport {
     /// The digest in the source.
     pub source_digest: String,
-    /// The digest in the target; another one where foreign layers became ordinary or platforms were
-    /// left out.
+    /// The digest in the target; differs if foreign layers became ordinary or platforms were
+    /// omitted.
     pub digest: String,
-    /// True if the target, a registry, had published just this under the tag before.
+    /// True if the target, a registry, already had the same content under the tag.
     pub up_to_date: bool,
-    /// The platforms that the index names; empty for a single image.
+    /// The platforms stated in the index; empty for a single image.
     pub platforms: Vec<String>,
     /// The blobs, each once.
     pub blobs: Vec<BlobReport>,
 }
 
 impl Copier {
-    /// A copier with at most `jobs` blobs on their way at once.
+    /// Creates a copier with at most `jobs` concurrent blob transfers.
     pub fn new(registry: RegistryClient, progress: Arc<dyn Progress>, jobs: usize) -> Self {
         Self {
             registry,
@@ -102,21 +102,21 @@ impl Copier {
         }
     }
 
-    /// The same, but it only looks and says what it would do.
+    /// Only checks, and reports what a run would do.
     #[must_use]
     pub fn dry_run(mut self) -> Self {
         self.dry_run = true;
         self
     }
 
-    /// The same with somebody who reads along what is copied.
+    /// Adds an observer of the copied bytes.
     #[must_use]
     pub(crate) fn with_observer(mut self, watcher: Arc<dyn Watcher>) -> Self {
         self.watcher = Some(watcher);
         self
     }
 
-    /// Brings an image or index to the sink and publishes it under a tag, or by digest alone.
+    /// Copies an image or index to the sink and publishes it under a tag, or by digest alone.
     pub async fn copy(
         &self,
         plan: &CopyPlan,
@@ -145,7 +145,8 @@ impl Copier {
         })
     }
 
-    /// A registry that has the manifest has what it names; other images may mount it from there.
+    /// Records that the registry has all content of a published manifest; other images may mount
+    /// it.
     async fn all_present(&self, plan: &CopyPlan, sink: &Sink) -> Vec<BlobReport> {
         let mut reports = Vec::with_capacity(plan.blobs.len());
         for blob in &plan.blobs {
@@ -167,7 +168,7 @@ impl Copier {
         source: &Source,
         sink: &Sink,
     ) -> Result<Vec<BlobReport>, CopyError> {
-        // The largest first: a large one that begins last would run alone at the end.
+        // The largest first: started last, it would run alone at the end.
         let mut order: Vec<usize> = (0..plan.blobs.len()).collect();
         order.sort_by_key(|&at| std::cmp::Reverse(plan.blobs[at].descriptor.size));
         let work: Vec<_> = order
@@ -186,7 +187,7 @@ impl Copier {
         Ok(done.into_iter().map(|(_, report)| report).collect())
     }
 
-    /// Sees to it that the sink has one blob, in the cheapest way there is.
+    /// Ensures that the sink has a blob, by the cheapest means.
     pub async fn ensure_blob(
         &self,
         blob: &PlannedBlob,
@@ -226,8 +227,8 @@ impl Copier {
         Ok(action)
     }
 
-    /// Sees to it that the sink has a blob whose bytes are at hand, once however many images that
-    /// are on their way have it.
+    /// Ensures that the sink has a blob whose bytes are local, with one upload for all images that
+    /// share it.
     pub async fn ensure_bytes(
         &self,
         descriptor: &Descriptor,
@@ -248,19 +249,22 @@ impl Copier {
             let label = format!("{sink} {}", short(&descriptor.digest));
             let task = self.progress.task(&label, Some(descriptor.size));
             sink.put_blob(descriptor, bytes, task.as_ref()).await?;
-            task.done("copied");
+            task.done(match sink {
+                Sink::Registry(_) => "pushed",
+                Sink::Layout(_) | Sink::Archive(_) => "written",
+            });
         }
         places.push(sink.clone());
         Ok(BlobAction::Copy)
     }
 
-    /// Returns true if a blob goes to a registry without a question whether that has it.
+    /// Returns true if a blob is uploaded without checking first whether the registry has it.
     fn is_sent_unasked(&self, blob: &Descriptor, sink: &Sink) -> bool {
         let is_worth_it = blob.size <= SENT_UNASKED || sink.has_partial_upload(blob);
         !self.dry_run && matches!(sink, Sink::Registry(_)) && is_worth_it
     }
 
-    /// Tries to take the blob from another repository of the sink's registry.
+    /// Tries to mount the blob from another repository of the sink's registry.
     async fn mount(
         &self,
         blob: &Descriptor,
@@ -303,7 +307,7 @@ impl Copier {
         if self.dry_run {
             return Ok(());
         }
-        // The semaphore is never closed; without a permit there would only be more at once.
+        // The semaphore is never closed; without a permit, only the limit would be exceeded.
         let _permit = self.transfers.acquire().await.ok();
         let label = format!("{sink} {}", short(&blob.digest));
         let task = self.progress.task(&label, Some(blob.size));
@@ -317,7 +321,7 @@ impl Copier {
         Ok(())
     }
 
-    /// A foreign layer's bytes and the first place that they are looked for.
+    /// Returns a foreign layer's source and its first URL.
     fn download_source(
         &self,
         blob: &Descriptor,
@@ -339,7 +343,7 @@ impl Copier {
     }
 }
 
-/// Returns true if the sink has the blob: known from before, or asked now and remembered.
+/// Returns true if the sink has the blob; a positive answer is remembered.
 async fn exists(
     blob: &Descriptor,
     sink: &Sink,
@@ -368,7 +372,7 @@ fn report(blob: &PlannedBlob, action: BlobAction) -> BlobReport {
     }
 }
 
-/// The part of a digest that people recognise.
+/// A digest shortened for display.
 fn short(digest: &Digest) -> &str {
     digest.digest().get(..12).unwrap_or(digest.digest())
 }

@@ -20,7 +20,7 @@ pub enum Document {
     Index(Verbatim<Index>),
 }
 
-/// The fields by which documents are told apart.
+/// The fields that determine a document's kind.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Outline {
@@ -37,7 +37,7 @@ struct Outline {
 }
 
 impl Document {
-    /// Reads a document that must have the digest given.
+    /// Parses a document and verifies its digest.
     pub fn verify(announced: &str, bytes: Bytes, expected: &Digest) -> Result<Self, DocumentError> {
         verify(&bytes, expected)?;
         Self::read(announced, bytes, expected.clone())
@@ -82,7 +82,7 @@ impl Document {
         }
     }
 
-    /// The type under which the document is published.
+    /// The media type under which the document is published.
     pub fn media_type(&self) -> &str {
         match self {
             Self::Manifest(manifest) => manifest.media_type(),
@@ -101,8 +101,8 @@ impl Document {
 }
 
 impl Outline {
-    /// Returns true if this is an index; an error where the type stated inside, the type announced
-    /// and the shape do not all say the same, which is how one digest could mean two images.
+    /// Returns true if this is an index. Fails if the stated type, the announced type and the
+    /// fields disagree, because one digest could then mean two images.
     fn is_index(&self, announced: &str, digest: &Digest) -> Result<bool, DocumentError> {
         let has_image = self.config.is_some() || self.layers.is_some();
         let has_entries = self.manifests.is_some();
@@ -146,7 +146,7 @@ impl Outline {
     }
 }
 
-/// The type, where it says what the document is; a registry may send `application/json`.
+/// Returns the media type if it determines the kind; a registry may send `application/json`.
 fn known(media_type: &str) -> Option<&str> {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     (media_type::is_index(essence) || media_type::is_manifest(essence)).then_some(essence)

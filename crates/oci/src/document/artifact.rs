@@ -1,7 +1,7 @@
 //! Artifacts attached to an image: facts, an SBOM, a signature.
 //!
-//! The image specification makes one of an image manifest: `subject` is the manifest that it is
-//! about, `artifactType` says what it is, its layers are its content, and its configuration is empty.
+//! In the image specification, an artifact is an image manifest: `subject` is the manifest it
+//! refers to, `artifactType` its type, its layers are its content, and its configuration is empty.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ use super::manifest::Manifest;
 use super::media_type::ManifestFormat;
 use super::verbatim::Verbatim;
 
-/// The content of the configuration of an artifact that has none.
+/// The content of an empty configuration.
 pub const EMPTY: &[u8] = b"{}";
 const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
 const ARTIFACT_TYPE: &str = "artifactType";
 const SUBJECT: &str = "subject";
 const ANNOTATIONS: &str = "annotations";
 
-/// The manifest of something about another manifest.
+/// The manifest of an artifact.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Artifact {
     manifest: Verbatim<Manifest>,
@@ -32,7 +32,7 @@ pub struct Artifact {
 }
 
 impl Artifact {
-    /// An artifact of a type attached to `subject`, with separate content.
+    /// Creates an artifact of a type attached to `subject`, with separate content.
     pub fn new(
         artifact_type: &str,
         subject: &Descriptor,
@@ -56,7 +56,7 @@ impl Artifact {
         })
     }
 
-    /// The artifact that a manifest is; nothing where it is about no other.
+    /// Interprets a manifest as an artifact; `None` without a subject.
     pub fn read(manifest: Verbatim<Manifest>) -> Option<Self> {
         let field = |name: &str| manifest.other.get(name);
         let subject = Descriptor::deserialize(field(SUBJECT)?).ok()?;
@@ -83,7 +83,7 @@ impl Artifact {
         &self.kind
     }
 
-    /// The manifest that it is about.
+    /// The manifest that it is attached to.
     pub fn subject(&self) -> &Descriptor {
         &self.subject
     }
@@ -93,7 +93,7 @@ impl Artifact {
         &self.annotations
     }
 
-    /// How a list of what is about its subject refers to it.
+    /// Returns the artifact's entry in a list of referrers.
     pub fn entry(&self) -> Descriptor {
         let manifest = &self.manifest;
         let mut entry = Descriptor::new(
@@ -109,13 +109,13 @@ impl Artifact {
 }
 
 impl Descriptor {
-    /// The type of the artifact that an entry of a list leads to, where it says one.
+    /// Returns the artifact type of an entry, if it has one.
     pub fn artifact_type(&self) -> Option<&str> {
         self.other.get(ARTIFACT_TYPE)?.as_str()
     }
 }
 
-/// What it takes to name a manifest, and no more: an index's entry says platforms too.
+/// Returns a descriptor with only the required fields: an index's entry also has a platform.
 fn bare(subject: &Descriptor) -> Descriptor {
     let media_type = subject.media_type.as_str();
     Descriptor::new(media_type, subject.digest.clone(), subject.size)

@@ -1,4 +1,5 @@
-//! An image's configuration: what it runs on, how it starts and what its layers unpack to.
+//! An image's configuration: its platform, its start configuration and the digests of its unpacked
+//! layers.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +53,7 @@ pub struct ImageConfig {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub history: Vec<History>,
-    /// Fields that this crate has no use for, kept as they are.
+    /// Fields unknown to this crate, preserved as they are.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -99,10 +100,10 @@ pub struct ContainerConfig {
     /// The program and its fixed arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entrypoint: Option<Vec<String>>,
-    /// Arguments that the one who runs the image may replace.
+    /// Default arguments, which can be overridden at run time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cmd: Option<Vec<String>>,
-    /// True if entry point and command are a ready command line, which Windows does not quote
+    /// True if entry point and command are a complete command line, which Windows does not quote
     /// again.
     #[serde(
         default,
@@ -120,17 +121,17 @@ pub struct ContainerConfig {
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub labels: BTreeMap<String, String>,
-    /// Instructions of a Dockerfile for whatever is built on the image.
+    /// Dockerfile instructions (`ONBUILD`) for images built on this one.
     #[serde(
         default,
         deserialize_with = "null_is_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub on_build: Vec<String>,
-    /// The shell that a child image's `RUN` lines go through; `cmd /S /C` where there is none.
+    /// The shell for `RUN` lines of child images; `cmd /S /C` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell: Option<Vec<String>>,
-    /// Fields that this crate has no use for, kept as they are.
+    /// Fields unknown to this crate, preserved as they are.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -144,7 +145,7 @@ pub struct RootFs {
     /// Digests of the uncompressed layers, the base first.
     #[serde(default, deserialize_with = "null_is_default")]
     pub diff_ids: Vec<Digest>,
-    /// Fields that this crate has no use for, kept as they are.
+    /// Fields unknown to this crate, preserved as they are.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -169,20 +170,20 @@ pub struct History {
     /// Creation time, as RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created: Option<String>,
-    /// By which instruction or tool.
+    /// The instruction or tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<String>,
-    /// A remark.
+    /// A comment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
-    /// True if the step changed the configuration only and made no layer.
+    /// True if the step changed only the configuration and created no layer.
     #[serde(
         default,
         deserialize_with = "null_is_default",
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub empty_layer: bool,
-    /// Fields that this crate has no use for, kept as they are.
+    /// Fields unknown to this crate, preserved as they are.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }

@@ -1,4 +1,4 @@
-//! What points at content: its type, digest and size, and for an index's entries the platform.
+//! Descriptors of content: media type, digest, size and, in an index, platform.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,16 +8,16 @@ use serde_json::{Map, Value};
 
 use super::digest::Digest;
 
-/// A pointer to a blob or a manifest.
+/// A descriptor of a blob or a manifest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
-    /// The type of the content; empty where an old writer left it out.
+    /// Media type of the content; empty if an old writer omitted it.
     #[serde(default)]
     pub media_type: String,
     /// Digest of the content.
     pub digest: Digest,
-    /// Its length in bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Download URLs of a foreign layer.
     #[serde(
@@ -29,20 +29,20 @@ pub struct Descriptor {
     /// Platform of an index's entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
-    /// Free-form notes.
+    /// Annotations.
     #[serde(
         default,
         deserialize_with = "null_is_default",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub annotations: BTreeMap<String, String>,
-    /// Fields that this crate has no use for, kept as they are.
+    /// Fields unknown to this crate, preserved as they are.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
 impl Descriptor {
-    /// A pointer with the required fields only.
+    /// A descriptor with only the required fields.
     pub fn new(media_type: impl Into<String>, digest: Digest, size: u64) -> Self {
         Self {
             media_type: media_type.into(),
@@ -55,7 +55,7 @@ impl Descriptor {
         }
     }
 
-    /// The same pointer, for the platform given.
+    /// The same descriptor with a platform.
     #[must_use]
     pub fn with_platform(mut self, platform: Platform) -> Self {
         self.platform = Some(platform);
@@ -90,13 +90,13 @@ pub struct Platform {
     /// The processor's variant, `v8`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
-    /// Fields that this crate has no use for, kept as they are.
+    /// Fields unknown to this crate, preserved as they are.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
 impl Platform {
-    /// Windows on amd64, in the version given.
+    /// Windows on amd64 in this version.
     pub fn windows(os_version: impl Into<String>) -> Self {
         Self {
             architecture: "amd64".to_owned(),

@@ -4,7 +4,7 @@ pub use wincimg_common::digest::{Digest, Hasher, sha256};
 
 use super::error::DocumentError;
 
-/// A hasher of the algorithm that `digest` was made with, if images may use it: SHA-2.
+/// Returns a hasher for the digest's algorithm, which must be SHA-2.
 pub fn hasher_of(digest: &Digest) -> Result<Hasher, DocumentError> {
     match digest.algorithm() {
         "sha256" | "sha384" | "sha512" => Hasher::matching(digest),
@@ -15,7 +15,7 @@ pub fn hasher_of(digest: &Digest) -> Result<Hasher, DocumentError> {
     })
 }
 
-/// Ends a hash and compares it with the digest that the content should have.
+/// Finishes a hash and compares it with the expected digest.
 pub fn check(hasher: Hasher, expected: &Digest) -> Result<(), DocumentError> {
     let found = hasher.finish();
     if found == *expected {

@@ -2,10 +2,10 @@
 
 use wincimg_common::digest::Digest;
 
-/// A manifest, index or configuration that cannot be used as one.
+/// A manifest, index or configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
-    /// The text is not JSON of the expected shape.
+    /// The text is not JSON, or not of the expected form.
     #[error("{digest} is not a valid {what}")]
     Shape {
         /// Digest of the bytes that were read.
@@ -16,30 +16,30 @@ pub enum DocumentError {
         source: serde_json::Error,
     },
     /// A value could not be written as JSON.
-    #[error("could not write the {what} as json")]
+    #[error("cannot write the {what} as JSON")]
     Write {
         /// The kind of the document.
         what: &'static str,
         /// The reason.
         source: serde_json::Error,
     },
-    /// The document is of a type that is not an image's.
+    /// The document's media type is not that of an image.
     #[error(
-        "{digest} is a document of type {media_type:?}: expected a docker or oci manifest or index"
+        "{digest} is a document of type {media_type:?}: expected a Docker or OCI manifest or index"
     )]
     UnknownType {
         /// Digest of the bytes that were read.
         digest: Digest,
-        /// The type it has or was announced with.
+        /// The stated or announced media type.
         media_type: String,
     },
-    /// Docker's schema 1, which has no digests to rely on.
-    #[error("{digest} is a docker schema 1 manifest, which is not supported: push the image again")]
+    /// Docker's schema 1, which has no reliable digests.
+    #[error("{digest} is a Docker schema 1 manifest, which is not supported: push the image again")]
     SchemaOne {
         /// Digest of the bytes that were read.
         digest: Digest,
     },
-    /// The document says to be one thing and was announced as another, or looks like both.
+    /// The document's stated type, announced type or fields disagree.
     #[error("{digest} is ambiguous: {reason}")]
     Ambiguous {
         /// Digest of the bytes that were read.
@@ -47,12 +47,12 @@ pub enum DocumentError {
         /// The contradiction.
         reason: String,
     },
-    /// The bytes are not those that the digest names.
+    /// The content does not match the digest.
     #[error("the content has digest {found}: expected {expected}")]
     DigestMismatch {
-        /// The digest that was asked for.
+        /// The requested digest.
         expected: String,
-        /// The digest of what came.
+        /// The digest of the received content.
         found: String,
     },
     /// The digest's algorithm cannot be checked.
@@ -61,7 +61,7 @@ pub enum DocumentError {
         /// The digest in question.
         digest: Digest,
     },
-    /// Manifest and configuration do not belong together.
+    /// Manifest and configuration do not match.
     #[error("the image's manifest and configuration disagree: {reason}")]
     Inconsistent {
         /// The mismatch.

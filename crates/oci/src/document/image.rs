@@ -1,5 +1,4 @@
-//! One image as a whole: a manifest with the configuration it names, and the changes that make
-//! another image of it.
+//! An image: a manifest with its configuration, and functions that derive other images.
 
 use super::config::{History, ImageConfig};
 use super::descriptor::{Descriptor, Platform};
@@ -10,17 +9,17 @@ use super::media_type;
 use super::media_type::ManifestFormat;
 use super::verbatim::Verbatim;
 
-/// A manifest and its configuration, which belong together.
+/// A manifest and its matching configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image {
     manifest: Verbatim<Manifest>,
     config: Verbatim<ImageConfig>,
 }
 
-/// A layer to put on an image.
+/// A layer to add to an image.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewLayer {
-    /// The layer's blob as it is stored.
+    /// The layer's stored blob.
     pub blob: Descriptor,
     /// The digest of the uncompressed tar.
     pub diff_id: Digest,
@@ -29,7 +28,7 @@ pub struct NewLayer {
 }
 
 impl Image {
-    /// Puts a manifest and its configuration together, checking that they are of one image.
+    /// Combines a manifest with its configuration; fails if they do not match.
     pub fn new(
         manifest: Verbatim<Manifest>,
         config: Verbatim<ImageConfig>,
@@ -52,7 +51,7 @@ impl Image {
         Ok(Self { manifest, config })
     }
 
-    /// An image without layers, to start from nothing.
+    /// An image without layers.
     pub fn empty(flavour: ManifestFormat, platform: Platform) -> Result<Self, DocumentError> {
         let config = Verbatim::new(ImageConfig {
             architecture: platform.architecture,
@@ -77,12 +76,12 @@ impl Image {
         &self.config
     }
 
-    /// The manifest's digest, which is the image's.
+    /// The image's digest, which is that of its manifest.
     pub fn digest(&self) -> &Digest {
         self.manifest.digest()
     }
 
-    /// A pointer to the image for an index, with the platform that the configuration states.
+    /// Returns a descriptor of the image for an index, with the configuration's platform.
     pub fn index_entry(&self) -> Descriptor {
         Descriptor::new(
             self.manifest.media_type(),
@@ -92,7 +91,7 @@ impl Image {
         .with_platform(self.config.platform())
     }
 
-    /// The image with one more layer on top.
+    /// Returns the image with one more layer on top.
     pub fn append_layer(&self, layer: NewLayer) -> Result<Self, DocumentError> {
         let config = self.config.edit(|config| {
             config.rootfs.diff_ids.push(layer.diff_id);
@@ -101,7 +100,7 @@ impl Image {
         self.with_config(config, |manifest| manifest.layers.push(layer.blob))
     }
 
-    /// The image with a changed configuration; its list of layers must stay as it is.
+    /// Returns the image with a changed configuration, whose layers must stay the same.
     pub fn edit_config(
         &self,
         change: impl FnOnce(&mut ImageConfig),
@@ -110,7 +109,8 @@ impl Image {
         self.with_config(config, |_| {})
     }
 
-    /// The image with ordinary types on its foreign layers. The configuration stays what it was.
+    /// Returns the image with ordinary media types for foreign layers. The configuration is
+    /// unchanged.
     pub fn with_distributable_layers(&self) -> Result<Self, DocumentError> {
         Ok(Self {
             manifest: self.manifest.edit(Manifest::make_layers_distributable)?,
@@ -118,7 +118,7 @@ impl Image {
         })
     }
 
-    /// The image in the words of a flavour. The configuration and the layers stay what they were.
+    /// Converts the image to a format. The configuration and the layers are unchanged.
     pub fn in_flavour(&self, flavour: ManifestFormat) -> Result<Self, DocumentError> {
         let manifest = self.manifest.edit(|manifest| {
             manifest.media_type = Some(flavour.manifest().to_owned());

@@ -8,19 +8,19 @@ use super::media_type;
 use super::media_type::ManifestFormat;
 use super::verbatim::DocumentType;
 
-/// Several images under one name, told apart by platform.
+/// Several images under one name, distinguished by platform.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Index {
     /// Always 2.
     pub(crate) schema_version: u32,
-    /// The document's own type; OCI writers may leave it out.
+    /// The document's media type; OCI writers may omit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// The entries, each with its platform.
     #[serde(default, deserialize_with = "null_is_default")]
     pub manifests: Vec<Descriptor>,
-    /// Fields that this crate has no use for, kept as they are.
+    /// Fields unknown to this crate, preserved as they are.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -30,7 +30,7 @@ impl DocumentType for Index {
 }
 
 impl Index {
-    /// An index of the flavour given; every entry should carry its platform, `os.version` included.
+    /// Creates an index; each entry should have its platform, including `os.version`.
     pub fn new(flavour: ManifestFormat, manifests: Vec<Descriptor>) -> Self {
         Self {
             schema_version: 2,
@@ -40,7 +40,7 @@ impl Index {
         }
     }
 
-    /// The type under which the index is published.
+    /// The media type under which the index is published.
     pub fn media_type(&self) -> &str {
         match self.media_type.as_deref() {
             None | Some("") => media_type::OCI_INDEX,
@@ -48,7 +48,7 @@ impl Index {
         }
     }
 
-    /// Says the same in the words of a flavour; the manifests it names have to follow.
+    /// Converts the index to a format; the manifests it references must be converted too.
     pub fn convert(&mut self, flavour: ManifestFormat) {
         self.media_type = Some(flavour.index().to_owned());
         for entry in &mut self.manifests {

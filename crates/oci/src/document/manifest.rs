@@ -14,7 +14,7 @@ use super::verbatim::DocumentType;
 pub struct Manifest {
     /// Always 2.
     pub(crate) schema_version: u32,
-    /// The document's own type; OCI writers may leave it out.
+    /// The document's media type; OCI writers may omit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// The image's configuration.
@@ -22,7 +22,7 @@ pub struct Manifest {
     /// The layers, the base first.
     #[serde(default, deserialize_with = "null_is_default")]
     pub layers: Vec<Descriptor>,
-    /// Fields that this crate has no use for, kept as they are.
+    /// Fields unknown to this crate, preserved as they are.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -32,7 +32,7 @@ impl DocumentType for Manifest {
 }
 
 impl Manifest {
-    /// A manifest of the flavour given.
+    /// Creates a manifest in a format.
     pub fn new(flavour: ManifestFormat, config: Descriptor, layers: Vec<Descriptor>) -> Self {
         Self {
             schema_version: 2,
@@ -43,7 +43,7 @@ impl Manifest {
         }
     }
 
-    /// The type under which the manifest is published.
+    /// The media type under which the manifest is published.
     pub fn media_type(&self) -> &str {
         match self.media_type.as_deref() {
             None | Some("") => media_type::OCI_MANIFEST,
@@ -51,19 +51,19 @@ impl Manifest {
         }
     }
 
-    /// Whose words the manifest is written in.
+    /// Format of the manifest.
     pub fn flavour(&self) -> ManifestFormat {
         ManifestFormat::from_media_type(self.media_type())
     }
 
-    /// Returns true if the manifest is an image's, rather than a chart's, a signature's or another
-    /// artifact's.
+    /// Returns true if the manifest is that of an image, not of a chart, a signature or another
+    /// artifact.
     pub fn is_image(&self) -> bool {
         media_type::is_config(&self.config.media_type)
     }
 
-    /// Gives foreign layers their ordinary types and forgets where on the internet they came from,
-    /// so that whoever pulls the image takes them from the registry.
+    /// Gives foreign layers their ordinary media types and removes their URLs, so that clients pull
+    /// them from the registry.
     pub(crate) fn make_layers_distributable(&mut self) {
         for layer in &mut self.layers {
             if media_type::is_foreign(&layer.media_type) {
@@ -73,7 +73,7 @@ impl Manifest {
         }
     }
 
-    /// Says the same in the words of a flavour; the configuration's bytes stay what they are.
+    /// Converts the manifest to a format; the configuration's bytes are unchanged.
     pub fn convert(&mut self, flavour: ManifestFormat) {
         self.media_type = Some(flavour.manifest().to_owned());
         for blob in self.layers.iter_mut().chain([&mut self.config]) {

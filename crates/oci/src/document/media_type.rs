@@ -1,4 +1,4 @@
-//! The media types of images, in Docker's words and in OCI's.
+//! Media types of images, in Docker's format and in OCI's.
 
 /// Docker's image manifest, version 2 schema 2.
 pub const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
@@ -24,7 +24,7 @@ pub const OCI_LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 const DOCKER_FOREIGN: &str = "application/vnd.docker.image.rootfs.foreign.diff.tar";
 const OCI_FOREIGN: &str = "application/vnd.oci.image.layer.nondistributable.v1.tar";
 
-/// Whose words a document is written in.
+/// Format of manifests and indexes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[cfg_attr(
@@ -40,7 +40,7 @@ pub enum ManifestFormat {
 }
 
 impl ManifestFormat {
-    /// The flavour that a media type belongs to; OCI where it tells nothing.
+    /// The format that a media type belongs to; OCI if it does not tell.
     pub fn from_media_type(media_type: &str) -> Self {
         if media_type.starts_with("application/vnd.docker.") {
             Self::Docker
@@ -49,7 +49,7 @@ impl ManifestFormat {
         }
     }
 
-    /// The type of an image manifest.
+    /// Media type of an image manifest.
     pub const fn manifest(self) -> &'static str {
         match self {
             Self::Docker => DOCKER_MANIFEST,
@@ -57,7 +57,7 @@ impl ManifestFormat {
         }
     }
 
-    /// The type of an index, which Docker calls a manifest list.
+    /// Media type of an index, which Docker calls a manifest list.
     pub const fn index(self) -> &'static str {
         match self {
             Self::Docker => DOCKER_INDEX,
@@ -65,7 +65,7 @@ impl ManifestFormat {
         }
     }
 
-    /// The type of an image configuration.
+    /// Media type of an image configuration.
     pub const fn config(self) -> &'static str {
         match self {
             Self::Docker => DOCKER_CONFIG,
@@ -73,7 +73,7 @@ impl ManifestFormat {
         }
     }
 
-    /// The type of a gzipped layer.
+    /// Media type of a gzipped layer.
     pub const fn layer_gzip(self) -> &'static str {
         match self {
             Self::Docker => DOCKER_LAYER_GZIP,
@@ -81,7 +81,7 @@ impl ManifestFormat {
         }
     }
 
-    /// The type of an uncompressed layer.
+    /// Media type of an uncompressed layer.
     pub const fn layer(self) -> &'static str {
         match self {
             Self::Docker => DOCKER_LAYER,
@@ -90,28 +90,28 @@ impl ManifestFormat {
     }
 }
 
-/// Returns true if the type is an image manifest's.
+/// Returns true if the type is that of an image manifest.
 pub fn is_manifest(media_type: &str) -> bool {
     matches!(media_type, DOCKER_MANIFEST | OCI_MANIFEST)
 }
 
-/// Returns true if the type is an index's or a manifest list's.
+/// Returns true if the type is that of an index or a manifest list.
 pub fn is_index(media_type: &str) -> bool {
     matches!(media_type, DOCKER_INDEX | OCI_INDEX)
 }
 
-/// Returns true if the type is an image configuration's.
+/// Returns true if the type is that of an image configuration.
 pub(crate) fn is_config(media_type: &str) -> bool {
     matches!(media_type, DOCKER_CONFIG | OCI_CONFIG)
 }
 
-/// Returns true if the type is that of a layer which registries need not hold: Microsoft's base
-/// layers before 2023.
+/// Returns true if the type is that of a foreign layer, which registries need not store:
+/// Microsoft's base layers before 2023.
 pub fn is_foreign(media_type: &str) -> bool {
     foreign_suffix(media_type).is_some()
 }
 
-/// The ordinary type for a foreign layer's; every other type as it is.
+/// The ordinary type for a foreign layer's type; other types are unchanged.
 pub fn distributable(media_type: &str) -> String {
     match foreign_suffix(media_type) {
         Some((ManifestFormat::Docker, suffix)) => format!("{DOCKER_LAYER}{suffix}"),
@@ -120,7 +120,7 @@ pub fn distributable(media_type: &str) -> String {
     }
 }
 
-/// The type in the words of a flavour; one that only the other flavour knows stays as it is.
+/// The equivalent type in a format; unchanged if the format has none.
 pub fn in_flavour(media_type: &str, flavour: ManifestFormat) -> String {
     let fixed = if is_manifest(media_type) {
         flavour.manifest()
@@ -150,7 +150,7 @@ fn layer_in_flavour(media_type: &str, flavour: ManifestFormat) -> Option<String>
     Some(format!("{stem}{suffix}"))
 }
 
-/// The flavour and the compression of a foreign layer's type.
+/// Format and compression suffix of a foreign layer's type.
 fn foreign_suffix(media_type: &str) -> Option<(ManifestFormat, &str)> {
     let (flavour, suffix) = media_type
         .strip_prefix(DOCKER_FOREIGN)

@@ -1,8 +1,8 @@
-//! An image as an immutable value: manifests, indexes and configurations with the exact bytes that
-//! carry them, and pure functions that make new values out of them.
+//! Images as immutable values: manifests, indexes and configurations with their exact bytes, and
+//! pure functions that derive new values.
 //!
-//! The types are this crate's own rather than oci-spec's, which write a platform's `os.version` as
-//! `os_version`, order annotations at random, and drop `Shell` and every field they do not know.
+//! The types are this crate's own because those of oci-spec write a platform's `os.version` as
+//! `os_version`, order annotations at random, and drop `Shell` and every unknown field.
 
 mod any;
 mod artifact;
@@ -35,6 +35,6 @@ pub const BASE_NAME: &str = "org.opencontainers.image.base.name";
 /// Annotation for the digest of the base's manifest.
 pub const BASE_DIGEST: &str = "org.opencontainers.image.base.digest";
 
-/// The largest manifest, index or configuration that is read: far above real ones, which stay below
-/// a megabyte, and small enough that a hostile one costs nothing.
+/// Maximum size of a manifest, index or configuration that is read: far above real ones, which stay
+/// below a megabyte, and small enough for a hostile one to cost nothing.
 pub const MAX_DOCUMENT: u64 = 8 * 1024 * 1024;

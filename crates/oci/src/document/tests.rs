@@ -325,7 +325,7 @@ fn a_config_of_another_image_is_refused() {
     ));
 }
 
-/// Any JSON, as deep as documents get; integers only, as in every real document.
+/// Any JSON, as deeply nested as documents are; integers only, as in real documents.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -1,5 +1,4 @@
-//! A parsed value together with the exact bytes that carry it, so that what is only passed on keeps
-//! its digest.
+//! A parsed value together with its exact bytes, so that unchanged documents keep their digest.
 
 use std::ops::Deref;
 
@@ -10,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::digest::{Digest, check, hasher_of, sha256};
 use super::error::DocumentError;
 
-/// A value, the bytes it was read from or written as, and their digest.
+/// A value, its serialized bytes and their digest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verbatim<T> {
     value: T,
@@ -25,7 +24,7 @@ pub trait DocumentType: Serialize + DeserializeOwned {
 }
 
 impl<T: DocumentType> Verbatim<T> {
-    /// Writes a new value.
+    /// Serializes a new value.
     pub fn new(value: T) -> Result<Self, DocumentError> {
         let bytes = serde_json::to_vec(&value).map_err(|source| DocumentError::Write {
             what: T::WHAT,
@@ -39,13 +38,13 @@ impl<T: DocumentType> Verbatim<T> {
         })
     }
 
-    /// Reads a value whose digest is not stated.
+    /// Parses a value without verifying a digest.
     pub fn parse(bytes: Bytes) -> Result<Self, DocumentError> {
         let digest = sha256(&bytes);
         Self::read(bytes, digest)
     }
 
-    /// Reads a value that must have the digest given.
+    /// Parses a value and verifies its digest.
     pub fn verify(bytes: Bytes, expected: &Digest) -> Result<Self, DocumentError> {
         verify(&bytes, expected)?;
         Self::read(bytes, expected.clone())
@@ -66,7 +65,7 @@ impl<T: DocumentType> Verbatim<T> {
         }
     }
 
-    /// A new value made from a changed copy of this one; the same bytes where nothing changed.
+    /// Returns a changed copy; the bytes stay the same if nothing changed.
     pub fn edit(&self, change: impl FnOnce(&mut T)) -> Result<Self, DocumentError>
     where
         T: Clone + PartialEq,
@@ -96,7 +95,7 @@ impl<T> Verbatim<T> {
         self.bytes.len() as u64
     }
 
-    /// The value alone.
+    /// Returns the value without its bytes.
     pub fn into_value(self) -> T {
         self.value
     }
@@ -110,7 +109,7 @@ impl<T> Deref for Verbatim<T> {
     }
 }
 
-/// Checks that the bytes have the digest given.
+/// Verifies the digest of the bytes.
 pub(super) fn verify(bytes: &[u8], expected: &Digest) -> Result<(), DocumentError> {
     let mut hasher = hasher_of(expected)?;
     hasher.update(bytes);

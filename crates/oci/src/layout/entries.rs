@@ -1,4 +1,4 @@
-//! The entries of a layout's `index.json`: finding an image by tag, and putting one in.
+//! Entries of a layout's `index.json`: finding an image by tag, and adding one.
 
 use crate::document::{Descriptor, Digest, Index};
 use crate::reference::parse_reference;
@@ -12,14 +12,14 @@ pub(crate) const IMAGE_NAME: &str = "io.containerd.image.name";
 pub(crate) enum Selection<'a> {
     /// One image or index.
     Found(&'a Descriptor),
-    /// Nothing; `known` says what there is.
+    /// No entry; `known` lists the tags.
     NotFound {
-        /// The tags that exist, for people.
+        /// The existing tags, for display.
         known: String,
     },
-    /// Several, and none was named.
+    /// Several entries, and none was selected.
     Several {
-        /// The tags that exist, for people.
+        /// The existing tags, for display.
         known: String,
     },
 }
@@ -31,7 +31,7 @@ pub(crate) fn select<'a>(index: &'a Index, which: Option<&str>) -> Selection<'a>
         Some(which) => [Match::Digest, Match::Name, Match::Reference, Match::Tag]
             .into_iter()
             .find_map(|how| entries.iter().find(|entry| how.accepts(entry, which))),
-        // Attached artifacts are listed with the image.
+        // Attached artifacts are listed too.
         None => images(index).next(),
     };
     match found {
@@ -54,7 +54,7 @@ fn images(index: &Index) -> impl Iterator<Item = &Descriptor> {
     entries.filter(|entry| entry.artifact_type().is_none())
 }
 
-/// Ways in which an entry can be meant, from the strictest to the loosest.
+/// Ways to match an entry, strictest first.
 #[derive(Clone, Copy)]
 enum Match {
     Digest,
@@ -100,15 +100,15 @@ fn known(index: &Index) -> String {
     }
 }
 
-/// Target of the entry that [`put_entry`] would replace.
+/// Digest of the entry that [`put_entry`] would replace.
 pub(crate) fn find_tag<'a>(index: &'a Index, tag: &str) -> Option<&'a Digest> {
     let has_tag = |entry: &&Descriptor| entry.annotations.get(REF_NAME).is_some_and(|it| it == tag);
     let entry = index.manifests.iter().find(has_tag)?;
     Some(&entry.digest)
 }
 
-/// Puts an entry in under a tag; the one that had the tag, and one that listed the same content
-/// without any tag, make room.
+/// Adds an entry under a tag and removes the previous entry of that tag, and an untagged entry with
+/// the same content.
 pub(crate) fn put_entry(index: &mut Index, mut entry: Descriptor, tag: Option<&str>) {
     if let Some(tag) = tag {
         entry

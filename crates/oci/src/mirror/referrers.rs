@@ -1,9 +1,9 @@
-//! Copies what is attached to images: SBOMs, provenance, signatures.
+//! Copies artifacts attached to images: SBOMs, provenance, signatures.
 //!
-//! Tools put such things there in two ways: as artifacts whose manifests name the image, and, as
-//! cosign does, under tags that are made of its digest. Both are about bytes: beside an image that
-//! became another one on the way, because foreign layers were made ordinary or platforms were left
-//! out, they would say what is not so, and stay where they are.
+//! Tools attach them in two ways: as artifacts whose manifests name the image, and, as cosign does,
+//! under tags derived from its digest. Both refer to exact bytes: for an image that changed during
+//! the copy, because foreign layers were made ordinary or platforms were omitted, they would be
+//! wrong and are not copied.
 
 use futures_util::future::BoxFuture;
 use serde::Serialize;
@@ -14,11 +14,11 @@ use crate::document::{Artifact, Descriptor, Digest};
 use crate::remote::{RegistryError, Repository, tag_of};
 use crate::store::{Sink, Source, StoreError};
 
-/// Tag suffixes of cosign: signatures, statements, SBOMs.
+/// Tag suffixes of cosign: signatures, attestations, SBOMs.
 const ENDINGS: [&str; 3] = ["sig", "att", "sbom"];
-/// Facts of `wincimg base index`, which have a way of their own.
+/// Facts of `wincimg base index`, which [`super::MirrorHook`] handles.
 const FACTS: &str = "application/vnd.wincimg.base.v1";
-/// A signature of a bill of materials of an image is two steps away from it.
+/// The signature of an image's SBOM is two references away from the image.
 const DEPTH: usize = 3;
 /// Maximum number of artifacts attached to one image.
 const MOST: usize = 200;
@@ -35,7 +35,7 @@ pub struct ReferrerReport {
     pub digest: Option<String>,
     /// Its outcome.
     pub outcome: ReferrerOutcome,
-    /// The reason it is not in the mirror.
+    /// The reason for failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -44,19 +44,19 @@ pub struct ReferrerReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReferrerOutcome {
-    /// The mirror had it before.
+    /// The mirror already had it.
     Present,
     /// It was copied, or would be.
     Copied,
-    /// It stays where it is: the image became another one.
+    /// It was not copied because the image changed.
     Left,
     /// It could not be copied.
     Failed,
-    /// The source does not say what there is.
+    /// The source could not list its artifacts.
     Unknown,
 }
 
-/// Between which places it goes.
+/// Source and target of the copy.
 pub(super) struct ReferrerCopier<'a> {
     pub from: &'a Repository,
     pub to: &'a Repository,
@@ -65,7 +65,7 @@ pub(super) struct ReferrerCopier<'a> {
 }
 
 impl ReferrerCopier<'_> {
-    /// Copies what is attached to the documents of a plan.
+    /// Copies the artifacts attached to the documents of a plan.
     pub(super) async fn copy_referrers(&self, plan: &CopyPlan) -> Vec<ReferrerReport> {
         let mut carried = Vec::new();
         let subjects = plan.children.iter().zip(&plan.sources);
@@ -80,7 +80,7 @@ impl ReferrerCopier<'_> {
         carried
     }
 
-    /// Says what stays where it is.
+    /// Reports artifacts that are not copied.
     async fn leave(&self, about: &Digest, carried: &mut Vec<ReferrerReport>) {
         let Some(entries) = self.listed(about, carried).await else {
             return;
@@ -114,7 +114,7 @@ impl ReferrerCopier<'_> {
             let Some(entries) = self.listed(about, carried).await else {
                 return;
             };
-            // Where the mirror does not say, it is sent what it may have.
+            // If the mirror cannot list its artifacts, all are copied.
             let there = if entries.is_empty() {
                 Vec::new()
             } else {
@@ -136,7 +136,7 @@ impl ReferrerCopier<'_> {
                     self.carry_about(&entry.digest, depth + 1, carried).await;
                 }
             }
-            // Only images are named by such tags.
+            // Such tags exist only for images.
             if depth == 1 {
                 for ending in ENDINGS {
                     let done = self.carry_tag(&tag_with(about, ending)).await;
@@ -151,7 +151,7 @@ impl ReferrerCopier<'_> {
         })
     }
 
-    /// What the source lists; nothing, and a word about it, where it does not answer.
+    /// Returns the artifacts that the source lists; reports a failure and returns nothing.
     async fn listed(
         &self,
         about: &Digest,
@@ -182,7 +182,7 @@ impl ReferrerCopier<'_> {
         about: &Digest,
     ) -> Result<Option<ReferrerOutcome>, CopyError> {
         let artifact = self.from.any_artifact(entry, about).await;
-        // What is listed and does not name the image itself is about something else.
+        // A listed artifact with another subject is attached to another manifest.
         let Some(artifact) = artifact.map_err(StoreError::from)? else {
             return Ok(None);
         };
@@ -207,7 +207,7 @@ impl ReferrerCopier<'_> {
         Ok(())
     }
 
-    /// Copies what has a tag; nothing where nothing has.
+    /// Copies the manifest under a tag, if the tag exists.
     async fn carry_tag(&self, tag: &str) -> Result<Option<(Digest, ReferrerOutcome)>, CopyError> {
         let store = |error: RegistryError| CopyError::from(StoreError::from(error));
         let Some(found) = self.from.head_manifest(tag).await.map_err(store)? else {
@@ -255,7 +255,7 @@ fn kind_of(entry: &Descriptor) -> String {
         .to_owned()
 }
 
-/// `sha256-….sig`
+/// Returns a tag such as `sha256-….sig`.
 fn tag_with(about: &Digest, ending: &str) -> String {
     format!("{}.{ending}", tag_of(about))
 }

@@ -1,4 +1,4 @@
-//! Logging in to a registry: with a password, or with a token from the server that it names.
+//! Authentication: with a password, or with a token from the token server that the registry names.
 
 use std::time::Duration;
 
@@ -19,19 +19,19 @@ use super::error::{RegistryError, check};
 use super::host::Host;
 use super::secret::Secret;
 
-/// What is said of the credential to a host that gets none because it is another one.
+/// Reported in place of a credential for requests to another host.
 pub(super) const NOT_SENT: &str = "no credential (none is sent to another host)";
 
-/// The specification's lifetime of a token that does not say its own.
+/// The specification's default lifetime of a token.
 const DEFAULT_LIFETIME: Duration = Duration::from_mins(1);
 const SHORTEST_LIFETIME: Duration = Duration::from_secs(10);
 const LONGEST_LIFETIME: Duration = Duration::from_hours(24);
-/// A token is not sent any more this long before its end, so that it does not expire on the way.
+/// A token is no longer sent this long before it expires.
 const MARGIN: Duration = Duration::from_secs(5);
 const TOKEN_LIMIT: u64 = 1024 * 1024;
 
 impl Inner {
-    /// The `Authorization` header, as far as the host has asked for one.
+    /// Returns the `Authorization` header, if the host has asked for one.
     pub(super) async fn authorization(
         &self,
         host: &Host,
@@ -70,8 +70,8 @@ impl Inner {
         }
     }
 
-    /// The credential for a repository of the host, or without a name for the host itself; they
-    /// are looked up once.
+    /// Returns the credential for a repository of the host, or without a name for the host itself.
+    /// Looked up once.
     pub(super) async fn credential<'h>(
         &self,
         host: &'h Host,
@@ -80,7 +80,7 @@ impl Inner {
         let all = host.credentials.get_or_try_init(|| async {
             let name = host.name.clone();
             let file = self.options.config_file.clone();
-            // Nobody waits for a helper any more when this is dropped.
+            // Stops the helper when this future is dropped.
             let stopped = CancellationToken::new();
             let _guard = stopped.clone().drop_guard();
             let lookup = move || super::credentials::find(&name, file.as_deref(), &stopped);
@@ -102,8 +102,8 @@ impl Inner {
         Ok(all.await?.for_repository(repository))
     }
 
-    /// Learns how the host wants to be convinced, by asking for the root of its API: what it hides
-    /// from strangers it may do without a challenge. Done once.
+    /// Requests the root of the API, once, to learn how the host authenticates: it may hide private
+    /// content from anonymous clients without a challenge.
     pub(super) async fn probe_auth(&self, host: &Host) -> Result<(), RegistryError> {
         let base = &host.base(&self.http).await?.url;
         let knocking = host.knocked.get_or_try_init(|| async {
@@ -142,7 +142,7 @@ impl Inner {
         let body = answer.map_err(|error| match error.status() {
             Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => RegistryError::Unauthorized {
                 host: host.name.clone(),
-                what: format!("give a token at {}", redacted(realm)),
+                what: format!("issue a token at {}", redacted(realm)),
                 tried: credential.to_string(),
                 detail: String::new(),
                 known: false,
@@ -155,10 +155,10 @@ impl Inner {
             },
         })?;
         let broken = |reason: &str| {
-            let what = format!("give a token for {}", host.name);
+            let what = format!("issue a token for {}", host.name);
             RegistryError::protocol(host_of(realm), &what, reason)
         };
-        // The parser's own message would quote the answer, and with it perhaps a token.
+        // The parser's own message would quote the response, which may contain a token.
         let Ok(Value::Object(answer)) = serde_json::from_slice(&body) else {
             return Err(broken("it is not a JSON object with a token"));
         };
@@ -178,8 +178,8 @@ impl Inner {
         })
     }
 
-    /// The OAuth refresh for an identity token, else the specification's GET, with the password
-    /// where there is one.
+    /// Requests a token: an OAuth refresh with an identity token, else the specification's GET,
+    /// with a password if there is one.
     async fn ask_for_token(
         &self,
         realm: &Url,
@@ -190,7 +190,7 @@ impl Inner {
         if credential.proof.is_some() {
             self.check_protected(realm, credential)?;
         }
-        let what = "give a token";
+        let what = "issue a token";
         let mut fields = Vec::new();
         let mut field = |name: &str, value: &str| fields.push((name.to_owned(), value.to_owned()));
         if let Some(name) = service {
@@ -209,7 +209,7 @@ impl Inner {
             }
             proof => {
                 let mut exchange = Exchange::get(what, realm.clone());
-                // The password stays with the host that was asked, unlike a form's fields.
+                // Unlike form fields, the password stays with this host.
                 exchange.redirects = RedirectPolicy::Anywhere;
                 if let Some(Authentication::Password { user, password }) = proof {
                     field("account", user);
@@ -234,7 +234,7 @@ impl Inner {
     }
 }
 
-/// A lifetime, which some servers write as a text or with a fraction; none where it makes no sense.
+/// Parses a lifetime, which some servers write as a string or with a fraction; `None` if invalid.
 fn seconds(value: &Value) -> Option<Duration> {
     let number = value
         .as_f64()
@@ -249,7 +249,7 @@ fn basic(user: &str, password: &Secret) -> String {
     format!("Basic {}", BASE64_STANDARD.encode(pair))
 }
 
-/// A header value that neither Debug nor logs show.
+/// A header value hidden from Debug and logs.
 fn sensitive(text: &str) -> Result<HeaderValue, HttpError> {
     let mut value = HeaderValue::from_str(text)?;
     value.set_sensitive(true);

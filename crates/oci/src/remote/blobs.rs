@@ -1,4 +1,5 @@
-//! Blobs down: read chunk by chunk, resumed by range after a broken connection, verified at the end.
+//! Blob downloads: read in chunks, resumed by range requests after a broken connection, verified at
+//! the end.
 
 use std::io;
 use std::path::Path;
@@ -26,7 +27,7 @@ impl Repository {
     /// Returns true if the repository has a blob.
     pub async fn has_blob(&self, digest: &Digest) -> Result<bool, RegistryError> {
         let what = format!("look for blob {digest} of {self}");
-        // Of a GET, the body is left unread.
+        // The body of a GET is not read.
         let request = self.request(Method::HEAD, &format!("blobs/{digest}"), what);
         let answer = self.head_or_get(request).await;
         match answer {
@@ -36,7 +37,7 @@ impl Repository {
         }
     }
 
-    /// A blob to read from, or to copy elsewhere.
+    /// Returns a blob to read or to copy.
     pub fn blob(&self, descriptor: &Descriptor) -> RemoteBlob {
         RemoteBlob {
             registry: self.registry.clone(),
@@ -45,7 +46,7 @@ impl Repository {
         }
     }
 
-    /// A small blob in memory, verified.
+    /// Downloads a small blob into memory and verifies it.
     pub async fn get_blob(
         &self,
         descriptor: &Descriptor,
@@ -75,7 +76,7 @@ impl Repository {
 }
 
 impl RegistryClient {
-    /// The bytes behind a foreign layer's `urls`, tried in their order and without credentials.
+    /// Returns a blob from a foreign layer's `urls`, tried in order and without credentials.
     pub fn url_source(&self, urls: &[String], descriptor: &Descriptor) -> RemoteBlob {
         RemoteBlob {
             registry: self.clone(),
@@ -85,8 +86,8 @@ impl RegistryClient {
     }
 }
 
-/// A blob somewhere on the network. Reading it resumes after broken connections, and a reader
-/// that began at offset 0 verifies the digest before it gives the last bytes.
+/// A blob on the network. Reads resume after broken connections; a reader that starts at offset 0
+/// verifies the digest before it returns the last bytes.
 #[derive(Clone)]
 pub struct RemoteBlob {
     registry: RegistryClient,
@@ -95,18 +96,18 @@ pub struct RemoteBlob {
 }
 
 impl RemoteBlob {
-    /// What is read.
+    /// Descriptor of the blob.
     pub fn descriptor(&self) -> &Descriptor {
         &self.descriptor
     }
 
-    /// Brings the blob into a file named after its digest. It is in `FILE.part` until it is whole
-    /// and verified; an interrupted download goes on from there.
+    /// Downloads the blob to a file, by way of `FILE.part`, which is renamed once complete and
+    /// verified. An interrupted download is resumed.
     pub async fn download(&self, to: &Path, task: &dyn Task) -> Result<(), RegistryError> {
         let hasher = RegistryError::hasher_of(&self.descriptor.digest)?;
         let mut partial = PartialFile::open_for_digest(to, hasher, self.descriptor.size).await?;
         let filled = match self.fill(&mut partial, task).await {
-            // What an earlier run left may be at fault: once more, from the beginning.
+            // The part from an earlier run may be wrong: retry from the beginning.
             Err(RegistryError::Digest { .. }) if partial.was_resumed() => {
                 partial.restart()?;
                 self.fill(&mut partial, task).await
@@ -116,7 +117,8 @@ impl RemoteBlob {
         match filled {
             Ok(()) => Ok(partial.commit().await?),
             Err(error @ (RegistryError::Digest { .. } | RegistryError::Length { .. })) => {
-                // Wrong bytes are of no use to the next run. Where they stay, it finds them out.
+                // The wrong bytes are useless. If they cannot be deleted, the next run detects
+                // them.
                 let _ = partial.discard();
                 Err(error)
             }
@@ -126,7 +128,7 @@ impl RemoteBlob {
 
     async fn fill(&self, partial: &mut PartialFile, task: &dyn Task) -> Result<(), RegistryError> {
         task.set_position(partial.written());
-        // The file hashes what it takes in, and what it had before.
+        // The file also hashes the bytes of an earlier run.
         let chunks = self.pull(partial.written(), None).chunks();
         partial
             .write_stream(chunks.inspect_ok(|chunk| task.advance(chunk.len() as u64)))
@@ -135,7 +137,7 @@ impl RemoteBlob {
         RegistryError::verify(&partial.digest(), &self.descriptor.digest, &name)
     }
 
-    /// The bytes from an offset on; verified where that is the beginning.
+    /// Reads from an offset; verified if that is 0.
     fn verified(&self, offset: u64) -> Result<Pull, RegistryError> {
         let hasher = match offset {
             0 => Some(RegistryError::hasher_of(&self.descriptor.digest)?),
@@ -176,7 +178,7 @@ enum BlobOrigin {
 }
 
 impl BlobOrigin {
-    /// Name of a blob in error messages.
+    /// Returns the name of a blob for error messages.
     fn name_of(&self, blob: &Descriptor) -> String {
         match self {
             Self::Repository(repository) => format!("blob {} of {repository}", blob.digest),
@@ -185,15 +187,15 @@ impl BlobOrigin {
     }
 }
 
-/// A blob that is being read.
+/// A blob being read.
 struct Pull {
     registry: RegistryClient,
     origin: BlobOrigin,
     descriptor: Descriptor,
     position: u64,
-    /// The answer under way, and how many of its first bytes are known already.
+    /// The current response, and the number of its first bytes to skip.
     response: Option<(Response, u64)>,
-    /// Absent where the beginning was not read and nothing can be verified.
+    /// `None` unless reading began at 0; nothing can be verified then.
     hasher: Option<Hasher>,
     attempts: RetryBudget,
 }
@@ -207,7 +209,7 @@ impl Pull {
         chunks.boxed()
     }
 
-    /// The next bytes; nothing after the last one, and only if all of them are what they should be.
+    /// Returns the next bytes; `None` at the end, once they are verified.
     async fn next(&mut self) -> Result<Option<Bytes>, RegistryError> {
         loop {
             match self.advance().await {
@@ -255,7 +257,7 @@ impl Pull {
                 hasher.update(&chunk);
             }
             if end == size {
-                // Whoever knows how much there is may not ask again.
+                // A caller that knows the size may stop here.
                 self.verify()?;
             }
             self.position = end;
@@ -265,7 +267,7 @@ impl Pull {
         }
     }
 
-    /// The body is over; it may be so before the blob is.
+    /// Checks at the end of a response that the blob is complete.
     fn ended(&self) -> Result<(), RegistryError> {
         if self.position == self.descriptor.size {
             return Ok(());
@@ -278,7 +280,7 @@ impl Pull {
         }))
     }
 
-    /// Returns true if all that came is the blob. Asked again, it says nothing new.
+    /// Verifies the digest once; later calls do nothing.
     fn verify(&mut self) -> Result<(), RegistryError> {
         match self.hasher.take() {
             Some(hasher) => {
@@ -288,7 +290,7 @@ impl Pull {
         }
     }
 
-    /// Asks for the bytes from the position on.
+    /// Requests the bytes from the position on.
     async fn request(&self) -> Result<(Response, u64), RegistryError> {
         let mut headers = HeaderMap::new();
         if self.position > 0 {
@@ -309,7 +311,7 @@ impl Pull {
         self.check_range(response)
     }
 
-    /// The first of the foreign URLs that gives the blob.
+    /// Returns the response of the first foreign URL that has the blob.
     async fn request_urls(
         &self,
         urls: &[String],
@@ -328,7 +330,7 @@ impl Pull {
             };
             match outcome {
                 Ok(response) => return Ok(response),
-                // A failure that may pass is kept, because it makes another attempt worth while.
+                // A transient failure takes precedence because it makes a retry worthwhile.
                 Err(error) if failure.as_ref().is_none_or(|known| !known.is_transient()) => {
                     failure = Some(error);
                 }
@@ -337,7 +339,7 @@ impl Pull {
         }
         Err(failure.unwrap_or_else(|| {
             let what = format!("read foreign {}", self.name());
-            RegistryError::protocol("the image", &what, "it has no URL to fetch it from")
+            RegistryError::protocol("the image", &what, "it has no URL for it")
         }))
     }
 
@@ -362,8 +364,8 @@ impl Pull {
         .await
     }
 
-    /// Returns true if the answer is what was asked for, and how many of its bytes are known
-    /// already: a server may ignore a range and send everything.
+    /// Checks the response's range and returns the number of bytes to skip: a server may ignore a
+    /// range and send everything.
     fn check_range(&self, response: Response) -> Result<(Response, u64), RegistryError> {
         let size = self.descriptor.size;
         let known = if response.status() == StatusCode::PARTIAL_CONTENT {
@@ -401,7 +403,7 @@ impl Pull {
     }
 }
 
-/// The first byte's number in `Content-Range: bytes 5-9/10`.
+/// Returns the first position in `Content-Range: bytes 5-9/10`.
 fn range_start(headers: &HeaderMap) -> Option<u64> {
     let text = headers.get(CONTENT_RANGE)?.to_str().ok()?;
     let (start, _) = text.strip_prefix("bytes")?.trim().split_once('-')?;

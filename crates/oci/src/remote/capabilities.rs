@@ -1,5 +1,5 @@
-//! What a host takes where registries differ. It shows when a request is refused, and is remembered
-//! for the run, so that no other request is refused for the same reason.
+//! Capabilities of a host, where registries differ. Learned from a refused request and remembered
+//! for the run, so that no further request fails for the same reason.
 
 use std::sync::Mutex;
 use wincimg_common::lock;
@@ -8,37 +8,37 @@ use wincimg_common::lock;
 #[derive(Debug, Default)]
 pub(super) struct HostCapabilities(Mutex<Capabilities>);
 
-/// Capabilities assumed until the host shows otherwise.
+/// Capabilities; assumed until the host shows otherwise.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Capabilities {
-    /// Upload method; `None` where nothing was refused so far.
+    /// Upload method; `None` until one was refused.
     pub(super) manner: Option<UploadMode>,
-    /// True if it gives one repository what another one has.
+    /// True if it mounts blobs from other repositories.
     pub(super) mounts: bool,
-    /// True if it answers HEAD.
+    /// True if it supports HEAD.
     pub(super) heads: bool,
-    /// True if it has shown that it lists what is about a manifest.
+    /// True if it has shown support for the referrers API.
     pub(super) referrers: bool,
-    /// The longest page of tags; none where the registry decides.
+    /// Maximum length of a page of tags; `None` if the registry decides.
     pub(super) tags_page: Option<usize>,
 }
 
 /// Upload method of a blob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UploadMode {
-    /// In pieces of this size. What is not larger goes in one request.
+    /// In chunks of this size; a blob up to this size goes in one request.
     Pieces(u64),
-    /// All with the request that closes the upload, however large.
+    /// In the request that closes the upload, whatever the size.
     Whole,
-    /// All in one piece, and then the upload is closed, as `docker push` does.
+    /// In one chunk, followed by a request that closes the upload, as with `docker push`.
     Streamed,
 }
 
-/// Tags asked for at once. Registries may give fewer and say so by a link to the next page.
+/// Tags requested at once. Registries may return fewer, with a link to the next page.
 const TAGS_PAGE: usize = 1000;
-/// Pieces that every registry with a limit is known to take.
+/// A chunk size that every registry with a limit accepts.
 const SMALL_PIECE: u64 = 4 * 1024 * 1024;
-/// The page of tags that those with a low limit take.
+/// The page of tags that registries with a low limit accept.
 const SHORT_PAGE: usize = 100;
 
 impl Default for Capabilities {
@@ -64,7 +64,7 @@ impl HostCapabilities {
 }
 
 impl Capabilities {
-    /// Makes pages of tags shorter than one that was refused, if there are shorter ones.
+    /// Shortens the pages of tags after one was refused, if possible.
     pub(super) fn shorten_page(&mut self, refused: Option<usize>) -> bool {
         if self.tags_page == refused {
             self.tags_page = refused.and_then(|page| (page > SHORT_PAGE).then_some(SHORT_PAGE));
@@ -74,8 +74,8 @@ impl Capabilities {
 }
 
 impl UploadMode {
-    /// What to try where a request was too large; none where there is nothing smaller. `least` is
-    /// the registry's own bound for a piece.
+    /// Returns the method to try after a request was too large; `None` if there is nothing smaller.
+    /// `least` is the registry's minimum chunk size.
     pub(super) fn smaller(self, least: u64) -> Option<Self> {
         let small = SMALL_PIECE.max(least);
         match self {

@@ -1,4 +1,4 @@
-//! What a registry asks for before it allows something, and the tokens that it was satisfied with.
+//! Authentication challenges of a registry, and the tokens obtained for them.
 
 use std::collections::HashMap;
 
@@ -14,27 +14,27 @@ use super::secret::Secret;
 pub(super) struct Scope(pub(super) Vec<String>);
 
 impl Scope {
-    /// Nothing in particular: the check whether a login works.
+    /// No scope, to check a login.
     pub(super) fn none() -> Self {
         Self::default()
     }
 
-    /// Reading from a repository.
+    /// Read access to a repository.
     pub(super) fn pull(name: &str) -> Self {
         Self(vec![format!("repository:{name}:pull")])
     }
 
-    /// Writing to a repository.
+    /// Write access to a repository.
     pub(super) fn push(name: &str) -> Self {
         Self(vec![format!("repository:{name}:pull,push")])
     }
 
-    /// Deleting from a repository.
+    /// Delete access to a repository.
     pub(super) fn delete(name: &str) -> Self {
         Self(vec![format!("repository:{name}:pull,push,delete")])
     }
 
-    /// Writing to a repository what another one has.
+    /// Write access to a repository and read access to the one to mount from.
     pub(super) fn mount(name: &str, from: &str) -> Self {
         let mut scopes = vec![
             format!("repository:{name}:pull,push"),
@@ -44,7 +44,7 @@ impl Scope {
         Self(scopes)
     }
 
-    /// The same, and what the registry itself asks for: behind a proxy names may differ.
+    /// Adds the scope that the registry asks for: behind a proxy, names may differ.
     pub(super) fn with(mut self, asked: &str) -> Self {
         for scope in asked.split_whitespace() {
             let scope = Self(vec![scope.to_owned()]);
@@ -56,15 +56,15 @@ impl Scope {
         self
     }
 
-    /// Returns true if a token for `self` also opens what `other` opens.
+    /// Returns true if a token for `self` also grants `other`.
     fn covers(&self, other: &Self) -> bool {
         let grants = |wanted: &String| self.0.iter().any(|have| grants(have, wanted));
         other.0.iter().all(grants)
     }
 }
 
-/// Returns true if `repository:NAME:pull,push` allows all that another scope wants of the same
-/// thing.
+/// Returns true if a scope such as `repository:NAME:pull,push` includes another of the same
+/// resource.
 fn grants(have: &str, wanted: &str) -> bool {
     match (have.rsplit_once(':'), wanted.rsplit_once(':')) {
         (Some((thing, can)), Some((same, want))) if thing == same => want
@@ -88,7 +88,7 @@ pub(super) enum Challenge {
 }
 
 impl Challenge {
-    /// Scope that the registry requests.
+    /// The scope that the registry asks for.
     pub(super) fn scope(&self) -> &str {
         match self {
             Self::Basic => "",
@@ -96,8 +96,7 @@ impl Challenge {
         }
     }
 
-    /// The challenge of a 401 answer from `url` that this client can meet; tokens are preferred to
-    /// passwords.
+    /// Parses the challenge of a 401 response from `url`; prefers tokens to passwords.
     pub(super) fn read(headers: &HeaderMap, url: &Url) -> Option<Self> {
         let mut basic = None;
         for value in headers.get_all(WWW_AUTHENTICATE) {
@@ -110,7 +109,7 @@ impl Challenge {
                         .find(|(key, _)| key.eq_ignore_ascii_case(name));
                     found.map(|(_, value)| value.to_unescaped())
                 };
-                // A challenge without a realm to go to makes no sense; there may be another one.
+                // A challenge without a realm is unusable; another one may follow.
                 let realm = parameter("realm").filter(|realm| !realm.trim().is_empty());
                 if challenge.scheme.eq_ignore_ascii_case("bearer")
                     && let Some(realm) = realm.and_then(|realm| url.join(realm.trim()).ok())
@@ -126,7 +125,7 @@ impl Challenge {
                     basic = Some(Self::Basic);
                 }
             }
-            // What comes behind a challenge that cannot be read.
+            // Look for a challenge after one that cannot be parsed.
             let mut words = text.split([',', ' ']);
             if words.any(|word| word.eq_ignore_ascii_case("basic")) {
                 basic = Some(Self::Basic);
@@ -136,7 +135,7 @@ impl Challenge {
     }
 }
 
-/// A header's text as the grammar has it: in ASCII, with one space where there are several.
+/// Returns a header's text in ASCII, with runs of spaces collapsed.
 fn in_plain_words(value: &HeaderValue) -> String {
     let mut quoted = false;
     let mut before = ' ';
@@ -154,7 +153,7 @@ fn in_plain_words(value: &HeaderValue) -> String {
     plain
 }
 
-/// A token and the time after which it is not worth sending.
+/// A token and the time until which it is sent.
 #[derive(Debug, Clone)]
 pub(super) struct Token {
     pub(super) text: Secret,
@@ -166,8 +165,8 @@ pub(super) struct Token {
 pub(super) struct Tokens(HashMap<Scope, Token>);
 
 impl Tokens {
-    /// The token for the least that will do: of one for two repositories, as a mount needs, some
-    /// registries honour only one.
+    /// Returns the token with the narrowest sufficient scope: of a token for two repositories, as
+    /// for a mount, some registries honour only one.
     pub(super) fn get(&self, scope: &Scope) -> Option<Secret> {
         let now = Instant::now();
         let fits = |(have, token): &(&Scope, &Token)| token.expires > now && have.covers(scope);
@@ -182,7 +181,7 @@ impl Tokens {
         self.0.insert(scope.clone(), token);
     }
 
-    /// Drops a token that the registry refused, under whatever scope it is kept.
+    /// Removes a token that the registry refused, whatever its scope.
     pub(super) fn remove(&mut self, refused: &HeaderValue) {
         let refused = refused.as_bytes();
         self.0
@@ -190,7 +189,7 @@ impl Tokens {
     }
 }
 
-/// The value of the header that a token goes in.
+/// The `Authorization` value for a token.
 pub(super) fn bearer(token: &Secret) -> String {
     format!("Bearer {}", token.expose_secret())
 }
@@ -212,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_token_for_the_least_is_taken() {
-        // The order of a map differs from one to the next.
+        // Map order differs between runs.
         for _ in 0..32 {
             let mut tokens = Tokens::default();
             for (scope, text) in [(Scope::mount("a", "b"), "both"), (Scope::push("a"), "one")] {

@@ -1,4 +1,4 @@
-//! All registries as one process knows them.
+//! The client for all registries of a process.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -25,20 +25,20 @@ pub struct RegistryOptions {
     pub user_agent: &'static str,
     /// `HOST[:PORT]` entries where plain HTTP and unverified certificates are allowed.
     pub insecure: Vec<String>,
-    /// A file like Docker's `config.json`; without it Docker's own, where there is one.
+    /// A file in the format of Docker's `config.json`; `None` for Docker's own.
     pub config_file: Option<PathBuf>,
-    /// The bound on everything that is done with this [`RegistryClient`], counted from its making.
+    /// Time limit for everything done with this [`RegistryClient`], from its creation.
     pub timeout: Option<Duration>,
-    /// The longest time without a byte before a connection counts as broken.
+    /// Maximum time without a byte before a connection counts as broken.
     pub idle_timeout: Duration,
     /// True if credentials may be sent over plain HTTP.
     pub plain_credentials: bool,
     /// Retry policy for failed requests.
     pub retries: RetryPolicy,
-    /// Blobs larger than this are uploaded in pieces of this size, so that an upload can resume
-    /// between two of them even where the registry forgets a piece that broke.
+    /// Larger blobs are uploaded in chunks of this size, so that an upload can resume between two
+    /// chunks even if the registry discards an interrupted one.
     pub chunk_size: u64,
-    /// Certificates to trust besides the system's, and to be known by.
+    /// Certificates to trust in addition to the system's, and client certificates.
     pub certificates: CertificateFiles,
 }
 
@@ -58,8 +58,8 @@ impl Default for RegistryOptions {
     }
 }
 
-/// All registries, as one process knows them: connections, tokens, what each host has shown of
-/// itself. Clones share it.
+/// Client for all registries of a process: connections, tokens and the known capabilities of each
+/// host. Clones share state.
 #[derive(Clone)]
 pub struct RegistryClient(pub(super) Arc<Inner>);
 
@@ -68,11 +68,12 @@ pub(super) struct Inner {
     pub(super) options: RegistryOptions,
     pub(super) http: HttpClient,
     hosts: Mutex<HashMap<String, Arc<Host>>>,
-    /// Uploads that a registry opened where a mount was asked for, or that have the beginning of a blob.
+    /// Uploads that a registry opened in response to a mount, or that contain the beginning of a
+    /// blob.
     opened_uploads: Mutex<HashMap<UploadKey, Session>>,
     pub(super) prefetch: Prefetch,
     pub(super) documents: OnceLock<Documents>,
-    /// How often it was asked what was probably meant.
+    /// Number of suggestions made.
     pub(super) guesses: AtomicUsize,
 }
 
@@ -80,7 +81,7 @@ pub(super) struct Inner {
 pub(super) type UploadKey = (String, String, Digest);
 
 impl RegistryClient {
-    /// Makes the client; nothing is sent yet, and files are read when they are needed.
+    /// Creates the client; sends nothing, and reads files when they are needed.
     pub fn new(
         options: RegistryOptions,
         progress: Arc<dyn Progress>,
@@ -107,14 +108,14 @@ impl RegistryClient {
 }
 
 impl RegistryClient {
-    /// The connections, for servers that are not registries and are reached in the same way.
+    /// The HTTP client, for servers that are not registries but use the same settings.
     pub fn http(&self) -> &HttpClient {
         &self.0.http
     }
 }
 
 impl Inner {
-    /// Known state of a host.
+    /// State of a host.
     pub(super) fn host(&self, name: &str) -> Arc<Host> {
         let mut hosts = lock(&self.hosts);
         hosts

@@ -1,8 +1,7 @@
 //! The user's credentials for a registry: Docker's `config.json` and the helpers it names.
 //!
-//! The file is written by many programs: keys are hosts, URLs or, podman's, paths of repositories;
-//! values may be null or empty. This module also remembers where a credential came from, because an
-//! error has to say which one was tried.
+//! Many programs write the file: keys are hosts, URLs or, with podman, paths of repositories;
+//! values may be null or empty. The origin of each credential is recorded for error messages.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +19,7 @@ use super::error::RegistryError;
 use super::helper;
 use super::secret::Secret;
 
-/// More than any such file has.
+/// Larger than any real file.
 pub(super) const LARGEST_FILE: u64 = 16 * 1024 * 1024;
 /// Keys of the file that are not secret.
 const WORDS: [&str; 13] = [
@@ -38,7 +37,7 @@ const WORDS: [&str; 13] = [
     "false",
     "null",
 ];
-/// User name of helpers for a secret that is a token.
+/// User name that helpers return with an identity token.
 const TOKEN_USER: &str = "<token>";
 
 /// Credential for a registry or its token server.
@@ -53,9 +52,9 @@ pub(super) enum Authentication {
 /// The outcome of the search for one host's credential.
 #[derive(Debug, Clone)]
 pub(super) struct Credential {
-    /// The credential, where there is one.
+    /// The credential, if any.
     pub(super) proof: Option<Authentication>,
-    /// The file or helper that was asked.
+    /// The file or helper that was read.
     origin: String,
 }
 
@@ -74,20 +73,20 @@ impl fmt::Display for Credential {
     }
 }
 
-/// The credentials that there are for one host.
+/// The credentials for one host.
 #[derive(Debug, Clone)]
 pub(super) struct Credentials {
-    /// The one for all of it.
+    /// For the whole host.
     host: Credential,
-    /// Those for some of its repositories, by the beginning of their names, the longest first.
+    /// For some of its repositories, by prefix of their names, longest first.
     paths: Vec<(String, Credential)>,
 }
 
 impl Credentials {
-    /// The one that was typed, not looked up.
+    /// A credential entered by the user.
     pub(super) fn from_input(user: String, password: Secret) -> Self {
         let proof = Some(Authentication::Password { user, password });
-        let origin = "what was typed".to_owned();
+        let origin = "your input".to_owned();
         Self {
             host: Credential { proof, origin },
             paths: Vec::new(),
@@ -102,7 +101,7 @@ impl Credentials {
         }
     }
 
-    /// Returns true if there is nothing for the host or any of its repositories.
+    /// Returns true if there are none for the host and its repositories.
     pub(super) fn are_none(&self) -> bool {
         self.host.proof.is_none() && self.paths.is_empty()
     }
@@ -137,16 +136,17 @@ struct AuthEntry {
     identitytoken: Option<Secret>,
 }
 
-/// What a key of the file stands for.
+/// Meaning of a key in the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum AuthKey<'k> {
     Host(&'k str),
-    /// A repository, or all below it.
+    /// A repository prefix.
     Path(&'k str, &'k str),
 }
 
 impl<'k> AuthKey<'k> {
-    /// Docker's keys are hosts and URLs, whose path means nothing; podman's may be repositories.
+    /// Parses a key. Docker's keys are hosts and URLs, whose path is ignored; podman's may be
+    /// repositories.
     pub(super) fn of(key: &'k str) -> Self {
         let bare = key
             .strip_prefix("https://")
@@ -164,7 +164,7 @@ impl<'k> AuthKey<'k> {
 }
 
 impl AuthEntry {
-    /// The credential, if it has one; an error where what it has cannot be read.
+    /// Returns the credential, if any; fails if it cannot be decoded.
     fn proof(&self) -> Result<Option<Authentication>, &'static str> {
         let filled =
             |secret: &Option<Secret>| secret.clone().filter(|it| !it.expose_secret().is_empty());
@@ -190,13 +190,13 @@ fn decode(auth: &Secret) -> Option<(String, Secret)> {
     let bytes = GeneralPurpose::new(&STANDARD, lenient).decode(auth.expose_secret().trim());
     let text = String::from_utf8(bytes.ok()?).ok()?;
     let (user, password) = text.split_once(':')?;
-    // Old versions of Docker padded what they encoded.
+    // Old versions of Docker padded the password.
     let password = password.trim_end_matches('\0');
     Some((user.to_owned(), Secret::new(password.to_owned())))
 }
 
-/// Looks up a host's credentials. `file` is the one the user named; without it Docker's own is
-/// read, and it may be absent. Blocks while a helper runs, which ends soon after `stopped` is
+/// Finds a host's credentials. `file` is the one given by the user; without it, Docker's own is
+/// read, which need not exist. Blocks while a helper runs, which is stopped soon after `stopped` is
 /// cancelled.
 pub(super) fn find(
     host: &str,
@@ -234,7 +234,7 @@ pub(super) fn find(
     Ok(found)
 }
 
-/// Credentials of one file, and of the helpers that it names, for a host.
+/// Finds a host's credentials in one file and its helpers.
 fn look_in(
     host: &str,
     path: &Path,
@@ -243,7 +243,7 @@ fn look_in(
     let shown = path.display().to_string();
     let text = files::read(path, LARGEST_FILE)
         .map_err(|error| lookup_error(host, shown.clone(), error.to_string()))?;
-    // A parser's message would name a value where it is of the wrong type.
+    // The parser's message would quote a value of the wrong type.
     let config: ConfigFile = serde_json::from_slice(&text).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         let text = String::from_utf8_lossy(&text);
@@ -290,7 +290,7 @@ impl Lookup<'_> {
             }
         }
         paths.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
-        // The key as Docker writes it goes before its variants.
+        // The key that Docker writes takes precedence over its variants.
         own.sort_by_key(|(key, _)| {
             names
                 .iter()
@@ -301,7 +301,7 @@ impl Lookup<'_> {
         Ok(Credentials { host, paths })
     }
 
-    /// The helper for this host, then the file itself, then the helper for all.
+    /// Tries the helper for this host, then the file, then the default helper.
     fn of_host(&self, own: &[(&String, &AuthEntry)]) -> Result<Credential, RegistryError> {
         let names = names(self.host);
         let helpers = self.config.cred_helpers.iter().flatten();
@@ -394,7 +394,7 @@ fn containers_files() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The names under which a host's credential may be kept, the usual one first.
+/// The names under which a host's credential may be stored, the usual one first.
 pub(super) fn names(host: &str) -> Vec<&str> {
     match host {
         "docker.io" => vec!["index.docker.io", "docker.io", "registry-1.docker.io"],
@@ -402,12 +402,12 @@ pub(super) fn names(host: &str) -> Vec<&str> {
     }
 }
 
-/// The name under which Docker keeps a host's credential.
+/// The name under which Docker stores a host's credential.
 pub(super) fn server(host: &str) -> &str {
     servers(host).first().copied().unwrap_or(host)
 }
 
-/// The names under which helpers are asked for it, that one first.
+/// The server names to pass to helpers, Docker's first.
 pub(super) fn servers(host: &str) -> Vec<&str> {
     match host {
         "docker.io" => vec![
@@ -419,7 +419,7 @@ pub(super) fn servers(host: &str) -> Vec<&str> {
     }
 }
 
-/// Helpers answer a question for an unknown host with empty fields or an error of their own.
+/// Interprets a helper's response: for an unknown host, its fields may be empty.
 fn proof(found: helper::HelperCredential) -> Option<Authentication> {
     let helper::HelperCredential { user, secret } = found;
     match user.as_str() {

@@ -1,5 +1,5 @@
-//! Configurations that were read before, kept on this machine: a digest means the same for ever, and
-//! whoever has just read the manifest that names one need not wait for it again.
+//! Cache of configurations on this machine: content under a digest never changes, so a
+//! configuration need not be downloaded again.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -12,31 +12,31 @@ use super::client::RegistryClient;
 use super::error::RegistryError;
 use crate::document::Descriptor;
 
-/// Larger blobs are not kept; a configuration has a few thousand bytes.
+/// Larger blobs are not cached; a configuration has a few thousand bytes.
 const LARGEST: u64 = 256 * 1024;
 
-/// The folder of such documents.
+/// The cached documents.
 #[derive(Debug)]
 pub(super) struct Documents {
     kept: FileCache,
-    /// True if room was made in this run.
+    /// True if the cache was trimmed in this run.
     trimmed: AtomicBool,
 }
 
 impl RegistryClient {
-    /// Has configurations kept in a folder, and taken from there. For those who want to know what an
-    /// image is; whether the registry still has its configuration is not seen any more then.
+    /// Caches configurations in a folder. For commands that only read images: a configuration
+    /// missing from the registry goes unnoticed.
     pub fn enable_document_cache(&self, folder: FileCache) {
         let trimmed = AtomicBool::new(false);
         let documents = Documents {
             kept: folder,
             trimmed,
         };
-        // Whoever says so first decides where.
+        // The first call sets the folder.
         let _ = self.0.documents.set(documents);
     }
 
-    /// Remembers a document that was sent somewhere, as if it had been read.
+    /// Caches a document that was uploaded, as if it had been downloaded.
     pub fn cache_document(&self, blob: &Descriptor, bytes: &Bytes) {
         if let Some(documents) = self.0.documents.get() {
             documents.store(blob, bytes);
@@ -45,7 +45,7 @@ impl RegistryClient {
 }
 
 impl Documents {
-    /// The bytes of a blob, if they are here and right.
+    /// Returns the cached bytes of a blob if they are present and correct.
     pub(super) fn find(&self, blob: &Descriptor) -> Option<Bytes> {
         if blob.size > LARGEST {
             return None;
@@ -56,7 +56,7 @@ impl Documents {
         file.take(LARGEST).read_to_end(&mut bytes).ok()?;
         let mut hasher = RegistryError::hasher_of(&blob.digest).ok()?;
         hasher.update(&bytes);
-        let right = RegistryError::verify(&hasher.finish(), &blob.digest, "a kept document");
+        let right = RegistryError::verify(&hasher.finish(), &blob.digest, "a cached document");
         if right.is_err() {
             FileCache::remove(&path);
             return None;
@@ -64,7 +64,7 @@ impl Documents {
         Some(bytes.into())
     }
 
-    /// Keeps the bytes of a blob, which were verified. Where that fails, they are read again.
+    /// Caches verified bytes of a blob. On failure, they are downloaded again next time.
     pub(super) fn store(&self, blob: &Descriptor, bytes: &Bytes) {
         if bytes.len() as u64 > LARGEST {
             return;
@@ -72,7 +72,7 @@ impl Documents {
         let path = self.path(blob);
         let written = self.kept.write(&path, bytes);
         if let Err(error) = written {
-            tracing::debug!(%error, "a document is not kept");
+            tracing::debug!(%error, "cannot cache a document");
             return;
         }
         if !self.trimmed.swap(true, Ordering::Relaxed) {

@@ -9,7 +9,7 @@ use wincimg_http::{FileError, HttpClient, HttpError, Transient, retry_after};
 use super::error_message::error_message;
 use crate::document::{self, Digest, Hasher, ManifestFormat};
 
-/// The most of an error's body that is read.
+/// Maximum size of an error's body that is read.
 const ERROR_LIMIT: u64 = 64 * 1024;
 
 /// Error of a registry operation.
@@ -17,11 +17,11 @@ const ERROR_LIMIT: u64 = 64 * 1024;
 #[non_exhaustive]
 #[diagnose(code = "registry/answer")]
 pub enum RegistryError {
-    /// HTTP failed before or after the registry said something of its own.
+    /// An HTTP error, or an error of the server without a case of its own.
     #[error(transparent)]
     #[diagnose(forward, hint = http_hint(_0))]
     Http(#[from] HttpError),
-    /// 401: no credential, or one that the registry does not take.
+    /// 401: no credential, or one that the registry rejects.
     #[error("{host} refused to {what} (401 unauthorized): tried {tried}{detail}")]
     #[diagnose(code = "registry/denied", hint = Some(login_hint(host)))]
     Unauthorized {
@@ -31,12 +31,13 @@ pub enum RegistryError {
         what: String,
         /// The credential that was tried, and its origin.
         tried: String,
-        /// The registry's own words, with a leading colon.
+        /// The registry's message, with a leading colon.
         detail: String,
-        /// True if a token was given for the credential, so that it is right, but not enough.
+        /// True if a token was issued for the credential, which is therefore valid but
+        /// insufficient.
         known: bool,
     },
-    /// 403: the credential is known, but not allowed to do this.
+    /// 403: the credential is valid but lacks the permission.
     #[error("{host} refused to {what} (403 forbidden): tried {tried}{detail}")]
     #[diagnose(code = "registry/denied", hint = Some(login_hint(host)))]
     Forbidden {
@@ -46,23 +47,23 @@ pub enum RegistryError {
         what: String,
         /// The credential that was tried, and its origin.
         tried: String,
-        /// The registry's own words, with a leading colon.
+        /// The registry's message, with a leading colon.
         detail: String,
     },
-    /// Nothing has the name that was asked for, and the registry says what there is instead.
+    /// Not found, with a suggestion.
     #[error("{answer}")]
     #[diagnose(code = "registry/not-found", blame = answer.diagnosis().blame, hint = Some(hint.clone()))]
     NotThere {
-        /// How it said so.
+        /// The registry's response.
         answer: Box<RegistryError>,
-        /// What was probably meant, or what there is.
+        /// The suggestion.
         hint: String,
     },
-    /// A credential exists, but would go over the wire readable.
-    #[error("{host} is plain HTTP, and {tried} would be sent to it unprotected")]
+    /// A credential exists but would be sent unencrypted.
+    #[error("{host} uses plain HTTP, and {tried} would be sent unencrypted")]
     #[diagnose(
         code = "registry/plain-credentials",
-        hint = "serve {host} over TLS, or add --plain-credentials to send them anyway"
+        hint = "serve {host} over TLS, or add --plain-credentials to send it anyway"
     )]
     PlainCredentials {
         /// Host and port.
@@ -78,9 +79,9 @@ pub enum RegistryError {
         host: String,
         /// The file or helper.
         origin: String,
-        /// What it said.
+        /// The problem.
         reason: String,
-        /// The line of the file where it stands, without what may be secret.
+        /// The line of the file, without possible secrets.
         excerpt: Option<Box<Excerpt>>,
     },
     /// The token server named by a registry failed.
@@ -91,59 +92,59 @@ pub enum RegistryError {
         host: String,
         /// The token server's URL.
         realm: String,
-        /// What happened there.
+        /// The token server's error.
         source: Box<RegistryError>,
     },
-    /// The registry does not know an upload any more, or not where it stands.
+    /// The registry no longer knows an upload, or its offset.
     #[error("{host} lost the upload of {what}")]
     UploadLost {
         /// Host and port.
         host: String,
-        /// The bytes' name.
+        /// Name of the content.
         what: String,
-        /// How it said so.
+        /// The registry's response.
         source: Box<RegistryError>,
     },
-    /// The registry does not take a manifest of this type.
-    #[error("{repository} does not take a manifest of the type {media_type}")]
+    /// The registry rejects manifests of this type.
+    #[error("{repository} does not accept manifests of type {media_type}")]
     #[diagnose(code = "registry/manifest-format", hint = Some(other_format(media_type).to_owned()))]
     Manifest {
         /// The repository.
         repository: String,
-        /// The manifest's type.
+        /// The manifest's media type.
         media_type: String,
-        /// How it said so.
+        /// The registry's response.
         source: Box<RegistryError>,
     },
     /// Several attempts failed; the cause is the last one.
     #[error("gave up after {attempts} attempts")]
     #[diagnose(forward, blame = Circumstances)]
     GaveUp {
-        /// How many there were.
+        /// Number of attempts.
         attempts: usize,
         /// The last failure.
         source: Box<RegistryError>,
     },
-    /// Bytes that are not what their digest says.
+    /// The content does not match its digest.
     #[error("{what} is damaged: expected digest {expected}, got {actual}")]
     #[diagnose(code = "registry/changed")]
     Digest {
-        /// The bytes' name.
+        /// Name of the content.
         what: String,
-        /// The digest that names them.
+        /// The expected digest.
         expected: String,
-        /// The digest that they have.
+        /// The actual digest.
         actual: String,
     },
-    /// Bytes that are fewer or more than their descriptor says.
+    /// The size differs from the descriptor's.
     #[error("{what} has the wrong length: expected {expected} bytes, got {actual}")]
     #[diagnose(code = "registry/changed")]
     Length {
-        /// The bytes' name.
+        /// Name of the content.
         what: String,
-        /// The length that the descriptor says.
+        /// The size in the descriptor.
         expected: u64,
-        /// The length that was announced or came.
+        /// The announced or received size.
         actual: u64,
     },
     /// A digest in an algorithm other than SHA-2.
@@ -156,7 +157,7 @@ pub enum RegistryError {
 }
 
 impl RegistryError {
-    /// The HTTP status that the registry answered with, where it did.
+    /// The HTTP status of the registry's response, if any.
     pub fn status(&self) -> Option<StatusCode> {
         match self {
             Self::Http(error) => error.status(),
@@ -168,12 +169,12 @@ impl RegistryError {
         }
     }
 
-    /// Returns true if what was asked for is not there.
+    /// Returns true for a not-found response.
     pub fn is_not_found(&self) -> bool {
         self.status() == Some(StatusCode::NOT_FOUND)
     }
 
-    /// Returns true if the user is known, or need not be, and may not do this.
+    /// Returns true if access was denied to a known or anonymous user.
     pub(super) fn is_not_allowed(&self) -> bool {
         match self {
             Self::Forbidden { .. } => true,
@@ -182,7 +183,7 @@ impl RegistryError {
         }
     }
 
-    /// Returns true if what is wrong with a manifest may be its format.
+    /// Returns true if a manifest may have been rejected because of its format.
     pub(super) fn is_format_rejected(&self) -> bool {
         match self {
             Self::Http(HttpError::Status { status, detail, .. }) => {
@@ -193,7 +194,7 @@ impl RegistryError {
         }
     }
 
-    /// Returns true if a manifest was refused because of a blob that should be there.
+    /// Returns true if a manifest was rejected because of a missing blob.
     pub(super) fn is_blob_missing(&self) -> bool {
         match self {
             Self::Http(HttpError::Status { detail, .. }) => detail.contains("BLOB_UNKNOWN"),
@@ -202,13 +203,13 @@ impl RegistryError {
         }
     }
 
-    /// Returns true if a registry, or a proxy before it, knows no HEAD.
+    /// Returns true if a registry, or a proxy in front of it, does not support HEAD.
     pub(super) fn is_head_unsupported(&self) -> bool {
         self.status()
             .is_some_and(|status| matches!(status.as_u16(), 400 | 405 | 501))
     }
 
-    /// The status of any answer, the token server's included.
+    /// The status of any response, including the token server's.
     pub(super) fn response_status(&self) -> Option<StatusCode> {
         match self {
             Self::Token { source, .. } | Self::GaveUp { source, .. } => source.response_status(),
@@ -216,12 +217,12 @@ impl RegistryError {
         }
     }
 
-    /// A hasher whose result can be compared with `expected`.
+    /// Returns a hasher for the algorithm of `expected`.
     pub(super) fn hasher_of(expected: &Digest) -> Result<Hasher, Self> {
         document::hasher_of(expected).map_err(|_| Self::DigestAlgorithm(expected.to_string()))
     }
 
-    /// Returns true if bytes are what they should be; `what` names them in the error.
+    /// Compares two digests; `what` names the content in the error.
     pub(super) fn verify(actual: &Digest, expected: &Digest, what: &str) -> Result<(), Self> {
         if actual == expected {
             return Ok(());
@@ -233,7 +234,7 @@ impl RegistryError {
         })
     }
 
-    /// An answer that the distribution specification does not allow.
+    /// An error for a response that violates the distribution specification.
     pub(super) fn protocol(host: impl Into<String>, what: &str, reason: impl Into<String>) -> Self {
         Self::Http(HttpError::Protocol {
             host: host.into(),
@@ -286,12 +287,12 @@ fn login_hint(host: &str) -> String {
 
 fn other_format(media_type: &str) -> &'static str {
     match ManifestFormat::from_media_type(media_type) {
-        ManifestFormat::Oci => "write it in Docker's format with --manifest-format docker",
-        ManifestFormat::Docker => "write it in OCI's format with --manifest-format oci",
+        ManifestFormat::Oci => "use Docker's format with --manifest-format docker",
+        ManifestFormat::Docker => "use OCI's format with --manifest-format oci",
     }
 }
 
-/// What to do about an answer, where being a registry's says more than it does by itself.
+/// Returns a hint specific to registries.
 fn http_hint(error: &HttpError) -> Option<String> {
     let hint = match error {
         HttpError::Status {
@@ -302,18 +303,18 @@ fn http_hint(error: &HttpError) -> Option<String> {
         } => return Some(patience_hint(host, *retry_after)),
         HttpError::Status { status, detail, .. } => match *status {
             StatusCode::NOT_FOUND => {
-                "check the name and the tag or digest; some registries also answer this where access is denied"
+                "check the name and the tag or digest; some registries also return this if access is denied"
             }
             StatusCode::PAYLOAD_TOO_LARGE => {
                 "a proxy before the registry limits the size of requests (nginx: client_max_body_size 0)"
             }
             StatusCode::BAD_REQUEST if detail.contains("DIGEST_INVALID") => {
-                "the source has other bytes than the image states: copy the image from another source"
+                "the source's content does not match the image's digest: copy the image from another source"
             }
             _ => return None,
         },
-        // What another host said while it was read from. A blob that is missing there is not a
-        // name or tag that anybody typed.
+        // The source of an upload failed: a missing blob is then not a name or tag that the user
+        // typed.
         HttpError::Source { source, .. } => {
             let inner = source.get_ref()?.downcast_ref::<RegistryError>()?;
             return inner.diagnosis().hint.filter(|_| !inner.is_not_found());
@@ -323,7 +324,7 @@ fn http_hint(error: &HttpError) -> Option<String> {
     Some(hint.to_owned())
 }
 
-/// The name to log in to a host by: Docker Hub's API is at another one.
+/// The host name for login: Docker Hub's API has another one.
 fn login_name(host: &str) -> &str {
     if host.ends_with("docker.io") {
         "docker.io"
@@ -332,7 +333,7 @@ fn login_name(host: &str) -> &str {
     }
 }
 
-/// When a registry that was asked too often may be asked again, and how to be allowed more.
+/// Returns a hint after too many requests: when to retry, and how to raise the limit.
 fn patience_hint(host: &str, retry_after: Option<Duration>) -> String {
     let when = match retry_after.map(|wait| wait.as_secs()) {
         Some(seconds @ 0..=120) => format!("try again in {seconds} s"),
@@ -340,16 +341,14 @@ fn patience_hint(host: &str, retry_after: Option<Duration>) -> String {
         None => "try again later".to_owned(),
     };
     if host.ends_with("docker.io") {
-        format!(
-            "log in with `wincimg login docker.io`: Docker Hub allows more requests then; or {when}"
-        )
+        format!("log in with `wincimg login docker.io` for a higher limit, or {when}")
     } else {
-        format!("{when}; some registries allow more to those who log in (`wincimg login {host}`)")
+        format!("{when}; some registries have a higher limit after `wincimg login {host}`")
     }
 }
 
-/// Success as it is; anything else as an error of `host` with its own words. `tried` says which
-/// credential went along.
+/// Returns a successful response, or the error of `host` with its message. `tried` describes the
+/// credential that was sent.
 pub(super) async fn check(
     http: &HttpClient,
     host: String,
@@ -421,7 +420,7 @@ mod tests {
         }));
         assert_eq!(
             insecure.to_string(),
-            "cannot upload blob sha256:00 to mirror.lan/app: its content could not be read"
+            "cannot upload blob sha256:00 to mirror.lan/app: its content cannot be read"
         );
         let hint = insecure.diagnosis().hint.unwrap();
         assert!(hint.contains("--insecure-registry cdn.lan"), "{hint}");

@@ -1,4 +1,4 @@
-//! Error messages of registries, token servers and proxies, in any form.
+//! Error messages of registries, token servers and proxies, in various formats.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ pub(super) fn error_message(body: &[u8]) -> String {
             collect_words(&answer, 0, &mut said);
             said.join("; ")
         }
-        // An HTML page of a proxy says nothing in one line.
+        // A proxy's HTML page has no one-line message.
         Err(_) if body.trim_ascii_start().starts_with(b"<") => String::new(),
         Err(_) => String::from_utf8_lossy(body).into_owned(),
     };
@@ -27,7 +27,7 @@ pub(super) fn error_message(body: &[u8]) -> String {
     }
 }
 
-/// The keys under which errors say something, in the specification's form and in others.
+/// Keys of error messages, the specification's and others.
 const MESSAGES: [&str; 7] = [
     "message",
     "error_description",
@@ -40,8 +40,8 @@ const MESSAGES: [&str; 7] = [
 /// Maximum depth of nested errors.
 const WRAPPED: usize = 4;
 
-/// Collects what an answer says, whatever its form: `{"errors": […]}` with any entries,
-/// `{"error": …}`, a message by itself.
+/// Collects the messages of a response: `{"errors": […]}` with any entries, `{"error": …}`, or a
+/// bare message.
 fn collect_words(answer: &Value, depth: usize, said: &mut Vec<String>) {
     if depth > WRAPPED {
         return;

@@ -1,5 +1,4 @@
-//! Credential helpers: programs of others, each asked in a process of its own that is not trusted
-//! to answer, to end, or to be brief.
+//! Credential helpers: external programs, each run in a process with limits on time and output.
 
 use std::io::{self, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -13,13 +12,13 @@ use wincimg_common::untrusted::Untrusted;
 
 use super::secret::Secret;
 
-/// How long one may take. A person may have to unlock something, but somebody has to be there.
+/// Time limit; a user may have to unlock a key store.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// More than any secret has.
+/// Larger than any secret.
 const MOST_OUTPUT: usize = 64 * 1024;
-/// Interval between checks whether it has ended.
+/// Interval between checks for its exit.
 const PULSE: Duration = Duration::from_millis(5);
-/// What of its own words is shown.
+/// Maximum length of a quoted message.
 const LONGEST_WORDS: usize = 200;
 
 /// Credential returned by a helper.
@@ -37,8 +36,8 @@ struct HelperResponse {
     secret: Secret,
 }
 
-/// Asks `docker-credential-NAME` for what it has for a server; nothing where it has nothing. Ends
-/// it when it takes too long, says too much, or `stopped` is cancelled.
+/// Gets the credential for a server from `docker-credential-NAME`, if it has one. Kills the helper
+/// when it takes too long, writes too much, or `stopped` is cancelled.
 pub(super) fn get(
     name: &str,
     server: &str,
@@ -47,7 +46,7 @@ pub(super) fn get(
     let Some(output) = run(name, "get", server, stopped)? else {
         return Ok(None);
     };
-    // The parser's own message would quote the answer, and with it perhaps a secret.
+    // The parser's own message would quote the response, which may contain a secret.
     let answer: HelperResponse = serde_json::from_slice(&output)
         .map_err(|_| "its answer is not JSON with Username and Secret".to_owned())?;
     Ok(Some(HelperCredential {
@@ -56,7 +55,7 @@ pub(super) fn get(
     }))
 }
 
-/// Gives it a password to keep.
+/// Stores a password with a helper.
 pub(super) fn store(
     name: &str,
     server: &str,
@@ -72,22 +71,22 @@ pub(super) fn store(
     run(name, "store", &input.to_string(), stopped).map(drop)
 }
 
-/// Lets it forget what it has for a server; no error where it has nothing.
+/// Erases a server's credential; no error if there is none.
 pub(super) fn erase(name: &str, server: &str, stopped: &CancellationToken) -> Result<(), String> {
     run(name, "erase", server, stopped).map(drop)
 }
 
-/// Runs it with an input; nothing where it says that it has nothing.
+/// Runs a helper with an input; `None` if it has no credential.
 fn run(
     name: &str,
     action: &str,
     input: &str,
     stopped: &CancellationToken,
 ) -> Result<Option<Vec<u8>>, String> {
-    // It becomes part of a file's name, which a path would lead elsewhere.
+    // The name becomes part of a file name, so it must not contain a path.
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if !name.chars().all(is_plain) {
-        return Err("its name is not one that a program could have".to_owned());
+        return Err("its name is not a valid program name".to_owned());
     }
     let mut child = Command::new(format!("docker-credential-{name}"))
         .arg(action)
@@ -101,14 +100,14 @@ fn run(
         })?;
     let watched = HelperPipes::spawn_readers(&mut child, input);
     let ended = watched.wait(&mut child, PATIENCE, stopped);
-    // What it still holds open, or a child of it, is of no interest.
+    // Pipes that it or a child still holds open are not needed.
     let _ = child.kill();
     let _ = child.wait();
     let (succeeded, output, errors) = ended?;
     if succeeded {
         return Ok(Some(output));
     }
-    // Helpers write their error to stdout; the protocol's word for "unknown" is fixed.
+    // Helpers write errors to stdout; the protocol fixes the text for "unknown".
     let said = [errors, output].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let all = said.concat().to_lowercase();
     if all.contains("credentials not found") || all.contains("no credentials") {
@@ -122,14 +121,14 @@ fn run(
     })
 }
 
-/// The beginning of a line of a program's, as it may be shown.
+/// The first characters of an output line, for display.
 fn beginning(line: &str) -> Untrusted<String> {
     Untrusted(line.trim().chars().take(LONGEST_WORDS).collect())
 }
 
 type HelperOutput = (bool, Vec<u8>, Vec<u8>);
 
-/// What comes out of a running helper, by threads that end when it closes its side.
+/// Output of a running helper, read by threads that end when it closes its pipes.
 struct HelperPipes {
     output: Receiver<Option<Vec<u8>>>,
     errors: Receiver<Option<Vec<u8>>>,
@@ -139,7 +138,7 @@ impl HelperPipes {
     fn spawn_readers(child: &mut Child, input: &str) -> Self {
         if let Some(mut stdin) = child.stdin.take() {
             let input = input.to_owned();
-            // One that does not read has its own way of knowing.
+            // A helper need not read its input; its exit status decides.
             thread::spawn(move || stdin.write_all(input.as_bytes()));
         }
         Self {
@@ -148,7 +147,7 @@ impl HelperPipes {
         }
     }
 
-    /// Waits for its end: whether it succeeded, and what it wrote.
+    /// Waits for its exit; returns whether it succeeded, and its output.
     fn wait(
         &self,
         child: &mut Child,
@@ -182,7 +181,7 @@ impl HelperPipes {
                 return Ok((status.success(), taken.0, taken.1));
             }
             if stopped.is_cancelled() {
-                return Err("it was ended".to_owned());
+                return Err("it was stopped".to_owned());
             }
             if Instant::now() > deadline {
                 return Err(too_slow());
@@ -194,14 +193,14 @@ impl HelperPipes {
     }
 }
 
-/// All that comes out of a pipe; none where that is too much.
+/// Reads a pipe to its end; `None` if the output is too long.
 fn collect(pipe: Option<impl Read + Send + 'static>) -> Receiver<Option<Vec<u8>>> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
         let limit = MOST_OUTPUT as u64 + 1;
         if let Some(pipe) = pipe {
-            // What came before an error is what there is.
+            // After an error, the output so far is used.
             let _ = pipe.take(limit).read_to_end(&mut bytes);
         }
         let _ = sender.send((bytes.len() <= MOST_OUTPUT).then_some(bytes));
@@ -217,6 +216,6 @@ mod tests {
     fn a_helpers_name_is_no_path() {
         let stopped = CancellationToken::new();
         let refused = get("../../evil", "repo.lan", &stopped).unwrap_err();
-        assert_eq!(refused, "its name is not one that a program could have");
+        assert_eq!(refused, "its name is not a valid program name");
     }
 }

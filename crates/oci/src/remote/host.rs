@@ -1,4 +1,4 @@
-//! One registry host: how it is spoken to, how it wants to be convinced, and what it gave us.
+//! State of a registry host: its protocol, its challenge and its tokens.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,18 +18,17 @@ use super::error::RegistryError;
 
 /// Known state of a host.
 pub(super) struct Host {
-    /// As references name it: `docker.io`, `repo.lan:5000`.
+    /// Its name in references: `docker.io`, `repo.lan:5000`.
     pub(super) name: String,
     tokens: Mutex<Tokens>,
-    /// Held by whoever fetches a token: requests that need the same one wait for it, and others do
-    /// not.
+    /// One lock for each scope: requests for the same token wait for it, others do not.
     fetching: Mutex<HashMap<Scope, Arc<tokio::sync::Mutex<()>>>>,
     pub(super) credentials: OnceCell<Credentials>,
-    /// True if its root was asked for a challenge.
+    /// Set once the API's root was requested for a challenge.
     pub(super) knocked: OnceCell<()>,
     pub(super) takes: HostCapabilities,
     base: OnceCell<ApiBase>,
-    /// Why the first question got no answer, where it was sent before the protocol was known.
+    /// Error of the first request, if it was sent before the protocol was known.
     unanswered: Mutex<Option<HttpError>>,
     challenge: Mutex<Option<Challenge>>,
 }
@@ -58,12 +57,12 @@ impl Host {
         }
     }
 
-    /// The tokens that it gave.
+    /// The tokens obtained so far.
     pub(super) fn tokens(&self) -> MutexGuard<'_, Tokens> {
         lock(&self.tokens)
     }
 
-    /// What is held while a token for this is fetched.
+    /// Returns the lock held while a token of this scope is fetched.
     pub(super) fn token_lock(&self, scope: &Scope) -> Arc<tokio::sync::Mutex<()>> {
         let mut fetching = lock(&self.fetching);
         Arc::clone(fetching.entry(scope.clone()).or_default())
@@ -74,33 +73,32 @@ impl Host {
         lock(&self.challenge).clone()
     }
 
-    /// Remembers the challenge of a 401 answer, where there is one that can be met.
+    /// Records the challenge of a 401 response, if it is supported.
     pub(super) fn record_challenge(&self, answer: &Response) -> Option<Challenge> {
         let challenge = Challenge::read(answer.headers(), answer.url())?;
         let mut known = lock(&self.challenge);
         Some(known.insert(challenge).clone())
     }
 
-    /// Where the API is: always HTTPS, unless the host is listed as insecure. Then it is tried,
-    /// and the outcome remembered. A host with a port of its own gets plain HTTP first: one port
-    /// speaks one of the two, and asking an HTTP server for a page is the cheaper question. No
-    /// credential goes along with it.
+    /// Returns the API's URL: always HTTPS, unless the host is listed as insecure; then the
+    /// protocol is probed once. A host with an explicit port is probed with plain HTTP first, which
+    /// is the cheaper request. No credential is sent.
     pub(super) async fn base(&self, connections: &HttpClient) -> Result<&ApiBase, RegistryError> {
         self.base
             .get_or_try_init(|| self.find_base(connections))
             .await
     }
 
-    /// Where the API of a listed host is likely to be while that is not known: a question that goes
-    /// there shows it as well as knocking does, and needs no second way.
+    /// Returns the probable URL of a listed host's API while its protocol is unknown: the first
+    /// real request can replace the probe.
     pub(super) fn likely_base(&self, connections: &HttpClient) -> Option<Url> {
         let http = self.url("http").ok()?;
         let is_open = !self.base.initialized() && self.unanswered().is_none();
         (is_open && connections.is_listed(&http) && http.port().is_some()).then_some(http)
     }
 
-    /// Sends a question there, and answers with what came if it shows that this is the place. No
-    /// credential goes along.
+    /// Sends a request to the probable URL and returns the response if it confirms the URL. No
+    /// credential is sent.
     pub(super) async fn try_base(
         &self,
         connections: &HttpClient,
@@ -109,7 +107,7 @@ impl Host {
     ) -> Option<Response> {
         match self.first_answer(connections, exchange).await {
             Ok(response) if !wants_tls(&response) => {
-                // Another question may have shown it at the same time.
+                // A concurrent request may have set it.
                 let _ = self.base.set(ApiBase { url: likely });
                 (!response.status().is_redirection()).then_some(response)
             }
@@ -151,7 +149,7 @@ impl Host {
                 Err(error) => failure = Some(error),
             }
         }
-        // No TLS there after all, whatever the HTTP server meant by its answer.
+        // Not TLS, despite the HTTP server's response.
         if let (Some(url), None) = (refused_plain, &failure) {
             return Ok(ApiBase { url });
         }
@@ -165,7 +163,7 @@ impl Host {
         })
     }
 
-    /// Docker Hub's API is not at the name that references give it.
+    /// Docker Hub's API has another host name than references.
     fn url(&self, scheme: &str) -> Result<Url, RegistryError> {
         let api = match self.name.as_str() {
             "docker.io" | "index.docker.io" => "registry-1.docker.io",
@@ -176,7 +174,7 @@ impl Host {
         })
     }
 
-    /// The root of the API below a URL.
+    /// The root of the API at a base URL.
     pub(super) fn root(base: &Url) -> Url {
         base.join("v2/").unwrap_or_else(|_| base.clone())
     }
@@ -210,7 +208,7 @@ impl Host {
     }
 }
 
-/// TLS servers answer a plain request with 400, or send it to their `https` URL.
+/// Returns true for a TLS server's response to plain HTTP: 400, or a redirect to its `https` URL.
 fn wants_tls(response: &Response) -> bool {
     let redirected = response.status().is_redirection()
         && response

@@ -1,20 +1,20 @@
-//! `Link` headers (RFC 8288), by which registries name the next page.
+//! `Link` headers (RFC 8288), which contain the next page.
 
 use reqwest::header::{HeaderMap, LINK};
 
-/// Next page according to the links of an answer.
+/// Next page according to the `Link` headers of a response.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// There is none: no link, or only links to other things.
+    /// No next page: no link, or only links with other relations.
     None,
-    /// It is at this URL, which may be relative.
+    /// This URL, which may be relative.
     At(String),
-    /// There is a link, and it does not say what it is to, or cannot be read.
+    /// There is a link without a relation, or one that cannot be parsed.
     Unclear,
 }
 
 impl Next {
-    /// Reads all `Link` headers.
+    /// Parses all `Link` headers.
     pub(super) fn read(headers: &HeaderMap) -> Self {
         let mut next = Self::None;
         for value in headers.get_all(LINK) {
@@ -36,14 +36,14 @@ impl Next {
     }
 }
 
-/// Relations are separated by spaces, and their case means nothing.
+/// Relations are separated by spaces and case-insensitive.
 fn has_next(names: &str) -> bool {
     names
         .split_ascii_whitespace()
         .any(|name| name.eq_ignore_ascii_case("next"))
 }
 
-/// The links of one header, each as its target and its relations; none where it is not one.
+/// Parses the links of one header into targets and relations; `None` if invalid.
 fn links(text: &str) -> Option<Vec<(String, Option<String>)>> {
     let mut links = Vec::new();
     let mut rest = text.trim_start_matches(is_between);
@@ -53,7 +53,7 @@ fn links(text: &str) -> Option<Vec<(String, Option<String>)>> {
         rest = after.trim_start();
         while let Some(parameter) = rest.strip_prefix(';') {
             let (name, value, after) = parameter_of(parameter)?;
-            // The first one counts.
+            // The first one takes precedence.
             if name.eq_ignore_ascii_case("rel") && relations.is_none() {
                 relations = value;
             }
@@ -68,13 +68,13 @@ fn links(text: &str) -> Option<Vec<(String, Option<String>)>> {
     Some(links)
 }
 
-/// What may stand between two links: the grammar of lists allows empty entries.
+/// Returns true between two links: the grammar of lists allows empty entries.
 fn is_between(c: char) -> bool {
     c == ',' || c.is_ascii_whitespace()
 }
 
-/// `NAME`, `NAME=TOKEN` or `NAME="TEXT"` with spaces wherever they are bad style but allowed, and
-/// what comes after it. The grammar has no single quotes, but some registries write them.
+/// Parses `NAME`, `NAME=TOKEN` or `NAME="TEXT"`, with optional spaces, and returns the rest. The
+/// grammar has no single quotes, but some registries write them.
 fn parameter_of(text: &str) -> Option<(&str, Option<String>, &str)> {
     let text = text.trim_start();
     let end = text.find(['=', ';', ',']).unwrap_or(text.len());
@@ -95,7 +95,7 @@ fn parameter_of(text: &str) -> Option<(&str, Option<String>, &str)> {
     Some((name, Some(value), rest.trim_start()))
 }
 
-/// A quoted text up to its closing quote, and what comes after that.
+/// Parses a quoted text up to its closing quote, and returns the rest.
 fn quoted(text: &str, quote: char) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices();

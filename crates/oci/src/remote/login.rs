@@ -1,5 +1,5 @@
-//! Logging in for good: a credential is tried, and kept where Docker's tools find it: by the helper
-//! that is configured, or in the file itself.
+//! Login and logout: a credential is verified and stored where Docker's tools find it, by the
+//! configured helper or in the file itself.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use super::helper;
 use super::ping::Ping;
 use super::secret::Secret;
 
-/// A password on its way to where it is kept; it does not show itself.
+/// A password to be stored; hidden from Debug.
 #[derive(Debug, Clone)]
 pub struct Password(Secret);
 
@@ -36,7 +36,7 @@ impl From<String> for Password {
 /// Location of a stored credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CredentialStore {
-    /// By a helper, which the file names.
+    /// In a helper configured in the file.
     Helper {
         /// Its name, without `docker-credential-`.
         name: String,
@@ -57,7 +57,7 @@ impl fmt::Display for CredentialStore {
 }
 
 impl RegistryClient {
-    /// Knocks with this user and password instead of those that are kept.
+    /// Pings a host with this user and password instead of the stored ones.
     pub async fn try_login(
         &self,
         host: &str,
@@ -65,14 +65,14 @@ impl RegistryClient {
         password: &Password,
     ) -> Result<Ping, RegistryError> {
         let typed = Credentials::from_input(user.to_owned(), password.0.clone());
-        // Nothing was looked up yet: this is the first that is done with the host.
+        // Not set yet: this is the client's first use of the host.
         let _ = self.0.host(host).credentials.set(typed);
         self.ping(host).await
     }
 }
 
-/// Keeps a user and password for a host. `file` is the one the user named; without it Docker's own.
-/// Blocks while a helper runs.
+/// Stores a user and password for a host. `file` is the one given by the user; without it, Docker's
+/// own. Blocks while a helper runs.
 pub fn store(
     host: &str,
     user: &str,
@@ -86,7 +86,7 @@ pub fn store(
         Some(name) => {
             helper::store(name, server, user, &password.0, &CancellationToken::new())
                 .map_err(|reason| config.helper_failed(name, reason))?;
-            // An empty entry is how Docker's tools know of it.
+            // Docker's tools expect an empty entry.
             json!({})
         }
         None => {
@@ -104,11 +104,11 @@ pub fn store(
     })
 }
 
-/// Forgets what is kept for a host; says where, or nothing where there was none.
+/// Erases the stored credential of a host; returns its location, or `None` if there was none.
 pub fn erase(host: &str, file: Option<&Path>) -> Result<Option<CredentialStore>, RegistryError> {
     let stopped = CancellationToken::new();
     let mut config = Config::open(host, file)?;
-    // An entry that cannot be read is one to remove.
+    // An entry that cannot be parsed is removed too.
     let is_none = || find(host, Some(&config.path), &stopped).is_ok_and(|it| it.are_none());
     if !config.path.exists() || is_none() {
         return Ok(None);
@@ -129,7 +129,7 @@ pub fn erase(host: &str, file: Option<&Path>) -> Result<Option<CredentialStore>,
     }))
 }
 
-/// Docker's `config.json`, with all that others keep in it.
+/// Docker's `config.json`, including the keys of other tools.
 struct Config<'h> {
     host: &'h str,
     path: PathBuf,
@@ -142,7 +142,7 @@ impl<'h> Config<'h> {
             let origin = "Docker's config.json".to_owned();
             return Err(lookup_error(host, origin, "no home directory".to_owned()));
         };
-        // A link stays one, and what it leads to is written. Any other path stays as people wrote it.
+        // A symbolic link is kept and its target is written. Other paths are not normalised.
         let path = if path.is_symlink() {
             path.canonicalize().unwrap_or(path)
         } else {
@@ -152,7 +152,7 @@ impl<'h> Config<'h> {
         let document = match files::read(&path, LARGEST_FILE) {
             Ok(text) if text.trim_ascii().is_empty() => Map::new(),
             Ok(text) => serde_json::from_slice(&text).map_err(|_| {
-                let reason = "it is not a JSON object, so nothing can be kept in it";
+                let reason = "it is not a JSON object, so no credential can be stored in it";
                 lookup_error(host, shown, reason.to_owned())
             })?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Map::new(),
@@ -165,7 +165,7 @@ impl<'h> Config<'h> {
         })
     }
 
-    /// The helper for this host, else the one for all.
+    /// The helper for this host, else the default one.
     fn helper(&self) -> Option<String> {
         let helpers = self.document.get("credHelpers").and_then(Value::as_object);
         let own = helpers.into_iter().flatten();
@@ -182,7 +182,7 @@ impl<'h> Config<'h> {
         matches!(AuthKey::of(key), AuthKey::Host(host) if names.contains(&host))
     }
 
-    /// The file's own credentials; what is not a table there is no credential.
+    /// The file's own credentials; replaces a value that is not a table.
     fn entries(&mut self) -> &mut Map<String, Value> {
         let auths = self.document.entry("auths").or_insert_with(|| json!({}));
         if !auths.is_object() {
@@ -208,7 +208,7 @@ impl<'h> Config<'h> {
         lookup_error(self.host, origin, reason)
     }
 
-    /// Writes it beside its name first, for nobody else to read.
+    /// Writes the file atomically, readable only by the user.
     fn write(&self) -> Result<(), RegistryError> {
         let mut text = Vec::new();
         let tabs = PrettyFormatter::with_indent(b"\t");
@@ -234,7 +234,7 @@ impl<'h> Config<'h> {
     }
 }
 
-/// A folder, with those above it, that only the user may look into.
+/// Creates a folder and its parents, accessible only to the user.
 fn make_private(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);

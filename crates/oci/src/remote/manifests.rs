@@ -1,4 +1,4 @@
-//! Manifests and indexes: small documents, kept byte for byte as their digest names them.
+//! Manifests and indexes: small documents, preserved byte for byte.
 
 use std::str::FromStr;
 
@@ -14,29 +14,29 @@ use super::request::Request;
 use crate::document::media_type::OCI_MANIFEST;
 use crate::document::{Descriptor, Digest, Hasher};
 
-/// The formats this program reads, so that a registry does not convert to one it does not.
+/// The supported formats, so that a registry does not convert to another one.
 const ACCEPTED: &str = "application/vnd.oci.image.index.v1+json, \
     application/vnd.docker.distribution.manifest.list.v2+json, \
     application/vnd.oci.image.manifest.v1+json, \
     application/vnd.docker.distribution.manifest.v2+json";
-/// The distribution specification's advice for the largest manifest.
+/// The distribution specification's recommended maximum size of a manifest.
 const LIMIT: u64 = 4 * 1024 * 1024;
 const CONTENT_DIGEST: &str = "docker-content-digest";
 const SUBJECT: &str = "oci-subject";
 
-/// A manifest or an index as the registry has it.
+/// A manifest or an index as stored in the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawManifest {
     /// The document, byte for byte.
     pub bytes: Bytes,
-    /// Its format, by the registry's header or else by its own word.
+    /// Its media type, from the header or else from the document.
     pub media_type: String,
     /// The digest of the bytes.
     pub digest: Digest,
 }
 
 impl RawManifest {
-    /// How an index or another document refers to it.
+    /// The document's descriptor.
     pub fn descriptor(&self) -> Descriptor {
         let size = self.bytes.len() as u64;
         Descriptor::new(self.media_type.as_str(), self.digest.clone(), size)
@@ -44,7 +44,7 @@ impl RawManifest {
 }
 
 impl Repository {
-    /// What a tag or digest names, without its bytes; nothing where the registry has none.
+    /// Returns the descriptor for a tag or digest; `None` if not found.
     pub async fn head_manifest(&self, which: &str) -> Result<Option<Descriptor>, RegistryError> {
         let what = format!("look for manifest {which} of {self}");
         let mut request = self.request(Method::HEAD, &format!("manifests/{which}"), what);
@@ -56,7 +56,7 @@ impl Repository {
                 if let Some(descriptor) = described(which, response.headers()) {
                     return Ok(Some(descriptor));
                 }
-                // The digest's header is optional: without it, the bytes have to tell.
+                // The digest header is optional: without it, the body is read.
             }
             Err(error) if self.is_not_found_error(&error) => return Ok(None),
             Err(error) => return Err(error),
@@ -65,7 +65,7 @@ impl Repository {
         Ok(found.map(|manifest| manifest.descriptor()))
     }
 
-    /// The document that a tag or digest names; its digest is verified.
+    /// Returns the document for a tag or digest, verified.
     pub async fn get_manifest(&self, which: &str) -> Result<RawManifest, RegistryError> {
         if let Some(answer) = self.prefetched_manifest(which).await {
             return answer;
@@ -75,7 +75,7 @@ impl Repository {
         self.read_manifest(which, &headers, bytes)
     }
 
-    /// One attempt at that.
+    /// A single attempt of [`Repository::get_manifest`].
     pub(super) async fn fetch_manifest_once(
         &self,
         which: &str,
@@ -123,7 +123,7 @@ impl Repository {
         })
     }
 
-    /// The document that a tag or digest names, with one request; nothing where the registry has none.
+    /// Returns the document for a tag or digest, with one request; `None` if not found.
     pub async fn find_manifest(&self, which: &str) -> Result<Option<RawManifest>, RegistryError> {
         match self.get_manifest(which).await {
             Ok(manifest) => Ok(Some(manifest)),
@@ -132,7 +132,7 @@ impl Repository {
         }
     }
 
-    /// Deletes a manifest and the tags that name it, where the registry does so.
+    /// Deletes a manifest and its tags, if the registry supports it.
     pub async fn delete_manifest(&self, digest: &Digest) -> Result<(), RegistryError> {
         let what = format!("delete manifest {digest} of {self}");
         let mut request = self.request(Method::DELETE, &format!("manifests/{digest}"), what);
@@ -140,7 +140,7 @@ impl Repository {
         self.inner().call(&request).await.map(drop)
     }
 
-    /// Publishes a document under a tag or its digest, and says which digest it has.
+    /// Publishes a document under a tag or its digest, and returns its digest.
     pub async fn put_manifest(
         &self,
         which: &str,
@@ -151,7 +151,7 @@ impl Repository {
         Ok(published.digest)
     }
 
-    /// Publishes a document, and says what the registry made of it.
+    /// Publishes a document, and returns the registry's response.
     pub(super) async fn publish(
         &self,
         which: &str,
@@ -196,11 +196,11 @@ impl Repository {
 /// Result of publishing a document.
 pub(super) struct PublishResponse {
     digest: Digest,
-    /// True if it took note of what the document is about.
+    /// True if the registry recorded the document's subject.
     pub(super) knows_subject: bool,
 }
 
-/// Digest, type and size by headers alone, where they say all three.
+/// Returns digest, type and size from the headers, if they have all three.
 fn described(which: &str, headers: &HeaderMap) -> Option<Descriptor> {
     let digest = Digest::from_str(which)
         .ok()
@@ -213,7 +213,7 @@ fn described(which: &str, headers: &HeaderMap) -> Option<Descriptor> {
     (media_type != "application/json").then(|| Descriptor::new(media_type, digest, size))
 }
 
-/// The digest of the bytes, in the algorithm of the promised one, which it has to be.
+/// Verifies the bytes with the algorithm of the promised digest, and returns the digest.
 fn verified(promised: Option<Digest>, bytes: &[u8], what: &str) -> Result<Digest, RegistryError> {
     let mut hasher = match &promised {
         Some(promised) => RegistryError::hasher_of(promised)?,
@@ -236,7 +236,7 @@ fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// The `mediaType` that newer documents carry inside.
+/// The `mediaType` field, which newer documents contain.
 fn own_media_type(bytes: &[u8]) -> Option<String> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -1,23 +1,23 @@
 //! A client of the OCI distribution specification: tags, manifests and blobs of a registry.
 //!
-//! Challenges come from `http-auth`, waits from `backon`, HTTP from `reqwest`; what is here is the
-//! protocol between them, and the running of credential helpers, for which `docker_credential` 1.4
-//! waits as long as they like. It replaces `oci-client` 0.18, whose transport cannot
-//! - accept an unverified certificate from one host only (`accept_invalid_certificates` is for its
-//!   one HTTP client), or find out which protocol a host speaks;
+//! Challenges are parsed with `http-auth`, retries timed with `backon`, HTTP done with `reqwest`;
+//! this module has the protocol between them. It runs credential helpers itself because
+//! `docker_credential` 1.4 has no time limit. It replaces `oci-client` 0.18, whose transport cannot
+//! - accept an unverified certificate from one host only (`accept_invalid_certificates` applies to
+//!   the whole client), or detect a host's protocol;
 //! - refuse a redirect, or a foreign layer's URL, that leaves HTTPS;
-//! - repeat a request: not after a broken connection, a 5xx or a 429, and `Retry-After` is not read;
-//! - resume an upload: it never asks for an upload's state, and reads its source once;
-//! - verify a download that was resumed (a partial stream is handed over as it comes);
+//! - retry after a broken connection, a 5xx or a 429, or honour `Retry-After`;
+//! - resume an upload: it never queries an upload's state, and reads its source once;
+//! - verify a resumed download (a partial stream is returned as received);
 //! - page through tags (`list_tags` drops the `Link` header);
-//! - survive a mount that the registry answers with 202, or ask for a token with the scope of
-//!   the repository that is mounted from;
-//! - exchange an identity token, read Docker's credentials, say which one was refused;
-//! - bound the size of a manifest or the time of the whole.
+//! - handle a mount answered with 202, or request a token with the scope of the repository to mount
+//!   from;
+//! - exchange an identity token, read Docker's credentials, or report which one was refused;
+//! - limit the size of a manifest or the total time.
 //!
-//! A [`RegistryClient`] is made once per process; a [`Repository`] is one name on one host. All requests
-//! are repeated while that is of use ([`RetryPolicy`]), blobs are streamed and never in memory.
-//! How many run at once is the caller's decision.
+//! Create one [`RegistryClient`] per process; a [`Repository`] is one name on one host. All
+//! requests are retried according to the [`RetryPolicy`]; blobs are streamed and never held in
+//! memory. The caller decides on concurrency.
 
 mod auth;
 mod blobs;

@@ -1,5 +1,5 @@
-//! What a registry shows of itself to somebody who only knocks, and the credential that a Docker
-//! daemon needs to push to it and pull from it for its client.
+//! Checks the connection to a registry, and provides the credential that a Docker daemon needs for
+//! pushes and pulls.
 
 use std::fmt;
 
@@ -12,16 +12,16 @@ use super::credentials::{Authentication, server};
 use super::error::RegistryError;
 use super::request::Request;
 
-/// A registry that answered.
+/// A reachable registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ping {
-    /// The host that was asked.
+    /// The host.
     pub host: String,
     /// Its protocol.
     pub connection: Protocol,
     /// Its login method.
     pub login: AuthScheme,
-    /// The credential that there is for it and where it is kept, never the secret.
+    /// The credential and its origin, without the secret.
     pub credential: String,
 }
 
@@ -39,15 +39,15 @@ pub enum Protocol {
 /// Login method of a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthScheme {
-    /// Nothing.
+    /// None.
     NotNeeded,
-    /// A name and a password, and they were accepted.
+    /// User and password, which were accepted.
     Basic,
-    /// A token, and one was given and accepted.
+    /// A token, which was issued and accepted.
     Token,
 }
 
-/// A credential in the form in which a Docker daemon takes it; it does not show itself.
+/// A credential in the Docker daemon's format; hidden from Debug.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DaemonCredential {
     server: String,
@@ -55,12 +55,12 @@ pub struct DaemonCredential {
 }
 
 impl DaemonCredential {
-    /// The name under which Docker keeps it.
+    /// The name under which Docker stores it.
     pub fn server(&self) -> &str {
         &self.server
     }
 
-    /// The document itself, for the one header that it was made for.
+    /// The document, for use in the header only.
     pub fn expose_secret(&self) -> &Value {
         &self.document
     }
@@ -75,8 +75,8 @@ impl fmt::Debug for DaemonCredential {
 }
 
 impl RegistryClient {
-    /// Knocks at a registry: reachable, by what protocol, with which credential. An error where it
-    /// is not reachable or the credential is refused.
+    /// Connects to a registry and returns its protocol, login method and credential. Fails if it is
+    /// unreachable or refuses the credential.
     pub async fn ping(&self, host: &str) -> Result<Ping, RegistryError> {
         let inner = &self.0;
         let host = inner.host(host);
@@ -102,10 +102,9 @@ impl RegistryClient {
         })
     }
 
-    /// The credential that there is for the registry that answered, for a daemon to use. A registry
-    /// may ask for none until somebody pushes, so it is given along all the same; but not where it
-    /// could be read on its way, to the daemon (`readable`) or from there to the registry. If the
-    /// registry insists on one, that is an error.
+    /// Returns the credential of a reachable registry for a Docker daemon. A registry may require
+    /// none before a push, so it is included in any case, unless it would be sent unencrypted, to
+    /// the daemon (`readable`) or to the registry; fails if the registry requires one then.
     pub async fn daemon_credential(
         &self,
         ping: &Ping,

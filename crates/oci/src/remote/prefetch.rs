@@ -1,7 +1,7 @@
-//! Requests that are sent before anybody needs their answers: what can be guessed from what was typed
-//! need not wait for an answer that only confirms it. To a registry far away each kind of them saves a
-//! build one round trip of eight: the manifests of bases and of the tags that are pushed to, and what
-//! lies beside a base.
+//! Requests sent before their responses are needed. What can be guessed from the command line need
+//! not wait for a response that only confirms it. For a distant registry, each kind saves a build
+//! one round trip of eight: the manifests of bases, those of target tags, and artifacts attached to
+//! a base.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock};
@@ -17,10 +17,10 @@ use super::manifests::RawManifest;
 use super::repository::Repository;
 use crate::document::{Descriptor, Digest};
 
-/// An answer that waited longer than this is asked for again: tags move.
+/// An older response is requested again: tags move.
 const MAX_AGE: Duration = Duration::from_secs(5);
 
-/// Requests that are on their way.
+/// Requests in flight.
 #[derive(Default)]
 pub(super) struct Prefetch {
     manifests: Pending<RawManifest>,
@@ -28,33 +28,33 @@ pub(super) struct Prefetch {
     wanted: OnceLock<WantedReferrers>,
 }
 
-/// Requests, and when they were sent.
+/// Requests, and the time they were sent.
 struct Pending<A>(Mutex<HashMap<Key, Sent<A>>>);
 
 type Sent<A> = (Instant, AbortOnDropHandle<Answer<A>>);
 
-/// Repository, tag or digest, and with which rights it is asked for.
+/// Repository, tag or digest, and whether it is requested for a push.
 type Key = (String, String, bool);
 
 type Answer<A> = Result<A, RegistryError>;
 
-/// True if what is about an image will be asked for.
+/// Returns true if an image's referrers will be requested.
 type Filter = dyn Fn(&Repository, &Digest) -> bool + Send + Sync;
 
-/// What is about base images and will be asked for.
+/// Referrers of base images that will be requested.
 struct WantedReferrers {
     artifact_type: String,
     filter: Box<Filter>,
 }
 
 impl RegistryClient {
-    /// Says that referrers of a type will be asked for, of each base image that the filter takes.
+    /// Sets the type of referrers to prefetch for base images that the filter accepts.
     pub fn want_referrers_of_bases(
         &self,
         artifact_type: &str,
         filter: impl Fn(&Repository, &Digest) -> bool + Send + Sync + 'static,
     ) {
-        // Whoever says so again says the same.
+        // Later calls set the same value.
         let _ = self.0.prefetch.wanted.set(WantedReferrers {
             artifact_type: artifact_type.to_owned(),
             filter: Box::new(filter),
@@ -63,8 +63,8 @@ impl RegistryClient {
 }
 
 impl Repository {
-    /// Requests what a tag names, for whoever asks for it next and soon. A failure is not told: it is
-    /// requested again then.
+    /// Prefetches a tag's manifest for the next request soon after. A failure is not reported: the
+    /// request is repeated then.
     pub fn prefetch_manifest(&self, tag: &str) {
         let (repository, tag) = (self.clone(), tag.to_owned());
         let key = self.key(&tag);
@@ -72,7 +72,7 @@ impl Repository {
         self.inner().prefetch.manifests.send(key, request);
     }
 
-    /// What a tag names, where that was prefetched; once.
+    /// Takes the prefetched manifest of a tag, if any.
     pub(super) async fn prefetched_manifest(&self, tag: &str) -> Option<Answer<RawManifest>> {
         let answer = self.inner().prefetch.manifests.take(&self.key(tag)).await?;
         let is_certain = match &answer {
@@ -82,7 +82,8 @@ impl Repository {
         is_certain.then_some(answer)
     }
 
-    /// Requests the referrers of a base image that [`RegistryClient::want_referrers_of_bases`] spoke of.
+    /// Prefetches the referrers of a base image as set by
+    /// [`RegistryClient::want_referrers_of_bases`].
     pub fn prefetch_referrers(&self, base: &Digest) {
         let prefetch = &self.inner().prefetch;
         let wanted = prefetch.wanted.get();
@@ -95,8 +96,7 @@ impl Repository {
         }
     }
 
-    /// The referrers of a base image, where they were prefetched; once. A failure was tried again
-    /// already.
+    /// Takes the prefetched referrers of a base image, if any. A failure was already retried.
     pub(super) async fn prefetched_referrers(
         &self,
         subject: &Digest,
@@ -115,7 +115,7 @@ impl Repository {
 }
 
 impl<A: Send + 'static> Pending<A> {
-    /// Sends a request, unless that was done already.
+    /// Sends a request, unless it was sent before.
     fn send(&self, key: Key, request: impl Future<Output = Answer<A>> + Send + 'static) {
         if let Ok(runtime) = Handle::try_current() {
             lock(&self.0).entry(key).or_insert_with(|| {
@@ -125,7 +125,7 @@ impl<A: Send + 'static> Pending<A> {
         }
     }
 
-    /// The answer to a request that was sent a short while ago.
+    /// Takes the response to a recent request.
     async fn take(&self, key: &Key) -> Option<Answer<A>> {
         let (sent, answer) = lock(&self.0).remove(key)?;
         if sent.elapsed() > MAX_AGE {

@@ -1,9 +1,9 @@
 //! Artifacts attached to an image in its repository: facts, SBOMs, signatures.
 //!
-//! A registry that knows the distribution specification 1.1 notes what a manifest is about and lists
-//! it when it is asked. For one that does not, the list is an index under a tag that is made of the
-//! image's digest. All tools write to that one, each for itself: entries of others stay, and a list
-//! that somebody else wrote back over ours is written again.
+//! A registry with distribution specification 1.1 records a manifest's subject and lists the
+//! referrers of a digest. For others, the list is an index under a tag derived from the image's
+//! digest, which every tool updates by itself: entries of others are kept, and an update that
+//! another tool overwrote is repeated.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -21,19 +21,18 @@ use crate::document::{
     sha256,
 };
 
-/// The largest list that is read; the specification's advice for manifests.
+/// Maximum size of a list; the specification's recommendation for manifests.
 const LIMIT: u64 = 4 * 1024 * 1024;
-/// More pages and entries than anything has that people attach to an image.
+/// More pages and entries than any real image has.
 const MOST_PAGES: usize = 64;
 const MOST_ENTRIES: usize = 10_000;
-/// How often a list is written that others write at the same time.
+/// Maximum number of writes of a list with concurrent writers.
 const ATTEMPTS: u32 = 8;
-/// The longest time to leave to somebody who read the list before it was written.
+/// Maximum wait for another writer that read the list before it was written.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 impl Repository {
-    /// Publishes an artifact whose content is there, so that whoever asks for what is about its
-    /// subject finds it.
+    /// Publishes an artifact whose content exists, so that it is found by its subject.
     pub async fn attach(&self, artifact: &Artifact) -> Result<(), RegistryError> {
         let manifest = artifact.manifest();
         let empty = sha256(EMPTY);
@@ -46,7 +45,7 @@ impl Repository {
             self.publish(which, manifest.media_type(), manifest.bytes().clone())
         };
         let published = match publish().await {
-            // Others may be putting it there at this moment, and a registry be in two minds of it.
+            // With concurrent writers, a registry may report the blob inconsistently.
             Err(error) if is_empty && error.is_blob_missing() => {
                 self.put_empty(&empty).await?;
                 publish().await?
@@ -66,8 +65,8 @@ impl Repository {
         self.put_blob(digest, size, &bytes, &Silent).await
     }
 
-    /// What of a type is about a manifest, as the registry lists it; an entry is at most a
-    /// claim until what it leads to was read.
+    /// Returns the listed artifacts of a type attached to a manifest. An entry is unverified until
+    /// the artifact is read.
     pub async fn referrers(
         &self,
         subject: &Digest,
@@ -79,7 +78,7 @@ impl Repository {
         }
     }
 
-    /// The same without what was prefetched.
+    /// Like [`Repository::referrers`], without prefetched responses.
     pub(super) async fn fetch_referrers(
         &self,
         subject: &Digest,
@@ -90,7 +89,7 @@ impl Repository {
         Ok(listed.into_iter().filter(is_wanted).collect())
     }
 
-    /// All that is about a manifest, in the same way.
+    /// Returns all listed artifacts attached to a manifest, of any type.
     pub(crate) async fn all_referrers(
         &self,
         subject: &Digest,
@@ -107,8 +106,8 @@ impl Repository {
         let (listed, under_tag) = if self.host.takes.get().referrers {
             (self.ask(subject, artifact_type).await, None)
         } else {
-            // Which of the two ways a registry has shows only when it is asked, and one question
-            // after the other would take twice as long.
+            // Only a request shows which of the two ways a registry supports; sending both at once
+            // halves the time.
             let asking = self.ask(subject, artifact_type);
             let (listed, under_tag) = tokio::join!(asking, self.list_under(&tag));
             (listed, Some(under_tag))
@@ -127,7 +126,7 @@ impl Repository {
         })
     }
 
-    /// The artifact that an entry leads to, if it is what was looked for.
+    /// Returns the artifact of an entry, if its type and subject match.
     pub async fn artifact(
         &self,
         entry: &Descriptor,
@@ -138,7 +137,7 @@ impl Repository {
         Ok(artifact.filter(|artifact| artifact.artifact_type() == artifact_type))
     }
 
-    /// The artifact that an entry leads to, of whatever type, if it is about what was asked for.
+    /// Returns the artifact of an entry, of any type, if its subject matches.
     pub(crate) async fn any_artifact(
         &self,
         entry: &Descriptor,
@@ -150,7 +149,7 @@ impl Repository {
         Ok(artifact.filter(|artifact| artifact.subject().digest == *subject))
     }
 
-    /// Asks the registry itself; nothing where it does not know the question.
+    /// Queries the referrers API; `None` if the registry lacks it.
     async fn ask(
         &self,
         subject: &Digest,
@@ -170,7 +169,7 @@ impl Repository {
                 }
                 Err(error) => return Err(error),
             };
-            // A proxy that answers everything has pages of its own.
+            // A proxy may answer any request with a page of its own.
             let Ok(index) = serde_json::from_slice::<Index>(&body) else {
                 return Ok(None);
             };
@@ -199,7 +198,9 @@ impl Repository {
             let started = Instant::now();
             let list = match self.list_under(&tag).await? {
                 Some(List::Index(list)) => *list,
-                Some(List::Other) => return Err(problem("something else has that tag")),
+                Some(List::Other) => {
+                    return Err(problem("the tag exists and is not a list of referrers"));
+                }
                 None => Verbatim::new(Index::new(ManifestFormat::Oci, Vec::new()))
                     .map_err(|error| problem(&error.to_string()))?,
             };
@@ -210,8 +211,8 @@ impl Repository {
             let longer = longer.map_err(|error| problem(&error.to_string()))?;
             self.put_manifest(&tag, longer.media_type(), longer.bytes().clone())
                 .await?;
-            // Who read the list before it was written has written theirs by then; whether it is
-            // over ours shows in the next round. Two of us must not wait equally long.
+            // After this pause, a writer that read the old list has written its own; the next round
+            // detects if it overwrote ours. Jitter keeps two processes apart.
             let jitter = 2 + (std::process::id() ^ attempt) % 3;
             let pause = started.elapsed() * jitter;
             tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
@@ -222,11 +223,11 @@ impl Repository {
             {
                 Ok(())
             }
-            _ => Err(problem("others keep writing over it")),
+            _ => Err(problem("other writers keep overwriting it")),
         }
     }
 
-    /// The list that a tag means.
+    /// Reads the list under a tag.
     async fn list_under(&self, tag: &str) -> Result<Option<List>, RegistryError> {
         let raw = match self.get_manifest(tag).await {
             Ok(raw) => raw,
@@ -242,15 +243,15 @@ impl Repository {
     }
 }
 
-/// What a tag of a list means.
+/// Content of a list's tag.
 enum List {
     Index(Box<Verbatim<Index>>),
-    /// Not a list; somebody's image perhaps.
+    /// Not a list, but for example an image.
     Other,
 }
 
-/// The tag under which what is about a manifest is listed: the specification takes 32 characters of
-/// the algorithm and 64 of the digest.
+/// The tag of a manifest's list of referrers: as specified, up to 32 characters of the algorithm
+/// and 64 of the digest.
 pub fn tag_of(subject: &Digest) -> String {
     let algorithm = subject.algorithm();
     let cut = |text: &str, most: usize| -> String {
@@ -263,7 +264,7 @@ pub fn tag_of(subject: &Digest) -> String {
     format!("{}-{}", cut(algorithm, 32), cut(subject.digest(), 64))
 }
 
-/// Returns true if a registry's answer says that it does not know the question.
+/// Returns true if a registry's error means that it lacks the referrers API.
 fn knows_nothing(error: &RegistryError) -> bool {
     error.status().is_some_and(|status| {
         matches!(
@@ -277,10 +278,10 @@ fn knows_nothing(error: &RegistryError) -> bool {
     })
 }
 
-/// The next page, on the host that gave this one.
+/// The next page, on the same host.
 fn behind(target: &str, here: &Url) -> Option<Url> {
     let next = here.join(target).ok()?;
-    // A registry behind a proxy may think that it is spoken to without TLS, or at another port.
+    // A registry behind a proxy may name the wrong scheme or port.
     let mut url = here.clone();
     url.set_query(next.query());
     if next.path().contains("/referrers/") {
@@ -289,7 +290,7 @@ fn behind(target: &str, here: &Url) -> Option<Url> {
     (next.origin() == here.origin()).then_some(next)
 }
 
-/// A media type as it stands in a query.
+/// A media type, encoded for a query.
 fn encoded(media_type: &str) -> String {
     let mut text = String::new();
     for byte in media_type.bytes() {

@@ -1,4 +1,4 @@
-//! One repository: a name on a host, its tags, and its neighbours there.
+//! A repository: its tags, and other repositories of its host.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -20,17 +20,17 @@ use super::link::Next;
 use super::request::{Request, RequestTarget};
 use crate::reference::{Reference, parse_reference};
 
-/// More than any repository has; a list without end must fill neither the memory nor the day.
+/// Larger than any real repository; an endless list must not exhaust memory or time.
 const MOST_TAGS: usize = 1_000_000;
 const MOST_BYTES: usize = 64 * 1024 * 1024;
 const LONGEST_LISTING: Duration = Duration::from_mins(2);
 const TAGS_LIMIT: u64 = 32 * 1024 * 1024;
-/// Empty pages in a row that a registry may give: some leave out tags after they made the pages.
+/// Maximum number of empty pages in a row: some registries filter tags after paging.
 const MOST_EMPTY_PAGES: usize = 100;
-/// As many other repositories as are worth a question each.
+/// Maximum number of other repositories to query.
 const MOST_NEIGHBOURS: usize = 100;
 const NEIGHBOURS_LIMIT: u64 = 1024 * 1024;
-/// Registries on object storage may take minutes to walk through themselves.
+/// Listing repositories can take minutes on registries with object storage.
 const NEIGHBOURS_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A repository of a registry. Clones are cheap and share everything.
@@ -39,12 +39,12 @@ pub struct Repository {
     pub(super) registry: RegistryClient,
     pub(super) host: Arc<Host>,
     name: Arc<str>,
-    /// True if the repository is written to.
+    /// True if the repository is a push target.
     target: bool,
 }
 
 impl RegistryClient {
-    /// The repository that a reference names.
+    /// Returns the repository of a reference.
     pub fn repository(&self, reference: &Reference) -> Repository {
         Repository {
             registry: self.clone(),
@@ -56,21 +56,21 @@ impl RegistryClient {
 }
 
 impl Repository {
-    /// The same repository as one that is pushed to. What is there is asked about with the right to
-    /// write, so that one token does for all, and a refusal to say means that it is not known: the
-    /// repository may not exist before the push, which will show who may not.
+    /// Returns the repository as a push target. Reads then request write access too, so that one
+    /// token suffices, and a denied read counts as not found: the repository may not exist before
+    /// the push, which will report missing permissions.
     #[must_use]
     pub fn for_push(mut self) -> Self {
         self.target = true;
         self
     }
 
-    /// Returns true if the repository is written to.
+    /// Returns true if the repository is a push target.
     pub(super) fn is_for_push(&self) -> bool {
         self.target
     }
 
-    /// The host as references name it: `docker.io`, `repo.lan:5000`.
+    /// The host's name in references: `docker.io`, `repo.lan:5000`.
     pub fn host(&self) -> &str {
         &self.host.name
     }
@@ -80,7 +80,7 @@ impl Repository {
         &self.name
     }
 
-    /// Returns true if the host takes blobs in pieces, as far as it has shown.
+    /// Returns true unless the host has refused chunked uploads.
     pub fn supports_chunks(&self) -> bool {
         self.host.takes.get().manner != Some(UploadMode::Whole)
     }
@@ -89,7 +89,7 @@ impl Repository {
         &self.registry.0
     }
 
-    /// A request without headers and body to a path below `/v2/NAME/`.
+    /// Creates a request without headers and body for a path below `/v2/NAME/`.
     pub(super) fn request(&self, method: Method, path: &str, what: String) -> Request<'_> {
         let scope = match method {
             Method::GET | Method::HEAD if !self.target => Scope::pull(&self.name),
@@ -101,7 +101,7 @@ impl Repository {
         request
     }
 
-    /// Asks by HEAD whether something is there; by GET where the host refuses HEAD.
+    /// Checks by HEAD if something exists; by GET if the host refuses HEAD.
     pub(super) async fn head_or_get(
         &self,
         mut request: Request<'_>,
@@ -114,7 +114,7 @@ impl Repository {
         }
         request.method = Method::GET;
         let answer = self.inner().call(&request).await;
-        // The same refusal to a GET would be about something else.
+        // If GET is refused alike, the cause is not HEAD.
         if !answer
             .as_ref()
             .is_err_and(RegistryError::is_head_unsupported)
@@ -124,15 +124,13 @@ impl Repository {
         answer
     }
 
-    /// Returns true if an error to a question whether something is there means no more than that it
-    /// is not.
+    /// Returns true if an error of an existence check means not found.
     pub(super) fn is_not_found_error(&self, error: &RegistryError) -> bool {
         error.is_not_found() || self.target && error.is_not_allowed()
     }
 
-    /// All tags, in the registry's order, with one request for each page. A list that ended early
-    /// would let a wrong image be chosen, so it ends where the registry says so; one that has no end
-    /// is said to be cut.
+    /// Returns all tags in the registry's order, one request per page. The list is complete,
+    /// because a missing tag could select a wrong image; an endless list is truncated with a note.
     pub async fn tags(&self) -> Result<Vec<String>, RegistryError> {
         let mut tags = Vec::new();
         let mut known = HashSet::new();
@@ -158,7 +156,7 @@ impl Repository {
                 tags.len() > MOST_TAGS || bytes > MOST_BYTES || started.elapsed() > LONGEST_LISTING;
             if is_endless && Next::read(&headers) != Next::None {
                 self.inner().http.progress().note(&format!(
-                    "the list of tags of {self} does not end: the first {} count",
+                    "the list of tags of {self} does not end: using the first {}",
                     tags.len()
                 ));
                 return Ok(tags);
@@ -169,25 +167,26 @@ impl Repository {
                 Next::At(target) => {
                     gives_links = true;
                     let next = Page::behind(&target, &url, tags.last());
-                    // The same question again is no more than the end.
+                    // Repeating the same empty page means the end.
                     if is_empty && next == page {
                         break;
                     }
                     if !grew && (!is_empty || fruitless > MOST_EMPTY_PAGES) {
-                        let reason = "its link to the next page leads nowhere new";
+                        let reason =
+                            "its link to the next page leads to a page that was already read";
                         return Err(broken(reason.to_owned()));
                     }
                     next
                 }
-                // Behind the last tag there is an empty page. Where the same one comes again, the
-                // registry does not know `last`, and the rest is behind that link.
+                // An empty page follows the last tag. If the same page repeats, the registry does
+                // not support `last`, and the rest is behind the unparsed link.
                 Next::Unclear if !grew && length > 0 => {
                     let reason = "its link to the next page cannot be read";
                     return Err(broken(reason.to_owned()));
                 }
                 Next::Unclear if grew => Page::After(tags.last().cloned()),
-                // A registry that fills the page and gives no link may still know `last`; one that
-                // does not repeats itself, and that is the end.
+                // A registry that fills the page without a link may still support `last`; one that
+                // does not returns the same page, which ends the list.
                 Next::None if is_full && grew && !gives_links => Page::After(tags.last().cloned()),
                 Next::None | Next::Unclear => break,
             };
@@ -195,9 +194,9 @@ impl Repository {
         Ok(tags)
     }
 
-    /// Returns true if nothing has a tag here yet. Where that cannot be told, something may.
+    /// Returns true if the repository has no tags; false if unknown.
     pub async fn is_new(&self) -> bool {
-        let what = format!("ask {self} for a tag");
+        let what = format!("list the tags of {self}");
         let request = self.request(Method::GET, "tags/list?n=1", what);
         match self.inner().fetch_once(&request, TAGS_LIMIT).await {
             Ok((_, _, body)) => {
@@ -208,7 +207,7 @@ impl Repository {
         }
     }
 
-    /// One page of tags; a shorter one where the registry refuses the length that was asked for.
+    /// Fetches a page of tags; a shorter one if the registry refuses the requested length.
     async fn fetch_page(
         &self,
         page: &Page,
@@ -242,8 +241,8 @@ impl Repository {
         }
     }
 
-    /// Some of the host's other repositories, to mount from; none where the registry does not mount,
-    /// or does not list them, to us or at all.
+    /// Returns other repositories of the host to mount from; none if the registry does not mount or
+    /// does not list them.
     pub async fn mount_candidates(&self) -> Vec<Self> {
         if !self.host.takes.get().mounts {
             return Vec::new();
@@ -271,7 +270,7 @@ impl Repository {
     }
 }
 
-/// The same repository, whatever is to be done with it.
+/// Equal by host and name, whether push target or not.
 impl PartialEq for Repository {
     fn eq(&self, other: &Self) -> bool {
         self.host.name == other.host.name && self.name == other.name
@@ -295,18 +294,17 @@ impl fmt::Debug for Repository {
 /// A page of the list of tags.
 #[derive(PartialEq, Eq)]
 enum Page {
-    /// The one behind a tag, or the first.
+    /// The page after a tag, or the first.
     After(Option<String>),
-    /// The one that a link names by its query, at the place where the first one was. Registries
-    /// behind a proxy do not know their own address: they write `http`, another port, or a path
-    /// that only they know.
+    /// The page of a link, by its query only, at the path of the first page. Registries behind a
+    /// proxy do not know their own address: they write `http`, another port, or an internal path.
     Query(String),
-    /// The one at a URL of the same host, which says it in a way of its own.
+    /// The page at another URL of the same host.
     At(Url),
 }
 
 impl Page {
-    /// The page that a link names.
+    /// The page that a link refers to.
     fn behind(target: &str, here: &Url, last: Option<&String>) -> Self {
         let Ok(url) = here.join(target) else {
             return Self::After(last.cloned());
@@ -323,7 +321,7 @@ impl Page {
 
 #[derive(Deserialize)]
 struct TagPage {
-    /// `null` in a repository without tags, and for one that is being deleted.
+    /// `null` in a repository without tags or being deleted.
     tags: Option<Vec<Option<String>>>,
 }
 

@@ -1,4 +1,4 @@
-//! A request to a registry: authenticated, checked, and repeated while that is of use.
+//! Requests to a registry: authenticated, checked and retried.
 
 use bytes::Bytes;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
@@ -11,20 +11,20 @@ use super::client::Inner;
 use super::error::{RegistryError, check};
 use super::host::Host;
 
-/// How registries answer strangers for whom something is as if it were not there.
+/// Statuses by which registries hide content from anonymous clients.
 const HIDDEN: [StatusCode; 3] = [
     StatusCode::UNAUTHORIZED,
     StatusCode::FORBIDDEN,
     StatusCode::NOT_FOUND,
 ];
 
-/// One request in the words of the distribution API.
+/// A request of the distribution API.
 pub(super) struct Request<'a> {
     pub(super) host: &'a Host,
-    /// The repository that it is about; empty where it is about the host.
+    /// The repository it concerns; empty for the host.
     pub(super) repository: &'a str,
     pub(super) scope: Scope,
-    /// The purpose, as it reads after "failed to".
+    /// The purpose, to follow "failed to".
     pub(super) what: String,
     pub(super) method: Method,
     pub(super) target: RequestTarget,
@@ -36,17 +36,17 @@ pub(super) struct Request<'a> {
 pub(super) enum RequestTarget {
     /// A path below the host's `/v2/`, with its query.
     Api(String),
-    /// A URL that the registry itself named.
+    /// A URL from a response of the registry.
     Url(Url),
 }
 
 impl Inner {
-    /// Sends until there is a success, and hands over its answer, body unread.
+    /// Sends a request with retries; returns the successful response with its body unread.
     pub(super) async fn call(&self, request: &Request<'_>) -> Result<Response, RegistryError> {
         self.http.retry(|| self.once(request)).await
     }
 
-    /// Sends until there is a success and its whole body.
+    /// Sends a request with retries; returns the successful response with its whole body.
     pub(super) async fn fetch(
         &self,
         request: &Request<'_>,
@@ -55,7 +55,7 @@ impl Inner {
         self.http.retry(|| self.fetch_once(request, limit)).await
     }
 
-    /// One attempt at that.
+    /// A single attempt of [`Self::fetch`].
     pub(super) async fn fetch_once(
         &self,
         request: &Request<'_>,
@@ -68,9 +68,8 @@ impl Inner {
         Ok((headers, url, body))
     }
 
-    /// One attempt. Where the registry asks for proof, it gets it, and a token that it does not
-    /// take any more is replaced once. What it hides from a stranger is asked for again with the
-    /// credential that there is.
+    /// A single attempt. Answers a challenge, replaces a rejected token once, and repeats a request
+    /// with the credential if the content may be hidden from anonymous clients.
     pub(super) async fn once(&self, request: &Request<'_>) -> Result<Response, RegistryError> {
         let (host, repository) = (request.host, request.repository);
         let mut first = Box::pin(self.first_answer(request)).await;
@@ -105,7 +104,7 @@ impl Inner {
                 scope = scope.with(challenge.scope());
                 Self::forget(host, proof.as_ref());
                 let better = self.authorization(host, repository, &scope).await?;
-                // The same password again would only count as another wrong login.
+                // The same password again would only count as another failed login.
                 if better != proof {
                     proof = better;
                     continue;
@@ -125,7 +124,7 @@ impl Inner {
                 Self::forget(host, proof.as_ref());
             }
             let tried = self.tried(request, status, proof.is_some()).await?;
-            // As the user names it, which is also what `docker login` wants.
+            // The name known to the user and to `docker login`.
             let name = host.name.clone();
             let checked = check(&self.http, name, &request.what, response, &tried).await;
             return checked.map_err(|mut error| {
@@ -138,7 +137,7 @@ impl Inner {
         }
     }
 
-    /// The answer to the first question of all to a listed host, whose protocol it shows too.
+    /// Returns the response to the first request to a listed host, which also detects its protocol.
     async fn first_answer(&self, request: &Request<'_>) -> Option<Response> {
         let reads = matches!(request.method, Method::GET | Method::HEAD);
         if !reads || matches!(request.target, RequestTarget::Url(_)) {
@@ -155,7 +154,7 @@ impl Inner {
         }
     }
 
-    /// What is said of the credential where a request was refused.
+    /// Describes the credential used in a refused request.
     async fn tried(
         &self,
         request: &Request<'_>,
@@ -175,7 +174,7 @@ impl Inner {
 }
 
 impl<'a> Request<'a> {
-    /// A request without headers and body.
+    /// Creates a request without headers and body.
     pub(super) fn new(
         host: &'a Host,
         repository: &'a str,

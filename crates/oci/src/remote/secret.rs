@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
-/// A text that never shows itself.
+/// A secret text, hidden from Debug.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Secret(String);
@@ -14,7 +14,7 @@ impl Secret {
         Self(text)
     }
 
-    /// The text itself, for the one header or form it was made for.
+    /// The text, for use in a header or form only.
     pub(super) fn expose_secret(&self) -> &str {
         &self.0
     }

@@ -1,8 +1,8 @@
-//! The beginning of a blob, on its way while the rest of it is made.
+//! Uploads the beginning of a blob while the rest is still being generated.
 //!
-//! An upload is opened once there is a piece that is worth a request, and [`Repository::put_blob`]
-//! goes on with it. Nobody sees an upload that is not closed. Whatever goes wrong ends it here: the
-//! blob is then sent when it is whole, as if nothing had been tried.
+//! An upload is opened once a chunk is large enough to be worth a request, and
+//! [`Repository::put_blob`] continues it. An upload that is not closed is invisible. Any error ends
+//! it: the blob is then uploaded when it is complete.
 
 use tokio::sync::watch;
 use wincimg_common::progress::Silent;
@@ -14,22 +14,22 @@ use super::repository::Repository;
 use super::upload_session::{self, Session};
 use crate::document::Digest;
 
-/// Less is not worth a request of its own. Registries that keep blobs in S3 want 5 MiB in each piece
-/// but the last.
+/// Minimum chunk worth a request. Registries that store blobs in S3 need 5 MiB in each chunk but
+/// the last.
 const WORTH_A_PIECE: u64 = 8 * 1024 * 1024;
 
-/// What messages call a blob whose digest is not known yet.
+/// Name of a blob in messages while its digest is unknown.
 const BEGINNING: &str = "the beginning of a blob";
 
-/// An upload that has the beginning of a blob.
+/// An upload that contains the beginning of a blob.
 pub struct PartialUpload {
     repository: Repository,
     session: Session,
 }
 
 impl Repository {
-    /// Sends what there is of a blob while it grows: `grown` says how much that is, and the end of
-    /// its sender that no more need be sent in this way.
+    /// Uploads a growing blob: `grown` has its current length, and closes when no more is to be
+    /// uploaded this way.
     pub async fn stream_blob(
         &self,
         blob: &dyn BlobSource,
@@ -63,7 +63,7 @@ impl Repository {
                 Some(session) => session.send(self, BEGINNING, piece, false).await,
             };
             if let Err(error) = done {
-                tracing::debug!(%error, "the beginning of a blob is not taken before it is whole");
+                tracing::debug!(%error, "cannot upload the beginning of a blob");
                 if let Some(session) = begun {
                     upload_session::cancel(self, session.location, BEGINNING).await;
                 }
@@ -78,7 +78,7 @@ impl Repository {
         })
     }
 
-    /// The longest piece, where the host is not known to take no pieces.
+    /// Maximum chunk; `None` if the host is known to refuse chunks.
     fn most_at_once(&self) -> Option<u64> {
         match self.host.takes.get().manner {
             None => Some(self.inner().options.chunk_size.max(1)),
@@ -93,7 +93,7 @@ impl Repository {
         Ok(Session::from_response(&request.what, &response)?)
     }
 
-    /// Returns true if an upload has the beginning of a blob already, or waits for it.
+    /// Returns true if an upload has the beginning of the blob or waits for it.
     pub fn has_partial_upload(&self, digest: &Digest) -> bool {
         let key = self.upload_key(digest);
         self.inner().opened_uploads().contains_key(&key)
@@ -112,14 +112,14 @@ impl Repository {
 }
 
 impl PartialUpload {
-    /// Keeps it for the next [`Repository::put_blob`] of the blob that it is the beginning of.
+    /// Keeps the upload for the next [`Repository::put_blob`] of the blob.
     pub fn keep(self, digest: &Digest) {
         let key = self.repository.upload_key(digest);
         let inner = self.repository.inner();
         inner.opened_uploads().insert(key, self.session);
     }
 
-    /// Tells the registry that nothing more comes.
+    /// Cancels the upload.
     pub async fn cancel(self) {
         upload_session::cancel(&self.repository, self.session.location, BEGINNING).await;
     }

@@ -1,5 +1,5 @@
-//! What was probably meant by an image that a registry does not have. The registry is asked only
-//! after that, once for its tags or its repositories, and need not answer.
+//! Suggestions for images that a registry does not have. Costs one more request, for tags or
+//! repositories, which may fail.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use super::repository::Repository;
 use super::request::Request;
 use crate::document::Digest;
 
-/// What more a person would not wait for a hint.
+/// Maximum additional time for a hint.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// As many names as are asked for; those of a larger registry may be left out.
+/// Names requested; those of a larger registry are incomplete.
 const MOST_NAMES: usize = 1000;
 const LIMIT: u64 = 1024 * 1024;
-/// Tags that are named where none is like the one that was typed.
+/// Tags shown if none is similar.
 const SHOWN: usize = 5;
-/// As many images of one run get a hint: a report of hundreds is not a spelling mistake.
+/// Maximum number of images with a hint in one run: hundreds of errors are not misspellings.
 pub(super) const MOST_GUESSES: usize = 8;
 
 #[derive(Deserialize)]
@@ -35,7 +35,7 @@ struct Catalog {
 }
 
 impl Repository {
-    /// The same error with what is there instead, where nothing has the name.
+    /// Adds a suggestion to a not-found error.
     pub(crate) async fn with_suggestion(&self, error: RegistryError, which: &str) -> RegistryError {
         if !error.is_not_found() {
             return error;
@@ -67,7 +67,7 @@ impl Repository {
         }
     }
 
-    /// The repository of this host whose name is most like this one's.
+    /// Returns the repository of this host with the most similar name.
     pub async fn similar_repository(&self) -> Option<String> {
         let what = format!("list the repositories of {}", self.host());
         let path = format!("_catalog?n={MOST_NAMES}");
@@ -78,7 +78,7 @@ impl Repository {
         Some(format!("{}/{name}", self.host()))
     }
 
-    /// The first page of tags, or with which status they were refused.
+    /// Returns the first page of tags, or the status of the refusal.
     async fn some_tags(&self) -> Result<Vec<String>, Option<StatusCode>> {
         let what = format!("list the tags of {self}");
         let path = format!("tags/list?n={MOST_NAMES}");
@@ -88,7 +88,7 @@ impl Repository {
         Ok(list.tags.into_iter().flatten().flatten().collect())
     }
 
-    /// One question, which is not repeated.
+    /// Sends a request without retries.
     async fn ask_once<T: DeserializeOwned>(
         &self,
         request: &Request<'_>,
@@ -100,7 +100,7 @@ impl Repository {
     }
 }
 
-/// The tag that was probably meant, or else some that there are.
+/// Returns a hint with the most similar tag, or else some existing tags.
 fn like_tag(repository: &Repository, which: &str, tags: &[String]) -> Option<String> {
     if let Some(meant) = closest_match(which, tags.iter().map(String::as_str)) {
         return Some(format!("did you mean {repository}:{meant}?"));
@@ -115,8 +115,8 @@ fn like_tag(repository: &Repository, which: &str, tags: &[String]) -> Option<Str
     })
 }
 
-/// The name that was probably meant: the whole path counts, or else its last part alone, where the
-/// folder above was left out or is another one.
+/// Returns the most similar name: compares the whole path, or else the last part, if the folder was
+/// omitted or differs.
 fn like_name(name: &str, known: &[String]) -> Option<String> {
     let last = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     let own = last(name);

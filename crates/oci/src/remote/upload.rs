@@ -1,11 +1,11 @@
-//! Blobs up: mounted from another repository, in one request, or in pieces that can resume.
+//! Blob uploads: mounted from another repository, in one request, or in chunks that can resume.
 //!
-//! Registries and the proxies before them bound what they take in one request, take no pieces, or
-//! nothing but pieces. What is refused in one [`UploadMode`] is sent in another.
+//! Registries and their proxies limit the size of requests, refuse chunks, or accept only chunks.
+//! An upload refused in one [`UploadMode`] is retried in another.
 //!
-//! After a broken connection the registry is asked how much it has, and the upload goes on from
-//! there. `distribution` up to 2.8 forgets an upload whose piece was cut in the middle; then it
-//! begins again. Between two pieces it resumes with every registry.
+//! After a broken connection, the registry is asked for the upload's offset, and the upload resumes
+//! there. `distribution` up to 2.8 discards an upload whose chunk was interrupted; then it starts
+//! again. Between two chunks, it resumes with every registry.
 
 use reqwest::header::{HeaderMap, RANGE};
 use reqwest::{Method, StatusCode, Url};
@@ -23,7 +23,7 @@ use crate::document::Digest;
 
 const TOO_MANY: StatusCode = StatusCode::TOO_MANY_REQUESTS;
 
-/// One blob on its way.
+/// A blob being uploaded.
 struct Upload<'a> {
     repository: &'a Repository,
     digest: &'a Digest,
@@ -32,14 +32,14 @@ struct Upload<'a> {
     reader: KeptReader,
     task: &'a dyn Task,
     manner: UploadMode,
-    /// The manners in which it was refused.
+    /// The modes that were refused.
     refused: Vec<UploadMode>,
 }
 
 impl Repository {
-    /// Asks the registry to take a blob from another of its repositories. False where it does
-    /// not, for whatever reason: the bytes can be sent all the same. The upload that it opens
-    /// instead is used by the next [`Repository::put_blob`].
+    /// Asks the registry to mount a blob from another of its repositories. Returns false if it does
+    /// not, for any reason: the blob can still be uploaded. If the registry opens an upload
+    /// instead, the next [`Repository::put_blob`] uses it.
     pub async fn mount_blob(&self, digest: &Digest, from: &str) -> Result<bool, RegistryError> {
         let takes = &self.host.takes;
         if !takes.get().mounts {
@@ -51,7 +51,7 @@ impl Repository {
         request.scope = Scope::mount(self.name(), from);
         let inner = self.inner();
         let answer = inner.http.retry(async || match inner.once(&request).await {
-            // Not even a failure of the server is worth another attempt, but too many requests are.
+            // Even a server error is not worth a retry, but too many requests are.
             Err(error) if error.response_status().is_some_and(|it| it != TOO_MANY) => {
                 Ok(Err(error))
             }
@@ -81,7 +81,7 @@ impl Repository {
         Ok(false)
     }
 
-    /// Uploads a blob of `size` bytes. Whether the registry has it already is not asked.
+    /// Uploads a blob of `size` bytes, without checking if it exists.
     pub async fn put_blob(
         &self,
         digest: &Digest,
@@ -105,7 +105,7 @@ impl Repository {
         let mut attempts = self.inner().http.attempts();
         let mut broke_at = None;
         let stands_at = |session: &Option<Session>| session.as_ref().map_or(0, |it| it.offset);
-        // The most that the registry ever said it still has: what was sent and lost is no headway.
+        // The highest offset the registry confirmed: bytes sent but lost are no progress.
         let mut kept = stands_at(&session);
         loop {
             let before = stands_at(&session);
@@ -131,7 +131,7 @@ impl Repository {
                 }
                 return Err(error);
             }
-            // A proxy that refuses a size and hangs up at once may not be heard.
+            // The response of a proxy that refuses a size and closes the connection may be lost.
             let was_sending = session.as_ref().is_some_and(Session::is_sending);
             if was_sending && error.status().is_none() && broke_at.replace(before) == Some(before) {
                 upload.shrink();
@@ -141,12 +141,12 @@ impl Repository {
             let has = stands_at(&session);
             attempts.advance(has.saturating_sub(kept));
             kept = kept.max(has);
-            // Where nothing of it came a new upload is as good, and Gitea takes nothing more in one
+            // At offset 0 a new upload costs nothing, and Gitea accepts nothing more in an upload
             // whose request broke.
             if let Some(spoilt) = session.take_if(|open| open.offset == 0) {
                 upload.cancel(spoilt.location).await;
             }
-            // The answer to the last request may be all that was lost.
+            // Only the response to the last request may have been lost.
             if session.is_none() && self.has_blob(digest).await? {
                 return Ok(());
             }
@@ -163,7 +163,7 @@ impl Repository {
 }
 
 impl Upload<'_> {
-    /// Sends what the registry does not have yet. The session tells how far it came.
+    /// Sends the missing bytes. The session records the progress.
     async fn run(&self, session: &mut Option<Session>) -> Result<(), RegistryError> {
         let open = match session {
             Some(open) => open,
@@ -186,32 +186,32 @@ impl Upload<'_> {
         self.finish(open, false).await
     }
 
-    /// How to send what a registry refused in this way, where there is another way.
+    /// Returns another mode for an upload refused in this one, if there is one.
     fn other_manner(&self, session: &Session, error: &RegistryError) -> Option<UploadMode> {
         let status = error.status()?.as_u16();
         let smaller = self.manner.smaller(session.least);
         let other = match (session.sending, status) {
             (UploadStep::Piece, 413) => smaller,
-            // Where pieces were counted, 416 may mean the place, and the registry is asked for it.
+            // After counted chunks, 416 may mean a wrong offset, which is then queried.
             (UploadStep::Piece, 416) if session.stands != OffsetSource::Counted => smaller,
-            // Pieces are not taken; or they were, but are not the blob.
+            // Chunks are refused; or were accepted, but do not add up to the blob.
             (UploadStep::Piece, 400 | 405 | 411 | 415 | 501) | (UploadStep::End, 400 | 416) => {
                 Some(UploadMode::Whole)
             }
-            // An upload that was opened just now is not lost: what is not found is the method.
+            // A new upload is not lost: the method is not supported.
             (UploadStep::Piece, 404) if session.stands == OffsetSource::Opened => {
                 Some(UploadMode::Whole)
             }
             (UploadStep::Whole, 413) => smaller
                 .filter(|smaller| matches!(smaller, UploadMode::Pieces(size) if *size < self.size)),
-            // Artifactory has known nothing but `docker push`.
+            // Artifactory has supported only the sequence of `docker push`.
             (UploadStep::Whole, 404 | 405 | 415 | 501) => Some(UploadMode::Streamed),
             _ => None,
         };
         other.filter(|manner| *manner != self.manner && !self.refused.contains(manner))
     }
 
-    /// Goes on in smaller pieces, where what is sent is larger.
+    /// Continues in smaller chunks, if possible.
     fn shrink(&mut self) {
         if let Some(smaller @ UploadMode::Pieces(size)) = self.manner.smaller(0)
             && size < self.size
@@ -223,8 +223,8 @@ impl Upload<'_> {
         }
     }
 
-    /// Goes on in another manner, in the same upload where that is possible, and lets all other
-    /// uploads to this host do so too.
+    /// Continues in another mode, in the same upload if possible, and sets it for all other uploads
+    /// to this host.
     async fn change(
         &mut self,
         manner: UploadMode,
@@ -233,7 +233,7 @@ impl Upload<'_> {
         tracing::debug!(blob = %self.digest, ?manner, "the registry refuses what was sent");
         self.refused.push(self.manner);
         self.manner = manner;
-        // Pieces that were taken and are not the blob may be the blob's own fault.
+        // If the chunks were accepted but do not add up, the blob may be at fault.
         if session.sending != UploadStep::End {
             let takes = &self.repository.host.takes;
             takes.update(|known| known.manner = Some(manner));
@@ -241,7 +241,7 @@ impl Upload<'_> {
         let location = session.location.clone();
         let stands = match manner {
             UploadMode::Pieces(_) => match self.resume(Some(session)).await {
-                // Whoever does not say where it stands takes it from the beginning.
+                // A registry that does not report an offset starts from the beginning.
                 Err(error) if error.status().is_some() => None,
                 stands => stands?,
             },
@@ -260,7 +260,7 @@ impl Upload<'_> {
         Ok(Session::from_response(&request.what, &response)?)
     }
 
-    /// Closes the upload under its digest, with the whole blob where nothing was sent before.
+    /// Closes the upload with its digest, and with the whole blob if nothing was sent before.
     async fn finish(&self, session: &mut Session, whole: bool) -> Result<(), RegistryError> {
         session.sending = if whole {
             UploadStep::Whole
@@ -278,7 +278,7 @@ impl Upload<'_> {
         self.repository.inner().once(&request).await.map(drop)
     }
 
-    /// Where an upload stands after it broke; nothing where it has to begin again.
+    /// Queries the offset of a broken upload; `None` if it must start again.
     async fn resume(&self, session: Option<Session>) -> Result<Option<Session>, RegistryError> {
         let (Some(session), UploadMode::Pieces(_)) = (session, self.manner) else {
             return Ok(None);
@@ -288,7 +288,7 @@ impl Upload<'_> {
         request.scope = Scope::push(self.repository.name());
         let response = match self.repository.inner().call(&request).await {
             Ok(response) => response,
-            // Gone, or in a state that the registry itself does not understand any more.
+            // Lost, or in a state that the registry cannot handle.
             Err(error)
                 if error
                     .status()
@@ -304,7 +304,7 @@ impl Upload<'_> {
             Err(error) => return Err(error),
         };
         let offset = match received(response.headers()) {
-            // Gitea gives the number of bytes for that of the last one.
+            // Gitea returns the length instead of the last byte's position.
             Some(offset) if offset == session.offset.saturating_add(1) => return Ok(None),
             Some(offset) if offset <= self.size => offset,
             _ => return Ok(None),
@@ -328,7 +328,7 @@ impl Upload<'_> {
         upload_session::request(self.repository, method, location, doing, &self.name())
     }
 
-    /// Where an upload is gone or stands elsewhere, its state is asked for before giving up.
+    /// Converts an error after which the upload's state is queried before giving up.
     fn lost(&self, error: RegistryError) -> RegistryError {
         let gone = [StatusCode::NOT_FOUND, StatusCode::RANGE_NOT_SATISFIABLE];
         if !error.status().is_some_and(|status| gone.contains(&status)) {
@@ -356,8 +356,8 @@ impl Upload<'_> {
     }
 }
 
-/// How many bytes the registry has, by `Range: 0-LAST`. An empty upload reads `0-0` as well as one
-/// with a single byte, so that is taken as nothing.
+/// Returns the number of received bytes from `Range: 0-LAST`. `0-0` means an empty upload or a
+/// single byte, so it counts as empty.
 fn received(headers: &HeaderMap) -> Option<u64> {
     let text = headers.get(RANGE)?.to_str().ok()?;
     let text = text.strip_prefix("bytes=").unwrap_or(text);

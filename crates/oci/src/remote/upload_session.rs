@@ -1,4 +1,4 @@
-//! An upload that a registry keeps open.
+//! An open upload of a registry.
 
 use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Method, Response, Url};
@@ -8,39 +8,39 @@ use super::error::RegistryError;
 use super::repository::Repository;
 use super::request::{Request, RequestTarget};
 
-/// An upload that the registry has open for us.
+/// An open upload.
 pub(super) struct Session {
     pub(super) location: Url,
     pub(super) offset: u64,
-    /// The smallest piece that it takes, besides the last one.
+    /// Minimum chunk size, except for the last chunk.
     pub(super) least: u64,
     pub(super) sending: UploadStep,
     pub(super) stands: OffsetSource,
 }
 
-/// How it is known where an upload stands.
+/// Source of an upload's offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OffsetSource {
-    /// It is as it was opened.
+    /// Newly opened.
     Opened,
-    /// The registry said so when it was asked.
+    /// Queried from the registry.
     Asked,
-    /// By the pieces that were taken.
+    /// Counted from accepted chunks.
     Counted,
 }
 
-/// What was being sent when an answer or an error came.
+/// The data in flight when a response or an error came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UploadStep {
     Nothing,
     Piece,
     Whole,
-    /// The request that closes an upload in pieces.
+    /// The request that closes a chunked upload.
     End,
 }
 
 impl Session {
-    /// The upload that an answer opened.
+    /// Reads the upload opened by a response.
     pub(super) fn from_response(what: &str, response: &Response) -> Result<Self, HttpError> {
         let least = response.headers().get(LEAST_PIECE);
         let least = least.and_then(|value| value.to_str().ok()?.trim().parse().ok());
@@ -53,13 +53,12 @@ impl Session {
         })
     }
 
-    /// The request that opens one.
+    /// Creates the request that opens an upload.
     pub(super) fn open_request(repository: &Repository, what: String) -> Request<'_> {
         repository.request(Method::POST, "blobs/uploads/", what)
     }
 
-    /// Sends the bytes that come next. Where those are all, the registry need not be told where they
-    /// belong.
+    /// Sends the next bytes. If they are the whole blob, no range is needed.
     pub(super) async fn send(
         &mut self,
         repository: &Repository,
@@ -79,7 +78,7 @@ impl Session {
         }
         request.payload = Payload::Stream(piece);
         let response = repository.inner().once(&request).await?;
-        // Where the answer does not say where to go on, it is where it was.
+        // Without a location in the response, the current one stays valid.
         if response.headers().contains_key(LOCATION) {
             self.location = upload_location(&request.what, &response)?;
         }
@@ -89,13 +88,13 @@ impl Session {
         Ok(())
     }
 
-    /// Returns true if bytes were on their way when an answer or an error came.
+    /// Returns true if bytes were in flight when a response or an error came.
     pub(super) fn is_sending(&self) -> bool {
         matches!(self.sending, UploadStep::Piece | UploadStep::Whole)
     }
 }
 
-/// Tells the registry that nothing more comes. It would find out by itself, days later.
+/// Cancels the upload, which the registry would otherwise expire days later.
 pub(super) async fn cancel(repository: &Repository, location: Url, blob: &str) {
     let doing = "cancel the upload of";
     let request = request(repository, Method::DELETE, location, doing, blob);
@@ -104,7 +103,7 @@ pub(super) async fn cancel(repository: &Repository, location: Url, blob: &str) {
     }
 }
 
-/// A request to where an upload is.
+/// Creates a request to the upload's location.
 pub(super) fn request<'a>(
     repository: &'a Repository,
     method: Method,
@@ -117,17 +116,17 @@ pub(super) fn request<'a>(
     request
 }
 
-/// How the bytes of blobs are announced.
+/// Headers for blob content.
 pub(super) fn octets() -> HeaderMap {
     let octets = HeaderValue::from_static("application/octet-stream");
     HeaderMap::from_iter([(CONTENT_TYPE, octets)])
 }
 
-/// The header by which a registry says how small a piece may be.
+/// The header with the registry's minimum chunk size.
 const LEAST_PIECE: &str = "oci-chunk-min-length";
 
-/// The `Location` of an upload. A registry behind a proxy may not know that it is reached
-/// by TLS; its own host is not left for plain HTTP because of that.
+/// Returns the `Location` of an upload. A registry behind a proxy may not know that it is reached
+/// by TLS; an `http` URL of its own host is changed to `https`.
 pub(super) fn upload_location(what: &str, response: &Response) -> Result<Url, HttpError> {
     let mut url = location(what, response)?;
     let here = response.url();

@@ -29,7 +29,7 @@ pub enum Location {
     },
 }
 
-/// A text that names no place for an image.
+/// A text that is not the location of an image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
 #[diagnose(code = "usage/location", blame = Request)]
 pub enum LocationError {
@@ -39,17 +39,17 @@ pub enum LocationError {
         /// The text given.
         text: String,
     },
-    /// What stands on this machine, or has a short name for bases alone.
+    /// A local file or folder without a scheme, or the short name of a base.
     #[error("{text:?} {is}: {meant}")]
     Meant {
         /// The text given.
         text: String,
-        /// What it is.
+        /// A description of it.
         is: &'static str,
-        /// The text to type instead.
+        /// The correct text.
         meant: String,
     },
-    /// Anything else has to be a reference.
+    /// Any other invalid reference.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
 }
@@ -67,7 +67,8 @@ impl FromStr for Location {
         } else {
             let name = text.strip_prefix("docker://");
             let read = parse_reference(name.unwrap_or(text));
-            // Docker Hub is where names without a host live. It is not asked for what is not its.
+            // Names without a host refer to Docker Hub. Names that cannot be there are not sent to
+            // it.
             let names_host = match &read {
                 Ok(reference) => {
                     reference.registry() != DOCKER_HUB
@@ -83,7 +84,7 @@ impl FromStr for Location {
     }
 }
 
-/// What a name without a host means, where that is not an image on Docker Hub.
+/// Returns an error if a name without a host cannot be an image on Docker Hub.
 fn not_on_hub(text: &str) -> Option<LocationError> {
     let error = |is, meant| {
         let text = text.to_owned();
@@ -105,22 +106,22 @@ fn not_on_hub(text: &str) -> Option<LocationError> {
         return error("is a file", format!("type docker-archive:{text}"));
     }
     if is_archive {
-        let meant = "no file has that name; an archive is typed docker-archive:FILE";
+        let meant = "file not found; for an archive, type docker-archive:FILE";
         return error("is not in a registry", meant.to_owned());
     }
     for file in ["recipe.toml", "Dockerfile"] {
         if path.join(file).is_file() {
             return error(
                 "is a folder to build from",
-                format!("build it with `wincimg build {text}`, and type the image's name"),
+                format!("build it with `wincimg build {text}`, then type the image's name"),
             );
         }
     }
     None
 }
 
-/// The scheme that was probably meant. What has no host and no folder is one of Docker's own images,
-/// and none of these has a name like theirs.
+/// Returns the scheme that was probably meant. A name without host and folder is one of Docker's
+/// official images, none of which has a similar name.
 fn scheme_like(name: &str) -> Option<&'static str> {
     ["oci", "docker-archive"].into_iter().find(|scheme| {
         let slips = strsim::osa_distance(name, scheme);
@@ -128,9 +129,10 @@ fn scheme_like(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The path up to the first colon, as skopeo reads it; a drive letter's colon is the path's own.
+/// Splits off the path at the first colon, as skopeo does; a drive letter's colon belongs to the
+/// path.
 fn split_path(text: &str, rest: &str) -> Result<(PathBuf, Option<String>), LocationError> {
-    // Before a path that Windows takes as it is.
+    // The prefix of Windows' verbatim paths.
     let before = if rest.starts_with(r"\\?\") { 4 } else { 0 };
     let bytes = &rest.as_bytes()[before..];
     let has_drive = bytes.len() > 2
@@ -167,7 +169,7 @@ impl fmt::Display for Location {
 }
 
 impl Location {
-    /// What is asked for when reading: the digest where there is one, else the tag.
+    /// Returns the digest or else the tag to read.
     pub fn tag_or_digest(&self) -> Option<&str> {
         match self {
             Self::Registry(reference) => reference.digest().or(reference.tag()),
@@ -176,7 +178,7 @@ impl Location {
         }
     }
 
-    /// What is published when writing: the tag, or nothing where only a digest is given.
+    /// Returns the tag to publish; `None` if only a digest is given.
     pub fn tag(&self) -> Option<&str> {
         match self {
             Self::Registry(reference) => reference.tag(),

@@ -49,8 +49,8 @@ fn plan(request: &RolloutRequest) -> ActionPlan {
     ActionPlan::new(request, &Rollout::new(request))
 }
 
-/// The plan in short: `patch n0,n1 to 17763.1158`, `build i0 for 17763.973 20348.1`, `pin p0 to
-/// 10.0.17763`.
+/// The plan in short form: `patch n0,n1 to 17763.1158`, `build i0 for 17763.973 20348.1`, `pin p0
+/// to 10.0.17763`.
 fn short(hosts: &[&str], images: &[&str]) -> Vec<String> {
     short_of(&request(hosts, images))
 }
@@ -106,7 +106,7 @@ fn one_image_is_built_rather_than_three_nodes_patched() {
 
 #[test]
 fn a_patched_node_takes_its_old_images_along() {
-    // n1 needs the new side, and shares its image with n0.
+    // n1 needs the new side and shares its image with n0.
     assert_eq!(
         short(&["17763.973", "17763.1158"], &["17763.973"]),
         ["build i0 for 17763.1158", "patch n0 to 17763.1158"]
@@ -267,10 +267,10 @@ fn what_an_image_has_for_other_systems_is_kept() {
     );
 }
 
-/// A workload: its kind, the images of its containers, and the nodes that it names, each by number.
+/// A workload: its kind, the images of its containers, and the nodes it names, by number.
 type Landing = (&'static str, Vec<usize>, u32);
 
-/// Lets images land on some of the hosts alone, by workloads that name them.
+/// Restricts images to some of the hosts, by workloads that name them.
 fn land(request: &mut RolloutRequest, landings: &[Landing]) {
     let documents = landings.iter().enumerate().map(|(index, landing)| {
         let (kind, images, hosts) = landing;
@@ -298,7 +298,7 @@ fn land(request: &mut RolloutRequest, landings: &[Landing]) {
     give(request, &text.join("---\n"));
 }
 
-/// Asks about the workloads of a text alone.
+/// Checks only the workloads of a text.
 fn give(request: &mut RolloutRequest, text: &str) {
     let mut list = WorkloadList::default();
     list.read(text, "test").unwrap();
@@ -386,12 +386,12 @@ fn a_workload_stays_on_all_builds_where_it_starts() {
         "keep Deployment default/p0 on nodes whose label node.kubernetes.io/windows-build is \
          10.0.20348 or 10.0.26100 (leaves 3 of 6 nodes)"
     );
-    // What the affinity has already is in each term of the patch: a merge replaces the list.
+    // A merge replaces the list, so each term of the patch repeats the existing affinity.
     assert!(plan.actions[0].commands()[0].contains(
         "\"nodeSelectorTerms\":[{\"matchExpressions\":[{\"key\":\"node.kubernetes.io/windows-build\",\
          \"operator\":\"In\",\"values\":[\"10.0.20348\",\"10.0.26100\"]}],\"matchFields\":"
     ), "{:?}", plan.actions[0].commands());
-    // People report that images of 26100 fail on 26200.
+    // Images of 26100 are reported to fail on 26200.
     assert_eq!(
         pinned(&["20348.2402", "26100.2314", "26200.6584"], "26100.2314"),
         ["pin p0 to 10.0.26100"]
@@ -482,7 +482,7 @@ fn a_warning_of_pods_that_land_anywhere_comes_with_the_patch() {
 #[test]
 fn the_selector_that_is_advised_is_a_label_that_the_nodes_have() {
     let mut request = request(&["17763.1158"], &["17763.1158"]);
-    // As Kubernetes before 1.14 labels them.
+    // Label of Kubernetes before 1.14.
     let old = ("beta.kubernetes.io/os".to_owned(), "windows".to_owned());
     request.nodes.windows[0].labels = [old].into();
     let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
@@ -687,8 +687,8 @@ const HOSTS: [&str; 9] = [
 /// Number of patched hosts, rebuilt images and pinned workloads, compared in this order.
 type Cost = (usize, u32, usize);
 
-/// The cost of the cheapest actions after which everything starts, found by trying them all, those
-/// that cost least first.
+/// The cost of the cheapest actions after which everything starts, by exhaustive search in the
+/// order of cost.
 fn cheapest(request: &RolloutRequest, landings: &[Landing]) -> Option<Cost> {
     let hosts: Vec<WindowsVersion> = request
         .nodes
@@ -768,7 +768,7 @@ fn cheapest(request: &RolloutRequest, landings: &[Landing]) -> Option<Cost> {
         .map(|(cost, ..)| *cost)
 }
 
-/// The builds on whose nodes all of a workload starts, where it does not on all of its nodes.
+/// The builds on all of whose nodes a workload starts, if it does not start on all of its nodes.
 fn builds_where_it_starts(
     request: &RolloutRequest,
     index: usize,
@@ -791,7 +791,7 @@ fn builds_where_it_starts(
         .map(|(build, _)| build)
 }
 
-/// Every way to pick one option of each, by their places.
+/// All combinations of one option from each list, by index.
 fn combinations<T>(options: &[Vec<T>]) -> Vec<Vec<usize>> {
     options.iter().fold(vec![Vec::new()], |all, options| {
         let longer = |picks: &Vec<usize>| {
@@ -850,7 +850,7 @@ fn what_others_build_gets_another_tag_and_is_never_built() {
     let (_, fix, commands) = advised(&request, &TagsByRepository::new());
     assert!(fix.ends_with("one whose image fits these nodes"), "{fix}");
     assert!(commands.is_empty());
-    // Where it is the user's, it is built.
+    // An image of the user is rebuilt.
     request.own = vec!["mcr.microsoft.com/dotnet".to_owned()];
     let (actions, _, commands) = advised(&request, &tags);
     assert_eq!(actions, 1);
@@ -904,7 +904,7 @@ fn a_new_image_reaches_nodes_that_have_the_old_one() {
     );
 }
 
-/// Carries out the actions whose commands these are.
+/// Executes the actions with these commands.
 fn carried_out(request: &RolloutRequest, plan: &ActionPlan, commands: &[String]) -> Rollout {
     let mut after = request.clone();
     let is_typed = |action: &&PlanAction| {
@@ -931,7 +931,7 @@ fn carried_out(request: &RolloutRequest, plan: &ActionPlan, commands: &[String])
     Rollout::new(&after)
 }
 
-/// Returns true if each image of each workload starts on each host where it can land.
+/// Returns true if each image of each workload starts on each host where it can be scheduled.
 fn outcomes(rollout: &Rollout) -> BTreeMap<(String, String, String), bool> {
     let checks = rollout.checks().filter_map(|check| {
         let key = (
@@ -944,7 +944,7 @@ fn outcomes(rollout: &Rollout) -> BTreeMap<(String, String, String), bool> {
     checks.collect()
 }
 
-/// Hosts, images with their versions, and workloads, at random.
+/// Random hosts, images with versions, and workloads.
 fn clusters() -> impl Strategy<Value = (RolloutRequest, Vec<Landing>)> {
     let hosts = prop::collection::vec(prop::sample::select(&HOSTS), 1..4);
     let versions = prop::collection::vec(prop::sample::select(&HOSTS), 1..3);

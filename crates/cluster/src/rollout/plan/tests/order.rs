@@ -1,4 +1,4 @@
-//! In which order a plan's actions come, and what works between them.
+//! Order of a plan's actions, and the workloads that start in between.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn interrupted(plan: &ActionPlan) -> Vec<(usize, Vec<usize>, usize, Option<usize
 
 #[test]
 fn an_image_is_rolled_out_while_the_hosts_that_need_a_patch_for_it_are_cordoned() {
-    // n1 needs the new side, and shares its image with n0.
+    // n1 needs the new side and shares its image with n0.
     let hosts = ["17763.973", "17763.1158"];
     let mut request = landed(&hosts, &["17763.973"], &[("Deployment", vec![0], 0b11)]);
     assert_eq!(
@@ -20,7 +20,7 @@ fn an_image_is_rolled_out_while_the_hosts_that_need_a_patch_for_it_are_cordoned(
     );
     let plan_of_one = plan(&request);
     assert_eq!(interrupted(&plan_of_one), [(0, vec![0], 0, Some(1))]);
-    // The tag that is there reaches pods with the build.
+    // The existing tag takes effect on pods with the build.
     assert_eq!(plan_of_one.actions[0].commands()[0], "kubectl cordon n0");
     request.today = Some("2026-11-24".parse().unwrap());
     let plan = plan(&request);
@@ -99,7 +99,7 @@ fn a_pinned_workload_is_told_the_new_tag_where_its_host_is_patched() {
     assert_eq!(told.count(), 3, "{plan:?}");
 }
 
-/// Calls an image otherwise, for all that run it.
+/// Renames an image in all workloads.
 fn rename(request: &mut RolloutRequest, image: usize, name: &str) {
     let old = request.images[image].reference.replace(name.to_owned());
     let workloads = request.workloads.iter_mut();
@@ -164,7 +164,7 @@ fn after(state: &RolloutRequest, action: &PlanAction) -> RolloutRequest {
     state
 }
 
-/// Returns true if each workload starts on each host where its pods can land.
+/// Returns true if each workload starts on each host where its pods can be scheduled.
 fn landed_on(state: &RolloutRequest) -> BTreeMap<(usize, usize), bool> {
     let rollout = Rollout::new(state);
     let mut starts = BTreeMap::new();
@@ -172,7 +172,7 @@ fn landed_on(state: &RolloutRequest) -> BTreeMap<(usize, usize), bool> {
         let Some(workload) = placement.workload else {
             continue;
         };
-        // The answers are about some of the workloads.
+        // Only some of the workloads are checked.
         let name = &rollout.workloads[workload].id.name;
         let workload = name[1..].parse().unwrap();
         for &(host, group) in &placement.selection.hosts {
@@ -196,8 +196,8 @@ fn lost(
     lost.map(|(pair, _)| *pair).collect()
 }
 
-/// Returns true if some order of the actions never loses a pair, by what each set of them that is
-/// carried out loses: a bit for each action.
+/// Returns true if some order of the actions never loses a pair. `lost` has what each set of
+/// executed actions loses, with one bit for each action.
 fn is_avoidable(pair: (usize, usize), lost: &[BTreeSet<(usize, usize)>]) -> bool {
     let mut reached = vec![true];
     for (done, lost) in lost.iter().enumerate().skip(1) {
@@ -208,7 +208,7 @@ fn is_avoidable(pair: (usize, usize), lost: &[BTreeSet<(usize, usize)>]) -> bool
     reached.last() == Some(&true)
 }
 
-/// More of them: images of others, nodes that are cordoned, and with new tags or without.
+/// More clusters: third-party images, cordoned nodes, with and without new tags.
 fn mixed_clusters() -> impl Strategy<Value = RolloutRequest> {
     let tags = prop::sample::select(&[None, Some("2026-11-24")]);
     (clusters(), 0_usize..9, 0_usize..9, tags).prop_map(
@@ -269,7 +269,7 @@ proptest! {
             }
             ever_lost.extend(lost);
         }
-        // What is interrupted, every order interrupts.
+        // Each interruption occurs in every order.
         let count = plan.actions.len();
         if ever_lost.is_empty() || count > 7 {
             return Ok(());
