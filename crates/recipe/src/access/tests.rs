@@ -42,7 +42,7 @@ fn what_grants_nothing_is_refused() {
         ),
         (
             "path = '/a'\ngrant = { Users = 'read', 'BUILTIN\\users' = 'full' }",
-            "are one account",
+            "are the same account",
         ),
         (
             "path = 'a'\ngrant = { Users = 'read' }",

@@ -217,8 +217,8 @@ fn days_and_stores_that_were_hardly_meant_are_warned_of() {
         warning(&future, "root"),
         format!("{whose} is not valid before 2098-05-04")
     );
-    assert!(warning(&leaf(), "root").contains("is not a CA's certificate"));
-    assert!(warning(&root(), "ca").contains("list it below root"));
+    assert!(warning(&leaf(), "root").contains("is not a CA certificate"));
+    assert!(warning(&root(), "ca").contains("list it under root"));
     for (der, store) in [
         (root(), "root"),
         (leaf(), "trusted_people"),
