@@ -354,7 +354,7 @@ fn handlers_come_first() {
     assert!(place("\"php\"") < place("\"StaticFile\""), "{after}");
     assert!(
         place("path=\"\" overrideMode") < place("\"php\""),
-        "in the section that is there"
+        "in the existing section"
     );
 }
 
@@ -460,7 +460,7 @@ fn what_cannot_be_is_refused_by_name() {
             POOLS,
             "",
             "+[autoStart='true']",
-            "an entry of applicationPools needs name",
+            "an entry of applicationPools requires name",
         ),
         (
             MIME,

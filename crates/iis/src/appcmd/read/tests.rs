@@ -131,12 +131,12 @@ fn what_the_program_refuses_or_nobody_is_certain_of_is_refused() {
         (
             "set config Default Web Site /section:httpErrors",
             false,
-            "what has spaces needs quotes",
+            "quote values with spaces",
         ),
         (
             "set config /errorMode:Detailed",
             false,
-            "it needs /section:",
+            "/section: is missing",
         ),
         (
             "set config /section:httpErors /errorMode:Detailed",
@@ -147,7 +147,7 @@ fn what_the_program_refuses_or_nobody_is_certain_of_is_refused() {
         (
             "set config /section:httpErrors /errorMode",
             true,
-            "/errorMode is not understood",
+            "/errorMode is not supported",
         ),
         (
             "set config \"Default Web Site\" /section:httpErrors /errorMode:Detailed /commit:webroot",
@@ -162,7 +162,7 @@ fn what_the_program_refuses_or_nobody_is_certain_of_is_refused() {
         (
             "set site \"Default Web Site\" /applicationPool:x",
             false,
-            "an attribute of something else",
+            "is not an attribute of this object",
         ),
         ("list site Other", false, "site \"Other\" not found"),
         ("start apppool Other", false, "apppool \"Other\" not found"),
@@ -171,8 +171,8 @@ fn what_the_program_refuses_or_nobody_is_certain_of_is_refused() {
             true,
             "/preCondition:bitness64",
         ),
-        ("restore backup x", true, "restore backup is not understood"),
-        ("set", true, "no verb and object"),
+        ("restore backup x", true, "restore backup is not supported"),
+        ("set", true, "the verb or the object is missing"),
         (
             "add vdir /app.name:\"Default Web Site/none\" /path:/x /physicalPath:C:\\x",
             false,
