@@ -693,7 +693,7 @@ fn a_value_that_a_variable_brings_is_refused_where_it_is_used() {
         Some("  9 |   start = \"${start}\"\n    |           ^^^^^^^^^^")
     );
     assert!(plan_with(&recipe(text).unwrap(), &[("start", "demand")]).is_ok());
-    // A default that nothing can be made of counts only where no other value is set.
+    // An invalid default matters only if no other value is set.
     let site = recipe(&format!("{text}[iis]\nmime_types = \"${{types}}\"\n")).unwrap();
     let types = [("start", "auto"), ("types", "json=application/json")];
     assert!(plan_with(&site, &types).is_ok());

@@ -1,5 +1,5 @@
-//! Who may do what with files of an image: accounts, rights, and how a descriptor takes a grant as
-//! `icacls` would give it.
+//! Access to files of an image: accounts, rights, and grants in a security descriptor as `icacls`
+//! makes them.
 
 mod account;
 mod icacls;
@@ -18,7 +18,7 @@ use super::path::ImagePath;
 /// Path of `icacls` in Windows.
 pub const ICACLS: &str = r"C:\Windows\System32\icacls.exe";
 
-/// The kind of an entry that allows.
+/// Kind of an ACE that allows access.
 const ALLOWS: u8 = 0;
 
 /// Rights on a file or folder, and on its contents.
@@ -30,10 +30,10 @@ pub struct Access {
     pub grants: Vec<Grant>,
     /// Scope within a folder.
     pub inherit: Inherit,
-    /// True if the accounts lose what they were granted here before.
+    /// True if the grants replace the accounts' earlier explicit ones.
     #[serde(skip_serializing_if = "is_false")]
     pub replaces: bool,
-    /// True if what is in the folder gets the rights as its own, too.
+    /// True if the grants are also made explicitly on everything in the folder.
     #[serde(skip_serializing_if = "is_false")]
     pub each_inside: bool,
 }
@@ -59,7 +59,7 @@ pub struct Grant {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rights {
-    /// Everything, to grant rights among it.
+    /// Full control, including permissions.
     Full,
     /// To read, write, execute and delete.
     Modify,
@@ -75,12 +75,12 @@ pub enum Rights {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Inherit {
-    /// The folder and all that is in it.
+    /// The folder and all its contents.
     #[default]
     All,
     /// The folder and the folders in it.
     Folders,
-    /// The folder and the files in it, however deep.
+    /// The folder and the files in it, at any depth.
     Files,
     /// The folder alone.
     None,
@@ -176,8 +176,8 @@ impl FromStr for Inherit {
 }
 
 impl Access {
-    /// What `icacls` is called with. Accounts are numbers, which mean the same in every language, and
-    /// for the accounts of containers are the only form that Windows is known to resolve rightly.
+    /// Arguments of `icacls`. Accounts are SIDs, which are the same in every language and the only
+    /// form that Windows is known to resolve correctly for the accounts of containers.
     pub fn icacls(&self) -> Vec<String> {
         let grant = if self.replaces { "/grant:r" } else { "/grant" };
         let mut words = vec![self.path.to_string(), grant.to_owned()];
@@ -190,7 +190,7 @@ impl Access {
         words
     }
 
-    /// A descriptor of the file or folder itself with the rights in it.
+    /// Adds the grants to the descriptor of the file or folder.
     #[must_use]
     pub fn grant_to(&self, descriptor: &SecurityDescriptor, is_folder: bool) -> SecurityDescriptor {
         let flags = if is_folder { self.inherit.flags() } else { 0 };
@@ -204,8 +204,8 @@ impl Access {
         self.entries(descriptor, flags)
     }
 
-    /// Returns true if rights that are replaced are passed on to what is in a folder with this
-    /// descriptor.
+    /// Returns true if the contents of a folder with this descriptor inherit grants that are
+    /// replaced.
     pub fn revokes_inherited(&self, descriptor: &SecurityDescriptor) -> bool {
         let entries = descriptor.dacl.iter().flat_map(|list| &list.entries);
         let passes_on = ace_flags::OBJECT_INHERIT | ace_flags::CONTAINER_INHERIT;
@@ -213,7 +213,7 @@ impl Access {
         self.replaces && replaced.any(|entry| entry.flags & passes_on != 0)
     }
 
-    /// Returns true if something has rights of the accounts from above.
+    /// Returns true if a descriptor inherits grants of the accounts.
     pub fn is_inherited_by(&self, descriptor: &SecurityDescriptor) -> bool {
         let mut entries = descriptor.dacl.iter().flat_map(|list| &list.entries);
         entries.any(|entry| {
@@ -223,20 +223,20 @@ impl Access {
         })
     }
 
-    /// Returns true if it is for files in the folder, too.
+    /// Returns true if it applies to files in the folder, too.
     pub fn applies_to_files(&self) -> bool {
         self.each_inside || self.inherit.flags() & ace_flags::OBJECT_INHERIT != 0
     }
 
-    /// Returns true if an entry is what an account was granted here before.
+    /// Returns true if an ACE is an earlier explicit grant to one of the accounts.
     fn is_replaced(&self, entry: &Ace) -> bool {
         let is_own = entry.kind == ALLOWS && entry.flags & ace_flags::INHERITED == 0;
         let mut grants = self.grants.iter();
         is_own && grants.any(|grant| grant.account.sid() == entry.sid)
     }
 
-    /// A descriptor of something in the folder with what it inherits of the rights in it; none where
-    /// it inherits nothing.
+    /// Adds the inherited grants to the descriptor of a file or folder below; none if it inherits
+    /// none.
     pub fn inherited_descriptor(
         &self,
         descriptor: &SecurityDescriptor,
@@ -257,11 +257,11 @@ impl Access {
         Some(self.entries(descriptor, own | INHERITED))
     }
 
-    /// Adds entries in their place: what is the object's own before what it inherits, what is denied
-    /// before what is allowed, the nearest parent's before the others'.
+    /// Adds ACEs in canonical order: explicit before inherited ones, denying before allowing ones,
+    /// those of the nearest parent before the others.
     fn entries(&self, descriptor: &SecurityDescriptor, flags: u8) -> SecurityDescriptor {
         let mut descriptor = descriptor.clone();
-        // No grant is needed where everyone has full control.
+        // A null DACL gives everyone full control.
         if descriptor.dacl.is_none() && descriptor.control & control::DACL_PRESENT != 0 {
             return descriptor;
         }
@@ -293,7 +293,7 @@ fn add(entries: &mut Vec<Ace>, grant: &Grant, flags: u8) {
         .unwrap_or(entries.len());
     let place = match flags & ace_flags::INHERITED {
         0 => place,
-        // After what the nearest parent denies.
+        // After the denying ACEs of the nearest parent.
         _ => {
             let denied = entries[place..]
                 .iter()
@@ -324,7 +324,7 @@ impl fmt::Display for Access {
             Inherit::All => "",
             Inherit::Folders => ", with the folders in it",
             Inherit::Files => ", with the files in it",
-            Inherit::None => ", without what is in it",
+            Inherit::None => ", without its contents",
         })
     }
 }

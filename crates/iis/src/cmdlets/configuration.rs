@@ -32,7 +32,7 @@ pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, I
             let element = below(&found.element, &name, &found, server)?;
             let value = call
                 .value("atelement")
-                .ok_or_else(|| IisChangeError::unclear("it lacks -AtElement"))?;
+                .ok_or_else(|| IisChangeError::unclear("-AtElement is missing"))?;
             let entry = entry(&found.section, &element, value, server)?;
             let entry = element.with(PathStep::Entry(entry));
             vec![ConfigChange::Take { entry }]
@@ -107,7 +107,7 @@ fn set_property(
     let name = call.needed("name")?;
     let value = call
         .value("value")
-        .ok_or_else(|| IisChangeError::unclear("it lacks -Value"))?;
+        .ok_or_else(|| IisChangeError::unclear("-Value is missing"))?;
     if found.attribute.is_some() {
         return Err(IisChangeError::unclear("the filter selects an attribute"));
     }
@@ -134,7 +134,7 @@ fn set_whole(
 ) -> Result<Vec<ConfigChange>, IisChangeError> {
     let value = call
         .value("value")
-        .ok_or_else(|| IisChangeError::unclear("it lacks -Value"))?;
+        .ok_or_else(|| IisChangeError::unclear("-Value is missing"))?;
     match &found.attribute {
         Some(name) => Ok(vec![attribute(
             found,
@@ -200,7 +200,7 @@ fn add(
     }
     let value = call
         .value("value")
-        .ok_or_else(|| IisChangeError::unclear("it lacks -Value"))?;
+        .ok_or_else(|| IisChangeError::unclear("-Value is missing"))?;
     let mut changes = Vec::new();
     for value in value.items() {
         let ParameterValue::Table(all) = value else {

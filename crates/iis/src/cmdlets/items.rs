@@ -117,7 +117,7 @@ fn make_site(
     }
     let ways = call
         .value("bindings")
-        .ok_or_else(|| IisChangeError::unclear("it lacks -bindings"))?;
+        .ok_or_else(|| IisChangeError::unclear("-bindings is missing"))?;
     let directory = call.needed("physicalpath")?;
     let pool = call.text("applicationpool")?;
     let site = NewSite {
@@ -197,7 +197,7 @@ fn change(
     let name = call.needed("name")?;
     let value = call
         .value("value")
-        .ok_or_else(|| IisChangeError::unclear("it lacks -value"))?;
+        .ok_or_else(|| IisChangeError::unclear("-value is missing"))?;
     let is = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(&name));
     if is(&["name", "state", "userName", "password"]) {
         return Err(IisChangeError::unclear(format!(

@@ -73,7 +73,7 @@ impl CmdletCall<'_> {
     fn needed(&self, name: &str) -> Result<String, IisChangeError> {
         self.text(name)?
             .filter(|text| !text.is_empty())
-            .ok_or_else(|| IisChangeError::unclear(format!("it lacks -{name}")))
+            .ok_or_else(|| IisChangeError::unclear(format!("-{name} is missing")))
     }
 
     fn has(&self, name: &str) -> bool {

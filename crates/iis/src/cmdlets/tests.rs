@@ -341,11 +341,11 @@ fn what_fails_on_windows_and_what_is_not_certain_is_told_apart() {
             false,
             "invalid port \"x\"",
         ),
-        (site(&[]), true, "it lacks -name"),
+        (site(&[]), true, "-name is missing"),
         (
             refusal("new-website", &[("name", text("w"))]),
             true,
-            "it lacks -physicalpath",
+            "-physicalpath is missing",
         ),
         (
             refusal(

@@ -19,7 +19,7 @@ fn rights_are_a_line_of_the_plan() {
     );
     assert_eq!(
         access("path = '/app'\ngrant = { Users = 'full' }\ninherit = 'none'"),
-        r"C:\app: Users full, without what is in it"
+        r"C:\app: Users full, without its contents"
     );
 }
 

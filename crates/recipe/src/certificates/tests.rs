@@ -158,8 +158,7 @@ fn what_is_no_certificate_is_refused_with_what_to_do() {
     }
 }
 
-/// A message of signed data as `openssl crl2pkcs7 -nocrl` makes it: certificates that nobody signed
-/// anything with.
+/// Signed data as from `openssl crl2pkcs7 -nocrl`: certificates without a signature.
 fn message(certificates: &[Vec<u8>]) -> Vec<u8> {
     let data = element(6, &[0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 7, 1]);
     let signed = [

@@ -64,7 +64,7 @@ fn what_is_no_service_is_refused_in_its_place() {
         ),
         (
             "account = 'CORP\\bob'",
-            "have a password, which an image cannot keep",
+            "have a password, which an image cannot store",
         ),
         (
             "environment = { 'A=B' = '1' }",

@@ -2,25 +2,25 @@
 
 use super::{AccessAccount, AccountError, Grant, Inherit, Rights};
 
-/// What an account is granted, and what of a folder that is for.
+/// A grant and its scope within a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IcaclsGrant {
-    /// The rights, each by itself.
+    /// One grant for each right.
     pub grants: Vec<Grant>,
-    /// What of a folder they are for.
+    /// Scope within a folder.
     pub inherit: Inherit,
 }
 
-/// A grant that is not understood.
+/// An unsupported grant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GrantTextError {
     /// The account is unknown.
     #[error(transparent)]
     Account(#[from] AccountError),
-    /// The rights are others than those that an image grants.
+    /// The rights are not among those that an image can grant.
     #[error("invalid rights {text:?}: expected F, M, RX, R or W, with (OI) and (CI) before them")]
     Rights {
-        /// Notation of the rights.
+        /// The text of the rights.
         text: String,
     },
 }

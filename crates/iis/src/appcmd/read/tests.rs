@@ -13,7 +13,7 @@ fn server() -> Server {
     Server::read(FILE.as_bytes(), schema).unwrap()
 }
 
-/// The words of a line in which what has spaces is in double quotes.
+/// Splits a line whose values with spaces are in double quotes.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
@@ -188,7 +188,7 @@ fn what_the_program_refuses_or_nobody_is_certain_of_is_refused() {
     }
 }
 
-/// What `calls` change, where those of which each may fail only take away what others replace.
+/// The changes of `calls`, where those that may fail only remove entries that others replace.
 fn back(calls: &[AppcmdCall]) -> Vec<ConfigEdit> {
     let server = server();
     let edits = |words: &Vec<String>| read(words, &server).unwrap().edits;
@@ -263,7 +263,7 @@ fn settings() -> IisSettings {
     }
 }
 
-/// Changes of which no two are about the same.
+/// Changes without two of the same target.
 fn change() -> impl Strategy<Value = ConfigChange> {
     let value = "[a-zA-Z0-9 .:*/\\\\=,\\[\\]-]{1,12}";
     let entry = ("[.][a-z]{1,8}", value).prop_map(|(extension, kind)| {
