@@ -205,7 +205,7 @@ fn something_else(bytes: &[u8], path: &str) -> Option<(&'static str, String)> {
     };
     let begins = |with: &[u8]| inside.is_some_and(|inside| inside.starts_with(with));
     if has(b"PRIVATE KEY-----") {
-        let hint = "put the certificates alone into a file of their own";
+        let hint = "copy only the certificates to a separate file";
         let problem = "has a private key, which everyone who pulls the image could read";
         Some((problem, hint.to_owned()))
     } else if begins(&PKCS12) {

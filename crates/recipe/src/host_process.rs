@@ -68,7 +68,7 @@ impl Plan {
         if asks_registry {
             return refused(
                 "the shim without --stop-timeout",
-                "it takes the time from the registry, and the container uses the host's",
+                "it reads the timeout from the registry, and the container uses the host's",
             );
         }
         Ok(())

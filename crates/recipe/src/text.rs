@@ -219,7 +219,7 @@ impl<T> JsonSchema for Texts<T> {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let text = generator.subschema_for::<Text>();
         json_schema!({
-            "description": "A list of strings, or one string that stands for several",
+            "description": "A list of strings, or one string with several",
             "anyOf": [{ "type": "string" }, { "type": "array", "items": text }]
         })
     }

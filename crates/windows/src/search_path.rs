@@ -213,7 +213,7 @@ impl PathAdditions {
         }
         Some(Err(EntryError {
             entry: text.to_owned(),
-            problem: "%PATH% must be an entry of its own, between semicolons",
+            problem: "%PATH% must be a separate entry, between semicolons",
         }))
     }
 

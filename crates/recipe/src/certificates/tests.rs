@@ -107,7 +107,7 @@ fn what_is_no_certificate_is_refused_with_what_to_do() {
     );
     let (problem, hint) = refused(key.as_bytes());
     assert!(problem.starts_with("a.pem has a private key"), "{problem}");
-    assert!(hint.starts_with("put the certificates alone"), "{hint}");
+    assert!(hint.starts_with("copy only the certificates"), "{hint}");
 
     let pkcs12 = [&[0x30, 0x82, 1, 0, 2, 1, 3, 0x30, 0x80][..], &[0; 200]].concat();
     let (problem, hint) = refused(&pkcs12);
