@@ -378,7 +378,7 @@ fn registry_entries_that_cannot_be_are_refused() {
         ),
         (
             "key = 'HKLM\\SOFTWARE\\X'\ndelete = true\nvalues = { A = 1 }",
-            "nothing else",
+            "delete cannot be combined",
         ),
         (
             "key = 'HKLM\\SOFTWARE\\X'\nvalues = { A = -1 }",

@@ -27,7 +27,7 @@ fn rights_are_a_line_of_the_plan() {
 fn what_grants_nothing_is_refused() {
     for (keys, said) in [
         ("path = '/'\ngrant = { Users = 'read' }", "the drive itself"),
-        ("path = '/a'\ngrant = {}", "grants nothing"),
+        ("path = '/a'\ngrant = {}", "an access entry requires grant"),
         (
             "path = '/a'\ngrant = { Bob = 'read' }",
             "unknown account \"Bob\"",

@@ -57,7 +57,7 @@ fn what_is_no_service_is_refused_in_its_place() {
         ("program = 'app.exe'", "app.exe"),
         ("program = 'C:\\a\"b'", "quote"),
         ("program = 'D:\\a.exe'", "D:"),
-        ("arguments = [\"a\\nb\"]", "line ends"),
+        ("arguments = [\"a\\nb\"]", "control characters"),
         (
             "start = 'boot'",
             "expected auto, delayed-auto, demand or disabled",
