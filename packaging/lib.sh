@@ -1,4 +1,4 @@
-# What the scripts of this folder share. Sourced, from the top of the tree.
+# Shared functions of the scripts in this folder. Sourced at the root of the repository.
 
 fail() {
     echo "${0##*/}: $*" >&2
@@ -12,12 +12,12 @@ need() { # PROGRAM PACKAGE
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 profile=${WINCIMG_PROFILE:-dist}
 target_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-# Where cargo puts what a profile makes.
+# Output folder of a Cargo profile.
 profile_dir=$profile
 [[ $profile != dev ]] || profile_dir=debug
 static_targets=(x86_64-unknown-linux-musl aarch64-unknown-linux-musl)
 
-# The time in everything that is made: the commit's, so that the same source gives the same bytes.
+# The time in all artefacts: the commit's, so that the same source gives the same bytes.
 if [[ -z ${SOURCE_DATE_EPOCH-} ]]; then
     SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null) ||
         fail "no clone of git here: set SOURCE_DATE_EPOCH to the time of the source, in seconds"
@@ -30,10 +30,10 @@ export SOURCE_DATE_EPOCH WINCIMG_COMMIT
 export LC_ALL=C TZ=UTC
 umask 022
 
-# No path of this machine reaches a program: neither by panics nor by what C's assert says.
+# Removes the machine's paths from programs, where panics and C's assert would print them.
 no_paths() { # TARGET [C_FLAG…]
     local from to home=${CARGO_HOME:-$HOME/.cargo} rust=() c=()
-    # The last that fits counts, and the target folder may lie in the tree.
+    # The last match counts, and the target folder may be inside the repository.
     for pair in "$home=/cargo" "$PWD=/wincimg" "$target_dir=/target"; do
         from=${pair%=*} to=${pair##*=}
         rust+=("--remap-path-prefix=$from=$to")
@@ -45,7 +45,7 @@ no_paths() { # TARGET [C_FLAG…]
     export "CFLAGS_${1//-/_}=${c[*]}"
 }
 
-# A folder as a tar.gz whose bytes depend on nothing but its contents.
+# Packs a folder as a tar.gz whose bytes depend only on its contents.
 pack_tar() { # FOLDER NAME FILE
     tar --create --directory="$1" --sort=name --format=ustar --mtime="@$SOURCE_DATE_EPOCH" \
         --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX "$2" |
@@ -53,7 +53,7 @@ pack_tar() { # FOLDER NAME FILE
     mv "$3.part" "$3"
 }
 
-# The program that makes manuals, licences and images.
+# The program that writes manuals, licences and images.
 make_with() {
     if [[ -n ${WINCIMG_PACKAGING-} ]]; then
         "$WINCIMG_PACKAGING" "$@"
@@ -62,7 +62,7 @@ make_with() {
     fi
 }
 
-# What is in the archive of a target, program and all, taken out of its archive in the folder of artefacts.
+# Unpacks the archive of a target from the folder of artefacts.
 unpack() { # OUT TARGET FOLDER
     local archive=$1/wincimg-$version-$2.tar.gz
     [[ -f $archive ]] || fail "$archive is missing: make it with packaging/binaries $1 $2"

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Installs the release of wincimg that these files belong to: the version of Cargo.toml beside them, so
-# that an action pinned by tag, branch or commit brings its own program. Fetches two files of that
-# release, SHA256SUMS and one archive, and nothing else from anywhere.
+# Installs the release of wincimg with the version of this checkout's Cargo.toml, so that an action
+# pinned by tag, branch or commit installs its own program. Fetches only SHA256SUMS and one archive of
+# that release.
 #
-# A program that was installed and checked before lies in the runner's tool cache and is taken from
-# there, if it is still the same.
+# Uses the program in the runner's tool cache, if its digest is unchanged.
 #
-# Reads from the environment: what GitHub's runners set (RUNNER_OS, RUNNER_ARCH, RUNNER_TOOL_CACHE,
-# RUNNER_TEMP, GITHUB_PATH, GITHUB_OUTPUT), and RELEASES, SHA256, VERSION of the action's inputs.
+# Environment: variables of GitHub's runners (RUNNER_OS, RUNNER_ARCH, RUNNER_TOOL_CACHE, RUNNER_TEMP,
+# GITHUB_PATH, GITHUB_OUTPUT), and RELEASES, SHA256, VERSION from the action's inputs.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -21,7 +20,7 @@ fail() {
     exit 1
 } >&2
 
-# On Windows this runs in Git's bash, and the runner speaks of C:\.
+# On Windows this runs in Git's bash, but the runner uses paths such as C:\.
 unix_path() { if command -v cygpath >/dev/null; then cygpath -u "$1"; else echo "$1"; fi; }
 runner_path() { if command -v cygpath >/dev/null; then cygpath -w "$1"; else echo "$1"; fi; }
 
@@ -38,9 +37,9 @@ program=wincimg
 case ${RUNNER_OS:-Linux}-${RUNNER_ARCH:-X64} in
 Linux-X64) archive=wincimg-$version-x86_64-unknown-linux-musl.tar.gz ;;
 Linux-ARM64) archive=wincimg-$version-aarch64-unknown-linux-musl.tar.gz ;;
-# Windows on ARM64 runs programs for x86_64.
+# Windows on ARM64 can run programs for x86_64.
 Windows-*) archive=wincimg-$version-x86_64-pc-windows-gnu.zip program=wincimg.exe ;;
-*) fail "there is no release for ${RUNNER_OS:-}-${RUNNER_ARCH:-}" \
+*) fail "unsupported runner: ${RUNNER_OS:-}-${RUNNER_ARCH:-}" \
     "install it with cargo install --git https://github.com/wincimg/wincimg --tag v$version --locked --profile dist" ;;
 esac
 
@@ -49,7 +48,7 @@ folder=$cache/${RUNNER_ARCH:-X64}
 temp=$(mktemp -d "$(unix_path "${RUNNER_TEMP:-${TMPDIR:-/tmp}}")/wincimg.XXXXXX")
 trap 'rm -rf "$temp"' EXIT
 
-# The folder has the program, the digest that it had when it was unpacked, and its archive's digest.
+# The folder contains the program, its digest when unpacked, and its archive's digest.
 is_installed() {
     [[ -f $folder/$program && -f $folder/installed.sha256 && -f $folder/archive.sha256 ]] &&
         [[ -z $pinned || $pinned == "$(<"$folder/archive.sha256")" ]] &&
@@ -58,11 +57,11 @@ is_installed() {
 
 fetch() { # NAME
     local only=() from=$releases/v$version/$1
-    # Nobody on the way may turn it into plain HTTP.
+    # Redirects must not lead to plain HTTP.
     [[ $releases != https://* ]] || only=(--proto '=https')
     curl --fail --silent --show-error --location "${only[@]}" --retry 3 --connect-timeout 20 \
         --max-time 300 --output "$temp/$1" "$from" ||
-        fail "cannot fetch $from" "look whether release v$version has this file; behind a mirror, give its address as the input releases"
+        fail "cannot fetch $from" "check that release v$version has this file; for a mirror, set the input releases"
 }
 
 unpack() { # FILE FOLDER
@@ -103,7 +102,7 @@ install() {
     echo "$actual" >"$ready/archive.sha256"
     mkdir -p "$cache"
     rm -rf "$folder"
-    # Another job of this machine may have been quicker: what lies there then is as good.
+    # Another job on this machine may have installed it meanwhile.
     mv -T "$ready" "$folder" 2>/dev/null || is_installed || fail "cannot write to $folder"
 }
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs check-compat once and writes its answer in every form that a pipeline shows: Markdown, JUnit,
-# SARIF, HTML and JSON, in the folder $REPORT. Ends as check-compat does: 0 everything starts,
-# 1 something does not, 2 wrong usage, 3 it could not be found out.
+# Runs check-compat and writes its report as Markdown, JUnit, SARIF, HTML and JSON to the folder
+# $REPORT. Exit code as of check-compat: 0 everything starts, 1 something does not, 2 wrong usage,
+# 3 failed.
 #
-# Reads from the environment, lists separated by spaces: IMAGES, WORKLOADS, NODES, HOST_BUILDS,
-# STRICT, REPORT, WINCIMG.
+# Environment, with lists separated by spaces: IMAGES, WORKLOADS, NODES, HOST_BUILDS, STRICT, REPORT,
+# WINCIMG.
 set -uo pipefail
 
 wincimg=${WINCIMG:-wincimg}
@@ -20,7 +20,7 @@ if [ "${STRICT:-false}" = true ]; then arguments+=(--strict); fi
 arguments+=(-- "${images[@]}")
 
 mkdir -p "$report"
-# One run asks the registries and answers in all forms, so that they cannot differ.
+# A single run for all formats, so that they cannot differ.
 "$wincimg" "${arguments[0]}" --plan \
   --report "markdown:$report/check-compat.md" \
   --report "junit:$report/check-compat.xml" \

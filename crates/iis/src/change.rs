@@ -1,4 +1,4 @@
-//! What a command asks of IIS, as far as that is known without its configuration being changed.
+//! The changes that a command requests from IIS.
 
 use wincimg_windows::invalid::InvalidText;
 
@@ -7,35 +7,35 @@ use super::config::{
     SITES, SchemaViolation, SectionPath, Selector, Server,
 };
 
-/// What a command asks of IIS: all of its changes, or none of them.
+/// The changes of a command: all of them are made, or none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IisChange {
     /// The changes.
     pub edits: Vec<ConfigEdit>,
-    /// Whose `web.config` they go into; the server's own configuration where absent.
+    /// Location whose `web.config` they change; the server's configuration where absent.
     pub into: Option<ConfigLocation>,
-    /// A folder that has to be there.
+    /// A folder that must exist.
     pub folder: Option<RequiredFolder>,
-    /// True if something would run that does not in an image.
+    /// True if the command would start or stop something, which has no effect in an image.
     pub is_skipped: bool,
 }
 
-/// A folder that has to be there for a command.
+/// A folder that must exist for a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequiredFolder {
-    /// The folder, as it is written.
+    /// The folder, as written.
     pub path: String,
-    /// True if the command fails without it; otherwise what it does then is not certain.
+    /// True if the command fails without it; otherwise its effect without it is unknown.
     pub fails: bool,
 }
 
-/// Reason why a command is not carried out.
+/// Reason why a command is not executed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IisChangeError {
-    /// Its effect is not certain.
+    /// Its effect is unknown.
     #[error("{0}")]
     Unclear(String),
-    /// It fails on Windows too.
+    /// It fails on Windows, too.
     #[error("{0}")]
     Fails(String),
 }
@@ -65,7 +65,7 @@ impl From<SchemaViolation> for IisChangeError {
 impl From<EditError> for IisChangeError {
     fn from(error: EditError) -> Self {
         match error {
-            // Windows would write it down, and answer no request.
+            // Windows would write it, and then answer no request.
             error @ EditError::NoPool { .. } => Self::Unclear(error.to_string()),
             error => Self::Fails(error.to_string()),
         }
@@ -73,14 +73,14 @@ impl From<EditError> for IisChangeError {
 }
 
 impl From<FilterError> for IisChangeError {
-    /// A cmdlet warns of a filter that leads nowhere, and changes nothing.
+    /// A cmdlet only warns of a filter without a target, and changes nothing.
     fn from(error: FilterError) -> Self {
         Self::Unclear(error.to_string())
     }
 }
 
 impl IisChange {
-    /// Changes of the server's own configuration.
+    /// Changes to the server's configuration.
     pub(super) fn new(edits: Vec<ConfigEdit>) -> Self {
         Self {
             edits,
@@ -88,7 +88,7 @@ impl IisChange {
         }
     }
 
-    /// Something that would run.
+    /// A command that changes no configuration.
     pub(super) fn no_change() -> Self {
         Self {
             is_skipped: true,
@@ -97,12 +97,12 @@ impl IisChange {
     }
 }
 
-/// A site that is made.
+/// A new site.
 #[derive(Debug, Default)]
 pub(super) struct NewSite<'a> {
     pub(super) name: &'a str,
     pub(super) id: Option<u32>,
-    /// Protocols, and what they say about themselves.
+    /// Protocols and binding information.
     pub(super) bindings: Vec<(String, String)>,
     pub(super) folder: Option<&'a str>,
     pub(super) app_pool: Option<&'a str>,
@@ -124,7 +124,7 @@ impl NewSite<'_> {
     }
 }
 
-/// The bindings of a site: these and no others.
+/// Sets the bindings of a site to these.
 pub(super) fn bindings(site: &str, bindings: &[(String, String)]) -> ConfigEdit {
     let entries = bindings.iter().map(|(protocol, information)| {
         Selector::from_attributes([
@@ -172,11 +172,11 @@ pub(super) fn virtual_directory(
     edits
 }
 
-/// A site loses everything.
+/// Removes a site.
 pub(super) fn without_site(name: &str, server: &Server) -> Result<ConfigEdit, IisChangeError> {
     if server.has_locations(&name.parse()?) {
         return Err(IisChangeError::unclear(format!(
-            "the server's configuration has settings for paths of {name:?}, and whether they go with it is not certain"
+            "the server's configuration has settings for paths of {name:?}; it is unknown whether Windows removes them, too"
         )));
     }
     Ok(take(SITES, entry_named(name)))
@@ -238,7 +238,7 @@ pub(super) fn split_folder(text: &str, server: &Server) -> (String, String, Stri
 }
 
 /// The location in a path such as `MACHINE/WEBROOT/APPHOST/Default Web Site`; none for the server.
-/// Paths above are refused: they are files of .NET.
+/// Paths above `APPHOST` are rejected: they are files of .NET.
 pub(super) fn location(path: &str) -> Result<Option<ConfigLocation>, IisChangeError> {
     let path = path.trim_matches('/');
     let lower = path.to_lowercase();
@@ -248,7 +248,7 @@ pub(super) fn location(path: &str) -> Result<Option<ConfigLocation>, IisChangeEr
         Some(rest) if rest.starts_with('/') => path[host.len()..].trim_matches('/'),
         _ if lower == "machine" || lower.starts_with("machine/") => {
             return Err(IisChangeError::unclear(format!(
-                "{path} is a file of .NET, which is not written"
+                "{path} is a file of .NET, which cannot be changed"
             )));
         }
         _ => path,

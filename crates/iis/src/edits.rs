@@ -1,4 +1,4 @@
-//! What settings come to in the sections of IIS's configuration.
+//! Converts settings to edits of IIS's configuration.
 
 use super::config::{
     APP_POOLS, ConfigChange, ConfigEdit, ElementPath, SITES, SectionPath, Selector,
@@ -25,7 +25,7 @@ impl IisSettings {
             ]);
             add("system.webServer/staticContent", entry, false)
         });
-        // Each goes before those that are there.
+        // Each is placed before the existing ones.
         let documents = self.default_documents.iter().rev().map(|document| {
             let entry = ElementPath::default()
                 .element("files")
@@ -35,8 +35,8 @@ impl IisSettings {
         extensions.chain(types).chain(documents).collect()
     }
 
-    /// What goes into the server's own `applicationHost.config`, in order: pools come before the
-    /// sites that run in them, and these before what is set for them.
+    /// Changes to `applicationHost.config`, in order: pools before the sites that run in them, and
+    /// sites before their settings.
     pub fn server_edits(&self) -> Vec<ConfigEdit> {
         let mut edits = Vec::new();
         edits.extend(self.app_pools.iter().flat_map(pool_edits));
@@ -52,7 +52,7 @@ impl IisSettings {
         edits
     }
 
-    /// Returns true if the site is one of those that are described in full.
+    /// Returns true if the settings describe the site in full.
     pub(crate) fn has_own_site(&self) -> bool {
         self.sites.iter().any(|site| site.name == self.site)
     }

@@ -1,9 +1,8 @@
-//! What can be set about IIS: its application pools, its sites, what these may serve and as what, and
-//! whatever else its configuration has.
+//! Configuration of IIS: application pools, sites, content types and every other section.
 //!
-//! What is for one site only, and every base lets a site say, goes into the site's `web.config`
-//! ([`web_config`]). All else goes into the server's own [`config`]: without Windows as text, with
-//! it by [`appcmd`].
+//! Settings for a single site that every base allows there go into the site's `web.config`
+//! ([`web_config`]). All others go into the server's [`config`]: as text without Windows, with
+//! [`appcmd`] on Windows.
 //!
 //! ```
 //! use wincimg_iis::config::{ConfigChange, ConfigEdit};
@@ -50,13 +49,13 @@ pub const DEFAULT_PATH: &str = r"C:\inetpub\wwwroot";
 /// The application pool of that site.
 pub const DEFAULT_APP_POOL: &str = "DefaultAppPool";
 
-/// Path of the server's own configuration.
+/// Path of the server's configuration.
 const SERVER_CONFIG: &str = r"C:\Windows\System32\inetsrv\config\applicationHost.config";
 
-/// Where its schema is, in files of these names.
+/// Folder of the schema files.
 const SCHEMA_FOLDER: &str = r"C:\Windows\System32\inetsrv\config\schema";
 
-/// The schema files of IIS and of what Microsoft and others add to it.
+/// The schema files of IIS and of its extensions.
 const SCHEMAS: [&str; 8] = [
     "IIS_schema.xml",
     "ASPNET_schema.xml",
@@ -73,7 +72,7 @@ pub fn server_config() -> Option<ImagePath> {
     SERVER_CONFIG.parse().ok()
 }
 
-/// The files that say what may stand in it, as far as a base has them.
+/// The possible schema files of a base.
 pub fn schema_files() -> impl Iterator<Item = ImagePath> {
     let paths = SCHEMAS
         .iter()

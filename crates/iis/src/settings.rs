@@ -15,21 +15,21 @@ pub struct IisSettings {
     pub site: Name,
     /// The folder with the site's files.
     pub path: ImagePath,
-    /// The file extensions that it may serve, whatever the server's own list says.
+    /// The file extensions that it may serve, in addition to the server's list.
     pub file_extensions: BTreeSet<FileExtension>,
     /// The content type of files, by their extension.
     pub mime_types: BTreeMap<FileExtension, MimeType>,
-    /// The files that it serves where a folder is asked for, before those that the server names.
+    /// Its default documents, before the server's.
     pub default_documents: Vec<DocumentName>,
     /// The pool that the site runs in.
     pub app_pool: Name,
     /// Settings of that pool, by the path of their attribute.
     pub app_pool_settings: BTreeMap<Attribute, String>,
-    /// Application pools, made where the base does not have them.
+    /// Application pools, created if the base does not have them.
     pub app_pools: Vec<AppPool>,
-    /// Sites, made where the base does not have them.
+    /// Sites, created if the base does not have them.
     pub sites: Vec<Site>,
-    /// Further changes of the server's configuration, in order.
+    /// Further changes to the server's configuration, in order.
     pub config: Vec<ConfigEdit>,
 }
 
@@ -49,22 +49,22 @@ pub struct AppPool {
 pub struct Site {
     /// Its name.
     pub name: Name,
-    /// Its number, if it is new; the one after the highest where absent.
+    /// Number of a new site; the highest plus one where absent.
     pub id: Option<u32>,
-    /// How it is reached: in no other ways.
+    /// All of its bindings.
     pub bindings: Vec<Binding>,
     /// Its settings, by the path of their attribute.
     pub settings: BTreeMap<Attribute, String>,
-    /// Its applications, by their paths in URLs; `/` is always there.
+    /// Its applications, by their paths in URLs; `/` always exists.
     pub applications: BTreeMap<UrlPath, Application>,
 }
 
 /// An application of a site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Application {
-    /// The pool that it runs in; the one that the server has for all where absent.
+    /// Its application pool; the one in the server's defaults where absent.
     pub app_pool: Option<Name>,
-    /// Its folders, by their paths in its URLs; `/` is always there.
+    /// Its folders, by their paths in its URLs; `/` always exists.
     pub folders: BTreeMap<UrlPath, ImagePath>,
     /// Its settings, by the path of their attribute.
     pub settings: BTreeMap<Attribute, String>,

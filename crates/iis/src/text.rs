@@ -43,8 +43,8 @@ macro_rules! checked_text {
 }
 
 checked_text!(
-    /// A file extension as IIS wants it: with its dot, and in small letters, since IIS does not
-    /// tell cases apart.
+    /// A file extension as in IIS's configuration: with its dot, and in lower case because IIS
+    /// ignores case.
     FileExtension,
     "file extension",
     "letters, digits, - _ or +, such as json or .json",
@@ -58,8 +58,8 @@ checked_text!(
     mime_type
 );
 checked_text!(
-    /// The name of a site or an application pool: letters, digits and a few signs, since what else IIS
-    /// would allow `cmd` would read as its own.
+    /// The name of a site or an application pool: letters, digits and a few signs. IIS allows
+    /// others, but `cmd` would interpret them.
     Name,
     "name of a site or an application pool",
     "letters, digits, spaces, - _ or .",
@@ -76,7 +76,7 @@ checked_text!(
     /// The name of a default document, `index.html`.
     DocumentName,
     "default document",
-    "a file's name, such as index.html",
+    "a file name, such as index.html",
     document_name
 );
 checked_text!(
@@ -90,7 +90,7 @@ checked_text!(
     /// The path of an attribute in IIS's configuration, `processModel.idleTimeout`.
     Attribute,
     "attribute of IIS's configuration",
-    "names with dots between, such as processModel.idleTimeout",
+    "names separated by dots, such as processModel.idleTimeout",
     attribute
 );
 
@@ -102,7 +102,7 @@ impl UrlPath {
 }
 
 impl Binding {
-    /// The protocol, and what it says about itself: for HTTP an address, a port and a host name.
+    /// The protocol and the binding information: for HTTP an address, a port and a host name.
     pub fn parts(&self) -> (&str, &str) {
         self.0.split_once('/').unwrap_or((&self.0, ""))
     }
@@ -112,7 +112,7 @@ fn when(is_sound: bool, text: &str) -> Option<String> {
     is_sound.then(|| text.to_owned())
 }
 
-/// Takes `json` and `.json`.
+/// Accepts `json` and `.json`.
 fn file_extension(text: &str) -> Option<String> {
     let name = text.strip_prefix('.').unwrap_or(text);
     let is_sound = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '+');
@@ -141,7 +141,7 @@ fn document_name(text: &str) -> Option<String> {
     plain(text, " -_./")
 }
 
-/// A text of letters, digits and these signs, with no space around it.
+/// Checks for a text of letters, digits and these signs, without surrounding spaces.
 fn plain(text: &str, signs: &str) -> Option<String> {
     let is_sound = |c: char| c.is_alphanumeric() || signs.contains(c);
     let is_plain = !text.is_empty() && text.trim() == text && text.chars().all(is_sound);
@@ -167,7 +167,7 @@ fn url_path(text: &str) -> Option<String> {
     when(names.is_empty() || names.split('/').all(is_sound), text)
 }
 
-/// Takes what appcmd does.
+/// Accepts what appcmd accepts.
 fn binding(text: &str) -> Option<String> {
     let (protocol, information) = text.split_once('/')?;
     let is_protocol = !protocol.is_empty()

@@ -1,11 +1,11 @@
-//! A site's `web.config`, changed as text: what is not asked for stays as it is, byte for byte.
+//! Edits of a site's `web.config` as text: everything else stays as it is, byte for byte.
 //!
-//! Settings for the whole site are those directly under `<configuration>` and under a
-//! `<location>` without a path or with the path `.`, which is how ASP.NET Core publishes them. Other
-//! locations are about parts of the site and are left alone.
+//! Settings for the whole site are those directly under `<configuration>` and under a `<location>`
+//! without a path or with the path `.`, as ASP.NET Core publishes them. Other locations apply to
+//! parts of the site and are not changed.
 //!
-//! IIS refuses a second entry for a file extension, wherever the first one is: in the server's
-//! configuration, too. So an entry is preceded by its removal, which may have nothing to remove.
+//! IIS rejects a second entry with the same key, even if the first one is in the server's
+//! configuration. So an entry is preceded by its removal, which may have nothing to remove.
 
 use std::sync::Arc;
 
@@ -18,8 +18,7 @@ use super::config::{
 const EMPTY: &str =
     "<?xml version=\"1.0\" encoding=\"utf-8\"?>\r\n<configuration>\r\n</configuration>\r\n";
 
-/// The site's `web.config` with these changes in it, made from the one that it has. `None` where
-/// nothing is to be written: nothing is asked for, or all of it is there.
+/// Adds these changes to the site's `web.config`. Returns `None` if that changes nothing.
 pub fn merge(existing: Option<&[u8]>, edits: &[ConfigEdit]) -> Result<Option<Vec<u8>>, EditError> {
     if edits.is_empty() {
         return Ok(None);
@@ -38,8 +37,8 @@ pub fn merge(existing: Option<&[u8]>, edits: &[ConfigEdit]) -> Result<Option<Vec
     Ok(document.is_changed().then(|| document.write()))
 }
 
-/// The `web.config` of a site or of a path below it with these changes in it, which have to be sound
-/// after what the server says. `None` where all of it is there.
+/// Adds these changes to the `web.config` of a site or of a path below it, checked against the
+/// server's configuration. Returns `None` if that changes nothing.
 pub fn change(
     existing: Option<&[u8]>,
     edits: &[ConfigEdit],
@@ -72,7 +71,7 @@ pub fn change(
         };
         match &edit.change {
             ConfigChange::New { entry, .. } if is_inherited => {
-                // What the server has is replaced by nobody who does not say so.
+                // An entry of the server is replaced only on request.
                 return Err(editing.exists(entry));
             }
             ConfigChange::Take { entry } if is_inherited => {
@@ -86,7 +85,7 @@ pub fn change(
     Ok(document.is_changed().then(|| document.write()))
 }
 
-/// What is said for the whole site.
+/// The level of the whole site.
 fn level(document: &XmlDocument, above: ParentLevels) -> Level {
     let root = document.root();
     let whole = document

@@ -12,7 +12,7 @@ use super::{
     FileSource, Instructions, Plan, PlannedContent, PlannedFile, PlannedLayer, Recipe, RecipeError,
 };
 
-/// Rights on a file or folder; what it has already stays.
+/// Rights on a file or folder, in addition to its existing ones.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
@@ -21,14 +21,13 @@ use super::{
 pub(super) struct AccessEntry {
     /// The file or folder.
     path: Field<ImagePath>,
-    /// full, modify, `read_execute`, read or write, by the account: `ContainerUser`,
-    /// `ContainerAdministrator`, Users, Everyone, Authenticated Users, `LocalService`,
-    /// `NetworkService`, `IIS_IUSRS`, IIS AppPool\NAME, NT SERVICE\NAME or S-1-….
+    /// The right of each account: full, modify, `read_execute`, read or write. Accounts:
+    /// `ContainerUser`, `ContainerAdministrator`, Users, Everyone, Authenticated Users,
+    /// `LocalService`, `NetworkService`, `IIS_IUSRS`, IIS AppPool\NAME, NT SERVICE\NAME or S-1-….
     grant: BTreeMap<String, Field<Rights>>,
-    /// What of a folder they are for: all (itself and all that is in it; the default), folders,
-    /// files or none (itself alone).
+    /// Entries of a folder that inherit the rights: all (the default), folders, files or none.
     inherit: Option<Field<Inherit>>,
-    /// The layer that it goes into; the recipe's last where absent.
+    /// Name of its layer; default: the recipe's last.
     pub(super) layer: Option<Text>,
 }
 
@@ -45,14 +44,14 @@ impl Recipe {
                 .map_err(|problem: AccountError| self.error(rights, problem.to_string()))?;
             let same = |known: &&Grant| known.account.sid() == account.sid();
             if let Some(known) = grants.iter().find(same) {
-                let problem = format!("{} and {account} are one account", known.account);
+                let problem = format!("{} and {account} are the same account", known.account);
                 return Err(self.error(rights, problem));
             }
             let rights = rights.value;
             grants.push(Grant { account, rights });
         }
         if grants.is_empty() {
-            return Err(self.error(&entry.path, "an entry of access grants nothing"));
+            return Err(self.error(&entry.path, "an access entry requires grant"));
         }
         Ok(Access {
             path: entry.path.value.clone(),

@@ -19,33 +19,33 @@ use super::{Recipe, RecipeError};
 /// All CAs of a machine have a quarter of that.
 const LARGEST_FILE: u64 = 1 << 20;
 
-/// Files of certificates by the store of the machine that they go into. A path is relative to the
-/// recipe's folder; a file is PEM, with one certificate or many, DER with one, or PKCS #7 (.p7b).
+/// Certificate files by the machine's certificate store. Paths are relative to the recipe's
+/// folder; a file is PEM (one or more certificates), DER (one) or PKCS #7 (.p7b).
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CertificatesEntry {
-    /// CAs that are believed.
+    /// Trusted root CAs.
     #[serde(default)]
     #[schemars(with = "Texts")]
     root: Option<Spanned<Texts>>,
-    /// CAs between these and a server, for servers that do not send them.
+    /// Intermediate CAs, for servers that do not send them.
     #[serde(default)]
     #[schemars(with = "Texts")]
     ca: Option<Spanned<Texts>>,
-    /// Those whose signed scripts and programs run unasked.
+    /// Trusted publishers: their signed scripts and programs run without a prompt.
     #[serde(default)]
     #[schemars(with = "Texts")]
     trusted_publisher: Option<Spanned<Texts>>,
-    /// Certificates that are believed for themselves alone.
+    /// Certificates that are trusted themselves, without a CA.
     #[serde(default)]
     #[schemars(with = "Texts")]
     trusted_people: Option<Spanned<Texts>>,
 }
 
-/// What an image is to trust, and what its author may not have meant.
+/// Certificates that an image trusts, and warnings about them.
 #[derive(Default)]
 pub(super) struct TrustedCertificates {
-    /// Each once, in an order that has nothing to do with the recipe's.
+    /// Without duplicates, in an order independent of the recipe's.
     pub(super) certificates: Vec<TrustedCertificate>,
     pub(super) warnings: Vec<String>,
 }
@@ -91,7 +91,7 @@ impl Recipe {
     }
 }
 
-/// A file that has no certificates that can be used.
+/// A file without usable certificates.
 #[derive(Debug)]
 pub struct CertificateFileError {
     /// The problem.
@@ -100,7 +100,7 @@ pub struct CertificateFileError {
     pub hint: Option<String>,
 }
 
-/// The certificates of a file that is called so: PEM or base64 alone, DER, or PKCS #7 in either.
+/// Reads the certificates of a file of this name: PEM, bare base64, DER, or PKCS #7 in either.
 pub fn certificates_in_file(
     bytes: Vec<u8>,
     name: &str,
@@ -141,7 +141,7 @@ pub fn certificates_in_file(
     Ok(found)
 }
 
-/// DER in base64, with nothing around it or the lines of PKCS #7.
+/// DER in base64, bare or between the lines of PKCS #7.
 fn in_base64(bytes: &[u8]) -> Option<Vec<u8>> {
     let text = str::from_utf8(bytes).ok()?.trim();
     let inside = match text.strip_prefix("-----BEGIN PKCS7-----") {
@@ -177,12 +177,14 @@ impl TrustedCertificates {
             warn(format!("is not valid before {day}"));
         }
         match (store, certificate.is_ca()) {
-            (CertificateStore::Root, false) => warn(
-                "is not a CA's certificate: as a root it makes nothing trusted but itself"
-                    .to_owned(),
-            ),
+            (CertificateStore::Root, false) => {
+                warn("is not a CA certificate: as a root it makes only itself trusted".to_owned())
+            }
             (CertificateStore::Ca, true) if certificate.is_self_issued() => {
-                warn("is a root: below ca it is not trusted; list it below root".to_owned());
+                warn(
+                    "is a root certificate, which is not trusted under ca: list it under root"
+                        .to_owned(),
+                );
             }
             _ => {}
         }
@@ -190,12 +192,12 @@ impl TrustedCertificates {
     }
 }
 
-/// What a file has in place of certificates, and what to do about it.
+/// The problem and the hint for a known format without usable certificates.
 fn something_else(bytes: &[u8], path: &str) -> Option<(&'static str, String)> {
     /// `INTEGER 3, SEQUENCE`: how PKCS #12 begins.
     const PKCS12: [u8; 4] = [0x02, 0x01, 0x03, 0x30];
     let has = |text: &[u8]| bytes.windows(text.len()).any(|found| found == text);
-    // What is inside of a SEQUENCE.
+    // The content of a SEQUENCE.
     let inside = match bytes {
         [0x30, length @ 0x81..=0x84, rest @ ..] => rest.get(usize::from(length & 0x7F)..),
         [0x30, _, rest @ ..] => Some(rest),
@@ -203,16 +205,16 @@ fn something_else(bytes: &[u8], path: &str) -> Option<(&'static str, String)> {
     };
     let begins = |with: &[u8]| inside.is_some_and(|inside| inside.starts_with(with));
     if has(b"PRIVATE KEY-----") {
-        let hint = "put the certificates alone into a file of their own";
+        let hint = "copy only the certificates to a separate file";
         let problem = "has a private key, which everyone who pulls the image could read";
         Some((problem, hint.to_owned()))
     } else if begins(&PKCS12) {
         let problem = "is PKCS #12 (.pfx, .p12), which may hold a private key";
         let command = format!("openssl pkcs12 -in {path} -nokeys");
-        let hint = format!("take its certificates: {command} -out certificates.pem");
+        let hint = format!("extract its certificates: {command} -out certificates.pem");
         Some((problem, hint))
     } else if bytes.starts_with(&[0xFF, 0xFE]) || bytes.starts_with(&[0xFE, 0xFF]) {
-        Some(("is text in UTF-16", "save it as UTF-8".to_owned()))
+        Some(("is UTF-16 text", "save it as UTF-8".to_owned()))
     } else {
         None
     }

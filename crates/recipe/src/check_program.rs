@@ -1,5 +1,5 @@
-//! Is the program that a container runs among the files? A slip there shows on Windows alone, when the
-//! first container starts.
+//! Checks that the image has the program that its containers run. Otherwise a mistake shows only on
+//! Windows, when the first container starts.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::source::{EmbeddedProgram, FileSource};
 use super::text::Text;
 use super::{Recipe, RecipeError};
 
-/// Folders in which a base has programs of its own.
+/// Folders that contain programs of the base.
 const OF_WINDOWS: [&str; 6] = [
     "Windows",
     "Program Files",
@@ -22,8 +22,8 @@ const OF_WINDOWS: [&str; 6] = [
 ];
 
 impl Recipe {
-    /// Refuses a program in a folder that the recipe fills and that does not have it. A base by its
-    /// short name has nothing there; of another base that is not known, nor of what commands make.
+    /// Rejects a program in a folder that the recipe fills but that does not contain it. Skipped
+    /// where the base (other than by short name), commands or instructions may provide the program.
     pub(super) fn check_program(
         &self,
         plan: &Plan,
@@ -62,10 +62,7 @@ impl Recipe {
             return Ok(());
         };
         let name = program.components().last().map_or("", String::as_str);
-        let problem = format!(
-            "the program {name:?} is not among the files of {}",
-            folder.display()
-        );
+        let problem = format!("program {name:?} not found in {}", folder.display());
         let text = entrypoint.and_then(|words| words.get(place));
         let error = match text {
             Some(text) => self.error(text, problem),
@@ -81,13 +78,16 @@ impl Recipe {
         Err(error.with_hint(match closest_match(name, names()) {
             Some(near) => Some(format!("did you mean {near:?}?")),
             None if programs.is_empty() => None,
-            None => Some(format!("its programs are: {}", programs.join(", "))),
+            None => Some(format!(
+                "the folder has these programs: {}",
+                programs.join(", ")
+            )),
         }))
     }
 }
 
-/// The program that a container runs, the one behind the shim where that is in front, and its place in
-/// the entry point. Nothing where it is looked for in the `PATH`.
+/// The program that a container runs (the one after the shim's `--`, if the shim comes first) and
+/// its index in the entry point. None if Windows searches `PATH` for it.
 fn program(plan: &Plan) -> Option<(usize, ImagePath)> {
     let words = plan.entrypoint.as_ref()?;
     let is_shim = plan.files.iter().any(|file| {
@@ -105,8 +105,8 @@ fn program(plan: &Plan) -> Option<(usize, ImagePath)> {
     Some((place, words.get(place)?.parse().ok()?))
 }
 
-/// Finds a file by names that Windows compares, or says what there is in its place. Windows adds `.exe`
-/// to a program without an extension.
+/// Finds a file with names compared as Windows does; otherwise returns the names in the folder.
+/// Windows adds `.exe` to a program without an extension.
 fn find_program(folder: &Path, names: &[String]) -> Result<(), Vec<String>> {
     let mut folder: PathBuf = folder.to_owned();
     for (index, name) in names.iter().enumerate() {

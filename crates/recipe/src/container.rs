@@ -1,5 +1,5 @@
-//! How containers of an image start: what a plan lays over the configuration of its base, and the
-//! keys of recipes for what Dockerfiles say beside that.
+//! The container configuration of an image: the plan's changes to the configuration of its base,
+//! and the recipe keys that correspond to further Dockerfile instructions.
 
 use jiff::SignedDuration;
 use schemars::JsonSchema;
@@ -12,8 +12,8 @@ use super::file::RecipeFile;
 use super::text::{Text, plain};
 use super::{Plan, Recipe, RecipeError};
 
-/// What a check of a container's health has beside its command, as configurations call it, in the
-/// order in which it is written.
+/// Fields of a health check in an image configuration, apart from its command, in the order in
+/// which they are written.
 pub const HEALTH_TIMES: [&str; 5] = [
     "Interval",
     "Timeout",
@@ -22,8 +22,7 @@ pub const HEALTH_TIMES: [&str; 5] = [
     "Retries",
 ];
 
-/// Fields that Dockerfiles set and this program has no use for, in the order in which they are
-/// written.
+/// Fields that Dockerfiles set and wincimg passes on, in the order in which they are written.
 const IN_ORDER: [&str; 3] = ["Healthcheck", "Volumes", "StopSignal"];
 
 /// Health check of Docker; times are written 90s, 1m30s or 500ms.
@@ -33,22 +32,22 @@ const IN_ORDER: [&str; 3] = ["Healthcheck", "Volumes", "StopSignal"];
     expecting = "a table, such as { test = [\"CMD\", \"check.exe\"], interval = \"30s\" }"
 )]
 pub(super) struct HealthEntry {
-    /// CMD and a program with its arguments, CMD-SHELL and a line, or NONE.
+    /// CMD with a program and its arguments, CMD-SHELL with a command line, or NONE.
     test: Vec<Text>,
-    /// From one check to the next.
+    /// Time between checks.
     interval: Option<Text>,
     /// Timeout of a check.
     timeout: Option<Text>,
-    /// Time before a failed check counts.
+    /// Time after the start during which failed checks do not count.
     start_period: Option<Text>,
-    /// From one check to the next meanwhile.
+    /// Time between checks during `start_period`.
     start_interval: Option<Text>,
-    /// Number of checks in a row that have to fail.
+    /// Number of consecutive failures that make the container unhealthy.
     retries: Option<Text>,
 }
 
 impl Recipe {
-    /// How containers start by the keys that only recipes with layers need, over what the base says.
+    /// The base's container configuration, changed by the keys that only recipes with layers need.
     pub(super) fn container(
         &self,
         plan: &mut Plan,
@@ -59,7 +58,7 @@ impl Recipe {
         if !file.shell.is_empty() {
             container.shell = Some(plain(&file.shell));
         }
-        // As they stand in the file.
+        // In the order of the file.
         let mut env: Vec<(String, String)> = std::mem::take(&mut plan.env).into_iter().collect();
         env.sort_by_key(|(name, _)| file.env.get(name).map_or(usize::MAX, |text| text.offset));
         for (name, value) in env {
@@ -133,7 +132,7 @@ impl Recipe {
 }
 
 impl Plan {
-    /// How containers of the image start, on a base whose containers start so.
+    /// The container configuration of the image, from that of its base.
     pub fn container(&self, base: &ContainerConfig) -> ContainerConfig {
         let mut container = match &self.instructions {
             Some(instructions) => instructions.container.clone(),
@@ -175,15 +174,15 @@ impl Plan {
     }
 }
 
-/// Puts the program of an image in the place of its base's.
+/// Replaces the base's program with that of the image.
 fn override_program(
     container: &mut ContainerConfig,
     entrypoint: Option<Vec<String>>,
     cmd: Option<Vec<String>>,
 ) {
     if let Some(entrypoint) = entrypoint {
-        // As Docker's builder for Windows has it: exec form is not escaped yet, and nothing is as
-        // it was.
+        // As in Docker's builder for Windows: exec form is not escaped yet, and an empty one
+        // leaves the flag as it was.
         container.args_escaped &= entrypoint.is_empty();
         container.entrypoint = Some(entrypoint);
         // The base's arguments were for the base's program.
@@ -195,14 +194,14 @@ fn override_program(
     }
 }
 
-/// A variable of an image's environment, unless it is empty, as good as none to Windows.
+/// A variable of an image's environment; none if it is empty, which is unset to Windows.
 pub fn variable<'e>(env: &'e [String], name: &str) -> Option<&'e str> {
     let mut lines = env.iter().filter_map(|line| line.split_once('='));
     let (_, value) = lines.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
     Some(value).filter(|value| !value.is_empty())
 }
 
-/// Windows does not tell names of variables apart by case.
+/// Sets a variable; Windows compares the names without case.
 pub fn set_variable(env: &mut Vec<String>, name: &str, value: &str) {
     let entry = format!("{name}={value}");
     let known = env.iter_mut().find(|line| {

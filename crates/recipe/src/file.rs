@@ -1,4 +1,4 @@
-//! The shape of a recipe's file.
+//! The keys of a recipe file.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +20,7 @@ use super::registry::RegistryEntry;
 use super::services::ServiceEntry;
 use super::text::{Field, Text, Texts};
 
-/// What is known of a recipe before its variables have values; of other keys nothing is read.
+/// The keys of a recipe that are read before its variables have values.
 #[derive(Debug, Deserialize)]
 pub(super) struct Head {
     pub(super) name: Text,
@@ -35,24 +35,24 @@ pub(super) struct Head {
     pub(super) labels: BTreeMap<String, Text>,
 }
 
-/// A recipe: what a Windows container image is to hold.
+/// A recipe: content and configuration of a Windows container image.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "wincimg recipe")]
 pub(super) struct RecipeFile {
     /// The image's name.
     pub(super) name: Text,
-    /// One sentence on what the image is for.
+    /// Purpose of the image, in one sentence.
     #[expect(dead_code, reason = "it is read before variables have values")]
     description: Option<Text>,
-    /// nanoserver, servercore, server, windows, aspnet, iis, or a repository; where that has several
-    /// flavours, with one behind a colon: dotnet/aspnet:8.0. Or hostprocess, for an image without
-    /// Windows inside.
+    /// The base: nanoserver, servercore, server, windows, aspnet, iis, or a repository, followed by
+    /// a flavour if it has several: dotnet/aspnet:8.0. Or hostprocess, for an image without
+    /// Windows.
     pub(super) base: Option<Text>,
-    /// In place of base, the base as a Dockerfile names it, such as golang:1.22 or
-    /// repo.lan/own@sha256:…: of its tag the host decides on Windows alone, and on nothing else.
+    /// The base as a Dockerfile names it, instead of base: golang:1.22 or repo.lan/own@sha256:….
+    /// The host selects only the Windows version of its tag.
     pub(super) base_image: Option<Text>,
-    /// Look inside the base although nothing here needs it, so that the image fits it better.
+    /// Inspect the base even if no other key requires it, so that the layers fit it.
     #[serde(default)]
     pub(super) look_inside: bool,
     /// Values that a build may set with --set NAME=VALUE.
@@ -60,8 +60,8 @@ pub(super) struct RecipeFile {
     #[schemars(with = "BTreeMap<String, Variable>")]
     #[expect(dead_code, reason = "they are read before they have values")]
     variables: BTreeMap<String, Spanned<Variable>>,
-    /// Layers of their own, the lowest first; files and registry changes name theirs with layer. What
-    /// names none goes into the recipe's last layer.
+    /// Separate layers, the lowest first. Files and registry changes select one with layer; those
+    /// without go into the recipe's last layer.
     #[serde(default)]
     pub(super) layers: Vec<LayerEntry>,
     /// Files and folders that go into the image.
@@ -74,33 +74,33 @@ pub(super) struct RecipeFile {
     /// Environment variables.
     #[serde(default)]
     pub(super) env: BTreeMap<String, Text>,
-    /// Folders that are added to the base's PATH.
+    /// Folders added to the base's PATH.
     pub(super) path: Option<PathEntry>,
     /// The program that a container runs, with its arguments.
     pub(super) entrypoint: Option<Vec<Text>>,
-    /// Arguments that follow the entry point unless others are given, or the program without one; one
-    /// text is taken apart at its spaces, as Windows does.
+    /// Default arguments of the entry point, or the program if there is no entry point. A string is
+    /// split at its spaces, as Windows does.
     pub(super) cmd: Option<Texts>,
-    /// True if entry point and arguments are a ready command line, as a Dockerfile's shell form
-    /// makes it: Windows does not quote it again.
+    /// True if entry point and arguments are one complete command line, as from a Dockerfile's
+    /// shell form: Windows does not quote it again.
     #[serde(default)]
     pub(super) args_escaped: bool,
-    /// User that runs it: `ContainerUser`, `ContainerAdministrator` or a user of the image.
+    /// User of the program: `ContainerUser`, `ContainerAdministrator` or a user of the image.
     pub(super) user: Option<Text>,
-    /// The folder it starts in.
+    /// Working directory of the program.
     pub(super) working_dir: Option<Field<ImagePath>>,
-    /// Ports it listens on, as 8080 or 53/udp.
+    /// Ports that the program listens on, such as 8080 or 53/udp.
     #[serde(default)]
     pub(super) ports: Vec<Field<Port>>,
-    /// Folders whose content containers keep apart from the image.
+    /// Volumes: folders whose content containers store outside of the image.
     #[serde(default)]
     pub(super) volumes: Vec<Text>,
     /// The signal that asks a container to stop.
     pub(super) stop_signal: Option<Text>,
-    /// What reads lines in shell form in Dockerfiles that are built on the image.
+    /// Shell for shell-form instructions in Dockerfiles based on the image.
     #[serde(default)]
     pub(super) shell: Vec<Text>,
-    /// Instructions for Dockerfiles that are built on the image.
+    /// Instructions that run in Dockerfiles based on the image.
     #[serde(default)]
     pub(super) on_build: Vec<Text>,
     /// Health check of Docker.
@@ -110,7 +110,7 @@ pub(super) struct RecipeFile {
     /// Labels of the image.
     #[serde(default)]
     pub(super) labels: BTreeMap<String, Text>,
-    /// Seconds that a container gets to stop; sets both registry keys of Windows.
+    /// Seconds that a container has to stop; sets both registry values of Windows.
     pub(super) shutdown_timeout: Option<Field<ShutdownTimeout>>,
     /// Certificates that Windows trusts in the image.
     pub(super) certificates: Option<CertificatesEntry>,
@@ -120,10 +120,10 @@ pub(super) struct RecipeFile {
     /// Services of the image.
     #[serde(default)]
     pub(super) services: Vec<ServiceEntry>,
-    /// Settings of a site on IIS, which the base has to have.
+    /// Settings of IIS, which the base must include.
     pub(super) iis: Option<IisEntry>,
-    /// Commands that run during the build, as `ContainerAdministrator`. They need Windows, so only
-    /// the docker engine takes them.
+    /// Commands that run during the build, as `ContainerAdministrator`. They require Windows and
+    /// the docker engine.
     #[serde(default)]
     #[schemars(with = "Vec<RunEntry>")]
     pub(super) run: Vec<Spanned<RunEntry>>,
@@ -139,7 +139,7 @@ pub(super) struct Variable {
     /// Type of the value.
     #[serde(rename = "type", default)]
     pub(super) kind: VariableType,
-    /// The value if none is set; without a default it has to be set.
+    /// Default value; a variable without one must be set.
     pub(super) default: Option<Text>,
     /// Description.
     pub(super) description: Option<String>,
@@ -178,8 +178,7 @@ impl fmt::Display for VariableType {
     }
 }
 
-/// One file or folder; exactly one of from, context, url, embedded, content and base64 says where it comes
-/// from.
+/// A file or folder. Its source is exactly one of from, context, url, embedded, content and base64.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
@@ -192,24 +191,24 @@ pub(super) struct FileEntry {
     pub(super) context: Option<Text>,
     /// URL of the file.
     pub(super) url: Option<Text>,
-    /// The SHA-256 of the download; without it, wincimg.lock next to the recipe has it.
+    /// SHA-256 of the download; default: the one in wincimg.lock next to the recipe.
     pub(super) sha256: Option<Text>,
-    /// True if what is in an archive goes there, in place of the archive: true, or the only kind
-    /// that it may be, zip, tar or 7z. A tar may be compressed by gzip, zstd, xz or bzip2.
+    /// Unpack the archive into the destination: true for every format, or the only format
+    /// accepted: zip, tar (also compressed with gzip, zstd, xz or bzip2) or 7z.
     pub(super) unpack: Option<Text>,
-    /// Number of names dropped from the start of each path in the archive.
+    /// Number of leading path components to remove from each path in the archive.
     pub(super) strip: Option<Text>,
-    /// A program that is part of wincimg: shim.
+    /// A program built into wincimg: shim.
     pub(super) embedded: Option<Text>,
-    /// The file's text itself.
+    /// The file's content as text.
     pub(super) content: Option<Text>,
-    /// How that is written: utf-8 (the default) or utf-16, as PowerShell does.
+    /// Encoding of content: utf-8 (the default) or utf-16, as PowerShell writes it.
     pub(super) encoding: Option<Text>,
-    /// The file's bytes themselves.
+    /// The file's content in base64.
     pub(super) base64: Option<Text>,
-    /// The layer that it goes into; the recipe's last where absent.
+    /// Name of its layer; default: the recipe's last.
     pub(super) layer: Option<Text>,
-    /// Where it goes in the image; a file given with a separator at the end goes into that folder.
+    /// Destination in the image. A trailing separator makes it the folder for the file.
     pub(super) to: Field<Target>,
 }
 
@@ -220,9 +219,9 @@ pub(super) struct FileEntry {
     expecting = "a table, such as { shell = \"dir\" } or { command = [\"cmd\", \"/c\", \"dir\"] }"
 )]
 pub(super) struct RunEntry {
-    /// A program and its arguments, which reach it as they are.
+    /// A program and its arguments, passed unchanged.
     pub(super) command: Option<Vec<Text>>,
-    /// A line for the image's shell.
+    /// A command line for the image's shell.
     pub(super) shell: Option<Text>,
 }
 

@@ -1,4 +1,4 @@
-//! The files of a recipe: where each comes from, and where it goes in the image.
+//! The files of a recipe: the source of each, and its destination in the image.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -23,7 +23,7 @@ use super::{Recipe, RecipeError, RecipeInputs};
 #[derive(Debug)]
 pub(super) struct Target {
     path: ImagePath,
-    /// True if that is the folder that it goes into.
+    /// True if `path` is the folder for the file.
     into_folder: bool,
 }
 
@@ -45,10 +45,10 @@ impl Recipe {
         settings: &RecipeInputs<'_>,
     ) -> Result<PlannedFile, RecipeError> {
         if let (Some(text), None) = (&entry.sha256, &entry.url) {
-            return Err(self.error(text, "sha256 is for what url names"));
+            return Err(self.error(text, "sha256 requires url"));
         }
         if let (Some(text), None) = (&entry.encoding, &entry.content) {
-            return Err(self.error(text, "encoding goes with content"));
+            return Err(self.error(text, "encoding requires content"));
         }
         let given = [
             &entry.from,
@@ -83,8 +83,7 @@ impl Recipe {
                 return Err(self.error(text, problem));
             }
             _ => {
-                let problem =
-                    "a file has exactly one of from, context, url, embedded, content and base64";
+                let problem = "a file requires exactly one of from, context, url, embedded, content and base64";
                 return Err(self.error(&entry.to, problem));
             }
         };
@@ -102,7 +101,7 @@ impl Recipe {
         }
         let target = match (into_folder, own_name) {
             (true, None) if !matches!(source, FileSource::Folder(_)) => {
-                return Err(self.error(&entry.to, "add the name of the file"));
+                return Err(self.error(&entry.to, "add the file name to the folder"));
             }
             (true, Some(name)) => target
                 .join(&name)
@@ -119,7 +118,7 @@ impl Recipe {
         })
     }
 
-    /// A file that a server has, and the name that its URL gives it.
+    /// A download, and the file name in its URL.
     fn download(
         &self,
         entry: &FileEntry,
@@ -128,7 +127,7 @@ impl Recipe {
         let url = &text.value;
         let parsed = download_url(url).map_err(|problem| {
             let shown = Excerpt::from_argument(&without_password(url), 0..0);
-            // It may have a password in it.
+            // The URL may contain a password.
             let excerpt = Some(Box::new(shown));
             let error = self.error(text, problem);
             RecipeError { excerpt, ..error }
@@ -146,7 +145,7 @@ impl Recipe {
         Ok((source, name_in(&parsed)))
     }
 
-    /// A text as the bytes that it is written in.
+    /// Encodes a text.
     fn encoded(&self, text: &str, encoding: Option<&Text>) -> Result<FileSource, RecipeError> {
         match encoding.map(|encoding| (encoding, encoding.value.as_str())) {
             None | Some((_, "utf-8")) => Ok(FileSource::Text(text.to_owned())),
@@ -158,8 +157,7 @@ impl Recipe {
         }
     }
 
-    /// A file with the name that it keeps when it goes into a folder, or a folder, whose content has
-    /// names of its own.
+    /// A file and its name, which it keeps in a destination folder; or a folder without a name.
     fn on_disk(
         &self,
         text: &Text,
@@ -173,7 +171,7 @@ impl Recipe {
             .map_err(|error| self.error(text, error_chain(&error)))?;
         if is_left_out {
             let rules = source.top.join(dockerignore::FILE_NAME);
-            let problem = format!("{} is left out by {}", path.display(), rules.display());
+            let problem = format!("{} is excluded by {}", path.display(), rules.display());
             let hint = format!("add !{} to the end of that file", source.inside());
             return Err(self.error(text, problem).with_hint(hint));
         }
@@ -220,14 +218,11 @@ impl Recipe {
         let relative = self.relative(text)?;
         match &self.origin.folder {
             Some(folder) => self.within(text, folder, folder.join(relative)),
-            None => Err(self.error(
-                text,
-                "a recipe that ships has no folder of its own: use context",
-            )),
+            None => Err(self.error(text, "a built-in recipe has no folder: use context")),
         }
     }
 
-    /// Refuses what a link leads out of the folder that it comes from.
+    /// Rejects a link that leads out of its folder.
     fn within(&self, text: &Text, top: &Path, path: PathBuf) -> Result<OnDisk, RecipeError> {
         let (top, path) = (top.into(), path.into());
         let source = OnDisk { top, path };
@@ -239,14 +234,14 @@ impl Recipe {
                     source.path.display(),
                     target.display()
                 );
-                let hint = "copy what it leads to into the folder";
+                let hint = "copy the link's target into the folder";
                 Err(self.error(text, problem).with_hint(hint.to_owned()))
             }
             Err(error) => Err(self.unreadable(text, &source.path, &error)),
         }
     }
 
-    /// A path that stays where it starts.
+    /// Checks that a relative path stays in its folder.
     fn relative<'a>(&self, text: &'a Text) -> Result<&'a Path, RecipeError> {
         let path = &text.value;
         let relative = Path::new(path);
@@ -272,7 +267,7 @@ pub(super) fn planned_entry(file: PlannedFile) -> PlannedEntry {
     }
 }
 
-/// A text in UTF-16 with the mark in front that tells the order of the bytes, as Windows writes it.
+/// Encodes a text in UTF-16 with a byte order mark, as Windows writes it.
 pub fn utf16_with_mark(text: &str) -> Vec<u8> {
     let units = std::iter::once(0xFEFF).chain(text.encode_utf16());
     units.flat_map(u16::to_le_bytes).collect()

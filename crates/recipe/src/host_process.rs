@@ -1,10 +1,10 @@
-//! What an image without Windows inside cannot have.
+//! Features that an image without Windows cannot have.
 
 use wincimg_images::shim;
 
 use super::Plan;
 
-/// Something in a plan that needs Windows in the image.
+/// A feature of a plan that requires Windows in the image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} cannot be in an image for HostProcess containers: {reason}")]
 pub struct RequiresWindows {
@@ -13,7 +13,7 @@ pub struct RequiresWindows {
 }
 
 impl Plan {
-    /// Refuses a plan on a base without Windows that needs some.
+    /// Rejects a plan that requires Windows on a base without it.
     pub fn check_base(&self) -> Result<(), RequiresWindows> {
         let refused = |what: &str, reason| {
             Err(RequiresWindows {
@@ -37,7 +37,7 @@ impl Plan {
             );
         }
         if !self.services.is_empty() {
-            return refused("services", "the host's own run in its place");
+            return refused("services", "the host's services run instead");
         }
         if self.path.is_some() {
             return refused("path", "the container has the host's PATH");
@@ -45,14 +45,14 @@ impl Plan {
         if let Some(edit) = self.registry.first() {
             return refused(
                 &format!("the registry change \"{edit}\""),
-                "the container uses the host's registry, and Windows refuses changes over hives without content",
+                "the container uses the host's registry, and Windows rejects changes to hives without content",
             );
         }
         if self.iis.is_some() {
-            return refused("iis", "there is no IIS in it");
+            return refused("iis", "the image has no IIS");
         }
         if !self.steps.is_empty() {
-            return refused("run", "there is no Windows in it to run commands");
+            return refused("run", "the image has no Windows to run commands");
         }
         let entrypoint = self.entrypoint.as_deref().unwrap_or_default();
         let cmd = self.cmd.as_deref().unwrap_or_default();
@@ -68,7 +68,7 @@ impl Plan {
         if asks_registry {
             return refused(
                 "the shim without --stop-timeout",
-                "it takes the time from the registry, and the container uses the host's",
+                "it reads the timeout from the registry, and the container uses the host's",
             );
         }
         Ok(())

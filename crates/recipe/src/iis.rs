@@ -17,42 +17,42 @@ use super::{Plan, Recipe, RecipeError};
 
 mod server;
 
-/// Settings of IIS: of one site in its `web.config`, and of the server.
+/// Settings of IIS: one site's `web.config`, and the server's configuration.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct IisEntry {
-    /// The name of the site whose `web.config` is written; Default Web Site unless another is given.
+    /// Name of the site whose `web.config` is written; default: Default Web Site.
     site: Option<Field<Name>>,
-    /// The folder with the site's files; that of the site in sites, or C:\inetpub\wwwroot, unless
-    /// another is given.
+    /// The site's folder; default: that of the site in sites, or C:\inetpub\wwwroot.
     path: Option<Field<ImagePath>>,
-    /// File extensions that the site may serve, with or without the dot; in one text with commas.
+    /// File extensions that the site may serve, with or without the dot; a list, or a string with
+    /// commas.
     #[serde(default, deserialize_with = "items")]
     #[schemars(with = "Texts")]
     file_extensions: Vec<FileExtension>,
-    /// Content types by file extension; in one text as json=application/json,woff2=font/woff2.
+    /// Content types by file extension; a table, or a string such as
+    /// json=application/json,woff2=font/woff2.
     #[serde(default)]
     mime_types: Pairs<FileExtension, MimeType>,
-    /// Files that the site serves where a folder is asked for, before those that the server names; in
-    /// one text with commas.
+    /// Default documents, before the server's; a list, or a string with commas.
     #[serde(default, deserialize_with = "items")]
     #[schemars(with = "Texts")]
     default_documents: Vec<DocumentName>,
     /// The application pool that the site runs in.
     app_pool: Option<SitePoolEntry>,
-    /// Application pools, made where the base does not have them.
+    /// Application pools, created if the base does not have them.
     #[serde(default)]
     app_pools: Vec<AppPoolEntry>,
-    /// Sites, made where the base does not have them.
+    /// Sites, created if the base does not have them.
     #[serde(default)]
     sites: Vec<SiteEntry>,
-    /// Handlers, which come before those that are there.
+    /// Handlers, placed before the existing ones.
     #[serde(default)]
     handlers: Vec<HandlerEntry>,
     /// Modules, native or managed.
     #[serde(default)]
     modules: Vec<ModuleEntry>,
-    /// Changes of any section, as appcmd set config makes them.
+    /// Changes to any section, as with appcmd set config.
     #[serde(default)]
     pub(super) config: Vec<ConfigEntry>,
 }
@@ -61,15 +61,16 @@ pub(super) struct IisEntry {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SitePoolEntry {
-    /// The pool's name; that of the site in sites, or `DefaultAppPool`, unless another is given.
+    /// The pool's name; default: that of the site in sites, or `DefaultAppPool`.
     name: Option<Field<Name>>,
     /// Attributes as appcmd names them, such as processModel.idleTimeout = "00:00:00".
     #[serde(default)]
     settings: Pairs<Attribute, Line>,
 }
 
-/// Gives `ServiceMonitor` the pool that gets the container's variables, which it takes for
-/// `DefaultAppPool` otherwise and ends where there is none: `ServiceMonitor.exe w3svc POOL`.
+/// Passes the pool to `ServiceMonitor`, which sets the container's variables in it:
+/// `ServiceMonitor.exe w3svc POOL`. Without one it uses `DefaultAppPool`, and exits if that does
+/// not exist.
 pub(super) fn name_pool(plan: &mut Plan) {
     let Some(pool) = plan.iis.as_ref().map(|iis| iis.app_pool.as_str()) else {
         return;
@@ -113,7 +114,7 @@ impl FromStr for Line {
     }
 }
 
-/// Settings as IIS has them.
+/// Converts the recipe's settings of IIS.
 fn settings(pairs: Pairs<Attribute, Line>) -> BTreeMap<Attribute, String> {
     let pairs = pairs.0.into_iter();
     pairs.map(|(path, Line(value))| (path, value)).collect()
@@ -130,7 +131,7 @@ impl Recipe {
         for module in &entry.modules {
             config.extend(self.module(module)?);
         }
-        // Each goes before those that are there.
+        // Each is placed before the existing ones.
         config.extend(entry.handlers.iter().rev().map(HandlerEntry::edit));
         for changes in entry.config.iter().filter(|entry| entry.layer.is_none()) {
             config.extend(self.config(changes)?);
@@ -163,8 +164,8 @@ impl Recipe {
     }
 }
 
-/// The folder and the pool of the site with this name; those that IIS comes with where it is not
-/// described.
+/// Folder and pool of the site with this name; the defaults of IIS if the recipe does not describe
+/// it.
 fn of_site(sites: &[Site], name: &Name) -> (String, String) {
     let site = sites.iter().find(|site| site.name == *name);
     let application = site.and_then(|site| site.applications.values().next());

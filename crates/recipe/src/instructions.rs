@@ -1,7 +1,7 @@
-//! What the instructions of a Dockerfile, or the layers of a recipe, come to: layers in their order,
-//! and how a container starts.
+//! The effect of a Dockerfile's instructions or a recipe's layers: image layers in order, and the
+//! container configuration.
 //!
-//! A recipe that makes one layer needs none of this.
+//! A recipe with a single layer does not need this.
 
 use std::sync::Arc;
 
@@ -18,15 +18,15 @@ use wincimg_windows::path::ImagePath;
 use super::plan::{Fact, assignments, facts};
 use super::source::FileSource;
 
-/// The most bytes of a binary value that a plan shows people.
+/// Longest binary value, in bytes, that the text of a plan shows.
 const SHOWN_BYTES: usize = 32;
 
-/// What a Dockerfile or the layers of a recipe make of a base.
+/// Instructions of a Dockerfile, or layers of a recipe, on top of a base.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Instructions {
     /// The instructions, in order.
     pub steps: Vec<PlannedStep>,
-    /// Configuration of containers after the last instruction.
+    /// Container configuration after the last instruction.
     pub container: ContainerConfig,
     /// Author of the image, where given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,8 +41,8 @@ pub struct PlannedStep {
     pub line: Option<usize>,
     /// Its text in the image's history.
     pub created_by: String,
-    /// Its layer; one that says something about containers only has none. Copies of a plan share it: it
-    /// may have a hundred thousand files.
+    /// Its layer; none if it changes only the container configuration. Copies of a plan share it,
+    /// because it may have a hundred thousand files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<Arc<PlannedLayer>>,
 }
@@ -69,14 +69,14 @@ pub struct PlannedLayer {
     pub iis: Vec<ConfigEdit>,
 }
 
-/// A file or folder that comes from elsewhere in the image: it keeps its attributes.
+/// A file or folder that is moved or copied within the image and keeps its attributes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CopiedEntry {
     /// Path.
     pub path: ImagePath,
-    /// Where it, or what it is a copy of, was before the layer.
+    /// Path of the original in the layers below.
     pub from: ImagePath,
-    /// True if it is the same, who may do what with it among that.
+    /// True if it is moved, which keeps its security descriptor, too.
     pub is_moved: bool,
 }
 
@@ -99,7 +99,7 @@ pub enum PlannedContent {
     File(FileSource),
     /// A symbolic link.
     Link(Symlink),
-    /// Nothing, whatever is below.
+    /// Deletes the path of the layers below.
     Deleted,
 }
 
@@ -149,7 +149,7 @@ impl Instructions {
     }
 }
 
-/// A change to the registry, without the bytes of a certificate and the like.
+/// Describes a registry change, without the bytes of long binary values such as certificates.
 fn in_short(edit: &RegistryEdit) -> String {
     match edit {
         RegistryEdit::SetValue { key, name, data }
@@ -165,7 +165,7 @@ fn in_short(edit: &RegistryEdit) -> String {
 }
 
 impl Instructions {
-    /// The instructions, and whatever a container's configuration has.
+    /// The instructions and the container configuration, as lines.
     pub(super) fn facts(&self) -> Vec<Fact> {
         let mut all = Vec::new();
         for PlannedStep {

@@ -9,17 +9,17 @@ use wincimg_windows::path::ImagePath;
 
 use super::{CopiedEntry, FileSource, PlannedContent, PlannedEntry, PlannedFile, UnpackOptions};
 
-/// Adds what a plan puts on the drive.
+/// Adds the files of a plan.
 pub fn add_files(layer: &mut Layer, files: &[PlannedFile]) -> Result<(), LayerError> {
     files.iter().try_for_each(|file| add_file(layer, file))
 }
 
-/// Adds what one of a plan's layers does to the drive.
+/// Adds the entries of one of a plan's layers.
 pub fn add_entries(layer: &mut Layer, entries: &[PlannedEntry]) -> Result<(), LayerError> {
     entries.iter().try_for_each(|entry| add_entry(layer, entry))
 }
 
-/// Lets entries keep what they have of what was in the image before.
+/// Copies the metadata of moved and copied entries from the image below.
 pub fn copy_metadata(
     layer: &mut Layer,
     kept: &[CopiedEntry],
@@ -67,13 +67,13 @@ fn add_file(layer: &mut Layer, file: &PlannedFile) -> Result<(), LayerError> {
             layer.folder_of(source, path.as_ref())?;
         }
         (source, Some(path)) => layer.file(path, source),
-        // The recipe's reader lets only folders go to the drive itself.
+        // The recipe reader accepts only folders for the root of the drive.
         (_, None) => {}
     }
     Ok(())
 }
 
-/// Adds what is in an archive.
+/// Adds the entries of an archive.
 fn add_unpacked(
     layer: &mut Layer,
     file: &PlannedFile,
@@ -82,7 +82,7 @@ fn add_unpacked(
     if let FileSource::Download(download) = &file.source
         && download.content.is_none()
     {
-        // Until it is here it stands for what is in it.
+        // Before the download, the archive stands for its entries.
         let name = download.url.rsplit('/').next().unwrap_or_default();
         let inside = file.target.join(name).unwrap_or(file.target.clone());
         if let Some(path) = layer_path(&inside)? {

@@ -1,4 +1,4 @@
-//! The layers of a recipe: the content of each, and what the image's history says of it.
+//! The layers of a recipe: the content of each, and its text in the image's history.
 
 use std::sync::Arc;
 
@@ -17,28 +17,28 @@ use super::{
     RecipeError, RecipeInputs,
 };
 
-/// A layer of its own; with `created_by` alone, a line of the history that has none.
+/// A separate layer; with `created_by` alone, a history entry without a layer.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
     expecting = "a table, such as { name = \"deps\" }"
 )]
 pub(super) struct LayerEntry {
-    /// What files and registry changes call it that go into it.
+    /// Name by which files and registry changes select it.
     name: Option<Text>,
-    /// What the image's history says of it.
+    /// Its text in the image's history.
     created_by: Option<Text>,
-    /// Folders that are made in it.
+    /// Folders to create.
     #[serde(default)]
     folders: Vec<Field<ImagePath>>,
-    /// Files and folders of the base, or of layers before it, that are gone with all that is in them.
+    /// Files and folders of the base, or of earlier layers, to delete with all their contents.
     #[serde(default)]
     deletes: Vec<Field<ImagePath>>,
 }
 
 impl Recipe {
-    /// Gives a plan what only a recipe with layers has, or one that says more of containers than
-    /// others.
+    /// Adds to the plan its layers, and the container configuration that only Dockerfiles set
+    /// otherwise.
     pub(super) fn add_instructions(
         &self,
         plan: &mut Plan,
@@ -48,7 +48,7 @@ impl Recipe {
         let says_nothing =
             |iis: &IisSettings| iis.server_edits().is_empty() && iis.site_edits().is_empty();
         if !steps.is_empty() && plan.iis.as_ref().is_some_and(says_nothing) {
-            // All that is said of IIS is in layers.
+            // All settings of IIS are in layers.
             plan.iis = None;
         }
         let says_more = file.args_escaped
@@ -69,7 +69,7 @@ impl Recipe {
         Ok(())
     }
 
-    /// The layers in the order of their entries, then those that are only named.
+    /// The layers in the order of their entries, then those that have no entry.
     pub(super) fn steps(
         &self,
         file: &RecipeFile,
@@ -105,8 +105,7 @@ impl Recipe {
             if let Some(layer) = layer_of(&mut layers, entry.layer.as_ref()) {
                 let file = self.planned_file(entry, settings)?;
                 if file.unpack.is_some() {
-                    let problem =
-                        "what is unpacked goes into the recipe's last layer: leave out layer";
+                    let problem = "unpacked archives go into the recipe's last layer: remove layer";
                     return Err(self.error(&entry.to, problem));
                 }
                 layer.entries.push(planned_entry(file));
@@ -144,7 +143,7 @@ impl Recipe {
         Ok(steps.collect())
     }
 
-    /// A layer with what its own entry says.
+    /// The layer with the folders and deletions of its entry.
     fn own_layer(&self, entry: &LayerEntry) -> Result<PlannedLayer, RecipeError> {
         let mut layer = PlannedLayer::default();
         for (fields, content) in [
@@ -153,7 +152,7 @@ impl Recipe {
         ] {
             for field in fields {
                 if field.value.components().is_empty() {
-                    return Err(self.error(field, "the drive itself is always there"));
+                    return Err(self.error(field, "cannot create or delete the drive itself"));
                 }
                 layer.entries.push(PlannedEntry {
                     path: field.value.clone(),
@@ -240,7 +239,10 @@ mod tests {
                 "[[layers]]\nname = \"a\"\n[[layers]]\nname = \"a\"\n",
                 "two layers",
             ),
-            ("[[layers]]\ndeletes = ['C:\\']\n", "the drive itself"),
+            (
+                "[[layers]]\ndeletes = ['C:\\']\n",
+                "cannot create or delete the drive itself",
+            ),
             ("[healthcheck]\ntest = [\"x\"]\n", "invalid test"),
             (
                 "[healthcheck]\ntest = [\"NONE\"]\ninterval = \"soon\"\n",

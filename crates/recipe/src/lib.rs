@@ -1,7 +1,7 @@
-//! Recipes: what an image is to hold, written once and built for every host.
+//! Recipes: images that are described once and built for every host.
 //!
-//! A recipe is a TOML file. Its texts may have `${variables}`; with values for these, and a base image
-//! that fits a host, it becomes a [`Plan`], which both engines read and nothing else.
+//! A recipe is a TOML file. Its texts may have `${variables}`; with values for these, and a base
+//! image that fits a host, it becomes a [`Plan`], which both engines read and nothing else.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -98,14 +98,14 @@ pub struct Recipe {
 /// Origin of a recipe's text, for messages and for the files that it names.
 #[derive(Debug, Clone)]
 struct RecipeOrigin {
-    /// A path, or the name of a recipe that ships.
+    /// A path, or the name of a built-in recipe.
     name: String,
     text: String,
-    /// The folder that `from` is relative to; a recipe that ships has none.
+    /// The folder that `from` is relative to; none for a built-in recipe.
     folder: Option<PathBuf>,
 }
 
-/// What a recipe is filled in with.
+/// Inputs for filling in a recipe.
 #[derive(Debug, Clone)]
 pub struct RecipeInputs<'a> {
     /// Values for the recipe's variables, by name.
@@ -121,7 +121,7 @@ pub struct VariableInfo<'a> {
     pub name: &'a str,
     /// Type of its value.
     pub kind: VariableType,
-    /// The value that it has unless another is set.
+    /// Default value.
     pub default: Option<&'a str>,
     /// Description.
     pub description: Option<&'a str>,
@@ -136,12 +136,12 @@ pub struct RecipeError {
     code: &'static str,
     blame: Blame,
     hint: Option<String>,
-    /// The line, with a mark below the word.
+    /// The line, with the word marked.
     excerpt: Option<Box<Excerpt>>,
     source: Option<std::io::Error>,
 }
 
-/// A `--set` as it was typed, with a mark below the variable or its value.
+/// A `--set` as typed, with the variable or its value marked.
 fn typed(variable: &str, value: &str, at_value: bool) -> Excerpt {
     let before = format!("--set {variable}");
     let whole = format!("{before}={}", value.escape_debug());
@@ -153,7 +153,7 @@ fn typed(variable: &str, value: &str, at_value: bool) -> Excerpt {
     Excerpt::from_argument(&whole, marked)
 }
 
-/// A folder here with a recipe or a Dockerfile, whose name is like what was typed.
+/// A folder with a recipe or Dockerfile whose name is similar to `image`.
 fn folder_like(image: &str) -> Option<String> {
     let meant = similar_path(Path::new(image))?;
     let has = |name| meant.join(name).is_file();
@@ -174,7 +174,7 @@ fn known_hint(nearest: Option<&str>) -> String {
 fn variable_hint(variable: &str, known: &[&str]) -> String {
     match closest_match(variable, known.iter().copied()) {
         Some(nearest) => format!("did you mean {nearest:?}?"),
-        None if known.is_empty() => "it has no variables: leave out --set".to_owned(),
+        None if known.is_empty() => "it has no variables: remove --set".to_owned(),
         None => format!("its variables are: {}", known.join(", ")),
     }
 }
@@ -182,13 +182,13 @@ fn variable_hint(variable: &str, known: &[&str]) -> String {
 fn file_hint(path: &Path) -> String {
     match similar_path(path) {
         Some(meant) => format!("did you mean {}?", meant.display()),
-        None => "IMAGE is a recipe's file, or a folder with a recipe.toml; `wincimg images --show pause > recipe.toml` makes one to start from"
+        None => "IMAGE is a recipe file or a folder with a recipe.toml; to start from one, run `wincimg images --show pause > recipe.toml`"
             .to_owned(),
     }
 }
 
 impl Recipe {
-    /// Finds a recipe: one that ships, by name; a recipe file; or a folder with a `recipe.toml`.
+    /// Finds a recipe: a built-in one by name, a recipe file, or a folder with a `recipe.toml`.
     pub fn find(image: &str) -> Result<Self, RecipeError> {
         if let Some(recipe) = recipes().iter().find(|recipe| recipe.name == image) {
             return Self::parse(RecipeOrigin {
@@ -213,16 +213,16 @@ impl Recipe {
         }
     }
 
-    /// A recipe file in this folder that a shipped recipe of the same name hides.
+    /// A recipe in this folder that is hidden by the built-in recipe of the same name.
     pub fn shadowing_file(image: &str) -> Option<PathBuf> {
         let is_shipped = recipes().iter().any(|recipe| recipe.name == image);
         let path = Path::new(".").join(image);
-        // A folder without one may be what the recipe that ships takes files from.
+        // A folder without one may be the context of the built-in recipe.
         let has_recipe = path.is_file() || path.join("recipe.toml").is_file();
         (is_shipped && has_recipe).then_some(path)
     }
 
-    /// Reads a recipe's text as if it stood in a file of that name in a folder.
+    /// Reads a recipe's text as that of a file of this name in this folder.
     pub fn from_text(name: &str, text: String, folder: &Path) -> Result<Self, RecipeError> {
         Self::parse(RecipeOrigin {
             name: name.to_owned(),
@@ -261,17 +261,17 @@ impl Recipe {
         Ok(recipe)
     }
 
-    /// Refuses what no values of the variables can make right. What is behind a field that takes none
-    /// of the examples is looked at when there are values.
+    /// Rejects errors that no values of the variables can fix. If a field accepts none of the
+    /// examples, the keys after it are checked only with the actual values.
     fn check_file(&self) -> Result<(), RecipeError> {
-        /// Of texts that have no default, or one that is to be replaced.
+        /// Example values of strings, with or without a default.
         const EXAMPLES: [&str; 3] = [r"C:\x", "x", "1"];
         for example in std::iter::once(None).chain(EXAMPLES.map(Some)) {
             let values = self.example_values(example);
             let mut open = BTreeSet::new();
             let read = self.read_file(|offset, text| {
                 open.insert(offset);
-                // What is not known yet stays as it is.
+                // Unknown variables stay as they are.
                 if let Ok(filled) = values.expand(text) {
                     *text = filled.into();
                 }
@@ -288,7 +288,7 @@ impl Recipe {
         Ok(())
     }
 
-    /// Values that the variables may have: their defaults, or an example in place of texts.
+    /// Possible values of the variables: their defaults, or the example for strings.
     fn example_values(&self, example: Option<&str>) -> Values {
         let mut values = Values::default();
         values.insert("name", self.name().to_owned());
@@ -319,7 +319,7 @@ impl Recipe {
         read.map_err(|error| self.origin.unreadable(&error))
     }
 
-    /// Reads the file once the texts with variables in them are filled in.
+    /// Reads the file after filling in the variables in its texts.
     fn read_file(
         &self,
         mut fill: impl FnMut(usize, &mut DeString<'_>) -> Result<(), TomlError>,
@@ -328,25 +328,25 @@ impl Recipe {
             Ok(tree) => tree,
             Err(error) => return Ok(Err(error)),
         };
-        // What they are for comes after what they are.
+        // The declarations of variables are not filled in.
         let variables = tree.get_mut().remove_entry("variables");
         fill_in(tree.get_mut(), &mut fill).map_err(|mistake| self.origin.mistaken(mistake))?;
         tree.get_mut().extend(variables);
         Ok(RecipeFile::deserialize(Deserializer::from(tree)))
     }
 
-    /// The recipe's name, which images get unless another is asked for.
+    /// The recipe's name, which is also the default name of its images.
     pub fn name(&self) -> &str {
         &self.head.name.value
     }
 
-    /// One sentence on what the image is for, as it stands in the file.
+    /// Purpose of the image, without variables filled in.
     pub fn description(&self) -> &str {
         let description = self.head.description.as_ref();
         description.map_or("", |text| &text.value)
     }
 
-    /// The base's short name or repository, or its image's name, with the variables in it filled in.
+    /// The base's short name, repository or image, with variables filled in.
     pub fn base(&self, settings: &RecipeInputs<'_>) -> Result<String, RecipeError> {
         let values = self.values(settings)?;
         let base = self.head.base.as_ref().or(self.head.base_image.as_ref());
@@ -362,11 +362,11 @@ impl Recipe {
         match (&self.head.base, &self.head.base_image) {
             (Some(_), None) | (None, Some(_)) => Ok(()),
             (Some(_), Some(image)) => {
-                Err(self.error(image, "a recipe has one of base and base_image"))
+                Err(self.error(image, "base and base_image cannot be combined"))
             }
             (None, None) => {
                 let problem = "missing field `base`";
-                let hint = "name what the image is built on: base = \"nanoserver\"";
+                let hint = "add the image's base: base = \"nanoserver\"";
                 Err(self
                     .error(&self.head.name, problem)
                     .with_hint(hint.to_owned()))
@@ -374,8 +374,8 @@ impl Recipe {
         }
     }
 
-    /// Returns true if more than labels and the environment, where any text will do, is filled in
-    /// with what only a base image tells.
+    /// Returns true if variables of the base image are used outside of labels, the environment and
+    /// the description, where any text is valid.
     pub fn depends_on_base(&self) -> bool {
         let uses = |text: &str| text.matches("${base.").count();
         let Head {
@@ -402,12 +402,12 @@ impl Recipe {
             })
     }
 
-    /// The folder that it is in, and what it is called there; a recipe that ships has none.
+    /// The recipe's folder; none for a built-in recipe.
     pub fn folder(&self) -> Option<&Path> {
         self.origin.folder.as_deref()
     }
 
-    /// Its file, or the name of a recipe that ships, for messages.
+    /// Its file, or the name of the built-in recipe, for messages.
     pub fn origin(&self) -> &str {
         &self.origin.name
     }
@@ -483,7 +483,7 @@ impl Recipe {
                 let description = variable.description.as_deref();
                 let description = description.map(|text| format!(" ({text})"));
                 let problem = format!(
-                    "the recipe {:?} needs a value for {name:?}{}",
+                    "the recipe {:?} requires a value for {name:?}{}",
                     self.name(),
                     description.unwrap_or_default()
                 );
@@ -522,7 +522,7 @@ impl Recipe {
 }
 
 impl RecipeOrigin {
-    /// What the parser found, with what was meant where that can be seen.
+    /// Converts a parser error, with a suggestion where there is one.
     fn unreadable(&self, error: &toml::de::Error) -> RecipeError {
         self.mistaken(explain_toml_error(&self.text, error))
     }
@@ -559,7 +559,7 @@ impl RecipeError {
         }
     }
 
-    /// The same with what was probably meant.
+    /// Sets the hint.
     fn with_hint(self, hint: impl Into<Option<String>>) -> Self {
         let hint = hint.into();
         Self { hint, ..self }

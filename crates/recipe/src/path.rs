@@ -15,7 +15,7 @@ use super::file::RecipeFile;
 use super::text::{Field, Text};
 use super::{Recipe, RecipeError};
 
-/// Where a base's PATH cannot be made out, the recipe has to say more.
+/// Returns true if the base's PATH cannot be determined, so that the recipe has to set it.
 fn is_unclear(error: &SearchPathError) -> bool {
     matches!(
         error,
@@ -23,7 +23,7 @@ fn is_unclear(error: &SearchPathError) -> bool {
     )
 }
 
-/// Whose matter it is that PATH cannot be added to.
+/// Blame for a PATH that cannot be extended.
 pub fn path_blame(error: &SearchPathError) -> Blame {
     if is_unclear(error) {
         Blame::Request
@@ -32,13 +32,13 @@ pub fn path_blame(error: &SearchPathError) -> Blame {
     }
 }
 
-/// What to do then.
+/// Hint for a PATH that cannot be extended.
 pub fn path_hint(error: &SearchPathError) -> Option<String> {
-    let hint = "write the whole PATH out under [env]; `wincimg base show REF` says what is known of a base";
+    let hint = "set the whole PATH under [env]; `wincimg base show REF` shows the PATH of a base";
     is_unclear(error).then(|| hint.to_owned())
 }
 
-/// A folder as PATH has it.
+/// An entry of PATH.
 #[derive(Debug)]
 struct Folder(String);
 
@@ -50,7 +50,7 @@ impl FromStr for Folder {
     }
 }
 
-/// Folders before those of the base, or before and after.
+/// Folders before and after those of the base.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sides {
@@ -132,7 +132,7 @@ impl Recipe {
             return additions.map_err(|error| self.error(text, error.to_string()));
         };
         if let Some((name, text)) = variable {
-            let problem = format!("env.{name} and path are both about PATH: leave one of them out");
+            let problem = format!("env.{name} and path both set PATH: remove one of them");
             return Err(self.error(text, problem));
         }
         let folders = |folders: &[Field<Folder>]| {
@@ -146,7 +146,7 @@ impl Recipe {
     }
 }
 
-/// Returns true if a variable is PATH to Windows.
+/// Returns true if Windows treats the variable as PATH.
 pub(super) fn is_path(name: &str) -> bool {
     name.eq_ignore_ascii_case("path")
 }

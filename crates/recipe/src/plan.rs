@@ -40,17 +40,17 @@ pub struct Plan {
     pub name: String,
     /// The base image.
     pub base: PlanBase,
-    /// The host that it is for; none where it is for any.
+    /// The host that it is for; none for any host.
     pub host_build: Option<WindowsVersion>,
-    /// What a Dockerfile's instructions, or a recipe's layers, do to the base before all that follows.
+    /// Dockerfile instructions or recipe layers, which apply before the fields below.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<Instructions>,
-    /// Whether its layers are fitted to what the base has, whether or not anything else asks for that.
+    /// True if the layers are fitted to the base's content even if no other field requires it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub looks_inside: bool,
     /// Files put into it; no two may be the same file.
     pub files: Vec<PlannedFile>,
-    /// Changes to its registry, in order, without those that other fields stand for.
+    /// Registry changes, in order, except for those that other fields imply.
     pub registry: Vec<RegistryEdit>,
     /// Variables added to the base's environment.
     pub env: BTreeMap<String, String>,
@@ -59,7 +59,7 @@ pub struct Plan {
     pub path: Option<PathAdditions>,
     /// The program that a container runs; the base's where absent.
     pub entrypoint: Option<Vec<String>>,
-    /// Its further arguments; the base's where absent.
+    /// Default arguments; the base's where absent.
     pub cmd: Option<Vec<String>>,
     /// User; the base's where absent.
     pub user: Option<String>,
@@ -69,7 +69,7 @@ pub struct Plan {
     pub ports: Vec<String>,
     /// Labels added to the base's.
     pub labels: BTreeMap<String, String>,
-    /// Seconds that a container gets to stop; the base's where absent.
+    /// Seconds that a container has to stop; the base's where absent.
     pub shutdown_timeout: Option<u32>,
     /// The certificates that Windows trusts in it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -80,14 +80,14 @@ pub struct Plan {
     /// Its services.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<Service>,
-    /// What is set about its site on IIS.
+    /// Settings of IIS.
     pub iis: Option<IisSettings>,
-    /// Commands that have to run on Windows during the build.
+    /// Commands to run on Windows during the build.
     pub steps: Vec<PlannedCommand>,
-    /// What the recipe's author may want to know about how it was read.
+    /// Notes for the recipe's author.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What the recipe's author has most likely not meant.
+    /// Warnings for the recipe's author.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -106,10 +106,10 @@ pub struct PlanBase {
     pub shell: Option<Vec<String>>,
     /// User of its programs; an administrator where absent.
     pub user: Option<String>,
-    /// PATH in its environment, which hides the one in its registry.
+    /// PATH in its environment, which overrides the one in its registry.
     #[serde(skip)]
     pub path: Option<String>,
-    /// Instructions that it has for whatever is built on it, in order.
+    /// Its `ONBUILD` instructions, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub on_build: Vec<String>,
     /// Configuration of its containers.
@@ -146,19 +146,19 @@ fn as_os_version<S: serde::Serializer>(
         .serialize(serializer)
 }
 
-/// A file or folder on its way into the image.
+/// A file or folder to add to the image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedFile {
     /// Source.
     pub source: FileSource,
     /// Its path in the image; a folder's content goes into it.
     pub target: ImagePath,
-    /// True if what is in it, an archive, goes there.
+    /// Options for unpacking, if it is an archive to unpack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unpack: Option<UnpackOptions>,
 }
 
-/// A command that needs Windows.
+/// A command that requires Windows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedCommand {
     /// Command to run.
@@ -190,8 +190,7 @@ impl Plan {
         for_other == *other
     }
 
-    /// Every change to the registry, those that other keys stand for among them, on a base of which
-    /// that is known.
+    /// All registry changes, including those that other fields imply, for a base with this content.
     pub fn registry_edits(
         &self,
         inside: &dyn BaseContents,
@@ -213,7 +212,7 @@ impl Plan {
             .collect()
     }
 
-    /// Returns true if IIS's own configuration gets changes.
+    /// Returns true if the plan changes the server configuration of IIS.
     pub fn changes_server(&self) -> bool {
         let settings = self.iis.as_ref();
         let mut layers = self.instructions.iter().flat_map(Instructions::layers);
@@ -221,7 +220,7 @@ impl Plan {
             || layers.any(|layer| !layer.iis.is_empty())
     }
 
-    /// The files of its own that it downloads; `place` is where they are named.
+    /// The downloads of its files; `place` is the file that names them.
     pub fn download_requests(&self, place: &str) -> DownloadRequests {
         let mut wants = DownloadRequests::new();
         let own = self.files.iter().map(|file| (&file.source, &file.target));
@@ -246,7 +245,7 @@ impl Plan {
         wants
     }
 
-    /// These files.
+    /// The downloads of its files.
     pub fn downloads_mut(&mut self) -> impl Iterator<Item = &mut PlannedDownload> {
         let own = self
             .files
@@ -259,7 +258,7 @@ impl Plan {
         )
     }
 
-    /// What has to be known of the base before the image can be made.
+    /// The content of the base that the build requires.
     pub fn base_requirements(&self) -> BaseRequirements {
         let instructions = self.instructions.as_ref();
         let mut needs = BaseRequirements::default();
@@ -302,10 +301,10 @@ impl fmt::Display for CommandForm {
     }
 }
 
-/// A line about a plan: what it is about, and what there is to say.
+/// A line about a plan: a label and a text.
 pub(super) type Fact = (&'static str, String);
 
-/// Facts about the same, in order.
+/// Facts with the same label, in order.
 pub(super) fn facts<T: fmt::Display>(
     what: &'static str,
     items: impl IntoIterator<Item = T>,
@@ -333,7 +332,7 @@ impl fmt::Display for PlannedFile {
 }
 
 impl fmt::Display for Plan {
-    /// One fact a line, for a person; what the base decides is left out.
+    /// One fact per line; fields that only the base sets are omitted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (what, said) in self.facts() {
             writeln!(f, "{what:<12}{}", Untrusted(said))?;
@@ -373,7 +372,7 @@ impl Plan {
                 types.map(|(it, kind)| format!("{it} is {kind}")),
             ));
             let documents = iis.default_documents.iter();
-            let documents = documents.map(|it| format!("serves {it} for a folder"));
+            let documents = documents.map(|it| format!("default document {it}"));
             all.extend(facts("iis", documents));
             all.extend(facts("iis", iis.server_edits()));
         }
@@ -385,7 +384,7 @@ impl Plan {
             let after = append.iter().map(|it| format!("{it}, after the base's"));
             all.extend(facts("path", after));
         }
-        // As lists of Rust and JSON.
+        // As lists in Rust and JSON.
         let quoted = |words: &Vec<String>| format!("{words:?}");
         all.extend(facts("entrypoint", self.entrypoint.iter().map(quoted)));
         all.extend(facts("cmd", self.cmd.iter().map(quoted)));
@@ -415,7 +414,7 @@ impl FromStr for Port {
     }
 }
 
-/// Seconds that a container gets to stop.
+/// Seconds that a container has to stop.
 #[derive(Debug)]
 pub(super) struct ShutdownTimeout(u32);
 
@@ -423,7 +422,7 @@ impl FromStr for ShutdownTimeout {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        /// A day: more is a slip of the keyboard, or milliseconds.
+        /// One day: a larger number is a typo, or milliseconds.
         const MOST: u32 = 86_400;
         let seconds = text.parse().ok();
         let seconds = seconds.filter(|seconds| (1..=MOST).contains(seconds));
@@ -479,7 +478,7 @@ impl Recipe {
             path: self.path_additions(&file)?,
             entrypoint: file.entrypoint.as_deref().map(plain),
             cmd: file.cmd.take().map(|texts| match texts {
-                // As Windows does it.
+                // As Windows splits it.
                 Texts::One(line) => argv::split_arguments(&line, ArgvParser::CRuntime),
                 Texts::List(list) => plain(&list),
             }),
@@ -513,8 +512,7 @@ impl Recipe {
         Ok(plan)
     }
 
-    /// The changes of the registry that are in no layer of their own, and the links that they went
-    /// through.
+    /// The registry changes without a layer name, and the links that they went through.
     fn own_registry(
         &self,
         file: &RecipeFile,
@@ -530,7 +528,7 @@ impl Recipe {
         Ok((registry, links))
     }
 
-    /// Variables with names that Windows tells apart, and the one from which the shim takes its time.
+    /// The variables, which Windows must not consider equal, and the shim's timeout.
     pub(super) fn environment(
         &self,
         texts: &BTreeMap<String, Text>,
@@ -546,7 +544,7 @@ impl Recipe {
                 let problem = format!("{known} and {name} are the same variable on Windows");
                 return Err(self.error(text, problem));
             }
-            // That one is under `path`.
+            // It is in the plan's `path`.
             if !(is_path(name) && PathAdditions::read(&text.value).is_some()) {
                 variables.insert(name.clone(), text.value.clone());
             }
@@ -566,7 +564,7 @@ impl Recipe {
             (Some(arguments), None) if !arguments.is_empty() => CommandForm::Exec(plain(arguments)),
             (None, Some(line)) => CommandForm::Shell(line.value.clone()),
             _ => {
-                let problem = "a run has either a command or a shell line";
+                let problem = "a run entry requires either command or shell";
                 return Err(self.origin.error_at(entry.span().start, problem));
             }
         };

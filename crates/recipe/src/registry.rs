@@ -1,4 +1,4 @@
-//! Registry changes as a recipe writes them.
+//! Registry changes in a recipe.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, r
 use super::text::Text;
 use super::{Recipe, RecipeError};
 
-/// Exports of whole hives are some hundred MiB.
+/// Exports of whole hives have several hundred MiB.
 const LARGEST_IMPORT: u64 = 1024 * 1024 * 1024;
 
 /// Changes to one key, or a registration file with changes to many.
@@ -42,7 +42,7 @@ pub(super) struct RegistryEntry {
     delete: bool,
     /// A .reg file in the recipe's folder.
     import: Option<Text>,
-    /// The layer that it goes into; the recipe's last where absent.
+    /// Name of its layer; default: the recipe's last.
     pub(super) layer: Option<Text>,
 }
 
@@ -110,7 +110,7 @@ impl JsonSchema for Data {
             ]
         });
         json_schema!({
-            "description": "A number is a DWORD, a string an SZ, a list a MULTI_SZ; or say the type",
+            "description": "A number is a DWORD, a string an SZ, a list a MULTI_SZ; or set the type",
             "anyOf": [
                 plain,
                 {
@@ -125,7 +125,8 @@ impl JsonSchema for Data {
 }
 
 impl Recipe {
-    /// The edits of one entry, in the order in which they apply, and the links that they went through.
+    /// The edits of one entry, in the order in which they apply, and the links that they went
+    /// through.
     pub(super) fn registry_edits(
         &self,
         entry: &Spanned<RegistryEntry>,
@@ -136,7 +137,7 @@ impl Recipe {
             (Some(key), None) => key,
             (None, Some(import)) => return self.import(entry, import),
             _ => {
-                let problem = "an entry of registry has either a key or an import";
+                let problem = "a registry entry requires either key or import";
                 return Err(self.origin.error_at(offset, problem));
             }
         };
@@ -158,7 +159,10 @@ impl Recipe {
         let nothing_else = entry.values.is_empty() && entry.delete_values.is_empty();
         if entry.delete {
             if !nothing_else || entry.mode.is_some() {
-                return Err(self.error(key_text, "a key that is deleted takes nothing else"));
+                return Err(self.error(
+                    key_text,
+                    "delete cannot be combined with mode, values or delete_values",
+                ));
             }
             return Ok(vec![RegistryEdit::DeleteKey { key }]);
         }
@@ -194,7 +198,10 @@ impl Recipe {
             && !entry.delete
             && entry.mode.is_none();
         if !alone {
-            return Err(self.error(import, "an import takes nothing else"));
+            return Err(self.error(
+                import,
+                "import cannot be combined with mode, values, delete_values or delete",
+            ));
         }
         let path = self.in_recipe_folder(import)?.path;
         let bytes = files::read(&path, LARGEST_IMPORT).map_err(|error| {
@@ -233,7 +240,7 @@ fn typed(kind: &str, data: &Data) -> Result<RegistryData, String> {
     let text_of = |data: &Data| match data {
         Data::Text(text) => Ok(text.clone()),
         Data::Number(number) => Ok(number.to_string()),
-        _ => Err(format!("{kind} takes a single text or number")),
+        _ => Err(format!("{kind} requires a string or a number")),
     };
     let number_of = |data: &Data| -> Result<i64, String> {
         let text = text_of(data)?;
@@ -252,7 +259,7 @@ fn typed(kind: &str, data: &Data) -> Result<RegistryData, String> {
             .map(RegistryData::qword)
             .map_err(|_| "a qword cannot be negative".to_owned()),
         (Some(DataType::MULTI_SZ), Data::List(list)) => multi_sz(list),
-        (Some(DataType::MULTI_SZ), _) => Err("multi_sz takes a list of strings".to_owned()),
+        (Some(DataType::MULTI_SZ), _) => Err("multi_sz requires a list of strings".to_owned()),
         (Some(other), _) => {
             let text = text_of(data)?;
             let digits: String = text
@@ -265,7 +272,7 @@ fn typed(kind: &str, data: &Data) -> Result<RegistryData, String> {
         }
         (None, _) => Err(format!(
             "unknown type {kind:?}: expected sz, expand_sz, multi_sz, dword, qword, binary, \
-             none or another that the registry has"
+             none or another registry type"
         )),
     }
 }

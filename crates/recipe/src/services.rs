@@ -18,10 +18,10 @@ use super::{Recipe, RecipeError};
 /// Half a day: the actions of services count in seconds and minutes.
 const LONGEST_WAIT: u32 = 43_200;
 
-/// As `sc failure` is mostly told.
+/// The usual value in `sc failure` commands.
 const DAY: u32 = 86_400;
 
-/// A service of its own process. One of that name in the base is replaced.
+/// A service in its own process. It replaces a service of that name in the base.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
@@ -32,24 +32,24 @@ pub(super) struct ServiceEntry {
     name: Field<ServiceName>,
     /// Display name.
     display_name: Option<Field<ServiceText>>,
-    /// A sentence on what it is for.
+    /// Description.
     description: Option<Field<ServiceText>>,
     /// The program's full path.
     program: Field<Program>,
-    /// Its arguments, which reach it as they are.
+    /// Its arguments, passed unchanged.
     #[serde(default)]
     arguments: Vec<Field<Argument>>,
     /// auto (with the container; the default), delayed-auto, demand or disabled.
     start: Option<Field<StartType>>,
     /// `LocalSystem` (the default), `LocalService`, `NetworkService` or NT SERVICE\NAME.
     account: Option<Field<ServiceAccount>>,
-    /// Names of services that have to run before it.
+    /// Names of services that must run before it.
     #[serde(default)]
     depends_on: Vec<Field<ServiceName>>,
     /// Variables in addition to the container's.
     #[serde(default)]
     environment: BTreeMap<String, Text>,
-    /// What Windows does when it ends without having said that it stopped.
+    /// Actions of Windows if it exits without reporting that it stopped.
     on_failure: Option<FailureEntry>,
 }
 
@@ -60,13 +60,13 @@ pub(super) struct ServiceEntry {
     expecting = "a table, such as { actions = [{ action = \"restart\", after = 5 }] }"
 )]
 struct FailureEntry {
-    /// For the first failure, the second and so on; the last counts for all further ones.
+    /// Actions for the first failure, the second and so on; the last applies to all further ones.
     actions: Vec<ActionEntry>,
-    /// Seconds without a failure after which the next one is the first again; a day by default.
+    /// Seconds without a failure after which the count restarts; default: a day.
     reset_after: Option<Field<Seconds<{ u32::MAX }>>>,
     /// The command line of the action run.
     command: Option<Field<ServiceText>>,
-    /// True if a service that stops with an error has failed, too.
+    /// True if stopping with an error counts as a failure, too.
     also_on_error: Option<Field<bool>>,
 }
 
@@ -79,7 +79,7 @@ struct FailureEntry {
 struct ActionEntry {
     /// restart, run or nothing.
     action: Field<FailureKind>,
-    /// After how many seconds; at once by default.
+    /// Delay in seconds; default: 0.
     after: Option<Field<Seconds<LONGEST_WAIT>>>,
 }
 
@@ -92,7 +92,7 @@ impl FromStr for Argument {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text.contains(char::is_control) {
-            return Err("a command line has no line ends and other controls");
+            return Err("a command line cannot contain control characters");
         }
         Ok(Self(text.to_owned()))
     }
@@ -108,7 +108,7 @@ impl FromStr for Program {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let Argument(program) = text.parse()?;
         if program.contains('"') {
-            return Err("the program's path has a quote in it".to_owned());
+            return Err("the program's path cannot contain a quote".to_owned());
         }
         if program.starts_with('%') {
             return Ok(Self(program));
@@ -209,7 +209,7 @@ impl Recipe {
         })
     }
 
-    /// Refuses what can never start: a service that waits for itself, or for one that is disabled.
+    /// Rejects a service that can never start because it depends on itself or on a disabled one.
     fn check_dependencies(
         &self,
         own: &ServiceEntry,
@@ -230,13 +230,13 @@ impl Recipe {
                 let problem = format!("{} cannot start: {name} is disabled", own.name.value);
                 return Err(self.error(field, problem));
             }
-            // The way from here, each service once.
+            // All dependencies of it, each once.
             let mut seen: Vec<&ServiceName> = Vec::new();
             let mut next = vec![name];
             while let Some(name) = next.pop() {
                 if name.eq_ignore_case(&own.name.value) {
                     let own = &own.name.value;
-                    let problem = format!("{own} waits for itself, so it never starts");
+                    let problem = format!("{own} depends on itself, so it never starts");
                     return Err(self.error(field, problem));
                 }
                 if !seen.iter().any(|known| known.eq_ignore_case(name)) {

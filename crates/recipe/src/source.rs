@@ -1,4 +1,4 @@
-//! Where the bytes of what goes into an image are.
+//! Sources of the bytes that go into an image.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,37 +20,37 @@ pub enum FileSource {
     /// Contents of a folder on disk.
     #[serde(rename = "disk")]
     Folder(OnDisk),
-    /// The text itself.
+    /// Text.
     Text(String),
-    /// A file that a server has; in a box, for it is large, and plans have many thousand others.
+    /// A download; boxed because it is large and plans have many thousand other sources.
     Download(Box<PlannedDownload>),
-    /// The bytes themselves, which are not text.
+    /// Bytes that are not text.
     #[serde(serialize_with = "as_size")]
     Bytes(Vec<u8>),
     /// A file in an archive.
     #[serde(serialize_with = "as_text")]
     Member(Member),
-    /// A file that was fetched for this build.
+    /// A file fetched for this build.
     Brought(FetchedFile),
-    /// A program that is part of wincimg.
+    /// A program built into wincimg.
     Embedded(EmbeddedProgram),
 }
 
-/// What is known of a file that has to be downloaded.
+/// A file to download.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DownloadRequest {
-    /// Digests that it has to have, as far as some are written beside its URL.
+    /// Required digests, as far as they are given with its URL.
     pub digests: Vec<Digest>,
-    /// The name that it gets.
+    /// Its name in the image.
     pub name: String,
-    /// True if it is looked for where its server sends who asks.
+    /// True if redirects are followed.
     pub follows: bool,
     /// First place that names it.
     pub place: String,
 }
 
 impl DownloadRequest {
-    /// Takes it among others, where it may be already.
+    /// Adds it to the requests, merged with one for the same URL.
     pub fn add_to(self, wants: &mut DownloadRequests, url: &str) {
         match wants.get_mut(url) {
             Some(known) => {
@@ -68,15 +68,15 @@ impl DownloadRequest {
     }
 }
 
-/// Files that have to be downloaded, by their URLs.
+/// Files to download, by their URLs.
 pub type DownloadRequests = BTreeMap<String, DownloadRequest>;
 
-/// What they are is nobody's to read.
+/// Serializes the size only: the bytes are of no use to a reader.
 fn as_size<S: serde::Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     format_args!("{} bytes", bytes.len()).serialize(serializer)
 }
 
-/// A file that was fetched for a build, and is kept until that ends.
+/// A file that was fetched for a build, and is kept until the build ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchedFile {
     /// Its bytes.
@@ -92,7 +92,7 @@ impl Serialize for FetchedFile {
 }
 
 impl FileSource {
-    /// The file that a server has, where it is one.
+    /// The download, if it is one.
     pub(super) fn download_mut(&mut self) -> Option<&mut PlannedDownload> {
         match self {
             Self::Download(download) => Some(download),
@@ -100,7 +100,7 @@ impl FileSource {
         }
     }
 
-    /// Opens it as an archive; none where it is not one.
+    /// Opens it as an archive; none if it is not one.
     pub fn archive(&self, archives: &Archives) -> Result<Option<Arc<Archive>>, ArchiveError> {
         let place = match self {
             Self::Disk(file) | Self::Folder(file) => ArchiveLocation::Path(file.path.to_path_buf()),
@@ -124,11 +124,11 @@ fn as_text<S: serde::Serializer>(member: &Member, serializer: S) -> Result<S::Ok
     serializer.collect_str(member)
 }
 
-/// A program that is part of wincimg.
+/// A program built into wincimg.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EmbeddedProgram {
-    /// The entry point that stops programs gracefully, and waits in pause images.
+    /// The entry point that stops programs gracefully and waits in pause images.
     Shim,
 }
 

@@ -133,13 +133,13 @@ fn a_slip_is_shown_in_its_line_with_what_was_meant() {
         ),
         (
             "user = nanouser",
-            "the text nanouser has no quotes",
+            "the string nanouser has no quotes",
             "  3 | user = nanouser\n    |        ^^^^^^^^",
             "quote it: user = \"nanouser\"",
         ),
         (
             "user = ContainerUser # who",
-            "the text ContainerUser has no quotes",
+            "the string ContainerUser has no quotes",
             "  3 | user = ContainerUser # who\n    |        ^^^^^^^^^^^^^",
             "quote it: user = \"ContainerUser\"",
         ),
@@ -171,7 +171,7 @@ fn a_slip_is_shown_in_its_line_with_what_was_meant() {
     let error = recipe("name = \"x\"\nbase = nanoserver\n").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "recipe.toml:2:8: the text nanoserver has no quotes"
+        "recipe.toml:2:8: the string nanoserver has no quotes"
     );
 }
 
@@ -218,7 +218,7 @@ fn a_program_that_no_file_brings_is_refused() {
     assert!(
         error
             .to_string()
-            .contains("the program \"sevrer.exe\" is not among the files of "),
+            .contains("program \"sevrer.exe\" not found in "),
         "{error}"
     );
     assert_eq!(
@@ -236,7 +236,7 @@ fn a_program_that_no_file_brings_is_refused() {
     let error = set("nanoserver", r"bin\zzz.exe").unwrap_err();
     assert_eq!(
         error.diagnosis().hint.as_deref(),
-        Some("its programs are: Tool.exe")
+        Some("the folder has these programs: Tool.exe")
     );
     for program in [
         "server.exe",
@@ -258,7 +258,7 @@ fn variables_have_types_defaults_and_places() {
     let error = plan_with(&needs_port, &[]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the recipe \"x\" needs a value for \"port\" (where it listens)"
+        "the recipe \"x\" requires a value for \"port\" (where it listens)"
     );
     assert_eq!(
         error.diagnosis().hint.as_deref(),
@@ -345,7 +345,7 @@ fn files_that_cannot_be_are_refused_with_their_place() {
         ),
         (
             "content = \"x\"\nto = \"/folder/\"",
-            "add the name of the file",
+            "add the file name to the folder",
         ),
         ("embedded = \"shimm\"\nto = \"/x\"", "\"shimm\""),
     ] {
@@ -378,7 +378,7 @@ fn registry_entries_that_cannot_be_are_refused() {
         ),
         (
             "key = 'HKLM\\SOFTWARE\\X'\ndelete = true\nvalues = { A = 1 }",
-            "nothing else",
+            "delete cannot be combined",
         ),
         (
             "key = 'HKLM\\SOFTWARE\\X'\nvalues = { A = -1 }",
@@ -422,7 +422,7 @@ fn a_registration_file_is_imported_and_its_mistakes_are_placed() {
         error.contains("recipe.toml:4:10: ") && error.contains("app.reg"),
         "{error}"
     );
-    assert!(problem("[[registry]]\n").contains("3:1: an entry of registry has either"));
+    assert!(problem("[[registry]]\n").contains("3:1: a registry entry requires either"));
 }
 
 #[test]
@@ -514,8 +514,8 @@ fn a_run_is_either_a_command_or_a_shell_line() {
     .unwrap();
     assert_eq!(plan.steps[0].command.to_string(), "cmd /c echo 17763.973");
     assert_eq!(plan.steps[1].command, CommandForm::Shell("dir".to_owned()));
-    assert!(problem("[[run]]\n").contains("either a command or a shell line"));
-    assert!(problem("[[run]]\ncommand = []\n").contains("either a command or a shell line"));
+    assert!(problem("[[run]]\n").contains("either command or shell"));
+    assert!(problem("[[run]]\ncommand = []\n").contains("either command or shell"));
 }
 
 #[test]
@@ -693,7 +693,7 @@ fn a_value_that_a_variable_brings_is_refused_where_it_is_used() {
         Some("  9 |   start = \"${start}\"\n    |           ^^^^^^^^^^")
     );
     assert!(plan_with(&recipe(text).unwrap(), &[("start", "demand")]).is_ok());
-    // A default that nothing can be made of counts only where no other value is set.
+    // An invalid default matters only if no other value is set.
     let site = recipe(&format!("{text}[iis]\nmime_types = \"${{types}}\"\n")).unwrap();
     let types = [("start", "auto"), ("types", "json=application/json")];
     assert!(plan_with(&site, &types).is_ok());

@@ -1,4 +1,4 @@
-//! The values of a recipe: where they stand in its file, and the variables in their texts.
+//! The values of a recipe, with their positions in its file, and the variables in their texts.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,8 +15,8 @@ use wincimg_common::diagnose::closest_match;
 
 use super::toml_error::TomlError;
 
-/// A value of the recipe's file and where it stands. A text is filled in before, and a whole number,
-/// true and false are texts, too.
+/// A value of the recipe file and its position, with variables filled in. A whole number, true and
+/// false are accepted as texts.
 #[derive(Debug, Clone)]
 pub(super) struct Field<T> {
     pub(super) value: T,
@@ -24,7 +24,7 @@ pub(super) struct Field<T> {
     pub(super) offset: usize,
 }
 
-/// A text and where it stands.
+/// A text and its position.
 pub(super) type Text = Field<String>;
 
 impl<T> Field<T> {
@@ -33,12 +33,12 @@ impl<T> Field<T> {
     }
 }
 
-/// What fields hold.
+/// The values without their positions.
 pub(super) fn plain<T: Clone>(fields: &[Field<T>]) -> Vec<T> {
     fields.iter().map(|field| field.value.clone()).collect()
 }
 
-/// A key of a table, or a value without its place.
+/// A key of a table, or a value without its position.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key<T>(pub(super) T);
 
@@ -87,20 +87,20 @@ impl<T> JsonSchema for Field<T> {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A text with ${variables} in it; a whole number and true or false are fine too",
+            "description": "A string, which may contain ${variables}; a whole number, true and false are accepted, too",
             "type": ["string", "integer", "boolean"]
         })
     }
 }
 
-/// One text, or a list.
+/// One string, or a list.
 #[derive(Debug)]
 pub(super) enum Texts<T = String> {
     One(String),
     List(Vec<Field<T>>),
 }
 
-/// A table, which may be one text with `KEY=VALUE,KEY=VALUE`.
+/// A table, or one string with `KEY=VALUE,KEY=VALUE`.
 #[derive(Debug)]
 pub(super) struct Pairs<K, V>(pub(super) BTreeMap<K, V>);
 
@@ -128,7 +128,7 @@ impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Texts<T> {
     }
 }
 
-/// Reads a list, which may be one text with commas.
+/// Reads a list, or one string with commas.
 pub(super) fn items<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -151,7 +151,7 @@ where
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor<K, V>(BTreeMap<K, V>);
 
-        /// A value, unless its key was there before.
+        /// A value, unless its key is a duplicate.
         struct Value<V>(Option<String>, PhantomData<V>);
 
         impl<'de, V: FromStr<Err: fmt::Display>> DeserializeSeed<'de> for Value<V> {
@@ -219,7 +219,7 @@ impl<T> JsonSchema for Texts<T> {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let text = generator.subschema_for::<Text>();
         json_schema!({
-            "description": "A list of texts, or one text that stands for several",
+            "description": "A list of strings, or one string with several",
             "anyOf": [{ "type": "string" }, { "type": "array", "items": text }]
         })
     }
@@ -233,7 +233,7 @@ impl<K, V> JsonSchema for Pairs<K, V> {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let text = generator.subschema_for::<Text>();
         json_schema!({
-            "description": "A table of texts, or one text with KEY=VALUE,KEY=VALUE",
+            "description": "A table of strings, or one string with KEY=VALUE,KEY=VALUE",
             "anyOf": [{ "type": "string" }, { "type": "object", "additionalProperties": text }]
         })
     }
@@ -244,8 +244,8 @@ fn split_at_commas(text: &str) -> impl Iterator<Item = &str> {
     items.filter(|item| !item.is_empty())
 }
 
-/// Changes what a file has variables in, each with its place: texts, and the accounts that `grant` has
-/// for keys.
+/// Calls `fill` with the position of each text that may have variables: all values, and the
+/// accounts that are keys of `grant`.
 pub(super) fn fill_in<'i>(
     table: &mut DeTable<'i>,
     fill: &mut impl FnMut(usize, &mut DeString<'i>) -> Result<(), TomlError>,

@@ -1,4 +1,4 @@
-//! What was probably meant by a file in TOML that cannot be read: a recipe, or a list of them.
+//! Suggestions for errors in TOML files: recipes and fleet files.
 
 use wincimg_common::diagnose::closest_match;
 
@@ -22,7 +22,7 @@ impl TomlError {
     }
 }
 
-/// What the parser found in a text.
+/// Explains an error of the parser.
 pub fn explain_toml_error(text: &str, error: &toml::de::Error) -> TomlError {
     let offset = error.span().map_or(0, |span| span.start);
     let found = |problem: &str, hint: Option<String>| TomlError {
@@ -30,11 +30,11 @@ pub fn explain_toml_error(text: &str, error: &toml::de::Error) -> TomlError {
         ..TomlError::at(offset, problem)
     };
     if let Some((key, value)) = bare_word(text, offset) {
-        let problem = format!("the text {value} has no quotes");
+        let problem = format!("the string {value} has no quotes");
         return found(&problem, Some(format!("quote it: {key} = {value:?}")));
     }
     if let Some(name) = meant(error.message()) {
-        // All others beside it do not help.
+        // With a suggestion, the list of all names does not help.
         let problem = error.message().split(", expected").next();
         let hint = format!("did you mean `{name}`?");
         return found(problem.unwrap_or_default(), Some(hint));
@@ -45,8 +45,8 @@ pub fn explain_toml_error(text: &str, error: &toml::de::Error) -> TomlError {
     found(error.message(), hint)
 }
 
-/// The key and the value of a line such as `base = nanoserver`: the parser takes such a word for the
-/// beginning of a number or a date, as `nan` is one.
+/// The key and the value of a line such as `base = nanoserver`, where the parser expects a number
+/// or a date.
 fn bare_word(text: &str, offset: usize) -> Option<(&str, &str)> {
     let (key, value) = assignment(text, offset)?;
     let is_word = value.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -57,7 +57,7 @@ fn bare_word(text: &str, offset: usize) -> Option<(&str, &str)> {
     (is_word && !is_value).then_some((key, value))
 }
 
-/// The key and the value of the line at a place, as far as that has one.
+/// The key and the value of the line at this position, if it has both.
 fn assignment(text: &str, offset: usize) -> Option<(&str, &str)> {
     let start = text.get(..offset)?.rfind('\n').map_or(0, |end| end + 1);
     let line = text[start..].lines().next()?;
@@ -65,7 +65,7 @@ fn assignment(text: &str, offset: usize) -> Option<(&str, &str)> {
     Some((key.trim(), value.split('#').next()?.trim()))
 }
 
-/// The nearest of the names in a message such as "unknown field `fiels`, expected one of `files`".
+/// The most similar name in a message such as "unknown field `fiels`, expected one of `files`".
 fn meant(message: &str) -> Option<String> {
     let rest = message
         .strip_prefix("unknown field `")

@@ -1,4 +1,4 @@
-//! Archives that a recipe unpacks where they go.
+//! Archives that a recipe unpacks.
 
 use std::fmt;
 
@@ -16,23 +16,23 @@ use super::{Recipe, RecipeError};
 /// Options for unpacking an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UnpackOptions {
-    /// What it has to be, where the recipe says so.
+    /// Required format, if the recipe sets one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<ArchiveKind>,
-    /// Number of names dropped from the start of each path; shorter paths are left out.
+    /// Number of leading components to remove from each path; shorter paths are skipped.
     pub strip: usize,
-    /// What was opened already.
+    /// Archives that are open.
     #[serde(skip)]
     archives: Archives,
 }
 
-/// What recipes tell apart.
+/// Archive formats in recipes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ArchiveKind {
     /// A zip file.
     Zip,
-    /// A tar, however it is compressed.
+    /// A tar file, compressed or not.
     Tar,
     /// A 7z file.
     #[serde(rename = "7z")]
@@ -59,11 +59,11 @@ impl ArchiveKind {
 }
 
 impl UnpackOptions {
-    /// What is in the archive.
+    /// Lists the archive's entries.
     pub fn entries(&self, source: &FileSource) -> Result<Vec<UnpackedEntry>, ArchiveError> {
         let Some(archive) = source.archive(&self.archives)? else {
-            let problem = "it is not an archive: expected zip, 7z, or tar, which gzip, zstd, xz or \
-                           bzip2 may have compressed";
+            let problem = "it is not an archive: expected zip, 7z or tar (plain, gzip, zstd, xz or \
+                           bzip2)";
             return Err(ArchiveError::whole(&source.to_string(), problem));
         };
         let refused = |problem: String| ArchiveError::whole(archive.name(), problem);
@@ -79,13 +79,13 @@ impl UnpackOptions {
             ..UnpackSelection::default()
         })?;
         if self.strip > 0 && entries.is_empty() {
-            let problem = format!("nothing is left of it with strip = {}", self.strip);
+            let problem = format!("strip = {} leaves no entries", self.strip);
             return Err(refused(problem));
         }
         Ok(entries)
     }
 
-    /// Returns true if the archive can be unpacked, if it is here.
+    /// Checks that the archive can be unpacked, unless it is not downloaded yet.
     pub(super) fn check(&self, source: &FileSource) -> Result<(), ArchiveError> {
         if matches!(source, FileSource::Download(download) if download.content.is_none()) {
             return Ok(());
@@ -93,7 +93,7 @@ impl UnpackOptions {
         self.entries(source).map(drop)
     }
 
-    /// Returns true if the archive has something at a path below the folder that it goes to.
+    /// Returns true if the archive has an entry at this path.
     pub(super) fn provides(&self, source: &FileSource, names: &[String]) -> bool {
         let key = fold(&names.join("/"));
         let is_there = |entry: &UnpackedEntry| fold(&entry.names.join("/")) == key;
@@ -107,21 +107,21 @@ impl fmt::Display for UnpackOptions {
         f.write_str("unpacked")?;
         match self.strip {
             0 => Ok(()),
-            1 => f.write_str(" without the first name of each path"),
-            more => write!(f, " without the first {more} names of each path"),
+            1 => f.write_str(" without the first component of each path"),
+            more => write!(f, " without the first {more} components of each path"),
         }
     }
 }
 
 impl Recipe {
-    /// How a file is unpacked, if it is, and where that stands.
+    /// Options for unpacking a file, if it is unpacked, and their position in the recipe.
     pub(super) fn unpack<'e>(
         &self,
         entry: &'e FileEntry,
     ) -> Result<Option<(&'e Text, UnpackOptions)>, RecipeError> {
         let Some(text) = &entry.unpack else {
             return match &entry.strip {
-                Some(text) => Err(self.error(text, "strip is for what unpack = true unpacks")),
+                Some(text) => Err(self.error(text, "strip requires unpack = true")),
                 None => Ok(None),
             };
         };
@@ -137,16 +137,14 @@ impl Recipe {
             }
         };
         if entry.from.is_none() && entry.context.is_none() && entry.url.is_none() {
-            return Err(self.error(
-                text,
-                "unpack is for archives that from, context or url names",
-            ));
+            return Err(self.error(text, "unpack requires from, context or url"));
         }
         let strip = match &entry.strip {
             None => 0,
             Some(text) => text.value.parse().map_err(|_| {
                 let value = &text.value;
-                let problem = format!("invalid strip {value:?}: expected a number of names");
+                let problem =
+                    format!("invalid strip {value:?}: expected a number of path components");
                 self.error(text, problem)
             })?,
         };

@@ -1,5 +1,5 @@
-//! Who may do what with files of an image: accounts, rights, and how a descriptor takes a grant as
-//! `icacls` would give it.
+//! Access to files of an image: accounts, rights, and grants in a security descriptor as `icacls`
+//! makes them.
 
 mod account;
 mod edit;
@@ -51,7 +51,7 @@ pub struct Grant {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rights {
-    /// Everything, to grant rights among it.
+    /// Full control, including permissions.
     Full,
     /// To read, write, execute and delete.
     Modify,
@@ -67,12 +67,12 @@ pub enum Rights {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Inherit {
-    /// The folder and all that is in it.
+    /// The folder and all its contents.
     #[default]
     All,
     /// The folder and the folders in it.
     Folders,
-    /// The folder and the files in it, however deep.
+    /// The folder and the files in it, at any depth.
     Files,
     /// The folder alone.
     None,
@@ -168,8 +168,8 @@ impl FromStr for Inherit {
 }
 
 impl Access {
-    /// What `icacls` is called with. Accounts are numbers, which mean the same in every language, and
-    /// for the accounts of containers are the only form that Windows is known to resolve rightly.
+    /// Arguments of `icacls`. Accounts are SIDs, which are the same in every language and the only
+    /// form that Windows is known to resolve correctly for the accounts of containers.
     pub fn icacls(&self) -> Vec<String> {
         let mut words = vec![self.path.to_string(), "/grant".to_owned()];
         let inherit = self.inherit.letters();
@@ -180,7 +180,7 @@ impl Access {
         words
     }
 
-    /// A descriptor of the file or folder itself with the rights in it.
+    /// Adds the grants to the descriptor of the file or folder.
     #[must_use]
     pub fn grant_to(&self, descriptor: &SecurityDescriptor, is_folder: bool) -> SecurityDescriptor {
         let flags = if is_folder { self.inherit.flags() } else { 0 };
@@ -192,8 +192,8 @@ impl Access {
         self.inherit.flags() & ace_flags::OBJECT_INHERIT != 0
     }
 
-    /// A descriptor of something in the folder with what it inherits of the rights in it; none where
-    /// it inherits nothing.
+    /// Adds the inherited grants to the descriptor of a file or folder below; none if it inherits
+    /// none.
     pub fn inherited_descriptor(
         &self,
         descriptor: &SecurityDescriptor,
@@ -214,11 +214,11 @@ impl Access {
         Some(self.entries(descriptor, own | INHERITED))
     }
 
-    /// Adds entries in their place: what is the object's own before what it inherits, what is denied
-    /// before what is allowed, the nearest parent's before the others'.
+    /// Adds ACEs in canonical order: explicit before inherited ones, denying before allowing ones,
+    /// those of the nearest parent before the others.
     fn entries(&self, descriptor: &SecurityDescriptor, flags: u8) -> SecurityDescriptor {
         let mut descriptor = descriptor.clone();
-        // No grant is needed where everyone has full control.
+        // A null DACL gives everyone full control.
         if descriptor.dacl.is_none() && descriptor.control & control::DACL_PRESENT != 0 {
             return descriptor;
         }
@@ -279,7 +279,7 @@ impl fmt::Display for Access {
             Inherit::All => "",
             Inherit::Folders => ", with the folders in it",
             Inherit::Files => ", with the files in it",
-            Inherit::None => ", without what is in it",
+            Inherit::None => ", without its contents",
         })
     }
 }

@@ -1,8 +1,7 @@
-//! What is inside a base image, as those who write a layer over it ask about it.
+//! Contents of a base image, for the layers on top of it.
 //!
-//! A folder that exists gets no entry, and a PATH is appended to: that takes knowledge of the base.
-//! [`BaseContents`] answers for a base that was read; [`UnknownBase`] for
-//! one that was not.
+//! A layer needs them, for example, to leave out folders that exist and to append to PATH.
+//! [`BaseContents`] is a base that was read; [`UnknownBase`] one that was not.
 
 use std::collections::BTreeSet;
 
@@ -10,20 +9,20 @@ use wincimg_registry::{BaseKeys, BaseReadError, Presence, Root, UnknownBase};
 
 use super::path::ImagePath;
 
-/// A file or folder of a base, with all its layers laid over each other.
+/// A file or folder of a base, with all layers merged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseFile {
-    /// Its name as it is spelled; empty for the drive itself.
+    /// Its name in its spelling; empty for the root of the drive.
     pub name: String,
-    /// What it is.
+    /// Kind.
     pub kind: FileKind<FileDigest>,
-    /// The attributes that Windows has for it, such as 0x10 for a folder.
+    /// File attributes of Windows, such as 0x10 for a folder.
     pub attributes: u32,
-    /// The security descriptor in its self-relative form, where the layer has one.
+    /// Security descriptor in self-relative form, if the layer has one.
     pub security: Option<Vec<u8>>,
 }
 
-/// What is at a path, with what is told of a file and of a link.
+/// Kind of an entry, with data for a file and for a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind<F = (), L = ()> {
     /// A folder.
@@ -45,7 +44,7 @@ impl<F, L> FileKind<F, L> {
     }
 }
 
-/// The content of a file, in short.
+/// Size and digest of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FileDigest {
     /// Its size in bytes.
@@ -54,19 +53,19 @@ pub struct FileDigest {
     pub sha256: [u8; 32],
 }
 
-/// A base image into which somebody has looked, as far as was asked for; into the rest nobody has.
+/// Contents of a base image, as far as they were read; the rest is unknown.
 pub trait BaseContents: BaseKeys {
     /// The file or folder at that path.
     fn file(&self, _path: &ImagePath) -> Result<Presence<BaseFile>, BaseReadError> {
         Ok(Presence::Unknown)
     }
 
-    /// What lies right in a folder, in no order; absent where no folder is.
+    /// The entries of a folder, unordered; absent if the folder does not exist.
     fn read_dir(&self, _folder: &ImagePath) -> Result<Presence<Vec<BaseFile>>, BaseReadError> {
         Ok(Presence::Unknown)
     }
 
-    /// The folders below a folder, each before those in it, with their paths.
+    /// All folders below a folder with their paths, parents first.
     fn folders_below(
         &self,
         _path: &ImagePath,
@@ -74,7 +73,7 @@ pub trait BaseContents: BaseKeys {
         Ok(Presence::Unknown)
     }
 
-    /// The content of a small file that may be needed to write another version of it.
+    /// The content of a small file, as a base for a new version of it.
     fn content(&self, _path: &ImagePath) -> Result<Presence<Vec<u8>>, BaseReadError> {
         Ok(Presence::Unknown)
     }
@@ -87,20 +86,19 @@ pub trait BaseContents: BaseKeys {
 
 impl BaseContents for UnknownBase {}
 
-/// What has to be known of a base before an image can be made on it; whatever else is known makes
-/// the image better.
+/// The contents of a base that a build requires.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BaseRequirements {
     /// Hives.
     pub hives: BTreeSet<Root>,
-    /// Which files and folders there are, with their descriptors.
+    /// True if files and folders with their descriptors are required.
     pub files: bool,
-    /// The content of files, where the base has them.
+    /// Files whose content is required, if they exist.
     pub contents: BTreeSet<ImagePath>,
 }
 
 impl BaseRequirements {
-    /// Returns true if an image can be made without a look inside.
+    /// Returns true if the build does not have to read the base.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -1,7 +1,7 @@
-//! Certificates that an image trusts: the registry values that put them into a store of the machine.
+//! Certificates that an image trusts: the registry values that add them to a store of the machine.
 //!
-//! A store is a key, and a certificate in it a subkey named by its SHA-1. Its value `Blob` is a list
-//! of properties: a number, a 1, a length and bytes each.
+//! A store is a key, and a certificate in it a subkey named by its SHA-1. Its value `Blob` is a
+//! list of properties: a number, a 1, a length and bytes each.
 
 use std::fmt;
 
@@ -10,20 +10,20 @@ use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Root};
 
 /// The property with the SHA-1 of the certificate.
 const SHA1_PROPERTY: u32 = 3;
-/// The property with the certificate itself.
+/// The property with the certificate.
 const CERTIFICATE_PROPERTY: u32 = 32;
 
 /// A store of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CertificateStore {
-    /// Those who are believed, and whom they vouch for.
+    /// Trusted root CAs.
     Root,
-    /// Those between a root and a server, which not every server sends.
+    /// Intermediate CAs, which not every server sends.
     Ca,
-    /// Those whose signed scripts and programs run unasked.
+    /// Trusted publishers: their signed scripts and programs run without a prompt.
     TrustedPublisher,
-    /// Those who are believed for themselves alone.
+    /// Certificates that are trusted themselves, without a CA.
     TrustedPeople,
 }
 
@@ -60,7 +60,7 @@ pub struct TrustedCertificate {
 }
 
 impl TrustedCertificate {
-    /// The edit that puts it into its store.
+    /// The edit that adds it to its store.
     pub fn edit(&self) -> RegistryEdit {
         let mut key = KeyPath::root_of(Root::Software);
         let thumbprint = self.certificate.thumbprint();

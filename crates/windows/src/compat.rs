@@ -1,7 +1,8 @@
-//! Will this image start on this host? The rules of Windows, as a table and one function.
+//! Compatibility of an image with a host: the rules of Windows as a table and one function.
 //!
 //! Under process isolation a container shares the host's kernel, so the host's build decides how
-//! much an image may differ (the table is in `compat/rule.rs`); under Hyper-V isolation it brings its own.
+//! much an image may differ (the table is in `compat/rule.rs`); under Hyper-V isolation it has its
+//! own.
 
 mod fix;
 mod reported_breaks;
@@ -29,8 +30,8 @@ pub enum WindowsEdition {
 
 impl WindowsEdition {
     /// Reads the product name that a node or a daemon reports, such as `Windows Server 2019
-    /// Datacenter`. Daemons of today call every client `Microsoft Windows Version 23H2 (OS Build …)`;
-    /// `Microsoft Windows [Version …]` is what `ver` prints on servers too.
+    /// Datacenter`. Daemons of today call every client `Microsoft Windows Version 23H2 (OS Build
+    /// …)`; `Microsoft Windows [Version …]` is what `ver` prints on servers too.
     pub fn from_product_name(name: &str) -> Option<Self> {
         const CLIENTS: [&str; 4] = [
             "Windows 10",
@@ -48,18 +49,18 @@ impl WindowsEdition {
     }
 }
 
-/// The side of the host: which version of Windows, and which edition of it.
+/// Version and edition of Windows on a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostBuild {
     /// Its build and revision.
     pub version: WindowsVersion,
-    /// A client edition follows rules of its own.
+    /// Its edition; clients have other rules than servers.
     pub edition: WindowsEdition,
 }
 
 impl HostBuild {
-    /// A host of this version whose product has a name: none where its edition decides what it
-    /// runs, and neither the name nor the version tells it.
+    /// A host of this version and product name; none if its edition decides what it runs, but
+    /// neither the name nor the version reveals it.
     pub fn of_product(version: WindowsVersion, name: &str) -> Option<Self> {
         let client = Self {
             version,
@@ -75,7 +76,7 @@ impl HostBuild {
         }
     }
 
-    /// A host of this version, taken for a server unless only clients have its build.
+    /// A host of this version: a server, unless only clients have its build.
     pub fn new(version: WindowsVersion) -> Self {
         let edition = match release::from_build(version.build) {
             Some(release) if release.kind == ReleaseKind::Client => WindowsEdition::Client,
@@ -100,7 +101,7 @@ pub enum Isolation {
     /// It runs in a small virtual machine with a kernel of its own.
     #[cfg_attr(feature = "clap", value(name = "hyperv"))]
     HyperV,
-    /// It is not kept apart: a Kubernetes `hostProcess` container is a program on the host.
+    /// No isolation: a Kubernetes `hostProcess` container is a program on the host.
     #[cfg_attr(feature = "clap", value(skip))]
     HostProcess,
 }
@@ -130,7 +131,7 @@ pub struct CompatVerdict {
 }
 
 const HOST_PROCESS: &str =
-    "a host process container is a program on the host and needs no matching version of Windows";
+    "a host process container is a program on the host and requires no matching Windows version";
 
 /// Decides whether an image starts on a host. A version that could not be read is `None`.
 pub fn check(
@@ -190,7 +191,8 @@ fn rule_for_process_isolation(host: HostBuild, image: WindowsVersion) -> CompatR
     }
 }
 
-/// Versions of one build that share the user/kernel interface: documented to work, whichever is newer.
+/// The rule for versions of one build that share the user/kernel interface: documented to work,
+/// whichever is newer.
 fn same_build(host: WindowsVersion, image: WindowsVersion) -> CompatRule {
     if lags(host, image) {
         CompatRule::ImageNewerRevision
@@ -218,16 +220,15 @@ fn lags(host: WindowsVersion, image: WindowsVersion) -> bool {
             }))
 }
 
-/// Returns true if the rules let the image start on the host, of another build, and reports do not.
+/// Returns true if an image is reported to fail on a host of another build.
 fn is_reported_broken(host: HostBuild, image: WindowsVersion, isolation: Isolation) -> bool {
     isolation != Isolation::HostProcess
         && host.version.build != image.build
         && reported_breaks::find_reported(host, image, isolation).is_some()
 }
 
-/// What versions of one build have in common that work together under process isolation: equal
-/// versions of it do, and a patched host has a greater one. Nothing where the revision decides and
-/// is not known.
+/// Generation of a version within its build: equal generations work together under process
+/// isolation, and a patched host has a higher one. None if it depends on an unknown revision.
 pub fn generation(version: WindowsVersion) -> Option<u32> {
     match (runs(version.build), abi_change(version.build)) {
         (ImageRange::OwnRevision, _) => version.revision,
@@ -236,12 +237,12 @@ pub fn generation(version: WindowsVersion) -> Option<u32> {
     }
 }
 
-/// Returns true if hosts of a build differ in what they take.
+/// Returns true if hosts of a build differ in the images that they run.
 pub fn is_revision_relevant(build: u32) -> bool {
     generation(WindowsVersion::new(build, 0)) != generation(WindowsVersion::new(build, u32::MAX))
 }
 
-/// The oldest and the newest build that a host takes under process isolation, whatever the revision.
+/// The oldest and the newest build that a host runs under process isolation, with any revision.
 pub fn accepted_builds(host: u32) -> std::ops::RangeInclusive<u32> {
     match runs(host) {
         ImageRange::Range => release::oldest_for(host).map_or(host, |release| release.build)..=host,
@@ -249,8 +250,8 @@ pub fn accepted_builds(host: u32) -> std::ops::RangeInclusive<u32> {
     }
 }
 
-/// What a host runs. A build that is in no table goes with the release before it, but for the
-/// equal revision, which Windows Server 2016 alone asks for.
+/// The images that a host runs. An unlisted build has the rule of the release before it, except for
+/// the equal revision, which only Windows Server 2016 requires.
 fn runs(build: u32) -> ImageRange {
     match release::up_to_build(build) {
         Some(release) if release.build == build || release.runs == ImageRange::Range => {
@@ -295,7 +296,7 @@ fn fix_for(
         VerdictOutcome::Incompatible => {
             let hyperv_would = image.build <= host.version.build;
             let update = update_for(image);
-            // Server 2016 takes no revision but the image's, which no update may bring.
+            // Server 2016 requires exactly the image's revision, which may be no update's.
             let patchable = match runs(image.build) {
                 ImageRange::OwnRevision => update.is_some_and(|update| update.version() == image),
                 _ => update.is_some() || Updates::global().first_reaching(image).is_none(),
@@ -321,7 +322,7 @@ fn fix_for(
     }
 }
 
-/// The update to an image's revision, and not past what the image runs on.
+/// The update to an image's revision that keeps the host able to run the image.
 fn update_for(image: WindowsVersion) -> Option<&'static Update> {
     let own = generation(image);
     Updates::global().all_reaching(image).find(|update| {
@@ -338,8 +339,8 @@ fn patch(image: WindowsVersion) -> Fix {
     }
 }
 
-/// The release whose base images fit a host: its own, or for a client the last one before it whose
-/// images are not reported to fail there.
+/// The release whose base images fit a host: its own, or for a client the last earlier one whose
+/// images are not reported to fail on it.
 pub fn base_release_for(build: u32) -> Option<&'static Release> {
     let own = release::from_build(build).filter(|release| release.base_tag.is_some());
     let older = || {
@@ -358,7 +359,7 @@ pub fn base_release_for(build: u32) -> Option<&'static Release> {
     own.or_else(older)
 }
 
-/// The floating tag whose newest image starts on a host: none where the host lags behind it.
+/// The floating tag whose newest image starts on a host; none if the host is older.
 pub(crate) fn floating_tag_for(host: HostBuild) -> Option<&'static str> {
     let release = base_release_for(host.version.build)?;
     let newest = Updates::global()
@@ -371,7 +372,7 @@ pub(crate) fn floating_tag_for(host: HostBuild) -> Option<&'static str> {
 }
 
 impl CompatVerdict {
-    /// Returns true if the image starts, be it with a warning.
+    /// Returns true if the image starts, with or without a warning.
     pub fn is_startable(&self) -> bool {
         matches!(
             self.outcome,
@@ -379,22 +380,22 @@ impl CompatVerdict {
         )
     }
 
-    /// Reason, in the words of an operator: both versions and the rule.
+    /// Reason for operators: both versions and the rule.
     pub fn reason(&self) -> String {
         let host = self.host.map(|host| host.to_string());
         self.reason_for(&host.unwrap_or_default())
     }
 
-    /// The same about all hosts that get this verdict, by what they are called.
+    /// The reason with another name for the host, such as one for all hosts with this verdict.
     pub fn reason_for(&self, host: &str) -> String {
         if self.rule == CompatRule::HostProcess {
             return HOST_PROCESS.to_owned();
         }
         let (Some(HostBuild { version, .. }), Some(image)) = (self.host, self.image) else {
             let missing = match (self.host, self.image) {
-                (None, Some(_)) => "the host's Windows version is not known",
-                (Some(_), None) => "the image's Windows version is not known",
-                _ => "neither the host's nor the image's Windows version is known",
+                (None, Some(_)) => "the host's Windows version is unknown",
+                (Some(_), None) => "the image's Windows version is unknown",
+                _ => "the Windows versions of the host and the image are unknown",
             };
             return missing.to_owned();
         };
@@ -481,7 +482,7 @@ impl CompatVerdict {
                     (None, _) => format!("the revision of host {host} is"),
                     _ => format!("the revision of image {image} is"),
                 };
-                format!("{side} not known, and on build {build} it decides")
+                format!("{side} unknown, but decisive on build {build}")
             }
         }
     }

@@ -1,6 +1,6 @@
-//! A text that is not what it has to be.
+//! The error for an invalid text.
 
-/// A text that is not what was expected.
+/// An invalid text, with the expected form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid {what} {text:?}: expected {expected}")]
 pub struct InvalidText {
@@ -10,7 +10,7 @@ pub struct InvalidText {
 }
 
 impl InvalidText {
-    /// Says what the text was to be, and how that is written.
+    /// Creates the error; `what` is the kind of text, `expected` its valid form.
     pub fn new(what: &'static str, text: &str, expected: &'static str) -> Self {
         Self {
             what,

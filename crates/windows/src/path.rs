@@ -1,4 +1,4 @@
-//! Paths inside an image: absolute, on its one drive, with names that Windows takes.
+//! Paths inside an image: absolute, on drive C, with names that are valid on Windows.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use wincimg_registry::name_folding::upcase;
 
-/// A file or folder in an image, such as `C:\app\site`. Copies share the names: a plan has each path several times.
+/// Path of a file or folder in an image, such as `C:\app\site`. Copies share the names, because a
+/// plan has each path several times.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ImagePath {
     components: Arc<[String]>,
@@ -18,13 +19,13 @@ pub struct ImagePath {
 #[error("{0}")]
 pub struct PathError(String);
 
-/// Names that Windows takes for devices, whatever their extension.
+/// Names of devices, with any extension.
 const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
 
-/// The longest name of one file, in UTF-16 code units.
+/// Longest file name, in UTF-16 code units.
 const MAX_NAME: usize = 255;
 
-/// Says why Windows would not take a file's name, if it would not.
+/// Returns why a file name is invalid on Windows, if it is.
 pub fn name_problem(name: &str) -> Option<&'static str> {
     let stem = name.split('.').next().unwrap_or(name).trim_end();
     let is_numbered_device = || {
@@ -37,7 +38,7 @@ pub fn name_problem(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         Some("it is empty")
     } else if name == "." || name == ".." {
-        Some("it leads elsewhere")
+        Some("it is a relative path component")
     } else if name.ends_with(['.', ' ']) {
         Some("it ends with a dot or a space")
     } else if name.contains(['<', '>', ':', '"', '|', '?', '*', '/', '\\']) {
@@ -57,8 +58,8 @@ pub fn name_problem(name: &str) -> Option<&'static str> {
     }
 }
 
-/// What two paths have in common when Windows takes them for the same one; keys order parents
-/// before their children and keep a folder's content together.
+/// Key of a path, which is equal for paths that Windows considers equal. Keys order parents before
+/// their children and keep a folder's content together.
 pub fn fold(path: &str) -> String {
     if path.is_ascii() {
         let mut key = path.replace('/', "\0");
@@ -68,12 +69,12 @@ pub fn fold(path: &str) -> String {
     folded(path).collect()
 }
 
-/// The same, where the key itself is not needed.
+/// The characters of the key.
 pub fn folded(path: &str) -> impl Iterator<Item = char> {
     path.chars().map(|c| if c == '/' { '\0' } else { upper(c) })
 }
 
-/// NTFS maps single units by the table that the registry has too.
+/// NTFS maps single code units by the same table as the registry.
 fn upper(c: char) -> char {
     let upper = u16::try_from(u32::from(c)).ok().map(upcase);
     upper
@@ -81,7 +82,7 @@ fn upper(c: char) -> char {
         .unwrap_or(c)
 }
 
-/// The folders at the top of every Windows.
+/// The top-level folders of every Windows.
 pub const TOP_FOLDERS: [&str; 6] = [
     "inetpub",
     "Program Files",
@@ -92,7 +93,7 @@ pub const TOP_FOLDERS: [&str; 6] = [
 ];
 
 impl ImagePath {
-    /// Returns true if it is one of [`TOP_FOLDERS`] or lies in one.
+    /// Returns true if it is one of [`TOP_FOLDERS`] or inside one.
     pub fn is_of_windows(&self) -> bool {
         let top = self.components.first();
         top.is_some_and(|top| TOP_FOLDERS.iter().any(|own| own.eq_ignore_ascii_case(top)))
@@ -105,13 +106,12 @@ impl ImagePath {
         }
     }
 
-    /// The names on the way from the drive's root.
+    /// The components, from the root of the drive.
     pub fn components(&self) -> &[String] {
         &self.components
     }
 
-    /// What of this path is below another, by the rules of Windows; nothing left where they are the
-    /// same.
+    /// The components below another path, compared as Windows does; empty if the paths are equal.
     pub fn strip_prefix(&self, folder: &Self) -> Option<&[String]> {
         let (own, other) = (&self.components, &folder.components);
         let starts = own.len() >= other.len()
@@ -122,7 +122,7 @@ impl ImagePath {
         starts.then(|| &own[other.len()..])
     }
 
-    /// The folder on the way to this path that has so many names.
+    /// The path's first `names` components.
     #[must_use]
     pub fn up_to(&self, names: usize) -> Self {
         Self {
@@ -130,7 +130,7 @@ impl ImagePath {
         }
     }
 
-    /// What lies under this path by names, the outermost first.
+    /// Appends components.
     pub fn join_all(
         &self,
         names: impl IntoIterator<Item = impl AsRef<str>>,
@@ -146,7 +146,7 @@ impl ImagePath {
         })
     }
 
-    /// What lies under this path by a name that was checked before.
+    /// Appends a component.
     pub fn join(&self, name: &str) -> Result<Self, PathError> {
         self.join_all([name])
     }
@@ -164,7 +164,7 @@ fn check(name: &str, path: &str) -> Result<(), PathError> {
 impl FromStr for ImagePath {
     type Err = PathError;
 
-    /// Takes `C:\a\b`, `C:/a/b` and `/a/b`; a separator at the end is dropped.
+    /// Accepts `C:\a\b`, `C:/a/b` and `/a/b`; a trailing separator is dropped.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let is_separator = |character| matches!(character, '/' | '\\');
         let rest = match text.split_at_checked(2) {

@@ -1,5 +1,5 @@
-//! What has to be on a host before an update: servicing stacks that come by themselves, or inside the
-//! update but have to be installed first.
+//! Prerequisites of updates: servicing stacks that are separate, or in the update but to be
+//! installed first.
 
 use std::sync::LazyLock;
 
@@ -7,14 +7,14 @@ use super::table::{TableError, read_rows};
 use super::update::Kb;
 use super::version::WindowsVersion;
 
-/// Something that an update needs.
+/// Prerequisite of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prerequisite {
     build: u32,
     from: u32,
-    /// The update that contains it, where it is separate.
+    /// The update that contains it, if it is separate.
     pub kb: Option<Kb>,
-    /// The servicing stack that is needed.
+    /// The required servicing stack.
     pub stack: Option<WindowsVersion>,
 }
 
@@ -23,7 +23,7 @@ static PREREQUISITES: LazyLock<Vec<Prerequisite>> = LazyLock::new(|| {
     parse(include_str!("data/prerequisites.tsv")).expect("the embedded table is sound")
 });
 
-/// What the update that brings a host to a version needs first.
+/// The prerequisite of the update to a version.
 pub fn for_version(version: WindowsVersion) -> Option<&'static Prerequisite> {
     PREREQUISITES.iter().rfind(|row| {
         row.build == version.build && version.revision.is_some_and(|own| own >= row.from)
@@ -38,7 +38,7 @@ fn parse(text: &'static str) -> Result<Vec<Prerequisite>, TableError> {
             kb: row.optional("KB number")?,
             stack: row.optional("servicing stack")?,
         };
-        // Where it is said, for the next reader of the table.
+        // The source is for readers of the table.
         row.text("source")?;
         Ok(prerequisite)
     })

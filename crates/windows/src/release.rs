@@ -1,4 +1,4 @@
-//! The releases of Windows that a container host or a base image can be.
+//! The Windows releases of container hosts and base images.
 
 use std::sync::LazyLock;
 
@@ -22,11 +22,11 @@ pub enum ReleaseKind {
 /// Images that a host starts under process isolation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageRange {
-    /// Those of its own build and revision.
+    /// Images of its own build and revision.
     OwnRevision,
-    /// Those of its own build.
+    /// Images of its own build.
     OwnBuild,
-    /// Those from the last release before it with a stable ABI up to its own build.
+    /// Images from the last release before it with a stable ABI up to its own build.
     Range,
 }
 
@@ -35,22 +35,22 @@ pub enum ImageRange {
 pub enum PackageKind {
     /// A cabinet.
     Cab,
-    /// A Windows image, which only DISM takes.
+    /// A Windows image, which requires DISM.
     Wim,
 }
 
-/// One release of Windows, known by its build.
+/// A release of Windows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
-    /// The third part of its version.
+    /// Its build, the third part of its version.
     pub build: u32,
-    /// The name people know it by.
+    /// Its name.
     pub name: &'static str,
     /// Servicing channel.
     pub kind: ReleaseKind,
-    /// The floating tag of its base images, where it has some.
+    /// The floating tag of its base images, if it has any.
     pub base_tag: Option<&'static str>,
-    /// Further words that stand for it in tags.
+    /// Other names for it in tags.
     pub other_tags: Vec<&'static str>,
     /// Last day of mainstream support.
     pub mainstream_end: Option<Date>,
@@ -58,13 +58,13 @@ pub struct Release {
     pub extended_end: Option<Date>,
     /// Images that a host of this release starts under process isolation.
     pub runs: ImageRange,
-    /// Newer hosts start its images under process isolation.
+    /// True if newer hosts start its images under process isolation.
     pub(crate) stable_abi: bool,
-    /// The first revision with the user/kernel interface of 2020-02-11, where that changed.
+    /// The first revision with the user/kernel interface of 2020-02-11, if it changed there.
     pub(crate) abi_change: Option<u32>,
     /// Format of its updates.
     pub package: PackageKind,
-    /// The names of its server edition in the Update Catalog, the common one last.
+    /// Names of its server edition in the Update Catalog, the common one last.
     pub catalog_names: Vec<&'static str>,
 }
 
@@ -78,7 +78,7 @@ pub fn all() -> &'static [Release] {
     &RELEASES
 }
 
-/// The release that has this build.
+/// The release of this build.
 pub fn from_build(build: u32) -> Option<&'static Release> {
     let index = RELEASES
         .binary_search_by_key(&build, |release| release.build)
@@ -86,20 +86,20 @@ pub fn from_build(build: u32) -> Option<&'static Release> {
     RELEASES.get(index)
 }
 
-/// The release that has this build, or else the last one before it.
+/// The release of this build, or the last one before it.
 pub fn up_to_build(build: u32) -> Option<&'static Release> {
     let after = RELEASES.partition_point(|release| release.build <= build);
     RELEASES[..after].last()
 }
 
-/// The release whose build is nearest to one that may be mistyped.
+/// The release whose build is most similar to a mistyped one.
 pub fn nearest_to_build(build: u32) -> Option<&'static Release> {
     RELEASES
         .iter()
         .min_by_key(|release| release.build.abs_diff(build))
 }
 
-/// The release that a word in a tag stands for: `ltsc2019`, `1809`, `20H2`.
+/// The release of a tag's word: `ltsc2019`, `1809`, `20H2`.
 pub fn from_tag_word(word: &str) -> Option<&'static Release> {
     RELEASES.iter().find(|release| {
         let mut tags = release.base_tag.iter().chain(&release.other_tags);
@@ -129,20 +129,20 @@ fn stable_abi() -> impl DoubleEndedIterator<Item = &'static Release> {
     RELEASES.iter().filter(|release| release.stable_abi)
 }
 
-/// The first release whose images newer hosts take as they are.
+/// The first release with a stable ABI.
 pub(crate) fn first_stable_abi() -> Option<&'static Release> {
     stable_abi().next()
 }
 
-/// The oldest release whose images a host of this build takes as they are: the one before the last that
-/// is not newer than the host, where there is one.
+/// The oldest release whose images a host of this build runs: of those with a stable ABI up to the
+/// host, the second to last if there is one.
 pub(crate) fn oldest_for(build: u32) -> Option<&'static Release> {
     let mut not_newer = stable_abi().rev().filter(|release| release.build <= build);
     let last = not_newer.next();
     not_newer.next().or(last)
 }
 
-/// The newest release before `build` from which newer hosts take images as they are.
+/// The newest release before `build` with a stable ABI.
 pub(crate) fn stable_abi_before(build: u32) -> Option<&'static Release> {
     stable_abi().rev().find(|release| release.build < build)
 }

@@ -1,7 +1,7 @@
-//! PATH: the folders in which Windows looks for programs, and what an image adds to them.
+//! PATH: the folders in which Windows searches for programs, and an image's additions to it.
 //!
-//! The machine's PATH is a value in the registry, from which services and sessions take theirs. One
-//! in an image's environment hides it from the container's program.
+//! The machine's PATH is a registry value that services and sessions use. A PATH in an image's
+//! environment overrides it for the container's program.
 
 use serde::Serialize;
 use wincimg_registry::name_folding::{FoldedName, eq_ignore_case};
@@ -16,7 +16,7 @@ pub const VARIABLE: &str = "Path";
 /// Registry key of the machine's variables.
 const ENVIRONMENT: &str = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
 
-/// Variables that mean the same in every image, whose drive is C:.
+/// Variables with the same value in every image, whose drive is C:.
 const VARIABLES: [(&str, &str); 8] = [
     ("SystemDrive", r"C:"),
     ("SystemRoot", r"C:\Windows"),
@@ -45,21 +45,21 @@ pub struct EntryError {
     problem: &'static str,
 }
 
-/// Reason why PATH cannot be added to.
+/// Reason why PATH cannot be extended.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchPathError {
-    /// It is unknown.
-    #[error("cannot add to PATH because the base's is unknown: its registry was not read")]
+    /// The base's PATH is unknown.
+    #[error("cannot add to PATH: the base's PATH is unknown because its registry was not read")]
     Unknown,
-    /// It is something else than text.
-    #[error("cannot add to PATH: the base's is {0}, which is not text")]
+    /// The base's PATH is not text.
+    #[error("cannot add to PATH: the base's PATH is {0}, which is not text")]
     NotText(DataType),
-    /// What is known of the base cannot be read.
+    /// The base cannot be read.
     #[error(transparent)]
     Inside(#[from] BaseReadError),
 }
 
-/// A folder as PATH has it: absolute, with the variables of every Windows filled in.
+/// Reads an entry of PATH: absolute, with the variables of every Windows expanded.
 pub fn entry(text: &str) -> Result<String, EntryError> {
     let refused = |problem| {
         Err(EntryError {
@@ -68,21 +68,19 @@ pub fn entry(text: &str) -> Result<String, EntryError> {
         })
     };
     if text.contains(';') {
-        return refused(
-            "it has a semicolon, which ends a folder there: give each folder by itself",
-        );
+        return refused("it has a semicolon, which separates folders: list each folder separately");
     }
     if text.contains('"') {
-        return refused("PATH takes folders with spaces as they are, without quotes");
+        return refused("write folders with spaces without quotes");
     }
     let folder = expanded(text).replace('/', r"\");
     if folder.contains('%') {
         return refused(
-            "only variables like %SystemRoot% mean the same in every image: write the folder out",
+            "only variables like %SystemRoot% are the same in every image: write the folder out",
         );
     }
     if folder.contains(|c: char| c.is_control() || matches!(c, '<' | '>' | '|' | '?' | '*')) {
-        return refused("it has a character that no folder's name has");
+        return refused("it has a character that is invalid in folder names");
     }
     let drive = folder.as_bytes();
     let is_on_drive = drive.first().is_some_and(u8::is_ascii_alphabetic)
@@ -93,7 +91,7 @@ pub fn entry(text: &str) -> Result<String, EntryError> {
     }
     let inside = folder.get(2..).unwrap_or_default();
     if inside.split('\\').any(|name| matches!(name, "." | "..")) {
-        return refused("it leads elsewhere");
+        return refused("it has . or .. as a component");
     }
     let bare = folder.trim_end_matches('\\');
     Ok(match bare.len() {
@@ -102,7 +100,7 @@ pub fn entry(text: &str) -> Result<String, EntryError> {
     })
 }
 
-/// A text with the variables of every Windows filled in.
+/// Expands the variables of every Windows in a text.
 fn expanded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -125,8 +123,8 @@ fn expanded(text: &str) -> String {
     out + rest
 }
 
-/// The parts of a PATH as they stand there. What is quoted may have semicolons; a quote that nobody
-/// closes is none.
+/// The entries of a PATH as written. Quoted parts may have semicolons; an unclosed quote is
+/// literal.
 fn parts(path: &str) -> impl Iterator<Item = &str> {
     let mut quotes = path.matches('"').count();
     let mut is_quoted = false;
@@ -139,9 +137,8 @@ fn parts(path: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A PATH that was made of `old`, made of `new` instead: what stands before and behind `old` in it
-/// stays there. Where it is mixed with it, folders that `new` lacks go, and those that it brings come
-/// last.
+/// Replaces `old` by `new` in a PATH that extends it: folders before and after `old` stay. If they
+/// are mixed with `old`, folders that `new` lacks are removed, and new ones are appended.
 pub fn replace_prefix(path: &str, old: &str, new: &str) -> String {
     if old == new {
         return path.to_owned();
@@ -175,14 +172,14 @@ fn part_is_empty(part: &FoldedName) -> bool {
     *part == FoldedName::new("")
 }
 
-/// What two folders of a PATH have in common when they are the same.
+/// Key of a folder of PATH, equal for equal folders.
 fn folded(part: &str) -> FoldedName {
     let folder = expanded(&part.replace('"', "")).replace('/', r"\");
     FoldedName::new(folder.trim().trim_end_matches('\\'))
 }
 
 impl PathAdditions {
-    /// Reads a text in which `%PATH%` stands for the base's: none where it does not.
+    /// Reads a text in which `%PATH%` is the base's PATH; none without `%PATH%`.
     pub fn read(text: &str) -> Option<Result<Self, EntryError>> {
         let is_base = |part: &str| part.trim().eq_ignore_ascii_case("%path%");
         if !text.to_ascii_lowercase().contains("%path%") {
@@ -201,7 +198,7 @@ impl PathAdditions {
                 is_behind = true;
                 continue;
             }
-            // As cmd would take it.
+            // As cmd reads it.
             let bare = part
                 .strip_prefix('"')
                 .and_then(|part| part.strip_suffix('"'));
@@ -216,12 +213,12 @@ impl PathAdditions {
         }
         Some(Err(EntryError {
             entry: text.to_owned(),
-            problem: "%PATH% stands by itself, with semicolons around it",
+            problem: "%PATH% must be a separate entry, between semicolons",
         }))
     }
 
-    /// A PATH with the folders added. What is in it stays as it is; a folder comes once, and one
-    /// that is to come first is not left further behind.
+    /// Adds the folders to a PATH, whose entries stay as they are. A folder is added once, and
+    /// prepended even if the PATH has it further back.
     pub fn apply_to(&self, path: &str) -> String {
         let mut seen = std::collections::BTreeSet::new();
         let first: Vec<&str> = self
@@ -268,8 +265,7 @@ fn environment() -> KeyPath {
     ENVIRONMENT.parse().expect("the path of a key")
 }
 
-/// The PATH in a key, with its value's name and type; of two by that name the one that Windows
-/// finds, which is the first.
+/// The PATH value in a key; of two with that name the first, which Windows uses.
 fn path_of(key: &BaseKey) -> Result<(String, DataType, String), SearchPathError> {
     let found = key
         .values
@@ -280,7 +276,7 @@ fn path_of(key: &BaseKey) -> Result<(String, DataType, String), SearchPathError>
     };
     match (data.kind(), data.typed()) {
         (kind @ (DataType::SZ | DataType::EXPAND_SZ), TypedData::Text(path)) => {
-            // Windows reads up to the first null.
+            // Windows reads to the first null.
             let path = path.split('\0').next().unwrap_or_default().to_owned();
             Ok((name.clone(), kind, path))
         }
@@ -362,8 +358,8 @@ mod tests {
             (r"%PATH%", "write the folder out"),
             (r"C:\100%", "write the folder out"),
             (r"%JAVA_HOME%\bin", "write the folder out"),
-            ("C:\\a\nb", "no folder's name"),
-            (r"C:\a\..\b", "leads elsewhere"),
+            ("C:\\a\nb", "invalid in folder names"),
+            (r"C:\a\..\b", ". or .. as a component"),
         ] {
             let error = entry(text).unwrap_err().to_string();
             assert!(error.contains(problem), "{text}: {error}");

@@ -1,7 +1,7 @@
-//! Services in an image: what one is, and the registry values that the service control
-//! manager reads when a container starts.
+//! Services in an image, and the registry values that the service control manager reads when a
+//! container starts.
 //!
-//! The values, their types and the form of `FailureActions` are those of the services in a SYSTEM
+//! The values, their types and the format of `FailureActions` are those of services in a SYSTEM
 //! hive of Windows.
 //!
 //! A new service has no subkey `Security`: in a hive of Windows 10 the services that installers
@@ -21,19 +21,19 @@ use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Root};
 use super::invalid::InvalidText;
 use super::quoting::argv;
 
-/// The longest name: Windows allows 256 characters, and a key's name one less.
+/// Longest name: Windows allows 256 characters, but 255 for a key.
 pub(crate) const MAX_NAME: usize = 255;
 
-/// A service that runs in a process of its own.
+/// A service in its own process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Service {
-    /// Its name, and its key's.
+    /// Its name, also that of its key.
     pub name: ServiceName,
     /// Display name.
     pub display_name: Option<ServiceText>,
-    /// A sentence on what it is for.
+    /// Description.
     pub description: Option<ServiceText>,
-    /// The program's full path; `%VARIABLES%` count.
+    /// The program's full path; `%VARIABLES%` are expanded.
     pub program: String,
     /// The program's arguments.
     pub arguments: Vec<String>,
@@ -41,7 +41,7 @@ pub struct Service {
     pub start: StartType,
     /// Account.
     pub account: ServiceAccount,
-    /// The services that have to run before it.
+    /// The services that must run before it.
     pub depends_on: Vec<ServiceName>,
     /// Variables in addition to the container's, as `NAME=value`.
     pub environment: Vec<ServiceText>,
@@ -49,12 +49,12 @@ pub struct Service {
     pub on_failure: Option<FailureActions>,
 }
 
-/// A name that Windows takes for a service; case does not count.
+/// A valid service name; case-insensitive.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct ServiceName(String);
 
-/// A text on one line, with something in it.
+/// A non-empty text on one line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct ServiceText(String);
@@ -66,7 +66,7 @@ pub enum StartType {
     /// With the container.
     #[default]
     Auto,
-    /// Some time after those that start with the container.
+    /// After a delay.
     DelayedAuto,
     /// On demand.
     Demand,
@@ -77,27 +77,27 @@ pub enum StartType {
 /// Account of a service. None of them has a password.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ServiceAccount {
-    /// The system itself.
+    /// The system.
     #[default]
     LocalSystem,
     /// Few rights, anonymous on the network.
     LocalService,
     /// Few rights, the machine on the network.
     NetworkService,
-    /// The account that Windows has for each service, `NT SERVICE\NAME`.
+    /// The virtual account of a service, `NT SERVICE\NAME`.
     Virtual(ServiceName),
 }
 
 /// Actions when a service ends without reporting that it stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FailureActions {
-    /// Actions for the first failure, the second and so on; the last counts for all further ones.
+    /// Actions for the first failure, the second and so on; the last applies to all further ones.
     pub actions: Vec<FailureAction>,
-    /// The seconds without a failure after which the next one is the first again.
+    /// Seconds without a failure after which the count restarts.
     pub reset_after: u32,
     /// Command of [`FailureKind::Run`].
     pub command: Option<ServiceText>,
-    /// True if a service that stops with an error has failed, too.
+    /// True if stopping with an error counts as a failure, too.
     pub also_on_error: bool,
 }
 
@@ -106,7 +106,7 @@ pub struct FailureActions {
 pub struct FailureAction {
     /// Kind.
     pub action: FailureKind,
-    /// After how many milliseconds.
+    /// Delay in milliseconds.
     #[serde(rename = "after_ms")]
     pub after: u32,
 }
@@ -115,11 +115,11 @@ pub struct FailureAction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// The service starts again.
+    /// Restart the service.
     Restart,
-    /// A command runs.
+    /// Run a command.
     Run,
     /// Windows starts again, which ends a container. Recipes do not have it.
     Reboot,
@@ -131,7 +131,7 @@ impl ServiceName {
         &self.0
     }
 
-    /// The key with all that Windows knows of the service.
+    /// The key of the service.
     pub fn key(&self) -> KeyPath {
         let mut key = KeyPath::root_of(Root::System);
         for name in ["ControlSet001", "Services", &self.0] {
@@ -144,7 +144,7 @@ impl ServiceName {
         key
     }
 
-    /// Returns true if Windows takes two for the same.
+    /// Returns true if Windows considers the names equal.
     pub fn eq_ignore_case(&self, other: &Self) -> bool {
         self.0.to_lowercase() == other.0.to_lowercase()
     }
@@ -156,7 +156,7 @@ impl FromStr for ServiceName {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let is_long = text.encode_utf16().count() > MAX_NAME;
         let is_odd = text.contains(|c: char| c.is_control() || matches!(c, '/' | '\\'));
-        // A plus begins the name of a group of services where one is depended on.
+        // In dependencies, a plus begins the name of a group of services.
         let is_blank = text.trim() != text || text.is_empty() || text.starts_with('+');
         if is_long || is_odd || is_blank {
             let expected = "1 to 255 characters without / and \\, not beginning with +";
@@ -177,11 +177,7 @@ impl FromStr for ServiceText {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text.is_empty() || text.contains(char::is_control) {
-            return Err(InvalidText::new(
-                "text",
-                text,
-                "a line with something in it",
-            ));
+            return Err(InvalidText::new("text", text, "a non-empty line"));
         }
         Ok(Self(text.to_owned()))
     }
@@ -235,7 +231,7 @@ impl FromStr for ServiceAccount {
             }
             name if matches!(domain, "" | ".") && is(name, "LocalSystem") => Self::LocalSystem,
             _ => {
-                let expected = r"LocalSystem, LocalService, NetworkService or NT SERVICE\NAME: others have a password, which an image cannot keep";
+                let expected = r"LocalSystem, LocalService, NetworkService or NT SERVICE\NAME: others have a password, which an image cannot store";
                 return Err(InvalidText::new("account", text, expected));
             }
         })
@@ -273,8 +269,8 @@ impl FromStr for FailureKind {
 }
 
 impl FailureActions {
-    /// `SERVICE_FAILURE_ACTIONS` as the registry has it: in place of pointers whether there is a
-    /// message and a command, and where the actions begin.
+    /// `SERVICE_FAILURE_ACTIONS` in the registry: instead of pointers, it has flags for a message
+    /// and a command, and the offset of the actions.
     fn to_bytes(&self) -> Vec<u8> {
         let count = u32::try_from(self.actions.len()).unwrap_or(u32::MAX);
         let has_command = u32::from(self.command.is_some());
@@ -321,7 +317,7 @@ impl Service {
         argv::join(&words)
     }
 
-    /// The edits that make it. A service of that name in the base goes whole, with what belongs to it.
+    /// The edits that create it, replacing a service of that name in the base with its subkeys.
     pub fn edits(&self) -> Vec<RegistryEdit> {
         let settings = ServiceSettings {
             command: Some(self.command_line()),

@@ -1,20 +1,20 @@
-//! The two registry settings that decide how long a container may take to stop.
+//! The two registry values that limit the time in which a container stops.
 //!
-//! The entry point of a container gets five seconds unless they say otherwise. They belong together
-//! and should say the same time, but count in different units and have different types.
+//! By default, the entry point of a container has five seconds. Both values should set the same
+//! time, but have different units and types.
 
 use wincimg_registry::{DataType, KeyPath, RegistryData, RegistryEdit, Root, TypedData};
 
-/// The service whose key says how long Windows waits for the entry point.
+/// The service whose key has the timeout for the entry point.
 const CEXECSVC: [&str; 3] = ["ControlSet001", "Services", "cexecsvc"];
 
-/// The key that says how long services may take.
+/// The key with the timeout for services.
 const CONTROL: [&str; 2] = ["ControlSet001", "Control"];
 
-/// Timeout of Windows without either setting.
+/// Default timeout of Windows.
 pub const DEFAULT_SECONDS: u32 = 5;
 
-/// One of the two settings.
+/// One of the two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShutdownValue {
     /// `ProcessShutdownTimeoutSeconds`, a DWORD in seconds.
@@ -24,7 +24,7 @@ pub enum ShutdownValue {
 }
 
 impl ShutdownValue {
-    /// Both, in the order in which they are written.
+    /// Both, in the order of their edits.
     pub const BOTH: [Self; 2] = [Self::Process, Self::Service];
 
     /// The key in the SYSTEM hive.
@@ -68,7 +68,7 @@ impl ShutdownValue {
         }
     }
 
-    /// The time that the data gives; nothing where it is not what Windows reads there.
+    /// The time in the data; none if Windows does not accept it.
     pub fn milliseconds(self, data: &RegistryData) -> Option<u64> {
         match (self, data.kind(), data.typed()) {
             (Self::Process, DataType::DWORD, TypedData::Dword(seconds)) => {
@@ -80,7 +80,7 @@ impl ShutdownValue {
     }
 }
 
-/// The edits that give a container this many seconds to stop.
+/// The edits that set the timeout to this many seconds.
 pub fn edits(seconds: u32) -> [RegistryEdit; 2] {
     ShutdownValue::BOTH.map(|setting| RegistryEdit::SetValue {
         key: setting.key(),

@@ -1,5 +1,4 @@
-//! The statuses that Windows ends programs with, which look like any other exit code: 3221225781 is
-//! `0xC0000135`, a DLL that is missing.
+//! Exit codes that are statuses of Windows: 3221225781 is `0xC0000135`, a missing DLL.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -22,7 +21,7 @@ static STATUSES: LazyLock<Vec<Status>> = LazyLock::new(|| {
 });
 
 impl ExitCode {
-    /// An exit code, which some programs write as a signed number; none for any other number.
+    /// Reads an exit code, which some programs write as a signed number; none for other numbers.
     pub fn new(code: i64) -> Option<Self> {
         let signed = || i32::try_from(code).map(i32::cast_unsigned);
         let code = u32::try_from(code).or_else(|_| signed());
@@ -33,7 +32,7 @@ impl ExitCode {
         STATUSES.iter().find(|status| status.code == self.0)
     }
 
-    /// Message of Windows, where it is one of Windows' statuses.
+    /// Meaning of the exit code, if it is a known status.
     pub fn meaning(self) -> Option<&'static str> {
         self.status().map(|status| status.meaning)
     }

@@ -1,8 +1,8 @@
-//! The tab-separated tables that the other modules embed, and the errors their rows can have.
+//! Reads the embedded tab-separated tables.
 
 use std::str::FromStr;
 
-/// A row that is not what its table promises.
+/// An invalid row of a table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct TableError {
@@ -12,7 +12,7 @@ pub struct TableError {
     pub problem: String,
 }
 
-/// The fields of one row, taken from left to right.
+/// The fields of one row, read from left to right.
 pub struct TableRow<'a> {
     line: usize,
     fields: std::str::Split<'a, char>,
@@ -35,13 +35,13 @@ impl<'a> TableRow<'a> {
         }
     }
 
-    /// The next field, read.
+    /// The next field, parsed.
     pub fn value<T: FromStr>(&mut self, name: &str) -> Result<T, TableError> {
         let text = self.text(name)?;
         text.parse().map_err(|_| self.invalid(name, text))
     }
 
-    /// A field that has one of these words.
+    /// A field with one of these words.
     pub fn word<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Result<T, TableError> {
         let text = self.text(name)?;
         let found = words.iter().find(|(word, _)| *word == text);
@@ -50,20 +50,20 @@ impl<'a> TableRow<'a> {
             .ok_or_else(|| self.invalid(name, text))
     }
 
-    /// A field in which `-` or nothing stands for "none".
+    /// A field that is `-` or empty for none.
     pub(crate) fn optional_text(&mut self, name: &str) -> Result<Option<&'a str>, TableError> {
         let text = self.text(name)?;
         Ok(Some(text).filter(|text| !text.is_empty() && *text != "-"))
     }
 
-    /// The same, read.
+    /// An optional field, parsed.
     pub fn optional<T: FromStr>(&mut self, name: &str) -> Result<Option<T>, TableError> {
         let text = self.optional_text(name)?;
         text.map(|text| text.parse().map_err(|_| self.invalid(name, text)))
             .transpose()
     }
 
-    /// A field with any number of texts.
+    /// A field with a list of texts.
     pub fn list(&mut self, name: &str, separator: char) -> Result<Vec<&'a str>, TableError> {
         let text = self.optional_text(name)?;
         Ok(text
@@ -76,7 +76,7 @@ impl<'a> TableRow<'a> {
     }
 }
 
-/// Reads every row that is neither empty nor a comment, each with `read`; surplus fields are an error.
+/// Reads every row that is neither empty nor a comment with `read`; surplus fields are an error.
 pub fn read_rows<'a, T>(
     text: &'a str,
     read: impl Fn(&mut TableRow<'a>) -> Result<T, TableError>,

@@ -44,7 +44,7 @@ impl Kb {
         Self(number)
     }
 
-    /// The number alone.
+    /// The bare number.
     pub fn number(self) -> u32 {
         self.0
     }
@@ -65,11 +65,11 @@ impl Serialize for Kb {
 /// Date and reason of an update's publication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum UpdateKind {
-    /// In the regular rhythm; the letter is the week of the month (`B` is Patch Tuesday).
+    /// Regular; the letter is the week of the month (`B` is Patch Tuesday).
     Week(char),
     /// Out of band.
     OutOfBand,
-    /// Applied to running processes, without a restart, on hosts enrolled for it.
+    /// Applied to running processes, without a restart, on enrolled hosts.
     Hotpatch,
     /// Optional, ahead of the next Patch Tuesday.
     Preview,
@@ -109,11 +109,11 @@ impl Serialize for UpdateKind {
 /// One cumulative update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Update {
-    /// The release it belongs to.
+    /// Its build.
     pub build: u32,
     /// Revision of the host after the update.
     pub revision: u32,
-    /// Its article; a release image has none.
+    /// Its article; none for the release.
     pub kb: Option<Kb>,
     /// The day it was published.
     pub date: Date,
@@ -124,9 +124,9 @@ pub struct Update {
 /// Regression of an update, and the update that fixes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownIssue {
-    /// The update that breaks something.
+    /// The update with the issue.
     pub kb: Kb,
-    /// The update that mends it.
+    /// The update that fixes it.
     pub(crate) mended_by: Kb,
     /// Regression.
     pub what: &'static str,
@@ -144,7 +144,7 @@ fn read_flaws(text: &'static str) -> Result<Vec<KnownIssue>, TableError> {
             mended_by: row.value("KB number")?,
             what: row.text("what breaks")?,
         };
-        // Where it is said, for the next reader of the table.
+        // The source is for readers of the table.
         row.text("source")?;
         Ok(flaw)
     })
@@ -156,23 +156,18 @@ impl Kb {
         FLAWS.iter().find(|flaw| flaw.kb == self)
     }
 
-    /// The update as advice names it: with what it breaks, where that is known.
+    /// The update with its known issue, if any, for advice.
     pub fn describe(self) -> String {
         self.known_issue().map_or_else(
             || self.to_string(),
-            |flaw| {
-                format!(
-                    "{self} (it breaks {}; {} mends that)",
-                    flaw.what, flaw.mended_by
-                )
-            },
+            |flaw| format!("{self} (breaks {}; fixed by {})", flaw.what, flaw.mended_by),
         )
     }
 }
 
 impl Update {
-    /// Returns true if it is offered to every host: hotpatches are for hosts enrolled for them,
-    /// previews for those that ask.
+    /// Returns true if it is offered to every host: hotpatches are for enrolled hosts, previews are
+    /// optional.
     pub(crate) fn is_regular(&self) -> bool {
         self.kb.is_some() && !matches!(self.kind, UpdateKind::Hotpatch | UpdateKind::Preview)
     }
@@ -182,13 +177,14 @@ impl Update {
         WindowsVersion::new(self.build, self.revision)
     }
 
-    /// Its place in a table: one revision can have two articles, the newer one last.
+    /// Sort key: one revision can have two articles, the newer one last.
     fn order(&self) -> (WindowsVersion, Date) {
         (self.version(), self.date)
     }
 }
 
-/// A table of updates, sorted by build, revision and date. Its text is what [`Updates::parse`] reads.
+/// A table of updates, sorted by build, revision and date. Its text is what [`Updates::parse`]
+/// reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Updates(Vec<Update>);
 
@@ -197,35 +193,35 @@ static EMBEDDED: LazyLock<Updates> = LazyLock::new(|| {
     Updates::parse(include_str!("data/windows-updates.tsv")).expect("the embedded table is sound")
 });
 
-/// The table of this process, once it is chosen.
+/// The table of this process, once it is set.
 static KNOWN: OnceLock<Updates> = OnceLock::new();
 
-/// A month, and some days for Microsoft's calendar to move.
+/// A month, and some days because Microsoft's calendar varies.
 const FRESH_DAYS: i64 = 45;
 
-/// Until when an update may be the newest one.
+/// The day until which an update may be the newest one.
 fn fresh_until(newest: Date) -> Option<Date> {
     newest.checked_add(Span::new().days(FRESH_DAYS)).ok()
 }
 
 impl Updates {
-    /// The table that ships with the program.
+    /// The embedded table.
     pub fn embedded() -> &'static Self {
         &EMBEDDED
     }
 
-    /// The table of this process: the one that was chosen, or else the embedded one.
+    /// The table of this process: the one that was set, or the embedded one.
     pub fn global() -> &'static Self {
         KNOWN.get().unwrap_or_else(|| Self::embedded())
     }
 
-    /// Makes this the table of the process; the first choice stays.
+    /// Sets the table of the process; later calls have no effect.
     pub fn set_global(self) -> &'static Self {
         KNOWN.get_or_init(|| self)
     }
 
-    /// The day of the newest update, where that is so long ago that newer ones must be out. Where only a
-    /// version is known, the others of that day are not.
+    /// The day of the newest update with an article, if newer ones must exist by now. A version
+    /// without an article does not count, because other updates of its day are missing.
     pub fn stale_since(&self, today: Date) -> Option<Date> {
         let whole = self.0.iter().filter(|update| update.kb.is_some());
         let newest = whole.map(|update| update.date).max()?;
@@ -240,7 +236,7 @@ impl Updates {
         })
     }
 
-    /// Reads a table and refuses one with unreadable, unsorted or repeated rows.
+    /// Reads a table; rejects unreadable, unsorted and repeated rows.
     pub fn parse(text: &str) -> Result<Self, TableError> {
         let rows = read_rows(text, |row| {
             let update = Update {
@@ -265,8 +261,8 @@ impl Updates {
         Ok(Self(updates))
     }
 
-    /// This table and those of the updates whose version it does not have; of two for the same
-    /// version the first one counts.
+    /// Adds the updates whose version this table lacks; of two for the same version the first one
+    /// counts.
     #[must_use]
     pub fn with(&self, others: impl IntoIterator<Item = Update>) -> Self {
         let unknown = others
@@ -286,7 +282,7 @@ impl Updates {
         &self.0
     }
 
-    /// The update that is exactly this build and revision.
+    /// The update of exactly this build and revision.
     pub fn exact(&self, version: WindowsVersion) -> Option<&Update> {
         self.contained_in(version)
             .filter(|update| Some(update.revision) == version.revision)
@@ -302,8 +298,8 @@ impl Updates {
         self.by_build(build).last()
     }
 
-    /// The last update that a version contains: its own, or the one before a revision that is not
-    /// listed, as a base image's container-only revision is.
+    /// The last update that a version contains: its own, or the one before an unlisted revision,
+    /// such as one of base images only.
     pub fn contained_in(&self, version: WindowsVersion) -> Option<&Update> {
         let revision = version.revision?;
         let updates = self.by_build(version.build);
@@ -311,13 +307,13 @@ impl Updates {
         updates[..after].last()
     }
 
-    /// The first update that brings a host to a version or past it: its own, else one that every
-    /// host is offered, else a preview.
+    /// The first update to a version or a later one: its own, else one that is offered to every
+    /// host, else a preview.
     pub fn first_reaching(&self, version: WindowsVersion) -> Option<&Update> {
         self.all_reaching(version).next()
     }
 
-    /// Every update of a host to a version or past it, the best one first; never a hotpatch.
+    /// All updates to a version or a later one, the best one first, without hotpatches.
     pub(crate) fn all_reaching(&self, version: WindowsVersion) -> impl Iterator<Item = &Update> {
         let updates = version.revision.map_or(&[][..], |revision| {
             let updates = self.by_build(version.build);
@@ -333,7 +329,7 @@ impl Updates {
         best.chain(installed().filter(move |update| !is_best(update)))
     }
 
-    /// The newest update of a build that every host of it is offered.
+    /// The newest update of a build that is offered to every host.
     pub fn newest_regular(&self, build: u32) -> Option<&Update> {
         let mut updates = self.by_build(build).iter().rev();
         updates.find(|update| update.is_regular())
@@ -438,7 +434,7 @@ mod tests {
         }
         assert_eq!(
             kb("KB5122882").describe(),
-            "KB5122882 (it breaks Remote Desktop; KB5129237 mends that)"
+            "KB5122882 (breaks Remote Desktop; fixed by KB5129237)"
         );
     }
 

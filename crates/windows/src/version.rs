@@ -1,25 +1,25 @@
-//! Windows versions in every spelling that hosts, images, daemons and people use.
+//! Windows versions in every format that hosts, images, daemons and people use.
 //!
-//! A version is `10.0.BUILD.REVISION`. The build says which release it is, the revision which
-//! cumulative update; some sources carry the build alone.
+//! A version is `10.0.BUILD.REVISION`. The build identifies the release, the revision the
+//! cumulative update; some sources have only the build.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize, de};
 
-/// A Windows build with its revision, where that is known: `17763.973`.
+/// A Windows build with its revision, if known: `17763.973`.
 ///
 /// Versions order by build, then revision; an unknown revision comes before every known one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WindowsVersion {
-    /// The third part of `10.0.17763.973`: which release of Windows.
+    /// The third part of `10.0.17763.973`, which identifies the release of Windows.
     pub build: u32,
-    /// The fourth part: which cumulative update; absent where the source does not carry it.
+    /// The fourth part, which identifies the cumulative update; absent if the source lacks it.
     pub revision: Option<u32>,
 }
 
-/// A text in which no Windows version could be read.
+/// A text without a Windows version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid build {text:?}: expected 17763.973, 10.0.17763.973 or 17763")]
 pub struct ParseVersionError {
@@ -27,7 +27,7 @@ pub struct ParseVersionError {
 }
 
 impl WindowsVersion {
-    /// A version whose revision is known.
+    /// A version with a revision.
     pub const fn new(build: u32, revision: u32) -> Self {
         Self {
             build,
@@ -35,7 +35,7 @@ impl WindowsVersion {
         }
     }
 
-    /// A version of which only the build is known.
+    /// A version without a revision.
     pub const fn from_build(build: u32) -> Self {
         Self {
             build,
@@ -43,7 +43,7 @@ impl WindowsVersion {
         }
     }
 
-    /// The spelling of `os.version` in an image: `10.0.17763.973`.
+    /// The format of `os.version` in an image: `10.0.17763.973`.
     pub fn os_version(&self) -> String {
         format!("10.0.{self}")
     }
@@ -61,8 +61,8 @@ impl fmt::Display for WindowsVersion {
 impl FromStr for WindowsVersion {
     type Err = ParseVersionError;
 
-    /// Reads any of the spellings in use: dotted versions with or without `10.0.`, `ver`'s line,
-    /// and a Windows daemon's `KernelVersion` and `OperatingSystem`.
+    /// Reads every format in use: dotted versions with or without `10.0.`, `ver`'s line, and a
+    /// Windows daemon's `KernelVersion` and `OperatingSystem`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let trimmed = text.trim();
         read_dotted(trimmed)
@@ -75,7 +75,7 @@ impl FromStr for WindowsVersion {
     }
 }
 
-/// The first build that calls itself 10.0; a smaller number is a slip of the keyboard.
+/// The first build of version 10.0; a smaller number is a typo.
 const FIRST_BUILD: u32 = 10240;
 
 fn read_dotted(text: &str) -> Option<WindowsVersion> {
@@ -95,8 +95,8 @@ fn read_bracketed(text: &str, opening: &str, closing: char) -> Option<WindowsVer
     read_dotted(version)
 }
 
-/// `10.0 17763 (17763.1.amd64fre.rs5_release.180914-1434)`: the number after the build in the
-/// brackets is the branch's, not the host's, so the revision stays unknown.
+/// `10.0 17763 (17763.1.amd64fre.rs5_release.180914-1434)`: the revision in brackets is the
+/// branch's, not the host's, so the revision stays unknown.
 fn read_daemon_kernel(text: &str) -> Option<WindowsVersion> {
     let build = text.strip_prefix("10.0 ")?.split(' ').next()?;
     read_dotted(build).filter(|version| version.revision.is_none())
@@ -110,7 +110,7 @@ fn number(text: &str) -> Option<u32> {
         .flatten()
 }
 
-/// Enough of a foreign text to recognise it in a one-line message.
+/// The beginning of a foreign text, for a one-line message.
 fn shortened(text: &str) -> String {
     const SHOWN: usize = 60;
     if text.chars().count() <= SHOWN {

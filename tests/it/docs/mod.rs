@@ -415,7 +415,7 @@ fn the_page_of_errors_has_every_code() {
     let rows = page
         .text
         .lines()
-        .filter_map(|line| line.strip_prefix("| `"));
+        .filter_map(|line| line.strip_prefix("- `"));
     let listed: BTreeSet<String> = rows
         .filter_map(|row| row.split('`').next())
         .map(str::to_owned)

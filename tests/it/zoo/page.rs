@@ -9,24 +9,24 @@ pub const PAGE: &str = include_str!("../../../docs/registries.md");
 
 const HEAD: &str = "# Registries
 
-How wincimg works with common registries. **No vendor's registry was tested.** The tests in `tests/it/zoo` simulate each one, over TLS and under its real name, as a server that differs from `distribution` as listed below. Each difference links to its source; a source about one release counts for all. `distribution` 2.8.2 is Debian's package itself.
+**No vendor's registry was tested.** The tests in `tests/it/zoo` simulate each one as a server with the differences from `distribution` below. A source about one release counts for all. `distribution` 2.8.2 is Debian's package itself.
 
 | Command | Tested |
 | --- | --- |
-| `build --push` | a small image on Microsoft's base, and one on the same base in the registry |
+| `build --push` | images on Microsoft's base and on the same base in the registry |
 | `mirror` | a base from Microsoft's registry |
 | `inspect` | every layer |
 | `base list` | all tags on all pages |
-| `doctor` | a test push finds no problem that wincimg cannot work around |
+| `doctor` | a test push finds no problem without a workaround |
 
-\"Yes\" covers small layers and one of 40 MiB. Microsoft's registry is read-only: images on its bases are pushed to `distribution`.
+\"Yes\" covers small layers and one of 40 MiB. Images on Microsoft's bases are pushed to `distribution`.
 
 | Registry | `build --push` | `mirror` | `inspect` | `base list` | `doctor` |
 | --- | --- | --- | --- | --- | --- |
 ";
 
 const ATTACHED: &str = "
-Documents about an image, such as the facts of `mirror` and `base index --push`, use the referrers API, or the tag `sha256-DIGEST` of registries without it (`distribution`, GHCR, Nexus; tested with `distribution` 2.8.2). Entries of cosign, notation and SBOM tools in that tag are kept; if another program overwrites it at the same time, it is written again.
+Documents about an image, such as indexes of `mirror` and `base index --push`, use the referrers API, or the tag `sha256-DIGEST` of registries without it (`distribution`, GHCR, Nexus). Entries of other tools in that tag are kept.
 ";
 
 /// The registry that is run for real.

@@ -1,4 +1,4 @@
-//! `appcmd`, the command line of IIS: what it is called with, written and read.
+//! `appcmd`, the command line of IIS: writes and reads its arguments.
 
 mod read;
 
@@ -6,21 +6,21 @@ pub use self::read::read;
 use super::config::{ConfigChange, ConfigEdit};
 use super::{Attribute, Binding, DEFAULT_PATH, IisSettings, Site};
 
-/// Where IIS has it; the folder is not on the path.
+/// Path of `appcmd`, whose folder is not in `PATH`.
 pub const PROGRAM: &str = r"C:\Windows\System32\inetsrv\appcmd.exe";
 
-/// What cmd or Windows is to run.
+/// Commands to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AppcmdCall {
     /// One command.
     Run(Vec<String>),
-    /// Commands of which each may fail.
+    /// Commands that may fail.
     Try(Vec<Vec<String>>),
-    /// The second command, where the first fails.
+    /// The second command, if the first one fails.
     Unless(Vec<String>, Vec<String>),
 }
 
-/// The site's own folder, as `set vdir` takes it; none where it is the one that IIS comes with.
+/// Arguments of `set vdir` for the site's folder; none if it is the default one of IIS.
 pub fn physical_path(settings: &IisSettings) -> Option<Vec<String>> {
     let path = settings.path.to_string();
     (path != DEFAULT_PATH && !settings.has_own_site()).then(|| {
@@ -29,7 +29,7 @@ pub fn physical_path(settings: &IisSettings) -> Option<Vec<String>> {
     })
 }
 
-/// The settings of the application pool that the site runs in.
+/// Arguments that set the application pool of the site.
 pub fn app_pool_settings(settings: &IisSettings) -> Option<Vec<String>> {
     let attributes = settings.app_pool_settings.iter();
     let mut line = words(["set", "apppool", settings.app_pool.as_str()]);
@@ -37,7 +37,7 @@ pub fn app_pool_settings(settings: &IisSettings) -> Option<Vec<String>> {
     (!settings.app_pool_settings.is_empty()).then_some(line)
 }
 
-/// A setting as it is written behind `set`.
+/// A setting in the notation of `set`.
 fn switch((attribute, value): (&Attribute, &String)) -> String {
     format!("/{attribute}:{value}")
 }
@@ -127,8 +127,8 @@ fn site(site: &Site) -> Vec<AppcmdCall> {
     calls
 }
 
-/// What the site's own `web.config` gets: first what takes the entries away that others replace, of
-/// which each may fail, then what adds them.
+/// Commands for the site's `web.config`: first those that remove replaced entries, which may fail,
+/// then those that add entries.
 pub fn site_config(settings: &IisSettings) -> (Vec<Vec<String>>, Vec<Vec<String>>) {
     let edits = settings.site_edits();
     let site = settings.site.as_str();
@@ -144,8 +144,8 @@ pub fn site_config(settings: &IisSettings) -> (Vec<Vec<String>>, Vec<Vec<String>
     (removals.collect(), added.collect())
 }
 
-/// Changes of the server's configuration, in order: what is next to each other and about the same
-/// section is one command.
+/// Commands for the server's configuration, in order: one command for adjacent changes of the same
+/// section.
 pub fn config(settings: &IisSettings) -> Vec<AppcmdCall> {
     calls(&settings.config)
 }

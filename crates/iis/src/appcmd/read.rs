@@ -1,4 +1,4 @@
-//! What `appcmd` would do, from what it is called with.
+//! Reads `appcmd`'s arguments as configuration changes.
 
 use super::super::change::{
     IisChange, IisChangeError, NewSite, app_pool, application, bindings, edit, entry_named,
@@ -8,13 +8,13 @@ use super::super::config::{
     APP_POOLS, ConfigChange, ConfigEdit, ConfigLocation, ElementPath, SITES, SectionPath, Server,
 };
 
-/// The section with the modules that there are.
+/// The section with the installed modules.
 const GLOBAL_MODULES: &str = "system.webServer/globalModules";
 
-/// The section with the modules that are in use.
+/// The section with the enabled modules.
 const MODULES: &str = "system.webServer/modules";
 
-/// What the program is called with, behind its verb and its object.
+/// The arguments after verb and object.
 #[derive(Debug, Default)]
 struct AppcmdArguments {
     /// The word that is not a switch.
@@ -31,10 +31,10 @@ enum Switch {
     Bare(String),
 }
 
-/// Reads what the program is called with, on a server that is configured like this.
+/// Reads the arguments as changes of this server's configuration.
 pub fn read(words: &[String], server: &Server) -> Result<IisChange, IisChangeError> {
     let [verb, object, rest @ ..] = words else {
-        return Err(IisChangeError::unclear("no verb and object given"));
+        return Err(IisChangeError::unclear("the verb or the object is missing"));
     };
     let (verb, object) = (verb.to_lowercase(), object.to_lowercase());
     let mut line = AppcmdArguments::read(rest)?;
@@ -54,18 +54,18 @@ pub fn read(words: &[String], server: &Server) -> Result<IisChange, IisChangeErr
             return check_exists(&verb, &object, &mut line, server);
         }
         _ => Err(IisChangeError::unclear(format!(
-            "{verb} {object} is not understood"
+            "{verb} {object} is not supported"
         ))),
     }?;
     if let Some(left) = line.switches.first() {
         return Err(IisChangeError::unclear(format!(
-            "{left} is not understood here"
+            "{left} is not supported here"
         )));
     }
     spelled(order, server)
 }
 
-/// The order with all names as the schema has them.
+/// The change with all names in the schema's spelling.
 fn spelled(order: IisChange, server: &Server) -> Result<IisChange, IisChangeError> {
     let edits = order.edits.into_iter();
     let edits: Result<_, _> = edits
@@ -97,7 +97,7 @@ impl AppcmdArguments {
                 None if line.name.is_none() => line.name = Some(word.clone()),
                 None => {
                     return Err(IisChangeError::failure(format!(
-                        "the parameter {word:?} must begin with / or -: what has spaces needs quotes"
+                        "the parameter {word:?} must begin with / or -: quote values with spaces"
                     )));
                 }
             }
@@ -105,7 +105,7 @@ impl AppcmdArguments {
         Ok(line)
     }
 
-    /// The value of a switch, which is done with then.
+    /// Removes a switch and returns its value.
     fn taken(&mut self, name: &str) -> Option<String> {
         let at = self.switches.iter().position(
             |switch| matches!(switch, Switch::Set(own, _) if own.eq_ignore_ascii_case(name)),
@@ -118,28 +118,28 @@ impl AppcmdArguments {
 
     fn needed(&mut self, name: &str) -> Result<String, IisChangeError> {
         self.taken(name)
-            .ok_or_else(|| IisChangeError::failure(format!("it needs /{name}:")))
+            .ok_or_else(|| IisChangeError::failure(format!("/{name}: is missing")))
     }
 
-    /// What the object is called: `NAME` or `/site.name:NAME`.
+    /// Name of the object: `NAME` or `/site.name:NAME`.
     fn named(&mut self, object: &str) -> Result<String, IisChangeError> {
         let by_switch = self.taken(&format!("{object}.name"));
         by_switch
             .or_else(|| self.name.take())
-            .ok_or_else(|| IisChangeError::failure(format!("it names no {object}")))
+            .ok_or_else(|| IisChangeError::failure(format!("the name of the {object} is missing")))
     }
 
-    /// Refuses another file than the server's for what is in that one only.
+    /// Rejects a `/commit` to a file other than the server's, for sections of that file only.
     fn at_server(&mut self) -> Result<(), IisChangeError> {
         match self.taken("commit") {
             Some(commit) if !is_host(&commit) => Err(IisChangeError::unclear(format!(
-                "/commit:{commit} is not understood here"
+                "/commit:{commit} is not supported here"
             ))),
             _ => Ok(()),
         }
     }
 
-    /// What the switches that are left change below an element of a section.
+    /// The changes of the remaining switches below an element of a section.
     fn changes(
         &mut self,
         section: &SectionPath,
@@ -173,7 +173,7 @@ impl AppcmdArguments {
                 },
                 Switch::Bare(_) => {
                     return Err(IisChangeError::unclear(format!(
-                        "{switch} is not understood"
+                        "{switch} is not supported"
                     )));
                 }
             };
@@ -202,7 +202,7 @@ impl Switch {
     }
 }
 
-/// The first colon that is in no brackets.
+/// The first colon outside of brackets.
 fn colon(text: &str) -> Option<usize> {
     let mut quote = None;
     let mut is_inside = false;
@@ -228,7 +228,8 @@ fn is_host(commit: &str) -> bool {
         .any(|host| host.eq_ignore_ascii_case(commit))
 }
 
-/// The section, whose file is changed, and at which location in it.
+/// The section, the `web.config` to change (none for the server's file), and the location in that
+/// file.
 fn target(
     line: &mut AppcmdArguments,
     server: &Server,
@@ -250,14 +251,14 @@ fn target(
             };
             if !is_own {
                 return Err(IisChangeError::unclear(format!(
-                    "/commit:{commit} is not understood for {place}"
+                    "/commit:{commit} is not supported for {place}"
                 )));
             }
             (Some(place), None)
         }
         (Some(commit), None) => {
             return Err(IisChangeError::unclear(format!(
-                "/commit:{commit} is not understood for the whole server"
+                "/commit:{commit} is not supported for the whole server"
             )));
         }
     };
@@ -289,9 +290,7 @@ fn clear_config(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange
                 elements.push(path.parse()?);
             }
             other => {
-                return Err(IisChangeError::unclear(format!(
-                    "{other} is not understood"
-                )));
+                return Err(IisChangeError::unclear(format!("{other} is not supported")));
             }
         }
     }
@@ -316,7 +315,7 @@ fn delegate(
     allowed: bool,
 ) -> Result<IisChange, IisChangeError> {
     let (section, into, at) = target(line, server)?;
-    // The file of a site cannot say that about itself.
+    // A site's file cannot lock or unlock its own sections.
     let location = into.or(at);
     let change = ConfigChange::Delegate { allowed };
     Ok(IisChange::new(vec![ConfigEdit {
@@ -393,7 +392,7 @@ fn add_pool(line: &mut AppcmdArguments) -> Result<IisChange, IisChangeError> {
     Ok(IisChange::new(edits))
 }
 
-/// Where an object is: its section, and the way to it there.
+/// The section of an object, and its path there.
 fn place(
     object: &str,
     line: &mut AppcmdArguments,
@@ -443,14 +442,14 @@ fn set_object(
     Ok(IisChange::new(edits))
 }
 
-/// Refuses what is an attribute of something else.
+/// Rejects attributes of another kind of object.
 fn refuse(line: &AppcmdArguments, names: &[&str]) -> Result<(), IisChangeError> {
     for switch in &line.switches {
         if let Switch::Set(path, _) = switch
             && names.iter().any(|name| name.eq_ignore_ascii_case(path))
         {
             return Err(IisChangeError::failure(format!(
-                "{switch} is an attribute of something else"
+                "{switch} is not an attribute of this object"
             )));
         }
     }
@@ -498,7 +497,7 @@ fn add_module(line: &mut AppcmdArguments) -> Result<IisChange, IisChangeError> {
     )]))
 }
 
-/// Fails where a site or pool that is listed, started or stopped does not exist.
+/// Fails if a site or pool to list, start or stop does not exist.
 fn check_exists(
     verb: &str,
     object: &str,
@@ -542,7 +541,7 @@ fn read_bindings(text: &str) -> Result<Vec<(String, String)>, IisChangeError> {
 }
 
 fn read_binding(text: &str) -> Result<(String, String), IisChangeError> {
-    let unclear = || IisChangeError::unclear(format!("the binding {text:?} is not understood"));
+    let unclear = || IisChangeError::unclear(format!("the binding {text:?} is not supported"));
     if let Some((protocol, rest)) = text.split_once("://") {
         let (host, port) = rest
             .trim_end_matches('/')

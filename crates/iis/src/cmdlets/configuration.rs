@@ -10,10 +10,10 @@ use super::{CmdletCall, ParameterValue};
 /// The section with the handlers.
 const HANDLERS: &str = "system.webServer/handlers";
 
-/// The section with the modules that there are.
+/// The section with the installed modules.
 const GLOBAL_MODULES: &str = "system.webServer/globalModules";
 
-/// The section with the modules that are in use.
+/// The section with the enabled modules.
 const MODULES: &str = "system.webServer/modules";
 
 pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
@@ -32,7 +32,7 @@ pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, I
             let element = below(&found.element, &name, &found, server)?;
             let value = call
                 .value("atelement")
-                .ok_or_else(|| IisChangeError::unclear("it lacks -AtElement"))?;
+                .ok_or_else(|| IisChangeError::unclear("-AtElement is missing"))?;
             let entry = entry(&found.section, &element, value, server)?;
             let entry = element.with(PathStep::Entry(entry));
             vec![ConfigChange::Take { entry }]
@@ -52,7 +52,7 @@ pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, I
             }
             Some(kind) => {
                 return Err(IisChangeError::unclear(format!(
-                    "-Metadata {kind} is not understood"
+                    "-Metadata {kind} is not supported"
                 )));
             }
             None => set_whole(call, &found, server)?,
@@ -60,9 +60,7 @@ pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, I
         "add-webconfiguration" => add(call, &found, &found.element, server)?,
         "clear-webconfiguration" => clear(found.element.clone(), &found, server)?,
         other => {
-            return Err(IisChangeError::unclear(format!(
-                "{other} is not understood"
-            )));
+            return Err(IisChangeError::unclear(format!("{other} is not supported")));
         }
     };
     let edits = changes.into_iter().map(|change| ConfigEdit {
@@ -77,7 +75,7 @@ pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, I
     })
 }
 
-/// The element of a property's name: `.` is the one that the filter leads to.
+/// The element of a property's name: `.` is the target of the filter.
 fn below(
     element: &ElementPath,
     name: &str,
@@ -85,7 +83,7 @@ fn below(
     server: &Server,
 ) -> Result<ElementPath, IisChangeError> {
     if found.attribute.is_some() {
-        return Err(IisChangeError::unclear("the filter leads to an attribute"));
+        return Err(IisChangeError::unclear("the filter selects an attribute"));
     }
     if matches!(name.to_lowercase().as_str(), "" | "." | "collection") {
         return Ok(element.clone());
@@ -109,9 +107,9 @@ fn set_property(
     let name = call.needed("name")?;
     let value = call
         .value("value")
-        .ok_or_else(|| IisChangeError::unclear("it lacks -Value"))?;
+        .ok_or_else(|| IisChangeError::unclear("-Value is missing"))?;
     if found.attribute.is_some() {
-        return Err(IisChangeError::unclear("the filter leads to an attribute"));
+        return Err(IisChangeError::unclear("the filter selects an attribute"));
     }
     if name == "." {
         return of_element(found, &found.element, value, server);
@@ -136,7 +134,7 @@ fn set_whole(
 ) -> Result<Vec<ConfigChange>, IisChangeError> {
     let value = call
         .value("value")
-        .ok_or_else(|| IisChangeError::unclear("it lacks -Value"))?;
+        .ok_or_else(|| IisChangeError::unclear("-Value is missing"))?;
     match &found.attribute {
         Some(name) => Ok(vec![attribute(
             found,
@@ -149,7 +147,8 @@ fn set_whole(
     }
 }
 
-/// The attributes of an element that is not a collection: what becomes of one's entries is not certain.
+/// The attributes of an element that is not a collection: the effect on a collection's entries is
+/// unknown.
 fn of_element(
     found: &FilterTarget,
     element: &ElementPath,
@@ -163,7 +162,7 @@ fn of_element(
             Ok(edits.into_iter().map(|edit| edit.change).collect())
         }
         _ => Err(IisChangeError::unclear(
-            "a whole collection is set: add and remove its entries",
+            "cannot set a whole collection: add and remove its entries",
         )),
     }
 }
@@ -182,8 +181,8 @@ fn attribute(
     })
 }
 
-/// Adds the entries of a value to a collection; what is a table in an entry are attributes of an
-/// element of it.
+/// Adds the entries of a value to a collection. A table in an entry has the attributes of a child
+/// element.
 fn add(
     call: CmdletCall<'_>,
     found: &FilterTarget,
@@ -194,21 +193,19 @@ fn add(
     let first = match call.value("atindex") {
         None => false,
         Some(ParameterValue::Number(0)) => true,
-        Some(_) => return Err(IisChangeError::unclear("-AtIndex is understood as 0 only")),
+        Some(_) => return Err(IisChangeError::unclear("-AtIndex is supported with 0 only")),
     };
     if !server.schema().is_collection(&found.section, collection) {
-        return Err(IisChangeError::unclear(
-            "it adds to what is not a collection",
-        ));
+        return Err(IisChangeError::unclear("the target is not a collection"));
     }
     let value = call
         .value("value")
-        .ok_or_else(|| IisChangeError::unclear("it lacks -Value"))?;
+        .ok_or_else(|| IisChangeError::unclear("-Value is missing"))?;
     let mut changes = Vec::new();
     for value in value.items() {
         let ParameterValue::Table(all) = value else {
             return Err(IisChangeError::unclear(
-                "an entry is not understood: expected @{name='value'}",
+                "unsupported entry: expected @{name='value'}",
             ));
         };
         let is_inner =
@@ -243,7 +240,7 @@ fn clear(
     };
     if server.schema().is_collection(&found.section, &element) {
         return Err(IisChangeError::unclear(
-            "what clearing a collection leaves of inherited entries is not certain",
+            "the effect of clearing a collection on inherited entries is unknown",
         ));
     }
     if element.split_entry().is_some() {
@@ -263,7 +260,7 @@ fn override_mode(
         "deny" => false,
         _ => {
             return Err(IisChangeError::unclear(format!(
-                "the overrideMode {value} is not understood"
+                "the overrideMode {value} is not supported"
             )));
         }
     };
@@ -279,7 +276,7 @@ fn override_mode(
     }]))
 }
 
-/// Text written into an attribute for a value.
+/// The attribute's text for a value.
 pub(super) fn text(
     section: &SectionPath,
     element: &ElementPath,
@@ -300,7 +297,7 @@ pub(super) fn text(
 
 fn unclear_value(name: &str, value: &ParameterValue) -> IisChangeError {
     let value = value.text().unwrap_or_else(|| "a table".to_owned());
-    IisChangeError::unclear(format!("what {value} means for {name} is not certain"))
+    IisChangeError::unclear(format!("the effect of {value} for {name} is unknown"))
 }
 
 /// The attributes of an element.
@@ -311,7 +308,7 @@ pub(super) fn attributes_from_table(
     server: &Server,
 ) -> Result<Vec<ConfigEdit>, IisChangeError> {
     if entries.is_empty() {
-        return Err(IisChangeError::unclear("its table is empty"));
+        return Err(IisChangeError::unclear("the table is empty"));
     }
     let set = |(name, value): &(String, ParameterValue)| {
         let value = text(section, element, name, value, server)?;
@@ -334,7 +331,7 @@ pub(super) fn entry(
 ) -> Result<Selector, IisChangeError> {
     let ParameterValue::Table(all) = value else {
         return Err(IisChangeError::unclear(
-            "an entry is not understood: expected @{name='value'}",
+            "unsupported entry: expected @{name='value'}",
         ));
     };
     let mut attributes: Vec<(String, String)> = Vec::new();
@@ -352,7 +349,7 @@ pub(super) fn entry(
         attributes.push((name.clone(), written));
     }
     if attributes.is_empty() {
-        return Err(IisChangeError::unclear("its table is empty"));
+        return Err(IisChangeError::unclear("the table is empty"));
     }
     let pairs = attributes.iter();
     Ok(Selector::from_attributes(
@@ -360,7 +357,7 @@ pub(super) fn entry(
     ))
 }
 
-/// `New-WebHandler`, `New-WebGlobalModule` and what belongs to them.
+/// `New-WebHandler`, `New-WebGlobalModule` and related cmdlets.
 pub(super) fn handler_or_module(call: CmdletCall<'_>) -> Result<IisChange, IisChangeError> {
     let name = call.needed("name")?;
     let (into, at) = call.place()?;

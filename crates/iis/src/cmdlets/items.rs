@@ -1,4 +1,4 @@
-//! What PowerShell's own cmdlets do to items of the drive `IIS:`.
+//! PowerShell's own cmdlets on items of the drive `IIS:`.
 
 use super::super::change::{
     IisChange, IisChangeError, NewSite, RequiredFolder, app_pool, bindings, edit, entry_named, set,
@@ -11,7 +11,7 @@ use super::configuration::{attributes_from_table, entry, text};
 use super::sites::{check_free, id, new_application, new_folder};
 use super::{CmdletCall, ParameterValue};
 
-/// What `IIS:\Sites\NAME` shows of the site's own application.
+/// Attributes of the site's root application that `IIS:\Sites\NAME` shows.
 const OF_APPLICATION: [&str; 5] = [
     "applicationPool",
     "enabledProtocols",
@@ -20,10 +20,10 @@ const OF_APPLICATION: [&str; 5] = [
     "serviceAutoStartProvider",
 ];
 
-/// What it shows of that application's folder.
+/// Attributes of that application's folder that it shows.
 const OF_FOLDER: [&str; 1] = ["physicalPath"];
 
-/// An item.
+/// An item of the drive.
 enum IisDriveItem {
     Pool(String),
     Site(String),
@@ -47,7 +47,7 @@ fn item(path: &str) -> Result<IisDriveItem, IisChangeError> {
         .filter(|name| !name.is_empty())
         .collect();
     let unclear =
-        || IisChangeError::unclear(format!(r"IIS:\{} is not understood", names.join(r"\")));
+        || IisChangeError::unclear(format!(r"IIS:\{} is not supported", names.join(r"\")));
     if path.contains(['*', '?']) {
         return Err(unclear());
     }
@@ -77,7 +77,7 @@ fn make(
             let mut known = server.app_pools().into_iter();
             if known.any(|known| known.to_lowercase() == name.to_lowercase()) && call.has("force") {
                 return Err(IisChangeError::unclear(
-                    "what -Force leaves of a pool that is there is not certain",
+                    "the effect of -Force on an existing pool is unknown",
                 ));
             }
             Ok(IisChange::new(vec![app_pool(name)]))
@@ -96,7 +96,7 @@ fn make(
                     new_folder(call, site, &application, &folder)
                 }
                 _ => Err(IisChangeError::unclear(format!(
-                    "the type {kind:?} is not understood"
+                    "the type {kind:?} is not supported"
                 ))),
             }
         }
@@ -110,14 +110,14 @@ fn make_site(
 ) -> Result<IisChange, IisChangeError> {
     if server.has_site(name) {
         return Err(if call.has("force") {
-            IisChangeError::unclear("what -Force leaves of a site that is there is not certain")
+            IisChangeError::unclear("the effect of -Force on an existing site is unknown")
         } else {
             IisChangeError::failure(format!("site {name:?} already exists"))
         });
     }
     let ways = call
         .value("bindings")
-        .ok_or_else(|| IisChangeError::unclear("it lacks -bindings"))?;
+        .ok_or_else(|| IisChangeError::unclear("-bindings is missing"))?;
     let directory = call.needed("physicalpath")?;
     let pool = call.text("applicationpool")?;
     let site = NewSite {
@@ -141,7 +141,7 @@ fn make_site(
 fn way(value: &ParameterValue) -> Result<(String, String), IisChangeError> {
     let unclear = || {
         IisChangeError::unclear(
-            "a binding is not understood: expected @{protocol='http';bindingInformation='*:80:'}",
+            "unsupported binding: expected @{protocol='http';bindingInformation='*:80:'}",
         )
     };
     let ParameterValue::Table(entries) = value else {
@@ -169,7 +169,7 @@ fn remove(
 ) -> Result<IisChange, IisChangeError> {
     if !call.has("recurse") {
         return Err(IisChangeError::unclear(
-            "whether it asks without -Recurse is not certain",
+            "without -Recurse it may ask for confirmation",
         ));
     }
     Ok(IisChange::new(vec![match item {
@@ -197,11 +197,11 @@ fn change(
     let name = call.needed("name")?;
     let value = call
         .value("value")
-        .ok_or_else(|| IisChangeError::unclear("it lacks -value"))?;
+        .ok_or_else(|| IisChangeError::unclear("-value is missing"))?;
     let is = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(&name));
     if is(&["name", "state", "userName", "password"]) {
         return Err(IisChangeError::unclear(format!(
-            "-Name {name} is not understood"
+            "-Name {name} is not supported"
         )));
     }
     let (section, at) = match item {

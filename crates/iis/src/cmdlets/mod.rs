@@ -1,5 +1,5 @@
-//! What the cmdlets of `WebAdministration` and `IISAdministration` would do, from what they are
-//! called with.
+//! Reads calls of the cmdlets of `WebAdministration` and `IISAdministration` as configuration
+//! changes.
 
 mod configuration;
 mod items;
@@ -23,16 +23,16 @@ pub enum ParameterValue {
     List(Vec<ParameterValue>),
 }
 
-/// A cmdlet and its parameters, all names in small letters and in full.
+/// A cmdlet and its parameters, all names in lower case and in full.
 #[derive(Debug, Clone, Copy)]
 pub struct CmdletCall<'a> {
-    /// The cmdlet; those of PowerShell's own for what they do on the drive `IIS:`.
+    /// The cmdlet; PowerShell's own ones are those on the drive `IIS:`.
     pub name: &'a str,
     /// The parameters.
     pub parameters: &'a [(String, ParameterValue)],
 }
 
-/// Reads a call, on a server that is configured like this.
+/// Reads a call as changes of this server's configuration.
 pub fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
     let order = match call.name {
         "set-itemproperty" | "new-item" | "remove-item" => items::read(call, server),
@@ -64,7 +64,7 @@ impl CmdletCall<'_> {
         self.value(name)
             .map(|value| {
                 value.text().ok_or_else(|| {
-                    IisChangeError::unclear(format!("-{name} is given more than one text"))
+                    IisChangeError::unclear(format!("-{name} has more than one value"))
                 })
             })
             .transpose()
@@ -73,24 +73,22 @@ impl CmdletCall<'_> {
     fn needed(&self, name: &str) -> Result<String, IisChangeError> {
         self.text(name)?
             .filter(|text| !text.is_empty())
-            .ok_or_else(|| IisChangeError::unclear(format!("it lacks -{name}")))
+            .ok_or_else(|| IisChangeError::unclear(format!("-{name} is missing")))
     }
 
     fn has(&self, name: &str) -> bool {
         self.value(name) == Some(&ParameterValue::Bool(true))
     }
 
-    /// Refuses a parameter that is not followed.
+    /// Rejects a parameter that is not supported.
     fn without(&self, names: &[&str]) -> Result<(), IisChangeError> {
         match names.iter().find(|name| self.value(name).is_some()) {
-            Some(name) => Err(IisChangeError::unclear(format!(
-                "-{name} is not understood"
-            ))),
+            Some(name) => Err(IisChangeError::unclear(format!("-{name} is not supported"))),
             None => Ok(()),
         }
     }
 
-    /// Whose `web.config` is changed, or which location in the server's configuration.
+    /// The location whose `web.config` is changed, or the location in the server's configuration.
     fn place(&self) -> Result<(Option<ConfigLocation>, Option<ConfigLocation>), IisChangeError> {
         let path = self.text("pspath")?.unwrap_or_default().replace('\\', "/");
         let lower = path.to_lowercase();
@@ -102,7 +100,7 @@ impl CmdletCall<'_> {
                     let start = lower.find("sites/").unwrap_or_default();
                     location(&path[start + "sites/".len()..])?
                 }
-                _ => return Err(IisChangeError::unclear(format!("{path} is not understood"))),
+                _ => return Err(IisChangeError::unclear(format!("{path} is not supported"))),
             },
         };
         let at = self.text("location")?.filter(|text| !text.is_empty());
@@ -111,7 +109,7 @@ impl CmdletCall<'_> {
             .transpose()?;
         match (into, at.flatten()) {
             (Some(_), Some(_)) => Err(IisChangeError::unclear(
-                "a -Location in the file of a site is not understood",
+                "a -Location in the file of a site is not supported",
             )),
             place => Ok(place),
         }
@@ -119,7 +117,7 @@ impl CmdletCall<'_> {
 }
 
 impl ParameterValue {
-    /// The value as PowerShell makes a text of it; none where it is several.
+    /// The value as PowerShell converts it to text; none for a list or table.
     fn text(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),
@@ -130,7 +128,7 @@ impl ParameterValue {
         }
     }
 
-    /// Items of a list, or the value itself.
+    /// The items of a list, or the value.
     fn items(&self) -> &[Self] {
         match self {
             Self::List(items) => items,

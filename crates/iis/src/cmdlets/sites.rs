@@ -1,4 +1,4 @@
-//! Cmdlets that make and remove sites, applications, pools and bindings.
+//! Cmdlets that create and remove sites, applications, pools and bindings.
 
 use super::super::change::{
     IisChange, IisChangeError, NewSite, RequiredFolder, app_pool, application, entry_named, new,
@@ -7,7 +7,7 @@ use super::super::change::{
 use super::super::config::{APP_POOLS, SITES, Server};
 use super::{CmdletCall, ParameterValue};
 
-/// The port that a site or binding has unless another one is given.
+/// Default port of a site or binding.
 const PORT: &str = "80";
 
 pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
@@ -68,9 +68,7 @@ pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, I
         "start-iiscommitdelay" | "stop-iiscommitdelay" | "reset-iisservermanager" => {
             Ok(IisChange::default())
         }
-        other => Err(IisChangeError::unclear(format!(
-            "{other} is not understood"
-        ))),
+        other => Err(IisChangeError::unclear(format!("{other} is not supported"))),
     }
 }
 
@@ -87,13 +85,13 @@ fn check_exists(what: &str, name: &str, known: &[String]) -> Result<IisChange, I
     )))
 }
 
-/// What is new must not be there; what `-Force` leaves of it is not certain.
+/// Fails if a new object exists; the effect of `-Force` on it is unknown.
 fn check_new(is_known: bool, what: &str, call: CmdletCall<'_>) -> Result<(), IisChangeError> {
     match (is_known, call.has("force")) {
         (false, _) => Ok(()),
         (true, false) => Err(IisChangeError::failure(format!("{what} already exists"))),
         (true, true) => Err(IisChangeError::unclear(format!(
-            "{what} already exists, and what -Force leaves of it is not certain: remove it first"
+            "{what} already exists, and the effect of -Force on it is unknown: remove it first"
         ))),
     }
 }
@@ -114,12 +112,12 @@ fn known_site(name: String, server: &Server) -> Result<String, IisChangeError> {
     Err(IisChangeError::failure(format!("site {name:?} not found")))
 }
 
-/// The folder that is given, which has to be there unless `-Force` is.
+/// The given folder, which must exist unless `-Force` is given.
 fn folder(call: CmdletCall<'_>) -> Result<(String, Option<RequiredFolder>), IisChangeError> {
     let folder = call.needed("physicalpath")?;
     if !is_whole(&folder) {
         return Err(IisChangeError::unclear(format!(
-            "-PhysicalPath is not a whole path: {folder}"
+            "-PhysicalPath is not an absolute path: {folder}"
         )));
     }
     let needed = (!call.has("force")).then(|| RequiredFolder {
@@ -151,7 +149,7 @@ fn information(call: CmdletCall<'_>) -> Result<String, IisChangeError> {
     Ok(format!("{address}:{port}:{host}"))
 }
 
-/// Two sites that would answer the same requests: Windows starts one of them only.
+/// Fails if another site has one of the bindings: Windows would start only one of the two.
 pub(super) fn check_free(
     site: &str,
     bindings: &[(String, String)],
@@ -163,7 +161,7 @@ pub(super) fn check_free(
             && !is_same(&other, site)
         {
             return Err(IisChangeError::unclear(format!(
-                "the site {other:?} answers {protocol} {information} already, and what comes of a second one is not certain: remove it first"
+                "the site {other:?} already has the binding {protocol} {information}: remove it first"
             )));
         }
     }
@@ -182,7 +180,7 @@ fn new_website(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisCh
     let is_secure = call.has("ssl");
     if is_secure && call.value("port").is_none() {
         return Err(IisChangeError::unclear(
-            "which port it has with -Ssl is not certain",
+            "-Ssl requires -Port: the default port is unknown",
         ));
     }
     let protocol = if is_secure { "https" } else { "http" };
@@ -235,7 +233,7 @@ fn new_iis_site(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisC
 fn remove_iis_sites(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
     if call.value("confirm") != Some(&ParameterValue::Bool(false)) {
         return Err(IisChangeError::unclear(
-            "without -Confirm:$false it asks, and nobody answers",
+            "without -Confirm:$false it asks for confirmation",
         ));
     }
     let names = call.value("name").map_or(&[][..], ParameterValue::items);
@@ -245,12 +243,12 @@ fn remove_iis_sites(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, 
         edits.push(without_site(&name, server)?);
     }
     if edits.is_empty() {
-        return Err(IisChangeError::unclear("it names no site"));
+        return Err(IisChangeError::unclear("the name of the site is missing"));
     }
     Ok(IisChange::new(edits))
 }
 
-/// An application of a site, as two cmdlets make it.
+/// Adds an application to a site; two cmdlets do.
 pub(super) fn new_application(
     call: CmdletCall<'_>,
     server: &Server,
@@ -267,7 +265,7 @@ pub(super) fn new_application(
     })
 }
 
-/// A folder of an application, as two cmdlets make it.
+/// Adds a folder to an application; two cmdlets do.
 pub(super) fn new_folder(
     call: CmdletCall<'_>,
     site: &str,
@@ -287,7 +285,7 @@ fn new_binding(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisCh
     let is_http = is_same(&protocol, "http");
     if !is_http && (!is_same(&protocol, "https") || call.value("port").is_none()) {
         return Err(IisChangeError::unclear(format!(
-            "a binding for {protocol} without a port is not understood"
+            "a binding for {protocol} without a port is not supported"
         )));
     }
     let information = information(call)?;
@@ -301,7 +299,7 @@ fn new_binding(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisCh
     Ok(IisChange::new(vec![new(SITES, entry)]))
 }
 
-/// The bindings of a site that fit what is given.
+/// The bindings of a site that match the parameters.
 fn fitting(
     call: CmdletCall<'_>,
     name: &str,
@@ -344,7 +342,7 @@ fn set_binding(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisCh
     let found = fitting(call, &name, server)?;
     let [(protocol, information)] = found.as_slice() else {
         return Err(IisChangeError::unclear(format!(
-            "it fits {} bindings of {name:?}: which one it changes is not certain",
+            "{} bindings of {name:?} match: it is unknown which one changes",
             found.len()
         )));
     };
@@ -359,7 +357,7 @@ fn set_binding(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisCh
         "bindinginformation" => ("bindingInformation", value),
         _ => {
             return Err(IisChangeError::unclear(format!(
-                "the property {property} of a binding is not understood"
+                "the property {property} of a binding is not supported"
             )));
         }
     };

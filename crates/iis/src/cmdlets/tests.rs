@@ -329,23 +329,23 @@ fn what_fails_on_windows_and_what_is_not_certain_is_told_apart() {
                 ("force", ParameterValue::Bool(true)),
             ]),
             true,
-            "what -Force leaves of it",
+            "the effect of -Force on it is unknown",
         ),
         (
             site(&[("name", text("w"))]),
             true,
-            "\"Default Web Site\" answers http *:80: already",
+            "\"Default Web Site\" already has the binding http *:80:",
         ),
         (
             site(&[("name", text("w")), ("port", text("x"))]),
             false,
             "invalid port \"x\"",
         ),
-        (site(&[]), true, "it lacks -name"),
+        (site(&[]), true, "-name is missing"),
         (
             refusal("new-website", &[("name", text("w"))]),
             true,
-            "it lacks -physicalpath",
+            "-physicalpath is missing",
         ),
         (
             refusal(
@@ -353,7 +353,7 @@ fn what_fails_on_windows_and_what_is_not_certain_is_told_apart() {
                 &[("name", text("w")), ("physicalpath", text("./w"))],
             ),
             true,
-            "not a whole path",
+            "not an absolute path",
         ),
         (
             refusal(
@@ -383,12 +383,12 @@ fn what_fails_on_windows_and_what_is_not_certain_is_told_apart() {
                 ],
             ),
             true,
-            "what 0 means for idleTimeout is not certain",
+            "the effect of 0 for idleTimeout is unknown",
         ),
         (
             refusal("new-item", &[("path", text(r"\SslBindings\0.0.0.0!443"))]),
             true,
-            r"IIS:\SslBindings\0.0.0.0!443 is not understood",
+            r"IIS:\SslBindings\0.0.0.0!443 is not supported",
         ),
         (
             refusal(
@@ -412,7 +412,7 @@ fn what_fails_on_windows_and_what_is_not_certain_is_told_apart() {
                 ],
             ),
             true,
-            "a whole collection is set",
+            "cannot set a whole collection",
         ),
     ] {
         let is = matches!(error, IisChangeError::Unclear(_));

@@ -1,8 +1,9 @@
-//! A change of one section, carried out on one level of the configuration with the least change of
-//! its text.
+//! Applies a change of one section to one level of the configuration, with minimal changes to its
+//! text.
 //!
-//! IIS refuses a second entry with the key of another one, wherever that is: in the server's
-//! configuration, too. So where an entry may be above, its removal comes before the new one.
+//! IIS rejects a second entry with the same key, even if the first one is inherited from the
+//! server's configuration. So where an entry may be inherited, its removal is placed before the new
+//! one.
 
 use super::document::{Id, InsertPosition, XmlDocument};
 use super::path::{PathStep, Selector};
@@ -12,10 +13,10 @@ use super::{ConfigChange, ConfigError, ConfigProblem, ElementPath, SectionPath};
 /// Reason why a change cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    /// The file does not take it.
+    /// The file prevents it.
     #[error(transparent)]
     File(#[from] ConfigError),
-    /// The schema does not.
+    /// The schema prevents it.
     #[error(transparent)]
     Unsound(#[from] SchemaViolation),
     /// The entry to change does not exist.
@@ -23,10 +24,10 @@ pub enum EditError {
     NoEntry {
         /// The collection.
         owner: String,
-        /// What was looked for.
+        /// The entry.
         entry: String,
     },
-    /// An entry that is new is there already.
+    /// The new entry already exists.
     #[error("{owner} already has the entry {entry}")]
     Exists {
         /// The collection.
@@ -39,31 +40,31 @@ pub enum EditError {
     Undeclared {
         /// The section.
         section: String,
-        /// Those that are declared.
+        /// The declared sections.
         known: Vec<String>,
     },
-    /// A section that is for the whole server only.
-    #[error("{0} can be set for the whole server only: leave out the location")]
+    /// The section can be set for the whole server only.
+    #[error("{0} can be set for the whole server only: remove the location")]
     ServerOnly(String),
-    /// A section that is set for a site where that may not be.
+    /// The section is locked for the files of sites.
     #[error(
         "the section {0:?} is locked for the files of sites: unlock it (appcmd unlock config /section:{0}), or set it with /commit:apphost or -Location"
     )]
     NotDelegated(String),
-    /// A location below a site that does not exist.
+    /// The location is below a site that does not exist.
     #[error("site {name:?} not found")]
     NoSite {
         /// The site.
         name: String,
-        /// Those that are there.
+        /// The existing ones.
         known: Vec<String>,
     },
-    /// A site is to run in a pool that does not exist.
+    /// The application pool of a site does not exist.
     #[error("application pool {name:?} not found")]
     NoPool {
         /// The pool.
         name: String,
-        /// Those that are there.
+        /// The existing ones.
         known: Vec<String>,
     },
 }
@@ -71,7 +72,7 @@ pub enum EditError {
 /// A level of the configuration: the server, a site, or a path below one.
 #[derive(Debug)]
 pub(crate) struct Level {
-    /// The elements in which its sections stand; new ones go into the first.
+    /// The elements that contain its sections; new ones are added to the first.
     pub(crate) roots: Vec<Id>,
     /// Inherited entry or attribute.
     pub(crate) above: ParentLevels,
@@ -82,24 +83,24 @@ pub(crate) struct Level {
 /// The levels above one.
 #[derive(Debug)]
 pub(crate) enum ParentLevels {
-    /// They are in another file, which was not read.
+    /// They are in another file, which is not read.
     Unseen,
     /// The roots of each, the outermost first.
     Seen(Vec<Vec<Id>>),
 }
 
-/// What the levels say about an entry.
+/// State of an entry on some levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CollectionEntryState {
-    /// Nothing.
+    /// Not mentioned.
     Untold,
-    /// That there is none.
+    /// Removed.
     Removed,
-    /// This element.
+    /// Set by this element.
     Entry(Id),
 }
 
-/// One change on its way.
+/// A section that is edited on one level.
 pub(crate) struct SectionEditor<'a> {
     pub(crate) document: &'a mut XmlDocument,
     pub(crate) schema: &'a Schema,
@@ -138,12 +139,12 @@ impl<'a> SectionEditor<'a> {
                 entries,
             } => self.fill(collection, entries),
             ConfigChange::Clear { element } => self.clear(element.steps()),
-            // That is about locations, which the server has.
+            // The server handles it, because it concerns locations.
             ConfigChange::Delegate { .. } => Ok(()),
         }
     }
 
-    /// Returns true if there is an entry with the keys of this one, here or above.
+    /// Returns true if an entry with the same keys exists on this level or above.
     pub(crate) fn has(&self, entry: &ElementPath) -> Result<bool, EditError> {
         let (steps, selector, collection) = self.entry(entry)?;
         let keys = collection.keys(selector);
@@ -156,7 +157,7 @@ impl<'a> SectionEditor<'a> {
         Ok(matches!(state, CollectionEntryState::Entry(_)))
     }
 
-    /// That a new entry is there already.
+    /// The error for a new entry that already exists.
     pub(crate) fn exists(&self, entry: &ElementPath) -> EditError {
         self.of_entry(entry, |owner, entry| EditError::Exists { owner, entry })
     }
@@ -203,7 +204,7 @@ impl<'a> SectionEditor<'a> {
             CollectionEntryState::Entry(_) if keeps => return Ok(()),
             CollectionEntryState::Entry(id) if !first => {
                 self.replace(id, collection, &new);
-                // A level between may have been cleared, and with it the removal that this one relied on.
+                // If a level between was cleared, the removal that this entry relied on is gone.
                 if matches!(above, Some(CollectionEntryState::Entry(_))) {
                     self.give_way(&self.level.roots.clone(), steps, collection, &keys)?;
                 }
@@ -236,7 +237,7 @@ impl<'a> SectionEditor<'a> {
             .try_for_each(|location| self.give_way(&[*location], steps, collection, &keys))
     }
 
-    /// Inserts the removal of an inherited entry before the one that a level has under the same key.
+    /// Inserts the removal of an inherited entry before a level's own entry with the same key.
     fn give_way(
         &mut self,
         roots: &[Id],
@@ -339,7 +340,7 @@ impl<'a> SectionEditor<'a> {
         Ok(())
     }
 
-    /// Where an entry belongs, its attributes, and what is known of its collection.
+    /// The path of the entry's collection, the entry's attributes, and the collection's schema.
     fn entry<'e>(
         &self,
         entry: &'e ElementPath,
@@ -367,7 +368,7 @@ impl<'a> SectionEditor<'a> {
         }
     }
 
-    /// The innermost group of the section that is there, and the names that are not.
+    /// The innermost existing group of the section, and the names of the missing ones.
     fn descend(&self, root: Id) -> Result<(Id, Vec<&str>), ConfigError> {
         let names: Vec<&str> = self.section.names().collect();
         let mut element = root;
@@ -380,7 +381,7 @@ impl<'a> SectionEditor<'a> {
         Ok((element, Vec::new()))
     }
 
-    /// The one element of a name.
+    /// The only element of this name.
     fn only(&self, parent: Id, name: &str) -> Result<Option<Id>, ConfigError> {
         let mut named = self.document.children_named(parent, name);
         let found = named.next();
@@ -390,7 +391,7 @@ impl<'a> SectionEditor<'a> {
         }
     }
 
-    /// Refuses a section that is not here, or not readable.
+    /// Rejects a section that is in another file or encrypted.
     fn check_section(&self) -> Result<(), EditError> {
         let Some(section) = self.section(&self.level.roots)? else {
             return Ok(());
@@ -455,7 +456,7 @@ impl<'a> SectionEditor<'a> {
         Ok(element)
     }
 
-    /// An entry on this level: a copy of the inherited one, where only that is there.
+    /// An entry on this level, copied from the inherited one if only that exists.
     fn made_entry(
         &mut self,
         place: Id,
@@ -481,7 +482,7 @@ impl<'a> SectionEditor<'a> {
         Ok(self.document.copy(inherited, place))
     }
 
-    /// What the levels above come to for an entry; none where nobody has looked.
+    /// State of an entry on the levels above; none if they are not read.
     fn above(
         &self,
         steps: &[PathStep],
@@ -500,7 +501,7 @@ impl<'a> SectionEditor<'a> {
         Ok(Some(state))
     }
 
-    /// What the elements of a collection come to for an entry; each counts after those before it.
+    /// State of an entry after all elements of a collection, applied in order.
     fn state(
         &self,
         place: Id,
@@ -542,7 +543,7 @@ impl<'a> SectionEditor<'a> {
         })
     }
 
-    /// The attributes by which an entry is known.
+    /// The key attributes of an entry.
     fn keys_in(&self, id: Id, collection: &CollectionSchema) -> Selector {
         collection.keys(&Selector::from_attributes(self.document.attributes(id)))
     }
@@ -553,7 +554,7 @@ impl<'a> SectionEditor<'a> {
         values.join(" ")
     }
 
-    /// Gives an entry these attributes and no others.
+    /// Replaces the attributes of an entry.
     fn replace(&mut self, id: Id, collection: &CollectionSchema, new: &Selector) {
         let old: Vec<String> = self
             .document
@@ -599,7 +600,7 @@ impl<'a> SectionEditor<'a> {
         Ok(())
     }
 
-    /// Where a new entry goes: before the others, or after them and before what else is there.
+    /// Position of a new entry: before the other entries, or directly after them.
     fn place_of(&self, place: Id, collection: &CollectionSchema, first: bool) -> InsertPosition {
         let is_entry = |id: &Id| collection.is_entry(self.document.name(*id));
         let mut children = self.document.children(place);
@@ -619,7 +620,7 @@ impl<'a> SectionEditor<'a> {
             .map_or(InsertPosition::End, InsertPosition::After)
     }
 
-    /// Refuses what a level above has locked.
+    /// Rejects a change of what a level above has locked.
     fn check_locks(&self, steps: &[PathStep], lock: Lock<'_>) -> Result<(), EditError> {
         let ParentLevels::Seen(levels) = &self.level.above else {
             return Ok(());

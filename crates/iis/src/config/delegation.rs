@@ -1,4 +1,4 @@
-//! Sections that are locked and unlocked, and entries that must or must not be there, for tests.
+//! Tests of locked and unlocked sections, and of entries that must or must not exist.
 
 use super::*;
 
@@ -42,7 +42,7 @@ fn a_section_moves_where_its_lock_is_said_with_all_that_is_in_it() {
     let unlocked = after(&locked, &delegated(section, true)).unwrap();
     assert!(server(&unlocked).is_delegated(&path, None).unwrap());
     assert!(unlocked.contains("<!-- kept -->"));
-    // What is unlocked already stays where it is.
+    // A section that is already unlocked is not moved.
     assert_eq!(
         after(FILE, &delegated("system.webServer/handlers", true)),
         None

@@ -1,8 +1,8 @@
-//! An XML file as a tree that loses nothing: what is not changed is written as it was read, byte for
-//! byte, and what is new is laid out like what stands around it.
+//! A lossless tree of an XML file: unchanged parts are written as they were read, byte for byte,
+//! and new ones get the layout of their surroundings.
 //!
-//! quick-xml finds the tags and their ends. What it leaves to its callers, and what a file must not
-//! have for IIS to read it, is checked here.
+//! quick-xml finds the tags. This module also checks what quick-xml leaves to its callers, and what
+//! IIS rejects.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub(crate) type Id = usize;
 pub(crate) struct XmlDocument {
     file: DecodedText,
     elements: Vec<Element>,
-    /// What stands outside of every element, and the outermost one.
+    /// The content outside of every element, and the root element.
     outside: Vec<XmlNode>,
     root: Id,
     layout: Layout,
@@ -34,7 +34,7 @@ pub(crate) struct XmlDocument {
 /// Content of an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum XmlNode {
-    /// Text, comments and whatever else is not an element, as it is in the file.
+    /// Text, comments and everything else but elements, as in the file.
     Raw(String),
     Element(Id),
 }
@@ -42,23 +42,23 @@ enum XmlNode {
 #[derive(Debug)]
 struct Element {
     name: String,
-    /// From `<` to `>`, as it is in the file.
+    /// The start tag from `<` to `>`, as in the file.
     tag: String,
     attributes: Vec<Attribute>,
     nodes: Vec<XmlNode>,
-    /// The end tag as it is in the file; none where the start tag ends in `/>`.
+    /// The end tag as in the file; none if the start tag ends in `/>`.
     end: Option<String>,
     parent: Option<Id>,
-    /// Where it began in the file; that of its parent if it is new.
+    /// Its offset in the file; that of its parent if it is new.
     offset: usize,
 }
 
 #[derive(Debug)]
 struct Attribute {
     name: String,
-    /// Without quotes, its references replaced.
+    /// Without quotes, with references replaced.
     value: String,
-    /// The value in the tag, between its quotes.
+    /// Range of the value in the tag, between its quotes.
     range: Range<usize>,
 }
 
@@ -77,12 +77,12 @@ pub(crate) enum InsertPosition {
 #[derive(Debug)]
 struct Layout {
     newline: &'static str,
-    /// By how much a child stands further in than its parent.
+    /// Additional indentation of a child.
     indent: String,
 }
 
 impl XmlDocument {
-    /// The tree of a file whose outermost element is this one.
+    /// Reads a file with this root element.
     pub(crate) fn read(bytes: &[u8], root: &str) -> Result<Self, ConfigError> {
         let file = DecodedText::read(bytes)?;
         let document = Self::scan(file)?;
@@ -159,7 +159,7 @@ impl XmlDocument {
         self.text() != self.file.text
     }
 
-    /// The outermost element.
+    /// The root element.
     pub(crate) fn root(&self) -> Id {
         self.root
     }
@@ -183,7 +183,7 @@ impl XmlDocument {
         attributes.map(|attribute| (attribute.name.as_str(), attribute.value.as_str()))
     }
 
-    /// The elements in an element.
+    /// The child elements.
     pub(crate) fn children(&self, id: Id) -> impl DoubleEndedIterator<Item = Id> + '_ {
         self.elements[id]
             .nodes
@@ -194,7 +194,7 @@ impl XmlDocument {
             })
     }
 
-    /// The elements of a name in an element.
+    /// The child elements of a name.
     pub(crate) fn children_named<'a>(
         &'a self,
         id: Id,
@@ -204,12 +204,12 @@ impl XmlDocument {
             .filter(move |child| self.elements[*child].name == name)
     }
 
-    /// A problem with an element, at its place.
+    /// A problem with an element, with its position.
     pub(crate) fn error(&self, id: Id, problem: ConfigProblem) -> ConfigError {
         ConfigError::at(&self.file.text, self.elements[id].offset, problem)
     }
 
-    /// Gives an element an attribute, where it stands if it has it.
+    /// Sets an attribute of an element, in place if it exists.
     pub(crate) fn set_attribute(&mut self, id: Id, name: &str, value: &str) {
         let raw = self.escaped(value);
         let element = &mut self.elements[id];
@@ -222,7 +222,7 @@ impl XmlDocument {
             Some(at) => (element.attributes[at].range.clone(), raw.clone()),
             None => {
                 let last = element.attributes.last();
-                // Behind the last one's quote.
+                // After the quote of the last one.
                 let end = last.map_or(1 + element.name.len(), |last| last.range.end + 1);
                 (end..end, format!(" {name}=\"{raw}\""))
             }
@@ -248,7 +248,7 @@ impl XmlDocument {
         }
     }
 
-    /// Takes an attribute away, with the space before it.
+    /// Removes an attribute and the space before it.
     pub(crate) fn remove_attribute(&mut self, id: Id, name: &str) {
         let element = &mut self.elements[id];
         let Some(at) = element
@@ -270,7 +270,7 @@ impl XmlDocument {
         }
     }
 
-    /// Puts a new element into another one.
+    /// Inserts a new element into another one.
     pub(crate) fn insert<'n>(
         &mut self,
         parent: Id,
@@ -299,7 +299,7 @@ impl XmlDocument {
         id
     }
 
-    /// Takes an element away, with its line if nothing else stands on that.
+    /// Removes an element, with its line if nothing else is on it.
     pub(crate) fn remove(&mut self, id: Id) {
         let Some(parent) = self.elements[id].parent else {
             return;
@@ -320,7 +320,7 @@ impl XmlDocument {
         nodes.remove(at);
     }
 
-    /// A copy of an element and all that is in it, put into another one.
+    /// Copies an element with its content into another one.
     pub(crate) fn copy(&mut self, from: Id, parent: Id) -> Id {
         let name = self.elements[from].name.clone();
         let attributes: Vec<(String, String)> = self
@@ -337,7 +337,7 @@ impl XmlDocument {
         copy
     }
 
-    /// Takes an element with all that is in it from where it is, and puts it into another one.
+    /// Moves an element with its content into another one.
     pub(crate) fn relocate(&mut self, id: Id, parent: Id) {
         self.remove(id);
         self.elements[id].parent = Some(parent);
@@ -354,7 +354,7 @@ impl XmlDocument {
         let indent = self.layout.indent.clone();
         self.open(parent);
         let nodes = &mut self.elements[parent].nodes;
-        // The end tag stands on a line of its own, or nothing else is on the line.
+        // The end tag has its own line, or nothing else is on the line.
         if let Some(XmlNode::Raw(text)) = nodes.last_mut()
             && let Some(outer) = blank_line_end(text).map(str::to_owned)
         {
@@ -392,7 +392,7 @@ impl XmlDocument {
         nodes.splice(at..at, first.into_iter().chain(second));
     }
 
-    /// Gives an element an end tag, if it has none.
+    /// Adds an end tag to an element, if it has none.
     fn open(&mut self, id: Id) {
         let element = &mut self.elements[id];
         if element.end.is_none() {
@@ -402,8 +402,8 @@ impl XmlDocument {
         }
     }
 
-    /// The white space before an element that stands first on its line; none if it does not, or if it
-    /// stands on the first line of all.
+    /// The indentation of an element that is first on its line; none for others and on the first
+    /// line of the file.
     fn indentation(&self, id: Id) -> Option<&str> {
         let nodes = match self.elements[id].parent {
             Some(parent) => &self.elements[parent].nodes,
@@ -433,7 +433,7 @@ impl XmlDocument {
         }
     }
 
-    /// By how much the first child that has its own line stands further in than its parent.
+    /// Additional indentation of the first child that has its own line.
     fn step(&self) -> Option<&str> {
         (0..self.elements.len()).find_map(|parent| {
             let outer = self.indentation(parent)?;
@@ -456,7 +456,7 @@ impl XmlDocument {
         }
     }
 
-    /// A value as it stands between quotes.
+    /// A value, escaped for quotes.
     fn escaped(&self, value: &str) -> String {
         let escaped = escape(value);
         if !self.file.is_single_byte() || escaped.is_ascii() {
@@ -470,13 +470,12 @@ impl XmlDocument {
     }
 }
 
-/// A range behind a text whose length changed.
+/// A range after a text whose length changed.
 fn moved(range: &Range<usize>, old: usize, new: usize) -> Range<usize> {
     range.start + new - old..range.end + new - old
 }
 
-/// The spaces and tabs at the end of a text, if they are all on its last line; none if it has one
-/// line only.
+/// The last line of a text, if it consists of spaces and tabs; none if it is the only line.
 fn blank_line_end(text: &str) -> Option<&str> {
     let line = &text[text.rfind('\n')? + 1..];
     line.chars()
@@ -484,7 +483,7 @@ fn blank_line_end(text: &str) -> Option<&str> {
         .then_some(line)
 }
 
-/// The tree of what was read so far.
+/// The tree of the text read so far.
 struct Scan<'a> {
     text: &'a str,
     elements: Vec<Element>,
@@ -510,7 +509,7 @@ impl Scan<'_> {
                 return Ok(());
             }
             Event::End(_) => {
-                // The reader has compared the names.
+                // The reader has checked that the names match.
                 if let Some(element) = self.open.pop() {
                     self.elements[element].end = Some(raw.to_owned());
                 }
@@ -625,7 +624,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Only the references that need no declaration are known: `&amp;` and the like, and `&#46;`.
+    /// Only references without a declaration are supported: `&amp;` and the like, and `&#46;`.
     fn check_references(&self, range: Range<usize>) -> Result<(), ConfigError> {
         match unescape(&self.text[range.clone()]) {
             Ok(_) => Ok(()),
@@ -673,7 +672,7 @@ fn is_name(name: &str) -> bool {
         })
 }
 
-/// Position of a part of the text in it.
+/// Offset of a part of the text.
 fn offset_in(text: &str, part: &[u8]) -> Option<usize> {
     let offset = part.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
     (offset + part.len() <= text.len()).then_some(offset)
@@ -693,7 +692,7 @@ fn attribute_position(error: &AttrError) -> usize {
     }
 }
 
-/// What the reader found, without the position, which the error has already.
+/// The reader's message without the position, which the error already has.
 fn describe(error: &Error) -> String {
     match error {
         Error::Syntax(error) => error.to_string(),

@@ -1,4 +1,4 @@
-//! The bytes of a configuration file as text and back, without losing one.
+//! Lossless conversion of a configuration file's bytes to text and back.
 
 use wincimg_registry::text::{TruncatedUtf16, from_utf16};
 
@@ -10,12 +10,11 @@ pub(crate) enum Encoding {
     Utf8,
     Utf16LittleEndian,
     Utf16BigEndian,
-    /// One byte a character, the first half as in ASCII. The other half is kept, whatever
-    /// characters it stands for.
+    /// A single-byte encoding, the first half of which is ASCII. Bytes of the other half are kept.
     SingleByte,
 }
 
-/// A file's text without its byte order mark, and what it takes to write it again.
+/// A file's text without its byte order mark, and the encoding to write it.
 #[derive(Debug)]
 pub(crate) struct DecodedText {
     pub(crate) text: String,
@@ -48,8 +47,8 @@ impl DecodedText {
         })
     }
 
-    /// Returns true if only ASCII can be added, since it is unknown what characters the other bytes
-    /// stand for.
+    /// Returns true if only ASCII can be added, because the characters of the other bytes are
+    /// unknown.
     pub(crate) fn is_single_byte(&self) -> bool {
         self.encoding == Encoding::SingleByte
     }
@@ -97,7 +96,7 @@ fn declared(bytes: &[u8]) -> Result<Encoding, ConfigError> {
     }
 }
 
-/// What the declaration at the very start says, if there is one that does.
+/// The encoding in the declaration at the start, if there is one.
 fn declared_name(bytes: &[u8]) -> Option<String> {
     let declaration = bytes.strip_prefix(b"<?xml")?;
     let end = declaration.windows(2).position(|pair| pair == b"?>")?;

@@ -1,8 +1,8 @@
-//! IIS's configuration files, changed as text: what is not asked for stays as it is, byte for byte.
+//! Edits of IIS's configuration files as text: everything else stays as it is, byte for byte.
 //!
-//! A [`ConfigEdit`] says what appcmd's `set config` and `clear config` can: where, and what. It is
-//! carried out on `applicationHost.config` by [`Server`], after its schema was asked; a site's
-//! `web.config` is changed with the same hands.
+//! A [`ConfigEdit`] is a change that appcmd's `set config` or `clear config` can make. [`Server`]
+//! checks it with the schema and applies it to `applicationHost.config`; the same code changes a
+//! site's `web.config`.
 
 mod apply;
 mod document;
@@ -30,13 +30,13 @@ pub use self::schema::{Schema, SchemaError, SchemaViolation};
 pub use self::server::Server;
 pub(crate) use self::server::{APP_POOLS, SITES};
 
-/// A file of IIS's configuration that cannot be changed, and where.
+/// A problem that prevents changes to a configuration file of IIS, and its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {problem}")]
 pub struct ConfigError {
     /// The line, counted from 1.
     pub line: usize,
-    /// The character in the line, counted from 1.
+    /// The column in characters, counted from 1.
     pub column: usize,
     /// The problem.
     pub problem: ConfigProblem,
@@ -45,39 +45,39 @@ pub struct ConfigError {
 /// Problem in a file of IIS's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigProblem {
-    /// It is in an encoding that is not known here.
+    /// The encoding is unknown.
     #[error("unknown encoding {0:?}: save the file as UTF-8")]
     Encoding(String),
-    /// Its bytes are not in the encoding that it says or starts as.
-    #[error("the file is not in {0} as it claims")]
+    /// The bytes are invalid in the encoding of the file's declaration or mark.
+    #[error("the file is not in {0}, its declared encoding")]
     NotAsDeclared(String),
-    /// It is not XML.
+    /// The file is not XML.
     #[error("the XML is malformed: {0}")]
     Malformed(String),
-    /// It has a document type, with which IIS does not read it.
-    #[error("a document type, which IIS refuses")]
+    /// The file has a document type, which IIS rejects.
+    #[error("a document type, which IIS rejects")]
     DocumentType,
-    /// It is another kind of file.
+    /// The file is of another kind.
     #[error("the root element is <{found}>: expected <{expected}>")]
     Root {
-        /// What it is.
+        /// The actual root element.
         found: String,
         /// Expected value.
         expected: String,
     },
-    /// A section or collection is there twice, which IIS refuses.
-    #[error("a second <{0}>, which IIS refuses: make them one")]
+    /// A section or collection is a duplicate, which IIS rejects.
+    #[error("a second <{0}>, which IIS rejects: merge them")]
     Twice(String),
-    /// An entry is there twice, which IIS refuses.
-    #[error("a second entry for {0}, which IIS refuses: delete one")]
+    /// An entry is a duplicate, which IIS rejects.
+    #[error("a second entry for {0}, which IIS rejects: delete one")]
     EntryTwice(String),
     /// A section is in a file of its own.
-    #[error("<{0}> is in another file, by its configSource: write it here")]
+    #[error("<{0}> is in another file because of its configSource: move it here")]
     Elsewhere(String),
     /// A section is encrypted as a whole.
-    #[error("<{0}> is encrypted, which only Windows can undo")]
+    #[error("<{0}> is encrypted; only Windows can decrypt it")]
     Encrypted(String),
-    /// An attribute, element or entry is locked for what lies below it.
+    /// An attribute, element or entry is locked for the levels below.
     #[error("{what} is locked here by {by}")]
     Locked {
         /// Object of the change.
@@ -103,74 +103,74 @@ impl ConfigError {
     }
 }
 
-/// A change of one section.
+/// A change to one section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConfigEdit {
     /// The section.
     pub section: SectionPath,
-    /// The site, or a path below one, that it is for; the whole server where absent.
+    /// Site, or path below a site, that it applies to; the whole server where absent.
     pub location: Option<ConfigLocation>,
     /// Change in the section.
     pub change: ConfigChange,
 }
 
-/// Change in a section.
+/// Change to a section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfigChange {
-    /// An attribute gets a value.
+    /// Sets an attribute.
     Set {
-        /// The element that has it; the section itself where empty.
+        /// The element; the section itself where empty.
         element: ElementPath,
         /// The attribute.
         attribute: String,
         /// Its value.
         value: String,
     },
-    /// A collection gets an entry, in place of the one with the same key.
+    /// Adds an entry to a collection, replacing the one with the same key.
     Add {
         /// The collection, and at its end the entry.
         entry: ElementPath,
         /// True if it comes before all others.
         first: bool,
     },
-    /// A collection gets an entry, unless it has one with the same key.
+    /// Adds an entry to a collection, unless one with the same key exists.
     Ensure {
         /// The collection, and at its end the entry.
         entry: ElementPath,
     },
-    /// A collection gets an entry, which it must not have yet.
+    /// Adds an entry that must not exist yet to a collection.
     New {
         /// The collection, and at its end the entry.
         entry: ElementPath,
         /// True if it comes before all others.
         first: bool,
     },
-    /// A collection loses an entry, which it must have.
+    /// Removes an entry that must exist from a collection.
     Take {
-        /// The collection, and at its end what the entry is known by.
+        /// The collection, and at its end the key of the entry.
         entry: ElementPath,
     },
-    /// A collection loses an entry, if it has it.
+    /// Removes an entry from a collection, if it exists.
     Remove {
-        /// The collection, and at its end what the entry is known by.
+        /// The collection, and at its end the key of the entry.
         entry: ElementPath,
     },
-    /// A collection has these entries and no others.
+    /// Replaces all entries of a collection.
     Fill {
         /// The collection.
         collection: ElementPath,
         /// The attributes of each entry.
         entries: Vec<Selector>,
     },
-    /// What the server's or the location's own configuration says about an element is taken back.
+    /// Clears the settings of an element on the level of the server or the location.
     Clear {
         /// The element; the whole section where empty.
         element: ElementPath,
     },
-    /// The section may be set in files below, or may not.
+    /// Allows or prevents that configuration files below set the section.
     Delegate {
-        /// True if it may.
+        /// True to allow it.
         allowed: bool,
     },
 }
@@ -207,7 +207,7 @@ impl ConfigLocation {
         path.trim_matches('/').to_lowercase() == self.0.to_lowercase()
     }
 
-    /// Returns true if a `path` of a `<location>` is one above this.
+    /// Returns true if a `path` of a `<location>` is a parent of this one.
     fn is_below(&self, path: &str) -> bool {
         let path = path.trim_matches('/').to_lowercase();
         let own = self.0.to_lowercase();
@@ -240,7 +240,7 @@ impl fmt::Display for ConfigEdit {
 }
 
 impl fmt::Display for ConfigChange {
-    /// As appcmd takes it, without the slash.
+    /// In the notation of appcmd, without the slash.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Set {

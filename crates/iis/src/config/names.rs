@@ -1,5 +1,5 @@
-//! Names of IIS's configuration as people write them: in any case, sections by their last name, and
-//! paths as filters of `XPath`.
+//! Names in IIS's configuration as people write them: in any case, sections by their last name, and
+//! paths as `XPath` filters.
 
 use super::path::{PathStep, Selector};
 use super::schema::{CollectionSchema, ElementSchema, Schema, SchemaViolation, owner};
@@ -12,29 +12,29 @@ pub struct FilterTarget {
     pub section: SectionPath,
     /// The element or entry in it.
     pub element: ElementPath,
-    /// The attribute, where the filter names one.
+    /// The attribute, if the filter names one.
     pub attribute: Option<String>,
 }
 
 /// Reason why a filter has no target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FilterError {
-    /// It is more of `XPath` than is understood.
-    #[error("the filter {0:?} is not understood")]
+    /// It uses unsupported `XPath`.
+    #[error("the filter {0:?} is not supported")]
     Syntax(String),
     /// The schema does not have it.
     #[error(transparent)]
     Unsound(#[from] SchemaViolation),
 }
 
-/// A name of a filter, with the attributes that stand in brackets behind it.
+/// A name in a filter, with the attributes in brackets after it.
 struct FilterPart {
     name: String,
     entry: Option<Selector>,
 }
 
 impl Schema {
-    /// The section of that path, or of that last name if only one has it.
+    /// The section of this path, or with this last name if it is unique.
     pub(crate) fn find_section(&self, text: &str) -> Result<SectionPath, SchemaViolation> {
         let text = text.trim_matches('/');
         let mut known = self.sections.keys();
@@ -54,7 +54,7 @@ impl Schema {
         }
     }
 
-    /// The edit with the names as the schema spells them.
+    /// The edit with names in the schema's spelling.
     pub fn normalize_names(&self, edit: ConfigEdit) -> Result<ConfigEdit, SchemaViolation> {
         let section = self.find_section(edit.section.as_str())?;
         let at = self.section(&section)?;
@@ -177,13 +177,13 @@ impl Schema {
         })
     }
 
-    /// Returns true if entries, rather than attributes, are what an element has.
+    /// Returns true if an element has entries.
     pub(crate) fn is_collection(&self, section: &SectionPath, element: &ElementPath) -> bool {
         let schema = self.at(section, element);
         schema.is_some_and(|schema| !schema.collections.is_empty())
     }
 
-    /// What IIS writes into an attribute where it is given a number; none where that is not known.
+    /// The text that IIS writes into an attribute for a number; none if it is unknown.
     pub(crate) fn enum_text(
         &self,
         section: &SectionPath,
@@ -210,7 +210,7 @@ impl Schema {
         schema?.attribute(name).text_for_number(number)
     }
 
-    /// What is known of an element, however its path is spelled.
+    /// The schema of an element, with any spelling of its path.
     fn at(&self, section: &SectionPath, element: &ElementPath) -> Option<&ElementSchema> {
         let section = self.section(section).ok()?;
         spelled(section, element).1
@@ -250,7 +250,7 @@ fn attribute_in(schema: Option<&ElementSchema>, name: &str) -> String {
     found.map_or_else(|| name.to_owned(), String::clone)
 }
 
-/// The entry as its collection spells it, and what is known of it.
+/// The entry in the spelling of its collection, and its schema.
 fn entry_in<'a>(
     schema: Option<&'a ElementSchema>,
     entry: &Selector,
@@ -267,7 +267,7 @@ fn entry_in<'a>(
     })
 }
 
-/// The path as a schema spells it, as far as it is known, and what is known of what it leads to.
+/// The path in the schema's spelling, as far as it is known, and the schema of its target.
 fn spelled<'a>(
     section: &'a ElementSchema,
     path: &ElementPath,
@@ -279,7 +279,7 @@ fn spelled<'a>(
             PathStep::Element(name) => {
                 let inner = schema.and_then(|schema| schema.element_named(name));
                 let own = inner.map_or_else(
-                    // The path of a clearing ends with an attribute.
+                    // The path of a `Clear` may end with an attribute.
                     || attribute_in(schema, name),
                     |(name, _)| name.to_owned(),
                 );
@@ -296,7 +296,7 @@ fn spelled<'a>(
     (spelled, schema)
 }
 
-/// `/a/b[@name='x' and @path='y']/@attribute`, with one slash or two in front or none.
+/// Splits `/a/b[@name='x' and @path='y']/@attribute`, with up to two leading slashes.
 fn parts(filter: &str) -> Option<(Vec<FilterPart>, Option<String>)> {
     let text = filter.trim();
     let mut rest = text
@@ -333,7 +333,7 @@ fn parts(filter: &str) -> Option<(Vec<FilterPart>, Option<String>)> {
     }
 }
 
-/// `@name='x' and @path="y"]`, and what follows.
+/// Splits `@name='x' and @path="y"]` and the rest.
 fn conditions(text: &str) -> Option<(Selector, &str)> {
     let mut attributes: Vec<(String, String)> = Vec::new();
     let mut rest = text.trim_start();
@@ -431,13 +431,13 @@ mod tests {
                 "/system.webServer/httpErrors/nothing",
                 "httpErrors has no element \"nothing\"",
             ),
-            ("/system.webServer/httpErrors/error", "is not understood"),
-            ("/system.webServer/httpErrors/error[1]", "is not understood"),
-            ("/system.webServer/*", "is not understood"),
-            ("", "is not understood"),
+            ("/system.webServer/httpErrors/error", "is not supported"),
+            ("/system.webServer/httpErrors/error[1]", "is not supported"),
+            ("/system.webServer/*", "is not supported"),
+            ("", "is not supported"),
             (
                 "/system.webServer/defaultDocument[@a='b']",
-                "is not understood",
+                "is not supported",
             ),
         ] {
             let refused = filtered(filter).unwrap_err();

@@ -1,4 +1,4 @@
-//! Where in IIS's configuration something is, as appcmd writes it.
+//! Paths in IIS's configuration, in the notation of appcmd.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ pub struct SectionPath(String);
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ElementPath(Vec<PathStep>);
 
-/// A step further in.
+/// A step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathStep {
     /// The element of this name.
@@ -23,7 +23,7 @@ pub enum PathStep {
     Entry(Selector),
 }
 
-/// The attributes of an entry, by which it is known, or which it gets.
+/// Attributes that identify an entry, or those of a new one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selector(pub(super) Vec<(String, String)>);
 
@@ -42,12 +42,12 @@ impl Selector {
 }
 
 impl SectionPath {
-    /// One that is known to be one.
+    /// A path that is known to be valid.
     pub fn of(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    /// The names of the groups, and at last that of the section.
+    /// The names of the groups, followed by that of the section.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.split('/')
     }
@@ -66,7 +66,7 @@ impl FromStr for SectionPath {
             return Err(InvalidText::new(
                 "section",
                 text,
-                "the whole path of one, such as system.webServer/staticContent",
+                "its full path, such as system.webServer/staticContent",
             ));
         }
         Ok(Self(text.to_owned()))
@@ -98,7 +98,7 @@ impl ElementPath {
         self.with(PathStep::Entry(Selector::from_attributes(attributes)))
     }
 
-    /// What the last step selects, and the path to it; none where that is not an entry.
+    /// The entry of the last step, and the path to its collection; none if it is not an entry.
     pub(crate) fn split_entry(&self) -> Option<(&[PathStep], &Selector)> {
         match self.0.split_last() {
             Some((PathStep::Entry(selector), collection)) => Some((collection, selector)),
@@ -150,7 +150,7 @@ impl FromStr for ElementPath {
             InvalidText::new(
                 "path in a section",
                 text,
-                "names and entries with dots between, such as [name='api'].processModel",
+                "names and entries separated by dots, such as [name='api'].processModel",
             )
         })
     }
@@ -184,7 +184,7 @@ fn read_path(text: &str) -> Option<ElementPath> {
     Some(ElementPath(steps))
 }
 
-/// What follows a bracket: the attributes, and what comes after the closing one.
+/// Splits the text after a bracket into the attributes and the rest after the closing bracket.
 fn read_entry(text: &str) -> Option<(Selector, &str)> {
     let mut attributes: Vec<(String, String)> = Vec::new();
     let mut rest = text;
@@ -207,7 +207,7 @@ fn read_entry(text: &str) -> Option<(Selector, &str)> {
     }
 }
 
-/// Returns true if appcmd can be told that value of an entry: it is in quotes there.
+/// Returns true if appcmd accepts this value of an entry between quotes.
 pub fn is_value(value: &str) -> bool {
     !value.contains(|c: char| c == '\'' || c.is_control())
 }

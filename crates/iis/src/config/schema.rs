@@ -1,5 +1,5 @@
-//! What may stand in IIS's configuration: the schema files of a base, or the little that is known of
-//! every IIS.
+//! Schema of IIS's configuration: from the schema files of a base, or the builtin one with what
+//! every IIS has.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use super::path::{PathStep, Selector};
 use super::value::{AttributeSchema, KeyKind, Validation, ValueKind};
 use super::{ConfigChange, ConfigEdit, ConfigError, ElementPath, SectionPath};
 
-/// What is known without a base's schema: names and keys, and nothing about values.
+/// The builtin schema: names and keys, without types of values.
 const KNOWN: &str = include_str!("known.xml");
 
 /// Schema of the sections of IIS's configuration.
@@ -34,7 +34,7 @@ pub(crate) struct ElementSchema {
     pub(super) attributes: BTreeMap<String, AttributeSchema>,
     pub(super) elements: BTreeMap<String, ElementSchema>,
     pub(super) collections: Vec<CollectionSchema>,
-    /// Attributes that the schema does not name are sound.
+    /// True if attributes that the schema does not name are valid.
     is_open: bool,
 }
 
@@ -51,52 +51,54 @@ pub(crate) struct CollectionSchema {
     pub(crate) entry: ElementSchema,
 }
 
-/// Something that a schema does not have, or does not allow.
+/// A name or value that a schema does not have or allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaViolation {
-    /// There is no section of that name.
+    /// The section does not exist.
     #[error("the schema has no section {name:?}")]
     Section {
         /// The section.
         name: String,
-        /// Those that it has.
+        /// The existing ones.
         known: Vec<String>,
     },
-    /// There is no element of that name.
+    /// The element does not exist.
     #[error("{owner} has no element {name:?}")]
     Element {
-        /// In which element.
+        /// Its parent.
         owner: String,
         /// The element.
         name: String,
-        /// Those that it has.
+        /// The existing ones.
         known: Vec<String>,
     },
-    /// There is no attribute of that name.
+    /// The attribute does not exist.
     #[error("{owner} has no attribute {name:?}")]
     Attribute {
-        /// Of which element.
+        /// Its element.
         owner: String,
         /// The attribute.
         name: String,
-        /// Those that it has.
+        /// The existing ones.
         known: Vec<String>,
     },
     /// The element has no entries.
     #[error("{0} is not a collection")]
     NoCollection(String),
     /// An entry lacks an attribute.
-    #[error("an entry of {owner} needs {name}")]
+    #[error("an entry of {owner} requires {name}")]
     Missing {
         /// The collection.
         owner: String,
         /// The attribute.
         name: String,
     },
-    /// An entry of this collection cannot be taken away at a location.
-    #[error("an entry of {0} that the server has cannot be taken away or replaced at a location")]
+    /// An inherited entry of this collection cannot be removed at a location.
+    #[error(
+        "an entry of {0} in the server's configuration cannot be removed or replaced at a location"
+    )]
     NoRemove(String),
-    /// A value is not of its type.
+    /// A value does not have the type of its attribute.
     #[error("invalid {name} {value:?}: {expected}")]
     Value {
         /// The attribute.
@@ -109,8 +111,7 @@ pub enum SchemaViolation {
 }
 
 impl Schema {
-    /// The schema of files, by their names, and what is known without them for sections that none
-    /// of them has.
+    /// The schema of these files, by name, and the builtin one for sections that none of them has.
     pub fn read<'a>(
         files: impl IntoIterator<Item = (&'a str, &'a [u8])>,
     ) -> Result<Self, SchemaError> {
@@ -128,11 +129,11 @@ impl Schema {
         Ok(schema)
     }
 
-    /// What is known without a file.
+    /// The builtin schema.
     pub(crate) fn builtin() -> &'static Self {
         static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             let mut schema = Schema::default();
-            // The tests read it.
+            // A test reads it.
             let _ = schema.add(KNOWN.as_bytes());
             schema
         });
@@ -149,7 +150,7 @@ impl Schema {
         Ok(())
     }
 
-    /// What is known of what steps lead to.
+    /// The schema of the target of these steps.
     pub(crate) fn walk(
         &self,
         section: &SectionPath,
@@ -172,7 +173,7 @@ impl Schema {
         Ok(schema)
     }
 
-    /// What is known of the collection to which an entry belongs.
+    /// The schema of the collection of an entry.
     pub(crate) fn collection(
         &self,
         section: &SectionPath,
@@ -193,7 +194,7 @@ impl Schema {
 }
 
 impl ElementSchema {
-    /// Adds what one element of the schema says.
+    /// Adds one element of a schema file.
     fn add(&mut self, document: &XmlDocument, id: Id) {
         for child in document.children(id) {
             let name = document.attribute(child, "name").unwrap_or_default();
@@ -223,7 +224,7 @@ impl ElementSchema {
         })
     }
 
-    /// The collection to which an entry of these attributes belongs.
+    /// The collection of an entry with these attributes.
     pub(crate) fn collection(
         &self,
         owner: &str,
@@ -244,12 +245,12 @@ impl ElementSchema {
         self.attributes.contains_key(name)
     }
 
-    /// Returns true if an attribute may be here.
+    /// Returns true if the attribute is allowed.
     fn knows(&self, name: &str) -> bool {
         self.is_open || self.attributes.contains_key(name) || is_lock(name)
     }
 
-    /// What is known of an attribute.
+    /// The schema of an attribute.
     pub(crate) fn attribute(&self, name: &str) -> AttributeSchema {
         self.attributes.get(name).cloned().unwrap_or_default()
     }
@@ -288,13 +289,13 @@ impl CollectionSchema {
         self.add.first().map_or("add", String::as_str)
     }
 
-    /// Those of an entry's attributes by which it is known; all of them where the schema names none.
+    /// The key attributes of an entry; all attributes if the schema has no key.
     pub(crate) fn keys(&self, entry: &Selector) -> Selector {
         let of = |key: KeyKind| {
             let attributes = entry.0.iter();
             attributes.filter(move |(name, _)| self.entry.attribute(name).key == key)
         };
-        // Each by itself would do, and removals have one.
+        // Each one is a key by itself, and removals have one.
         if let Some(unique) = of(KeyKind::Unique).min_by_key(|(name, _)| name != "name") {
             return Selector(vec![unique.clone()]);
         }
@@ -339,8 +340,8 @@ impl CollectionSchema {
 }
 
 impl ConfigEdit {
-    /// The entry that an added one takes the place of, by its keys as far as they are known without
-    /// a base's schema; none where nothing is added.
+    /// The entry that an added one replaces, by its keys in the builtin schema; none if the edit
+    /// adds no entry.
     pub fn replaced_entry(&self) -> Option<ElementPath> {
         let (ConfigChange::Add { entry, .. } | ConfigChange::Ensure { entry }) = &self.change
         else {

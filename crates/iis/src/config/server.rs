@@ -1,4 +1,4 @@
-//! The server's own configuration, `applicationHost.config`.
+//! The server configuration, `applicationHost.config`.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(crate) const SITES: &str = "system.applicationHost/sites";
 /// The section with the application pools.
 pub(crate) const APP_POOLS: &str = "system.applicationHost/applicationPools";
 
-/// An `applicationHost.config` on its way.
+/// An `applicationHost.config` that is edited.
 #[derive(Debug)]
 pub struct Server {
     document: XmlDocument,
@@ -57,7 +57,7 @@ impl Server {
             level: &level,
         };
         editing.apply(change.as_ref().unwrap_or(&edit.change))?;
-        // A location that was made for nothing.
+        // The location was created in vain.
         let own = level.roots[0];
         if edit.location.is_some() && self.document.children(own).next().is_none() {
             self.document.remove(own);
@@ -70,13 +70,13 @@ impl Server {
         &self.schema
     }
 
-    /// The file with its changes; none where nothing changed.
+    /// The file with its changes; none if nothing changed.
     pub fn finish(&self) -> Option<Vec<u8>> {
         self.document.is_changed().then(|| self.document.write())
     }
 
-    /// Returns true if a site's `web.config` may have a section; those of all sites where none is
-    /// given.
+    /// Returns true if the `web.config` of a site may have a section; without a site, that of every
+    /// site.
     pub fn is_delegated(
         &self,
         section: &SectionPath,
@@ -108,8 +108,8 @@ impl Server {
         Ok(is_allowed)
     }
 
-    /// Returns true if the `web.config` of a site may have a section, which may be one of .NET's:
-    /// of those this file says nothing.
+    /// Returns true if the `web.config` of a site may have a section, including those of .NET,
+    /// which this file does not declare.
     pub(crate) fn is_allowed_in_site(
         &self,
         section: &SectionPath,
@@ -134,8 +134,8 @@ impl Server {
         })
     }
 
-    /// Lets files below set a section, or keeps them from it: what the section has moves into a
-    /// `<location>` that says so.
+    /// Allows or prevents that files below set a section: moves the section into a `<location>`
+    /// with that setting.
     fn delegate(&mut self, edit: &ConfigEdit, allowed: bool) -> Result<(), EditError> {
         let location = edit.location.as_ref();
         if self.is_delegated(&edit.section, location)? == allowed {
@@ -223,7 +223,7 @@ impl Server {
         locations.map(|id| (id, self.document.attribute(id, "path").unwrap_or_default()))
     }
 
-    /// Returns true if there is an entry with the keys of this one on a level or above.
+    /// Returns true if an entry with the same keys exists on the level of the edit or above.
     pub fn has(&mut self, edit: &ConfigEdit, entry: &ElementPath) -> Result<bool, EditError> {
         let level = self.found_level(edit.location.as_ref());
         let editing = SectionEditor {
@@ -249,7 +249,7 @@ impl Server {
         level
     }
 
-    /// The level of the server or of a location, without roots if there is no such location.
+    /// The level of the server or of a location, without roots if the location does not exist.
     fn found_level(&self, location: Option<&ConfigLocation>) -> Level {
         let of_server = std::iter::once(self.document.root());
         let of_server: Vec<Id> = of_server
@@ -312,8 +312,8 @@ impl Server {
         at
     }
 
-    /// The sites, the applications of one, or the folders of one of these: the entries whose attribute
-    /// begins a text, the longest first.
+    /// The entries (sites, applications or folders) whose attribute is a prefix of a text, the
+    /// longest first.
     fn within<'a>(&'a self, of: Id, name: &'a str, path: &str) -> Option<(Id, String)> {
         let mut found: Vec<(usize, Id)> = self
             .document
@@ -337,7 +337,7 @@ impl Server {
         sites.into_iter().find(|id| own(id).is_some_and(is_meant))
     }
 
-    /// Returns true if there is a site of that name.
+    /// Returns true if a site of this name exists.
     pub(crate) fn has_site(&self, name: &str) -> bool {
         self.site(name).is_some()
     }
@@ -352,8 +352,7 @@ impl Server {
         self.names(APP_POOLS, "add")
     }
 
-    /// Where the files of a site or of a path below it are, as it is written; none where the site has
-    /// no such folder.
+    /// The folder of a site or of a path below it, as written; none if the site has no such folder.
     pub fn folder(&self, location: &ConfigLocation) -> Option<String> {
         let (site, path) = location
             .as_str()
@@ -371,7 +370,7 @@ impl Server {
         ))
     }
 
-    /// Returns true if a path below a site is an application, and not a folder of one.
+    /// Returns true if a path below a site is an application rather than a folder.
     pub(crate) fn is_application(&self, site: &str, path: &str) -> bool {
         let site = self.site(site);
         let mut own = site
@@ -400,7 +399,7 @@ impl Server {
             .collect()
     }
 
-    /// Returns true if the file says something about a site or a path below it.
+    /// Returns true if the file has a `<location>` for a site or a path below it.
     pub(crate) fn has_locations(&self, site: &ConfigLocation) -> bool {
         let is_of_it = |path: &str| {
             let below = path.parse::<ConfigLocation>();
@@ -415,7 +414,7 @@ impl Server {
         names.map(str::to_owned).collect()
     }
 
-    /// Refuses a location or a pool that is absent: IIS would answer no request.
+    /// Rejects a location or a pool that does not exist: IIS would answer no request.
     fn check_names(&self, edit: &ConfigEdit) -> Result<(), EditError> {
         let has = |known: &[String], name: &str| {
             known
@@ -446,7 +445,7 @@ impl Server {
         Ok(())
     }
 
-    /// A new site with the number after the highest; none where nothing is to be added.
+    /// The edit with a number for a new site, one above the highest; none if it needs none.
     fn with_site_id(&self, edit: &ConfigEdit) -> Option<ConfigChange> {
         let (ConfigChange::Add { entry, .. }
         | ConfigChange::New { entry, .. }
@@ -482,7 +481,7 @@ impl Server {
     }
 }
 
-/// Returns true if a location is about the whole server.
+/// Returns true if a location applies to the whole server.
 fn is_server(path: &str) -> bool {
     matches!(path, "" | "." | "/")
 }

@@ -67,7 +67,7 @@ fn after(file: &str, section: &str, location: &str, changes: &[&str]) -> String 
     )
 }
 
-/// The lines that changes add to the test's file and take from it.
+/// The lines that changes add to and remove from the test's file.
 fn lines(section: &str, location: &str, changes: &[&str]) -> (Vec<String>, Vec<String>) {
     let after = after(FILE, section, location, changes);
     difference(
@@ -76,7 +76,7 @@ fn lines(section: &str, location: &str, changes: &[&str]) -> (Vec<String>, Vec<S
     )
 }
 
-/// The lines that only the second text has, and those that only the first has.
+/// The lines only in the second text, and those only in the first.
 fn difference(before: &[&str], after: &[&str]) -> (Vec<String>, Vec<String>) {
     let mut common = vec![vec![0; after.len() + 1]; before.len() + 1];
     for (i, old) in before.iter().enumerate().rev() {
@@ -354,7 +354,7 @@ fn handlers_come_first() {
     assert!(place("\"php\"") < place("\"StaticFile\""), "{after}");
     assert!(
         place("path=\"\" overrideMode") < place("\"php\""),
-        "in the section that is there"
+        "in the existing section"
     );
 }
 
@@ -460,7 +460,7 @@ fn what_cannot_be_is_refused_by_name() {
             POOLS,
             "",
             "+[autoStart='true']",
-            "an entry of applicationPools needs name",
+            "an entry of applicationPools requires name",
         ),
         (
             MIME,
@@ -576,7 +576,7 @@ fn an_entry_gives_way_to_one_that_a_clear_uncovered() {
     assert_eq!(found.as_deref(), Some("a/b"));
 }
 
-/// One of some changes that the test's file takes.
+/// A change that is valid for the test's file.
 fn some_change() -> impl Strategy<Value = (&'static str, &'static str, String)> {
     let place = prop::sample::select(vec!["", "Default Web Site", "Default Web Site/a"]);
     let name = prop::sample::select(vec![".json", ".txt", ".new", ".é<&>\""]);

@@ -1,4 +1,4 @@
-//! Values of attributes, as IIS's schema has them.
+//! Values of attributes and their types in IIS's schema.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ pub(crate) struct AttributeSchema {
     /// True if `Infinite` is a value.
     pub(crate) may_be_infinite: bool,
     pub(crate) validation: Validation,
-    /// The numbers that the names of an enumeration stand for.
+    /// The numbers of the names of an enumeration.
     pub(crate) numbers: BTreeMap<i64, String>,
 }
 
-/// True if an attribute tells entries apart.
+/// Role of an attribute in the key of an entry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum KeyKind {
     #[default]
@@ -31,7 +31,7 @@ pub(crate) enum KeyKind {
 /// Type of an attribute's values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum ValueKind {
-    /// Any text, and whatever is not known here.
+    /// Any text; also for unknown types.
     #[default]
     Text,
     Bool,
@@ -39,11 +39,11 @@ pub(crate) enum ValueKind {
     Integer(i64, i64),
     /// One of these names.
     Enum(Vec<String>),
-    /// Some of these names, with commas between.
+    /// Some of these names, separated by commas.
     Flags(Vec<String>),
-    /// A span, in text as `1.02:03:04`.
+    /// A time span such as `1.02:03:04`.
     TimeSpan,
-    /// A span in whole seconds or minutes: so many seconds each.
+    /// A time span as a number of units of this many seconds.
     Seconds(i64),
 }
 
@@ -68,7 +68,7 @@ pub(crate) enum Validation {
 }
 
 impl AttributeSchema {
-    /// The value as IIS writes it, or what it would have to be.
+    /// The value as IIS writes it, or the expected form as an error.
     pub(crate) fn check(&self, value: &str) -> Result<String, String> {
         if self.may_be_infinite && value.eq_ignore_ascii_case("Infinite") {
             return Ok("Infinite".to_owned());
@@ -78,7 +78,7 @@ impl AttributeSchema {
         Ok(value)
     }
 
-    /// What IIS writes where it is given a number.
+    /// The text that IIS writes for a number.
     pub(crate) fn text_for_number(&self, number: i64) -> Option<String> {
         match &self.kind {
             ValueKind::Bool => matches!(number, 0 | 1).then(|| (number == 1).to_string()),
@@ -90,7 +90,7 @@ impl AttributeSchema {
         }
     }
 
-    /// Returns true if two values are the same to IIS.
+    /// Returns true if IIS considers two values equal.
     pub(crate) fn is_same(&self, one: &str, other: &str) -> bool {
         one == other || (!self.is_case_sensitive && one.to_lowercase() == other.to_lowercase())
     }
@@ -112,9 +112,9 @@ impl AttributeSchema {
             ValueKind::Flags(names) => {
                 let flags = value.split(',').map(|flag| named(names, flag.trim()));
                 let flags: Option<Vec<&str>> = flags.collect();
-                flags
-                    .map(|flags| flags.join(", "))
-                    .ok_or_else(|| format!("expected some of {}, with commas", names.join(", ")))
+                flags.map(|flags| flags.join(", ")).ok_or_else(|| {
+                    format!("expected some of {}, separated by commas", names.join(", "))
+                })
             }
             ValueKind::TimeSpan => match seconds(value) {
                 Some(_) => Ok(value.to_owned()),
@@ -132,7 +132,7 @@ impl AttributeSchema {
         match &self.validation {
             Validation::NotEmpty if value.is_empty() => refused("a text that is not empty"),
             Validation::Trimmed if value.trim() != value => {
-                refused("a text without space at its start or end")
+                refused("a text without leading or trailing spaces")
             }
             Validation::PoolName if value.contains(|c| "|<>&\"/[]+=;:,?*@\\".contains(c)) => {
                 refused("a name without any of | < > & \" / \\ [ ] + = ; : , ? * @")
@@ -167,7 +167,7 @@ impl AttributeSchema {
         }
     }
 
-    /// The number that a range is about.
+    /// The number that a range limits.
     fn measured(&self, value: &str) -> Option<i64> {
         match self.kind {
             ValueKind::TimeSpan => seconds(value),
@@ -192,7 +192,7 @@ fn number(value: &str) -> Option<i64> {
     }
 }
 
-/// The seconds of `hh:mm:ss`, with days and a point before or fractions behind.
+/// The seconds of `hh:mm:ss`, optionally with days before or fractions after it.
 fn seconds(value: &str) -> Option<i64> {
     let (head, rest) = value.split_once(':')?;
     let (minutes, seconds) = rest.split_once(':')?;

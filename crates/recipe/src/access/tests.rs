@@ -19,7 +19,7 @@ fn rights_are_a_line_of_the_plan() {
     );
     assert_eq!(
         access("path = '/app'\ngrant = { Users = 'full' }\ninherit = 'none'"),
-        r"C:\app: Users full, without what is in it"
+        r"C:\app: Users full, without its contents"
     );
 }
 
@@ -27,7 +27,7 @@ fn rights_are_a_line_of_the_plan() {
 fn what_grants_nothing_is_refused() {
     for (keys, said) in [
         ("path = '/'\ngrant = { Users = 'read' }", "the drive itself"),
-        ("path = '/a'\ngrant = {}", "grants nothing"),
+        ("path = '/a'\ngrant = {}", "an access entry requires grant"),
         (
             "path = '/a'\ngrant = { Bob = 'read' }",
             "unknown account \"Bob\"",
@@ -42,7 +42,7 @@ fn what_grants_nothing_is_refused() {
         ),
         (
             "path = '/a'\ngrant = { Users = 'read', 'BUILTIN\\users' = 'full' }",
-            "are one account",
+            "are the same account",
         ),
         (
             "path = 'a'\ngrant = { Users = 'read' }",

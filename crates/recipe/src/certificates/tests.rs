@@ -107,7 +107,7 @@ fn what_is_no_certificate_is_refused_with_what_to_do() {
     );
     let (problem, hint) = refused(key.as_bytes());
     assert!(problem.starts_with("a.pem has a private key"), "{problem}");
-    assert!(hint.starts_with("put the certificates alone"), "{hint}");
+    assert!(hint.starts_with("copy only the certificates"), "{hint}");
 
     let pkcs12 = [&[0x30, 0x82, 1, 0, 2, 1, 3, 0x30, 0x80][..], &[0; 200]].concat();
     let (problem, hint) = refused(&pkcs12);
@@ -155,8 +155,7 @@ fn what_is_no_certificate_is_refused_with_what_to_do() {
     }
 }
 
-/// A message of signed data as `openssl crl2pkcs7 -nocrl` makes it: certificates that nobody signed
-/// anything with.
+/// Signed data as from `openssl crl2pkcs7 -nocrl`: certificates without a signature.
 fn message(certificates: &[Vec<u8>]) -> Vec<u8> {
     let data = element(6, &[0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 7, 1]);
     let signed = [
@@ -214,8 +213,8 @@ fn days_and_stores_that_were_hardly_meant_are_warned_of() {
         warning(&future, "root"),
         format!("{whose} is not valid before 2098-05-04")
     );
-    assert!(warning(&leaf(), "root").contains("is not a CA's certificate"));
-    assert!(warning(&root(), "ca").contains("list it below root"));
+    assert!(warning(&leaf(), "root").contains("is not a CA certificate"));
+    assert!(warning(&root(), "ca").contains("list it under root"));
     for (der, store) in [
         (root(), "root"),
         (leaf(), "trusted_people"),

@@ -1,4 +1,4 @@
-//! The server's own configuration as a recipe writes it.
+//! The server configuration of IIS in a recipe.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -42,14 +42,13 @@ pub(super) struct AppPoolEntry {
 pub(super) struct SiteEntry {
     /// The site's name.
     name: Field<Name>,
-    /// The site's number, if it is new; the one after the highest unless another is given.
+    /// Number of a new site; default: the highest plus one.
     id: Option<Field<u32>>,
     /// The folder with the site's files.
     path: Field<ImagePath>,
-    /// The application pool that it runs in; the one that the server has for all unless another is
-    /// given.
+    /// Its application pool; default: the one in the server's defaults.
     app_pool: Option<Field<Name>>,
-    /// How the site is reached, and no other way: PROTOCOL/ADDRESS:PORT:HOST, such as http/*:80:.
+    /// All bindings of the site: PROTOCOL/ADDRESS:PORT:HOST, such as http/*:80:.
     #[serde(deserialize_with = "items")]
     #[schemars(with = "Texts")]
     bindings: Vec<Binding>,
@@ -75,8 +74,7 @@ pub(super) struct SiteEntry {
 struct ApplicationEntry {
     /// The folder with the application's files.
     path: Field<ImagePath>,
-    /// The application pool that it runs in; the one that the server has for all unless another is
-    /// given.
+    /// Its application pool; default: the one in the server's defaults.
     app_pool: Option<Field<Name>>,
     /// Attributes as appcmd names them, such as preloadEnabled = true.
     #[serde(default)]
@@ -98,9 +96,9 @@ pub(super) struct HandlerEntry {
     name: Field<EntryValue>,
     /// The paths, such as *.php.
     path: Field<EntryValue>,
-    /// The verbs, with commas; all unless others are given.
+    /// The verbs, separated by commas; default: all.
     verb: Option<Field<EntryValue>>,
-    /// The modules that answer, with commas.
+    /// The modules that answer, separated by commas.
     modules: Option<Field<EntryValue>>,
     /// The managed type that answers.
     #[serde(rename = "type")]
@@ -113,7 +111,7 @@ pub(super) struct HandlerEntry {
     require_access: Option<Field<EntryValue>>,
     /// Precondition, such as bitness64.
     pre_condition: Option<Field<EntryValue>>,
-    /// The site, or the path below one, that it is for; the whole server unless one is given.
+    /// Site, or path below a site, that it applies to; default: the whole server.
     site: Option<Field<ConfigLocation>>,
 }
 
@@ -126,18 +124,18 @@ pub(super) struct HandlerEntry {
 pub(super) struct ModuleEntry {
     /// The module's name.
     name: Field<EntryValue>,
-    /// The file of a native module, which the server is told of.
+    /// The file of a native module, which is registered with the server.
     image: Option<Field<EntryValue>>,
     /// The type of a managed module.
     #[serde(rename = "type")]
     kind: Option<Field<EntryValue>>,
     /// Precondition, such as managedHandler.
     pre_condition: Option<Field<EntryValue>>,
-    /// The site, or the path below one, that it is for; the whole server unless one is given.
+    /// Site, or path below a site, that it applies to; default: the whole server.
     site: Option<Field<ConfigLocation>>,
 }
 
-/// Changes of a section; in this order: clear, remove, add, set.
+/// Changes to a section, in this order: clear, remove, add, set.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
@@ -146,29 +144,30 @@ pub(super) struct ModuleEntry {
 pub(crate) struct ConfigEntry {
     /// The section's path, such as system.webServer/security/requestFiltering.
     section: Field<SectionPath>,
-    /// The site, or the path below one, that it is for; the whole server unless one is given.
+    /// Site, or path below a site, that it applies to; default: the whole server.
     location: Option<Field<ConfigLocation>>,
-    /// Elements and attributes of which is taken back what is set here.
+    /// Elements and attributes to clear, as with appcmd clear config.
     #[serde(default)]
     clear: Vec<Field<ElementPath>>,
-    /// Entries to take away, such as fileExtensions.[fileExtension='.asp'].
+    /// Entries to remove, such as fileExtensions.[fileExtension='.asp'].
     #[serde(default)]
     remove: Vec<Field<Entry>>,
-    /// Entries to have in place of those with the same key, such as [value='index.html'].
+    /// Entries to add, replacing those with the same key, such as [value='index.html'].
     #[serde(default)]
     add: Vec<Field<Entry>>,
-    /// The same, before all that is there.
+    /// Entries to add before the existing ones, replacing those with the same key.
     #[serde(default)]
     add_first: Vec<Field<Entry>>,
-    /// Entries to have unless there is one with the same key.
+    /// Entries to add unless one with the same key exists.
     #[serde(default)]
     ensure: Vec<Field<Entry>>,
-    /// True if files below may set the section, as appcmd's lock and unlock say.
+    /// True if configuration files below may set the section (appcmd unlock config), false if not
+    /// (appcmd lock config).
     delegate: Option<bool>,
     /// Attributes to set, such as "requestLimits.maxAllowedContentLength" = 1000000.
     #[serde(default)]
     set: BTreeMap<String, Field<Line>>,
-    /// The layer that it goes into; the recipe's last where absent.
+    /// Name of its layer; default: the recipe's last.
     pub(crate) layer: Option<Text>,
 }
 
@@ -210,7 +209,7 @@ impl Value {
     }
 }
 
-/// The edit that adds an entry with the attributes that are given.
+/// The edit that adds an entry with the given attributes.
 fn addition<const N: usize>(
     section: &str,
     site: Option<&Field<ConfigLocation>>,
@@ -308,7 +307,7 @@ impl Recipe {
     ) -> Result<BTreeMap<UrlPath, ImagePath>, RecipeError> {
         let mut folders = BTreeMap::from([(UrlPath::root(), root.value)]);
         for (Key(path), folder) in others {
-            let error = self.error(&folder, "the folder of / is given by path");
+            let error = self.error(&folder, "path sets the folder of /");
             if folders.insert(path, folder.value).is_some() {
                 return Err(error);
             }
@@ -322,7 +321,7 @@ impl Recipe {
         let kind = entry.kind.as_ref().map(Value::text);
         let condition = entry.pre_condition.as_ref().map(Value::text);
         if image.is_some() && kind.is_some() {
-            let problem = "a module has either an image, if it is native, or a type";
+            let problem = "a module requires either image (native) or type (managed)";
             return Err(self.error(&entry.name, problem));
         }
         let native = image.map(|image| {
@@ -366,7 +365,7 @@ impl Recipe {
             });
         }
         if changes.is_empty() {
-            let problem = "nothing is changed here: give set, add, add_first, ensure, remove, clear or \
+            let problem = "the entry changes nothing: give set, add, add_first, ensure, remove, clear or \
                  delegate";
             return Err(self.error(&entry.section, problem));
         }

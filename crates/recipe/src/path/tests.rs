@@ -69,7 +69,7 @@ fn what_cannot_be_in_path_is_told_with_its_place() {
         ),
         (
             "path = []\n[env]\nPath = 'x'",
-            "5:8: env.Path and path are both about PATH",
+            "5:8: env.Path and path both set PATH",
         ),
         ("[env]\nPATH = 'app;%PATH%'", "4:8: invalid folder \"app\""),
         ("[env]\nPATH = '%PATH%\\app'", "4:8: invalid folder"),

@@ -57,14 +57,14 @@ fn what_is_no_service_is_refused_in_its_place() {
         ("program = 'app.exe'", "app.exe"),
         ("program = 'C:\\a\"b'", "quote"),
         ("program = 'D:\\a.exe'", "D:"),
-        ("arguments = [\"a\\nb\"]", "line ends"),
+        ("arguments = [\"a\\nb\"]", "control characters"),
         (
             "start = 'boot'",
             "expected auto, delayed-auto, demand or disabled",
         ),
         (
             "account = 'CORP\\bob'",
-            "have a password, which an image cannot keep",
+            "have a password, which an image cannot store",
         ),
         (
             "environment = { 'A=B' = '1' }",
@@ -95,9 +95,9 @@ fn what_is_no_service_is_refused_in_its_place() {
         ),
         (
             "depends_on = ['B']\n[[services]]\nname = 'b'\nprogram = '/x'\ndepends_on = ['c']\n[[services]]\nname = 'C'\nprogram = '/x'\ndepends_on = ['A']",
-            "a waits for itself",
+            "a depends on itself",
         ),
-        ("depends_on = ['A']", "a waits for itself"),
+        ("depends_on = ['A']", "a depends on itself"),
         (
             "[[services]]\nname = 'A'\nprogram = '/x'",
             "two services have the name A",

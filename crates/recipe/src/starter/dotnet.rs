@@ -1,4 +1,4 @@
-//! What a .NET project says of itself, as far as an image depends on it.
+//! The properties of a .NET project that its image depends on.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 use wincimg_common::diagnose::Diagnose;
 
-/// The longest value of a property that is worth reading.
+/// Longest property value that is read.
 const LONGEST: usize = 4096;
 
 /// The project type of web applications before the SDK.
@@ -26,18 +26,19 @@ pub struct Project {
 /// Output type of a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProjectKind {
-    /// A program of .NET, which is the same everywhere.
+    /// A program for .NET.
     Core {
         /// `8.0`.
         version: String,
         /// True if it answers HTTP.
         is_web: bool,
-        /// True if it draws windows or needs more of Windows than Nano Server has.
+        /// True if it requires more of Windows than Nano Server has, such as windows on the
+        /// desktop.
         needs_desktop: bool,
         /// True if it is self-contained.
         is_self_contained: bool,
     },
-    /// A program of .NET Framework, which Windows has.
+    /// A program for .NET Framework, which is part of Windows.
     Framework {
         /// `4.8`.
         version: String,
@@ -48,7 +49,7 @@ pub enum ProjectKind {
     },
 }
 
-/// Reason why no recipe can be made for a project.
+/// Reason why a project has no recipe.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[error("{problem}")]
 #[diagnose(code = "project/invalid", blame = Request, hint = "{hint}")]
@@ -57,7 +58,7 @@ pub struct ProjectError {
     hint: &'static str,
 }
 
-/// What to do about a file that is no project.
+/// Hint for a file that is not a project.
 const NO_PROJECT: &str = "name a .csproj, .fsproj or .vbproj, or its folder";
 
 impl ProjectKind {
@@ -95,7 +96,7 @@ impl ProjectKind {
                     return "aspnet".to_owned();
                 }
                 let repository = if *is_web { "aspnet" } else { "runtime" };
-                // The older ones of the fourth are run by the newer.
+                // Version 4.8 runs programs for earlier versions of 4.
                 let version = if version.starts_with("4.8.1") {
                     "4.8.1"
                 } else if version.starts_with('4') {
@@ -121,7 +122,7 @@ impl ProjectKind {
         matches!(self, Self::Framework { is_web: true, .. })
     }
 
-    /// For people.
+    /// The framework and its version, for people.
     pub(super) fn words(&self) -> String {
         match self {
             Self::Core {
@@ -134,7 +135,7 @@ impl ProjectKind {
                 version, is_web, ..
             } => {
                 let what = if *is_web {
-                    "a site of .NET Framework"
+                    "ASP.NET on .NET Framework"
                 } else {
                     ".NET Framework"
                 };
@@ -144,7 +145,7 @@ impl ProjectKind {
     }
 }
 
-/// What is read of a project's file.
+/// The properties that are read from project files.
 #[derive(Debug, Default)]
 struct ProjectProperties {
     sdk: Option<String>,
@@ -159,11 +160,11 @@ struct ProjectProperties {
 }
 
 impl Project {
-    /// Reads a project; `shared` is what a `Directory.Build.props` above it says.
+    /// Reads a project; `shared` is the text of the `Directory.Build.props` above it.
     pub fn parse(file: &str, text: &str, shared: Option<&str>) -> Result<Self, ProjectError> {
         let mut said = ProjectProperties::default();
         if let Some(shared) = shared {
-            // What cannot be read there is not this project's fault.
+            // An invalid shared file is not an error of this project.
             let _ = said.read(shared);
         }
         let is_project = said.read(text).map_err(|problem| ProjectError {
@@ -181,7 +182,7 @@ impl Project {
 }
 
 impl ProjectProperties {
-    /// Reads a file, and says whether it is a project's.
+    /// Reads a file; returns true if it is a project file.
     fn read(&mut self, text: &str) -> Result<bool, String> {
         let mut reader = Reader::from_str(text);
         let mut open: Vec<String> = Vec::new();
@@ -220,7 +221,7 @@ impl ProjectProperties {
         if open.is_empty() {
             Ok(is_project)
         } else {
-            Err("it ends too early".to_owned())
+            Err("unexpected end of file".to_owned())
         }
     }
 
@@ -296,15 +297,15 @@ impl ProjectProperties {
             let text = self.framework.or(self.old_framework);
             let text = text.map(|text| format!(": {text}")).unwrap_or_default();
             return Err(ProjectError {
-                problem: format!("{file} does not say for which .NET it is{text}"),
-                hint: "write <TargetFramework>net8.0</TargetFramework> into it",
+                problem: format!("{file} has no known target framework{text}"),
+                hint: "add <TargetFramework>net8.0</TargetFramework> to it",
             });
         };
         let output = self.output.unwrap_or_default().to_ascii_lowercase();
         let is_program = is_web || is_worker || matches!(output.as_str(), "exe" | "winexe");
         if !is_program {
             return Err(ProjectError {
-                problem: format!("{file} makes a library, and a container needs a program"),
+                problem: format!("{file} builds a library; a container requires a program"),
                 hint: "name the project with <OutputType>Exe</OutputType> that uses it",
             });
         }
@@ -315,7 +316,7 @@ impl ProjectProperties {
         let assembly = self.assembly.unwrap_or_else(|| stem.clone());
         let assembly = assembly.replace("$(MSBuildProjectName)", &stem);
         let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ' ' | '+');
-        // What only MSBuild can work out, its own default stands for.
+        // MSBuild's default replaces a value that only MSBuild can evaluate.
         let assembly = if assembly.chars().all(is_name) {
             assembly
         } else {

@@ -11,26 +11,26 @@ pub use dotnet::{Project, ProjectError, ProjectKind};
 pub struct StarterRecipe {
     /// Its text.
     pub recipe: String,
-    /// Commands to type before it is built.
+    /// Commands to run before the build.
     pub before: Vec<String>,
 }
 
-/// A recipe that prints a word, with comments on what else there is.
+/// A recipe that prints a line, with comments on further keys.
 pub fn plain(name: &str) -> StarterRecipe {
     let recipe = format!(
-        r#"# What the image {name} is to hold. An editor completes the keys with the schema that
-# `wincimg images --schema > recipe.schema.json` writes.
+        r#"# Recipe of the image {name}. For completion in an editor, write the schema:
+# `wincimg images --schema > recipe.schema.json`
 name = "{name}"
 base = "nanoserver"              # servercore, server, windows, aspnet, iis, or a repository
 
-# What a container runs, word by word.
+# The program that a container runs, and its arguments.
 entrypoint = ['C:\Windows\System32\cmd.exe', "/d", "/c", "type", 'C:\app\hello.txt']
 # entrypoint = ['C:\wincimg\shim.exe', "--", 'C:\app\app.exe', "--port", "8080"]
 working_dir = 'C:\app'
 # ports = [8080]
 # user = "ContainerUser"
 # path = ['C:\app\bin']          # in front of the base's PATH
-# shutdown_timeout = 60          # seconds to stop in; the shim passes the request on
+# shutdown_timeout = 60          # seconds to stop; the shim forwards the request
 
 [[files]]
 content = "Hello from Windows\r\n"
@@ -87,7 +87,7 @@ impl Project {
             }
             ProjectKind::Framework { is_web: true, .. } => {
                 recipe.push_str(
-                    "# The base's own entry point starts IIS and passes the container's variables on.\n",
+                    "# The base's entry point starts IIS and passes it the container's variables.\n",
                 );
             }
             ProjectKind::Framework { .. } => {
@@ -127,7 +127,7 @@ impl Project {
         }
     }
 
-    /// The command that makes the files.
+    /// The command that publishes the files.
     fn publish(&self, shown: &str) -> String {
         let file = &self.file;
         let project = format!("{shown}/{file}");

@@ -1,4 +1,4 @@
-//! Accounts by the names that people know, and the numbers that Windows has for them in every image.
+//! Well-known accounts by name, and their SIDs, which are the same in every image.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use sha1::{Digest, Sha1};
 use wincimg_registry::security::Sid;
 
-/// The accounts and groups that every image has; Moby's `idtools` has the numbers of the first two.
+/// The accounts and groups of every image; Moby's `idtools` has the SIDs of the first two.
 const KNOWN: [(&str, u64, &[u32]); 10] = [
     ("ContainerAdministrator", 5, &[93, 2, 1]),
     ("ContainerUser", 5, &[93, 2, 2]),
@@ -32,7 +32,7 @@ const ALSO: [(&str, u64, &[u32]); 7] = [
     ("Power Users", 5, &[32, 547]),
 ];
 
-/// The first number of the accounts that Windows has for services, and for pools of IIS.
+/// First sub-authority of the virtual accounts of services and of IIS application pools.
 const SERVICES: u32 = 80;
 const POOLS: u32 = 82;
 
@@ -43,7 +43,7 @@ pub struct AccessAccount {
     sid: Sid,
 }
 
-/// A name that no image is known to have.
+/// A name that is not a well-known account.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown account {text:?}: expected {}, IIS AppPool\\NAME, NT SERVICE\\NAME or S-1-…",
@@ -58,7 +58,7 @@ fn known() -> String {
 }
 
 impl AccessAccount {
-    /// Its number.
+    /// Its SID.
     pub fn sid(&self) -> Sid {
         self.sid.clone()
     }
@@ -96,7 +96,7 @@ impl FromStr for AccessAccount {
     }
 }
 
-/// An account whose number is the SHA-1 of its name.
+/// A virtual account, whose SID is the SHA-1 of its name.
 fn named(kind: u32, name: &str) -> Option<Sid> {
     let units: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let hash: [u8; 20] = Sha1::digest(&units).into();

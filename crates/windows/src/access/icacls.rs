@@ -31,7 +31,7 @@ pub enum RightsTextError {
         "invalid rights {text:?}: expected F, M, RX, R or W, with (OI), (CI), (IO) and (NP) before them"
     )]
     Rights {
-        /// Notation of the rights.
+        /// The text of the rights.
         text: String,
     },
     /// The flags need others.

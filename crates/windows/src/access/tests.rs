@@ -19,8 +19,8 @@ fn descriptor(sddl: &str) -> SecurityDescriptor {
     sddl.parse().unwrap()
 }
 
-/// The numbers are those that Windows shows: `whoami` in an application pool, `TrustedInstaller`'s and
-/// the event log's in descriptors of its own files and keys, Moby's for containers.
+/// The SIDs are those of Windows: from `whoami` in an application pool, from descriptors of files
+/// and keys for `TrustedInstaller` and the event log, from Moby for containers.
 #[test]
 fn accounts_have_the_numbers_that_windows_has() {
     for (name, sid) in [
@@ -189,7 +189,7 @@ proptest! {
         for after in [user.grant_to(&before, is_folder), inherited] {
             let entries = &after.dacl.as_ref().unwrap().entries;
             prop_assert!(entries.is_sorted_by_key(rank));
-            // Nothing is lost, neither an entry nor a right.
+            // No entry and no right is lost.
             let mut rest = entries.iter();
             for old in &list.entries {
                 let kept = rest.any(|new| {

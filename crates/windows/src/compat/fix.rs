@@ -6,14 +6,14 @@ use super::{HostBuild, base_release_for, floating_tag_for};
 use crate::update::Kb;
 use crate::version::WindowsVersion;
 
-/// The next thing to do about a verdict that is not green.
+/// The next action for a verdict that is not green.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fix {
     /// Install updates on the host.
     PatchHost {
-        /// The revision to reach.
+        /// The version to reach.
         to: WindowsVersion,
-        /// The first update that gets there, where one is known.
+        /// The first update to that version, if it is known.
         kb: Option<Kb>,
     },
     /// Build the image again on a base that fits the host.
@@ -25,7 +25,7 @@ pub enum Fix {
     },
     /// Ask for Hyper-V isolation.
     UseHyperV,
-    /// Try it on such a host before it is rolled out.
+    /// Try it on such a host before the rollout.
     TryFirst,
     /// Build the image again on an older base and ask for Hyper-V isolation: no base
     /// has the host's own build.
@@ -33,7 +33,7 @@ pub enum Fix {
         /// The host it is for.
         host: HostBuild,
     },
-    /// Find out the version that is missing.
+    /// Find the unknown version.
     FindVersion,
 }
 

@@ -1,4 +1,4 @@
-//! What the rules allow and people report to fail: a table, each row with its sources.
+//! Images that the rules allow but that are reported to fail: a table with sources.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -14,9 +14,9 @@ pub(super) struct Break {
     image: u32,
     first_revision: Option<u32>,
     only_process: bool,
-    /// The base images that the reports are about.
+    /// The reported base images.
     pub images: &'static str,
-    /// The error that Windows gives.
+    /// The error from Windows.
     pub error: &'static str,
     /// Sources.
     pub sources: Vec<&'static str>,

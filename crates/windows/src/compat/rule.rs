@@ -1,33 +1,33 @@
-//! The rules that decide, by the names under which reports give them, and what each means. The names
-//! are part of the command line's contract.
+//! The rules of compatibility, their names in reports, and their outcomes. The names are part of
+//! the command line's contract.
 
-/// The answer in one word.
+/// Outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum VerdictOutcome {
     /// It starts.
     Compatible,
-    /// It starts, but someone should look.
+    /// It starts, but should be checked.
     Warning,
     /// It does not start.
     Incompatible,
-    /// The answer is not known.
+    /// Unknown.
     Unknown,
 }
 
-/// Rule about the versions of host and image that decided.
+/// The rule that decided about the versions of host and image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CompatRule {
     /// Host and image have the same build.
     BuildMatch,
     /// The same build, but the host lacks updates that the image has.
     ImageNewerRevision,
-    /// The rules allow it, and people report that it fails.
+    /// The rules allow it, but it is reported to fail.
     HostReportedBroken,
-    /// This host takes only its own build.
+    /// This host runs only its own build.
     BuildMismatch,
-    /// Server 2016, and the revisions are equal.
+    /// Server 2016 and equal revisions.
     RevisionMatch2016,
-    /// Server 2016 takes only its own revision.
+    /// Server 2016 runs only its own revision.
     RevisionMismatch2016,
     /// Host and image are on different sides of the security update of 2020-02-11.
     Baseline202002,
@@ -43,41 +43,41 @@ pub enum CompatRule {
     HypervImageNewer,
     /// Client editions before Windows 11 do not run process-isolated containers in production.
     ClientProcessIsolation,
-    /// A host process container: a program on the host, whatever its image is built on.
+    /// A host process container: a program on the host, with any base.
     HostProcess,
-    /// A version is not known, and the answer depends on it.
+    /// The outcome depends on an unknown version.
     UnknownBuild,
 }
 
-/// What keeps a container from starting, or deserves a look, besides the versions.
+/// A problem or warning about a container other than the versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Concern {
-    /// The image is an index, and the host's runtime takes none of its entries.
+    /// The image is an index, and the host's runtime selects none of its entries.
     NoMatchingPlatform,
-    /// The image would start, and versions of the host's runtime refuse to pull it there.
+    /// The image would start, but versions of the host's runtime refuse to pull it.
     FilteredAtPull,
     /// The image is for another system.
     NotWindows,
-    /// Host process containers need containerd, 1.6 or newer.
+    /// Host process containers require containerd 1.6 or newer.
     HostProcessUnsupported,
-    /// A container of the workload names no image.
+    /// A container of the workload has no image.
     NoImage,
-    /// No node can be chosen for the workload.
+    /// No node matches the workload.
     NoHostSelected,
     /// Nothing keeps the workload off nodes that do not run Windows.
     NoWindowsSelector,
-    /// The image is built on a release that gets no more updates.
+    /// The image is based on a release without further updates.
     EndOfSupport,
-    /// The kubelet may give up before the image is there.
+    /// The kubelet may time out before the image is pulled.
     PullDeadline,
-    /// The pod is given more time to stop than the image lets its program have.
+    /// The pod's grace period is longer than the image's shutdown timeout.
     GracePeriod,
-    /// The tag can mean another image tomorrow.
+    /// The tag may point to another image later.
     FloatingTag,
 }
 
 impl VerdictOutcome {
-    /// The word in reports.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Compatible => "compatible",
@@ -89,7 +89,7 @@ impl VerdictOutcome {
 }
 
 impl CompatRule {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 15] = [
         Self::BuildMatch,
         Self::ImageNewerRevision,
@@ -129,7 +129,7 @@ impl CompatRule {
         }
     }
 
-    /// Explanation of following or breaking this rule.
+    /// The outcome of this rule.
     pub fn outcome(self) -> VerdictOutcome {
         match self {
             Self::BuildMatch
@@ -151,7 +151,7 @@ impl CompatRule {
 }
 
 impl Concern {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 11] = [
         Self::NoMatchingPlatform,
         Self::FilteredAtPull,
@@ -183,7 +183,7 @@ impl Concern {
         }
     }
 
-    /// Explanation.
+    /// The outcome of this concern.
     pub fn outcome(self) -> VerdictOutcome {
         match self {
             Self::NoMatchingPlatform

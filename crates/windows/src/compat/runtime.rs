@@ -1,11 +1,11 @@
-//! Which image of an index a node's runtime takes. The kubelet leaves that to it, and runtimes differ,
-//! as do versions of one: in which entries they take at all, and in which of several comes first.
+//! Selection of an image from an index by a node's container runtime. Runtimes and their versions
+//! differ in which entries they accept, and which of several they prefer.
 
 use super::{HostBuild, accepted_builds};
 use crate::release;
 use crate::version::WindowsVersion;
 
-/// What runs a node's containers, as far as it decides which image is taken.
+/// Container runtime of a node, as far as its selection of images differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ContainerRuntime {
     /// The Docker daemon, behind dockershim or cri-dockerd.
@@ -14,26 +14,26 @@ pub enum ContainerRuntime {
     Containerd(Containerd),
 }
 
-/// Versions of containerd that read an index alike, by the first of them.
+/// Versions of containerd that select the same images, by the first of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Containerd {
-    /// Unspecified: one of those that know of the ABI that is stable since Windows Server 2022.
+    /// Unknown: one of those with support for the ABI that is stable since Windows Server 2022.
     Unknown,
     /// Before 1.6, without host process containers.
     V1_0,
-    /// Own build alone, and no entry without a version.
+    /// Own build only, and no entry without a version.
     V1_6,
-    /// Own build alone.
+    /// Own build only.
     V1_6_18,
     /// The stable ABI.
     V1_6_23,
-    /// Own build alone; from here on the first entry that matches.
+    /// Own build only; from here on the first matching entry.
     V1_7,
     /// The stable ABI.
     V1_7_6,
-    /// containerd/platforms 1.0.0-rc.2 to rc.4: the last LTSC before the host is the oldest it takes.
+    /// containerd/platforms 1.0.0-rc.2 to rc.4: from the last LTSC release before the host.
     V2_1_6,
-    /// containerd/platforms 1.0.0-rc.5: the one before the host's own generation is.
+    /// containerd/platforms 1.0.0-rc.5: from the LTSC release before the host's own generation.
     V2_3_5,
 }
 
@@ -45,7 +45,7 @@ enum EntryFilter {
     FromFirstStable,
     /// From the last release with a stable ABI before the host on.
     FromLastStable,
-    /// Version of the host.
+    /// The builds that the host runs.
     WhatRuns,
 }
 
@@ -54,12 +54,12 @@ enum EntryFilter {
 enum First {
     HighestRevision,
     InOrder,
-    /// The one whose `os.version` is last as a text.
+    /// The one whose `os.version` sorts last as text.
     LastAsText,
 }
 
 impl Containerd {
-    /// All of them, each with its first and its last version.
+    /// All known ones, each with its first and last version.
     const ALL: [(Self, [u32; 3], &str); 8] = [
         (Self::V1_0, [0, 0, 0], "1.5.18"),
         (Self::V1_6, [1, 6, 0], "1.6.17"),
@@ -85,7 +85,7 @@ impl Containerd {
             .map_or(Self::Unknown, |(alike, _, _)| alike)
     }
 
-    /// Those that it may be, by their places among all.
+    /// The possible versions, with their indexes in `ALL`.
     fn possible(self) -> impl Iterator<Item = (usize, Self)> {
         let is_possible = move |alike: Self| match self {
             Self::Unknown => alike >= Self::V1_6_23 && alike != Self::V1_7,
@@ -151,7 +151,7 @@ impl Containerd {
     fn choose(self, entries: &[IndexEntry<'_>], matching: &[usize]) -> Option<usize> {
         let revision = |index: usize| entries[index].version().and_then(|own| own.revision);
         let text = |index: usize| entries[index].os_version.unwrap_or_default();
-        // The first of equals, as a stable sort leaves it in front.
+        // The first of equals, as with a stable sort.
         matching
             .iter()
             .copied()
@@ -164,7 +164,7 @@ impl Containerd {
 }
 
 impl ContainerRuntime {
-    /// A containerd of which no version is known.
+    /// A containerd of unknown version.
     pub const CONTAINERD: Self = Self::Containerd(Containerd::Unknown);
 
     /// Display name.
@@ -175,8 +175,8 @@ impl ContainerRuntime {
         }
     }
 
-    /// Reads a node's `containerRuntimeVersion`, such as `containerd://1.7.22`. What cannot be read
-    /// counts as a containerd of today.
+    /// Reads a node's `containerRuntimeVersion`, such as `containerd://1.7.22`. Unknown text counts
+    /// as a current containerd.
     pub fn from_node(text: &str) -> Self {
         match text.split_once("://") {
             Some(("docker", _)) => Self::Docker,
@@ -185,8 +185,8 @@ impl ContainerRuntime {
         }
     }
 
-    /// Returns true if an image of an index reaches a host, whatever else is in the index: Docker
-    /// may take an older entry than the one that starts.
+    /// Returns true if a host selects a startable image from every index that has one. Docker may
+    /// select an older entry.
     pub fn certainly_accepts(self, host: u32, image: u32) -> bool {
         match self {
             Self::Docker => image == host,
@@ -198,14 +198,14 @@ impl ContainerRuntime {
     }
 }
 
-/// What an index says about one of its images.
+/// Platform of an image in an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexEntry<'a> {
     /// `windows`, `linux`, …
     pub os: &'a str,
     /// `amd64`, `arm64`, …
     pub architecture: &'a str,
-    /// `10.0.17763.973`, where the index says it.
+    /// `10.0.17763.973`, if the index has it.
     pub os_version: Option<&'a str>,
 }
 
@@ -219,16 +219,16 @@ impl IndexEntry<'_> {
     }
 }
 
-/// What a runtime takes of an index, or what some of its versions do.
+/// The entry that a runtime, or some of its versions, selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuntimeChoice {
-    /// The entry's place; absent where none is taken.
+    /// Position of the entry; absent if none is selected.
     pub entry: Option<usize>,
-    /// Who takes it, such as `containerd 1.7.6 to 2.1.5`.
+    /// The runtime, such as `containerd 1.7.6 to 2.1.5`.
     pub by: String,
 }
 
-/// The entry that a host's runtime takes: several choices where its version decides and is not known.
+/// Selects the entry for a host's runtime: several choices if they depend on an unknown version.
 pub fn choose(
     entries: &[IndexEntry<'_>],
     host: HostBuild,
@@ -253,8 +253,8 @@ pub fn choose(
     }
 }
 
-/// What a host's runtime does with an image that is in no index. containerd looks at its version since
-/// it unpacks by the whole platform.
+/// Checks whether a host's runtime accepts an image outside of an index. containerd checks its
+/// version since it compares the whole platform for unpacking.
 pub fn choose_single(
     image: Option<WindowsVersion>,
     host: HostBuild,
@@ -273,7 +273,7 @@ pub fn choose_single(
     }
 }
 
-/// The choices of all versions that it may be, each once.
+/// The choices of all possible versions, without duplicates.
 fn choices(
     version: Containerd,
     choose: impl Fn(Containerd) -> Option<usize>,
@@ -294,8 +294,8 @@ fn choices(
     choices.collect()
 }
 
-/// The first that is not newer than the host, of its own build where there is one. What it cannot read
-/// it leaves in.
+/// The first entry of the host's build, else the first that is not newer. Entries with unreadable
+/// versions are candidates, too.
 fn choose_as_docker(entries: &[IndexEntry<'_>], of_host: &[usize], build: u32) -> Option<usize> {
     let is_left_in = |index: &&usize| {
         let version = entries[**index].version();
@@ -337,7 +337,7 @@ mod tests {
         choices[0].entry.map(|entry| versions[entry])
     }
 
-    /// Worked out by hand from the sources of each version: containerd's own `platforms` up to 1.7.18,
+    /// Derived from the sources of each version: containerd's own `platforms` up to 1.7.18,
     /// then containerd/platforms 0.2.1 (1.7.19 on), 1.0.0-rc.0 (2.0.0), rc.1 (2.0.2), rc.2 (2.1.6),
     /// rc.4 (2.3.0) and rc.5.
     #[test]
@@ -366,7 +366,7 @@ mod tests {
             (shorter, "17763.1158", "1.7.20", Some(B)),
             (shorter, "17763.1158", "2.2.0", Some(C)),
             (shorter, "17763.1158", "2.4.0", Some(C)),
-            // The revision is looked at without the build.
+            // The revision is compared without the build.
             (both, "26100.1", "1.6.38", Some(L22)),
             (both, "26100.1", "1.7.30", Some(L22)),
             (both, "26100.1", "2.1.6", Some(L25)),

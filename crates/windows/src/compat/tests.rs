@@ -16,8 +16,8 @@ fn process(host: &str, image: &str) -> CompatVerdict {
     under(Isolation::Process, host, image)
 }
 
-/// Every version that a host or an image can be expected to have: all listed updates, and the bare
-/// first revision of releases without any.
+/// Every expected version of a host or an image: all listed updates, and the first revision of
+/// releases without any.
 fn listed_versions() -> Vec<WindowsVersion> {
     let mut versions: Vec<_> = Updates::embedded()
         .all()
@@ -171,9 +171,9 @@ fn a_missing_version_is_unknown_and_says_which() {
     let host = HostBuild::new(version("17763.973"));
     let verdict = check(Some(host), None, Isolation::Process);
     assert_eq!(verdict.outcome, VerdictOutcome::Unknown);
-    assert_eq!(verdict.reason(), "the image's Windows version is not known");
+    assert_eq!(verdict.reason(), "the image's Windows version is unknown");
     let verdict = check(None, Some(version("17763.973")), Isolation::HyperV);
-    assert_eq!(verdict.reason(), "the host's Windows version is not known");
+    assert_eq!(verdict.reason(), "the host's Windows version is unknown");
 }
 
 #[test]
@@ -385,13 +385,13 @@ fn no_host_that_lags_is_offered_a_floating_tag() {
     assert_eq!(tag("22621.1"), Some("ltsc2022"));
 }
 
-/// The rule of containerd/platforms 1.0.0-rc.5, from its documentation alone: below Windows Server 2022
-/// builds have to be equal; from there on an image may be as old as the LTSC release before the host's
-/// generation. What it leaves open, revisions and editions, is left open here.
+/// The rule of containerd/platforms 1.0.0-rc.5, from its documentation: below Windows Server 2022
+/// builds must be equal; from there on an image may be as old as the LTSC release before the host's
+/// generation. Revisions and editions are undefined.
 fn platforms_start(host: u32, image: u32) -> bool {
     match host {
         0..20348 => host == image,
-        // The next LTSC release will lift the floor.
+        // The next LTSC release will raise the minimum.
         _ => (20348..=host).contains(&image),
     }
 }
@@ -399,7 +399,7 @@ fn platforms_start(host: u32, image: u32) -> bool {
 #[test]
 fn every_pair_of_builds_is_judged_as_containerd_judges_it() {
     let mut builds: Vec<u32> = release::all().iter().map(|release| release.build).collect();
-    // Its neighbours, and builds that no table has.
+    // Its neighbours, and unlisted builds.
     builds.extend(
         builds
             .clone()

@@ -1,7 +1,7 @@
 
 $isRemote = $Host.Name -eq 'ServerRemoteHost'
 
-# People who wait want to see what happens; of many nodes, one line each is enough.
+# Local users see every step; of remote nodes, the outcome is enough.
 function Write-Step([string]$Text) {
     if ($isRemote) { Write-Verbose $Text } else { Write-Host $Text }
 }
@@ -21,13 +21,13 @@ function Get-PresentVersion {
     [pscustomobject]@{ Build = [int]$nt.CurrentBuildNumber; Revision = [int]$nt.UBR }
 }
 
-# Only administrators write there. The file says how automatic updates were before they were turned off.
+# Only administrators can write there. The file has the setting from before automatic updates were turned off.
 $own = Join-Path $env:ProgramFiles 'wincimg'
 $settings = Join-Path $own 'automatic-updates.txt'
 
 function Get-UpdateTool { Join-Path $env:SystemRoot 'System32\scregedit.wsf' }
 
-# 1 is off; a node where nobody has said is like one that installs by itself, 4.
+# 1 is off; a node without the setting counts as one that installs automatically, 4.
 function Get-UpdateOption {
     $key = 'HKLM:\SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update'
     if (Test-Path -LiteralPath $key) {
@@ -49,10 +49,10 @@ function Set-AutomaticUpdate([int]$Option) {
     }
 }
 
-# Windows Update would move this node on from the version that its images need.
+# Windows Update would replace the version that the node's images require.
 function Disable-AutomaticUpdate {
     if (-not (Test-Path -LiteralPath (Get-UpdateTool))) {
-        Write-Warning 'automatic updates stay as they are: this edition has no scregedit.wsf'
+        Write-Warning 'automatic updates are unchanged: this edition has no scregedit.wsf'
         return
     }
     $before = Get-UpdateOption
@@ -69,8 +69,8 @@ function Disable-AutomaticUpdate {
 function Restore-AutomaticUpdate {
     if (-not (Test-Path -LiteralPath $settings)) { return 'automatic updates were not changed' }
     $before = [int](Get-Content -LiteralPath $settings | Select-Object -First 1)
-    # The tool knows on and off.
+    # The tool supports on and off only.
     if ($before -ne 1) { Set-AutomaticUpdate 4 }
     Remove-Item -LiteralPath $settings
-    'automatic updates are as before'
+    'automatic updates are restored'
 }

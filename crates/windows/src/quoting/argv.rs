@@ -1,9 +1,9 @@
 //! Conversion of a program's command line to its arguments, and back.
 //!
-//! Two readers exist. `CommandLineToArgvW` (and every C runtime before 2008) lets `""` inside a
-//! quoted part stand for a quote *and end* the part; the C runtime since 2008 lets it stand for a
-//! quote and go on. [`quote`] never writes two quotes in a row except for an empty argument, where
-//! both agree, so its output reads the same in either.
+//! Two parsers exist. For `CommandLineToArgvW` (and every C runtime before 2008), `""` inside a
+//! quoted part is a quote *and ends* the part; for the C runtime since 2008, it is a quote and the
+//! part continues. [`quote`] writes two adjacent quotes only for an empty argument, where both
+//! agree, so its output is the same for either.
 
 use std::borrow::Cow;
 
@@ -16,8 +16,8 @@ pub enum ArgvParser {
     CRuntime,
 }
 
-/// Takes a command line apart. The first argument, the program, has rules of its own: backslashes
-/// never escape there, and a quote only keeps spaces together.
+/// Splits a command line. The first argument, the program, has other rules: backslashes never
+/// escape, and quotes only keep spaces together.
 pub fn split(line: &str, reader: ArgvParser) -> Vec<String> {
     let (program, mut rest) = split_program(line, reader);
     let mut argv = vec![program];
@@ -32,7 +32,7 @@ pub fn split(line: &str, reader: ArgvParser) -> Vec<String> {
     }
 }
 
-/// Splits what follows a program's name: no special rule for the first word.
+/// Splits the text after a program's name, without the rules for the first argument.
 pub fn split_arguments(text: &str, reader: ArgvParser) -> Vec<String> {
     let mut argv = split(&format!("program {text}"), reader);
     argv.remove(0);
@@ -100,7 +100,7 @@ fn split_argument(text: &str, reader: ArgvParser) -> (String, &str) {
     (argument, "")
 }
 
-/// Writes an argument so that either reader returns it, with quotes only where they are needed.
+/// Writes an argument for either parser, with quotes only if required.
 ///
 /// Not for the program: a command line's first word knows no escaped quotes.
 pub fn quote(argument: &str) -> Cow<'_, str> {
@@ -111,14 +111,15 @@ pub fn quote(argument: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns true if an argument would not come back as it is when written without quotes.
+/// Returns true if an argument requires quotes.
 ///
-/// More white space than a reader splits at: Windows PowerShell looks for any of it.
+/// Includes white space at which the parsers do not split, because Windows PowerShell checks for
+/// it.
 pub fn needs_quotes(argument: &str) -> bool {
     argument.is_empty() || argument.contains(|c: char| c == '"' || c.is_whitespace())
 }
 
-/// Writes an argument in quotes even where it would do without.
+/// Writes an argument in quotes, required or not.
 pub fn quote_always(argument: &str) -> String {
     let mut quoted = String::with_capacity(argument.len() + 2);
     quoted.push('"');

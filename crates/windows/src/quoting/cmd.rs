@@ -5,13 +5,13 @@
 //! next character ordinary while `& | < >` and line ends divide commands.
 //!
 //! A percent sign cannot be escaped: `%%` means one only in batch files. But outside a batch file a
-//! variable that does not exist is left as it stands, and a caret that is dropped later is part of
-//! the name when variables are looked up. So a `^` after every `%` outside quotes keeps `%PATH%`
-//! whole, as `%^PATH%`, unless someone defines a variable whose name begins with a caret. That is
-//! why `quote` escapes an argument's quotes too: cmd then never is inside quotes.
+//! variable that does not exist is not replaced, and a caret that is dropped later is part of the
+//! name when variables are looked up. So a `^` after every `%` outside quotes preserves `%PATH%`,
+//! as `%^PATH%`, unless a variable's name begins with a caret. That is why `quote` escapes an
+//! argument's quotes, too: cmd is then never inside quotes.
 //!
-//! Wine's cmd (8.0) drops carets before it looks for variables, so there `%^PATH%` is replaced; the
-//! tests that run it leave percent signs out of the arguments.
+//! Wine's cmd (8.0) drops carets before it looks up variables, so it replaces `%^PATH%`; the tests
+//! that run it use no percent signs.
 //!
 //! `!` is ordinary: delayed expansion is off unless `/V:ON` or the registry asks for it.
 
@@ -29,7 +29,7 @@ pub enum CmdParseError {
     /// An operator outside quotes divides or redirects it.
     #[error("{0:?} outside quotes divides or redirects the command")]
     Operator(char),
-    /// It starts with something that only cmd understands.
+    /// It starts with a word or sign that only cmd interprets.
     #[error("a command cannot start with {0:?}")]
     Start(char),
 }
@@ -57,11 +57,11 @@ pub fn strip_quotes(text: &str) -> String {
     }
 }
 
-/// Replaces `%NAME%`, `%NAME:from=to%` and `%NAME:~start,length%` the way the command line does,
-/// where an unknown name is left alone.
+/// Replaces `%NAME%`, `%NAME:from=to%` and `%NAME:~start,length%` as on the command line, where
+/// unknown names are not replaced.
 ///
-/// The value is put in whole for the two longer forms: which part of it is taken does not matter
-/// here, only that the text is replaced at all.
+/// Inserts the whole value for the two longer forms: here it matters only that the text is
+/// replaced.
 fn expand(mut text: String, variable: impl Fn(&str) -> Option<String>) -> String {
     let mut from = 0;
     while let Some(start) = text[from..].find('%').map(|at| from + at) {
@@ -85,7 +85,7 @@ fn expand(mut text: String, variable: impl Fn(&str) -> Option<String>) -> String
     text
 }
 
-/// Drops carets outside quotes and refuses what would not stay one command.
+/// Drops carets outside quotes and rejects a text that is not a single command.
 fn unescape(text: &str) -> Result<String, CmdParseError> {
     if let Some(start) = text.chars().next().filter(|c| "(@:".contains(*c)) {
         return Err(CmdParseError::Start(start));
@@ -120,7 +120,7 @@ pub(super) fn quote(argv: &[&str], escape: Escape) -> Result<String, QuotingErro
         return Err(QuotingError::Empty);
     };
     if program.contains('%') {
-        // The name has to be in real quotes, and there no caret breaks a `%NAME%`.
+        // The name must be in real quotes, where a caret does not protect `%NAME%`.
         return Err(QuotingError::Program {
             shell: RunShell::Cmd,
             program: (*program).to_owned(),
@@ -147,11 +147,11 @@ pub(super) fn quote(argv: &[&str], escape: Escape) -> Result<String, QuotingErro
             line.push('^');
         }
     }
-    // With quotes of our own around everything, /S strips those and no others.
+    // With additional quotes around everything, /S strips only those.
     Ok(if plain { line } else { format!("\"{line}\"") })
 }
 
-/// Adds text so that cmd takes every character of it as an ordinary one.
+/// Adds text with every special character escaped for cmd.
 fn push_escaped(line: &mut String, text: &str) {
     let mut after_percent = false;
     for c in text.chars() {
@@ -171,7 +171,7 @@ const BUILT_IN: [&str; 45] = [
     "rmdir", "set", "setlocal", "shift", "start", "time", "title", "type", "ver", "verify", "vol",
 ];
 
-/// Returns true if cmd takes this word, without quotes, for a command of its own.
+/// Returns true if this word, without quotes, is a built-in command of cmd.
 pub fn is_built_in(word: &str) -> bool {
     let name = word.split(['.', ':', '\\', '/']).next().unwrap_or_default();
     BUILT_IN.contains(&name.to_ascii_lowercase().as_str())

@@ -1,10 +1,10 @@
-//! Command lines of Windows: how a list of arguments becomes one text, and a text a list again.
+//! Command lines of Windows: quoting a list of arguments as one text, and splitting it again.
 //!
-//! Windows hands a program one string, and every program takes it apart by itself. What stands
-//! after `RUN` in a Dockerfile meets up to three readers before the program gets its arguments:
-//! the Dockerfile's own (line joining, JSON), the shell in force ([`cmd`] or [`powershell`]) and
-//! the program's ([`argv`]). [`command_text`] writes the text that comes out of them as the
-//! list that went in, or says that the shell cannot carry it. The exec form nearly always can.
+//! Windows passes a program one string, which every program splits by itself. The text after `RUN`
+//! in a Dockerfile passes up to three parsers before the program gets its arguments: the
+//! Dockerfile's (line joining, JSON), the shell's ([`cmd`] or [`powershell`]) and the program's
+//! ([`argv`]). [`command_text`] writes the text that yields the given list, or fails if the shell
+//! cannot express it. The exec form nearly always can.
 
 pub mod argv;
 pub mod cmd;
@@ -59,38 +59,38 @@ impl Escape {
 /// Reason why an argument list has no text that a shell would read back as the same list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuotingError {
-    /// There is nothing to run.
+    /// The command is empty.
     #[error("the command is empty: expected a program and its arguments")]
     Empty,
-    /// No file can have this name, so no command line can start with it.
+    /// No file can have the program's name.
     #[error(
         "invalid program name {0:?}: it is empty, ends in a backslash or has one of \"<>|?* or a control character"
     )]
     ProgramName(String),
-    /// The program's name has a character that this shell cannot be kept from reading.
+    /// The program's name has a character that cannot be escaped in this shell.
     #[error(
-        "{shell} cannot carry {character:?} in the program's name {program:?}: use the exec form"
+        "{shell} cannot escape {character:?} in the program's name {program:?}: use the exec form"
     )]
     Program {
         /// The shell that reads it.
         shell: RunShell,
         /// The program.
         program: String,
-        /// The character that stands in the way.
+        /// The character.
         character: char,
     },
-    /// An argument has a character that cannot get through.
-    #[error("{shell} cannot carry {character:?}, which is in argument {index}")]
+    /// An argument has a character that cannot be escaped in this shell.
+    #[error("{shell} cannot escape {character:?} in argument {index}")]
     Argument {
         /// The shell that reads it.
         shell: RunShell,
         /// Index of the argument; the program is 0.
         index: usize,
-        /// The character that stands in the way.
+        /// The character.
         character: char,
     },
-    /// The text is longer than the shell or Windows takes.
-    #[error("the command line has {length} characters: {shell} takes at most {limit}")]
+    /// The text is longer than the limit of the shell or Windows.
+    #[error("the command line has {length} characters: the limit of {shell} is {limit}")]
     TooLong {
         /// The shell that reads it.
         shell: RunShell,
@@ -101,10 +101,10 @@ pub enum QuotingError {
     },
 }
 
-/// `CreateProcess` takes 32767 characters, the terminating zero among them.
+/// Limit of `CreateProcess`: 32767 characters including the terminating zero.
 const PROCESS_LIMIT: usize = 32766;
 
-/// What stands after `RUN`, `CMD` or `ENTRYPOINT` to run this program with these arguments.
+/// The text after `RUN`, `CMD` or `ENTRYPOINT` that runs this program with these arguments.
 pub fn command_text<S: AsRef<str>>(
     shell: RunShell,
     escape: Escape,
@@ -151,7 +151,7 @@ fn utf16_len(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
-/// Refuses what no quoting can mend: a program that cannot exist, a NUL, and for the shells, whose
+/// Rejects what no quoting can express: an invalid program name, a NUL and, for the shells, whose
 /// text is one line of the Dockerfile, a line break.
 fn check_words(shell: RunShell, argv: &[&str]) -> Result<(), QuotingError> {
     let Some(program) = argv.first() else {
@@ -165,7 +165,7 @@ fn check_words(shell: RunShell, argv: &[&str]) -> Result<(), QuotingError> {
     }
     let forbidden: &[char] = match shell {
         RunShell::Exec => &['\0'],
-        // cmd takes Ctrl-Z for the end of a line.
+        // cmd treats Ctrl-Z as the end of a line.
         RunShell::Cmd => &['\0', '\n', '\r', '\u{1a}'],
         RunShell::PowerShell => &['\0', '\n', '\r'],
     };

@@ -1,18 +1,17 @@
 //! Parsing by Windows PowerShell 5.1 of the text after `powershell -Command`.
 //!
-//! Three readers in a row. `powershell.exe` takes its command line apart like any program, which
-//! eats plain double quotes, and joins the words with single spaces to a script; `\"` survives.
-//! The script has PowerShell's own grammar, in which a string in single quotes is literal, and the
-//! typographic quotes ‘ ’ ‚ ‛ are single quotes too. To start a program PowerShell then builds a
-//! command line again: it puts quotes around a word with white space, but escapes nothing in it,
-//! drops empty words, takes a word `--%` for itself, and lets a backslash at the end of a word
-//! escape its own closing quote. So `quote` hands it words that are already quoted for the
-//! program. PowerShell 7.3 and newer quote correctly by themselves and would do it twice: there
-//! the exec form is the way.
+//! Three parsers run in a row. `powershell.exe` splits its command line like any program, which
+//! removes plain double quotes but keeps `\"`, and joins the words with single spaces to a script.
+//! The script has PowerShell's grammar, in which a string in single quotes is literal, and the
+//! typographic quotes ‘ ’ ‚ ‛ are single quotes, too. To start a program, PowerShell builds a
+//! command line again: it puts quotes around a word with white space without escaping anything in
+//! it, drops empty words, interprets a word `--%`, and lets a backslash at the end of a word
+//! escape its closing quote. So `quote` passes it words that are already quoted for the program.
+//! PowerShell 7.3 and newer quote correctly, which would quote twice: use the exec form there.
 
 use super::argv::{self, ArgvParser};
 
-/// The least that stands before the text; base images add preference variables.
+/// The shortest prefix of the text; base images add preference variables.
 pub const PREFIX: &str = "powershell -Command ";
 
 /// The script that PowerShell runs for a text after `powershell -Command`.
@@ -20,17 +19,17 @@ pub fn script(text: &str) -> String {
     argv::split_arguments(text, ArgvParser::CRuntime).join(" ")
 }
 
-/// Returns true if PowerShell takes this character for a single quote.
+/// Returns true if this character is a single quote in PowerShell.
 pub fn is_single_quote(c: char) -> bool {
     matches!(c, '\'' | '‘' | '’' | '‚' | '‛')
 }
 
-/// Returns true if PowerShell takes this character for a double quote.
+/// Returns true if this character is a double quote in PowerShell.
 pub fn is_double_quote(c: char) -> bool {
     matches!(c, '"' | '“' | '”' | '„')
 }
 
-/// A string in single quotes, in which nothing but a quote needs a second one.
+/// A string in single quotes, in which only quotes are escaped, by doubling.
 pub fn literal(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('\'');
@@ -58,7 +57,7 @@ pub(super) fn quote(argv: &[&str]) -> String {
             }
         })
         .collect();
-    // As one argument, so that no space in it is lost.
+    // As one argument, which keeps its spaces.
     argv::quote_always(&format!("& {}", words.join(" ")))
 }
 
@@ -98,7 +97,7 @@ fn has_unquoted_space(word: &str) -> bool {
 }
 
 /// The words of a script that is one plain command: a name or `&` and a string, then bare words
-/// and strings without variables. `None` where PowerShell would do more than start a program.
+/// and strings without variables. `None` if PowerShell would do more than start a program.
 pub fn simple_command(script: &str) -> Option<Vec<String>> {
     let script = script.trim();
     let called = script.strip_prefix('&').map(str::trim_start);
@@ -159,7 +158,7 @@ fn read_string(
     None
 }
 
-/// A character that stands for itself in a word without quotes.
+/// Returns true if a character is literal in a word without quotes.
 fn is_bare(c: char) -> bool {
     !is_single_quote(c) && !is_double_quote(c) && !"$`(){};|&<>,@#".contains(c) && !c.is_control()
 }

@@ -4,7 +4,7 @@ use super::argv::{ArgvParser, join, quote, split};
 use super::*;
 use crate::testing::run_line as reader;
 
-/// The `RUN` line that runs this program with these arguments, exactly.
+/// The `RUN` line that runs this program with exactly these arguments.
 fn run_instruction<S: AsRef<str>>(
     shell: RunShell,
     escape: Escape,
@@ -18,7 +18,7 @@ const SHELLS: [RunShell; 3] = [RunShell::Exec, RunShell::Cmd, RunShell::PowerShe
 const ESCAPES: [Escape; 2] = [Escape::Backslash, Escape::Backtick];
 const PROGRAM: &str = r"C:\Program Files\tool.exe";
 
-/// Arguments made of what trips readers up.
+/// Arguments with characters that are special to some parser.
 fn argument() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => prop::sample::select(vec![
@@ -258,15 +258,15 @@ fn what_no_quoting_can_carry_is_refused_with_its_place() {
     };
     assert_eq!(
         refuse(RunShell::Cmd, &["x", "a", "b\nc"]),
-        "cmd cannot carry '\\n', which is in argument 2"
+        "cmd cannot escape '\\n' in argument 2"
     );
     assert_eq!(
         refuse(RunShell::Exec, &["x", "\0"]),
-        "the exec form cannot carry '\\0', which is in argument 1"
+        "the exec form cannot escape '\\0' in argument 1"
     );
     assert_eq!(
         refuse(RunShell::Cmd, &["100%.exe"]),
-        "cmd cannot carry '%' in the program's name \"100%.exe\": use the exec form"
+        "cmd cannot escape '%' in the program's name \"100%.exe\": use the exec form"
     );
     for program in ["", "a\"b", "C:\\dir\\", "a\nb", "a<b", "*.exe"] {
         let argv = [program];

@@ -1,33 +1,33 @@
-//! What is set about a service, one by one: the values that `sc create` and `sc config` write.
+//! Single settings of a service: the values that `sc create` and `sc config` write.
 
 use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
 
 use super::{ServiceAccount, ServiceName, ServiceText, StartType, list};
 
-/// Settings of a service; the rest of an existing one stays.
+/// Settings to change in a service; the others stay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServiceSettings {
-    /// The command line as it is; `%VARIABLES%` count.
+    /// The command line; `%VARIABLES%` are expanded.
     pub command: Option<String>,
     /// Display name.
     pub display_name: Option<ServiceText>,
-    /// A sentence on what it is for.
+    /// Description.
     pub description: Option<ServiceText>,
     /// Start type.
     pub start: Option<StartType>,
     /// Account.
     pub account: Option<ServiceAccount>,
-    /// The services that have to run before it.
+    /// The services that must run before it.
     pub depends_on: Option<Vec<ServiceName>>,
 }
 
 impl ServiceSettings {
-    /// The edits that make a service with a process of its own, which starts when it is asked for
-    /// and is the system's unless told otherwise. One of that name goes whole.
+    /// The edits that create a service in its own process, replacing one of that name. Defaults:
+    /// start on demand, as `LocalSystem`.
     pub fn new_service(mut self, name: &ServiceName) -> Vec<RegistryEdit> {
-        /// A process of its own.
+        /// Service in its own process.
         const OWN_PROCESS: u32 = 0x10;
-        /// A failure to start is logged, and the system starts nevertheless.
+        /// A failure to start is logged; the system starts nevertheless.
         const NORMAL: u32 = 1;
         self.start.get_or_insert(StartType::Demand);
         self.account.get_or_insert_default();
@@ -47,7 +47,7 @@ impl ServiceSettings {
         edits
     }
 
-    /// The edits that change a service that is there, and whose start may be a delayed one.
+    /// The edits that change an existing service, whose start may be delayed.
     pub fn changes(&self, name: &ServiceName, was_delayed: bool) -> Vec<RegistryEdit> {
         let key = name.key();
         let mut edits = Vec::new();

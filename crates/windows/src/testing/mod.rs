@@ -1,5 +1,4 @@
-//! For tests: a base into which somebody has looked, in memory, and a second account of what becomes of
-//! a `RUN` line.
+//! For tests: a base in memory, and a second implementation of the parsers of a `RUN` line.
 
 #![expect(
     clippy::unwrap_used,
@@ -20,7 +19,7 @@ use crate::path::ImagePath;
 
 type Names = Vec<FoldedName>;
 
-/// What is known of a base: of the hives and, once one was added, of the files.
+/// Contents of a base: its hives and, once one was added, its files.
 #[derive(Debug, Clone, Default)]
 pub struct TestBaseContents {
     keys: Keys,
@@ -42,13 +41,13 @@ impl From<Keys> for TestBaseContents {
 }
 
 impl TestBaseContents {
-    /// With a folder and its descriptor.
+    /// Adds a folder and its descriptor.
     #[must_use]
     pub fn with_folder(self, path: &str, attributes: u32, sddl: &str) -> Self {
         self.with_file_of(path, FileKind::Folder, attributes, sddl)
     }
 
-    /// With a file of some content and its descriptor.
+    /// Adds a file with content and descriptor.
     #[must_use]
     pub fn with_file(mut self, path: &str, content: &[u8], attributes: u32, sddl: &str) -> Self {
         let at: ImagePath = path.parse().unwrap();
@@ -61,14 +60,14 @@ impl TestBaseContents {
         self.with_file_of(path, kind, attributes, sddl)
     }
 
-    /// With files that are known, of which there are none but those that are told.
+    /// Makes the files known: only added ones exist.
     #[must_use]
     pub fn with_drive(mut self) -> Self {
         self.files.get_or_insert_default();
         self
     }
 
-    /// With a link or mount point.
+    /// Adds a link or mount point.
     #[must_use]
     pub fn with_mount(self, path: &str) -> Self {
         self.with_file_of(path, FileKind::Link(()), 0x410, "O:SYG:SYD:")

@@ -1,12 +1,12 @@
-//! What a Windows daemon does with one `RUN` line, and what the shells do after it: an account of
-//! its own, so that a slip in the module cannot hide behind the same slip in its test.
+//! Processing of a `RUN` line by a Windows daemon and the shells: an independent implementation, so
+//! that the tests do not share the module's mistakes.
 
 use std::fmt::Write;
 
 use crate::quoting::argv::{ArgvParser, split, split_arguments};
 use crate::quoting::{Escape, RunShell};
 
-/// The arguments that the program gets in the end.
+/// The arguments that the program finally gets.
 pub fn argv(shell: RunShell, escape: Escape, instruction: &str) -> Vec<String> {
     let followed = format!("{instruction}\nLABEL after=1\n");
     let line = first_instruction(&followed, escape.character());
@@ -150,8 +150,8 @@ fn expand(text: &str) -> String {
     format!("{before}%{}", expand(rest))
 }
 
-/// `powershell -Command`, its grammar as far as a call with literal strings goes, and how
-/// version 5.1 starts a program.
+/// `powershell -Command`: the grammar of a call with literal strings, and the command line that
+/// version 5.1 builds for a program.
 fn through_powershell(text: &str) -> Vec<String> {
     let script = split_arguments(text, ArgvParser::CRuntime).join(" ");
     let mut characters = script.strip_prefix('&').expect("a call").chars().peekable();

@@ -13,7 +13,7 @@ fn server() -> Server {
     Server::read(FILE.as_bytes(), schema).unwrap()
 }
 
-/// The words of a line in which what has spaces is in double quotes.
+/// Splits a line whose values with spaces are in double quotes.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
@@ -131,12 +131,12 @@ fn what_the_program_refuses_or_nobody_is_certain_of_is_refused() {
         (
             "set config Default Web Site /section:httpErrors",
             false,
-            "what has spaces needs quotes",
+            "quote values with spaces",
         ),
         (
             "set config /errorMode:Detailed",
             false,
-            "it needs /section:",
+            "/section: is missing",
         ),
         (
             "set config /section:httpErors /errorMode:Detailed",
@@ -147,7 +147,7 @@ fn what_the_program_refuses_or_nobody_is_certain_of_is_refused() {
         (
             "set config /section:httpErrors /errorMode",
             true,
-            "/errorMode is not understood",
+            "/errorMode is not supported",
         ),
         (
             "set config \"Default Web Site\" /section:httpErrors /errorMode:Detailed /commit:webroot",
@@ -162,7 +162,7 @@ fn what_the_program_refuses_or_nobody_is_certain_of_is_refused() {
         (
             "set site \"Default Web Site\" /applicationPool:x",
             false,
-            "an attribute of something else",
+            "is not an attribute of this object",
         ),
         ("list site Other", false, "site \"Other\" not found"),
         ("start apppool Other", false, "apppool \"Other\" not found"),
@@ -171,8 +171,8 @@ fn what_the_program_refuses_or_nobody_is_certain_of_is_refused() {
             true,
             "/preCondition:bitness64",
         ),
-        ("restore backup x", true, "restore backup is not understood"),
-        ("set", true, "no verb and object"),
+        ("restore backup x", true, "restore backup is not supported"),
+        ("set", true, "the verb or the object is missing"),
         (
             "add vdir /app.name:\"Default Web Site/none\" /path:/x /physicalPath:C:\\x",
             false,
@@ -188,7 +188,7 @@ fn what_the_program_refuses_or_nobody_is_certain_of_is_refused() {
     }
 }
 
-/// What `calls` change, where those of which each may fail only take away what others replace.
+/// The changes of `calls`, where those that may fail only remove entries that others replace.
 fn back(calls: &[AppcmdCall]) -> Vec<ConfigEdit> {
     let server = server();
     let edits = |words: &Vec<String>| read(words, &server).unwrap().edits;
@@ -263,7 +263,7 @@ fn settings() -> IisSettings {
     }
 }
 
-/// Changes of which no two are about the same.
+/// Changes without two of the same target.
 fn change() -> impl Strategy<Value = ConfigChange> {
     let value = "[a-zA-Z0-9 .:*/\\\\=,\\[\\]-]{1,12}";
     let entry = ("[.][a-z]{1,8}", value).prop_map(|(extension, kind)| {
