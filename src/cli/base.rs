@@ -1,4 +1,4 @@
-//! `wincimg base`: which base images there are, which one is right for a host, and what is inside.
+//! `wincimg base`: lists, resolves, indexes and shows base images.
 
 mod base_args;
 mod index;
@@ -89,8 +89,8 @@ struct Resolve {
 
 #[derive(Debug, Args)]
 struct Name {
-    /// nanoserver, servercore, server, windows, aspnet, iis, or a repository; with a flavour where
-    /// it has several: dotnet/aspnet:8.0
+    /// nanoserver, servercore, server, windows, aspnet, iis, or a repository; add a flavour if it
+    /// has several: dotnet/aspnet:8.0
     #[arg(value_name = "NAME", add = complete::bases())]
     name: String,
 }
@@ -106,7 +106,7 @@ struct Common {
     registry: RegistryArgs,
 }
 
-/// Selection of base images for the hosts of an image.
+/// Options for selecting the base images of hosts.
 #[derive(Debug, Clone, Args)]
 pub(super) struct MatchArgs {
     /// How closely the base must match the host
@@ -120,7 +120,7 @@ pub(super) struct MatchArgs {
 }
 
 impl Base {
-    /// Returns true if the result depends on which updates are known.
+    /// Returns true if the result depends on the table of updates.
     pub(super) fn relies_on_updates(&self) -> bool {
         matches!(self.command, BaseCommand::List(_) | BaseCommand::Resolve(_))
     }
@@ -167,8 +167,8 @@ impl List {
     }
 }
 
-/// Returns true if an image starts on a host, or may: a tag without a revision is of some image of
-/// its build.
+/// Returns true if an image starts on a host, or may start: a tag without a revision can name any
+/// image of its build.
 fn may_start(image: &BaseListingEntry, host: HostBuild) -> bool {
     match image.version {
         Some(version) if version.revision.is_some() => {
@@ -250,7 +250,7 @@ fn write_listing(listing: &BaseListing, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A base image as the contract has it.
+/// JSON of a base image.
 fn base_json(base: &BaseImage) -> Value {
     json!({
         "reference": base.reference.to_string(),

@@ -1,4 +1,4 @@
-//! `wincimg check-compat`: what will start where, before it is rolled out.
+//! `wincimg check-compat`: checks which images start on which nodes, before a rollout.
 
 mod images;
 mod kube;
@@ -110,7 +110,7 @@ pub(super) struct CheckCompat {
     connection: RegistryArgs,
 }
 
-/// In which forms a report is written, and where.
+/// Formats and destinations of the report.
 #[derive(Debug, Args)]
 pub(super) struct ReportArgs {
     /// Report format
@@ -125,7 +125,7 @@ pub(super) struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// Writes the report to each file that was named and to stdout, which is no file.
+    /// Writes the report to each named file, and to stdout.
     pub(super) fn write(
         &self,
         write: impl Fn(ReportFormat, Option<&Path>, &mut dyn Write) -> io::Result<()>,
@@ -139,7 +139,7 @@ impl ReportArgs {
     }
 }
 
-/// The forms that a report has.
+/// Report format.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum ReportFormat {
     Text,
@@ -222,12 +222,12 @@ impl CheckCompat {
         })
     }
 
-    /// Returns true if images are named, by themselves or by workloads in files.
+    /// Returns true if images are named, directly or in workloads.
     fn names_images(&self) -> bool {
         !(self.image_builds.is_empty() && self.references.is_empty() && self.workloads.is_empty())
     }
 
-    /// Finds what cannot be meant before anything is read or asked.
+    /// Rejects contradictory arguments before anything is read.
     fn check_arguments(&self, session: &Session) -> Result<(), Failure> {
         if !self.names_images() && !self.kube.kube {
             let hint = if self.image_files.is_empty() {
@@ -263,7 +263,7 @@ impl CheckCompat {
         Ok(())
     }
 
-    /// Says which builds that were typed are of no Windows that is known.
+    /// Warns of typed builds that no known Windows has.
     fn warn_of_unknown_builds(&self, session: &Session) {
         let simulated = self.simulate.iter().map(Simulation::version);
         let images = self.image_builds.iter().copied();
@@ -281,7 +281,7 @@ impl CheckCompat {
         }
     }
 
-    /// Adds the nodes of the cluster, and where no image is named its workloads too.
+    /// Adds the nodes of the cluster and, if no image is named, its workloads.
     fn ask_cluster(
         &self,
         nodes: &mut NodeList,
@@ -313,7 +313,7 @@ impl CheckCompat {
         !(self.simulate.is_empty() && self.simulate_hotfix.is_empty())
     }
 
-    /// Changes the hosts as if they were patched, and says for reports what was changed.
+    /// Applies the simulated updates to the hosts, and describes the changes for reports.
     fn simulate(&self, hosts: &mut [Node]) -> Result<Vec<String>, Failure> {
         let mut changes = Vec::new();
         let nodes = |count: usize| format!("{count} node{}", if count == 1 { "" } else { "s" });
@@ -357,7 +357,7 @@ impl CheckCompat {
         Ok(changes)
     }
 
-    /// Every image that is asked about, those without a workload first, and how many these are.
+    /// The images to check, those without a workload first, and the number of these.
     fn images(
         &self,
         workloads: &[Workload],
@@ -431,7 +431,7 @@ impl CheckCompat {
     }
 }
 
-/// What a report in a file may be read on.
+/// Medium of a report in a file.
 fn screen_for_files() -> TextStyle {
     TextStyle {
         width: FILE_WIDTH,
@@ -440,7 +440,7 @@ fn screen_for_files() -> TextStyle {
     }
 }
 
-/// What stdout is read on.
+/// Medium of stdout.
 fn screen() -> TextStyle {
     match terminal_width() {
         Some(width) => TextStyle {
@@ -452,7 +452,7 @@ fn screen() -> TextStyle {
     }
 }
 
-/// Reads `FORMAT:FILE`.
+/// Parses `FORMAT:FILE`.
 fn parse_report_arg(text: &str) -> Result<(ReportFormat, PathBuf), String> {
     text.split_once(':')
         .filter(|(_, file)| !file.is_empty())
@@ -476,7 +476,7 @@ fn parse_report_arg(text: &str) -> Result<(ReportFormat, PathBuf), String> {
         })
 }
 
-/// Reads `2024-06-01`.
+/// Parses `2024-06-01`.
 fn day(text: &str) -> Result<Date, String> {
     text.parse()
         .map_err(|_| format!("invalid day {text:?}: expected YYYY-MM-DD such as 2024-06-01"))

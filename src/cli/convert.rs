@@ -44,7 +44,7 @@ pub(super) struct Convert {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: OutputFormat,
-    // The last two, because the heading of each goes for what follows it.
+    // The last two, because a help heading also applies to the arguments after it.
     #[command(flatten)]
     pub(super) recipe: RecipeArgs,
     #[command(flatten)]
@@ -175,7 +175,7 @@ fn write_obstacle(obstacle: &ConversionError, out: &mut dyn Write) -> io::Result
     Ok(())
 }
 
-/// Refuses to write over what somebody may still need.
+/// Rejects an output file that exists.
 pub(super) fn refuse_overwriting(file: &Path, force: bool) -> Result<(), Failure> {
     if force || !file.exists() {
         return Ok(());

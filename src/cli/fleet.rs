@@ -1,4 +1,4 @@
-//! `wincimg fleet`: a list of images, each for every Windows build among its nodes.
+//! `wincimg fleet`: builds and checks a list of images for every Windows build among the nodes.
 
 mod follow;
 
@@ -113,7 +113,7 @@ struct CommonArgs {
     connection: RegistryArgs,
 }
 
-/// Which cluster.
+/// Options for selecting a cluster.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Cluster options")]
 pub(super) struct KubeArgs {
@@ -184,7 +184,7 @@ impl CommonArgs {
         })
     }
 
-    /// The part that is wanted.
+    /// The requested shard.
     fn shard(&self) -> Result<Option<Shard>, Failure> {
         let Some(of) = self.shards else {
             return Ok(self.shard);
@@ -205,7 +205,7 @@ impl CommonArgs {
         })
     }
 
-    /// All Windows nodes that were named or that the cluster has.
+    /// All Windows nodes that are named or in the cluster.
     fn nodes(&self, session: &Session) -> Result<Vec<Node>, Failure> {
         let mut nodes = if self.kube.kube && !self.hosts.is_given() {
             NodeList::default()

@@ -1,4 +1,4 @@
-//! The hosts that a command is about: builds that are named, and the nodes of a cluster.
+//! Host arguments: builds, and the nodes of a cluster.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use super::command_context::Session;
 use super::error::Failure;
 use super::{complete, input};
 
-/// Which hosts.
+/// Host arguments.
 #[derive(Debug, Clone, Args)]
 pub(super) struct HostArgs {
     /// Build and revision of a host, such as 17763.973 (repeatable)
@@ -24,35 +24,34 @@ pub(super) struct HostArgs {
     nodes: Option<PathBuf>,
 }
 
-/// What images are to be made or found for.
+/// Distinct builds, and the hosts that have them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Builds {
-    /// The different builds of the hosts, oldest first.
+    /// The distinct builds of the hosts, oldest first.
     pub(super) all: Vec<HostBuild>,
-    /// The hosts that have them.
+    /// The hosts that report their build.
     pub(super) nodes: Vec<Node>,
     /// Names of nodes that do not report their build.
     pub(super) left_out: Vec<String>,
 }
 
 impl HostArgs {
-    /// Returns true if any were named.
+    /// Returns true if any host is named.
     pub(super) fn is_given(&self) -> bool {
         !self.builds.is_empty() || self.nodes.is_some()
     }
 
-    /// The builds that were typed.
+    /// The typed builds.
     pub(super) fn typed_builds(&self) -> impl Iterator<Item = WindowsVersion> {
         self.builds.iter().copied()
     }
 
-    /// Returns true if they come from stdin.
+    /// Returns true if the nodes come from stdin.
     pub(super) fn read_stdin(&self) -> bool {
         self.nodes.as_deref().is_some_and(input::is_stdin)
     }
 
-    /// Every host that was named, in order, and the nodes that run another system; none at all is a
-    /// mistake.
+    /// All named hosts in order, and the nodes with another system; an error if there are none.
     pub(super) fn nodes(&self, session: &Session) -> Result<NodeList, Failure> {
         let mut hosts = NodeList {
             windows: self
@@ -88,8 +87,7 @@ impl HostArgs {
         Ok(hosts)
     }
 
-    /// The different builds among the hosts; a node that does not tell its build is left out with a
-    /// word.
+    /// The distinct builds of the hosts; warns of each node that does not report its build.
     pub(super) fn distinct_builds(&self, session: &Session) -> Result<Builds, Failure> {
         let mut builds = Builds::default();
         for node in self.nodes(session)?.windows {
@@ -120,7 +118,7 @@ impl HostArgs {
 }
 
 impl Builds {
-    /// The builds with the names of the nodes that run them.
+    /// The builds, with the names of their nodes.
     pub(super) fn targets(&self) -> Vec<TargetHost> {
         TargetHost::from_nodes(&self.nodes)
     }

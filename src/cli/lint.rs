@@ -1,4 +1,4 @@
-//! `wincimg lint`: what in a Dockerfile goes wrong on Windows, and what to write instead.
+//! `wincimg lint`: finds mistakes in Dockerfiles for Windows, and prints fixes.
 
 mod base;
 
@@ -117,7 +117,7 @@ impl Lint {
         })
     }
 
-    /// What is known besides the texts; a registry is asked only where that was asked for.
+    /// Facts besides the texts; uses a registry only on request.
     fn options(
         &self,
         session: &Session,
@@ -192,7 +192,7 @@ fn read(path: &Path) -> Result<String, Failure> {
         )));
     }
     if !has_from(&text) {
-        // No findings would read as if all were well.
+        // Printing no findings would look like a pass.
         let problem = anyhow!("{} is not a Dockerfile: it has no FROM", path.display());
         return Err(
             Failure::operation(problem).hint("check the file's name and the spelling of FROM")

@@ -1,4 +1,5 @@
-//! `wincimg login` and `wincimg logout`: credentials where all tools find them.
+//! `wincimg login` and `wincimg logout`: stores and removes credentials where other tools find them
+//! too.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use super::registry_args::{self, RegistryArgs};
 use super::{CommandOutcome, prompt};
 use crate::cli::error::Context;
 
-/// No password is longer.
+/// Size limit of a password.
 const MOST_INPUT: u64 = 64 * 1024;
 
 /// Log in to a registry
@@ -64,7 +65,7 @@ pub(super) struct Logout {
     format: OutputFormat,
 }
 
-/// A registry's host; a scheme, as Docker takes it too, and a slash at the end mean nothing.
+/// Host of a registry; a scheme, which Docker accepts too, and a trailing slash are ignored.
 fn host(text: &str) -> Result<String, String> {
     let bare = text.strip_prefix("https://").unwrap_or(text);
     let bare = bare.strip_prefix("http://").unwrap_or(bare);
@@ -155,7 +156,7 @@ impl Login {
     }
 }
 
-/// All of stdin, without the end of the line that `echo` makes.
+/// Reads stdin without the trailing newline that `echo` adds.
 fn from_stdin() -> Result<String, Failure> {
     let mut text = String::new();
     let mut stdin = io::stdin().lock().take(MOST_INPUT);

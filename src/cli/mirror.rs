@@ -1,4 +1,4 @@
-//! `wincimg mirror`: images with all their layers in a registry of one's own.
+//! `wincimg mirror`: copies images with all layers to another registry.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -96,8 +96,8 @@ fn read_jobs(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Reads the name of an image in a registry. What is on a disk for other commands would be one on
-/// Docker Hub here, which nobody means.
+/// Parses the name of an image in a registry. A local path of other commands would be an image on
+/// Docker Hub here, which is never intended.
 fn in_a_registry(image: &str) -> Result<Reference, Failure> {
     let not_there = |place: &str| {
         let problem = anyhow!("{place} is not in a registry, and images are mirrored from there");
@@ -121,10 +121,10 @@ fn in_a_registry(image: &str) -> Result<Reference, Failure> {
     }
 }
 
-/// An image as the command line names it.
+/// An image as typed.
 enum MirrorImage {
     Image(Reference),
-    /// The base image of each host, from this repository.
+    /// The base image for each host, from this repository.
     Base(BaseName),
 }
 
@@ -251,7 +251,7 @@ impl Mirror {
     }
 }
 
-/// Warns of attached documents that are not in the mirror.
+/// Warns of attached documents that were not mirrored.
 fn report_referrer(carried: &ReferrerReport, session: &Session) {
     let ReferrerReport { about, kind, .. } = carried;
     let problem = carried.problem.as_deref().unwrap_or_default();
@@ -269,7 +269,7 @@ fn report_referrer(carried: &ReferrerReport, session: &Session) {
     }
 }
 
-/// Reports what failed; the images that did not fail are in the mirror all the same.
+/// Reports failures; the other images are mirrored.
 fn conclude(report: MirrorReport, session: &Session) -> Result<CommandOutcome, Failure> {
     let count = report.images.len();
     let beside = report.images.iter().flat_map(|image| &image.beside);
@@ -316,7 +316,7 @@ fn write_text(report: &MirrorReport, out: &mut dyn Write) -> io::Result<()> {
     let totals = &report.totals;
     let failed = usize::try_from(totals.failed_images).unwrap_or(usize::MAX);
     if failed == report.images.len() {
-        // Zeros would read like success; the errors follow.
+        // Zeros would look like success; the errors follow.
         return Ok(());
     }
     if failed > 0 {

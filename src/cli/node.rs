@@ -1,4 +1,4 @@
-//! `wincimg node`: what a node needs to use images of ours.
+//! `wincimg node`: configures nodes for a registry and its pause image.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -160,7 +160,7 @@ impl MakeScript {
         })
     }
 
-    /// The registries of which a node has to be told something.
+    /// The registries that a node must be configured for.
     fn registries(&self) -> Result<Vec<NodeRegistry>, Failure> {
         let mut pem = String::new();
         for file in &self.ca_files {
@@ -176,7 +176,7 @@ impl MakeScript {
             self.base_registry.base_registry.host(),
         ];
         let mut hosts: BTreeSet<&str> = self.insecure.iter().map(String::as_str).collect();
-        // Microsoft's registry has a certificate that every node knows.
+        // Every node trusts the certificate of Microsoft's registry.
         hosts.extend(
             named
                 .into_iter()
@@ -196,7 +196,7 @@ impl MakeScript {
     }
 }
 
-/// Actions of the script, a line each.
+/// Summary of the script, one action per line.
 fn in_words(script: &NodeScript<'_>) -> String {
     let mut text = String::new();
     let mut line = |words: &str| {
@@ -272,7 +272,7 @@ fn write_pem(certificate: &[u8], pem: &mut String) {
     pem.push_str("-----END CERTIFICATE-----\n");
 }
 
-/// A time as Go reads it, which is what reads it on the node.
+/// A duration in Go's format, which the node's configuration uses.
 fn read_deadline(text: &str) -> Result<String, String> {
     let seconds = read_time(text)?.as_secs();
     Ok(match (seconds % 3600, seconds % 60) {

@@ -1,4 +1,4 @@
-//! `wincimg render`: the Dockerfile that makes an image, and the folder to build it from.
+//! `wincimg render`: writes the Dockerfile of an image and its build context.
 
 use std::path::{Path, PathBuf};
 
@@ -37,12 +37,12 @@ pub(super) struct Render {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
-    // The last, because its heading goes for what follows it.
+    // The last, because a help heading also applies to the arguments after it.
     #[command(flatten)]
     recipe: RecipeArgs,
 }
 
-/// A Dockerfile, and the folder that it was written to.
+/// A Dockerfile, and its folder if it was written to one.
 struct RenderedImage {
     image: PlannedImage,
     rendered: RenderedDockerfile,
@@ -73,7 +73,7 @@ impl Render {
             ))
             .hint("write them to folders with --output DIR, or print them with --format json"));
         }
-        // All of them can be made before any is written.
+        // All of them are made before any is written.
         let written = images
             .into_iter()
             .map(|image| {
@@ -124,7 +124,7 @@ impl Render {
     }
 }
 
-/// What becomes of a program's path where `BuildKit` builds: as the lint rule `args-escaped` has it.
+/// Warning for a program's path under `BuildKit`, by the rule of the lint rule `args-escaped`.
 fn bare_program(written: &RenderedImage) -> Option<String> {
     let plan = &written.image.plan;
     plan.cmd.as_ref()?;

@@ -1,4 +1,4 @@
-//! `wincimg try`: starts what an image starts, under wine.
+//! `wincimg try`: runs an image's program under wine.
 
 use std::io::{self, IsTerminal as _, Read, Write};
 use std::process::Stdio;
@@ -70,14 +70,14 @@ pub(super) struct Try {
     connection: RegistryArgs,
 }
 
-/// How long what a program said last may take to arrive.
+/// Time to wait for the last output of a program.
 const LAST_WORDS: Duration = Duration::from_secs(10);
-/// What Windows ends a program with that Ctrl-C ends.
+/// Exit code of a Windows program that Ctrl-C ends.
 const CONTROL_C: u32 = 0xC000_013A;
 
 impl Try {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        // Nothing is fetched where it could not be started.
+        // Check for wine before anything is fetched.
         let wine = if self.dry_run {
             None
         } else {
@@ -161,7 +161,7 @@ impl Try {
         }
     }
 
-    /// Lays the image into a Windows and runs its program; its exit code.
+    /// Unpacks the image into a wine prefix and runs its program; returns its exit code.
     async fn start_in(
         &self,
         prefix: &Prefix,
@@ -183,7 +183,7 @@ impl Try {
         ));
         }
         prefix.import(own.registry.as_deref()).await?;
-        // A terminal would make wine draw on it.
+        // On a terminal wine would draw its output.
         let input = if io::stdin().is_terminal() {
             Stdio::null()
         } else {
@@ -205,7 +205,7 @@ impl Try {
             }
         })?;
         for end in ends.into_iter().flatten() {
-            // What a program leaves behind may hold on to it.
+            // Processes that the program started may hold the output open.
             let _ = end.recv_timeout(LAST_WORDS);
         }
         Ok(ended.code)
@@ -235,7 +235,7 @@ impl Try {
     }
 }
 
-/// The command that would start.
+/// The command that would run.
 #[derive(Serialize)]
 struct TryPlan<'a> {
     reference: String,
@@ -283,7 +283,7 @@ fn numbers(layers: &[usize]) -> String {
     texts.join(", ")
 }
 
-/// Passes on what a program says, as it says it.
+/// Forwards the output of a program as it arrives.
 fn pass_on(
     mut from: impl Read + Send + 'static,
     mut to: impl Write + Send + 'static,
@@ -294,7 +294,7 @@ fn pass_on(
         while let Ok(count @ 1..) = from.read(&mut buffer) {
             let passed = to.write_all(&buffer[..count]).and_then(|()| to.flush());
             if passed.is_err() {
-                // The reader is gone, which the program is to notice.
+                // The reader is gone, which the program has to notice.
                 break;
             }
         }

@@ -1,4 +1,4 @@
-//! `wincimg update`: an image on the base that fits its hosts, without its sources.
+//! `wincimg update`: rebases an image on the base that fits its hosts, without its sources.
 
 mod text;
 
@@ -84,7 +84,7 @@ pub(super) struct Update {
     base_registry: BaseRegistryArgs,
     #[command(flatten)]
     registry: RegistryArgs,
-    // The last one, because its heading goes for what follows it.
+    // The last one, because a help heading also applies to the arguments after it.
     #[command(flatten)]
     documents: DocumentArgs,
 }
@@ -159,7 +159,7 @@ impl Update {
         registry_args::run(work)
     }
 
-    /// What goes along with the new image, of which the old one is the source.
+    /// Options of the new image's documents; their source is the old image.
     fn documents(
         &self,
         image: &Reference,
@@ -189,7 +189,7 @@ impl Update {
         }
     }
 
-    /// The tag that the new image gets.
+    /// Tag of the new image.
     fn target_tag(&self, image: &Reference) -> Result<String, Failure> {
         let own = image.tag().filter(|_| image.digest().is_none());
         match (&self.tag, own) {
@@ -203,7 +203,7 @@ impl Update {
         }
     }
 
-    /// The registry that the new image is pushed to.
+    /// Registry that the new image is pushed to.
     fn prefix(&self, image: &Reference) -> Result<Option<RegistryPrefix>, Failure> {
         let prefix = self.push.then(|| image.registry().parse()).transpose();
         prefix.map_err(|error: PrefixError| Failure::usage(anyhow!(error)))
@@ -253,7 +253,7 @@ fn reports(updates: &UpdatePlan) -> Vec<Value> {
     reports.collect()
 }
 
-/// What deserves a look about the bases, each once.
+/// Warnings about the bases, each once.
 fn warn(updates: &UpdatePlan, session: &Session) {
     let mut told: Vec<String> = Vec::new();
     for update in &updates.planned {

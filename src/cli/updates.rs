@@ -1,6 +1,6 @@
-//! Table of updates of a run: the embedded one and what `--refresh` added to it.
+//! Table of updates of a run: the embedded one, and the updates that `--refresh` added.
 //!
-//! It is chosen once, before anything asks for it, so that every command gives the same answers.
+//! It is selected once, before its first use, so that all parts of a run use the same table.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use super::error::Failure;
 use super::http_args::HttpArgs;
 use super::{progress, registry_args};
 
-/// Maximum number of unreadable rows that are quoted.
+/// Maximum number of unreadable rows to print.
 const QUOTED: usize = 3;
 
 /// Source of the table of updates.
@@ -60,8 +60,8 @@ impl RefreshArgs {
     }
 }
 
-/// Says so where newer updates must be out than the table has. For after the result: what failed
-/// has better hints.
+/// Warns if the table lacks updates that must have been published. Call this after the result:
+/// failures have better hints.
 pub(super) fn warn_if_stale(session: &Session, today: Option<Date>) {
     let today = today.unwrap_or_else(|| Zoned::now().date());
     if let Some(newest) = Updates::global().stale_since(today) {

@@ -1,4 +1,5 @@
-//! `wincimg base index`: what is inside bases, read from their layers once and for all.
+//! `wincimg base index`: indexes the contents of bases, so that later runs need not read their
+//! layers.
 
 use std::io::{self, Write};
 
@@ -19,9 +20,8 @@ use crate::cli::{CommandOutcome, registry_args};
 
 /// Index the files and registry keys of base images
 ///
-/// Later builds on these bases know their keys, files and security descriptors without reading the
-/// layers. With --push the index is attached to the image in its registry, for all builds. `wincimg
-/// mirror` does this by default.
+/// Later builds on these bases use the index instead of reading the layers. With --push the index
+/// is attached to the image in its registry, for all builds. `wincimg mirror` does this by default.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg base index repo.mylan.k8s:9999/windows/servercore:ltsc2022 --push\n  \
@@ -42,9 +42,9 @@ pub(super) struct Index {
 struct IndexedImage {
     digest: String,
     os_version: Option<String>,
-    /// Bytes of the layers.
+    /// Compressed size of the layers in bytes.
     layers: u64,
-    /// Bytes of what is known now.
+    /// Size of the index in bytes.
     size: u64,
     pushed: bool,
     problems: Vec<String>,

@@ -10,7 +10,8 @@ use wincimg_oci::store::{Location, LocationError};
 
 use crate::cli::error::Failure;
 
-/// A text that is not even a reference was meant as a path, whose form is all that helps.
+/// Error for an invalid output. A text that is not even a reference was meant as a path, so only
+/// the forms of paths help.
 pub(in crate::cli) fn output_place(text: &str) -> Result<Location, String> {
     parse_location(text).map_err(|error| match error {
         LocationError::Reference(_) => {
@@ -28,8 +29,8 @@ pub(in crate::cli) fn output_place(text: &str) -> Result<Location, String> {
     })
 }
 
-/// Refuses places that nothing can be written to, before anything is asked of the network. `push` is
-/// what to type for a registry.
+/// Rejects outputs that cannot be written, before any network access. `push` is the command for a
+/// registry.
 pub(in crate::cli) fn check_output(output: Option<&Location>, push: &str) -> Result<(), Failure> {
     match output {
         Some(Location::Registry(_)) => {
@@ -47,8 +48,8 @@ pub(in crate::cli) fn check_output(output: Option<&Location>, push: &str) -> Res
     }
 }
 
-/// Requested destinations; none where no option was given. The registry comes first: its
-/// references are what a pipeline goes on with.
+/// The requested destinations; none without an option. The registry comes first, because pipelines
+/// continue with its references.
 pub(in crate::cli) fn destinations(
     registry: Option<RegistryPrefix>,
     output: Option<&Location>,

@@ -1,4 +1,4 @@
-//! Images of a check: given in files, on this machine, or in registries.
+//! Images of a check: from files, from this machine, or from registries.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -19,8 +19,8 @@ use crate::cli::input::read_text;
 use crate::cli::registry_args::RegistryArgs;
 use crate::cli::{progress, registry_args};
 
-/// The images to look at, each once: those that were named, then the workloads'. What a workload
-/// for another system runs is of no interest.
+/// The images to read, each once: the named ones, then those of workloads, except workloads for
+/// other systems.
 pub(super) fn images_to_check(named: &[String], workloads: &[Workload]) -> Vec<ImageRequest> {
     let mut known: HashSet<&str> = named.iter().map(String::as_str).collect();
     let of_workloads = workloads
@@ -40,14 +40,14 @@ pub(super) fn images_to_check(named: &[String], workloads: &[Workload]) -> Vec<I
         .collect()
 }
 
-/// Images of which files say what they are.
+/// Images described in files.
 #[derive(Debug, Default)]
 pub(super) struct ImagesFromFiles(BTreeMap<String, Vec<Variant>>);
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct File {
-    /// Name of all the images, in the output of `inspect`.
+    /// Reference of all the images, in the output of `inspect`.
     reference: Option<String>,
     images: Vec<ImageEntry>,
     index: Option<IndexEntry>,
@@ -83,7 +83,7 @@ struct IndexEntry {
     reference: Option<String>,
 }
 
-/// Reads a result, or the list of its images alone.
+/// Parses a result, or only its list of images.
 fn read_images(text: &str) -> Result<File, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let file = match value {
@@ -168,7 +168,7 @@ impl ImagesFromFiles {
     }
 }
 
-/// Finds out what every image is, in their order.
+/// Reads the facts about each image, in order.
 pub(super) fn resolve_images(
     wanted: Vec<ImageRequest>,
     given: &ImagesFromFiles,
@@ -208,7 +208,7 @@ pub(super) fn resolve_images(
         .collect())
 }
 
-/// Finds out what else the warnings about workloads need.
+/// Reads the further facts that the warnings about workloads require.
 pub(super) fn add_details(
     details: &Details,
     images: &mut [Image],
@@ -227,7 +227,7 @@ pub(super) fn add_details(
     Ok(())
 }
 
-/// The tags of the images that others build and that do not start everywhere.
+/// Tags of images from other publishers that do not start everywhere.
 pub(super) fn tags(
     rollout: &Rollout,
     connection: &RegistryArgs,

@@ -1,5 +1,5 @@
-//! Whether updates can be looked for. Only two commands need the catalog, and sites without a way to
-//! the internet have none: unless --catalog names one, it may be out of reach.
+//! Checks the Update Catalog. Only some commands require it, and offline sites have no access to
+//! it: it may be unreachable unless --catalog names one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use super::Check;
 use crate::cli::http_args::USER_AGENT;
 
 const KIND: &str = "update catalog";
-/// An update that the catalog has had for years.
+/// An update that has been in the catalog for years.
 const SAMPLE: &str = "KB4549949";
-/// The patience with the default catalog.
+/// Time limit for the default catalog.
 const UNASKED: Duration = Duration::from_secs(5);
 
 /// The catalog in which updates are searched.
@@ -36,12 +36,12 @@ impl CatalogArg {
         self.catalog.as_deref().unwrap_or(DEFAULT_CATALOG)
     }
 
-    /// The host of the catalog, as lists of hosts have it.
+    /// Host of the catalog.
     pub(super) fn host(&self) -> Option<String> {
         Url::parse(self.address()).ok().map(|url| host_of(&url))
     }
 
-    /// Check of the catalog.
+    /// Checks the catalog.
     pub(super) async fn check(
         &self,
         insecure: &[String],
@@ -49,7 +49,7 @@ impl CatalogArg {
         patience: Duration,
     ) -> Check {
         let address = self.address();
-        // What stands in for a password there is not repeated.
+        // A password in the URL is not printed.
         let subject = match Url::parse(address) {
             Ok(url) if url.has_host() => redacted(&url),
             _ => without_password(address).into_owned(),

@@ -1,5 +1,5 @@
-//! Checks the daemon that the docker engine builds with. A daemon that was not asked for may be
-//! missing or make other containers: the direct engine needs none.
+//! Checks the daemon of the docker engine. A daemon that the user did not name may be missing or
+//! run other containers: the direct engine requires none.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::cli::docker_args::DockerArgs;
 const KIND: &str = "docker daemon";
 const WITHOUT: &str = "--engine direct builds without one, unless there are commands to run";
 
-/// Checks of the daemon, and whether it trusts the registries that were reached.
+/// Checks the daemon, and that it trusts the reachable registries.
 pub(super) async fn check(
     arguments: &DockerArgs,
     reached: &[(String, Protocol)],

@@ -1,5 +1,5 @@
-//! Whether a registry takes what a push sends: tried in a repository that the user named for it.
-//! What the registry lacks is a problem only where the program has no other way.
+//! Tests a push to a repository that the user named for it. A missing feature is a problem only if
+//! the program has no alternative.
 
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -19,12 +19,12 @@ use wincimg_oci::remote::{RegistryClient, RegistryError, Repository};
 use super::{Check, failed};
 use crate::cli::error::Failure;
 
-/// Bytes of the layer that is sent, about; small, and still two pieces.
+/// Approximate size of the test layer: small, but larger than one piece.
 const LAYER: usize = 64 * 1024;
-/// Pieces of this size make two of it.
+/// Size of a piece, so that the layer has two.
 pub(super) const PIECE: u64 = 48 * 1024;
 
-/// The repository that a `--registry` names; there is none where it names a host alone, or Docker
+/// The repository in a `--registry`; none if it names only a host, or Docker Hub and a user.
 /// Hub and a user.
 pub(super) fn repository_of(target: &MirrorTarget) -> Result<Reference, Failure> {
     let text = target.to_string();
@@ -47,7 +47,7 @@ pub(super) fn repository_of(target: &MirrorTarget) -> Result<Reference, Failure>
     }
 }
 
-/// Tries a push and says what was found; nothing of it stays that can be deleted.
+/// Tests a push and reports the results; deletes everything that can be deleted.
 pub(super) async fn check(registry: &RegistryClient, reference: &Reference) -> Vec<Check> {
     let repository = registry.repository(reference).for_push();
     let subject = repository.to_string();
@@ -96,7 +96,7 @@ fn uploads(repository: &Repository) -> &'static str {
     }
 }
 
-/// A test image.
+/// The test image.
 struct TestImage {
     tag: String,
     layer: Bytes,
@@ -104,7 +104,7 @@ struct TestImage {
 }
 
 impl TestImage {
-    /// One that no registry can have, because it says when it was made.
+    /// A unique image, because it contains the current time.
     fn new() -> io::Result<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.unwrap_or_default().as_nanos();
@@ -154,7 +154,7 @@ impl TestImage {
         Check::ok("mount", subject, finding)
     }
 
-    /// Publishes the image in both formats, and deletes it.
+    /// Publishes the image in both manifest formats, and deletes it.
     async fn publish(&self, repository: &Repository, subject: &str) -> Vec<Check> {
         let docker = self.put(repository, ManifestFormat::Docker).await;
         let oci = self.put(repository, ManifestFormat::Oci).await;

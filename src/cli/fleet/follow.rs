@@ -1,4 +1,4 @@
-//! `wincimg fleet follow`: a controller, told what to do by flags and telling what it does by lines.
+//! `wincimg fleet follow`: runs the controller of a fleet and prints its events as lines.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -36,16 +36,16 @@ use crate::cli::output::{OutputFormat, stdout};
 use crate::cli::registry_args::{BaseRegistryArgs, RegistryArgs, read_time};
 use crate::cli::{CommandOutcome, complete, registry_args, shutdown};
 
-/// What grants the rights that it takes.
+/// Manifest with the rights that the controller requires.
 const ROLE: &str = "templates/ci/kubernetes/fleet/rbac.yaml";
 
-/// Nodes that are patched or made together come within this time.
+/// Time to wait for further nodes, because nodes are patched or created in groups.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// So many things that were said are kept in mind, not to be said again.
+/// Number of printed messages to remember, so that they are not repeated.
 const SAID: usize = 10_000;
 
-/// A shorter lease would be lost by the first slow answer.
+/// Shortest lease: one slow answer would lose a shorter one.
 const SHORTEST_LEASE: Duration = Duration::from_secs(1);
 
 /// Watch a cluster and build a fleet's images as nodes change
@@ -96,7 +96,7 @@ pub(super) struct FollowArgs {
     connection: RegistryArgs,
 }
 
-/// A lease's name, in a namespace or not.
+/// Name of a lease, optionally with a namespace.
 #[derive(Debug, Clone)]
 struct LeaseArgument {
     namespace: Option<String>,
@@ -211,8 +211,7 @@ impl FollowArgs {
     }
 }
 
-/// A name that people find their way by, and that nobody else has: also not this one's container when
-/// it was started again.
+/// A readable and unique name: even a restart of the same container gets another one.
 fn identity() -> String {
     let mut names = ["POD_NAME", "HOSTNAME", "COMPUTERNAME"]
         .into_iter()
@@ -228,7 +227,7 @@ fn identity() -> String {
     format!("{name}_{chance:016x}")
 }
 
-/// Says things once, however often they come up.
+/// Prints each message once.
 struct DedupPrinter<'a> {
     session: &'a Session,
     said: Mutex<HashSet<String>>,
@@ -265,7 +264,7 @@ impl Reporter for DedupPrinter<'_> {
     }
 }
 
-/// What happens, as lines: images and nodes on stdout, the controller's own state on stderr.
+/// Prints events as lines: images and nodes on stdout, the state of the controller on stderr.
 struct Lines {
     session: Session,
     format: OutputFormat,
@@ -357,7 +356,7 @@ impl Lines {
 
     fn print(&self, words: &str, line: &Value) {
         let mut out = stdout().lock();
-        // Who reads no more does not end the work.
+        // A closed stdout does not end the work.
         let _ = match self.format {
             OutputFormat::Text => writeln!(out, "{}", Untrusted(words)),
             OutputFormat::Json => writeln!(out, "{line}"),

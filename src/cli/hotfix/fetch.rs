@@ -1,4 +1,4 @@
-//! `wincimg hotfix fetch`: the verified files of one update.
+//! `wincimg hotfix fetch`: downloads the verified files of one update.
 
 use std::path::PathBuf;
 
@@ -113,7 +113,7 @@ impl Fetch {
     }
 }
 
-/// A file, and what it is to the update.
+/// A file of the update.
 fn described((file, member): (&DownloadedUpdateFile, &UpdateSetFile)) -> Value {
     let mut value = json!(file);
     value["role"] = json!(member.role);

@@ -1,4 +1,4 @@
-//! `wincimg hotfix resolve`: a build's update, or an update's build.
+//! `wincimg hotfix resolve`: resolves a build to its update, or an update to its builds.
 
 use anyhow::anyhow;
 use clap::Args;
@@ -81,7 +81,7 @@ impl Resolve {
     }
 }
 
-/// The newest build that the update installs, and all of them.
+/// The update: its newest build, and all of them.
 fn found(known: &KnownUpdate) -> Value {
     let mut value = match known.newest() {
         Some(update) => row(update),

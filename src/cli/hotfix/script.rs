@@ -1,4 +1,4 @@
-//! `wincimg hotfix script`: the PowerShell script that installs an update on a node.
+//! `wincimg hotfix script`: writes a PowerShell script that installs an update on a node.
 
 use std::path::PathBuf;
 

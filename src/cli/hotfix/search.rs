@@ -1,4 +1,4 @@
-//! `wincimg hotfix search`: what the Update Catalog has.
+//! `wincimg hotfix search`: searches the Update Catalog.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! `wincimg inspect --sbom` and `--provenance`: documents attached to an image, unchanged.
+//! `wincimg inspect --sbom` and `--provenance`: prints documents attached to an image, unchanged.
 
 use anyhow::anyhow;
 use wincimg_common::untrusted::Untrusted;
@@ -14,7 +14,7 @@ use crate::cli::error::Failure;
 use crate::cli::output::write_result;
 use crate::cli::{CommandOutcome, registry_args};
 
-/// Selection of what is printed.
+/// The requested document.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum PrintedDocument {
     Bill(Option<SbomFormat>),
@@ -100,7 +100,7 @@ impl Inspect {
         Ok(CommandOutcome::Yes)
     }
 
-    /// The image that documents are looked for: of an index the one that was chosen.
+    /// The image whose documents are requested: of an index, the selected one.
     async fn one_image(&self, place: &Source, named: &Document) -> Result<Digest, Failure> {
         if let Document::Manifest(manifest) = named {
             return Ok(manifest.digest().clone());

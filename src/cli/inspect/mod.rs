@@ -1,4 +1,4 @@
-//! `wincimg inspect`: what an image is, and what its layers do to the registry.
+//! `wincimg inspect`: shows an image and the registry changes of its layers.
 
 mod documents;
 mod text;
@@ -48,8 +48,8 @@ pub(super) struct Inspect {
     #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
     platform: Vec<PlatformFilter>,
     /// Show all registry changes by layer
-    // For other commands the flag of this name is a host, and a file of defaults may set that for
-    // all commands; it means nothing here.
+    // Other commands have a flag of this name for a host, which a file of defaults may set for all
+    // commands; it has no meaning here.
     #[arg(long, action = ArgAction::SetTrue, value_parser = is_true)]
     registry: bool,
     /// Show the registry as a container sees it, with all changes applied to the base
@@ -89,10 +89,10 @@ enum InspectFormat {
     Reg,
 }
 
-/// Which bill of materials is meant.
+/// Format of the SBOM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SbomArg {
-    /// The first that there is
+    /// The first one attached
     Any,
     /// SPDX
     Spdx,
@@ -107,7 +107,7 @@ fn is_true(text: &str) -> Result<bool, String> {
 }
 
 impl Inspect {
-    /// What is on the disk under a name that has no registry in it.
+    /// Local file or folder with the name of an image in a registry.
     fn on_disk(&self) -> Option<Location> {
         let Location::Registry(reference) = &self.image else {
             return None;
@@ -192,7 +192,7 @@ impl Inspect {
         })
     }
 
-    /// Says what the result leaves out, and how to get it.
+    /// Reports what the result leaves out, and the option that includes it.
     fn report_problems(&self, inspection: &Inspection, place: &str, session: &Session) {
         for image in &inspection.images {
             if !image.is_windows() {
@@ -251,7 +251,7 @@ fn registry_file(inspection: &Inspection) -> Result<&str, Failure> {
     }
 }
 
-/// `regedit` takes plain ASCII as it is; anything else it has to be given in UTF-16.
+/// `regedit` reads ASCII without a mark; everything else requires UTF-16.
 fn encoded(file: &str) -> Vec<u8> {
     if file.is_ascii() {
         file.as_bytes().to_vec()
@@ -260,7 +260,7 @@ fn encoded(file: &str) -> Vec<u8> {
     }
 }
 
-/// Reports what could not be read; all else has been shown.
+/// Reports what could not be read, after the rest was shown.
 fn conclude(inspection: Inspection, session: &Session) -> Result<CommandOutcome, Failure> {
     let mut failures = Vec::new();
     for image in inspection.images {

@@ -11,7 +11,7 @@ use wincimg_oci::reference::Reference;
 /// Maximum number of obstacles shown; the JSON has all of them.
 const MOST: usize = 8;
 
-/// Writes what each host's image is on, and whether it can be moved.
+/// Writes the base of each host's image, and the verdict.
 pub(super) fn write_plan(
     image: &Reference,
     updates: &UpdatePlan,
@@ -106,7 +106,7 @@ fn write_obstacles(obstacles: &[UpdateConflict], out: &mut dyn Write) -> io::Res
     Ok(())
 }
 
-/// Hint for images that cannot be moved.
+/// Hint for images that cannot be rebased.
 pub(super) fn write_hint(updates: &UpdatePlan, out: &mut dyn Write) -> io::Result<()> {
     if updates.are_refused() {
         writeln!(
@@ -117,7 +117,7 @@ pub(super) fn write_hint(updates: &UpdatePlan, out: &mut dyn Write) -> io::Resul
     Ok(())
 }
 
-/// An instruction as it fits a line.
+/// An instruction, shortened to one line.
 fn in_one_line(text: &str) -> String {
     const LONGEST: usize = 160;
     let words: Vec<&str> = text.split_whitespace().collect();
