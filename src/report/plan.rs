@@ -1,4 +1,4 @@
-//! The plan that makes everything start, in the words of a report.
+//! The plan after which everything starts, as text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +10,13 @@ use wincimg_cluster::rollout::{
 use super::summary::{format_tally, noun};
 use super::{hosts_in_words, in_words};
 
-/// One action: what it is, and what to type for it.
+/// One action: its title and its command.
 pub(super) struct PlanStep<'a> {
     pub(super) title: String,
     pub(super) commands: &'a [String],
 }
 
-/// The actions in their order.
+/// The actions in order.
 pub(super) fn steps<'a>(rollout: &Rollout, plan: &'a ActionPlan) -> Vec<PlanStep<'a>> {
     let actions = plan.actions.iter();
     actions
@@ -67,7 +67,7 @@ fn host_names(rollout: &Rollout, hosts: &[usize]) -> Vec<String> {
     hosts.map(|&host| host_name(rollout, host)).collect()
 }
 
-/// Effect of the plan, after its effect on what works today.
+/// Effect of the plan, after its effect on workloads that start today.
 pub(super) fn outcome(rollout: &Rollout, plan: &ActionPlan) -> String {
     let mut spans: BTreeMap<(usize, Option<usize>), Vec<&Interruption>> = BTreeMap::new();
     for interruption in &plan.interruptions {
