@@ -50,7 +50,8 @@ fn hide_in<'t>(text: &'t str, typed: &[ArgumentPassword]) -> Cow<'t, str> {
 pub(super) fn hint() -> Option<String> {
     let host = &typed().first()?.host;
     Some(format!(
-        "others can read what stands in arguments: leave user and password out, and keep them with `wincimg login {host}`"
+        "other users can read arguments: remove user and password, and log in with `wincimg login \
+         {host}`"
     ))
 }
 

@@ -68,7 +68,7 @@ struct List {
     wincimg base resolve nanoserver --host-build 17763.973\n  \
     wincimg base resolve aspnet --host-build 17763.973 \\\n      \
     --base-registry repo.mylan.k8s:9999/mcr.microsoft.com\n\n\
-    Exit code 1: nothing fits; what is nearest is said.")]
+    Exit code 1: no image fits; the nearest one is named.")]
 struct Resolve {
     #[command(flatten)]
     name: Name,
@@ -154,11 +154,11 @@ impl List {
         })?;
         if listing.images.is_empty() {
             let wanted = match self.host_build {
-                Some(version) => format!("of an image that starts on host {version}"),
-                None => "that names a version of Windows".to_owned(),
+                Some(version) => format!("is for an image that starts on host {version}"),
+                None => "names a version of Windows".to_owned(),
             };
             session.note(format_args!(
-                "{repository} has no tag {wanted}, and {} in all",
+                "none of the {} tags of {repository} {wanted}",
                 tags.len()
             ));
             return Ok(CommandOutcome::No);
@@ -199,7 +199,8 @@ impl Resolve {
                 }
                 if found.matched == BaseMatch::Nearest {
                     session.note(format_args!(
-                        "host {host} has no image of its own revision; {} is the nearest that starts on it",
+                        "no image has the revision of host {host}; {} is the nearest that starts \
+                         on it",
                         found.os_version
                     ));
                 }

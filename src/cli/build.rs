@@ -202,10 +202,8 @@ impl Build {
     /// Rejects invalid destinations before any network access.
     fn check_places(&self) -> Result<(), Failure> {
         if self.push && self.registry.is_none() {
-            let problem = anyhow!("--push needs a registry to push to");
-            return Err(
-                Failure::usage(problem).hint("name it with --registry HOST[:PORT][/PREFIX]")
-            );
+            let problem = anyhow!("--push requires a registry");
+            return Err(Failure::usage(problem).hint("add --registry HOST[:PORT][/PREFIX]"));
         }
         if let Some(registry) = self.registry.as_ref().filter(|_| self.push)
             && let Err(error) = registry.check_for_pushes()
@@ -255,7 +253,7 @@ impl Build {
         let mut images = delivered.images.iter();
         let is_of_daemon = images.any(|image| image.engine == Engine::Docker.name());
         let kept = if is_of_daemon && !self.push && self.output.is_none() {
-            "left in the Docker daemon"
+            "kept in the Docker daemon"
         } else {
             "written"
         };

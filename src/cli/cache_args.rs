@@ -21,7 +21,7 @@ pub(super) struct CacheArgs {
     /// Cache directory [default: wincimg in the user's cache directory, such as ~/.cache]
     #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
     cache_dir: Option<PathBuf>,
-    /// Cache size for base indexes, and the same again for downloads, such as 500M; 0 disables the
+    /// Size limit of cached base indexes, and of cached downloads, such as 500M; 0 disables the
     /// cache
     #[arg(
         long,

@@ -49,7 +49,7 @@ use crate::report::{
     wincimg check-compat --nodes nodes.json --workloads deploy.yaml --format html --output r.html\n  \
     wincimg check-compat --nodes nodes.json --workloads deploy.yaml --simulate-hotfix KB4549949\n  \
     wincimg check-compat --kube --context production --plan\n\n\
-    Exit code 0: everything starts. 1: something does not, or cannot be known.")]
+    Exit code 0: everything starts. 1: something does not start, or that is unknown.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct CheckCompat {
     /// Images to check: references, oci:DIR or docker-archive:FILE
@@ -257,7 +257,7 @@ impl CheckCompat {
         if self.names_images() && self.kube.chooses_workloads() {
             session.warn(
                 "--namespace and --selector have no effect: images are named, so the cluster's \
-                 workloads are not looked at",
+                 workloads are not read",
             );
         }
         Ok(())
@@ -325,21 +325,21 @@ impl CheckCompat {
                 let pattern = simulation.nodes();
                 return Err(if left == 0 {
                     Failure::usage(anyhow!("no node matches {pattern}"))
-                        .hint("take names as `kubectl get nodes` lists them; * matches anything")
+                        .hint("use names as listed by `kubectl get nodes`; * matches any text")
                 } else {
                     Failure::usage(anyhow!(
                         "no node that matches {pattern} has build {} ({build})",
                         version.build
                     ))
                     .hint(format!(
-                        "updates keep a node's build; name one node to move it to another: \
-                         --simulate NODE={version}"
+                        "updates do not change a node's build; to simulate another build, name one \
+                         node: --simulate NODE={version}"
                     ))
                 });
             }
             let left = match left {
                 0 => String::new(),
-                left => format!(" ({} of other builds left)", nodes(left)),
+                left => format!(" ({} of other builds unchanged)", nodes(left)),
             };
             changes.push(format!("{} as {simulation}{left}", nodes(moved)));
         }
@@ -348,9 +348,7 @@ impl CheckCompat {
                 return Err(Failure::usage(anyhow!(
                     "{kb} is not a cumulative update of a known build"
                 ))
-                .hint(format!(
-                    "`wincimg hotfix resolve {kb}` shows what is known about it"
-                )));
+                .hint(format!("for details: wincimg hotfix resolve {kb}")));
             }
             changes.push(format!("{} with {kb}", nodes(apply_hotfix(*kb, hosts))));
         }
@@ -384,27 +382,23 @@ impl CheckCompat {
     fn report_skipped(&self, rollout: &Rollout, session: &Session) {
         if rollout.other_workloads > 0 {
             session.note(format_args!(
-                "workloads for other systems are left out: {} of {}",
+                "skipped workloads for other systems: {} of {}",
                 rollout.other_workloads,
                 rollout.other_workloads + rollout.workloads.len() + rollout.undecided.len()
             ));
         }
         if rollout.inactive > 0 {
             let inactive = rollout.inactive;
-            let (plural, runs) = if inactive == 1 {
-                ("", "runs")
-            } else {
-                ("s", "run")
-            };
+            let plural = if inactive == 1 { "" } else { "s" };
             session.note(format_args!(
-                "left out {inactive} workload{plural} that {runs} nothing as things stand: scaled to 0, \
-                 suspended or done; --include-inactive checks them too"
+                "skipped {inactive} inactive workload{plural} (scaled to 0, suspended or completed); \
+                 to check them, add --include-inactive"
             ));
         }
         if !rollout.undecided.is_empty() {
             session.warn(format_args!(
-                "left out workloads for an unknown system, whose images could not be read and which \
-                 no Windows node would take: {}",
+                "skipped workloads for an unknown system, whose images could not be read and which \
+                 no Windows node accepts: {}",
                 workloads::names(&rollout.undecided)
             ));
         }
@@ -479,7 +473,7 @@ fn parse_report_arg(text: &str) -> Result<(ReportFormat, PathBuf), String> {
 /// Parses `2024-06-01`.
 fn day(text: &str) -> Result<Date, String> {
     text.parse()
-        .map_err(|_| format!("invalid day {text:?}: expected YYYY-MM-DD such as 2024-06-01"))
+        .map_err(|_| format!("invalid date {text:?}: expected YYYY-MM-DD such as 2024-06-01"))
 }
 
 #[cfg(test)]

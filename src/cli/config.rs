@@ -214,7 +214,7 @@ impl File {
         (!flags.is_empty()).then(|| {
             let path = self.path.display();
             format!(
-                "{} of {path} left out: what lowers security counts only from a file that you name, \
+                "ignored {} in {path}: settings that lower security require a file that you name, \
                  with --config {path} or {VARIABLE}",
                 flags.join(", ")
             )
@@ -240,8 +240,8 @@ impl File {
             .find_map(|default| default.misfit.clone());
         match misfit {
             Some((span, problem)) => Err(self.problem(span, &problem).hint(format!(
-                "a key at the top of {} is for every command that has the flag, one in a table \
-                 such as [build] for that command alone",
+                "a key at the top of {} applies to every command with that flag, one in a table \
+                 such as [build] to that command alone",
                 self.path.display()
             ))),
             None => Ok(()),

@@ -156,7 +156,7 @@ impl Stage<'_> {
     fn ask(&self, step: &DemoStep) -> Result<Value, Failure> {
         let output = self.run(step, &["--format", "json"], Stdio::piped())?;
         let result: Value = serde_json::from_slice(&output.stdout)
-            .with_context(|| format!("wincimg {} answered with no JSON", step.command))?;
+            .with_context(|| format!("wincimg {} printed no JSON", step.command))?;
         Ok(json!({
             "what": step.what,
             "command": format!("wincimg {}", step.command),

@@ -38,7 +38,7 @@ use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
     wincimg doctor --docker-host tcp://build01:2376 --registry repo.mylan.k8s:8888\n  \
     wincimg doctor --base-registry repo.mylan.k8s:9999/mcr.microsoft.com \\\n      \
     --insecure-registry repo.mylan.k8s:9999\n\n\
-    Exit code 0: all is well. 1: there is a problem, and its line says the fix.")]
+    Exit code 0: no problem found. 1: at least one problem; each has a fix.")]
 pub(super) struct Doctor {
     /// Registry that images are pushed to (repeatable)
     #[arg(
@@ -293,7 +293,7 @@ fn login(ping: &Ping) -> String {
     match ping.login {
         AuthScheme::NotNeeded => "none needed".to_owned(),
         AuthScheme::Basic => format!("accepted: {}", ping.credential),
-        AuthScheme::Token => format!("a token was given for {}", ping.credential),
+        AuthScheme::Token => format!("token issued for {}", ping.credential),
     }
 }
 
@@ -341,9 +341,7 @@ async fn check_base(registry: &RegistryClient, base: &BaseRegistry) -> Option<Ch
 fn failed(kind: &'static str, host: &str, error: &dyn Diagnose) -> Check {
     let finding = error_chain(error);
     let fix = error.diagnosis().hint.unwrap_or_else(|| {
-        format!(
-            "check that {host} is right, and the way to it: DNS, firewall, HTTPS_PROXY, NO_PROXY"
-        )
+        format!("check the name {host}, DNS, the firewall, HTTPS_PROXY and NO_PROXY")
     });
     Check::problem(kind, host, finding, fix)
 }

@@ -7,7 +7,7 @@ use wincimg_inspect::provenance::{SbomFormat, SourceFile, Tool};
 
 /// Options for attached documents.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Documents beside the image")]
+#[command(next_help_heading = "Document options")]
 pub(super) struct DocumentArgs {
     /// Attach an SBOM to each image (repeatable)
     #[arg(long, value_enum, value_name = "FORM")]

@@ -65,7 +65,7 @@ impl HostArgs {
             let list = read(path)?;
             if !list.others.is_empty() {
                 session.note(format_args!(
-                    "nodes without Windows are left out: {} of {}",
+                    "skipped nodes without Windows: {} of {}",
                     list.others.len(),
                     list.others.len() + list.windows.len()
                 ));
@@ -81,7 +81,8 @@ impl HostArgs {
                 None => Failure::usage(anyhow!("no host given")),
             };
             return Err(failure.hint(
-                "name one with --host-build 17763.973, or pass `kubectl get nodes -o json` to --nodes",
+                "name one with --host-build 17763.973, or pass `kubectl get nodes -o json` to \
+                 --nodes",
             ));
         }
         Ok(hosts)
@@ -109,8 +110,8 @@ impl HostArgs {
         }
         for node in &builds.left_out {
             session.warn(format_args!(
-                "left out node {node}, which does not report its Windows version: name its build \
-                 too, with --host-build 17763.973"
+                "skipped node {node}, which does not report its Windows version: add its build \
+                 with --host-build 17763.973"
             ));
         }
         Ok(builds)

@@ -29,8 +29,9 @@ const SHARED: &str = "Directory.Build.props";
 
 /// Create a recipe and print the next commands
 ///
-/// NAME/recipe.toml builds as it is and has comments on all other keys. With --dotnet the recipe
-/// packages what a .NET project publishes; with --from it is converted from a Dockerfile.
+/// NAME/recipe.toml can be built at once, and its comments list all other keys. With --dotnet the
+/// recipe packages the published output of a .NET project; with --from it is converted from a
+/// Dockerfile.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg init shop\n  \
@@ -85,7 +86,7 @@ impl Init {
         };
         if recipes().iter().any(|recipe| recipe.name == name) && self.name.is_some() {
             let problem =
-                anyhow!("a recipe named {name:?} ships, and `wincimg build {name}` takes that one");
+                anyhow!("{name:?} is a built-in recipe, which `wincimg build {name}` would use");
             return Err(
                 Failure::usage(problem).hint(format!("choose another name, such as my-{name}"))
             );

@@ -31,7 +31,7 @@ use crate::report::{LintedFile, write_lint_json, write_lint_sarif, write_lint_te
     wincimg lint Dockerfile --shell powershell --host-build 17763.973 --format sarif\n  \
     wincimg lint Dockerfile --base repo.mylan.k8s:8888/team/base:1.4\n  \
     wincimg lint Dockerfile --resolve\n\n\
-    Exit code 0: no errors. 1: at least one; warnings alone do not count.")]
+    Exit code 0: no errors. 1: at least one error; warnings do not count.")]
 pub(super) struct Lint {
     /// Dockerfiles; - reads stdin
     #[arg(value_name = "DOCKERFILE", required = true, add = complete::dockerfiles())]
@@ -105,7 +105,7 @@ impl Lint {
         ));
         for (name, offer) in &offers {
             session.note(format_args!(
-                "{name}: a recipe's {} does without Windows what {}",
+                "{name}: a recipe's {} can replace {} without Windows",
                 offer.key,
                 on_lines(&offer.lines)
             ));
@@ -138,7 +138,7 @@ impl Lint {
             if !facts.is_windows {
                 let problem = anyhow!("{location} is not a Windows image");
                 return Err(Failure::usage(problem)
-                    .hint("give --base the image that the Dockerfile's FROM names"));
+                    .hint("set --base to the image in the Dockerfile's FROM"));
             }
             options.base = Some(facts);
             return Ok(options);
@@ -206,12 +206,12 @@ fn counted(number: usize, what: &str) -> String {
     format!("{number} {what}{plural}")
 }
 
-/// `line 4 does`, or `lines 4, 7 and 9 do`.
+/// `line 4`, or `lines 4, 7 and 9`.
 fn on_lines(lines: &[usize]) -> String {
     let numbers: Vec<String> = lines.iter().map(ToString::to_string).collect();
     match numbers.split_last() {
-        Some((last, [])) => format!("line {last} does"),
-        Some((last, others)) => format!("lines {} and {last} do", others.join(", ")),
+        Some((last, [])) => format!("line {last}"),
+        Some((last, others)) => format!("lines {} and {last}", others.join(", ")),
         None => String::new(),
     }
 }

@@ -66,7 +66,7 @@ fn read() -> Result<String, Failure> {
     let mut line = String::new();
     let length = io::stdin().lock().read_line(&mut line);
     if length.context("cannot read from the terminal")? == 0 {
-        return Err(Failure::usage(anyhow!("nothing was typed")));
+        return Err(Failure::usage(anyhow!("empty input")));
     }
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }

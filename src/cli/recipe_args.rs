@@ -141,7 +141,7 @@ impl RecipeArgs {
         match dockerfile_of(&self.image, None) {
             None => Ok(()),
             Some((file, _)) => {
-                let problem = anyhow!("{} is a Dockerfile already", file.display());
+                let problem = anyhow!("{} is already a Dockerfile", file.display());
                 Err(Failure::usage(problem).hint(format!(
                     "print the plan: wincimg build {} --host-build … --dry-run",
                     self.image

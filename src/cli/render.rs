@@ -26,7 +26,7 @@ use super::{CommandOutcome, registry_args};
     wincimg render pause --host-build 17763.973\n  \
     wincimg render iis --host-build 17763.973 --set folder=site --output ./build\n  \
     docker build ./build\n\n\
-    Without --output the Dockerfile goes to stdout. With several hosts each has a folder in DIR.")]
+    Without --output the Dockerfile goes to stdout. With several hosts, DIR gets a folder for each.")]
 pub(super) struct Render {
     /// Write the Dockerfile and its context to this directory
     #[arg(long, value_name = "DIR")]
@@ -68,7 +68,7 @@ impl Render {
         let several = images.len() > 1;
         if several && self.output.is_none() && self.format == OutputFormat::Text {
             return Err(Failure::usage(anyhow!(
-                "stdout takes one Dockerfile, and {} hosts need one each",
+                "cannot print {} Dockerfiles to stdout: each host has its own",
                 images.len()
             ))
             .hint("write them to folders with --output DIR, or print them with --format json"));
@@ -131,8 +131,8 @@ fn bare_program(written: &RenderedImage) -> Option<String> {
     let words = plan.entrypoint.as_ref().or(plan.cmd.as_ref())?;
     let program = words.first().filter(|word| word.contains([' ', '\t']))?;
     Some(format!(
-        "built by BuildKit, the image would give Windows {program:?} without quotes, which ends at its \
-         first space; Docker's builder for Windows and `wincimg build` quote it"
+        "an image built by BuildKit passes {program:?} to Windows without quotes, so the path ends \
+         at its first space; Docker's builder for Windows and `wincimg build` quote it"
     ))
 }
 

@@ -151,7 +151,7 @@ pub(super) fn reason() -> Option<Reason> {
 pub(super) fn failure(reason: Reason) -> Failure {
     match reason {
         Reason::Signal(_) => Failure::operation(anyhow!("interrupted"))
-            .hint("run the same command again: what is done already is not done twice"),
+            .hint("run the same command again: finished work is not repeated"),
         Reason::TimeLimit(limit) => {
             let limit = limit.as_secs_f32();
             Failure::operation(anyhow!("reached the time limit of {limit} seconds"))

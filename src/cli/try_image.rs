@@ -37,14 +37,14 @@ use super::{CommandOutcome, complete, shutdown};
     wincimg try repo.mylan.k8s:8888/tool:2 -- --version\n  \
     wincimg try oci:./web-1.4 --entrypoint cmd -- /c dir C:\\app\n  \
     wincimg try oci:./web-1.4 --dry-run --format json\n\n\
-    The image's program runs with your rights, and nothing keeps it from your files, your network\n\
-    or your processes: try only what you would run anyway.\n\n\
-    wine is not Windows. There is no PowerShell, no .NET Framework, no IIS, no service of Windows;\n\
-    layers of Windows itself are left out, and permissions of files count for nothing. A program\n\
-    that starts here has its files, its settings and a command line that is right. One that does\n\
-    not may still do so on Windows.\n\n\
-    The exit code is the program's, 255 where that is larger; wincimg's own errors have their usual\n\
-    ones, and say \"error:\". wine comes from the PATH, or from WINELOADER and WINESERVER.")]
+    The image's program runs with your rights and can access your files, your network and your\n\
+    processes: only try images that you trust.\n\n\
+    wine is not Windows: it has no PowerShell, no .NET Framework, no IIS and no Windows services.\n\
+    Layers of Windows itself are skipped, and file permissions have no effect. A program that starts\n\
+    here has its files, its settings and a valid command line. One that does not may still start on\n\
+    Windows.\n\n\
+    The exit code is the program's, or 255 if that is larger; wincimg's own errors have their usual\n\
+    exit codes, and begin with \"error:\". wine is found on the PATH, or with WINELOADER and WINESERVER.")]
 pub(super) struct Try {
     /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
     ///
@@ -172,13 +172,14 @@ impl Try {
         for (number, size) in &own.windows {
             let size = BinaryBytes(*size);
             session.note(format_args!(
-                "left out layer {number} ({size}), which is Windows itself: wine stands in for it"
+                "skipped layer {number} ({size}), which is Windows itself: wine replaces it"
             ));
         }
         let laid = prefix.copy_files(own, start)?;
         if let Some(first) = laid.left_out.first() {
             session.warn(format_args!(
-            "left out {} of the image's files, links and names that wine cannot have, such as {first}",
+            "skipped {} files, links and names of the image that wine does not support, such as \
+             {first}",
             laid.left_out.len()
         ));
         }
@@ -199,7 +200,10 @@ impl Try {
             let is_missing = error.is_missing_program();
             let failure = Failure::from(error);
             if is_missing {
-                failure.hint(format!("to look around: {}", self.instead("cmd -- /c dir")))
+                failure.hint(format!(
+                    "to list the files: {}",
+                    self.instead("cmd -- /c dir")
+                ))
             } else {
                 failure
             }
@@ -271,7 +275,7 @@ impl TryPlan<'_> {
             },
         )?;
         row("layers", &numbers(self.layers))?;
-        row("left out", &numbers(&self.windows_layers))
+        row("skipped", &numbers(&self.windows_layers))
     }
 }
 

@@ -47,7 +47,7 @@ use crate::report::extended;
     wincimg update repo.mylan.k8s:8888/app:1.4 --host-build 17763.1158 --tag 1.4-may --push\n  \
     wincimg update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --push --sbom spdx\n  \
     wincimg update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --check\n\n\
-    Without --push and --output it says what would be pushed.")]
+    Without --push and --output, prints what would be pushed.")]
 pub(super) struct Update {
     /// Image in a registry
     #[arg(value_name = "IMAGE")]
@@ -180,9 +180,9 @@ impl Update {
         match parse_location(&self.image) {
             Ok(Location::Registry(reference)) => Ok(reference),
             Ok(place) => {
-                let problem = anyhow!("{place} is in no registry, and images are updated there");
+                let problem = anyhow!("cannot update {place}: it is not in a registry");
                 Err(Failure::usage(problem)
-                    .hint("push it first, as skopeo does: skopeo copy FROM docker://HOST/NAME:TAG"))
+                    .hint("push it first: skopeo copy FROM docker://HOST/NAME:TAG"))
             }
             Err(error @ LocationError::Meant { .. }) => Err(Failure::usage(error)),
             Err(error) => Err(error.into()),
@@ -196,8 +196,8 @@ impl Update {
             (Some(tag), _) => Ok(tag.clone()),
             (None, Some(tag)) => Ok(tag.to_owned()),
             (None, None) if self.push || self.output.is_some() => {
-                let problem = anyhow!("an image that is named by its digest has no tag to update");
-                Err(Failure::usage(problem).hint("give the new one a tag with --tag"))
+                let problem = anyhow!("an image with a digest has no tag to update");
+                Err(Failure::usage(problem).hint("set the tag of the new image with --tag"))
             }
             (None, None) => Ok("latest".to_owned()),
         }

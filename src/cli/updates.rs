@@ -42,19 +42,19 @@ impl RefreshArgs {
             return Ok(updates_table(session));
         }
         let path = cache_path(session).ok_or_else(|| {
-            Failure::operation(anyhow!("no folder to keep the table of updates in"))
-                .hint("name one with --cache-dir DIR")
+            Failure::operation(anyhow!("no cache folder for the table of updates"))
+                .hint("set one with --cache-dir DIR")
         })?;
         let http = http.connect(progress::display(session))?;
         let read = registry_args::run(async {
             Ok(refresh_updates(&http, &self.release_info, &path).await?)
         })?;
         for row in read.unread.iter().take(QUOTED) {
-            session.warn(format_args!("a row of the page was left out: {row}"));
+            session.warn(format_args!("skipped a row of the page: {row}"));
         }
         if read.unread.len() > QUOTED {
             let more = read.unread.len() - QUOTED;
-            session.warn(format_args!("{more} more rows of the page were left out"));
+            session.warn(format_args!("skipped {more} more rows of the page"));
         }
         Ok(read.updates.set_global())
     }
@@ -66,8 +66,8 @@ pub(super) fn warn_if_stale(session: &Session, today: Option<Date>) {
     let today = today.unwrap_or_else(|| Zoned::now().date());
     if let Some(newest) = Updates::global().stale_since(today) {
         session.warn(format_args!(
-            "the newest update known is of {newest}; to read what has come since: wincimg hotfix \
-             resolve --latest 17763 --refresh"
+            "the newest known update is of {newest}; to read newer ones: wincimg hotfix resolve \
+             --latest 17763 --refresh"
         ));
     }
 }
@@ -81,8 +81,8 @@ pub(super) fn updates_table(session: &Session) -> &'static Updates {
         Ok(updates) => updates.set_global(),
         Err(error) => {
             session.warn(format_args!(
-                "{}; until `wincimg hotfix resolve --latest 17763 --refresh` repairs it, only the \
-                 updates that this program came with are known",
+                "{}; using only the built-in updates until `wincimg hotfix resolve --latest 17763 \
+                 --refresh` repairs it",
                 error_chain(error.as_ref())
             ));
             Updates::global()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs check-compat once and writes its answer in every form that a pipeline shows: Markdown, JUnit,
 # SARIF, HTML and JSON, in the folder $REPORT. Ends as check-compat does: 0 everything starts,
-# 1 something does not, 2 wrong usage, 3 it could not be found out.
+# 1 something does not, 2 invalid usage, 3 failure.
 #
 # Reads from the environment, lists separated by spaces: IMAGES, WORKLOADS, NODES, HOST_BUILDS,
 # STRICT, REPORT, WINCIMG.

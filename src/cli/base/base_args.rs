@@ -55,7 +55,7 @@ impl BaseArgs {
         if with_windows.is_empty() {
             let what = match others.first() {
                 Some(other) if other.config().os == "windows" => {
-                    "has no Windows inside: it is for HostProcess containers".to_owned()
+                    "contains no Windows: it is for HostProcess containers".to_owned()
                 }
                 Some(other) => format!("is for {}, not for Windows", other.config().platform()),
                 None => "has no image for Windows".to_owned(),
@@ -89,7 +89,7 @@ impl BaseLookup {
             return Ok(known);
         }
         session.note(format_args!(
-            "reading the layers of {base} ({}), of which nothing is known yet",
+            "reading the layers of {base} ({}), which is not indexed",
             BinaryBytes(size_of(image))
         ));
         let everything = Extent::Everything;

@@ -53,8 +53,13 @@ struct IndexedImage {
 impl Index {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         if self.push && !matches!(self.base.image, Location::Registry(_)) {
-            let problem = anyhow!("{} is not in a registry to push to", self.base.image);
-            return Err(Failure::usage(problem).hint("leave out --push, or name the image there"));
+            let problem = anyhow!(
+                "cannot push the index: {} is not in a registry",
+                self.base.image
+            );
+            return Err(
+                Failure::usage(problem).hint("remove --push, or name the image in its registry")
+            );
         }
         let indexed = registry_args::run(async {
             let found = self.base.find(session).await?;
@@ -106,7 +111,7 @@ fn write_text(image: &Location, one: &IndexedImage, out: &mut dyn Write) -> io::
     }
     writeln!(
         out,
-        "  inside   {}, of layers with {}",
+        "  size     {}, from {} of layers",
         BinaryBytes(one.size),
         BinaryBytes(one.layers)
     )?;

@@ -38,7 +38,7 @@ const SHOWN_BYTES: usize = 32;
     wincimg base show mcr.microsoft.com/windows/nanoserver:ltsc2022 \\\n      \
     --registry 'HKLM\\SYSTEM\\CurrentControlSet\\Control\\Session Manager\\Environment'\n  \
     wincimg base show oci:./iis --path 'C:\\inetpub'\n\n\
-    Exit code 1: the image does not have that key, file or folder; what is nearest is said.")]
+    Exit code 1: the image does not have that key, file or folder; the nearest one is named.")]
 pub(super) struct Show {
     #[command(flatten)]
     base: BaseArgs,
@@ -75,7 +75,7 @@ impl Show {
             if answer.is_ok() || !known.remove_if_damaged() {
                 return answer;
             }
-            session.warn("what was kept of the base is damaged: it is made again");
+            session.warn("the cached index of the base is damaged: creating it again");
             let known = found.facts(image, session).await?;
             self.answer(&asked, image, &known)
         })
@@ -150,7 +150,7 @@ impl Show {
                 };
                 let why = facts.problems().iter().find(is_its);
                 let why = why.map_or_else(String::new, |it| format!(": {it}"));
-                let problem = anyhow!("{} of the base is not known{why}", hive.short_name());
+                let problem = anyhow!("{} of the base is unknown{why}", hive.short_name());
                 return Err(Failure::operation(problem));
             }
         };
@@ -174,7 +174,7 @@ impl Show {
             Answered::Absent => return Err(no_file(facts, path).map_err(Failure::operation)?),
             Answered::Unknown => {
                 return Err(Failure::operation(anyhow!(
-                    "the files of the base are not known"
+                    "the files of the base are unknown"
                 )));
             }
         };
@@ -211,7 +211,7 @@ fn no_key(facts: &BaseFacts, path: &BaseKeyPath) -> anyhow::Result<Failure> {
     let like = like.map(|name| format!(r"; did you mean {above}\{name}?"));
     Ok(
         Failure::no(anyhow!("the base has no key {path}")).hint(format!(
-            "it has {above} without {missing}{}",
+            "{above} exists, but has no {missing}{}",
             like.unwrap_or_default()
         )),
     )
@@ -238,7 +238,7 @@ fn no_file(facts: &BaseFacts, path: &ImagePath) -> anyhow::Result<Failure> {
         None => String::new(),
     };
     Ok(Failure::no(anyhow!("the base has no {path}"))
-        .hint(format!("it has {above} without {missing}{like}")))
+        .hint(format!("{above} exists, but has no {missing}{like}")))
 }
 
 /// A descriptor as text, or as bytes if it cannot be decoded.
@@ -333,11 +333,11 @@ impl Summary {
         if let Some(version) = &self.os_version {
             writeln!(out, "  windows   {}", Untrusted(version))?;
         }
-        writeln!(out, "  inside    {}", Untrusted(&self.from))?;
+        writeln!(out, "  contents  {}", Untrusted(&self.from))?;
         for HiveCount { hive, keys } in &self.keys {
             match keys {
                 Some(keys) => writeln!(out, "  registry  {keys} keys in {hive}")?,
-                None => writeln!(out, "  registry  {hive} is not known")?,
+                None => writeln!(out, "  registry  {hive} is unknown")?,
             }
         }
         let FileCount {
@@ -554,7 +554,7 @@ impl FileView {
                 writeln!(out, "  link to   {}", Untrusted(target))?;
             }
             if self.is_kept {
-                writeln!(out, "  content   is known")?;
+                writeln!(out, "  content   indexed")?;
             }
         }
         for child in &self.children {

@@ -23,7 +23,7 @@ pub(in crate::cli) fn output_place(text: &str) -> Result<Location, String> {
         LocationError::Meant { .. } => {
             let is_file = Path::new(text).extension().is_some() && !Path::new(text).is_dir();
             let scheme = if is_file { "docker-archive" } else { "oci" };
-            format!("invalid output {text:?}: type {scheme}:{text}")
+            format!("invalid output {text:?}: expected {scheme}:{text}")
         }
         LocationError::NoPath { .. } => error.to_string(),
     })
@@ -34,7 +34,7 @@ pub(in crate::cli) fn output_place(text: &str) -> Result<Location, String> {
 pub(in crate::cli) fn check_output(output: Option<&Location>, push: &str) -> Result<(), Failure> {
     match output {
         Some(Location::Registry(_)) => {
-            let problem = anyhow!("--output is for directories and files");
+            let problem = anyhow!("--output cannot write to a registry");
             Err(Failure::usage(problem).hint(format!(
                 "write to oci:DIR or docker-archive:FILE, or push with {push}"
             )))
@@ -42,8 +42,10 @@ pub(in crate::cli) fn check_output(output: Option<&Location>, push: &str) -> Res
         Some(
             tagged @ (Location::Layout { tag: Some(_), .. }
             | Location::Archive { name: Some(_), .. }),
-        ) => Err(Failure::usage(anyhow!("{tagged} has a tag of its own"))
-            .hint("give the tag with --tag")),
+        ) => Err(
+            Failure::usage(anyhow!("the output {tagged} contains a tag"))
+                .hint("set the tag with --tag instead"),
+        ),
         _ => Ok(()),
     }
 }

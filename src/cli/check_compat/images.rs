@@ -93,12 +93,12 @@ fn read_images(text: &str) -> Result<File, String> {
         }),
         Value::Object(ref keys) => match keys.get("images") {
             Some(Value::Array(_)) => serde_path_to_error::deserialize(value),
-            Some(_) => return Err("\"images\" has to be a list of images".to_owned()),
-            None => return Err("no list \"images\"".to_owned()),
+            Some(_) => return Err("expected a list of images under \"images\"".to_owned()),
+            None => return Err("missing list \"images\"".to_owned()),
         },
         _ => {
             return Err(
-                "expected a list of images, or an object that has one as \"images\"".to_owned(),
+                "expected a list of images, or an object with one under \"images\"".to_owned(),
             );
         }
     };
@@ -221,7 +221,7 @@ pub(super) fn add_details(
         registry_args::run(async { Ok(details.fetch(images, &registry, &progress).await) })?;
     for reference in failed {
         session.warn(format_args!(
-            "could not read the size and stop timeouts of {reference}: they are not checked"
+            "cannot read the size and stop timeouts of {reference}: they are not checked"
         ));
     }
     Ok(())

@@ -55,7 +55,7 @@ impl Table {
         below.extend(self.changes.iter().map(fits));
         let count = self.request.nodes.windows.len();
         let plural = if count == 1 { "" } else { "s" };
-        let watching = format!("watching {count} Windows node{plural}; Ctrl-C ends");
+        let watching = format!("watching {count} Windows node{plural}; press Ctrl-C to stop");
         below.push(fits(&watching));
         // The cursor is on the last line of the terminal.
         let room = height.saturating_sub(below.len() + 1).max(1);

@@ -153,7 +153,7 @@ impl Work<'_> {
         default.misfit = refused.map(|(value, why)| {
             let command = path.join(" ");
             let flag = &setting.flag;
-            let problem = format!("`wincimg {command} --{flag}` does not take {value:?}: {why}");
+            let problem = format!("`wincimg {command} --{flag}` does not accept {value:?}: {why}");
             (setting.span.clone(), problem)
         });
         let fits = default.misfit.is_none();
@@ -205,7 +205,7 @@ fn refusal(parser: &ValueParser, value: &str) -> Option<String> {
     Some(match error.get(ContextKind::ValidValue) {
         Some(ContextValue::Strings(accepted)) => format!("expected {}", accepted.join(", ")),
         _ => std::error::Error::source(&error)
-            .map_or_else(|| "expected another value".to_owned(), ToString::to_string),
+            .map_or_else(|| "invalid value".to_owned(), ToString::to_string),
     })
 }
 

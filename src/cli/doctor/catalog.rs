@@ -25,8 +25,8 @@ const UNASKED: Duration = Duration::from_secs(5);
 #[derive(Debug, Args)]
 pub(super) struct CatalogArg {
     #[arg(long, value_name = "URL", help = format!(
-        "The Microsoft Update Catalog, or a copy of it; it is a problem if the one that you name \
-         does not answer [default: {DEFAULT_CATALOG}]"
+        "URL of the Microsoft Update Catalog or a copy of it; if set, it must be reachable \
+         [default: {DEFAULT_CATALOG}]"
     ))]
     catalog: Option<String>,
 }
@@ -61,7 +61,7 @@ impl CatalogArg {
         let answer = tokio::time::timeout(patience, search(address, insecure, certificates)).await;
         let (finding, hint) = match answer {
             Ok(Ok(hits)) => {
-                let finding = format!("answers; updates found for {SAMPLE}: {hits}");
+                let finding = format!("reachable; updates found for {SAMPLE}: {hits}");
                 return Check::ok(KIND, &subject, finding);
             }
             Ok(Err(error)) => (error_chain(&error), error.diagnosis().hint),
@@ -72,13 +72,13 @@ impl CatalogArg {
         };
         if self.catalog.is_none() {
             let finding = format!(
-                "not reachable ({finding}); only `hotfix search`, `fetch` and `script` need it, and \
-                 --catalog names a copy"
+                "not reachable ({finding}); only `hotfix search`, `fetch` and `script` require it; \
+                 to check a copy, add --catalog URL"
             );
             return Check::skipped(KIND, &subject, finding);
         }
         let hint = hint.unwrap_or_else(|| {
-            "check the address and the way to it: DNS, firewall, HTTPS_PROXY, NO_PROXY".to_owned()
+            "check the URL, DNS, the firewall, HTTPS_PROXY and NO_PROXY".to_owned()
         });
         Check::problem(KIND, &subject, finding, hint)
     }

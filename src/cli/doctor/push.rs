@@ -39,7 +39,7 @@ pub(super) fn repository_of(target: &MirrorTarget) -> Result<Reference, Failure>
             } else {
                 text.clone()
             };
-            let problem = anyhow!("--push needs a repository to try with: {text} is not one");
+            let problem = anyhow!("--push requires a repository: {text} is not one");
             Err(Failure::usage(problem).hint(format!(
                 "name one: --registry {place}/wincimg-doctor --push"
             )))
@@ -76,11 +76,12 @@ async fn tags(repository: &Repository, subject: &str) -> Check {
     let finding = match repository.tags().await {
         Ok(tags) => format!("found tags: {}", tags.len()),
         Err(error) if error.is_not_found() => {
-            "the repository does not exist yet; many registries make it with the first push"
+            "the repository does not exist yet; many registries create it on the first push"
                 .to_owned()
         }
         Err(error) => format!(
-            "not listed ({}); base images are chosen by their tags, so they cannot come from here",
+            "cannot list tags ({}); base images are selected by tag, so this registry cannot \
+             provide them",
             error_chain(&error)
         ),
     };
@@ -89,10 +90,10 @@ async fn tags(repository: &Repository, subject: &str) -> Check {
 
 fn uploads(repository: &Repository) -> &'static str {
     if repository.supports_chunks() {
-        "took a small blob in two pieces"
+        "accepted a small blob in two pieces"
     } else {
-        "took a small blob, in one request and not in two pieces; where a large one is refused in \
-         pieces too, it goes in one request"
+        "accepted a small blob in one request, but not in two pieces; if large blobs are rejected \
+         in pieces too, they are sent in one request"
     }
 }
 
@@ -147,8 +148,8 @@ impl TestImage {
             .mount_blob(&sha256(&self.layer), repository.name())
             .await;
         let finding = match mounted {
-            Ok(true) => "gives a repository what is in the registry already",
-            Ok(false) => "does not mount; layers that it has elsewhere are copied",
+            Ok(true) => "mounts blobs from other repositories",
+            Ok(false) => "does not mount blobs from other repositories; they are copied",
             Err(error) => return failed("mount", subject, &error),
         };
         Check::ok("mount", subject, finding)
@@ -160,16 +161,20 @@ impl TestImage {
         let oci = self.put(repository, ManifestFormat::Oci).await;
         let refused = |error: &RegistryError| error_chain(error);
         let check = match (&docker, &oci) {
-            (Ok(_), Ok(_)) => Check::ok("manifest", subject, "takes Docker's format and OCI's"),
+            (Ok(_), Ok(_)) => Check::ok("manifest", subject, "accepts Docker and OCI manifests"),
             (Ok(_), Err(error)) => {
                 let finding = format!(
-                    "takes Docker's format, which Microsoft's bases have, but not OCI's ({})",
+                    "accepts Docker manifests, the format of Microsoft's bases, but no OCI \
+                     manifests ({})",
                     refused(error)
                 );
                 Check::ok("manifest", subject, finding)
             }
             (Err(error), Ok(_)) => {
-                let finding = format!("takes OCI's format, but not Docker's ({})", refused(error));
+                let finding = format!(
+                    "accepts OCI manifests, but no Docker manifests ({})",
+                    refused(error)
+                );
                 Check::problem(
                     "manifest",
                     subject,
@@ -190,7 +195,7 @@ impl TestImage {
         }
         if !left.is_empty() {
             let finding = format!(
-                "could not be deleted, and nothing needs it: {} ({reason})",
+                "cannot delete {} ({reason}); nothing uses it",
                 left.join(", ")
             );
             checks.push(Check::ok("left behind", subject, finding));

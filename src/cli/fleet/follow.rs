@@ -58,8 +58,8 @@ const SHORTEST_LEASE: Duration = Duration::from_secs(1);
     wincimg fleet follow fleet.toml --kube\n  \
     wincimg fleet follow fleet.toml --kube --listen :8080 --resync 30m\n  \
     kubectl apply -k templates/ci/kubernetes/fleet\n\n\
-    It prints a line for each image that is made or missing, and for each node whose images are there.\n\
-    The node gets an event that says so. It ends by a signal, and lets another have the lease.")]
+    Prints a line for each image that is built or missing, and for each node whose images exist, and\n\
+    emits an event for the node. A signal ends it and releases the lease.")]
 pub(super) struct FollowArgs {
     /// Fleet file
     #[arg(value_name = "FILE", add = complete::fleets())]
@@ -130,7 +130,8 @@ impl FromStr for LeaseArgument {
 impl FollowArgs {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         if !self.kube.kube {
-            let problem = anyhow!("fleet follow watches the nodes of a cluster: --kube is missing");
+            let problem =
+                anyhow!("fleet follow requires --kube: it watches the nodes of a cluster");
             let file = self.file.display().to_string();
             return Err(Failure::usage(problem).hint(format!(
                 "{}; `wincimg fleet build` takes nodes from a file",
@@ -290,12 +291,14 @@ impl Lines {
         match happening {
             ControllerEvent::Leads => self
                 .session
-                .note("holds the lease: does the work from now on"),
-            ControllerEvent::Stopped => self.session.warn("lost the lease: does no work any more"),
-            ControllerEvent::Waits(Some(holder)) => self.session.note(format_args!(
-                "waits: {holder} holds the lease and does the work"
-            )),
-            ControllerEvent::Waits(None) => self.session.note("waits for the lease"),
+                .note("acquired the lease: this replica is the leader"),
+            ControllerEvent::Stopped => self
+                .session
+                .warn("lost the lease: this replica is no longer the leader"),
+            ControllerEvent::Waits(Some(holder)) => self
+                .session
+                .note(format_args!("waiting for the lease: {holder} holds it")),
+            ControllerEvent::Waits(None) => self.session.note("waiting for the lease"),
             ControllerEvent::Trouble(error) => self.warn(error),
             ControllerEvent::Image(brought) => self.image(brought),
             ControllerEvent::Node(node, state) => self.node(&node.name, state),
@@ -316,8 +319,8 @@ impl Lines {
             outcome,
         } = brought;
         let (state, words, problem, hint) = match outcome {
-            EntryOutcome::Ready => ("ready", format!("{entry} is there for {build}"), None, None),
-            EntryOutcome::Made => ("made", format!("made {entry} for {build}"), None, None),
+            EntryOutcome::Ready => ("ready", format!("{entry} exists for {build}"), None, None),
+            EntryOutcome::Made => ("made", format!("built {entry} for {build}"), None, None),
             EntryOutcome::Missing { problem, hint } => (
                 "missing",
                 format!("{entry} is missing for {build}: {problem}"),
@@ -338,8 +341,8 @@ impl Lines {
         let (state, words, missing) = match state {
             NodeState::Ready(count) => {
                 let words = match count {
-                    1 => format!("node {name}: its image is there"),
-                    count => format!("node {name}: all {count} images are there"),
+                    1 => format!("node {name}: its image is ready"),
+                    count => format!("node {name}: all {count} images are ready"),
                 };
                 ("ready", words, Vec::new())
             }

@@ -157,7 +157,7 @@ fn by_version(version: WindowsVersion, updates: &Updates) -> Result<UpdateLookup
     if version.revision.is_none() {
         return Err(
             Failure::usage(anyhow!("{version} has no revision")).hint(format!(
-                "name one, as in {version}.1158, or take the newest: --latest {version}"
+                "add one, as in {version}.1158, or use the newest: --latest {version}"
             )),
         );
     }
@@ -171,12 +171,12 @@ fn by_version(version: WindowsVersion, updates: &Updates) -> Result<UpdateLookup
 /// Microsoft's page only adds newer releases.
 fn unknown_build(version: WindowsVersion, updates: &Updates) -> Failure {
     let build = version.build;
-    let failure = Failure::no(anyhow!("no update of build {build} is known"));
+    let failure = Failure::no(anyhow!("no known update for build {build}"));
     let builds = updates.builds();
     if builds.last().is_none_or(|newest| build > *newest) && release::from_build(build).is_none() {
         return failure.hint(format!(
-            "if it is a new release, Microsoft's page has it: wincimg hotfix resolve --latest \
-             {build} --refresh"
+            "for a new release, read Microsoft's page: wincimg hotfix resolve --latest {build} \
+             --refresh"
         ));
     }
     let names = |builds: &[u32]| {
@@ -185,18 +185,18 @@ fn unknown_build(version: WindowsVersion, updates: &Updates) -> Failure {
     };
     if let Some(client) = release::from_build(build).filter(|own| own.kind == ReleaseKind::Client) {
         return failure.hint(format!(
-            "the table has the updates of Windows Server, builds {}; for this one look in the \
-             catalog: wincimg hotfix search \"{}\"",
+            "only updates of Windows Server are known, builds {}; search the catalog: wincimg \
+             hotfix search \"{}\"",
             names(&builds),
             client.name
         ));
     }
     let nearest = builds.iter().min_by_key(|known| known.abs_diff(build));
     let nearest = nearest.map_or_else(String::new, |known| {
-        format!("the nearest one is {known}, as in: wincimg hotfix resolve --latest {known}; ")
+        format!("the nearest build is {known}: wincimg hotfix resolve --latest {known}; ")
     });
     failure.hint(format!(
-        "{nearest}updates are known of the builds {}",
+        "{nearest}updates are known for the builds {}",
         names(&builds)
     ))
 }
@@ -219,14 +219,16 @@ impl RevisionGap {
             (Some(before), None) => format!("is newer than the last known one, {}", shown(before)),
             (None, None) => "is unknown".to_owned(),
         };
-        let failure = Failure::no(anyhow!("no update installs exactly {version}: it {place}"));
+        let failure = Failure::no(anyhow!(
+            "no update installs exactly {version}, which {place}"
+        ));
         match &self.after {
             Some(after) => failure.hint(format!(
-                "the next one up: wincimg hotfix {command} {}",
+                "for the next newer one: wincimg hotfix {command} {}",
                 after.version()
             )),
             None => failure.hint(format!(
-                "look for newer ones: wincimg hotfix {command} {version} --refresh"
+                "to look for newer ones: wincimg hotfix {command} {version} --refresh"
             )),
         }
     }
@@ -312,8 +314,8 @@ impl CatalogSelectorArgs {
         };
         let hit = select(&hits, &criteria).map_err(|error| {
             Failure::from(error)
-                .context(format!("{} needs {kb} first", target.kb))
-                .hint("where all nodes have it: add --without-prerequisites")
+                .context(format!("{} requires {kb} first", target.kb))
+                .hint("if all nodes have it, add --without-prerequisites")
         })?;
         Ok(catalog.files(&hit.update_id).await?)
     }

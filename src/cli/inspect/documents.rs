@@ -85,7 +85,7 @@ impl Inspect {
                 ));
             }
             if first.is_enveloped() {
-                session.note("it is signed, and the signature was not checked: cosign does that");
+                session.note("the document is signed; verify its signature with cosign");
             }
             let bytes = first.read(&place).await?;
             bytes.ok_or_else(|| nothing(kind, &self.image.to_string(), &image, &found))
@@ -114,7 +114,7 @@ impl Inspect {
                 Untrusted(&self.image)
             ))),
             several => Err(Failure::usage(anyhow!(
-                "each image has documents of its own, and these are {}",
+                "expected one image, because each has its own documents: found {}",
                 several.len()
             ))
             .hint("choose one with --platform windows/amd64:OSVERSION")),

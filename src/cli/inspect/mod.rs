@@ -34,10 +34,10 @@ use super::{CommandOutcome, complete};
     wincimg inspect oci:./pause --registry\n  \
     wincimg inspect repo.mylan.k8s:8888/pause --platform windows/amd64:17763 --format reg > pause.reg\n  \
     wincimg inspect repo.mylan.k8s:8888/web:1.4 --sbom=cyclonedx > web.json\n\n\
-    Shutdown times and registry changes are in the layers. The bottom one is Windows itself, which\n\
-    changes nothing, and is read for --merged alone. Of those above it, layers of up to 64 MiB are\n\
-    read to their end, which checks their digests; of larger ones the first 4 MiB, where wincimg\n\
-    puts hives. What that leaves open is said, and --layers all reads everything.")]
+    Shutdown times and registry changes are read from the layers. The bottom layer is Windows itself\n\
+    and only read for --merged. Layers above it of up to 64 MiB are read completely, which verifies\n\
+    their digests; of larger ones only the first 4 MiB, where wincimg writes hives. Skipped layers\n\
+    are reported; --layers all reads everything.")]
 pub(super) struct Inspect {
     /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
     ///
@@ -135,7 +135,7 @@ impl Inspect {
         let wanted = self.wanted()?;
         if let Some(place) = self.on_disk() {
             session.note(format_args!(
-                "looking for {} in its registry; the one on this disk is {place}",
+                "using {} from its registry; for the local one, type {place}",
                 self.image
             ));
         }
@@ -178,7 +178,7 @@ impl Inspect {
         };
         if form.is_some() && self.layers == ReadDepth::None {
             let problem = anyhow!("cannot show the registry without reading layers");
-            return Err(Failure::usage(problem).hint("leave out --layers none"));
+            return Err(Failure::usage(problem).hint("remove --layers none"));
         }
         Ok(InspectOptions {
             platforms: self.platform.clone(),
@@ -244,7 +244,7 @@ fn registry_file(inspection: &Inspection) -> Result<&str, Failure> {
             "the image is not for Windows and has no registry"
         ))),
         images => Err(Failure::usage(anyhow!(
-            "--format reg takes one image, and these are {}",
+            "--format reg requires one image: found {}",
             images.len()
         ))
         .hint("choose one with --platform windows/amd64:OSVERSION")),

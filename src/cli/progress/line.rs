@@ -97,7 +97,7 @@ pub(super) fn under_way(label: &str, figures: &ProgressFigures, quiet_for: Durat
         Some(of) => format!("{at} of {}", BinaryBytes(of)),
     };
     if figures.rate == 0 {
-        return format!("{label}: {place}, nothing for {}", short(quiet_for));
+        return format!("{label}: {place}, no progress for {}", short(quiet_for));
     }
     let rate = BinaryBytes(figures.rate);
     let left = figures.left().map(|left| format!(", {} left", short(left)));
@@ -236,7 +236,7 @@ mod tests {
         };
         assert_eq!(
             said(stalled),
-            "nanoserver 1a2b: 1.00 GiB of 4.00 GiB, nothing for 30s"
+            "nanoserver 1a2b: 1.00 GiB of 4.00 GiB, no progress for 30s"
         );
         let step = ProgressFigures {
             rate: 0,

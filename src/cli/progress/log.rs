@@ -125,7 +125,7 @@ impl Lines {
         };
         let name = match pieces.len() {
             1 => first.name.clone(),
-            several => format!("{several} under way"),
+            several => format!("{several} tasks"),
         };
         Some(line::under_way(&name, &figures, self.every))
     }
@@ -216,7 +216,7 @@ mod tests {
         first.set_position(1 << 19);
         let line = lines.recv_timeout(wait).unwrap();
         assert!(
-            line.starts_with("nanoserver 1a2b: 512.00 KiB of 1.00 MiB, nothing for "),
+            line.starts_with("nanoserver 1a2b: 512.00 KiB of 1.00 MiB, no progress for "),
             "{line}"
         );
         let second = log.task("nanoserver 3c4d", Some(1 << 20));
@@ -228,7 +228,7 @@ mod tests {
             }
         };
         assert!(
-            line.starts_with("2 under way: 768.00 KiB of 2.00 MiB, 2.50 MiB/s, 0s left"),
+            line.starts_with("2 tasks: 768.00 KiB of 2.00 MiB, 2.50 MiB/s, 0s left"),
             "{line}"
         );
     }

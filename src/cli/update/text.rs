@@ -21,7 +21,7 @@ pub(super) fn write_plan(
     if updates.planned.is_empty() {
         return writeln!(
             out,
-            "  up to date: it has no Windows inside and runs on any host"
+            "  up to date: it contains no Windows and runs on any host"
         );
     }
     for update in &updates.planned {
@@ -36,9 +36,9 @@ fn write_update(update: &PlannedUpdate, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  host     {}", Untrusted(host))?;
     }
     let by = match update.on.found_by {
-        BaseDetection::Asked => "as --base says",
-        BaseDetection::Named => "as it says",
-        BaseDetection::Layers => "by its layers",
+        BaseDetection::Asked => "from --base",
+        BaseDetection::Named => "named by the image",
+        BaseDetection::Layers => "detected by layers",
     };
     let on = update.on.reference.split('@').next().unwrap_or_default();
     writeln!(out, "  is on    {} ({by})", Untrusted(on))?;
@@ -54,7 +54,7 @@ fn write_update(update: &PlannedUpdate, out: &mut dyn Write) -> io::Result<()> {
     match &update.verdict {
         UpdateVerdict::UpToDate => writeln!(out, "  up to date"),
         UpdateVerdict::Moves if update.own.is_empty() => {
-            writeln!(out, "  can be moved: it has no layer of its own")
+            writeln!(out, "  can be rebased: it has no layers of its own")
         }
         UpdateVerdict::Moves => {
             let layers = update.own.len();
@@ -67,12 +67,12 @@ fn write_update(update: &PlannedUpdate, out: &mut dyn Write) -> io::Result<()> {
             let how = match (is_compared, layers) {
                 (true, 1) => "means the same on both bases",
                 (true, _) => "mean the same on both bases",
-                (false, 1) => "stays in folders of its own",
-                (false, _) => "stay in folders of their own",
+                (false, 1) => "only uses folders of its own",
+                (false, _) => "only use folders of their own",
             };
             writeln!(
                 out,
-                "  can be moved: its {layers} {word} ({bytes} bytes) {how}"
+                "  can be rebased: its {layers} {word} ({bytes} bytes) {how}"
             )
         }
         UpdateVerdict::Refused(obstacles) => write_obstacles(obstacles, out),
@@ -80,7 +80,7 @@ fn write_update(update: &PlannedUpdate, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_obstacles(obstacles: &[UpdateConflict], out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "  cannot be moved")?;
+    writeln!(out, "  cannot be rebased")?;
     let same_layer = |a: &UpdateConflict, b: &UpdateConflict| a.layer == b.layer;
     for of_layer in obstacles.chunk_by(same_layer) {
         let Some(first) = of_layer.first() else {
