@@ -75,7 +75,7 @@ struct Resolve {
     /// The host's build and revision
     #[arg(long, value_name = "B.R")]
     host_build: WindowsVersion,
-    /// How closely the base must match the host
+    /// Required match of the base with the host's version
     #[arg(
         long = "match",
         value_name = "MATCH",
@@ -109,7 +109,7 @@ struct Common {
 /// Options for selecting the base images of hosts.
 #[derive(Debug, Clone, Args)]
 pub(super) struct MatchArgs {
-    /// How closely the base must match the host
+    /// Required match of the base with the host's version
     #[arg(
         long = "match",
         value_name = "MATCH",

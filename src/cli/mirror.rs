@@ -47,7 +47,7 @@ pub(super) struct Mirror {
     to: MirrorTarget,
     #[command(flatten)]
     hosts: HostArgs,
-    /// How closely the base must match the host
+    /// Required match of the base with the host's version
     #[arg(
         long = "match",
         value_name = "MATCH",

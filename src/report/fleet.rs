@@ -135,7 +135,7 @@ pub(crate) fn write_fleet_markdown(report: &FleetReport, out: &mut dyn Write) ->
         used += row.len();
         if used > ROOM {
             let more = rows.len() - place;
-            return writeln!(out, "\n… and {more} more, which `--format json` shows.");
+            return writeln!(out, "\n… and {more} more: see `--format json`.");
         }
         out.write_all(row.as_bytes())?;
     }
@@ -241,10 +241,7 @@ pub(crate) fn write_fleet_sarif(report: &FleetReport, out: &mut dyn Write) -> io
     }
     let rules = [
         (FleetImageState::Missing, "the image does not exist"),
-        (
-            FleetImageState::Outdated,
-            "the image is not as it should be",
-        ),
+        (FleetImageState::Outdated, "the image is outdated"),
         (
             FleetImageState::Failed,
             "the image could not be built or inspected",

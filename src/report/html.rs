@@ -36,7 +36,7 @@ pub(crate) fn write_html(rollout: &Rollout, mut out: impl Write) -> io::Result<(
         .flatten()
         .map(|part| part.with_names());
     let answer = parts.next();
-    let answer = answer.unwrap_or_else(|| "There is nothing to check".to_owned());
+    let answer = answer.unwrap_or_else(|| "Nothing to check".to_owned());
     let rest: Vec<String> = parts.map(|words| escaped(&words)).collect();
     let mut lines = vec![rollout.summary.to_string()];
     lines.extend(remarks(rollout));

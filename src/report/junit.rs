@@ -36,7 +36,7 @@ pub(crate) fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) 
         name: escape_untrusted(skipped),
         failure: Some(Failure {
             outcome: Outcome::Skipped,
-            message: "no pods were found in it".to_owned(),
+            message: "it contains no pods".to_owned(),
             rule: None,
             description: None,
         }),

@@ -63,7 +63,7 @@ fn write_cases(rollout: &Rollout, room: usize, out: &mut impl Write) -> io::Resu
     let names = names::workloads(rollout);
     writeln!(
         out,
-        "\n| Workload | Outlook | Why | Fix |\n| --- | --- | --- | --- |"
+        "\n| Workload | Status | Why | Fix |\n| --- | --- | --- | --- |"
     )?;
     let rows = cases.iter().map(|case| {
         let (whys, more) = case.reasons(rollout);
@@ -160,7 +160,7 @@ fn write_what_fits(
             let left = total - index;
             writeln!(
                 out,
-                "\n… and {left} more, which `--format html` and `--format json` show."
+                "\n… and {left} more: see `--format html` or `--format json`."
             )?;
             break;
         }

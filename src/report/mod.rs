@@ -40,7 +40,7 @@ fn remarks(rollout: &Rollout) -> impl Iterator<Item = String> {
     let skipped = rollout.skipped.iter().map(ToString::to_string);
     let skipped = (!rollout.skipped.is_empty()).then(|| {
         format!(
-            "Skipped, as no pods were found in them: {}",
+            "Skipped, because they contain no pods: {}",
             in_words(skipped)
         )
     });
@@ -52,7 +52,7 @@ fn cordoned(rollout: &Rollout) -> Option<String> {
     let names = cordoned.iter().map(ToString::to_string);
     (!cordoned.is_empty()).then(|| {
         format!(
-            "Cordoned, and checked all the same (--skip-cordoned leaves them out): {}",
+            "Cordoned, but checked (to skip them, add --skip-cordoned): {}",
             in_words(names)
         )
     })
@@ -62,10 +62,10 @@ fn cordoned(rollout: &Rollout) -> Option<String> {
 fn behind(rollout: &Rollout) -> Option<String> {
     let behind = rollout.outdated_images();
     let names = behind.iter().map(|behind| behind_in_words(rollout, behind));
-    (!behind.is_empty()).then(|| format!("Behind the month's update: {}", in_words(names)))
+    (!behind.is_empty()).then(|| format!("Without the latest monthly update: {}", in_words(names)))
 }
 
-/// `web:1.4 is 17763.973 (KB4534273), and KB5094125 of 2026-09-08 is out`.
+/// `web:1.4 is 17763.973 (KB4534273), but KB5094125 of 2026-09-08 is available`.
 fn behind_in_words(rollout: &Rollout, behind: &OutdatedImage<'_>) -> String {
     let image = &rollout.images[behind.image];
     let name = match &image.reference {
@@ -77,7 +77,7 @@ fn behind_in_words(rollout: &Rollout, behind: &OutdatedImage<'_>) -> String {
     let at = at.map(|kb| format!(" ({kb})")).unwrap_or_default();
     let newest = behind.newest;
     let new = kb(newest).unwrap_or_else(|| newest.version().to_string());
-    format!("{name}{at}, and {new} of {} is out", newest.date)
+    format!("{name}{at}, but {new} of {} is available", newest.date)
 }
 
 /// The first few names, and the number of the others.

@@ -106,7 +106,7 @@ fn outcome_at_last(rollout: &Rollout, plan: &ActionPlan) -> String {
     let left = plan.then.incompatible + plan.then.unknown;
     let words = format_tally(&plan.tally, noun(rollout));
     match (plan.actions.is_empty(), left) {
-        (true, 0) => "There is nothing to do.".to_owned(),
+        (true, 0) => "Nothing to do.".to_owned(),
         (false, 0) if plan.tally.get(StartStatus::Unplaced) > 0 => {
             format!("Then everything starts. {words}.")
         }

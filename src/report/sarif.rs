@@ -138,7 +138,7 @@ pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> i
     let skipped = rollout.skipped.iter().map(|skipped| Result {
         rule: "skipped",
         level: "note",
-        message: format!("{}: skipped, as no pods were found in it", skipped.id),
+        message: format!("{}: skipped, because it contains no pods", skipped.id),
         place: Some(place_of(&skipped.origin)),
         subject: Some(skipped.id.to_string()),
         fingerprint: Some(format!("skipped|{}", skipped.id)),
@@ -163,8 +163,8 @@ pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> i
     let rules = ids.into_iter().map(|id| SarifRule {
         id,
         summary: match id {
-            "skipped" => "no pods were found in it".to_owned(),
-            "behind" => "the month's update is not in it".to_owned(),
+            "skipped" => "it contains no pods".to_owned(),
+            "behind" => "without the latest monthly update".to_owned(),
             id => id.replace('-', " "),
         },
     });

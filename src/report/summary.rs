@@ -90,7 +90,7 @@ pub(super) fn headline(rollout: &Rollout) -> String {
     });
     let lines: Vec<String> = lines.collect();
     if lines.is_empty() {
-        "There is nothing to check".to_owned()
+        "Nothing to check".to_owned()
     } else {
         lines.join("; ")
     }
@@ -99,7 +99,10 @@ pub(super) fn headline(rollout: &Rollout) -> String {
 /// Tally of the workloads without the simulation, if there is one.
 pub(super) fn current_headline(rollout: &Rollout) -> Option<String> {
     let tally = rollout.as_it_is?;
-    Some(format!("As it is: {}", format_tally(&tally, noun(rollout))))
+    Some(format!(
+        "Without the simulation: {}",
+        format_tally(&tally, noun(rollout))
+    ))
 }
 
 /// `2 workloads start nowhere · 14 are safe`.

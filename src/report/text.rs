@@ -65,7 +65,7 @@ pub(crate) fn write_text(
     for skipped in &rollout.skipped {
         writeln!(
             out,
-            "\n{}: skipped, as no pods were found in it",
+            "\n{}: skipped, because it contains no pods",
             escape_untrusted(skipped)
         )?;
     }
@@ -272,13 +272,14 @@ fn write_matrix(rollout: &Rollout, screen: TextStyle, out: &mut impl Write) -> i
             ""
         };
         let legend = format!(
-            "{isolations}ok starts, ! starts but look, NO does not start, ? not known{elsewhere}"
+            "{isolations}ok starts, ! starts with a warning, NO does not start, ? not known\
+             {elsewhere}"
         );
         writeln!(out, "{}", screen.wrapped("", &legend))?;
     }
     if !matrix.nowhere.is_empty() {
         let names = in_words(labels(&matrix.nowhere).into_iter());
-        let line = format!("on no node, and so not shown: {names}");
+        let line = format!("not shown, because no node accepts them: {names}");
         writeln!(out, "{}", screen.wrapped("", &line))?;
     }
     Ok(())

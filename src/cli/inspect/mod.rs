@@ -55,7 +55,7 @@ pub(super) struct Inspect {
     /// Show the registry as a container sees it, with all changes applied to the base
     #[arg(long)]
     merged: bool,
-    /// Which layers above the bottom one to read
+    /// Layers to read, besides the bottom one
     #[arg(long, value_enum, default_value = "small")]
     layers: ReadDepth,
     /// Print the attached SBOM [default: the first]
@@ -81,9 +81,9 @@ pub(super) struct Inspect {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum InspectFormat {
-    /// For people
+    /// Human-readable text
     Text,
-    /// For programs
+    /// JSON
     Json,
     /// Registry changes as a .reg file
     Reg,
