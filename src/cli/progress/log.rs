@@ -212,7 +212,7 @@ mod tests {
         let (log, lines) = log(Duration::from_millis(100));
         let wait = Duration::from_secs(20);
         let first = log.task("nanoserver 1a2b", Some(1 << 20));
-        // Resumed, which says nothing of how fast it goes.
+        // Resumed bytes, which do not count for the rate.
         first.set_position(1 << 19);
         let line = lines.recv_timeout(wait).unwrap();
         assert!(
