@@ -117,9 +117,9 @@ fn write_image(hosts: &[DeliveredImage], kept: &str, out: &mut dyn Write) -> io:
 fn write_documents(documents: &[AttachmentReport], out: &mut dyn Write) -> io::Result<()> {
     for document in documents {
         let was = if document.up_to_date {
-            "there  "
+            "present"
         } else {
-            "beside "
+            "attached"
         };
         let AttachmentReport {
             document,
@@ -127,7 +127,7 @@ fn write_documents(documents: &[AttachmentReport], out: &mut dyn Write) -> io::R
             size,
             ..
         } = document;
-        writeln!(out, "  {was}  {document} ({size} bytes) {digest}")?;
+        writeln!(out, "  {was:<8} {document} ({size} bytes) {digest}")?;
     }
     Ok(())
 }
