@@ -191,7 +191,7 @@ class Measure:
                     "build", "--file", str(folder / "Dockerfile"), str(context), "--dry-run",
                     "--host-build", version.removeprefix("10.0."), *options,
                 )  # fmt: skip
-                if done.returncode == 0 and "the plan leaves it out" in done.stderr:
+                if done.returncode == 0 and "the plan omits it" in done.stderr:
                     return Outcome("after downloads", "what a line does depends on what is downloaded")
                 if done.returncode == 0:
                     return Outcome("needs --stage" if replaced else "whole", "")

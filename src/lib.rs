@@ -1,5 +1,5 @@
-//! The `wincimg` program: one file a command in `cli`, and the forms of what is reported in
-//! `report`. All else is in the crates of `crates/`.
+//! The `wincimg` program: one file per command in `cli`, and report formats in `report`. The
+//! libraries are in `crates/`.
 
 mod cli;
 mod report;

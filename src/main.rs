@@ -1,4 +1,4 @@
-//! The `wincimg` program: everything it does lives in the library.
+//! The `wincimg` program; its code is in the library.
 
 #[cfg(target_env = "musl")]
 #[global_allocator]

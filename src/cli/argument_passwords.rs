@@ -1,5 +1,5 @@
-//! Passwords that were typed in arguments, where every user of the machine can read them: they are not
-//! repeated, neither on a terminal nor in the log of a pipeline.
+//! Redacts passwords typed in arguments, where every user of the machine can read them, from the
+//! terminal and from logs.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -28,7 +28,7 @@ fn find(argument: &str) -> Option<ArgumentPassword> {
     (!secret.is_empty()).then_some(ArgumentPassword { secret, host })
 }
 
-/// A text without the passwords that were typed.
+/// Returns the text without the typed passwords.
 pub(super) fn redact(text: &str) -> Cow<'_, str> {
     hide_in(text, typed())
 }
@@ -46,11 +46,12 @@ fn hide_in<'t>(text: &'t str, typed: &[ArgumentPassword]) -> Cow<'t, str> {
     shown
 }
 
-/// Hint where a password was typed.
+/// Hint for a typed password.
 pub(super) fn hint() -> Option<String> {
     let host = &typed().first()?.host;
     Some(format!(
-        "others can read what stands in arguments: leave user and password out, and keep them with `wincimg login {host}`"
+        "other users can read arguments: remove user and password, and log in with `wincimg login \
+         {host}`"
     ))
 }
 

@@ -1,4 +1,4 @@
-//! `wincimg base`: which base images there are, which one is right for a host, and what is inside.
+//! `wincimg base`: lists, resolves, indexes and shows base images.
 
 mod base_args;
 mod index;
@@ -68,14 +68,14 @@ struct List {
     wincimg base resolve nanoserver --host-build 17763.973\n  \
     wincimg base resolve aspnet --host-build 17763.973 \\\n      \
     --base-registry repo.mylan.k8s:9999/mcr.microsoft.com\n\n\
-    Exit code 1: nothing fits; what is nearest is said.")]
+    Exit code 1: no image fits; the nearest one is named.")]
 struct Resolve {
     #[command(flatten)]
     name: Name,
     /// The host's build and revision
     #[arg(long, value_name = "B.R")]
     host_build: WindowsVersion,
-    /// How closely the base must match the host
+    /// Required match of the base with the host's version
     #[arg(
         long = "match",
         value_name = "MATCH",
@@ -89,8 +89,8 @@ struct Resolve {
 
 #[derive(Debug, Args)]
 struct Name {
-    /// nanoserver, servercore, server, windows, aspnet, iis, or a repository; with a flavour where
-    /// it has several: dotnet/aspnet:8.0
+    /// nanoserver, servercore, server, windows, aspnet, iis, or a repository; add a flavour if it
+    /// has several: dotnet/aspnet:8.0
     #[arg(value_name = "NAME", add = complete::bases())]
     name: String,
 }
@@ -106,10 +106,10 @@ struct Common {
     registry: RegistryArgs,
 }
 
-/// Selection of base images for the hosts of an image.
+/// Options for selecting the base images of hosts.
 #[derive(Debug, Clone, Args)]
 pub(super) struct MatchArgs {
-    /// How closely the base must match the host
+    /// Required match of the base with the host's version
     #[arg(
         long = "match",
         value_name = "MATCH",
@@ -120,7 +120,7 @@ pub(super) struct MatchArgs {
 }
 
 impl Base {
-    /// Returns true if the result depends on which updates are known.
+    /// Returns true if the result depends on the table of updates.
     pub(super) fn relies_on_updates(&self) -> bool {
         matches!(self.command, BaseCommand::List(_) | BaseCommand::Resolve(_))
     }
@@ -154,11 +154,11 @@ impl List {
         })?;
         if listing.images.is_empty() {
             let wanted = match self.host_build {
-                Some(version) => format!("of an image that starts on host {version}"),
-                None => "that names a version of Windows".to_owned(),
+                Some(version) => format!("is for an image that starts on host {version}"),
+                None => "names a version of Windows".to_owned(),
             };
             session.note(format_args!(
-                "{repository} has no tag {wanted}, and {} in all",
+                "none of the {} tags of {repository} {wanted}",
                 tags.len()
             ));
             return Ok(CommandOutcome::No);
@@ -167,8 +167,8 @@ impl List {
     }
 }
 
-/// Returns true if an image starts on a host, or may: a tag without a revision is of some image of
-/// its build.
+/// Returns true if an image starts on a host, or may start: a tag without a revision can name any
+/// image of its build.
 fn may_start(image: &BaseListingEntry, host: HostBuild) -> bool {
     match image.version {
         Some(version) if version.revision.is_some() => {
@@ -199,7 +199,8 @@ impl Resolve {
                 }
                 if found.matched == BaseMatch::Nearest {
                     session.note(format_args!(
-                        "host {host} has no image of its own revision; {} is the nearest that starts on it",
+                        "no image has the revision of host {host}; {} is the nearest that starts \
+                         on it",
                         found.os_version
                     ));
                 }
@@ -250,7 +251,7 @@ fn write_listing(listing: &BaseListing, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A base image as the contract has it.
+/// JSON of a base image.
 fn base_json(base: &BaseImage) -> Value {
     json!({
         "reference": base.reference.to_string(),

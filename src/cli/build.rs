@@ -1,4 +1,4 @@
-//! `wincimg build`: images from a recipe, for the hosts that are to run them.
+//! `wincimg build`: builds images from a recipe or a Dockerfile, for each host.
 
 mod daemon;
 pub(super) mod destinations;
@@ -42,9 +42,8 @@ use crate::report::extended;
 /// Build images from a recipe or a Dockerfile for each host
 ///
 /// Each image is built on the base that fits its host. The direct engine writes layers and registry
-/// changes itself; it needs neither Windows nor Docker. It executes the RUN lines that it
-/// understands completely, and names each line that requires Windows. The docker engine builds on a
-/// Docker daemon on Windows.
+/// changes itself, without Windows or Docker. It executes the RUN lines that it fully supports, and
+/// names each line that requires Windows. The docker engine builds on a Docker daemon on Windows.
 #[derive(Debug, Args)]
 #[command(
     next_display_order = 10,
@@ -102,7 +101,7 @@ pub(super) struct Build {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
-    // The last four, because the heading of each goes for what follows it.
+    // The last four, because a help heading also applies to the arguments after it.
     #[command(flatten)]
     recipe: RecipeArgs,
     #[command(flatten)]
@@ -113,7 +112,7 @@ pub(super) struct Build {
     daemon: DaemonArgs,
 }
 
-/// Builder; none where any that can build is meant.
+/// Build engine; without one, any that can build the image.
 type EngineChoice = Option<Engine>;
 
 fn engines() -> impl TypedValueParser<Value = EngineChoice> {
@@ -203,13 +202,11 @@ impl Build {
         }
     }
 
-    /// Refuses places that nothing can be sent to before anything is asked of the network.
+    /// Rejects invalid destinations before any network access.
     fn check_places(&self) -> Result<(), Failure> {
         if self.push && self.registry.is_none() {
-            let problem = anyhow!("--push needs a registry to push to");
-            return Err(
-                Failure::usage(problem).hint("name it with --registry HOST[:PORT][/PREFIX]")
-            );
+            let problem = anyhow!("--push requires a registry");
+            return Err(Failure::usage(problem).hint("add --registry HOST[:PORT][/PREFIX]"));
         }
         if let Some(registry) = self.registry.as_ref().filter(|_| self.push)
             && let Err(error) = registry.check_for_pushes()
@@ -250,7 +247,7 @@ impl Build {
         Ok(CommandOutcome::Yes)
     }
 
-    /// Prints what was delivered.
+    /// Prints the delivered images.
     fn print(
         &self,
         delivered: &DeliveryReport,
@@ -259,7 +256,7 @@ impl Build {
         let mut images = delivered.images.iter();
         let is_of_daemon = images.any(|image| image.engine == Engine::Docker.name());
         let kept = if is_of_daemon && !self.push && self.output.is_none() {
-            "left in the Docker daemon"
+            "kept in the Docker daemon"
         } else {
             "written"
         };
@@ -274,7 +271,7 @@ impl Build {
     }
 }
 
-/// The time that new layers carry, as reproducible builds ask for it.
+/// Timestamp of new content, from `SOURCE_DATE_EPOCH` as for other reproducible builds.
 pub(super) fn source_date_epoch() -> Result<Option<Timestamp>, Failure> {
     let Some(text) = std::env::var_os("SOURCE_DATE_EPOCH") else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The cache: its parts and its folder.
+//! Options of the cache: its folder and its size.
 
 use std::env;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use wincimg_inspect::facts_provider::{BaseFactsProvider, FactsCache};
 use wincimg_layer::DiffIdCache;
 use wincimg_oci::remote::RegistryClient;
 
-/// The most that is kept of documents, which have a few thousand bytes each.
+/// Size limit for cached documents, which have a few thousand bytes each.
 const MOST_DOCUMENTS: u64 = 8 << 20;
 
 /// Options of the cache.
@@ -21,7 +21,7 @@ pub(super) struct CacheArgs {
     /// Cache directory [default: wincimg in the user's cache directory, such as ~/.cache]
     #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
     cache_dir: Option<PathBuf>,
-    /// Cache size for base indexes, and the same again for downloads, such as 500M; 0 disables the
+    /// Size limit of cached base indexes, and of cached downloads, such as 500M; 0 disables the
     /// cache
     #[arg(
         long,
@@ -33,19 +33,19 @@ pub(super) struct CacheArgs {
 }
 
 impl CacheArgs {
-    /// The folder; none where the user has none and named none.
+    /// The cache folder; none if the user has no cache folder and named none.
     pub(super) fn folder(&self) -> Option<PathBuf> {
         let named = self.cache_dir.clone();
         named.or_else(|| Some(users_folder()?.join("wincimg")))
     }
 
-    /// Downloads.
+    /// Cache of downloads.
     pub(super) fn downloads(&self) -> Downloads {
         let folder = self.folder().map(|folder| folder.join("downloads"));
         Downloads::new(folder.map(|folder| FileCache::new(folder, self.cache_size)))
     }
 
-    /// Has a registry's small documents kept.
+    /// Lets the client cache a registry's small documents.
     pub(super) fn enable_document_cache(&self, registry: &RegistryClient) {
         let limit = self.cache_size.min(MOST_DOCUMENTS);
         if let Some(folder) = self.folder().filter(|_| limit > 0) {
@@ -53,7 +53,7 @@ impl CacheArgs {
         }
     }
 
-    /// Digests of the layers' tars.
+    /// Cache of the diff IDs of layers.
     pub(super) fn diff_id_cache(&self) -> DiffIdCache {
         match self.folder() {
             Some(folder) if self.cache_size > 0 => DiffIdCache::in_folder(&folder.join("layers")),
@@ -61,7 +61,7 @@ impl CacheArgs {
         }
     }
 
-    /// Sources of facts about bases.
+    /// Provider of facts about bases.
     pub(super) fn facts_provider(
         &self,
         registry: &RegistryClient,
@@ -73,7 +73,7 @@ impl CacheArgs {
     }
 }
 
-/// The user's folder for caches.
+/// The user's cache folder.
 fn users_folder() -> Option<PathBuf> {
     let folder = |name: &str| {
         let value = env::var_os(name).filter(|value| !value.is_empty());
@@ -84,7 +84,7 @@ fn users_folder() -> Option<PathBuf> {
         .or_else(|| Some(folder("HOME")?.join(".cache")))
 }
 
-/// Reads `500M`, `1G` or plain bytes.
+/// Parses `500M`, `1G` or a number of bytes.
 fn read_size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text[digits.len()..].to_ascii_uppercase().as_str() {

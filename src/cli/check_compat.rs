@@ -1,4 +1,4 @@
-//! `wincimg check-compat`: what will start where, before it is rolled out.
+//! `wincimg check-compat`: checks which images start on which nodes, before a rollout.
 
 mod images;
 mod kube;
@@ -49,7 +49,7 @@ use crate::report::{
     wincimg check-compat --nodes nodes.json --workloads deploy.yaml --format html --output r.html\n  \
     wincimg check-compat --nodes nodes.json --workloads deploy.yaml --simulate-hotfix KB4549949\n  \
     wincimg check-compat --kube --context production --plan\n\n\
-    Exit code 0: everything starts. 1: something does not, or cannot be known.")]
+    Exit code 0: everything starts. 1: something does not start, or that is unknown.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct CheckCompat {
     /// Images to check: references, oci:DIR or docker-archive:FILE
@@ -110,7 +110,7 @@ pub(super) struct CheckCompat {
     connection: RegistryArgs,
 }
 
-/// In which forms a report is written, and where.
+/// Formats and destinations of the report.
 #[derive(Debug, Args)]
 pub(super) struct ReportArgs {
     /// Report format
@@ -125,7 +125,7 @@ pub(super) struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// Writes the report to each file that was named and to stdout, which is no file.
+    /// Writes the report to each named file, and to stdout.
     pub(super) fn write(
         &self,
         write: impl Fn(ReportFormat, Option<&Path>, &mut dyn Write) -> io::Result<()>,
@@ -139,7 +139,7 @@ impl ReportArgs {
     }
 }
 
-/// The forms that a report has.
+/// Report format.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum ReportFormat {
     Text,
@@ -222,12 +222,12 @@ impl CheckCompat {
         })
     }
 
-    /// Returns true if images are named, by themselves or by workloads in files.
+    /// Returns true if images are named, directly or in workloads.
     fn names_images(&self) -> bool {
         !(self.image_builds.is_empty() && self.references.is_empty() && self.workloads.is_empty())
     }
 
-    /// Finds what cannot be meant before anything is read or asked.
+    /// Rejects contradictory arguments before anything is read.
     fn check_arguments(&self, session: &Session) -> Result<(), Failure> {
         if !self.names_images() && !self.kube.kube {
             let hint = if self.image_files.is_empty() {
@@ -257,13 +257,13 @@ impl CheckCompat {
         if self.names_images() && self.kube.chooses_workloads() {
             session.warn(
                 "--namespace and --selector have no effect: images are named, so the cluster's \
-                 workloads are not looked at",
+                 workloads are not read",
             );
         }
         Ok(())
     }
 
-    /// Says which builds that were typed are of no Windows that is known.
+    /// Warns of typed builds that no known Windows has.
     fn warn_of_unknown_builds(&self, session: &Session) {
         let simulated = self.simulate.iter().map(Simulation::version);
         let images = self.image_builds.iter().copied();
@@ -281,7 +281,7 @@ impl CheckCompat {
         }
     }
 
-    /// Adds the nodes of the cluster, and where no image is named its workloads too.
+    /// Adds the nodes of the cluster and, if no image is named, its workloads.
     fn ask_cluster(
         &self,
         nodes: &mut NodeList,
@@ -313,7 +313,7 @@ impl CheckCompat {
         !(self.simulate.is_empty() && self.simulate_hotfix.is_empty())
     }
 
-    /// Changes the hosts as if they were patched, and says for reports what was changed.
+    /// Applies the simulated updates to the hosts, and describes the changes for reports.
     fn simulate(&self, hosts: &mut [Node]) -> Result<Vec<String>, Failure> {
         let mut changes = Vec::new();
         let nodes = |count: usize| format!("{count} node{}", if count == 1 { "" } else { "s" });
@@ -325,21 +325,21 @@ impl CheckCompat {
                 let pattern = simulation.nodes();
                 return Err(if left == 0 {
                     Failure::usage(anyhow!("no node matches {pattern}"))
-                        .hint("take names as `kubectl get nodes` lists them; * matches anything")
+                        .hint("use names as listed by `kubectl get nodes`; * matches any text")
                 } else {
                     Failure::usage(anyhow!(
                         "no node that matches {pattern} has build {} ({build})",
                         version.build
                     ))
                     .hint(format!(
-                        "updates keep a node's build; name one node to move it to another: \
-                         --simulate NODE={version}"
+                        "updates do not change a node's build; to simulate another build, name one \
+                         node: --simulate NODE={version}"
                     ))
                 });
             }
             let left = match left {
                 0 => String::new(),
-                left => format!(" ({} of other builds left)", nodes(left)),
+                left => format!(" ({} of other builds unchanged)", nodes(left)),
             };
             changes.push(format!("{} as {simulation}{left}", nodes(moved)));
         }
@@ -348,16 +348,14 @@ impl CheckCompat {
                 return Err(Failure::usage(anyhow!(
                     "{kb} is not a cumulative update of a known build"
                 ))
-                .hint(format!(
-                    "`wincimg hotfix resolve {kb}` shows what is known about it"
-                )));
+                .hint(format!("for details: wincimg hotfix resolve {kb}")));
             }
             changes.push(format!("{} with {kb}", nodes(apply_hotfix(*kb, hosts))));
         }
         Ok(changes)
     }
 
-    /// Every image that is asked about, those without a workload first, and how many these are.
+    /// The images to check, those without a workload first, and the number of these.
     fn images(
         &self,
         workloads: &[Workload],
@@ -384,27 +382,23 @@ impl CheckCompat {
     fn report_skipped(&self, rollout: &Rollout, session: &Session) {
         if rollout.other_workloads > 0 {
             session.note(format_args!(
-                "workloads for other systems are left out: {} of {}",
+                "skipped workloads for other systems: {} of {}",
                 rollout.other_workloads,
                 rollout.other_workloads + rollout.workloads.len() + rollout.undecided.len()
             ));
         }
         if rollout.inactive > 0 {
             let inactive = rollout.inactive;
-            let (plural, runs) = if inactive == 1 {
-                ("", "runs")
-            } else {
-                ("s", "run")
-            };
+            let plural = if inactive == 1 { "" } else { "s" };
             session.note(format_args!(
-                "left out {inactive} workload{plural} that {runs} nothing as things stand: scaled to 0, \
-                 suspended or done; --include-inactive checks them too"
+                "skipped {inactive} inactive workload{plural} (scaled to 0, suspended or completed); \
+                 to check them, add --include-inactive"
             ));
         }
         if !rollout.undecided.is_empty() {
             session.warn(format_args!(
-                "left out workloads for an unknown system, whose images could not be read and which \
-                 no Windows node would take: {}",
+                "skipped workloads for an unknown system, whose images could not be read and which \
+                 no Windows node accepts: {}",
                 workloads::names(&rollout.undecided)
             ));
         }
@@ -431,7 +425,7 @@ impl CheckCompat {
     }
 }
 
-/// What a report in a file may be read on.
+/// Medium of a report in a file.
 fn screen_for_files() -> TextStyle {
     TextStyle {
         width: FILE_WIDTH,
@@ -440,7 +434,7 @@ fn screen_for_files() -> TextStyle {
     }
 }
 
-/// What stdout is read on.
+/// Medium of stdout.
 fn screen() -> TextStyle {
     match terminal_width() {
         Some(width) => TextStyle {
@@ -452,7 +446,7 @@ fn screen() -> TextStyle {
     }
 }
 
-/// Reads `FORMAT:FILE`.
+/// Parses `FORMAT:FILE`.
 fn parse_report_arg(text: &str) -> Result<(ReportFormat, PathBuf), String> {
     text.split_once(':')
         .filter(|(_, file)| !file.is_empty())
@@ -476,10 +470,10 @@ fn parse_report_arg(text: &str) -> Result<(ReportFormat, PathBuf), String> {
         })
 }
 
-/// Reads `2024-06-01`.
+/// Parses `2024-06-01`.
 fn day(text: &str) -> Result<Date, String> {
     text.parse()
-        .map_err(|_| format!("invalid day {text:?}: expected YYYY-MM-DD such as 2024-06-01"))
+        .map_err(|_| format!("invalid date {text:?}: expected YYYY-MM-DD such as 2024-06-01"))
 }
 
 #[cfg(test)]

@@ -13,14 +13,14 @@ use super::argument_passwords;
 use super::cache_args::CacheArgs;
 use super::error::label;
 
-/// One run of the program.
+/// Context of one run of the program.
 #[derive(Debug)]
 pub(super) struct Session {
-    /// Only the result and errors are wanted.
+    /// True if only the result and errors are printed.
     pub(super) quiet: bool,
-    /// True if stderr takes colours and moving bars.
+    /// True if stderr supports colours and progress bars.
     pub(super) colour: bool,
-    /// What is kept between runs.
+    /// The cache.
     pub(super) cache: CacheArgs,
 }
 
@@ -38,12 +38,12 @@ impl Session {
         session
     }
 
-    /// Tells the user something that is not the result.
+    /// Prints a note, which is not part of the result.
     pub(super) fn note(&self, message: impl Display) {
         self.print_message("note:", "36", message);
     }
 
-    /// Tells the user something that may need attention.
+    /// Prints a warning.
     pub(super) fn warn(&self, message: impl Display) {
         self.print_message("warning:", "33", message);
     }
@@ -51,7 +51,7 @@ impl Session {
     fn print_message(&self, word: &str, colour_code: &str, message: impl Display) {
         if !self.quiet {
             let word = label(word, colour_code, self.colour);
-            // Nothing can be printed when stderr is closed.
+            // Nothing can be printed if stderr is closed.
             let message = Untrusted(message).to_string();
             let _ = writeln!(
                 std::io::stderr(),
@@ -90,15 +90,15 @@ impl Reporter for Session {
     }
 }
 
-/// Returns true if stderr takes colours and bars.
+/// Returns true if stderr supports colours and bars.
 pub(super) fn colour_on_stderr() -> bool {
     colour_on(&std::io::stderr())
 }
 
-/// Colours and bars are for people in front of a terminal who did not ask for none.
+/// Colours and bars require a terminal, and no setting against them.
 pub(super) fn colour_on(stream: &impl IsTerminal) -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    // A terminal that does not say what it is can neither draw nor colour.
+    // A terminal without a type supports neither.
     let can_draw = cfg!(windows) || std::env::var_os("TERM").is_some_and(|kind| kind != "dumb");
     stream.is_terminal() && can_draw && !set("NO_COLOR") && !set("CI")
 }

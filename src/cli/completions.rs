@@ -1,4 +1,4 @@
-//! `wincimg completions`: the script with which a shell asks this program what can be typed.
+//! `wincimg completions`: prints the completion script of a shell, which calls this program.
 
 use clap::{Args, ValueEnum};
 use serde_json::json;

@@ -1,7 +1,8 @@
-//! `wincimg.toml`: the defaults of flags, for one folder or one pipeline.
+//! `wincimg.toml`: defaults of flags, for a folder or a pipeline.
 //!
-//! A key is a flag's long name. At the top of the file it holds for every command that has the
-//! flag; in a table named after a command, for that command alone (`[hotfix.fetch]` for a nested one):
+//! A key is a flag's long name. At the top of the file it applies to every command that has the
+//! flag; in a table named after a command, to that command alone (`[hotfix.fetch]` for a nested
+//! one):
 //!
 //! ```toml
 //! insecure-registry = ["repo.mylan.k8s:8888"]
@@ -9,11 +10,11 @@
 //! strict = true
 //! ```
 //!
-//! What is typed has the last word: a default gives way to its own flag, and to any flag that it
-//! would contradict or add to.
+//! Typed arguments take precedence: a default is dropped if its own flag is typed, or any flag that
+//! it would contradict or add to.
 //!
-//! A file that lies in a folder came there with a checkout perhaps. What lowers security counts only
-//! from one that the user names.
+//! A file in a folder may come from a checkout. Settings that lower security apply only from a file
+//! that the user names.
 
 mod apply;
 mod overrides;
@@ -33,14 +34,14 @@ use super::error::Failure;
 use super::program_name;
 
 const FILE_NAME: &str = "wincimg.toml";
-/// Names the file where no flag does.
+/// Variable that names the file if no flag does.
 const VARIABLE: &str = "WINCIMG_CONFIG";
 
-/// Reason why there are no arguments.
+/// Reason for the lack of arguments.
 pub(super) enum ArgumentsError {
-    /// The file of defaults is at fault.
+    /// The file of defaults is invalid.
     File(Failure),
-    /// The arguments are, or they ask for help alone.
+    /// The arguments are invalid, or ask for help alone.
     Arguments(clap::Error),
 }
 
@@ -56,15 +57,15 @@ impl From<clap::Error> for ArgumentsError {
     }
 }
 
-/// The arguments, with the defaults of a file for what they do not say.
+/// The arguments, completed with the defaults of a file.
 pub(super) struct Arguments {
     pub(super) matches: ArgMatches,
     /// Warnings about the file.
     pub(super) warning: Option<String>,
 }
 
-/// The arguments, with the defaults of `--config FILE`, of the file that the environment names, or of
-/// `wincimg.toml` in this folder or one above it.
+/// The arguments with the defaults of `--config FILE`, of the file in the environment variable, or
+/// of `wincimg.toml` in this folder or a parent.
 pub(super) fn arguments(
     arguments: impl IntoIterator<Item = OsString>,
 ) -> Result<Arguments, ArgumentsError> {
@@ -88,7 +89,7 @@ pub(super) fn arguments(
     Ok(Arguments { matches, warning })
 }
 
-/// The file that `--config` names; the real parse of the arguments comes later.
+/// The file of `--config`, found before the arguments are parsed.
 fn asked_for(arguments: &[OsString]) -> Option<PathBuf> {
     let mut arguments = arguments.iter().skip(1);
     while let Some(argument) = arguments.next() {
@@ -106,7 +107,7 @@ fn asked_for(arguments: &[OsString]) -> Option<PathBuf> {
     None
 }
 
-/// The file in this folder, or in the nearest one above that has it.
+/// The file in this folder, or in the nearest parent that has one.
 fn nearest_file() -> Option<PathBuf> {
     if Path::new(FILE_NAME).is_file() {
         return Some(PathBuf::from(FILE_NAME));
@@ -128,7 +129,7 @@ struct File {
 #[derive(Default)]
 struct Defaults {
     set: Vec<FlagDefault>,
-    /// What lowers security, in a file that the user did not name.
+    /// Settings that lower security, in a file that the user did not name.
     left_out: Vec<FlagDefault>,
 }
 
@@ -136,25 +137,25 @@ struct Defaults {
 struct FlagDefault {
     /// The flag's long name.
     flag: String,
-    /// The command, by the names that lead to it.
+    /// Names of the command, outermost first.
     command: Vec<String>,
     /// The argument's id.
     id: String,
-    /// What is wrong with the value, and where it stands; it is not set then.
+    /// Problem of the value and its position; it is not set then.
     misfit: Option<InvalidValue>,
 }
 
-/// What is wrong with a value, and where it stands in the file.
+/// Problem of a value, and its position in the file.
 type InvalidValue = (Range<usize>, String);
 
 impl FlagDefault {
-    /// Returns true if it is for the command that was typed, and its flag was not.
+    /// Returns true if the default is for the typed command and its flag was not typed.
     fn counts(&self, typed: &ParsedCommand<'_>) -> bool {
         typed.path.starts_with(&self.command) && !typed.has(&self.id)
     }
 }
 
-/// The command that was typed.
+/// The typed command.
 struct ParsedCommand<'a> {
     path: Vec<String>,
     arguments: &'a ArgMatches,
@@ -200,7 +201,7 @@ impl File {
         }
     }
 
-    /// Tells which of the flags that the file sets do not count for the command that was typed.
+    /// Warns of the file's flags that are ignored for the typed command.
     fn warning(&self, matches: &ArgMatches, defaults: &Defaults) -> Option<String> {
         let typed = ParsedCommand::new(matches);
         let left_out = defaults.left_out.iter();
@@ -213,14 +214,14 @@ impl File {
         (!flags.is_empty()).then(|| {
             let path = self.path.display();
             format!(
-                "{} of {path} left out: what lowers security counts only from a file that you name, \
+                "ignored {} in {path}: settings that lower security require a file that you name, \
                  with --config {path} or {VARIABLE}",
                 flags.join(", ")
             )
         })
     }
 
-    /// Parses the arguments with the file's defaults, but for those of the arguments in `without`.
+    /// Parses the arguments with the file's defaults, except those of the arguments in `without`.
     fn parse(
         &self,
         arguments: &[OsString],
@@ -230,7 +231,7 @@ impl File {
         Ok((command.try_get_matches_from(arguments)?, defaults))
     }
 
-    /// Refuses a value that the command which was typed does not take; others may take it.
+    /// Rejects a value that the typed command does not accept; other commands may.
     fn check(&self, matches: &ArgMatches, defaults: &[FlagDefault]) -> Result<(), Failure> {
         let typed = ParsedCommand::new(matches);
         let misfit = defaults
@@ -239,8 +240,8 @@ impl File {
             .find_map(|default| default.misfit.clone());
         match misfit {
             Some((span, problem)) => Err(self.problem(span, &problem).hint(format!(
-                "a key at the top of {} is for every command that has the flag, one in a table \
-                 such as [build] for that command alone",
+                "a key at the top of {} applies to every command with that flag, one in a table \
+                 such as [build] to that command alone",
                 self.path.display()
             ))),
             None => Ok(()),

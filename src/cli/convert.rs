@@ -27,7 +27,7 @@ use super::{CommandOutcome, registry_args};
     wincimg convert Dockerfile --host-build 17763.973\n  \
     wincimg convert ./app --host-build 17763.973 --output ./app/recipe.toml\n  \
     wincimg convert ./app --host-build 17763.973 --stage build=./app/out --build-arg VERSION=1.4\n\n\
-    Exit code 0: the recipe is written. 1: lines stand in the way, and each is named.")]
+    Exit code 0: the recipe is written. 1: some lines cannot be converted; each is listed.")]
 pub(super) struct Convert {
     /// Recipe name [default: the name of the Dockerfile's folder]
     #[arg(long, value_name = "NAME", value_parser = image_name)]
@@ -44,7 +44,7 @@ pub(super) struct Convert {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: OutputFormat,
-    // The last two, because the heading of each goes for what follows it.
+    // The last two, because a help heading also applies to the arguments after it.
     #[command(flatten)]
     pub(super) recipe: RecipeArgs,
     #[command(flatten)]
@@ -60,7 +60,7 @@ impl Convert {
         let wanted = self.recipe.read(&self.dockerfile, arguments, session)?;
         let ResolvedRequest { request, .. } = wanted;
         let Some(stages) = request.design.stages() else {
-            let problem = anyhow!("convert takes a Dockerfile, and this is a recipe already");
+            let problem = anyhow!("the input is already a recipe: expected a Dockerfile");
             return Err(Failure::usage(problem).hint("name a Dockerfile, or a folder with one"));
         };
         let folder = match &self.output {
@@ -150,12 +150,8 @@ impl Convert {
             ),
         })?;
         let count = obstacles.len();
-        let lines = if count == 1 {
-            "line stands"
-        } else {
-            "lines stand"
-        };
-        session.note(format_args!("{count} {lines} in the way of a recipe"));
+        let lines = if count == 1 { "line" } else { "lines" };
+        session.note(format_args!("{count} {lines} cannot be converted"));
         Ok(CommandOutcome::No)
     }
 }
@@ -175,11 +171,11 @@ fn write_obstacle(obstacle: &ConversionError, out: &mut dyn Write) -> io::Result
     Ok(())
 }
 
-/// Refuses to write over what somebody may still need.
+/// Rejects an output file that exists.
 pub(super) fn refuse_overwriting(file: &Path, force: bool) -> Result<(), Failure> {
     if force || !file.exists() {
         return Ok(());
     }
-    let problem = anyhow!("{} is there already", file.display());
+    let problem = anyhow!("{} already exists", file.display());
     Err(Failure::usage(problem).hint("add --force to replace it, or name another file"))
 }

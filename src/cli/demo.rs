@@ -1,7 +1,7 @@
-//! `wincimg demo`: the main job from end to end, on any machine, offline.
+//! `wincimg demo`: runs the main commands from end to end, on any machine, offline.
 //!
-//! It types real commands and runs them, each as a program of its own; only the registry and the
-//! base images are stand-ins.
+//! It runs real commands, each as a process of its own; only the registry and the base images are
+//! stand-ins.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -29,14 +29,14 @@ pub(super) struct Demo {
     format: OutputFormat,
 }
 
-/// The node list, as it is called in the commands that are shown.
+/// Name of the node list in the displayed commands.
 const NODES: &str = "nodes.json";
 
-/// The Windows versions of the cluster that the demonstration is about.
+/// Windows versions of the demonstration's cluster.
 const OLD: WindowsVersion = WindowsVersion::new(17763, 973);
 const NEW: WindowsVersion = WindowsVersion::new(20348, 2402);
 
-/// A command of the tour.
+/// One command of the demonstration.
 struct DemoStep {
     what: &'static str,
     command: String,
@@ -139,24 +139,24 @@ fn steps(host: &str) -> [DemoStep; 6] {
     ]
 }
 
-/// Working folder of the commands: one of their own, where no `wincimg.toml` has a say.
+/// Temporary working folder of the commands, so that no `wincimg.toml` applies.
 struct Stage<'a> {
     program: PathBuf,
     folder: &'a Path,
 }
 
 impl Stage<'_> {
-    /// Says what comes, types the command, and shows what it prints.
+    /// Prints the step, the command, and its output.
     fn show(&self, step: &DemoStep) -> Result<(), Failure> {
         print(&format!("\n{}\n\n$ wincimg {}", step.what, step.command))?;
         self.run(step, &[], Stdio::inherit()).map(drop)
     }
 
-    /// Runs the command for its JSON.
+    /// Runs the command with JSON output.
     fn ask(&self, step: &DemoStep) -> Result<Value, Failure> {
         let output = self.run(step, &["--format", "json"], Stdio::piped())?;
         let result: Value = serde_json::from_slice(&output.stdout)
-            .with_context(|| format!("wincimg {} answered with no JSON", step.command))?;
+            .with_context(|| format!("wincimg {} printed no JSON", step.command))?;
         Ok(json!({
             "what": step.what,
             "command": format!("wincimg {}", step.command),
@@ -169,7 +169,7 @@ impl Stage<'_> {
         let output = Command::new(&self.program)
             .args(step.command.split_whitespace())
             .args(more)
-            // Hints about the world outside, such as newer updates, are not for the tour.
+            // Hints about the outside world, such as newer updates, do not belong here.
             .arg("--quiet")
             .current_dir(self.folder)
             .stdin(Stdio::null())

@@ -1,4 +1,4 @@
-//! `wincimg doctor`: whether what the other commands need is there, and what to do where it is not.
+//! `wincimg doctor`: checks what the other commands require, and prints a fix for each problem.
 
 mod catalog;
 mod daemon;
@@ -38,7 +38,7 @@ use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
     wincimg doctor --docker-host tcp://build01:2376 --registry repo.mylan.k8s:8888\n  \
     wincimg doctor --base-registry repo.mylan.k8s:9999/mcr.microsoft.com \\\n      \
     --insecure-registry repo.mylan.k8s:9999\n\n\
-    Exit code 0: all is well. 1: there is a problem, and its line says the fix.")]
+    Exit code 0: no problem found. 1: at least one problem; each has a fix.")]
 pub(super) struct Doctor {
     /// Registry that images are pushed to (repeatable)
     #[arg(
@@ -71,21 +71,21 @@ pub(super) struct Check {
     /// Kind of the check: "registry", "credentials", …
     #[serde(rename = "check")]
     kind: &'static str,
-    /// Which one.
+    /// Subject of the check.
     subject: String,
     state: CheckState,
     /// Finding.
     finding: String,
-    /// Hint, where it is a problem.
+    /// Fix, if it is a problem.
     fix: Option<String>,
 }
 
-/// Status of one check; the words are part of the command line's contract.
+/// Status of one check; the words are part of the JSON interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum CheckState {
     Ok,
-    /// It was not checked, or nothing needs it.
+    /// Not checked, or not required.
     Skipped,
     Problem,
 }
@@ -99,7 +99,7 @@ impl CheckState {
         }
     }
 
-    /// The colour of its word.
+    /// Colour of the status.
     fn colour(self) -> &'static str {
         match self {
             Self::Ok => "32",
@@ -163,7 +163,7 @@ impl Doctor {
         let checks = registry_args::run(async {
             let mut checks = self.check_all(&registry, certificates).await;
             for reference in &pushed_to {
-                // Where the registry is not reached, that is said already.
+                // An unreachable registry is already reported.
                 let host = reference.registry();
                 let unreached = |check: &Check| {
                     let about = matches!(check.kind, "registry" | "credentials");
@@ -219,22 +219,22 @@ impl Doctor {
         let (checks, reached): (Vec<_>, Vec<_>) = hosts.into_iter().unzip();
         let mut checks: Vec<Check> = checks.into_iter().flatten().collect();
         let reached: Vec<_> = reached.into_iter().flatten().collect();
-        // It is asked last, with what is left of the time.
+        // Checked last, within the remaining time.
         let rest = patience.saturating_sub(started.elapsed());
         checks.extend(daemon::check(&self.docker, &reached, rest).await);
         checks.push(catalog);
         checks
     }
 
-    /// The repositories that a push is tried to.
+    /// Repositories of the trial push.
     fn pushed_to(&self) -> Result<Vec<Reference>, Failure> {
         let targets = self.registries.iter().filter(|_| self.push);
         targets.map(push::repository_of).collect()
     }
 
-    /// Every host that a flag names, each once: those to push to, the one that base images come
-    /// from, and those that need trust. A trusted host without a port is a rule for all of its
-    /// ports, and no registry of its own where one of them is named; the catalog's is none either.
+    /// Every host in flags, each once: registries to push to, the registry of base images, and
+    /// hosts with trust settings. A trusted host without a port applies to all of its ports, so it
+    /// is not checked itself if one of them is named; the catalog is not a registry.
     fn hosts(&self) -> Vec<String> {
         let pushed_to = self.registries.iter().map(MirrorTarget::host);
         let mut hosts: Vec<String> = Vec::new();
@@ -257,7 +257,7 @@ impl Doctor {
     }
 }
 
-/// What is to be said of a host, and how it is reached where all is well.
+/// Checks of a host, and the protocol if it is reachable.
 async fn check_host(registry: &RegistryClient, host: &str) -> (Vec<Check>, Option<Protocol>) {
     match registry.ping(host).await {
         Ok(ping) => {
@@ -267,7 +267,7 @@ async fn check_host(registry: &RegistryClient, host: &str) -> (Vec<Check>, Optio
             ];
             (checks, Some(ping.connection))
         }
-        // It answered, so the rest of it is well.
+        // The registry responds, so what remains is fine.
         Err(error) if is_about_credentials(&error) => {
             (vec![failed("credentials", host, &error)], None)
         }
@@ -293,7 +293,7 @@ fn login(ping: &Ping) -> String {
     match ping.login {
         AuthScheme::NotNeeded => "none needed".to_owned(),
         AuthScheme::Basic => format!("accepted: {}", ping.credential),
-        AuthScheme::Token => format!("a token was given for {}", ping.credential),
+        AuthScheme::Token => format!("token issued for {}", ping.credential),
     }
 }
 
@@ -308,7 +308,7 @@ fn is_about_credentials(error: &RegistryError) -> bool {
     }
 }
 
-/// Returns true if base images can be had: the registry may be there and the mirror's prefix wrong.
+/// Checks access to base images: the registry may respond while the mirror's prefix is wrong.
 async fn check_base(registry: &RegistryClient, base: &BaseRegistry) -> Option<Check> {
     const SAMPLE: &str = "nanoserver";
     let subject = base.to_string();
@@ -341,9 +341,7 @@ async fn check_base(registry: &RegistryClient, base: &BaseRegistry) -> Option<Ch
 fn failed(kind: &'static str, host: &str, error: &dyn Diagnose) -> Check {
     let finding = error_chain(error);
     let fix = error.diagnosis().hint.unwrap_or_else(|| {
-        format!(
-            "check that {host} is right, and the way to it: DNS, firewall, HTTPS_PROXY, NO_PROXY"
-        )
+        format!("check the name {host}, DNS, the firewall, HTTPS_PROXY and NO_PROXY")
     });
     Check::problem(kind, host, finding, fix)
 }

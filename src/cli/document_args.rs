@@ -25,7 +25,7 @@ pub(super) struct DocumentArgs {
     builder_id: Option<String>,
 }
 
-/// This program, as documents name it.
+/// This program as the creator of documents.
 const TOOL: Tool = Tool {
     name: env!("CARGO_PKG_NAME"),
     version: env!("CARGO_PKG_VERSION"),
@@ -33,8 +33,8 @@ const TOOL: Tool = Tool {
 };
 
 impl DocumentArgs {
-    /// What was asked for, of a run that was told by `source` with these `arguments`. Where
-    /// everything new has a time that was set from outside, a run's own times stay out.
+    /// The requested documents of a run with this `source` and these `arguments`. If the timestamp
+    /// of new content is set from outside, the documents contain no times of the run.
     pub(super) fn to_options(
         &self,
         source: Option<SourceFile>,

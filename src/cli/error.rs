@@ -1,4 +1,4 @@
-//! Failure of a command: an exit code, the chain of causes, and the next command to type.
+//! Failure of a command: an exit code, the chain of causes, and a hint with the next command.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -20,31 +20,31 @@ pub(super) struct Failure {
     hint: Option<String>,
 }
 
-/// The exit code of what could not be done.
+/// Exit code of a failed operation.
 pub(super) const COULD_NOT: i32 = Exit::Failed as i32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Exit {
-    /// It was found out, and the answer is no.
+    /// The operation succeeded, and its answer is no.
     No = 1,
-    /// The user asked for something that cannot be meant.
+    /// The user's input is invalid.
     Usage = 2,
-    /// What was asked could not be done.
+    /// The operation failed.
     Failed = 3,
 }
 
 impl Failure {
-    /// The user's input is at fault.
+    /// A failure caused by the user's input.
     pub(super) fn usage(error: impl Into<anyhow::Error>) -> Self {
         Self::new(Exit::Usage, "usage", error.into())
     }
 
-    /// The answer is no, and the error says why.
+    /// A failure whose answer is no, for the reason in the error.
     pub(super) fn no(error: impl Into<anyhow::Error>) -> Self {
         Self::new(Exit::No, "no", error.into())
     }
 
-    /// What was asked could not be done, as the edge itself found.
+    /// A failed operation, detected in the command line itself.
     pub(super) fn operation(error: impl Into<anyhow::Error>) -> Self {
         Self::new(Exit::Failed, "failed", error.into())
     }
@@ -59,37 +59,37 @@ impl Failure {
         }
     }
 
-    /// Adds what to type next.
+    /// Adds a hint: the next command or change.
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Shows the line of a text where it stands.
+    /// Adds an excerpt of the text at fault.
     pub(super) fn excerpt(mut self, excerpt: Excerpt) -> Self {
         self.excerpt = Some(excerpt);
         self
     }
 
-    /// Says what was being done when the error came up.
+    /// Adds the operation that failed.
     pub(super) fn context(mut self, what: impl std::fmt::Display + Send + Sync + 'static) -> Self {
         self.error = self.error.context(what);
         self
     }
 
-    /// Names the file whose text is at fault, for errors that know only where in it.
+    /// Adds the name of the file at fault, for errors that only have a position in it.
     pub(super) fn at(mut self, file: &str) -> Self {
         self.error = anyhow::anyhow!("{file}: {:#}", self.error);
         self
     }
 
-    /// The error itself, where it is of that type.
+    /// Returns the error if it has that type.
     pub(super) fn cause<E: std::error::Error + Send + Sync + 'static>(&self) -> Option<&E> {
         type Boxed = Box<dyn std::error::Error + Send + Sync>;
         self.error.downcast_ref::<Boxed>()?.downcast_ref()
     }
 
-    /// The error and its causes in one line, where the work goes on without it.
+    /// The error and its causes on one line, for a run that continues.
     pub(super) fn in_one_line(&self) -> String {
         format!("{:#}", self.error)
     }
@@ -124,14 +124,14 @@ impl Failure {
             let _ = write!(text, "\n{}", excerpt.render(colour));
         }
         let mut text = argument_passwords::redact(&text).into_owned();
-        // Whatever else is wrong, the password has to go first.
+        // Above all else, the password has to be removed.
         let passwords = argument_passwords::hint().filter(|_| text.contains(HIDDEN));
         if let Some(hint) = passwords.or(self.hint) {
             let hint = Untrusted(program_name::with_program_name(&hint)).to_string();
             let hint = argument_passwords::redact(&hint);
             let _ = write!(text, "\n{} {hint}", label("hint:", "36", colour));
         }
-        // Nothing can be printed when stderr is closed.
+        // Nothing can be printed if stderr is closed.
         let _ = writeln!(std::io::stderr(), "{text}");
         ExitCode::from(self.exit as u8)
     }
@@ -151,12 +151,12 @@ impl<E: Into<BoxError>> From<E> for Failure {
     }
 }
 
-/// Says what was being done when an error came up that has nothing to add.
+/// Adds the failed operation to an error.
 pub(super) trait Context<T> {
-    /// In fixed words.
+    /// With a fixed text.
     fn context(self, what: &'static str) -> Result<T, Failure>;
 
-    /// In words that are made where there is an error.
+    /// With a text that is only made if there is an error.
     fn with_context(self, what: impl FnOnce() -> String) -> Result<T, Failure>;
 }
 
@@ -180,7 +180,7 @@ impl From<Blame> for Exit {
     }
 }
 
-/// A word in front of a message, in colour where that is welcome.
+/// A label of a message, in colour if supported.
 pub(super) fn label(word: &str, colour_code: &str, colour: bool) -> String {
     if colour {
         format!("\x1b[1;{colour_code}m{word}\x1b[0m")

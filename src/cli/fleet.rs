@@ -1,4 +1,4 @@
-//! `wincimg fleet`: a list of images, each for every Windows build among its nodes.
+//! `wincimg fleet`: builds and checks a list of images for every Windows build among the nodes.
 
 mod follow;
 
@@ -37,7 +37,7 @@ use crate::report::{
     wincimg fleet build fleet.toml --nodes nodes.json\n  \
     wincimg fleet build fleet.toml --kube --shard 0/8\n  \
     wincimg fleet schema > fleet.schema.json\n\n\
-    The least that a file has:\n  \
+    A minimal file:\n  \
     registry = \"repo.mylan.k8s:8888/apps\"\n\n  \
     [[image]]\n  \
     build = \"./web\"\n  \
@@ -64,8 +64,8 @@ enum FleetCommand {
     wincimg fleet build fleet.toml --kube\n  \
     wincimg fleet build fleet.toml --nodes nodes.json --report junit:fleet.xml\n  \
     wincimg fleet build fleet.toml --kube --shards 8\n\n\
-    Exit code 0: every image is there. 1: something is missing that could not be made. 3: nothing\n\
-    could be asked.")]
+    Exit code 0: every image exists. 1: an image is missing and could not be built. 3: no\n\
+    registry responded.")]
 struct BuildArgs {
     #[command(flatten)]
     common: CommonArgs,
@@ -79,7 +79,7 @@ struct BuildArgs {
     wincimg fleet check fleet.toml --kube\n  \
     kubectl get nodes -o json | wincimg fleet check fleet.toml --nodes -\n  \
     wincimg fleet check fleet.toml --host-build 17763.973 --format json\n\n\
-    Exit code 0: every image is there. 1: something is missing. 3: nothing could be asked.")]
+    Exit code 0: every image exists. 1: an image is missing. 3: no registry responded.")]
 struct CheckArgs {
     #[command(flatten)]
     common: CommonArgs,
@@ -113,7 +113,7 @@ struct CommonArgs {
     connection: RegistryArgs,
 }
 
-/// Which cluster.
+/// Options for selecting a cluster.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Cluster options")]
 pub(super) struct KubeArgs {
@@ -184,28 +184,28 @@ impl CommonArgs {
         })
     }
 
-    /// The part that is wanted.
+    /// The requested shard.
     fn shard(&self) -> Result<Option<Shard>, Failure> {
         let Some(of) = self.shards else {
             return Ok(self.shard);
         };
         let Some(index) = std::env::var_os(INDEX_VARIABLE) else {
-            let problem = anyhow!("--shards {of} needs {INDEX_VARIABLE}, which is not set");
+            let problem = anyhow!("--shards {of} requires {INDEX_VARIABLE}, which is not set");
             return Err(Failure::usage(problem).hint(format!(
-                "a Job with completionMode: Indexed sets it; elsewhere name the part: --shard 0/{of}"
+                "a Job with completionMode: Indexed sets it; elsewhere, name the shard: --shard \
+                 0/{of}"
             )));
         };
         let text = format!("{}/{of}", index.to_string_lossy());
         let shard = text.parse::<Shard>();
         shard.map(Some).map_err(|error| {
             Failure::usage(anyhow!(error)).hint(format!(
-                "give --shards as many as the Job has completions, and {INDEX_VARIABLE} one of \
-                 their numbers"
+                "set --shards to the Job's completions, and {INDEX_VARIABLE} to an index below that"
             ))
         })
     }
 
-    /// All Windows nodes that were named or that the cluster has.
+    /// All Windows nodes that are named or in the cluster.
     fn nodes(&self, session: &Session) -> Result<Vec<Node>, Failure> {
         let mut nodes = if self.kube.kube && !self.hosts.is_given() {
             NodeList::default()
@@ -222,8 +222,8 @@ impl CommonArgs {
         let silent = nodes.windows.iter().filter(|node| node.build.is_none());
         for node in silent.filter_map(|node| node.name.as_ref()) {
             session.warn(format_args!(
-                "left out node {node}, which does not report its Windows version: name its build \
-                 too, with --host-build 17763.973"
+                "skipped node {node}, which does not report its Windows version: add its build \
+                 with --host-build 17763.973"
             ));
         }
         if nodes.windows.iter().all(|node| node.build.is_none()) {

@@ -18,7 +18,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("More", &["login", "logout", "demo", "completions", "help"]),
 ];
 
-/// The command line with its help grouped.
+/// The command line with grouped help.
 pub(super) fn grouped(command: Command) -> Command {
     let mut template = String::from("{about}\n\n{usage-heading} {usage}\n");
     for (title, names) in GROUPS {

@@ -1,4 +1,4 @@
-//! The hosts that a command is about: builds that are named, and the nodes of a cluster.
+//! Host arguments: builds, and the nodes of a cluster.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use super::command_context::Session;
 use super::error::Failure;
 use super::{complete, input};
 
-/// Which hosts.
+/// Host arguments.
 #[derive(Debug, Clone, Args)]
 pub(super) struct HostArgs {
     /// Build and revision of a host, such as 17763.973, or a release, such as ltsc2022 (repeatable)
@@ -73,35 +73,34 @@ impl HostName {
     }
 }
 
-/// What images are to be made or found for.
+/// Distinct builds, and the hosts that have them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Builds {
-    /// The different builds of the hosts, oldest first.
+    /// The distinct builds of the hosts, oldest first.
     pub(super) all: Vec<HostBuild>,
-    /// The hosts that have them.
+    /// The hosts that report their build.
     pub(super) nodes: Vec<Node>,
     /// Names of nodes that do not report their build.
     pub(super) left_out: Vec<String>,
 }
 
 impl HostArgs {
-    /// Returns true if any were named.
+    /// Returns true if any host is named.
     pub(super) fn is_given(&self) -> bool {
         !self.builds.is_empty() || self.nodes.is_some()
     }
 
-    /// The builds that were typed.
+    /// The typed builds.
     pub(super) fn typed_builds(&self) -> impl Iterator<Item = WindowsVersion> {
         self.builds.iter().map(HostName::version)
     }
 
-    /// Returns true if they come from stdin.
+    /// Returns true if the nodes come from stdin.
     pub(super) fn read_stdin(&self) -> bool {
         self.nodes.as_deref().is_some_and(input::is_stdin)
     }
 
-    /// Every host that was named, in order, and the nodes that run another system; none at all is a
-    /// mistake.
+    /// All named hosts in order, and the nodes with another system; an error if there are none.
     pub(super) fn nodes(&self, session: &Session) -> Result<NodeList, Failure> {
         for host in &self.builds {
             if let HostName::Release(_, name) = host {
@@ -122,7 +121,7 @@ impl HostArgs {
             let list = read(path)?;
             if !list.others.is_empty() {
                 session.note(format_args!(
-                    "nodes without Windows are left out: {} of {}",
+                    "skipped nodes without Windows: {} of {}",
                     list.others.len(),
                     list.others.len() + list.windows.len()
                 ));
@@ -138,14 +137,14 @@ impl HostArgs {
                 None => Failure::usage(anyhow!("no host given")),
             };
             return Err(failure.hint(
-                "name one with --host-build 17763.973, or pass `kubectl get nodes -o json` to --nodes",
+                "name one with --host-build 17763.973, or pass `kubectl get nodes -o json` to \
+                 --nodes",
             ));
         }
         Ok(hosts)
     }
 
-    /// The different builds among the hosts; a node that does not tell its build is left out with a
-    /// word.
+    /// The distinct builds of the hosts; warns of each node that does not report its build.
     pub(super) fn distinct_builds(&self, session: &Session) -> Result<Builds, Failure> {
         let mut builds = Builds::default();
         for node in self.nodes(session)?.windows {
@@ -167,8 +166,8 @@ impl HostArgs {
         }
         for node in &builds.left_out {
             session.warn(format_args!(
-                "left out node {node}, which does not report its Windows version: name its build \
-                 too, with --host-build 17763.973"
+                "skipped node {node}, which does not report its Windows version: add its build \
+                 with --host-build 17763.973"
             ));
         }
         Ok(builds)
@@ -176,7 +175,7 @@ impl HostArgs {
 }
 
 impl Builds {
-    /// The builds with the names of the nodes that run them.
+    /// The builds, with the names of their nodes.
     pub(super) fn targets(&self) -> Vec<TargetHost> {
         TargetHost::from_nodes(&self.nodes)
     }

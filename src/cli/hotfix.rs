@@ -1,4 +1,4 @@
-//! `wincimg hotfix`: finds the update that installs a build, and installs it on nodes.
+//! `wincimg hotfix`: finds updates, downloads them, and writes scripts that install them.
 
 mod fetch;
 mod resolve;
@@ -44,7 +44,7 @@ impl Hotfix {
     }
 }
 
-/// The catalog in which updates are searched.
+/// Options for the catalog.
 #[derive(Debug, Clone, Args)]
 struct CatalogArgs {
     /// URL of the Microsoft Update Catalog or a copy of it

@@ -1,4 +1,4 @@
-//! `wincimg images`: the recipes that ship.
+//! `wincimg images`: lists the built-in recipes.
 
 use std::io::{self, Write};
 

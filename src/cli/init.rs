@@ -1,4 +1,4 @@
-//! `wincimg init`: a recipe to start from.
+//! `wincimg init`: creates a recipe.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,8 +29,9 @@ const SHARED: &str = "Directory.Build.props";
 
 /// Create a recipe and print the next commands
 ///
-/// NAME/recipe.toml builds as it is and has comments on all other keys. With --dotnet the recipe
-/// packages what a .NET project publishes; with --from it is converted from a Dockerfile.
+/// NAME/recipe.toml can be built at once, and its comments list all other keys. With --dotnet the
+/// recipe packages the published output of a .NET project; with --from it is converted from a
+/// Dockerfile.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg init shop\n  \
@@ -54,7 +55,7 @@ pub(super) struct Init {
     format: OutputFormat,
     #[command(flatten)]
     hosts: HostArgs,
-    // The last two, because the heading of each goes for what follows it.
+    // The last two, because a help heading also applies to the arguments after it.
     #[command(flatten)]
     base: BaseRegistryArgs,
     #[command(flatten)]
@@ -85,7 +86,7 @@ impl Init {
         };
         if recipes().iter().any(|recipe| recipe.name == name) && self.name.is_some() {
             let problem =
-                anyhow!("a recipe named {name:?} ships, and `wincimg build {name}` takes that one");
+                anyhow!("{name:?} is a built-in recipe, which `wincimg build {name}` would use");
             return Err(
                 Failure::usage(problem).hint(format!("choose another name, such as my-{name}"))
             );
@@ -142,7 +143,7 @@ impl Init {
     }
 }
 
-/// A folder as a command names it: not as the name of a recipe that ships.
+/// Path of a folder for a command line that cannot be mistaken for a built-in recipe.
 fn typed(folder: &Path) -> String {
     let text = folder.display().to_string();
     match text.as_str() {
@@ -165,7 +166,7 @@ fn checked(name: &str) -> Result<String, Failure> {
     )))
 }
 
-/// A name that an image can have.
+/// The nearest valid image name.
 fn name_of(file: Option<&Path>) -> String {
     let text = file.map(|name| name.to_string_lossy().to_lowercase());
     let text: String = text
@@ -180,7 +181,7 @@ fn name_of(file: Option<&Path>) -> String {
     words.join("-")
 }
 
-/// The folder of a project, and the name of its file.
+/// The folder of a project, and its file name.
 fn project_file(path: &Path) -> Result<(PathBuf, String), Failure> {
     let is_project = |path: &Path| {
         let extension = path.extension().and_then(|extension| extension.to_str());

@@ -1,4 +1,4 @@
-//! Files that users hand over: `-` is stdin, and text may be as programs on Windows write it.
+//! Input files: `-` is stdin, and text may have the encodings of programs on Windows.
 
 use std::io::{self, Cursor, Read};
 use std::path::Path;
@@ -11,10 +11,10 @@ use wincimg_registry::text::{TruncatedUtf16, from_utf16};
 use super::error::Failure;
 use crate::cli::error::Context;
 
-/// More than any list of a cluster's has.
+/// Size limit, above that of any cluster's lists.
 const LARGEST_LIST: u64 = 1024 * 1024 * 1024;
 
-/// A file, or stdin, to be read as UTF-8 without a byte order mark, whatever it is written in.
+/// Opens a file or stdin as UTF-8 without a byte order mark, whatever its encoding.
 pub(super) fn open(path: &Path) -> Result<impl Read, Failure> {
     let source = source(path, LARGEST_LIST);
     let source = source.map_err(|error| unreadable("open", path, error))?;
@@ -31,13 +31,13 @@ pub(super) fn open(path: &Path) -> Result<impl Read, Failure> {
     })
 }
 
-/// All of its text.
+/// Reads all text.
 pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
     let text = io::read_to_string(open(path)?);
     text.with_context(|| format!("cannot read {}", name(path)))
 }
 
-/// All of its bytes, as they are.
+/// Reads all bytes unchanged.
 pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = source(path, LARGEST_TEXT).and_then(|mut source| source.read_to_end(&mut bytes));
@@ -45,7 +45,7 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Error for a file that could not be read, with the one that was probably meant.
+/// Error for a file that cannot be read, with the nearest existing one.
 fn unreadable(what: &str, path: &Path, error: io::Error) -> Failure {
     let failure = Failure::operation(anyhow::Error::new(error));
     let failure = failure.context(format!("cannot {what} {}", name(path)));
@@ -73,13 +73,13 @@ pub(super) fn name(path: &Path) -> String {
     }
 }
 
-/// Returns true if it means stdin.
+/// Returns true for stdin.
 pub(super) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Text without a mark passes through as it comes. `PowerShell`'s `>` writes UTF-16 with one; that
-/// is held in memory.
+/// Text without a mark passes unchanged. `PowerShell`'s `>` writes UTF-16 with one, which is held
+/// in memory.
 fn as_utf8<R: Read>(mut source: R) -> io::Result<impl Read> {
     let mut start = Vec::new();
     source.by_ref().take(3).read_to_end(&mut start)?;

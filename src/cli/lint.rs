@@ -1,4 +1,4 @@
-//! `wincimg lint`: what in a Dockerfile goes wrong on Windows, and what to write instead.
+//! `wincimg lint`: finds mistakes in Dockerfiles for Windows, and prints fixes.
 
 mod base;
 mod explain;
@@ -41,7 +41,7 @@ use crate::report::{
     wincimg lint . --fix --ignore floating-base\n  \
     wincimg lint --explain eaten-backslash\n\n\
     A comment \"# wincimg: ignore=RULE reason\" above an instruction, or at the top, ignores a rule.\n\n\
-    Exit code 0: no errors. 1: at least one; warnings alone do not count.")]
+    Exit code 0: no errors. 1: at least one error; warnings do not count.")]
 pub(super) struct Lint {
     /// Dockerfiles, folders with Dockerfiles, and patterns with * and ?; - reads stdin
     #[arg(value_name = "DOCKERFILE", required_unless_present = "explain", add = complete::dockerfiles())]
@@ -142,7 +142,7 @@ impl Lint {
         for (file, offers) in linted.iter().zip(&offers) {
             for offer in offers {
                 session.note(format_args!(
-                    "{}: a recipe's {} does without Windows what {}",
+                    "{}: a recipe's {} can replace {} without Windows",
                     file.file,
                     offer.key,
                     on_lines(&offer.lines)
@@ -194,7 +194,7 @@ impl Lint {
         Ok(count)
     }
 
-    /// What is known besides the texts; a registry is asked only where that was asked for.
+    /// Facts besides the texts; uses a registry only on request.
     fn options(
         &self,
         session: &Session,
@@ -215,7 +215,7 @@ impl Lint {
             if !facts.is_windows {
                 let problem = anyhow!("{location} is not a Windows image");
                 return Err(Failure::usage(problem)
-                    .hint("give --base the image that the Dockerfile's FROM names"));
+                    .hint("set --base to the image in the Dockerfile's FROM"));
             }
             options.base = Some(facts);
             return Ok(options);
@@ -330,7 +330,7 @@ fn read(path: &Path) -> Result<String, Failure> {
         )));
     }
     if !has_from(&text) {
-        // No findings would read as if all were well.
+        // Printing no findings would look like a pass.
         let problem = anyhow!("{} is not a Dockerfile: it has no FROM", path.display());
         return Err(
             Failure::operation(problem).hint("check the file's name and the spelling of FROM")
@@ -348,12 +348,12 @@ fn counted(number: usize, what: &str) -> String {
     format!("{number} {what}{plural}")
 }
 
-/// `line 4 does`, or `lines 4, 7 and 9 do`.
+/// `line 4`, or `lines 4, 7 and 9`.
 fn on_lines(lines: &[usize]) -> String {
     let numbers: Vec<String> = lines.iter().map(ToString::to_string).collect();
     match numbers.split_last() {
-        Some((last, [])) => format!("line {last} does"),
-        Some((last, others)) => format!("lines {} and {last} do", others.join(", ")),
+        Some((last, [])) => format!("line {last}"),
+        Some((last, others)) => format!("lines {} and {last}", others.join(", ")),
         None => String::new(),
     }
 }

@@ -1,4 +1,5 @@
-//! `wincimg login` and `wincimg logout`: credentials where all tools find them.
+//! `wincimg login` and `wincimg logout`: stores and removes credentials where other tools find them
+//! too.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use super::registry_args::{self, RegistryArgs};
 use super::{CommandOutcome, prompt};
 use crate::cli::error::Context;
 
-/// No password is longer.
+/// Size limit of a password.
 const MOST_INPUT: u64 = 64 * 1024;
 
 /// Log in to a registry
@@ -30,7 +31,7 @@ const MOST_INPUT: u64 = 64 * 1024;
     wincimg login repo.mylan.k8s:8888\n  \
     wincimg login repo.mylan.k8s:8888 --user bob --password-stdin < password.txt\n  \
     wincimg login docker.io\n\n\
-    Exit code 3: the registry cannot be reached, or does not take them; then nothing is kept.")]
+    Exit code 3: the registry is unreachable or rejects the credentials; nothing is stored.")]
 pub(super) struct Login {
     /// Registry
     #[arg(value_name = "HOST[:PORT]", value_parser = host)]
@@ -64,7 +65,7 @@ pub(super) struct Logout {
     format: OutputFormat,
 }
 
-/// A registry's host; a scheme, as Docker takes it too, and a slash at the end mean nothing.
+/// Host of a registry; a scheme, which Docker accepts too, and a trailing slash are ignored.
 fn host(text: &str) -> Result<String, String> {
     let bare = text.strip_prefix("https://").unwrap_or(text);
     let bare = bare.strip_prefix("http://").unwrap_or(bare);
@@ -75,7 +76,7 @@ fn host(text: &str) -> Result<String, String> {
     })?;
     if prefix.to_string() != prefix.host() {
         return Err(format!(
-            "credentials are kept for a host: expected {}",
+            "credentials are stored per host: expected {}",
             prefix.host()
         ));
     }
@@ -93,19 +94,20 @@ impl Login {
         let kept = store(&self.host, &user, &password, file)?;
         if ping.login == HowTo::NotNeeded {
             session.note(format_args!(
-                "{} asked for no password, so it is not known whether this one is right",
+                "{} requires no login, so the password was not verified",
                 self.host
             ));
         }
         if matches!(kept, CredentialStore::File(_)) {
             session.note(format_args!(
-                "whoever may read {kept} has the password; a credential helper (credsStore) keeps it better"
+                "the password is not encrypted in {kept}: use a credential helper (credsStore) to \
+                 store it safely"
             ));
         }
         write_result(None, |out| match self.format {
             OutputFormat::Text => writeln!(
                 out,
-                "logged in to {} as {}; kept in {kept}",
+                "logged in to {} as {}; stored in {kept}",
                 self.host,
                 Untrusted(&user)
             ),
@@ -147,7 +149,7 @@ impl Login {
         if io::IsTerminal::is_terminal(&io::stdin()) {
             return Ok(());
         }
-        let problem = anyhow!("no terminal to ask for user and password");
+        let problem = anyhow!("cannot prompt for user and password without a terminal");
         Err(Failure::usage(problem).hint(format!(
             "wincimg login {} --user NAME --password-stdin < FILE",
             self.host
@@ -155,7 +157,7 @@ impl Login {
     }
 }
 
-/// All of stdin, without the end of the line that `echo` makes.
+/// Reads stdin without the trailing newline that `echo` adds.
 fn from_stdin() -> Result<String, Failure> {
     let mut text = String::new();
     let mut stdin = io::stdin().lock().take(MOST_INPUT);
@@ -170,7 +172,7 @@ impl Logout {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let forgotten = erase(&self.host, self.registry_config.as_deref())?;
         if forgotten.is_none() {
-            session.note(format_args!("nothing is kept for {}", self.host));
+            session.note(format_args!("no credentials stored for {}", self.host));
         }
         write_result(None, |out| match (self.format, &forgotten) {
             (OutputFormat::Text, None) => Ok(()),

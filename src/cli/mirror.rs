@@ -1,4 +1,4 @@
-//! `wincimg mirror`: images with all their layers in a registry of one's own.
+//! `wincimg mirror`: copies images with all layers to another registry.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -35,8 +35,8 @@ use wincimg_oci::document::ManifestFormat;
     --to repo.mylan.k8s:9999/mcr.microsoft.com\n  \
     kubectl get nodes -o json |\n      \
     wincimg mirror base:nanoserver base:iis --nodes - --to repo.mylan.k8s:9999\n\n\
-    Foreign layers are fetched from where their image says and become ordinary ones.\n\
-    What the target has already is not sent again; run the same command to go on after an interruption.")]
+    Foreign layers are fetched from their URLs and become ordinary layers. Existing content is not\n\
+    sent again; after an interruption, run the same command again.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct Mirror {
     /// Image to copy, or base:NAME for the base image of each host
@@ -47,7 +47,7 @@ pub(super) struct Mirror {
     to: MirrorTarget,
     #[command(flatten)]
     hosts: HostArgs,
-    /// How closely the base must match the host
+    /// Required match of the base with the host's version
     #[arg(
         long = "match",
         value_name = "MATCH",
@@ -96,13 +96,14 @@ fn read_jobs(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Reads the name of an image in a registry. What is on a disk for other commands would be one on
-/// Docker Hub here, which nobody means.
+/// Parses the name of an image in a registry. A local path of other commands would be an image on
+/// Docker Hub here, which is never intended.
 fn in_a_registry(image: &str) -> Result<Reference, Failure> {
     let not_there = |place: &str| {
-        let problem = anyhow!("{place} is not in a registry, and images are mirrored from there");
+        let problem = anyhow!("cannot mirror {place}: it is not in a registry");
         Failure::usage(problem).hint(
-            "`wincimg build` pushes what it builds with --registry … --push; skopeo copies what is on a disk already",
+            "push a build with `wincimg build … --registry … --push`, or copy a local image with \
+             skopeo",
         )
     };
     match parse_location(image) {
@@ -114,17 +115,18 @@ fn in_a_registry(image: &str) -> Result<Reference, Failure> {
                 return Err(not_there(image));
             }
             Err(Failure::usage(error).hint(format!(
-                "base:{name} with --host-build 17763.973 or --nodes FILE chooses the tag for each host"
+                "to select the tag for each host, use base:{name} with --host-build 17763.973 or \
+                 --nodes FILE"
             )))
         }
         Err(error) => Err(Failure::usage(error)),
     }
 }
 
-/// An image as the command line names it.
+/// An image as typed.
 enum MirrorImage {
     Image(Reference),
-    /// The base image of each host, from this repository.
+    /// The base image for each host, from this repository.
     Base(BaseName),
 }
 
@@ -155,7 +157,7 @@ impl Mirror {
         for learnt in report.images.iter().flat_map(|image| &image.facts) {
             if let Some(problem) = &learnt.problem {
                 session.warn(format_args!(
-                    "the facts about {} are not attached to it: {problem}",
+                    "cannot attach the index of {}: {problem}",
                     learnt.image
                 ));
             }
@@ -193,13 +195,11 @@ impl Mirror {
             .iter()
             .any(|image| matches!(image, MirrorImage::Base(_)));
         if has_base && !self.hosts.is_given() {
-            return Err(
-                Failure::usage(anyhow!("a base image needs a host to choose it for"))
-                    .hint("add --host-build 17763.973 or --nodes FILE"),
-            );
+            return Err(Failure::usage(anyhow!("base:NAME requires a host"))
+                .hint("add --host-build 17763.973 or --nodes FILE"));
         }
         if !has_base && self.hosts.is_given() {
-            session.warn("the hosts are not used: only base:NAME is chosen by them");
+            session.warn("the hosts have no effect: only base:NAME depends on them");
         }
         Ok(wanted)
     }
@@ -251,7 +251,7 @@ impl Mirror {
     }
 }
 
-/// Warns of attached documents that are not in the mirror.
+/// Warns of attached documents that were not mirrored.
 fn report_referrer(carried: &ReferrerReport, session: &Session) {
     let ReferrerReport { about, kind, .. } = carried;
     let problem = carried.problem.as_deref().unwrap_or_default();
@@ -269,7 +269,7 @@ fn report_referrer(carried: &ReferrerReport, session: &Session) {
     }
 }
 
-/// Reports what failed; the images that did not fail are in the mirror all the same.
+/// Reports failures; the other images are mirrored.
 fn conclude(report: MirrorReport, session: &Session) -> Result<CommandOutcome, Failure> {
     let count = report.images.len();
     let beside = report.images.iter().flat_map(|image| &image.beside);
@@ -287,12 +287,10 @@ fn conclude(report: MirrorReport, session: &Session) -> Result<CommandOutcome, F
     match (failures.pop(), failures.len()) {
         (None, _) if failed > 0 => {
             let what = if failed == 1 { "document" } else { "documents" };
-            let problem = anyhow!(
-                "all images are in the mirror, but {failed} attached {what} could not be copied"
-            );
-            Err(Failure::operation(problem).hint(
-                "run the same command again, or leave out attached documents with --no-referrers",
-            ))
+            let problem =
+                anyhow!("mirrored all images, but failed to copy {failed} attached {what}");
+            Err(Failure::operation(problem)
+                .hint("run the same command again, or skip attached documents with --no-referrers"))
         }
         (None, _) => Ok(CommandOutcome::Yes),
         (Some(only), 0) => Err(only),
@@ -301,8 +299,9 @@ fn conclude(report: MirrorReport, session: &Session) -> Result<CommandOutcome, F
                 failure.report(session.colour);
             }
             last.report(session.colour);
-            let problem = anyhow!("{} of {count} images could not be mirrored", others + 1);
-            Err(Failure::operation(problem).hint("run the same command again for those alone"))
+            let problem = anyhow!("failed to mirror {} of {count} images", others + 1);
+            Err(Failure::operation(problem)
+                .hint("run the same command again: only these images are copied"))
         }
     }
 }
@@ -316,7 +315,7 @@ fn write_text(report: &MirrorReport, out: &mut dyn Write) -> io::Result<()> {
     let totals = &report.totals;
     let failed = usize::try_from(totals.failed_images).unwrap_or(usize::MAX);
     if failed == report.images.len() {
-        // Zeros would read like success; the errors follow.
+        // Zeros would look like success; the errors follow.
         return Ok(());
     }
     if failed > 0 {
@@ -330,7 +329,7 @@ fn write_text(report: &MirrorReport, out: &mut dyn Write) -> io::Result<()> {
     };
     writeln!(
         out,
-        "{copied}: {} in {} blob{}; {mounted}: {} in {}; there already: {} in {}",
+        "{copied}: {} in {} blob{}; {mounted}: {} in {}; already present: {} in {}",
         BinaryBytes(totals.copied_bytes),
         totals.copied_blobs,
         if totals.copied_blobs == 1 { "" } else { "s" },
@@ -361,19 +360,19 @@ fn write_image(
     writeln!(out, "  {} {state}", copied.digest)?;
     for learnt in &image.facts {
         let what = match learnt.outcome {
-            CompanionOutcome::Present => "is known",
-            CompanionOutcome::Copied => "known to the source, copied",
-            CompanionOutcome::Made => "inspected, attached to it",
-            CompanionOutcome::Failed => "not known",
+            CompanionOutcome::Present => "already indexed",
+            CompanionOutcome::Copied => "index copied from the source",
+            CompanionOutcome::Made => "index created and attached",
+            CompanionOutcome::Failed => "not indexed",
         };
         let size = learnt
             .size
             .map_or_else(String::new, |size| format!(" ({})", BinaryBytes(size)));
-        writeln!(out, "  inside {}: {what}{size}", learnt.image)?;
+        writeln!(out, "  contents of {}: {what}{size}", learnt.image)?;
     }
     for carried in &image.beside {
         let what = match (carried.outcome, dry_run) {
-            (ReferrerOutcome::Present, _) => "is there",
+            (ReferrerOutcome::Present, _) => "already present",
             (ReferrerOutcome::Copied, false) => "copied",
             (ReferrerOutcome::Copied, true) => "would be copied",
             (ReferrerOutcome::Left | ReferrerOutcome::Failed | ReferrerOutcome::Unknown, _) => {
@@ -395,10 +394,10 @@ fn write_image(
 
 fn in_words(action: &BlobAction) -> String {
     match action {
-        BlobAction::Present => "is there".to_owned(),
+        BlobAction::Present => "already present".to_owned(),
         BlobAction::Mount { from } => format!("would be mounted from {from}"),
         BlobAction::Copy => "would be copied".to_owned(),
         BlobAction::Download { from } => format!("would be downloaded from {from}"),
-        BlobAction::Skip => "stays where it is".to_owned(),
+        BlobAction::Skip => "not copied".to_owned(),
     }
 }

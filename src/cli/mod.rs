@@ -1,4 +1,4 @@
-//! The command line: parses the arguments once, runs one command and turns its end into an exit
+//! The command line: parses the arguments, runs one command and converts its outcome to an exit
 //! code.
 
 mod argument_passwords;
@@ -57,8 +57,8 @@ use error::Failure;
     version = env!("WINCIMG_VERSION"),
     propagate_version = false,
     max_term_width = 100,
-    after_help = "Exit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 it could not be done, \
-        130 and 143 interrupted.\n\
+    after_help = "Exit codes: 0 success, 1 the answer is no, 2 invalid usage, 3 failure, 130 and \
+    143 interrupted.\n\
         With --format json an error is an object on stdout too; docs/errors.md lists its codes."
 )]
 struct Cli {
@@ -113,7 +113,7 @@ enum Command {
 impl Command {
     fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         match self {
-            // It can refresh the table first.
+            // This command can refresh the table first.
             Self::Hotfix(_)
             | Self::Completions(_)
             | Self::Demo(_)
@@ -160,23 +160,23 @@ impl Command {
     }
 }
 
-/// Outcome of a command that could do its work.
+/// Outcome of a command that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CommandOutcome {
-    /// Done, and the answer, if there was a question, is yes.
+    /// Success; a question was answered with yes.
     Yes,
-    /// The answer is no.
+    /// A question was answered with no.
     No,
-    /// A program ran, and ended with this exit code.
+    /// A program ran and ended with this exit code.
     Code(u8),
 }
 
-/// The command line as a value, for what is made of it: the manual, above all.
+/// The definition of the command line, for the manual and other generated files.
 pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Parses the arguments, runs the command and answers with its exit code.
+/// Parses the arguments, runs the command and returns its exit code.
 pub fn main() -> ExitCode {
     if let Some(code) = complete::answer() {
         return code;
@@ -216,7 +216,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Returns true if `--format json` was asked for, of whichever command there is.
+/// Returns true if `--format json` is set, in any command.
 fn wants_json(matches: &ArgMatches) -> bool {
     if let Some((_, inner)) = matches.subcommand() {
         return wants_json(inner);
@@ -225,7 +225,7 @@ fn wants_json(matches: &ArgMatches) -> bool {
     format.is_some_and(|mut values| values.any(|value| value == "json"))
 }
 
-/// Value of `--timeout`, for any command.
+/// Value of `--timeout` of any command.
 fn time_limit(matches: &ArgMatches) -> Option<Duration> {
     match matches.subcommand() {
         Some((_, inner)) => time_limit(inner),
@@ -233,13 +233,13 @@ fn time_limit(matches: &ArgMatches) -> Option<Duration> {
     }
 }
 
-/// Prints what is wrong with the arguments, or the help that they ask for.
+/// Prints the error in the arguments, or the requested help.
 fn print_refusal(error: &clap::Error) {
     use std::io::Write as _;
 
     let text = error.to_string();
     let hidden = argument_passwords::redact(&text);
-    // Nothing can be printed when stderr is closed.
+    // Nothing can be printed if stderr is closed.
     let _ = if hidden == text {
         error.print()
     } else {

@@ -1,4 +1,4 @@
-//! `wincimg node`: what a node needs to use images of ours.
+//! `wincimg node`: configures nodes for a registry and its pause image.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -55,8 +55,8 @@ impl Node {
     wincimg node script --nodes nodes.json --registry repo.mylan.k8s:8888 \\\n      \
     --insecure-registry repo.mylan.k8s:8888 --hold-updates --output node.ps1\n  \
     wincimg node script --host-build 17763.973 --registry repo.mylan.k8s:8888 --dry-run\n\n\
-    On the node, as an administrator: .\\node.ps1, with -WhatIf to see what it would do, -Undo to take \
-    it back, -SkipPull to change settings alone. On several nodes: \
+    Run it on the node as an administrator: .\\node.ps1. Add -WhatIf for a dry run, -Undo to \
+    revert it, -SkipPull to change only settings. On several nodes: \
     Invoke-Command -ComputerName N1,N2 -FilePath node.ps1.")]
 struct MakeScript {
     #[command(flatten)]
@@ -85,7 +85,7 @@ struct MakeScript {
     /// Container runtime of the nodes [default: detected on each node]
     #[arg(long, value_enum, hide_short_help = true)]
     runtime: Option<NodeRuntime>,
-    /// How long a pull may stall
+    /// Cancel a pull after this time without progress
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = read_deadline, hide_short_help = true)]
     pull_deadline: String,
     /// Disable automatic updates, so that nodes keep the version that their images are for
@@ -139,9 +139,8 @@ impl MakeScript {
     fn images(&self, host: HostBuild) -> Result<NodeImages, Failure> {
         let version = host.version;
         if version.revision.is_none() {
-            let problem =
-                anyhow!("{version} has no revision: the tags of its images are not known");
-            return Err(Failure::usage(problem).hint("name the host as in 17763.973"));
+            let problem = anyhow!("{version} has no revision: the tags of its images are unknown");
+            return Err(Failure::usage(problem).hint("add the revision, as in 17763.973"));
         }
         let os_version = version.os_version();
         let tag = self.tag.as_deref().unwrap_or(&os_version);
@@ -160,7 +159,7 @@ impl MakeScript {
         })
     }
 
-    /// The registries of which a node has to be told something.
+    /// The registries that a node must be configured for.
     fn registries(&self) -> Result<Vec<NodeRegistry>, Failure> {
         let mut pem = String::new();
         for file in &self.ca_files {
@@ -176,7 +175,7 @@ impl MakeScript {
             self.base_registry.base_registry.host(),
         ];
         let mut hosts: BTreeSet<&str> = self.insecure.iter().map(String::as_str).collect();
-        // Microsoft's registry has a certificate that every node knows.
+        // Every node trusts the certificate of Microsoft's registry.
         hosts.extend(
             named
                 .into_iter()
@@ -196,26 +195,26 @@ impl MakeScript {
     }
 }
 
-/// Actions of the script, a line each.
+/// Summary of the script, one action per line.
 fn in_words(script: &NodeScript<'_>) -> String {
     let mut text = String::new();
     let mut line = |words: &str| {
         let _ = writeln!(text, "{words}");
     };
     let runtime = script.runtime.map_or(
-        "containerd or docker, whichever the node has",
+        "containerd or docker, detected on the node",
         NodeRuntime::name,
     );
     line(&format!("runtime     {runtime}"));
     if script.undo {
-        line("undo        every file that the script wrote, and automatic updates, as they were");
+        line("undo        restores all changed files, and the setting of automatic updates");
         return text;
     }
     for registry in script.registries {
         let trust = if registry.is_insecure {
             "plain HTTP or an unverified certificate"
         } else {
-            "the certificates that were given"
+            "the given certificates"
         };
         line(&format!("registry    {} with {trust}", registry.host));
     }
@@ -227,7 +226,7 @@ fn in_words(script: &NodeScript<'_>) -> String {
         line(&format!("  pause     {}", images.pause));
     }
     line(&format!(
-        "deadline    {} without progress end a pull",
+        "deadline    a pull ends after {} without progress",
         script.deadline
     ));
     if script.hold_updates {
@@ -272,7 +271,7 @@ fn write_pem(certificate: &[u8], pem: &mut String) {
     pem.push_str("-----END CERTIFICATE-----\n");
 }
 
-/// A time as Go reads it, which is what reads it on the node.
+/// A duration in Go's format, which the node's configuration uses.
 fn read_deadline(text: &str) -> Result<String, String> {
     let seconds = read_time(text)?.as_secs();
     Ok(match (seconds % 3600, seconds % 60) {

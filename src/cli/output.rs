@@ -1,4 +1,4 @@
-//! Output of results: stdout, or a file that appears under its name only when it is whole.
+//! Output of results: stdout, or a file that is renamed into place when it is complete.
 
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
@@ -12,12 +12,12 @@ use wincimg_common::files::AtomicFile;
 use super::error::Failure;
 use crate::cli::error::Context;
 
-/// The forms that every result has.
+/// Output format of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum OutputFormat {
-    /// For people
+    /// Human-readable text
     Text,
-    /// For programs
+    /// JSON
     Json,
 }
 
@@ -27,14 +27,14 @@ pub(super) fn write_json(value: &impl Serialize, out: &mut dyn Write) -> io::Res
     out.write_all(b"\n")
 }
 
-/// Writes a result to a file or, without one, to stdout. A reader may go away early, as `head`
+/// Writes a result to a file or, without one, to stdout. The reader may close early, as `head`
 /// does.
 pub(super) fn write_result(
     file: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    // Where that is a file, it belongs to the shell, and others may write to it as well. As a dash
-    // is stdin for what is read, it is stdout here.
+    // A stdout that is a file belongs to the shell, and other programs may write to it too. `-` is
+    // stdout here, as it is stdin for inputs.
     let is_stdout = |path: &Path| ["/dev/stdout", "-"].map(Path::new).contains(&path);
     let file = file.filter(|path| !is_stdout(path));
     match file {
@@ -52,13 +52,13 @@ pub(super) fn write_result(
     Ok(())
 }
 
-/// Opens the output; from then on a result is under way.
+/// Opens the output; from then on a result is being written.
 pub(super) fn stdout() -> io::Stdout {
     BEGUN.store(true, Ordering::Relaxed);
     io::stdout()
 }
 
-/// Returns true if a result is on stdout, or a part of one.
+/// Returns true if stdout has a result or part of one.
 pub(super) fn has_begun() -> bool {
     BEGUN.load(Ordering::Relaxed)
 }
@@ -66,7 +66,7 @@ pub(super) fn has_begun() -> bool {
 static BEGUN: AtomicBool = AtomicBool::new(false);
 
 fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    // A link stays one, and what it leads to is written.
+    // A symlink stays, and its target is written.
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if path.metadata().is_ok_and(|found| !found.is_file()) {
         return write_in_place(path, write);
@@ -83,7 +83,8 @@ fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>)
     draft.persist(path)
 }
 
-/// Devices and pipes, such as `/dev/null`, are written to; a file under their name would end them.
+/// Devices and pipes, such as `/dev/null`, are written directly: renaming a file would replace
+/// them.
 fn write_in_place(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -94,7 +95,7 @@ fn write_in_place(
     out.flush()
 }
 
-/// Reason why no file can be created in a folder, without the name of the temporary file.
+/// Error for a folder in which no file can be created, without the name of the temporary file.
 fn no_file_in(folder: &Path, error: &io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::NotFound => {
@@ -105,10 +106,10 @@ fn no_file_in(folder: &Path, error: &io::Error) -> io::Error {
     }
 }
 
-/// Width assumed for files and pipes: most terminals have it.
+/// Width of files and pipes: that of most terminals.
 pub(super) const FILE_WIDTH: usize = 100;
 
-/// Width of the reader's terminal, if there is one.
+/// Width of the terminal, if there is one.
 pub(super) fn terminal_width() -> Option<usize> {
     terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
 }

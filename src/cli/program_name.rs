@@ -1,5 +1,5 @@
-//! The name that the program goes by. kubectl finds a plugin as `kubectl-wincimg`, and people type
-//! `kubectl wincimg`: so help, examples and hints do too.
+//! Name of the program: as a kubectl plugin it is `kubectl-wincimg` and called as `kubectl
+//! wincimg`, so help, examples and hints have that name too.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::{Cli, groups};
 
 const NAME: &str = "wincimg";
 
-/// Command that calls it, where that is more than its name.
+/// Command that calls the program, if it is not its name.
 static PLUGIN: LazyLock<Option<&str>> = LazyLock::new(|| {
     let called = std::env::args_os().next()?;
     plugin(Path::new(&called))
@@ -22,7 +22,7 @@ fn plugin(called: &Path) -> Option<&'static str> {
     (stem == "kubectl-wincimg").then_some("kubectl wincimg")
 }
 
-/// The command line, by the name that the program was called by.
+/// The command line with the name that the program was called by.
 pub(super) fn command() -> Command {
     let command = groups::grouped(Cli::command());
     match *PLUGIN {
@@ -31,7 +31,7 @@ pub(super) fn command() -> Command {
     }
 }
 
-/// Commands of this program in a text, as they have to be typed.
+/// Rewrites the commands in a text to the name that must be typed.
 pub(super) fn with_program_name(text: &str) -> Cow<'_, str> {
     match *PLUGIN {
         Some(name) => Cow::Owned(replaced(text, name)),
@@ -39,7 +39,7 @@ pub(super) fn with_program_name(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The examples by that name, in the help of every command.
+/// Rewrites the examples in the help of every command.
 fn renamed(mut command: Command, name: &str) -> Command {
     if let Some(help) = command.get_after_help().map(ToString::to_string) {
         command = command.after_help(replaced(&help, name));
@@ -53,8 +53,8 @@ fn renamed(mut command: Command, name: &str) -> Command {
     })
 }
 
-/// The text with `name` where the program's own begins a command: a word by itself, with another
-/// after it.
+/// The text with `name` in place of the program's name where it begins a command: a separate word,
+/// followed by another one.
 fn replaced(text: &str, name: &str) -> String {
     let mut result = String::with_capacity(text.len() + 16);
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Questions at a terminal, and answers that it does not show.
+//! Prompts on a terminal, optionally without echo.
 
 use std::io::{self, BufRead, Write};
 
@@ -9,13 +9,13 @@ use wincimg_common::lock;
 use super::error::Failure;
 use crate::cli::error::Context;
 
-/// Asks for a line.
+/// Prompts for a line.
 pub(super) fn line(question: &str) -> Result<String, Failure> {
     ask(question)?;
     read()
 }
 
-/// Asks for a line that is not shown while it is typed.
+/// Prompts for a line without echo.
 #[cfg(unix)]
 pub(super) fn hidden(question: &str) -> Result<String, Failure> {
     use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
@@ -34,7 +34,7 @@ pub(super) fn hidden(question: &str) -> Result<String, Failure> {
     answer
 }
 
-/// Asks for a line that is not shown while it is typed.
+/// Prompts for a line without echo.
 #[cfg(not(unix))]
 pub(super) fn hidden(question: &str) -> Result<String, Failure> {
     ask(question)?;
@@ -46,12 +46,12 @@ pub(super) fn hidden(question: &str) -> Result<String, Failure> {
 #[cfg(unix)]
 static BEFORE: std::sync::Mutex<Option<rustix::termios::Termios>> = std::sync::Mutex::new(None);
 
-/// Lets the terminal show again what is typed; an end at any moment must not leave it silent.
+/// Restores echo, also if the process is ended by a signal.
 pub(super) fn show_typing() {
     #[cfg(unix)]
     if let Some(before) = lock(&BEFORE).take() {
         use rustix::termios::{OptionalActions, tcsetattr};
-        // Nothing is left to try where it does not listen.
+        // If the terminal does not respond, nothing else can be tried.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
     }
 }
@@ -66,7 +66,7 @@ fn read() -> Result<String, Failure> {
     let mut line = String::new();
     let length = io::stdin().lock().read_line(&mut line);
     if length.context("cannot read from the terminal")? == 0 {
-        return Err(Failure::usage(anyhow!("nothing was typed")));
+        return Err(Failure::usage(anyhow!("empty input")));
     }
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }

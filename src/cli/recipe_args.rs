@@ -1,4 +1,5 @@
-//! Which images are meant: a recipe, its variables, the hosts, and where base images come from.
+//! Arguments of an image definition: a recipe and its variables or a Dockerfile, its hosts, and the
+//! source of base images.
 
 use std::path::PathBuf;
 
@@ -19,7 +20,7 @@ use super::hosts::{Builds, HostArgs};
 use super::online_context::Online;
 use super::registry_args::{BaseRegistryArgs, RegistryArgs};
 
-/// What is built, and the hosts that its images are for.
+/// The image definition and the hosts.
 #[derive(Debug, Args)]
 pub(super) struct RecipeArgs {
     /// A built-in recipe, a recipe file, a Dockerfile, or a folder that contains one
@@ -41,7 +42,7 @@ pub(super) struct RecipeArgs {
     connection: RegistryArgs,
 }
 
-/// What is asked of a Dockerfile.
+/// Options of a Dockerfile.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Dockerfile options")]
 pub(super) struct DockerfileArgs {
@@ -56,18 +57,18 @@ pub(super) struct DockerfileArgs {
     stages: Vec<(String, String)>,
 }
 
-/// What was asked for, read and checked as far as that goes without a registry.
+/// The arguments, read and checked as far as possible without a registry.
 pub(super) struct ResolvedRequest {
-    /// What is built, and for which builds of Windows.
+    /// The definition, and the builds of Windows.
     pub(super) request: BuildRequest,
-    /// Nodes that get no image, because they do not report their version.
+    /// Nodes without an image, because they do not report their version.
     pub(super) left_out: Vec<String>,
-    /// The hosts that report their version.
+    /// Hosts that report their version.
     pub(super) nodes: Vec<Node>,
 }
 
 impl RecipeArgs {
-    /// What is meant by a Dockerfile and hosts alone.
+    /// A definition from only a Dockerfile and hosts.
     pub(super) fn of_dockerfile(
         image: String,
         hosts: HostArgs,
@@ -126,7 +127,7 @@ impl RecipeArgs {
         }
     }
 
-    /// The names of what was set, whose values may be secrets.
+    /// Names of the set values, which may be secrets.
     pub(super) fn names_set(&self, arguments: &[(String, String)]) -> Vec<String> {
         let all = self.values.iter().chain(arguments);
         let mut names: Vec<String> = all.map(|(name, _)| name.clone()).collect();
@@ -135,12 +136,12 @@ impl RecipeArgs {
         names
     }
 
-    /// Refuses a Dockerfile, for whoever has no use for one.
+    /// Rejects a Dockerfile, for a command that only takes recipes.
     pub(super) fn refuse_dockerfile(&self) -> Result<(), Failure> {
         match dockerfile_of(&self.image, None) {
             None => Ok(()),
             Some((file, _)) => {
-                let problem = anyhow!("{} is a Dockerfile already", file.display());
+                let problem = anyhow!("{} is already a Dockerfile", file.display());
                 Err(Failure::usage(problem).hint(format!(
                     "print the plan: wincimg build {} --host-build … --dry-run",
                     self.image
@@ -149,7 +150,7 @@ impl RecipeArgs {
         }
     }
 
-    /// What the images are planned with, by whoever looks inside their bases after that.
+    /// Options for plans whose bases are read later.
     pub(super) fn online<'s>(&self, session: &'s Session) -> Result<Online<'s>, Failure> {
         let online = Online::new(&self.connection, session)?;
         online.library.enable_prefetch();
@@ -158,7 +159,7 @@ impl RecipeArgs {
 }
 
 impl DockerfileArgs {
-    /// A Dockerfile of another name than usual.
+    /// A Dockerfile with another name.
     pub(super) fn of_file(file: Option<PathBuf>) -> Self {
         Self {
             file,
@@ -167,7 +168,7 @@ impl DockerfileArgs {
     }
 }
 
-/// The command of this run once more, which notes what its downloads are.
+/// The command of this run with the flag that locks its downloads.
 fn noting() -> String {
     let mut words = vec!["wincimg".to_owned()];
     let arguments = std::env::args_os().skip(1);
@@ -177,7 +178,7 @@ fn noting() -> String {
     command_line(&words)
 }
 
-/// Build arguments with their values; those without one have the environment's.
+/// Build arguments with values; those without one get the environment's.
 pub(super) fn build_arguments(given: &[String]) -> Vec<(String, String)> {
     let arguments = given.iter();
     let arguments = arguments.filter_map(|argument| match argument.split_once('=') {
@@ -187,7 +188,7 @@ pub(super) fn build_arguments(given: &[String]) -> Vec<(String, String)> {
     arguments.collect()
 }
 
-/// Reads `KEY=VALUE`.
+/// Parses `KEY=VALUE`.
 pub(super) fn key_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),

@@ -1,4 +1,4 @@
-//! Arguments of every command that uses registries, and its runtime.
+//! Arguments of commands that use registries, and their runtime.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -19,15 +19,15 @@ use super::shutdown;
 use crate::cli::error::Context;
 use crate::cli::http_args::USER_AGENT;
 
-/// The patience of somebody who only wants to know whether a registry is there.
+/// Time limit for checking that a registry responds.
 const BRIEFLY: Duration = Duration::from_secs(20);
-/// The patience with a trial, which is some twenty requests.
+/// Time limit for a trial push, which takes some twenty requests.
 const TRIAL: Duration = Duration::from_mins(1);
 
-/// Time that threads have to end when their work is cancelled.
+/// Time limit for threads to end when their work is cancelled.
 const TO_WIND_UP: Duration = Duration::from_millis(100);
 
-/// Certificates trusted in addition to the machine's.
+/// Certificates trusted in addition to the system's.
 #[derive(Debug, Clone, Args)]
 pub(super) struct CertificateArgs {
     /// Trust the CAs and self-signed certificates in this file (repeatable)
@@ -40,7 +40,7 @@ pub(super) struct CertificateArgs {
 }
 
 impl CertificateArgs {
-    /// Files of `--ca-file` and the folder of `--certs-dir`, checked.
+    /// Files of `--ca-file` and the folder of `--certs-dir`, after a check.
     pub(super) fn files(&self) -> Result<CertificateFiles, Failure> {
         let mut found = CertificateFiles {
             files: self.ca_files.clone(),
@@ -110,7 +110,7 @@ impl RegistryArgs {
         Ok(RegistryClient::new(self.options()?, progress)?)
     }
 
-    /// The client for a question whose answer is not worth waiting long for.
+    /// The client for a quick check, with a short time limit.
     pub(super) fn connect_with_short_timeout(
         &self,
         progress: Arc<dyn Progress>,
@@ -126,7 +126,7 @@ impl RegistryArgs {
         Ok(RegistryClient::new(options, progress)?)
     }
 
-    /// The client for a push that is only a trial, in pieces of this size.
+    /// The client for a trial push, in pieces of this size.
     pub(super) fn connect_for_test_push(
         &self,
         piece: u64,
@@ -140,7 +140,7 @@ impl RegistryArgs {
         Ok(RegistryClient::new(options, progress)?)
     }
 
-    /// The same flags again, each name and each value a word.
+    /// The same flags as words of a command line.
     pub(super) fn to_words(&self) -> Vec<String> {
         let mut words = Vec::new();
         let mut flag = |name: &str, value: &str| words.extend([name, value].map(str::to_owned));
@@ -158,12 +158,12 @@ impl RegistryArgs {
         words
     }
 
-    /// The file of credentials that was named.
+    /// The credential file, if one is named.
     pub(super) fn registry_config(&self) -> Option<&Path> {
         self.registry_config.as_deref()
     }
 
-    /// Time limit for such an answer.
+    /// Time limit of such a check.
     pub(super) fn short_timeout(&self) -> Duration {
         self.timeout.unwrap_or(BRIEFLY)
     }
@@ -200,21 +200,21 @@ pub(super) struct BaseRegistryArgs {
     pub(super) base_registry: BaseRegistry,
 }
 
-/// Runs a command's work to its end, or until it is asked to stop: then it is dropped, so that it
-/// can tidy up.
+/// Runs a command to its end or until it is asked to stop: then the work is dropped, so that it can
+/// clean up.
 pub(super) fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     run_in(Builder::new_multi_thread(), work)
 }
 
-/// The same in one thread: for work that hands what is heavy to threads of its own, and would only
-/// lose time on the way between others.
+/// Same as [`run`], in one thread: for work that hands heavy tasks to its own threads, and would
+/// only lose time by moving between others.
 pub(super) fn run_single_threaded<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     run_in(Builder::new_current_thread(), work)
 }
 
-/// Runs work that listens for [`shutdown::asked`] itself, because it has something to let go of first.
+/// Runs work that listens for [`shutdown::requested`] itself, because it has to clean up first.
 pub(super) fn run_uninterrupted<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
@@ -242,7 +242,7 @@ fn block_on<T>(
         .build()
         .context("cannot start the program's threads")?;
     let result = runtime.block_on(work);
-    // A thread that waits for something is not waited for, but one that is cancelled may end.
+    // Blocked threads are not waited for, but cancelled work may finish.
     runtime.shutdown_timeout(TO_WIND_UP);
     result
 }

@@ -1,4 +1,4 @@
-//! `wincimg render`: the Dockerfile that makes an image, and the folder to build it from.
+//! `wincimg render`: writes the Dockerfile of an image and its build context.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ use super::{CommandOutcome, registry_args};
     wincimg render pause --host-build 17763.973\n  \
     wincimg render iis --host-build 17763.973 --set folder=site --output ./build\n  \
     docker build ./build\n\n\
-    Without --output the Dockerfile goes to stdout. With several hosts each has a folder in DIR.")]
+    Without --output the Dockerfile goes to stdout. With several hosts, DIR gets a folder for each.")]
 pub(super) struct Render {
     /// Write the Dockerfile and its context to this directory
     #[arg(long, value_name = "DIR")]
@@ -37,12 +37,12 @@ pub(super) struct Render {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
-    // The last, because its heading goes for what follows it.
+    // The last, because a help heading also applies to the arguments after it.
     #[command(flatten)]
     recipe: RecipeArgs,
 }
 
-/// A Dockerfile, and the folder that it was written to.
+/// A Dockerfile, and its folder if it was written to one.
 struct RenderedImage {
     image: PlannedImage,
     rendered: RenderedDockerfile,
@@ -68,12 +68,12 @@ impl Render {
         let several = images.len() > 1;
         if several && self.output.is_none() && self.format == OutputFormat::Text {
             return Err(Failure::usage(anyhow!(
-                "stdout takes one Dockerfile, and {} hosts need one each",
+                "cannot print {} Dockerfiles to stdout: each host has its own",
                 images.len()
             ))
             .hint("write them to folders with --output DIR, or print them with --format json"));
         }
-        // All of them can be made before any is written.
+        // All of them are made before any is written.
         let written = images
             .into_iter()
             .map(|image| {
@@ -124,15 +124,15 @@ impl Render {
     }
 }
 
-/// What becomes of a program's path where `BuildKit` builds: as the lint rule `args-escaped` has it.
+/// Warning for a program's path under `BuildKit`, by the rule of the lint rule `args-escaped`.
 fn bare_program(written: &RenderedImage) -> Option<String> {
     let plan = &written.image.plan;
     plan.cmd.as_ref()?;
     let words = plan.entrypoint.as_ref().or(plan.cmd.as_ref())?;
     let program = words.first().filter(|word| word.contains([' ', '\t']))?;
     Some(format!(
-        "built by BuildKit, the image would give Windows {program:?} without quotes, which ends at its \
-         first space; Docker's builder for Windows and `wincimg build` quote it"
+        "an image built by BuildKit passes {program:?} to Windows without quotes, so the path ends \
+         at its first space; Docker's builder for Windows and `wincimg build` quote it"
     ))
 }
 

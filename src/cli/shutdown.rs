@@ -1,7 +1,7 @@
-//! Early end of a command: by a signal, or by its time limit.
+//! Early end of a command, by a signal or its time limit.
 //!
-//! A thread waits for both, so that no call which blocks keeps the process, whatever it waits for.
-//! What is awaited is dropped first, so that it can tidy up; it has little time for that.
+//! A thread waits for both, so that no blocking call keeps the process alive. The awaited work is
+//! dropped first, so that it can clean up, for a limited time.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
@@ -19,29 +19,29 @@ use super::{command_context, progress};
 /// Reason for a command's early end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// Ctrl-C, or the request to end that CI systems and `timeout` send.
+    /// Ctrl-C, or the termination request of CI systems and `timeout`.
     Signal(i32),
-    /// It was given so much time.
+    /// The time limit expired.
     TimeLimit(Duration),
 }
 
 /// Time limit for cleaning up before the process ends.
 const TO_TIDY_UP: Duration = Duration::from_millis(400);
-/// And so long what has to undo something, [`CleanupGuard`].
+/// Time limit for work with a [`CleanupGuard`], which has to undo something.
 const TO_UNDO: Duration = Duration::from_secs(20);
-/// A request that comes to its own limit knows what it was for; it has this long to say so.
+/// Time for a request that reaches its own limit to report its operation.
 const TO_SAY_WHY: Duration = Duration::from_millis(200);
 
 static ASKED: LazyLock<watch::Sender<Option<Reason>>> = LazyLock::new(|| watch::Sender::new(None));
-/// True if there is something that [`asked`] would drop.
+/// True if some work is waiting for [`requested`].
 static AWAITED: AtomicBool = AtomicBool::new(false);
-/// Number of operations under way that leave something behind unless undone.
+/// Number of running operations that leave something behind unless undone.
 static UNDOING: AtomicUsize = AtomicUsize::new(0);
 static LAST_WORD: Mutex<()> = Mutex::new(());
-/// True if a signal is how the command ends that is under way.
+/// True if the running command normally ends by a signal.
 static QUIETLY: AtomicBool = AtomicBool::new(false);
 
-/// From now on, signals end the process, and so does the end of this time.
+/// From now on, signals and the time limit end the process.
 pub(super) fn watch(limit: Option<Duration>) {
     watch_signals();
     if let Some(limit) = limit {
@@ -55,11 +55,11 @@ pub(super) fn watch(limit: Option<Duration>) {
 #[cfg(unix)]
 fn watch_signals() {
     use signal_hook::consts::{SIGINT, SIGTERM};
-    // Where no handler can be installed, the signals do what they do by themselves.
+    // Without a handler, signals have their default effect.
     if let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]) {
         thread::spawn(move || {
             for signal in signals.forever() {
-                // Who asks twice does not want to wait.
+                // A second signal ends the process immediately.
                 thread::spawn(move || stop(Reason::Signal(signal)));
             }
         });
@@ -68,7 +68,7 @@ fn watch_signals() {
 
 #[cfg(not(unix))]
 fn watch_signals() {
-    /// The number that Ctrl-C has everywhere.
+    /// Number of SIGINT, the same on every system.
     const INTERRUPT: i32 = 2;
     thread::spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -109,20 +109,19 @@ pub(super) async fn requested() -> Reason {
     }
 }
 
-/// Whoever awaits does not any more, because the work is done.
+/// The work is done and no longer waits.
 struct ShutdownWaiter;
 
 impl Drop for ShutdownWaiter {
     fn drop(&mut self) {
-        // Where it was asked for, the way out is still to be gone.
+        // Once requested, the process still has to end.
         if ASKED.borrow().is_none() {
             AWAITED.store(false, Ordering::SeqCst);
         }
     }
 }
 
-/// Work that leaves something behind unless it is undone when it is dropped: the process waits for
-/// that.
+/// Guard for work that must be undone when it is dropped: the process waits for that.
 pub(super) struct CleanupGuard;
 
 impl CleanupGuard {
@@ -138,7 +137,7 @@ impl Drop for CleanupGuard {
     }
 }
 
-/// From now on a signal is how the command ends: what is under way goes on until then.
+/// From now on a signal ends the command in the normal way: running work continues until then.
 pub(super) fn expect_signal() {
     QUIETLY.store(true, Ordering::Relaxed);
 }
@@ -148,11 +147,11 @@ pub(super) fn reason() -> Option<Reason> {
     *ASKED.borrow()
 }
 
-/// Message where the work was ended.
+/// Error for work that was ended early.
 pub(super) fn failure(reason: Reason) -> Failure {
     match reason {
         Reason::Signal(_) => Failure::operation(anyhow!("interrupted"))
-            .hint("run the same command again: what is done already is not done twice"),
+            .hint("run the same command again: finished work is not repeated"),
         Reason::TimeLimit(limit) => {
             let limit = limit.as_secs_f32();
             Failure::operation(anyhow!("reached the time limit of {limit} seconds"))
@@ -161,10 +160,10 @@ pub(super) fn failure(reason: Reason) -> Failure {
     }
 }
 
-/// Says so and ends the process: by the signal itself where there was one, so that a shell's loop
-/// ends too.
+/// Reports the reason and ends the process: by the signal itself if there was one, so that a shell
+/// loop ends too.
 pub(super) fn end(reason: Reason) -> ! {
-    // Held until the end, so that it is said once.
+    // Held until the end, so that the reason is reported once.
     let _held = lock(&LAST_WORD);
     progress::clear();
     show_typing();
@@ -175,7 +174,7 @@ pub(super) fn end(reason: Reason) -> ! {
         std::process::exit(COULD_NOT);
     };
     #[cfg(unix)]
-    // The first process of a container gets no signals that it does not handle.
+    // The first process of a container receives no signals without a handler.
     if std::process::id() != 1 {
         let _ = signal_hook::low_level::emulate_default_handler(signal);
     }

@@ -1,4 +1,4 @@
-//! `wincimg try`: starts what an image starts, under wine.
+//! `wincimg try`: runs an image's program under wine.
 
 use std::io::{self, IsTerminal as _, Read, Write};
 use std::process::Stdio;
@@ -37,14 +37,14 @@ use super::{CommandOutcome, complete, shutdown};
     wincimg try repo.mylan.k8s:8888/tool:2 -- --version\n  \
     wincimg try oci:./web-1.4 --entrypoint cmd -- /c dir C:\\app\n  \
     wincimg try oci:./web-1.4 --dry-run --format json\n\n\
-    The image's program runs with your rights, and nothing keeps it from your files, your network\n\
-    or your processes: try only what you would run anyway.\n\n\
-    wine is not Windows. There is no PowerShell, no .NET Framework, no IIS, no service of Windows;\n\
-    layers of Windows itself are left out, and permissions of files count for nothing. A program\n\
-    that starts here has its files, its settings and a command line that is right. One that does\n\
-    not may still do so on Windows.\n\n\
-    The exit code is the program's, 255 where that is larger; wincimg's own errors have their usual\n\
-    ones, and say \"error:\". wine comes from the PATH, or from WINELOADER and WINESERVER.")]
+    The image's program runs with your rights and can access your files, your network and your\n\
+    processes: only try images that you trust.\n\n\
+    wine is not Windows: it has no PowerShell, no .NET Framework, no IIS and no Windows services.\n\
+    Layers of Windows itself are skipped, and file permissions have no effect. A program that starts\n\
+    here has its files, its settings and a valid command line. One that does not may still start on\n\
+    Windows.\n\n\
+    The exit code is the program's, or 255 if that is larger; wincimg's own errors have their usual\n\
+    exit codes, and begin with \"error:\". wine is found on the PATH, or with WINELOADER and WINESERVER.")]
 pub(super) struct Try {
     /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
     ///
@@ -70,14 +70,14 @@ pub(super) struct Try {
     connection: RegistryArgs,
 }
 
-/// How long what a program said last may take to arrive.
+/// Time to wait for the last output of a program.
 const LAST_WORDS: Duration = Duration::from_secs(10);
-/// What Windows ends a program with that Ctrl-C ends.
+/// Exit code of a Windows program that Ctrl-C ends.
 const CONTROL_C: u32 = 0xC000_013A;
 
 impl Try {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        // Nothing is fetched where it could not be started.
+        // Check for wine before anything is fetched.
         let wine = if self.dry_run {
             None
         } else {
@@ -161,7 +161,7 @@ impl Try {
         }
     }
 
-    /// Lays the image into a Windows and runs its program; its exit code.
+    /// Unpacks the image into a wine prefix and runs its program; returns its exit code.
     async fn start_in(
         &self,
         prefix: &Prefix,
@@ -172,18 +172,19 @@ impl Try {
         for (number, size) in &own.windows {
             let size = BinaryBytes(*size);
             session.note(format_args!(
-                "left out layer {number} ({size}), which is Windows itself: wine stands in for it"
+                "skipped layer {number} ({size}), which is Windows itself: wine replaces it"
             ));
         }
         let laid = prefix.copy_files(own, start)?;
         if let Some(first) = laid.left_out.first() {
             session.warn(format_args!(
-            "left out {} of the image's files, links and names that wine cannot have, such as {first}",
+            "skipped {} files, links and names of the image that wine does not support, such as \
+             {first}",
             laid.left_out.len()
         ));
         }
         prefix.import(own.registry.as_deref()).await?;
-        // A terminal would make wine draw on it.
+        // On a terminal wine would draw its output.
         let input = if io::stdin().is_terminal() {
             Stdio::null()
         } else {
@@ -199,13 +200,16 @@ impl Try {
             let is_missing = error.is_missing_program();
             let failure = Failure::from(error);
             if is_missing {
-                failure.hint(format!("to look around: {}", self.instead("cmd -- /c dir")))
+                failure.hint(format!(
+                    "to list the files: {}",
+                    self.instead("cmd -- /c dir")
+                ))
             } else {
                 failure
             }
         })?;
         for end in ends.into_iter().flatten() {
-            // What a program leaves behind may hold on to it.
+            // Processes that the program started may hold the output open.
             let _ = end.recv_timeout(LAST_WORDS);
         }
         Ok(ended.code)
@@ -235,7 +239,7 @@ impl Try {
     }
 }
 
-/// The command that would start.
+/// The command that would run.
 #[derive(Serialize)]
 struct TryPlan<'a> {
     reference: String,
@@ -271,7 +275,7 @@ impl TryPlan<'_> {
             },
         )?;
         row("layers", &numbers(self.layers))?;
-        row("left out", &numbers(&self.windows_layers))
+        row("skipped", &numbers(&self.windows_layers))
     }
 }
 
@@ -283,7 +287,7 @@ fn numbers(layers: &[usize]) -> String {
     texts.join(", ")
 }
 
-/// Passes on what a program says, as it says it.
+/// Forwards the output of a program as it arrives.
 fn pass_on(
     mut from: impl Read + Send + 'static,
     mut to: impl Write + Send + 'static,
@@ -294,7 +298,7 @@ fn pass_on(
         while let Ok(count @ 1..) = from.read(&mut buffer) {
             let passed = to.write_all(&buffer[..count]).and_then(|()| to.flush());
             if passed.is_err() {
-                // The reader is gone, which the program is to notice.
+                // The reader is gone, which the program has to notice.
                 break;
             }
         }

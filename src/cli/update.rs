@@ -1,4 +1,4 @@
-//! `wincimg update`: an image on the base that fits its hosts, without its sources.
+//! `wincimg update`: rebases an image on the base that fits its hosts, without its sources.
 
 mod text;
 
@@ -47,7 +47,7 @@ use crate::report::extended;
     wincimg update repo.mylan.k8s:8888/app:1.4 --host-build 17763.1158 --tag 1.4-may --push\n  \
     wincimg update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --push --sbom spdx\n  \
     wincimg update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --check\n\n\
-    Without --push and --output it says what would be pushed.")]
+    Without --push and --output, prints what would be pushed.")]
 pub(super) struct Update {
     /// Image in a registry
     #[arg(value_name = "IMAGE")]
@@ -84,7 +84,7 @@ pub(super) struct Update {
     base_registry: BaseRegistryArgs,
     #[command(flatten)]
     registry: RegistryArgs,
-    // The last one, because its heading goes for what follows it.
+    // The last one, because a help heading also applies to the arguments after it.
     #[command(flatten)]
     documents: DocumentArgs,
 }
@@ -159,7 +159,7 @@ impl Update {
         registry_args::run(work)
     }
 
-    /// What goes along with the new image, of which the old one is the source.
+    /// Options of the new image's documents; their source is the old image.
     fn documents(
         &self,
         image: &Reference,
@@ -180,30 +180,30 @@ impl Update {
         match parse_location(&self.image) {
             Ok(Location::Registry(reference)) => Ok(reference),
             Ok(place) => {
-                let problem = anyhow!("{place} is in no registry, and images are updated there");
+                let problem = anyhow!("cannot update {place}: it is not in a registry");
                 Err(Failure::usage(problem)
-                    .hint("push it first, as skopeo does: skopeo copy FROM docker://HOST/NAME:TAG"))
+                    .hint("push it first: skopeo copy FROM docker://HOST/NAME:TAG"))
             }
             Err(error @ LocationError::Meant { .. }) => Err(Failure::usage(error)),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The tag that the new image gets.
+    /// Tag of the new image.
     fn target_tag(&self, image: &Reference) -> Result<String, Failure> {
         let own = image.tag().filter(|_| image.digest().is_none());
         match (&self.tag, own) {
             (Some(tag), _) => Ok(tag.clone()),
             (None, Some(tag)) => Ok(tag.to_owned()),
             (None, None) if self.push || self.output.is_some() => {
-                let problem = anyhow!("an image that is named by its digest has no tag to update");
-                Err(Failure::usage(problem).hint("give the new one a tag with --tag"))
+                let problem = anyhow!("an image with a digest has no tag to update");
+                Err(Failure::usage(problem).hint("set the tag of the new image with --tag"))
             }
             (None, None) => Ok("latest".to_owned()),
         }
     }
 
-    /// The registry that the new image is pushed to.
+    /// Registry that the new image is pushed to.
     fn prefix(&self, image: &Reference) -> Result<Option<RegistryPrefix>, Failure> {
         let prefix = self.push.then(|| image.registry().parse()).transpose();
         prefix.map_err(|error: PrefixError| Failure::usage(anyhow!(error)))
@@ -253,7 +253,7 @@ fn reports(updates: &UpdatePlan) -> Vec<Value> {
     reports.collect()
 }
 
-/// What deserves a look about the bases, each once.
+/// Warnings about the bases, each once.
 fn warn(updates: &UpdatePlan, session: &Session) {
     let mut told: Vec<String> = Vec::new();
     for update in &updates.planned {

@@ -1,6 +1,6 @@
-//! Table of updates of a run: the embedded one and what `--refresh` added to it.
+//! Table of updates of a run: the embedded one, and the updates that `--refresh` added.
 //!
-//! It is chosen once, before anything asks for it, so that every command gives the same answers.
+//! It is selected once, before its first use, so that all parts of a run use the same table.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use super::error::Failure;
 use super::http_args::HttpArgs;
 use super::{progress, registry_args};
 
-/// Maximum number of unreadable rows that are quoted.
+/// Maximum number of unreadable rows to print.
 const QUOTED: usize = 3;
 
 /// Source of the table of updates.
@@ -42,32 +42,32 @@ impl RefreshArgs {
             return Ok(updates_table(session));
         }
         let path = cache_path(session).ok_or_else(|| {
-            Failure::operation(anyhow!("no folder to keep the table of updates in"))
-                .hint("name one with --cache-dir DIR")
+            Failure::operation(anyhow!("no cache folder for the table of updates"))
+                .hint("set one with --cache-dir DIR")
         })?;
         let http = http.connect(progress::display(session))?;
         let read = registry_args::run(async {
             Ok(refresh_updates(&http, &self.release_info, &path).await?)
         })?;
         for row in read.unread.iter().take(QUOTED) {
-            session.warn(format_args!("a row of the page was left out: {row}"));
+            session.warn(format_args!("skipped a row of the page: {row}"));
         }
         if read.unread.len() > QUOTED {
             let more = read.unread.len() - QUOTED;
-            session.warn(format_args!("{more} more rows of the page were left out"));
+            session.warn(format_args!("skipped {more} more rows of the page"));
         }
         Ok(read.updates.set_global())
     }
 }
 
-/// Says so where newer updates must be out than the table has. For after the result: what failed
-/// has better hints.
+/// Warns if the table lacks updates that must have been published. Call this after the result:
+/// failures have better hints.
 pub(super) fn warn_if_stale(session: &Session, today: Option<Date>) {
     let today = today.unwrap_or_else(|| Zoned::now().date());
     if let Some(newest) = Updates::global().stale_since(today) {
         session.warn(format_args!(
-            "the newest update known is of {newest}; to read what has come since: wincimg hotfix \
-             resolve --latest 17763 --refresh"
+            "the newest known update is of {newest}; to read newer ones: wincimg hotfix resolve \
+             --latest 17763 --refresh"
         ));
     }
 }
@@ -81,8 +81,8 @@ pub(super) fn updates_table(session: &Session) -> &'static Updates {
         Ok(updates) => updates.set_global(),
         Err(error) => {
             session.warn(format_args!(
-                "{}; until `wincimg hotfix resolve --latest 17763 --refresh` repairs it, only the \
-                 updates that this program came with are known",
+                "{}; using only the built-in updates until `wincimg hotfix resolve --latest 17763 \
+                 --refresh` repairs it",
                 error_chain(error.as_ref())
             ));
             Updates::global()

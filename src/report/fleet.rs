@@ -1,4 +1,4 @@
-//! Reports on a fleet of images, in every form.
+//! Reports on a fleet of images, in every format.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ use super::names::{count, escape_untrusted};
 use super::sarif::{Result as Shown, SarifRegion, SarifRule, write as write_sarif};
 use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
 
-/// GitHub takes comments of 65,536 characters.
+/// GitHub's limit for comments is 65,536 characters.
 const ROOM: usize = 60_000;
 
 /// `fleet.toml: 3 images for their builds of Windows: 8 current, 1 missing`.
@@ -41,7 +41,7 @@ fn headline(report: &FleetReport) -> String {
     format!("{}{part}: {images}: {counts}", report.file)
 }
 
-/// Returns true if there is something to say of an image.
+/// Returns true if an image is not simply up to date.
 fn is_worth_a_word(image: &ImageReport) -> bool {
     let mut builds = image.builds.iter();
     image.problem.is_some() || builds.any(|build| build.state != FleetImageState::Current)
@@ -60,7 +60,7 @@ fn details(build: &BuildReport) -> String {
     parts.join(" ")
 }
 
-/// For people: how many there are, and each image that is not simply as it was.
+/// Text: the number of images, and each image that is not simply up to date.
 pub(crate) fn write_fleet_text(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", Untrusted(headline(report)))?;
     for image in report.images.iter().filter(|it| is_worth_a_word(it)) {
@@ -92,13 +92,13 @@ fn write_trouble(trouble: &ReportedError, indent: &str, out: &mut dyn Write) -> 
     }
 }
 
-/// For programs.
+/// JSON.
 pub(crate) fn write_fleet_json(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, report)?;
     out.write_all(b"\n")
 }
 
-/// For a comment of a pull request: a table of what is not simply as it was.
+/// Markdown for a comment of a pull request: a table of images that are not simply up to date.
 pub(crate) fn write_fleet_markdown(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "### {}", cell(&headline(report)))?;
     let mut rows = Vec::new();
@@ -135,7 +135,7 @@ pub(crate) fn write_fleet_markdown(report: &FleetReport, out: &mut dyn Write) ->
         used += row.len();
         if used > ROOM {
             let more = rows.len() - place;
-            return writeln!(out, "\n… and {more} more, which `--format json` shows.");
+            return writeln!(out, "\n… and {more} more: see `--format json`.");
         }
         out.write_all(row.as_bytes())?;
     }
@@ -241,10 +241,7 @@ pub(crate) fn write_fleet_sarif(report: &FleetReport, out: &mut dyn Write) -> io
     }
     let rules = [
         (FleetImageState::Missing, "the image does not exist"),
-        (
-            FleetImageState::Outdated,
-            "the image is not as it should be",
-        ),
+        (FleetImageState::Outdated, "the image is outdated"),
         (
             FleetImageState::Failed,
             "the image could not be built or inspected",
@@ -257,7 +254,7 @@ pub(crate) fn write_fleet_sarif(report: &FleetReport, out: &mut dyn Write) -> io
     write_sarif("wincimg fleet", rules.collect(), results, out)
 }
 
-/// The page's style; its digest is all that may run or be drawn on it.
+/// Style of the page; only content with its digest is applied.
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;margin:2rem;color:#1b1b1b;background:#fff}\
     table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .6rem;\
     border-bottom:1px solid #ccc;vertical-align:top}th{position:sticky;top:0;background:#fff}\
@@ -265,7 +262,7 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;margin:2rem;color:#
     @media(prefers-color-scheme:dark){body,th{background:#1b1b1b;color:#eee}.no{color:#ff8a80}\
     .new{color:#82b1ff}}";
 
-/// One HTML file that fetches nothing: every image for every build.
+/// HTML in one file that fetches nothing: every image for every build.
 pub(crate) fn write_fleet_html(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     let headline = escaped(&escape_untrusted(headline(report)));
     let policy = format!("default-src 'none'; style-src '{}'", hash_of(STYLE));

@@ -1,6 +1,6 @@
-//! The report as one HTML file that asks no network for anything: the answer, what to do, pictures,
-//! and a matrix of nodes and images or workloads. The page's script draws tables from data inside the
-//! page, a part at a time, so that thousands of nodes cost no more than the screen shows.
+//! The report as one HTML file that fetches nothing: the result, the actions, charts, and a matrix
+//! of nodes and images or workloads. The page's script draws tables from embedded data, a part at a
+//! time, so that thousands of nodes cost no more than the visible ones.
 
 mod charts;
 mod data;
@@ -17,7 +17,7 @@ use super::{behind, remarks};
 
 const PAGE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/style.css");
-/// In the order in which they run.
+/// Scripts in the order in which they run.
 const SCRIPTS: [&str; 4] = [
     include_str!("html/data.js"),
     include_str!("html/parts.js"),
@@ -28,7 +28,7 @@ const SCRIPTS: [&str; 4] = [
 /// Writes the report as HTML.
 pub(crate) fn write_html(rollout: &Rollout, mut out: impl Write) -> io::Result<()> {
     let data = serde_json::to_string(&data::Data::new(rollout))?
-        // Nothing inside the data may end the element that it is in.
+        // The data must not contain the end tag of its element.
         .replace('<', "\\u003c");
     let script = SCRIPTS.concat();
     let mut parts = answers(rollout)
@@ -36,7 +36,7 @@ pub(crate) fn write_html(rollout: &Rollout, mut out: impl Write) -> io::Result<(
         .flatten()
         .map(|part| part.with_names());
     let answer = parts.next();
-    let answer = answer.unwrap_or_else(|| "There is nothing to check".to_owned());
+    let answer = answer.unwrap_or_else(|| "Nothing to check".to_owned());
     let rest: Vec<String> = parts.map(|words| escaped(&words)).collect();
     let mut lines = vec![rollout.summary.to_string()];
     lines.extend(remarks(rollout));
@@ -47,7 +47,7 @@ pub(crate) fn write_html(rollout: &Rollout, mut out: impl Write) -> io::Result<(
         ("rest", rest.join(" · ")),
         ("summary", escaped(&lines.join(". "))),
         ("pictures", charts::charts(rollout)),
-        // Only the page's own style and script may run, and nothing may be fetched.
+        // Only the page's own style and script are allowed, and no requests.
         ("style-hash", hash_of(STYLE)),
         ("script-hash", hash_of(&script)),
         ("style", STYLE.to_owned()),

@@ -1,5 +1,5 @@
-//! The report as JSON, in the shape that the command line's contract promises: a check a line, put
-//! together from parts that are written once, because there can be millions.
+//! The report as JSON: one check per line, assembled from parts that are serialized once, because
+//! there can be millions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
@@ -77,7 +77,7 @@ pub(crate) fn write_json(
     out.write_all(b"\n}\n")
 }
 
-/// Result for one workload, with the worst thing about it and everything that mends it.
+/// Result for one workload, with its worst finding and all fixes.
 fn workload_part(rollout: &Rollout, prospect: &WorkloadOutcome<'_>, workload: usize) -> Value {
     let causes = summarize(causes(rollout, prospect, workload), prospect.starts);
     let worst = causes.first();
@@ -101,7 +101,7 @@ fn workload_part(rollout: &Rollout, prospect: &WorkloadOutcome<'_>, workload: us
     extended(&rollout.workloads[workload].id, outlook)
 }
 
-/// An image that lacks the update of the month.
+/// An image without the latest monthly update.
 fn behind_part(rollout: &Rollout, behind: &OutdatedImage<'_>) -> Value {
     json!({
         "image": {
@@ -117,13 +117,13 @@ fn behind_part(rollout: &Rollout, behind: &OutdatedImage<'_>) -> Value {
     })
 }
 
-/// The parts of checks as text.
+/// Serialized parts of checks.
 struct Checks<'a> {
     rollout: &'a Rollout,
-    /// True if equal nodes get a row each.
+    /// True if equal nodes are separate checks.
     each_node: bool,
     hosts: Vec<String>,
-    /// Separator before a check: nothing yet, or the end of the one before.
+    /// Separator before a check: none before the first.
     separator: &'static str,
     known: HashMap<(Option<usize>, *const Finding), String>,
 }
@@ -148,7 +148,7 @@ impl<'a> Checks<'a> {
         placement: &'a Placement,
         out: &mut impl Write,
     ) -> io::Result<()> {
-        // What follows a host: one text for each image and each kind of host.
+        // Text after a host: one for each image and each kind of host.
         let mut ends: Vec<Vec<String>> = Vec::with_capacity(placement.images.len());
         for placed in &placement.images {
             let own = placed
@@ -203,7 +203,7 @@ impl<'a> Checks<'a> {
         out.write_all(b"\n    ")
     }
 
-    /// Everything about a check but its host.
+    /// The fields of a check except its host.
     fn end_of_check(
         &mut self,
         image: Option<usize>,
@@ -225,7 +225,7 @@ impl<'a> Checks<'a> {
     }
 }
 
-/// Hosts by their version: a kind has several where they make no difference.
+/// Hosts by version: a kind has several if their differences have no effect.
 fn of_one_version(rollout: &Rollout, hosts: &[u32]) -> Vec<Vec<u32>> {
     let mut by_version: BTreeMap<_, Vec<u32>> = BTreeMap::new();
     for &host in hosts {
@@ -237,8 +237,8 @@ fn of_one_version(rollout: &Rollout, hosts: &[u32]) -> Vec<Vec<u32>> {
     all
 }
 
-/// Where the workload comes in a text that is shared by all workloads. No JSON text contains it: a
-/// control character is always escaped there.
+/// Placeholder for the workload in a text shared by all workloads. JSON never contains it, because
+/// control characters are escaped.
 const WORKLOAD: &str = "\u{1}";
 
 fn host_text(name: Option<&str>, build: Option<WindowsVersion>) -> String {
@@ -265,7 +265,7 @@ fn image_and_finding(image: Option<&Image>, finding: &Finding) -> String {
     format!(",\"image\":{image},\"workload\":{WORKLOAD},{finding}")
 }
 
-/// A value as JSON, with more fields behind its own.
+/// JSON of a value, with further fields appended.
 pub(crate) fn extended(value: &impl Serialize, more: Value) -> Value {
     let mut all = json!(value);
     if let (Value::Object(fields), Value::Object(more)) = (&mut all, more) {

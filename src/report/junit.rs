@@ -1,5 +1,5 @@
-//! The report as JUnit XML: a test case for each workload, and for each image that was asked about
-//! by itself on each host.
+//! The report as JUnit XML: a test case for each workload, and for each directly named image on
+//! each host.
 
 use std::io::{self, Write};
 
@@ -36,7 +36,7 @@ pub(crate) fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) 
         name: escape_untrusted(skipped),
         failure: Some(Failure {
             outcome: Outcome::Skipped,
-            message: "no pods were found in it".to_owned(),
+            message: "it contains no pods".to_owned(),
             rule: None,
             description: None,
         }),
@@ -45,7 +45,7 @@ pub(crate) fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) 
     suites.push(suite("skipped", skipped));
     let behind = rollout.outdated_images();
     let behind = behind.iter().map(|behind| {
-        // No verdict: whoever reads the report may look at it.
+        // Without a verdict, the reader of the report decides.
         let words = escape_untrusted(behind_in_words(rollout, behind));
         TestCase {
             name: words.clone(),
@@ -66,7 +66,7 @@ fn suite(name: impl Into<String>, cases: impl Iterator<Item = TestCase>) -> Test
     }
 }
 
-/// Images that were asked about by themselves, on each host.
+/// Directly named images, on each host.
 fn host_suites(rollout: &Rollout, placement: &Placement, strict: bool) -> Vec<TestSuite> {
     let places = places(rollout, placement).into_iter();
     let suites = places.map(|(group, hosts)| {
@@ -80,8 +80,8 @@ fn host_suites(rollout: &Rollout, placement: &Placement, strict: bool) -> Vec<Te
     suites.collect()
 }
 
-/// The places of a placement: each host by name, or many by their kind. Each has the number of its
-/// group and what to call it.
+/// Hosts of a placement: each one by name, or many by kind. Each has the number of its group and
+/// its label.
 fn places(rollout: &Rollout, placement: &Placement) -> Vec<(usize, String)> {
     let label = |host: u32| escape_untrusted(host_label(&rollout.hosts[host as usize]));
     let selection = &placement.selection;
@@ -98,7 +98,7 @@ fn places(rollout: &Rollout, placement: &Placement) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// One workload: it starts, or what keeps it from that, pair by pair.
+/// Case of one workload: passed, or the findings of each image and kind of host.
 fn workload_case(
     rollout: &Rollout,
     prospect: &WorkloadOutcome<'_>,
@@ -145,7 +145,7 @@ fn workload_case(
     }
 }
 
-/// Warnings about images that no workload has.
+/// Warnings about images, independent of workloads.
 fn notices(rollout: &Rollout, strict: bool) -> impl Iterator<Item = TestCase> {
     let notices = rollout.notices.iter();
     let notices = notices.filter(|notice| notice.workload.is_none());
@@ -179,7 +179,7 @@ fn case(name: String, finding: &Finding, strict: bool) -> TestCase {
     }
 }
 
-/// Failure kind of a verdict; none where the case passed.
+/// Kind of failure of a verdict; none if the case passed.
 fn failed(verdict: Verdict, strict: bool) -> Option<Outcome> {
     match verdict {
         Verdict::Compatible => None,

@@ -1,5 +1,4 @@
-//! Reports on problems of Dockerfiles: as text for people, as JSON for scripts, as SARIF for review
-//! tools.
+//! Reports on findings in Dockerfiles: text, JSON, and SARIF for code review.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -12,7 +11,7 @@ use wincimg_dockerfile::lint::{LintFinding, RULES, Severity};
 
 use super::sarif;
 
-/// A file that was looked through.
+/// A checked file.
 pub(crate) struct LintedFile {
     /// The file's name as the user gave it.
     pub file: String,
@@ -57,8 +56,8 @@ pub(crate) fn write_lint_text(
     Ok(())
 }
 
-/// The first line of the finding that the correction changes, with a mark below what; all of its first
-/// where it changes none, or there is no correction.
+/// The first line that the fix changes, with a mark below the change; without a fix or a change,
+/// the first line of the finding.
 fn excerpt(text: &str, finding: &LintFinding) -> Excerpt {
     let lines = text.lines().zip(1..).skip(finding.line - 1);
     let lines = lines.take_while(|(_, number)| *number <= finding.last_line);
@@ -76,7 +75,7 @@ fn excerpt(text: &str, finding: &LintFinding) -> Excerpt {
     }
 }
 
-/// Writes the findings as the command line's contract has them.
+/// Writes the findings as JSON.
 pub(crate) fn write_lint_json(files: &[LintedFile], out: &mut dyn Write) -> io::Result<()> {
     let findings: Vec<Value> = files
         .iter()

@@ -1,5 +1,5 @@
-//! The report as Markdown for a pull request's comment: the answer first, the details folded, and
-//! never longer than such a comment may be.
+//! The report as Markdown for a comment of a pull request: the result first, details folded, and no
+//! longer than the limit of a comment.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -14,13 +14,14 @@ use super::problems::{ReportProblem, problems};
 use super::summary::{current_headline, headline, workload_groups};
 use super::{behind, names, remarks, what_if};
 
-/// GitHub takes comments of 65,536 characters; what comes after the tables has room in the rest.
+/// GitHub's limit for comments is 65,536 characters; the rest is room for the text after the
+/// tables.
 const ROOM: usize = 64_000;
 
-/// A table that is wider than this is left to the other forms.
+/// Wider tables are left to other formats.
 const MOST_COLUMNS: usize = 12;
 
-/// A plan of more steps than this is folded.
+/// Longer plans are folded.
 const STEPS_SHOWN: usize = 5;
 
 /// Writes the report as Markdown.
@@ -41,7 +42,7 @@ pub(crate) fn write_markdown(rollout: &Rollout, mut out: impl Write) -> io::Resu
     let used = write_cases(rollout, ROOM / 2, &mut out)?;
     let mut room = ROOM - used;
     if let Some(plan) = &rollout.plan {
-        // What is left over is for what is behind them.
+        // The rest of the room is for the tables that follow.
         room -= write_plan(rollout, plan, room - ROOM / 16, &mut out)?;
     }
     let matrix = matrix_text(rollout);
@@ -53,7 +54,7 @@ pub(crate) fn write_markdown(rollout: &Rollout, mut out: impl Write) -> io::Resu
     writeln!(out, "\n{}.", rollout.summary)
 }
 
-/// The workloads for which something is to be done, an outage first.
+/// The workloads that require an action, the worst first.
 fn write_cases(rollout: &Rollout, room: usize, out: &mut impl Write) -> io::Result<usize> {
     let cases = workload_groups(rollout);
     if cases.is_empty() {
@@ -62,7 +63,7 @@ fn write_cases(rollout: &Rollout, room: usize, out: &mut impl Write) -> io::Resu
     let names = names::workloads(rollout);
     writeln!(
         out,
-        "\n| Workload | Outlook | Why | Fix |\n| --- | --- | --- | --- |"
+        "\n| Workload | Status | Why | Fix |\n| --- | --- | --- | --- |"
     )?;
     let rows = cases.iter().map(|case| {
         let (whys, more) = case.reasons(rollout);
@@ -88,7 +89,7 @@ fn write_cases(rollout: &Rollout, room: usize, out: &mut impl Write) -> io::Resu
     write_what_fits(rows, room, out)
 }
 
-/// Images down, nodes by their kind across: names are longer than builds.
+/// Images in rows, kinds of nodes in columns: names are longer than builds.
 fn matrix_text(rollout: &Rollout) -> String {
     let matrix = Matrix::new(rollout);
     let mut text = String::new();
@@ -119,7 +120,7 @@ fn matrix_text(rollout: &Rollout) -> String {
     text
 }
 
-/// Other problems: images by themselves, and warnings.
+/// Other problems: directly named images, and warnings.
 fn write_problems(rollout: &Rollout, room: usize, out: &mut impl Write) -> io::Result<()> {
     let problems = problems(rollout);
     if problems.is_empty() {
@@ -146,8 +147,7 @@ fn write_problems(rollout: &Rollout, room: usize, out: &mut impl Write) -> io::R
     writeln!(out, "\n</details>")
 }
 
-/// Writes the first texts that there is room for, and how many more there are; says how many bytes
-/// these took.
+/// Writes as many texts as fit, and the number of the others; returns the number of written bytes.
 fn write_what_fits(
     texts: impl ExactSizeIterator<Item = String>,
     room: usize,
@@ -160,7 +160,7 @@ fn write_what_fits(
             let left = total - index;
             writeln!(
                 out,
-                "\n… and {left} more, which `--format html` and `--format json` show."
+                "\n… and {left} more: see `--format html` or `--format json`."
             )?;
             break;
         }
@@ -192,7 +192,7 @@ fn row(problem: &ReportProblem<'_>, has_workloads: bool) -> String {
     )
 }
 
-/// Says how many bytes its steps took.
+/// Returns the number of bytes of its steps.
 fn write_plan(
     rollout: &Rollout,
     plan: &ActionPlan,
@@ -232,8 +232,8 @@ fn fix_cell(fix: Option<&str>, commands: &[String]) -> String {
     lines.join("<br>")
 }
 
-/// A command inside a table, to be copied as it is: only a bar needs a backslash there, and backticks
-/// take a longer fence.
+/// A command inside a table, as text to copy: only a bar is escaped, and a longer fence is used if
+/// the command contains backticks.
 fn code(command: &str) -> String {
     let runs = command.split(|character| character != '`');
     let fence = "`".repeat(runs.map(str::len).max().unwrap_or(0) + 1);
@@ -244,7 +244,7 @@ fn code(command: &str) -> String {
     )
 }
 
-/// Foreign text inside a table: nothing in it may end the cell or begin mark-up.
+/// Foreign text inside a table, escaped: it cannot end the cell or begin markup.
 pub(super) fn cell(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

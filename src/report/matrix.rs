@@ -1,4 +1,4 @@
-//! Hosts down, images across, in each cell the worst that can happen there.
+//! Matrix with hosts in rows and images in columns; each cell has the worst outcome.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use wincimg_windows::release;
 
 use super::names;
 
-/// More hosts than this are shown by build instead of by name.
+/// With more hosts than this, rows are builds instead of names.
 pub(super) const HOSTS_BY_NAME: usize = 40;
 
-/// The matrix of a roll-out.
+/// The matrix of a rollout.
 pub(super) struct Matrix {
-    /// The headings of the rows.
+    /// Headings of the rows.
     pub(super) rows: Vec<String>,
-    /// The images across, as indexes into the roll-out's.
+    /// Images in the columns, as indexes into the rollout's.
     pub(super) images: Vec<usize>,
-    /// Those that can land on no node, and so are not across.
+    /// Images that no node accepts, which have no column.
     pub(super) nowhere: Vec<usize>,
     cells: Vec<Option<VerdictOutcome>>,
 }
@@ -68,18 +68,18 @@ impl Matrix {
         }
     }
 
-    /// Returns true if there is a place where an image cannot land.
+    /// Returns true if an image cannot be placed in some row.
     pub(super) fn has_gaps(&self) -> bool {
         self.cells.contains(&None)
     }
 
-    /// Possible outcomes there; none where the image cannot land.
+    /// Possible outcomes in a cell; none if the image cannot be placed there.
     pub(super) fn cell(&self, row: usize, column: usize) -> Option<VerdictOutcome> {
         self.cells[row * self.images.len() + column]
     }
 }
 
-/// The rows' headings, and for each host its row.
+/// Headings of the rows, and the row of each host.
 fn rows_of(rollout: &Rollout) -> (Vec<String>, Vec<usize>) {
     let hosts = &rollout.hosts;
     if hosts.len() <= HOSTS_BY_NAME {

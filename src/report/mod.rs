@@ -1,4 +1,4 @@
-//! The forms of reports on a roll-out or a fleet of images.
+//! Report formats of a rollout or a fleet of images.
 
 mod fleet;
 mod html;
@@ -33,17 +33,17 @@ pub(crate) use text::{TextStyle, write_glance, write_text};
 use wincimg_cluster::rollout::{OutdatedImage, Rollout, host_label};
 use wincimg_windows::update::Update;
 
-/// `What if: 3 nodes with KB4549949`, where something is taken to be otherwise than it is.
+/// `What if: 3 nodes with KB4549949`, if a simulation is requested.
 fn what_if(rollout: &Rollout) -> Option<String> {
     (!rollout.what_if.is_empty()).then(|| format!("What if: {}", rollout.what_if.join(", ")))
 }
 
-/// Remark on what was skipped or is not as it should stay, the first few by name.
+/// Remark on skipped documents and cordoned nodes, naming the first few.
 fn remarks(rollout: &Rollout) -> impl Iterator<Item = String> {
     let skipped = rollout.skipped.iter().map(ToString::to_string);
     let skipped = (!rollout.skipped.is_empty()).then(|| {
         format!(
-            "Skipped, as no pods were found in them: {}",
+            "Skipped, because they contain no pods: {}",
             in_words(skipped)
         )
     });
@@ -55,20 +55,20 @@ fn cordoned(rollout: &Rollout) -> Option<String> {
     let names = cordoned.iter().map(ToString::to_string);
     (!cordoned.is_empty()).then(|| {
         format!(
-            "Cordoned, and checked all the same (--skip-cordoned leaves them out): {}",
+            "Cordoned, but checked (to skip them, add --skip-cordoned): {}",
             in_words(names)
         )
     })
 }
 
-/// Images that lack the update of the month, the first few by name.
+/// Images without the latest monthly update, naming the first few.
 fn behind(rollout: &Rollout) -> Option<String> {
     let behind = rollout.outdated_images();
     let names = behind.iter().map(|behind| behind_in_words(rollout, behind));
-    (!behind.is_empty()).then(|| format!("Behind the month's update: {}", in_words(names)))
+    (!behind.is_empty()).then(|| format!("Without the latest monthly update: {}", in_words(names)))
 }
 
-/// `web:1.4 is 17763.973 (KB4534273), and KB5094125 of 2026-09-08 is out`.
+/// `web:1.4 is 17763.973 (KB4534273), but KB5094125 of 2026-09-08 is available`.
 fn behind_in_words(rollout: &Rollout, behind: &OutdatedImage<'_>) -> String {
     let image = &rollout.images[behind.image];
     let name = match &image.reference {
@@ -80,10 +80,10 @@ fn behind_in_words(rollout: &Rollout, behind: &OutdatedImage<'_>) -> String {
     let at = at.map(|kb| format!(" ({kb})")).unwrap_or_default();
     let newest = behind.newest;
     let new = kb(newest).unwrap_or_else(|| newest.version().to_string());
-    format!("{name}{at}, and {new} of {} is out", newest.date)
+    format!("{name}{at}, but {new} of {} is available", newest.date)
 }
 
-/// The first few of many names, and how many more there are.
+/// The first few names, and the number of the others.
 fn in_words(names: impl ExactSizeIterator<Item = String>) -> String {
     const NAMED: usize = 5;
     let total = names.len();
@@ -94,7 +94,7 @@ fn in_words(names: impl ExactSizeIterator<Item = String>) -> String {
     words.join(", ")
 }
 
-/// A few hosts by name, more of them by number.
+/// Names of a few hosts, or the number of many.
 fn hosts_in_words(rollout: &Rollout, hosts: &[usize]) -> String {
     const NAMED: usize = 2;
     let mut labels = hosts.iter().map(|&host| host_label(&rollout.hosts[host]));

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use wincimg_cluster::rollout::{Image, Rollout};
 use wincimg_common::untrusted::Untrusted;
 
-/// `shop/web`, with the kind where several share that name.
+/// `shop/web`, with the kind if several share that name.
 pub(super) fn workloads(rollout: &Rollout) -> Vec<String> {
     let mut counts: HashMap<(&str, &str), usize> = HashMap::new();
     let ids = || rollout.workloads.iter().map(|workload| &workload.id);
@@ -24,7 +24,7 @@ pub(super) fn workloads(rollout: &Rollout) -> Vec<String> {
         .collect()
 }
 
-/// `web:1.4`, with as much of the path and the registry before it as tells images apart.
+/// `web:1.4`, with as many parts of its path and registry as make it unique.
 pub(super) fn images(rollout: &Rollout) -> Vec<String> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for reference in rollout
@@ -46,8 +46,8 @@ pub(super) fn images(rollout: &Rollout) -> Vec<String> {
     rollout.images.iter().map(name).collect()
 }
 
-/// The ends of a reference that say ever more: `web:1.4`, `shop/web:1.4`, … What is a path on this
-/// machine has one.
+/// Suffixes of a reference, the shortest first: `web:1.4`, `shop/web:1.4`, … A local path has only
+/// one.
 fn ends(reference: &str) -> impl Iterator<Item = &str> {
     let is_path = reference.starts_with("oci:") || reference.starts_with("docker-archive:");
     let slashes = reference.rmatch_indices('/').map(|(at, _)| at + 1);
@@ -57,19 +57,19 @@ fn ends(reference: &str) -> impl Iterator<Item = &str> {
         .map(|start| &reference[start..])
 }
 
-/// A text of at most so many characters, with what is too much left out of its middle.
+/// A text of limited length, shortened in the middle.
 pub(crate) fn shorten(text: &str, most: usize) -> String {
     shorten_after(text, most, most.saturating_sub(1) / 2)
 }
 
-/// The same, with so many characters before the gap.
+/// Same, with this number of characters before the gap.
 pub(super) fn shorten_after(text: &str, most: usize, start: usize) -> String {
     let length = text.chars().count();
     if length <= most {
         return text.to_owned();
     }
     let kept = most.saturating_sub(1);
-    // The end says more: it has the tag, the number.
+    // The end is more distinctive: it has the tag or the number.
     let (start, end) = (start.min(kept), kept - start.min(kept));
     let first = text.chars().take(start);
     let last = text.chars().skip(length - end);
@@ -81,7 +81,7 @@ pub(super) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Text from others, escaped.
+/// Foreign text, escaped.
 pub(super) fn escape_untrusted(text: impl std::fmt::Display) -> String {
     Untrusted(text).to_string()
 }

@@ -1,4 +1,4 @@
-//! The plan that makes everything start, in the words of a report.
+//! The plan after which everything starts, as text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +10,13 @@ use wincimg_cluster::rollout::{
 use super::summary::{format_tally, noun};
 use super::{hosts_in_words, in_words};
 
-/// One action: what it is, and what to type for it.
+/// One action: its title and its command.
 pub(super) struct PlanStep<'a> {
     pub(super) title: String,
     pub(super) commands: &'a [String],
 }
 
-/// The actions in their order.
+/// The actions in order.
 pub(super) fn steps<'a>(rollout: &Rollout, plan: &'a ActionPlan) -> Vec<PlanStep<'a>> {
     let actions = plan.actions.iter();
     actions
@@ -67,7 +67,7 @@ fn host_names(rollout: &Rollout, hosts: &[usize]) -> Vec<String> {
     hosts.map(|&host| host_name(rollout, host)).collect()
 }
 
-/// Effect of the plan, after its effect on what works today.
+/// Effect of the plan, after its effect on workloads that start today.
 pub(super) fn outcome(rollout: &Rollout, plan: &ActionPlan) -> String {
     let mut spans: BTreeMap<(usize, Option<usize>), Vec<&Interruption>> = BTreeMap::new();
     for interruption in &plan.interruptions {
@@ -106,7 +106,7 @@ fn outcome_at_last(rollout: &Rollout, plan: &ActionPlan) -> String {
     let left = plan.then.incompatible + plan.then.unknown;
     let words = format_tally(&plan.tally, noun(rollout));
     match (plan.actions.is_empty(), left) {
-        (true, 0) => "There is nothing to do.".to_owned(),
+        (true, 0) => "Nothing to do.".to_owned(),
         (false, 0) if plan.tally.get(StartStatus::Unplaced) > 0 => {
             format!("Then everything starts. {words}.")
         }

@@ -1,5 +1,4 @@
-//! Problems other than workloads that do not start: images that were asked about by
-//! themselves, and warnings, with everything that shares one cause put together.
+//! Problems of directly named images, and warnings, grouped by cause.
 
 use std::collections::HashMap;
 
@@ -8,11 +7,11 @@ use wincimg_windows::compat::VerdictOutcome;
 
 use super::{hosts_in_words, in_words};
 
-/// One cause, and all hosts and workloads that it is about.
+/// One cause, with all of its hosts and workloads.
 pub(super) struct ReportProblem<'a> {
     rollout: &'a Rollout,
     pub(super) finding: &'a Finding,
-    /// Indexes of images; none where it is about workloads alone.
+    /// Indexes of images; none if only workloads are affected.
     pub(super) images: Vec<usize>,
     /// Indexes of hosts, sorted.
     pub(super) hosts: Vec<usize>,
@@ -51,7 +50,7 @@ pub(super) fn problems(rollout: &Rollout) -> Vec<ReportProblem<'_>> {
     collected.into_problems()
 }
 
-/// A cause while it is collected.
+/// A cause during collection.
 struct Cause<'a> {
     finding: &'a Finding,
     images: Vec<usize>,
@@ -126,7 +125,7 @@ impl<'a> ProblemCollector<'a> {
 }
 
 impl ReportProblem<'_> {
-    /// The images, or the workloads that the problem is about where it is about no image.
+    /// The images; without any, the workloads.
     pub(super) fn subject(&self) -> String {
         let images = self.images.iter();
         if self.images.is_empty() {
@@ -136,12 +135,12 @@ impl ReportProblem<'_> {
         }
     }
 
-    /// A few hosts by name, more of them by number.
+    /// Names of a few hosts, or the number of many.
     pub(super) fn format_hosts(&self) -> String {
         hosts_in_words(self.rollout, &self.hosts)
     }
 
-    /// The first few workloads by name, and how many more there are.
+    /// Names of the first few workloads, and the number of the others.
     pub(super) fn format_workloads(&self) -> String {
         in_words(
             self.workloads

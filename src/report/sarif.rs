@@ -1,4 +1,4 @@
-//! SARIF 2.1.0, which code hosts show next to the lines that a result is about.
+//! SARIF 2.1.0: code hosts show results next to the lines that they are about.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -19,20 +19,20 @@ pub(super) struct SarifRule {
     pub(super) summary: String,
 }
 
-/// Lines of a file, from 1.
+/// Lines of a file, counted from 1.
 pub(super) struct SarifRegion {
     pub(super) file: String,
     pub(super) first_line: usize,
     pub(super) last_line: usize,
 }
 
-/// One thing to show.
+/// One result.
 pub(super) struct Result {
     pub(super) rule: &'static str,
     pub(super) level: &'static str,
     pub(super) message: String,
     pub(super) place: Option<SarifRegion>,
-    /// Subject of the result, unless that is a file.
+    /// Subject of the result, if it is not a file.
     pub(super) subject: Option<String>,
     /// Fingerprint that stays the same when lines move.
     pub(super) fingerprint: Option<String>,
@@ -99,7 +99,7 @@ impl Result {
             value["partialFingerprints"] = json!({"wincimg/v1": fingerprint});
         }
         if let (Some(fix), Some(place)) = (self.fix, &self.place) {
-            // Without columns a region is all of its lines but the end of the last.
+            // A region without columns includes its lines, except for the end of the last.
             value["fixes"] = json!([{
                 "description": {"text": summary.map(|rule| rule.summary.as_str())},
                 "artifactChanges": [{
@@ -121,8 +121,8 @@ impl SarifRegion {
     }
 }
 
-/// Writes the report: a result for each workload that someone has to look at, at its own line, and
-/// one for each problem of images that no workload has; under `strict` a warning is an error.
+/// Writes the report: a result for each workload that requires attention, at its line, and one for
+/// each problem of images without a workload; under `strict` a warning is an error.
 pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> io::Result<()> {
     let workloads = rollout
         .outcomes()
@@ -138,7 +138,7 @@ pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> i
     let skipped = rollout.skipped.iter().map(|skipped| Result {
         rule: "skipped",
         level: "note",
-        message: format!("{}: skipped, as no pods were found in it", skipped.id),
+        message: format!("{}: skipped, because it contains no pods", skipped.id),
         place: Some(place_of(&skipped.origin)),
         subject: Some(skipped.id.to_string()),
         fingerprint: Some(format!("skipped|{}", skipped.id)),
@@ -163,15 +163,15 @@ pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> i
     let rules = ids.into_iter().map(|id| SarifRule {
         id,
         summary: match id {
-            "skipped" => "no pods were found in it".to_owned(),
-            "behind" => "the month's update is not in it".to_owned(),
+            "skipped" => "it contains no pods".to_owned(),
+            "behind" => "without the latest monthly update".to_owned(),
             id => id.replace('-', " "),
         },
     });
     write("wincimg check-compat", rules.collect(), results, out)
 }
 
-/// Result for a workload, for its worst cause, with every pair of image and nodes behind it.
+/// Result for a workload: its worst cause, with every pair of image and nodes that has it.
 fn of_workload(
     rollout: &Rollout,
     prospect: &WorkloadOutcome<'_>,
@@ -201,7 +201,7 @@ fn of_workload(
     })
 }
 
-/// A problem of an image that no workload has.
+/// A problem of an image without a workload.
 fn of_problem(rollout: &Rollout, problem: &ReportProblem<'_>, strict: bool) -> Vec<Result> {
     let images = problem.images.iter();
     images

@@ -1,4 +1,4 @@
-//! JUnit XML, as far as CI systems read it: suites of cases that passed or did not, or were skipped.
+//! JUnit XML, as CI systems read it: suites of passed, failed and skipped cases.
 
 use std::io::{self, Write};
 
@@ -13,23 +13,23 @@ pub(super) enum Outcome {
     Skipped,
 }
 
-/// A case that did not pass, in the words of whoever looked.
+/// A case that did not pass.
 pub(super) struct Failure {
     pub(super) outcome: Outcome,
     pub(super) message: String,
-    /// The rule that it breaks.
+    /// The violated rule.
     pub(super) rule: Option<&'static str>,
     pub(super) description: Option<String>,
 }
 
-/// One row of a report.
+/// One case.
 #[derive(Default)]
 pub(super) struct TestCase {
     pub(super) name: String,
     pub(super) class: Option<&'static str>,
-    /// None where it passed.
+    /// None if it passed.
     pub(super) failure: Option<Failure>,
-    /// Output of a case that passed.
+    /// Output of a passed case.
     pub(super) output: Option<String>,
 }
 
@@ -134,13 +134,13 @@ fn element<'w, W: Write>(
     xml.create_element(name).with_attributes(attributes)
 }
 
-/// A text without the characters that XML has no way to say.
+/// A text without the characters that XML cannot contain.
 fn text(said: &str) -> String {
     let is_said = |c: &char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..);
     said.chars().filter(is_said).collect()
 }
 
-/// Numbers of skipped, failed and undecided cases.
+/// Numbers of skipped, failed and erroneous cases.
 fn counts<'c>(cases: impl Iterator<Item = &'c TestCase>) -> [String; 3] {
     let outcomes: Vec<Outcome> = cases
         .filter_map(|case| case.failure.as_ref())

@@ -1,5 +1,5 @@
-//! The answer that every report begins with: what becomes of the workloads, an outage before a risk,
-//! each with what mends it.
+//! The summary at the top of every report: the status of the workloads, the worst first, each with
+//! its fix.
 
 use std::collections::HashMap;
 
@@ -15,42 +15,41 @@ use super::{hosts_in_words, in_words};
 const WORKLOAD: &str = "workload";
 const IMAGE: &str = "image";
 
-/// One part of the answer: how many come out so, in words, and what may be listed behind them.
+/// One part of the summary: the number of subjects with a status, as text, and their names.
 pub(super) struct AnswerPart {
     pub(super) starts: StartStatus,
     /// `2 workloads start nowhere`.
     pub(super) words: String,
-    /// The names of what is to be looked at first.
+    /// Names of the most urgent subjects.
     pub(super) names: Vec<String>,
 }
 
-/// Workloads that come out alike, and that the same mends.
+/// Workloads with the same status and the same fix.
 pub(super) struct WorkloadGroup<'a> {
     pub(super) starts: StartStatus,
     /// Indexes of workloads, in their order.
     pub(super) workloads: Vec<usize>,
-    /// Their nodes, and on how many of these they start, where that is the same for all.
+    /// Their nodes, and the number of these on which they start, if all agree.
     nodes: Option<(usize, usize)>,
     /// Each image once.
     pub(super) causes: Vec<Cause<'a>>,
     pub(super) fixes: Vec<FixSuggestion<'a>>,
 }
 
-/// Advice, and the command to type for it.
+/// Advice, and its command.
 pub(super) type FixSuggestion<'a> = (&'a str, &'a [String]);
 
-/// What keeps a workload from starting, or from being known to start; or what is to be looked at.
+/// The cause that keeps a workload from starting, or a warning.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Cause<'a> {
-    /// Index of the image; absent where it is about the workload alone.
+    /// Index of the image; absent if only the workload is affected.
     pub(super) image: Option<usize>,
     pub(super) finding: &'a Finding,
-    /// Indexes of hosts; none where it is about no host.
+    /// Indexes of hosts; none if it is about no host.
     pub(super) hosts: Vec<u32>,
 }
 
-/// The answer about workloads, and the one about images that were asked about by themselves: the
-/// parts that there are, the worst first.
+/// The summary of workloads, and of directly named images: its nonempty parts, the worst first.
 pub(super) fn answers(rollout: &Rollout) -> Vec<Vec<AnswerPart>> {
     let workloads = names::workloads(rollout);
     let mut of_workloads: HashMap<StartStatus, Vec<String>> = HashMap::new();
@@ -82,7 +81,7 @@ pub(super) fn answers(rollout: &Rollout) -> Vec<Vec<AnswerPart>> {
         .collect()
 }
 
-/// The answer as a heading, without names.
+/// The summary as a heading, without names.
 pub(super) fn headline(rollout: &Rollout) -> String {
     let answers = answers(rollout);
     let lines = answers.iter().map(|parts| {
@@ -91,16 +90,19 @@ pub(super) fn headline(rollout: &Rollout) -> String {
     });
     let lines: Vec<String> = lines.collect();
     if lines.is_empty() {
-        "There is nothing to check".to_owned()
+        "Nothing to check".to_owned()
     } else {
         lines.join("; ")
     }
 }
 
-/// Tally of the workloads as things are, where a report takes them to be otherwise.
+/// Tally of the workloads without the simulation, if there is one.
 pub(super) fn current_headline(rollout: &Rollout) -> Option<String> {
     let tally = rollout.as_it_is?;
-    Some(format!("As it is: {}", format_tally(&tally, noun(rollout))))
+    Some(format!(
+        "Without the simulation: {}",
+        format_tally(&tally, noun(rollout))
+    ))
 }
 
 /// `2 workloads start nowhere · 14 are safe`.
@@ -113,7 +115,7 @@ pub(super) fn format_tally(tally: &OutcomeCounts, noun: &str) -> String {
     parts.collect::<Vec<_>>().join(" · ")
 }
 
-/// Noun for what a tally counts.
+/// Noun for the counted subjects.
 pub(super) fn noun(rollout: &Rollout) -> &'static str {
     if rollout.workloads.is_empty() {
         IMAGE
@@ -123,7 +125,7 @@ pub(super) fn noun(rollout: &Rollout) -> &'static str {
 }
 
 impl AnswerPart {
-    /// The words, with the first few names of what is out of order altogether.
+    /// The text, with the first few names of the most urgent subjects.
     pub(super) fn with_names(&self) -> String {
         match self.starts {
             StartStatus::Nowhere | StartStatus::Unplaced | StartStatus::Unknown => {
@@ -159,7 +161,7 @@ fn part_in_words(starts: StartStatus, number: usize, noun: &str, is_first: bool)
     format!("{subject} {}", if number == 1 { one } else { several })
 }
 
-/// The workloads for which something has to be done or found out, the worst first.
+/// Workloads that require an action or a closer look, the worst first.
 pub(super) fn workload_groups(rollout: &Rollout) -> Vec<WorkloadGroup<'_>> {
     let mut places: HashMap<_, usize> = HashMap::new();
     let mut cases: Vec<WorkloadGroup<'_>> = Vec::new();
@@ -173,7 +175,7 @@ pub(super) fn workload_groups(rollout: &Rollout) -> Vec<WorkloadGroup<'_>> {
         let found = summarize(causes(rollout, &prospect, workload), prospect.starts);
         let fixes = fixes(&found);
         let commands: Vec<&[String]> = fixes.iter().map(|(_, commands)| *commands).collect();
-        // What is typed says what is done; where nothing is, the words have to.
+        // A command says what to do; without one, the text has to.
         let words = fixes.iter().filter(|(_, commands)| commands.is_empty());
         let words: Vec<&str> = words.map(|(fix, _)| *fix).collect();
         let key = (prospect.starts, commands, words);
@@ -185,7 +187,7 @@ pub(super) fn workload_groups(rollout: &Rollout) -> Vec<WorkloadGroup<'_>> {
             let new = found.into_iter().filter(|it| !case.causes.contains(it));
             case.causes.extend(new.collect::<Vec<_>>());
             for (known, own) in case.fixes.iter_mut().zip(fixes) {
-                // Beside others, an image is called by its name, which is longer than "the image".
+                // Next to others, an image is called by its name, not "the image".
                 if own.0.len() > known.0.len() {
                     *known = own;
                 }
@@ -205,8 +207,8 @@ pub(super) fn workload_groups(rollout: &Rollout) -> Vec<WorkloadGroup<'_>> {
     cases
 }
 
-/// What is behind a workload's outlook, in short: of each image what is found on most nodes, as if it
-/// were found on all of them.
+/// Causes of a workload's status, in short: for each image the finding on most nodes, as if all had
+/// it.
 pub(super) fn summarize(mut causes: Vec<Cause<'_>>, starts: StartStatus) -> Vec<Cause<'_>> {
     if starts.needs_action() {
         causes.retain(|cause| {
@@ -232,7 +234,7 @@ pub(super) fn summarize(mut causes: Vec<Cause<'_>>, starts: StartStatus) -> Vec<
     once
 }
 
-/// What keeps a workload from starting everywhere, the worst first, and what is to be looked at.
+/// Causes that keep a workload from starting everywhere, the worst first, and warnings.
 pub(super) fn causes<'a>(
     rollout: &'a Rollout,
     prospect: &WorkloadOutcome<'a>,
@@ -293,7 +295,7 @@ impl Cause<'_> {
     }
 }
 
-/// Each advice once, with the command to type for it.
+/// Each advice once, with its command.
 pub(super) fn fixes<'a>(causes: &[Cause<'a>]) -> Vec<FixSuggestion<'a>> {
     let mut fixes: Vec<FixSuggestion<'a>> = Vec::new();
     for cause in causes {
@@ -312,7 +314,7 @@ pub(super) fn fixes<'a>(causes: &[Cause<'a>]) -> Vec<FixSuggestion<'a>> {
 }
 
 impl WorkloadGroup<'_> {
-    /// `shop/web`, with how many more there are.
+    /// `shop/web`, with the number of the others.
     pub(super) fn subject_names(&self, names: &[String]) -> String {
         in_words(self.workloads.iter().map(|&index| names[index].clone()))
     }
@@ -326,7 +328,7 @@ impl WorkloadGroup<'_> {
         }
     }
 
-    /// Reason, the first few images, and the number of others.
+    /// The reason, the first few images, and the number of others.
     pub(super) fn reasons(&self, rollout: &Rollout) -> (Vec<(String, &'static str)>, usize) {
         let shown = self.causes.iter().take(WHYS).map(|cause| {
             let rule = cause.finding.rule;
@@ -336,7 +338,7 @@ impl WorkloadGroup<'_> {
     }
 }
 
-/// So many reasons are enough to see what is wrong.
+/// Number of reasons to show.
 const WHYS: usize = 3;
 
 fn without_number(starts: StartStatus, number: usize) -> String {
@@ -347,7 +349,7 @@ fn without_number(starts: StartStatus, number: usize) -> String {
         .to_owned()
 }
 
-/// `starts nowhere: on none of 4 nodes`, of so many workloads.
+/// `starts nowhere: on none of 4 nodes`, for this number of workloads.
 pub(super) fn outlook(
     starts: StartStatus,
     starts_on: usize,

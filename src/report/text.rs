@@ -1,4 +1,4 @@
-//! The report for a terminal: what becomes of the workloads, what to do, and the matrix.
+//! The report as text: the status of the workloads, the actions, and the matrix.
 
 mod grid;
 
@@ -20,11 +20,11 @@ use super::{behind, cordoned, in_words, what_if};
 /// Medium on which the report is read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TextStyle {
-    /// Line width in characters.
+    /// Width of a line in characters.
     pub width: usize,
-    /// True if sentences are broken into lines; the commands to type never are.
+    /// True if sentences are wrapped; commands never are.
     pub wraps: bool,
-    /// True if there are colours.
+    /// True if colours are supported.
     pub colour: bool,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn write_text(
     for skipped in &rollout.skipped {
         writeln!(
             out,
-            "\n{}: skipped, as no pods were found in it",
+            "\n{}: skipped, because it contains no pods",
             escape_untrusted(skipped)
         )?;
     }
@@ -86,7 +86,7 @@ pub(crate) fn write_text(
     }
 }
 
-/// Writes the answer and the matrix alone: what a person looks at again and again.
+/// Writes the summary and the matrix, for a table that is redrawn.
 pub(crate) fn write_glance(
     rollout: &Rollout,
     screen: TextStyle,
@@ -107,7 +107,7 @@ fn write_answer(rollout: &Rollout, screen: TextStyle, out: &mut impl Write) -> i
             .collect();
         let mut line = screen.wrapped("", &words.join(" · "));
         for (part, words) in parts.iter().zip(&words) {
-            // A part that is broken over lines is painted up to there.
+            // The part before the names is coloured.
             let first = words.split(": ").next().unwrap_or(words);
             line = line.replacen(first, &screen.paint(colour_of(part.starts), first), 1);
         }
@@ -157,7 +157,7 @@ fn write_problem(
         "",
         &format!("{}: {verdict} ({rule})", escape_untrusted(title)),
     );
-    // These are its last words.
+    // The last words of the title.
     let verdict = screen.paint(colour_of_outcome(finding.outcome), verdict);
     let title = match title.rsplit_once(finding.outcome.name()) {
         Some((before, after)) => {
@@ -272,13 +272,14 @@ fn write_matrix(rollout: &Rollout, screen: TextStyle, out: &mut impl Write) -> i
             ""
         };
         let legend = format!(
-            "{isolations}ok starts, ! starts but look, NO does not start, ? not known{elsewhere}"
+            "{isolations}ok starts, ! starts with a warning, NO does not start, ? not known\
+             {elsewhere}"
         );
         writeln!(out, "{}", screen.wrapped("", &legend))?;
     }
     if !matrix.nowhere.is_empty() {
         let names = in_words(labels(&matrix.nowhere).into_iter());
-        let line = format!("on no node, and so not shown: {names}");
+        let line = format!("not shown, because no node accepts them: {names}");
         writeln!(out, "{}", screen.wrapped("", &line))?;
     }
     Ok(())
@@ -293,7 +294,7 @@ impl TextStyle {
         }
     }
 
-    /// A sentence behind a label, in lines that fit.
+    /// A labelled sentence, wrapped.
     fn wrapped(self, label: &str, text: &str) -> String {
         if !self.wraps {
             return format!("{label}{text}");
@@ -348,7 +349,7 @@ fn mark(outcome: Option<VerdictOutcome>) -> &'static str {
     }
 }
 
-/// How often each rule decided: the short answer to "why" where everything is green.
+/// Number of decisions by each rule: the reason if all is well.
 fn rules_in_words(rollout: &Rollout) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for placement in &rollout.placements {

@@ -22,7 +22,7 @@ use super::plans::{PlannedBase, PlannedImage};
 pub enum Purpose {
     /// Layers are written over them.
     Layers,
-    /// Windows carries the Dockerfile out, and knows its own files.
+    /// Windows executes the Dockerfile and has its files at hand.
     Dockerfile,
     /// The plan is only shown: no layers are read for it.
     Rehearsal,
@@ -42,7 +42,7 @@ pub(crate) async fn load_contents(
     for ((base, needs), known) in bases.into_iter().zip(known?) {
         let name = base.planned.display_name();
         let Some(known) = known else {
-            tracing::info!("inside {name}: {}", FactsSource::Nowhere);
+            tracing::info!("contents of {name}: {}", FactsSource::Nowhere);
             if !needs.is_empty() {
                 means.tell.note(&Notice::WouldRead {
                     what: content_name(&needs),
@@ -51,7 +51,7 @@ pub(crate) async fn load_contents(
             }
             continue;
         };
-        tracing::info!("inside {name}: {}", known.from);
+        tracing::info!("contents of {name}: {}", known.from);
         for problem in known.problems_of(&needs).map(ToString::to_string) {
             let base = &name;
             means.tell.warn(&Notice::Damaged { base, problem });
@@ -109,7 +109,7 @@ async fn find_contents(
     try_join_all(reads).await
 }
 
-/// A base with Windows inside.
+/// A base that contains Windows.
 struct BaseRequest {
     reference: Reference,
     planned: PlannedBase,

@@ -58,7 +58,7 @@ pub struct EngineOptions {
     /// Images whose layers may be reused, in addition to the tags that are replaced; if absent, all
     /// layers are written.
     pub reuse: Option<Vec<Location>>,
-    /// The Docker daemon, where it is not the one that Docker itself would use.
+    /// The Docker daemon, if it is not the one that Docker itself would use.
     pub docker_host: Option<String>,
     /// Options of builds by the daemon.
     pub docker: DockerBuildOptions,

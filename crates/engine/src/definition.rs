@@ -135,7 +135,7 @@ impl BuildDefinition {
         }
     }
 
-    /// The recipe, where it is one.
+    /// The recipe, if it is one.
     pub fn recipe(&self) -> Option<&Recipe> {
         match &self.made_by {
             DefinitionKind::Recipe(recipe) => Some(recipe),
@@ -143,7 +143,7 @@ impl BuildDefinition {
         }
     }
 
-    /// The Dockerfile, where it is one.
+    /// The Dockerfile, if it is one.
     pub fn stages(&self) -> Option<&Stages> {
         match &self.made_by {
             DefinitionKind::Recipe(_) => None,

@@ -163,7 +163,7 @@ impl DownloadSet {
             return Ok((url.to_owned(), found));
         }
         let Ok(parsed) = download_url(url) else {
-            unreachable!("whoever wants a file has read its URL");
+            unreachable!("a wanted file has a valid URL");
         };
         let remote = Remote {
             url: parsed,

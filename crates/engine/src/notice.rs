@@ -57,24 +57,23 @@ impl fmt::Display for Notice<'_> {
             Self::WouldRead { what, base } => {
                 write!(f, "a build reads {what} of {base} from its layers")
             }
-            Self::Damaged { base, problem } => write!(f, "inside {base}: {problem}"),
+            Self::Damaged { base, problem } => write!(f, "contents of {base}: {problem}"),
             Self::NotPinned { place, url } => write!(
                 f,
                 "{place}: no digest pins {url}: build with {UPDATE_LOCK} once"
             ),
             Self::WouldDownload { place, url } => write!(f, "{place}: a build downloads {url}"),
-            Self::NeedsDownload { place } => write!(
-                f,
-                "{place}: depends on that download: the plan leaves it out"
-            ),
+            Self::NeedsDownload { place } => {
+                write!(f, "{place}: depends on that download, so the plan omits it")
+            }
             Self::NeedsContents { problem } => write!(
                 f,
-                "{problem}: a build reads the base first, and the plan leaves this and the other \
-                 instructions out; run `wincimg base index` for the base to include them"
+                "{problem}: the plan omits this and the other instructions, because only a build \
+                 reads the base; to include them, run `wincimg base index` for the base"
             ),
             Self::LockWritten { lock, written } => write!(
                 f,
-                "{lock}: {} new, {} changed, {} as before",
+                "{lock}: {} new, {} changed, {} unchanged",
                 written.new, written.changed, written.same
             ),
             Self::Secrets(found) => {
@@ -86,7 +85,7 @@ impl fmt::Display for Notice<'_> {
                 write!(
                     f,
                     "the image contains possible secrets that anyone who pulls it can read: \
-                     {}{more}; list them in {FILE_NAME} to leave them out",
+                     {}{more}; list them in {FILE_NAME} to exclude them",
                     names.join(", ")
                 )
             }

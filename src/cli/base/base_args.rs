@@ -1,4 +1,4 @@
-//! A base that is looked into: which image is meant, and what is known of it.
+//! Arguments that select a base image to read, and the known facts about it.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(super) struct BaseArgs {
     connection: RegistryArgs,
 }
 
-/// Where a base is, and who knows about it.
+/// Location of a base, and the provider of facts about it.
 pub(super) struct BaseLookup {
     pub(super) place: Source,
     pub(super) images: Vec<Image>,
@@ -44,7 +44,7 @@ pub(super) struct BaseLookup {
 }
 
 impl BaseArgs {
-    /// Finds the Windows images that were named. Has to run where futures do.
+    /// Finds the named Windows images. Call this on the runtime.
     pub(super) async fn find(&self, session: &Session) -> Result<BaseLookup, Failure> {
         let progress: Arc<dyn Progress> = display(session);
         let registry = self.connection.connect(Arc::clone(&progress))?;
@@ -55,7 +55,7 @@ impl BaseArgs {
         if with_windows.is_empty() {
             let what = match others.first() {
                 Some(other) if other.config().os == "windows" => {
-                    "has no Windows inside: it is for HostProcess containers".to_owned()
+                    "contains no Windows: it is for HostProcess containers".to_owned()
                 }
                 Some(other) => format!("is for {}, not for Windows", other.config().platform()),
                 None => "has no image for Windows".to_owned(),
@@ -70,14 +70,14 @@ impl BaseArgs {
     }
 }
 
-/// Returns true if its bottom layer is a Windows.
+/// Returns true if the bottom layer of the image is Windows.
 fn has_windows(image: &Image) -> bool {
     let config = image.config();
     config.os == "windows" && config.os_version.is_some()
 }
 
 impl BaseLookup {
-    /// What is known of an image; its layers are read where nothing is.
+    /// The facts about an image; reads its layers if none are known.
     pub(super) async fn facts(
         &self,
         image: &Image,
@@ -89,7 +89,7 @@ impl BaseLookup {
             return Ok(known);
         }
         session.note(format_args!(
-            "reading the layers of {base} ({}), of which nothing is known yet",
+            "reading the layers of {base} ({}), which is not indexed",
             BinaryBytes(size_of(image))
         ));
         let everything = Extent::Everything;
@@ -97,7 +97,7 @@ impl BaseLookup {
         Ok(known)
     }
 
-    /// Tells what went wrong without anything failing.
+    /// Reports problems that did not stop the command.
     pub(super) fn warn(&self, session: &Session) {
         for warning in self.library.take_warnings() {
             session.warn(warning);
@@ -105,7 +105,7 @@ impl BaseLookup {
     }
 }
 
-/// The compressed size of all layers.
+/// Compressed size of all layers.
 pub(super) fn size_of(image: &Image) -> u64 {
     let layers = image.manifest().layers.iter();
     layers.fold(0, |sum, layer| sum.saturating_add(layer.size))

@@ -1,4 +1,5 @@
-//! `wincimg base index`: what is inside bases, read from their layers once and for all.
+//! `wincimg base index`: indexes the contents of bases, so that later runs need not read their
+//! layers.
 
 use std::io::{self, Write};
 
@@ -19,9 +20,8 @@ use crate::cli::{CommandOutcome, registry_args};
 
 /// Index the files and registry keys of base images
 ///
-/// Later builds on these bases know their keys, files and security descriptors without reading the
-/// layers. With --push the index is attached to the image in its registry, for all builds. `wincimg
-/// mirror` does this by default.
+/// Later builds on these bases use the index instead of reading the layers. With --push the index
+/// is attached to the image in its registry, for all builds. `wincimg mirror` does this by default.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg base index repo.mylan.k8s:9999/windows/servercore:ltsc2022 --push\n  \
@@ -42,9 +42,9 @@ pub(super) struct Index {
 struct IndexedImage {
     digest: String,
     os_version: Option<String>,
-    /// Bytes of the layers.
+    /// Compressed size of the layers in bytes.
     layers: u64,
-    /// Bytes of what is known now.
+    /// Size of the index in bytes.
     size: u64,
     pushed: bool,
     problems: Vec<String>,
@@ -53,8 +53,13 @@ struct IndexedImage {
 impl Index {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         if self.push && !matches!(self.base.image, Location::Registry(_)) {
-            let problem = anyhow!("{} is not in a registry to push to", self.base.image);
-            return Err(Failure::usage(problem).hint("leave out --push, or name the image there"));
+            let problem = anyhow!(
+                "cannot push the index: {} is not in a registry",
+                self.base.image
+            );
+            return Err(
+                Failure::usage(problem).hint("remove --push, or name the image in its registry")
+            );
         }
         let indexed = registry_args::run(async {
             let found = self.base.find(session).await?;
@@ -106,7 +111,7 @@ fn write_text(image: &Location, one: &IndexedImage, out: &mut dyn Write) -> io::
     }
     writeln!(
         out,
-        "  inside   {}, of layers with {}",
+        "  size     {}, from {} of layers",
         BinaryBytes(one.size),
         BinaryBytes(one.layers)
     )?;

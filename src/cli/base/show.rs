@@ -1,4 +1,4 @@
-//! `wincimg base show`: what is inside a base, for those who build on it or search for a fault.
+//! `wincimg base show`: shows the contents of a base.
 
 use std::io::{self, Write};
 
@@ -22,9 +22,10 @@ use crate::cli::error::Failure;
 use crate::cli::output::{OutputFormat, write_json, write_result};
 use crate::cli::{CommandOutcome, registry_args};
 
-/// The value that a container's processes get as their PATH, unless the image's configuration has one.
+/// Key of the environment of a container's processes; it sets their PATH unless the image's
+/// configuration does.
 const ENVIRONMENT: &str = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
-/// As much of a value's bytes is shown to people.
+/// Maximum number of bytes of a value in text output.
 const SHOWN_BYTES: usize = 32;
 
 /// Show the registry keys, files and permissions of a base image
@@ -37,13 +38,13 @@ const SHOWN_BYTES: usize = 32;
     wincimg base show mcr.microsoft.com/windows/nanoserver:ltsc2022 \\\n      \
     --registry 'HKLM\\SYSTEM\\CurrentControlSet\\Control\\Session Manager\\Environment'\n  \
     wincimg base show oci:./iis --path 'C:\\inetpub'\n\n\
-    Exit code 1: the image does not have that key, file or folder; what is nearest is said.")]
+    Exit code 1: the image does not have that key, file or folder; the nearest one is named.")]
 pub(super) struct Show {
     #[command(flatten)]
     base: BaseArgs,
     /// Show this registry key: values, subkeys, class and security descriptor
-    // For other commands the flag of this name is a host, and a file of defaults may set that for
-    // all commands; a key does not belong there.
+    // Other commands have a flag of this name for a host, which a file of defaults may set for all
+    // commands; a registry key does not belong there.
     #[arg(long, value_name = "KEY", conflicts_with = "path")]
     registry: Option<String>,
     /// Show this file or folder: attributes, contents and security descriptor
@@ -54,7 +55,7 @@ pub(super) struct Show {
     format: OutputFormat,
 }
 
-/// Selection of what is shown.
+/// Selected part of the base.
 enum ShowTarget {
     All,
     Key(BaseKeyPath),
@@ -74,7 +75,7 @@ impl Show {
             if answer.is_ok() || !known.remove_if_damaged() {
                 return answer;
             }
-            session.warn("what was kept of the base is damaged: it is made again");
+            session.warn("the cached index of the base is damaged: creating it again");
             let known = found.facts(image, session).await?;
             self.answer(&asked, image, &known)
         })
@@ -149,7 +150,7 @@ impl Show {
                 };
                 let why = facts.problems().iter().find(is_its);
                 let why = why.map_or_else(String::new, |it| format!(": {it}"));
-                let problem = anyhow!("{} of the base is not known{why}", hive.short_name());
+                let problem = anyhow!("{} of the base is unknown{why}", hive.short_name());
                 return Err(Failure::operation(problem));
             }
         };
@@ -168,12 +169,12 @@ impl Show {
     fn path(&self, facts: &BaseFacts, path: &ImagePath) -> Result<CommandOutcome, Failure> {
         let file = match facts.file(path).map_err(Failure::operation)? {
             Answered::Present(file) => Some(file),
-            // The drive itself is in no layer, but all else is in it.
+            // No layer contains the drive itself, but all others below it.
             _ if path.components().is_empty() => None,
             Answered::Absent => return Err(no_file(facts, path).map_err(Failure::operation)?),
             Answered::Unknown => {
                 return Err(Failure::operation(anyhow!(
-                    "the files of the base are not known"
+                    "the files of the base are unknown"
                 )));
             }
         };
@@ -210,13 +211,13 @@ fn no_key(facts: &BaseFacts, path: &BaseKeyPath) -> anyhow::Result<Failure> {
     let like = like.map(|name| format!(r"; did you mean {above}\{name}?"));
     Ok(
         Failure::no(anyhow!("the base has no key {path}")).hint(format!(
-            "it has {above} without {missing}{}",
+            "{above} exists, but has no {missing}{}",
             like.unwrap_or_default()
         )),
     )
 }
 
-/// Error for a file that does not exist, with what does.
+/// Error for a file that does not exist, with the nearest one that does.
 fn no_file(facts: &BaseFacts, path: &ImagePath) -> anyhow::Result<Failure> {
     let names = path.components();
     let mut above = ImagePath::drive();
@@ -237,10 +238,10 @@ fn no_file(facts: &BaseFacts, path: &ImagePath) -> anyhow::Result<Failure> {
         None => String::new(),
     };
     Ok(Failure::no(anyhow!("the base has no {path}"))
-        .hint(format!("it has {above} without {missing}{like}")))
+        .hint(format!("{above} exists, but has no {missing}{like}")))
 }
 
-/// A descriptor as people read it; as bytes, where it cannot be read.
+/// A descriptor as text, or as bytes if it cannot be decoded.
 fn sddl(bytes: &[u8]) -> String {
     match SecurityDescriptor::from_bytes(bytes) {
         Ok(descriptor) => descriptor.to_string(),
@@ -248,7 +249,7 @@ fn sddl(bytes: &[u8]) -> String {
     }
 }
 
-/// Summary of a base, in a few lines.
+/// Summary of a base.
 #[derive(Debug, Serialize)]
 struct Summary {
     digest: String,
@@ -264,7 +265,7 @@ struct Summary {
 #[derive(Debug, Serialize)]
 struct HiveCount {
     hive: &'static str,
-    /// None where it could not be read.
+    /// None if it cannot be read.
     keys: Option<usize>,
 }
 
@@ -332,11 +333,11 @@ impl Summary {
         if let Some(version) = &self.os_version {
             writeln!(out, "  windows   {}", Untrusted(version))?;
         }
-        writeln!(out, "  inside    {}", Untrusted(&self.from))?;
+        writeln!(out, "  contents  {}", Untrusted(&self.from))?;
         for HiveCount { hive, keys } in &self.keys {
             match keys {
                 Some(keys) => writeln!(out, "  registry  {keys} keys in {hive}")?,
-                None => writeln!(out, "  registry  {hive} is not known")?,
+                None => writeln!(out, "  registry  {hive} is unknown")?,
             }
         }
         let FileCount {
@@ -365,7 +366,7 @@ impl Summary {
     }
 }
 
-/// The PATH that the base's registry has.
+/// The PATH in the base's registry.
 fn path_of(facts: &BaseFacts) -> anyhow::Result<Option<String>> {
     let Answered::Present(key) = facts.key_at(&ENVIRONMENT.parse()?)? else {
         return Ok(None);
@@ -380,7 +381,7 @@ fn path_of(facts: &BaseFacts) -> anyhow::Result<Option<String>> {
     })
 }
 
-/// One key.
+/// One registry key.
 #[derive(Debug, Serialize)]
 struct KeyView {
     key: String,
@@ -445,7 +446,7 @@ impl KeyView {
     }
 }
 
-/// A value's data in one line, of bytes the first.
+/// Data of a value on one line; long binary data is cut.
 fn shortened(data: &RegistryData) -> String {
     match data.typed() {
         TypedData::Bytes(bytes) if bytes.len() > SHOWN_BYTES => {
@@ -462,7 +463,8 @@ struct FileView {
     path: String,
     #[serde(flatten)]
     entry: Option<FolderEntryView>,
-    /// True if its content is known too, because somebody may have to write another version of it.
+    /// True if the base's index contains the content, because wincimg may write a new version of
+    /// it.
     #[serde(rename = "content_kept")]
     is_kept: bool,
     children: Vec<Child>,
@@ -486,7 +488,7 @@ struct Child {
     entry: FolderEntryView,
 }
 
-/// Names of attributes, as `attrib` and the interface for programs have them.
+/// Names of attributes, as `attrib` and the Windows API have them.
 const ATTRIBUTES: [(u32, &str); 14] = [
     (0x1, "readonly"),
     (0x2, "hidden"),
@@ -552,7 +554,7 @@ impl FileView {
                 writeln!(out, "  link to   {}", Untrusted(target))?;
             }
             if self.is_kept {
-                writeln!(out, "  content   is known")?;
+                writeln!(out, "  content   indexed")?;
             }
         }
         for child in &self.children {

@@ -1,4 +1,4 @@
-//! The docker engine's part of `wincimg build`.
+//! Options of the docker engine in `wincimg build`.
 
 use clap::Args;
 use wincimg_engine::docker::DockerBuildOptions;
@@ -32,7 +32,7 @@ pub(in crate::cli) struct DaemonArgs {
 }
 
 impl DaemonArgs {
-    /// The daemon, where one is named.
+    /// The daemon, if one is named.
     pub(super) fn host(&self) -> Option<String> {
         self.docker.docker_host.clone()
     }
@@ -54,7 +54,7 @@ impl DaemonArgs {
     }
 }
 
-/// Reads an amount as Docker does: bytes, or with k, m or g behind them.
+/// Parses an amount as Docker does: bytes, or with the suffix k, m or g.
 fn read_bytes(text: &str) -> Result<u64, String> {
     let lower = text.to_ascii_lowercase();
     let lower = lower.strip_suffix('b').unwrap_or(&lower);
@@ -72,7 +72,7 @@ fn read_bytes(text: &str) -> Result<u64, String> {
         .parse::<u64>()
         .ok()
         .and_then(|number| number.checked_mul(1 << shift))
-        // The daemon keeps it in a signed number.
+        // The daemon stores it in a signed number.
         .filter(|bytes| *bytes > 0 && i64::try_from(*bytes).is_ok())
         .ok_or_else(|| format!("invalid amount of memory {text:?}: expected 512m or 2g"))
 }

@@ -10,7 +10,8 @@ use wincimg_oci::store::{Location, LocationError};
 
 use crate::cli::error::Failure;
 
-/// A text that is not even a reference was meant as a path, whose form is all that helps.
+/// Error for an invalid output. A text that is not even a reference was meant as a path, so only
+/// the forms of paths help.
 pub(in crate::cli) fn output_place(text: &str) -> Result<Location, String> {
     parse_location(text).map_err(|error| match error {
         LocationError::Reference(_) => {
@@ -22,18 +23,18 @@ pub(in crate::cli) fn output_place(text: &str) -> Result<Location, String> {
         LocationError::Meant { .. } => {
             let is_file = Path::new(text).extension().is_some() && !Path::new(text).is_dir();
             let scheme = if is_file { "docker-archive" } else { "oci" };
-            format!("invalid output {text:?}: type {scheme}:{text}")
+            format!("invalid output {text:?}: expected {scheme}:{text}")
         }
         LocationError::NoPath { .. } => error.to_string(),
     })
 }
 
-/// Refuses places that nothing can be written to, before anything is asked of the network. `push` is
-/// what to type for a registry.
+/// Rejects outputs that cannot be written, before any network access. `push` is the command for a
+/// registry.
 pub(in crate::cli) fn check_output(output: Option<&Location>, push: &str) -> Result<(), Failure> {
     match output {
         Some(Location::Registry(_)) => {
-            let problem = anyhow!("--output is for directories and files");
+            let problem = anyhow!("--output cannot write to a registry");
             Err(Failure::usage(problem).hint(format!(
                 "write to oci:DIR or docker-archive:FILE, or push with {push}"
             )))
@@ -41,14 +42,16 @@ pub(in crate::cli) fn check_output(output: Option<&Location>, push: &str) -> Res
         Some(
             tagged @ (Location::Layout { tag: Some(_), .. }
             | Location::Archive { name: Some(_), .. }),
-        ) => Err(Failure::usage(anyhow!("{tagged} has a tag of its own"))
-            .hint("give the tag with --tag")),
+        ) => Err(
+            Failure::usage(anyhow!("the output {tagged} contains a tag"))
+                .hint("set the tag with --tag instead"),
+        ),
         _ => Ok(()),
     }
 }
 
-/// Requested destinations; none where no option was given. The registry comes first: its
-/// references are what a pipeline goes on with.
+/// The requested destinations; none without an option. The registry comes first, because pipelines
+/// continue with its references.
 pub(in crate::cli) fn destinations(
     registry: Option<RegistryPrefix>,
     output: Option<&Location>,

@@ -1,4 +1,4 @@
-//! What becomes of tags: of an index over images, and of what is there already.
+//! Options for tags: an index over images, and existing tags.
 
 use clap::Args;
 use wincimg_engine::delivery::TagPolicy;
@@ -21,7 +21,7 @@ pub(in crate::cli) struct TagArgs {
 }
 
 impl TagArgs {
-    /// What becomes of what tags mean already.
+    /// Policy for existing tags.
     pub(in crate::cli) fn existing(&self) -> TagPolicy {
         match (self.join, self.replace) {
             (true, _) => TagPolicy::Join,
@@ -30,7 +30,7 @@ impl TagArgs {
         }
     }
 
-    /// When images get an index; one that others join is there from the first image on.
+    /// Mode of the index; with --join also a single image gets one.
     pub(in crate::cli) fn index(&self) -> IndexMode {
         match (self.no_index, self.join) {
             (true, _) => IndexMode::Never,

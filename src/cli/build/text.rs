@@ -7,14 +7,13 @@ use wincimg_engine::delivery::{DeliveredCopy, DeliveredImage, DeliveryReport};
 use wincimg_engine::listing::ListedImageFile;
 use wincimg_inspect::provenance::AttachmentReport;
 
-/// Writes each image once, with all hosts that it is for; `kept` is the word for images that were
-/// not pushed.
+/// Writes each image once, with all of its hosts; `kept` describes images that were not pushed.
 pub(in crate::cli) fn write_text(
     delivered: &DeliveryReport,
     kept: &str,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    // Hosts are in order of their versions, so those that share an image follow each other.
+    // Hosts are sorted by version, so those that share an image are adjacent.
     let is_same = |a: &DeliveredImage, b: &DeliveredImage| {
         (&a.reference, &a.digest) == (&b.reference, &b.digest)
     };
@@ -32,7 +31,7 @@ pub(in crate::cli) fn write_text(
     Ok(())
 }
 
-/// Writes every file that a plan puts into the image, with its size.
+/// Writes the files that a plan puts into the image, with their sizes.
 pub(super) fn write_content(content: &[ListedImageFile], out: &mut dyn Write) -> io::Result<()> {
     if content.is_empty() {
         return Ok(());
@@ -54,7 +53,7 @@ pub(super) fn write_content(content: &[ListedImageFile], out: &mut dyn Write) ->
     Ok(())
 }
 
-/// Writes one image, which was delivered for each of some hosts.
+/// Writes one image, which was delivered for several hosts.
 fn write_image(hosts: &[DeliveredImage], kept: &str, out: &mut dyn Write) -> io::Result<()> {
     let Some(image) = hosts.first() else {
         return Ok(());
@@ -89,7 +88,7 @@ fn write_image(hosts: &[DeliveredImage], kept: &str, out: &mut dyn Write) -> io:
         .iter()
         .filter(|layer| layer.from != "base")
         .collect();
-    // Layers in a daemon have no size yet.
+    // Layers in a daemon have no size.
     let sizes: Option<Vec<u64>> = own.iter().map(|layer| layer.size).collect();
     let bytes = sizes.map_or_else(String::new, |sizes| {
         format!(" ({} bytes)", sizes.iter().sum::<u64>())
@@ -118,9 +117,9 @@ fn write_image(hosts: &[DeliveredImage], kept: &str, out: &mut dyn Write) -> io:
 fn write_documents(documents: &[AttachmentReport], out: &mut dyn Write) -> io::Result<()> {
     for document in documents {
         let was = if document.up_to_date {
-            "there  "
+            "present"
         } else {
-            "beside "
+            "attached"
         };
         let AttachmentReport {
             document,
@@ -128,7 +127,7 @@ fn write_documents(documents: &[AttachmentReport], out: &mut dyn Write) -> io::R
             size,
             ..
         } = document;
-        writeln!(out, "  {was}  {document} ({size} bytes) {digest}")?;
+        writeln!(out, "  {was:<8} {document} ({size} bytes) {digest}")?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Images of a check: given in files, on this machine, or in registries.
+//! Images of a check: from files, from this machine, or from registries.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -19,8 +19,8 @@ use crate::cli::input::read_text;
 use crate::cli::registry_args::RegistryArgs;
 use crate::cli::{progress, registry_args};
 
-/// The images to look at, each once: those that were named, then the workloads'. What a workload
-/// for another system runs is of no interest.
+/// The images to read, each once: the named ones, then those of workloads, except workloads for
+/// other systems.
 pub(super) fn images_to_check(named: &[String], workloads: &[Workload]) -> Vec<ImageRequest> {
     let mut known: HashSet<&str> = named.iter().map(String::as_str).collect();
     let of_workloads = workloads
@@ -40,14 +40,14 @@ pub(super) fn images_to_check(named: &[String], workloads: &[Workload]) -> Vec<I
         .collect()
 }
 
-/// Images of which files say what they are.
+/// Images described in files.
 #[derive(Debug, Default)]
 pub(super) struct ImagesFromFiles(BTreeMap<String, Vec<Variant>>);
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct File {
-    /// Name of all the images, in the output of `inspect`.
+    /// Reference of all the images, in the output of `inspect`.
     reference: Option<String>,
     images: Vec<ImageEntry>,
     index: Option<IndexEntry>,
@@ -83,7 +83,7 @@ struct IndexEntry {
     reference: Option<String>,
 }
 
-/// Reads a result, or the list of its images alone.
+/// Parses a result, or only its list of images.
 fn read_images(text: &str) -> Result<File, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let file = match value {
@@ -93,12 +93,12 @@ fn read_images(text: &str) -> Result<File, String> {
         }),
         Value::Object(ref keys) => match keys.get("images") {
             Some(Value::Array(_)) => serde_path_to_error::deserialize(value),
-            Some(_) => return Err("\"images\" has to be a list of images".to_owned()),
-            None => return Err("no list \"images\"".to_owned()),
+            Some(_) => return Err("expected a list of images under \"images\"".to_owned()),
+            None => return Err("missing list \"images\"".to_owned()),
         },
         _ => {
             return Err(
-                "expected a list of images, or an object that has one as \"images\"".to_owned(),
+                "expected a list of images, or an object with one under \"images\"".to_owned(),
             );
         }
     };
@@ -168,7 +168,7 @@ impl ImagesFromFiles {
     }
 }
 
-/// Finds out what every image is, in their order.
+/// Reads the facts about each image, in order.
 pub(super) fn resolve_images(
     wanted: Vec<ImageRequest>,
     given: &ImagesFromFiles,
@@ -208,7 +208,7 @@ pub(super) fn resolve_images(
         .collect())
 }
 
-/// Finds out what else the warnings about workloads need.
+/// Reads the further facts that the warnings about workloads require.
 pub(super) fn add_details(
     details: &Details,
     images: &mut [Image],
@@ -221,13 +221,13 @@ pub(super) fn add_details(
         registry_args::run(async { Ok(details.fetch(images, &registry, &progress).await) })?;
     for reference in failed {
         session.warn(format_args!(
-            "could not read the size and stop timeouts of {reference}: they are not checked"
+            "cannot read the size and stop timeouts of {reference}: they are not checked"
         ));
     }
     Ok(())
 }
 
-/// The tags of the images that others build and that do not start everywhere.
+/// Tags of images from other publishers that do not start everywhere.
 pub(super) fn tags(
     rollout: &Rollout,
     connection: &RegistryArgs,

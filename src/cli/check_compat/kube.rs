@@ -1,4 +1,4 @@
-//! A check against a live cluster: what is asked of it, and how it fails.
+//! Options and errors of a check against a live cluster.
 
 use clap::Args;
 use wincimg_cluster::live::{Cluster, NodeSnapshot, WorkloadScope};
@@ -29,12 +29,12 @@ pub(super) struct KubeArgs {
 }
 
 impl KubeArgs {
-    /// Returns true if only some of the cluster's workloads are wanted.
+    /// Returns true if only some of the cluster's workloads are selected.
     pub(super) fn chooses_workloads(&self) -> bool {
         self.namespace.is_some() || self.selector.is_some()
     }
 
-    /// Arguments with which kubectl uses the same cluster.
+    /// Arguments that make kubectl use the same cluster.
     pub(super) fn to_words(&self) -> Vec<String> {
         let context = self.context.iter();
         context

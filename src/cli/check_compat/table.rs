@@ -1,5 +1,5 @@
-//! Table of a watch on a terminal: the answer, the matrix and the last changes, drawn over each
-//! other as nodes change.
+//! Table of a watch on a terminal: the result, the matrix and the last changes, redrawn in place
+//! when nodes change.
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _, Write};
@@ -12,10 +12,10 @@ use wincimg_cluster::rollout::{Rollout, RolloutRequest};
 use super::screen;
 use crate::report::write_glance;
 
-/// So many changes are listed below the table.
+/// Number of changes listed below the table.
 const CHANGES: usize = 5;
 
-/// The table, and how much of the terminal it takes.
+/// The table, and its current height on the terminal.
 pub(super) struct Table {
     request: RolloutRequest,
     changes: VecDeque<String>,
@@ -23,7 +23,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// A table on stdout; none where that is not a terminal, or one that only ever goes on.
+    /// A table on stdout; none if stdout is not a terminal, or is one that cannot move its cursor.
     pub(super) fn on_terminal(request: &RolloutRequest) -> Option<Self> {
         let can_go_back = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
         (io::stdout().is_terminal() && can_go_back).then(|| Self {
@@ -33,7 +33,7 @@ impl Table {
         })
     }
 
-    /// Adds a change, with its description.
+    /// Adds a change and its description.
     pub(super) fn take(&mut self, change: &NodeChange, changes: &[String]) {
         apply(&mut self.request.nodes, change);
         let now = Zoned::now().strftime("%H:%M:%S").to_string();
@@ -44,7 +44,7 @@ impl Table {
         self.changes.drain(..spare);
     }
 
-    /// Draws it where it stood before.
+    /// Redraws the table in place.
     pub(super) fn draw(&mut self) -> io::Result<()> {
         let (screen, height) = (screen(), terminal_height());
         let mut text = Vec::new();
@@ -55,9 +55,9 @@ impl Table {
         below.extend(self.changes.iter().map(fits));
         let count = self.request.nodes.windows.len();
         let plural = if count == 1 { "" } else { "s" };
-        let watching = format!("watching {count} Windows node{plural}; Ctrl-C ends");
+        let watching = format!("watching {count} Windows node{plural}; press Ctrl-C to stop");
         below.push(fits(&watching));
-        // The last line of a terminal is where the cursor is.
+        // The cursor is on the last line of the terminal.
         let room = height.saturating_sub(below.len() + 1).max(1);
         let mut lines: Vec<&str> = text.lines().take(room).collect();
         if text.lines().count() > room && room > 1 {
@@ -65,7 +65,7 @@ impl Table {
         }
         let mut frame = String::new();
         if self.lines > 0 {
-            // Back to its first line, and everything below it away.
+            // Move the cursor to the first line of the table, and clear everything below.
             frame = format!("\x1b[{}A\r\x1b[J", self.lines);
         }
         self.lines = lines.len() + below.len();
@@ -83,7 +83,7 @@ fn terminal_height() -> usize {
     terminal_size::terminal_size_of(io::stdout()).map_or(24, |(_, height)| usize::from(height.0))
 }
 
-/// Puts a node in the place that it had.
+/// Replaces a node in the list.
 fn apply(nodes: &mut NodeList, change: &NodeChange) {
     let name = [&change.before, &change.after]
         .into_iter()

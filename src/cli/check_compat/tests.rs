@@ -36,7 +36,7 @@ fn image(reference: &str, content: ImageContent) -> Image {
     }
 }
 
-/// Hosts and images for which every kind of advice is given.
+/// Hosts and images that lead to every kind of advice.
 fn everything_wrong() -> RolloutRequest {
     let hosts = [
         "14393.3504",

@@ -1,5 +1,5 @@
-//! Changes of a roll-out as the nodes of a cluster change: a table on a terminal, else a line
-//! at a time.
+//! Prints changes of a rollout as the nodes of a cluster change: a table on a terminal, otherwise
+//! one line per change.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -17,14 +17,14 @@ use crate::cli::error::Failure;
 use crate::cli::output::stdout;
 use crate::cli::{registry_args, shutdown};
 
-/// A question that has one answer at a time.
+/// Subject of a verdict.
 type CheckKey = (String, Option<String>);
 
-/// An answer: the verdict's name, the rule's, and the reason.
+/// Name of the verdict, its rule, and the reason.
 type CheckResult = (&'static str, &'static str, String);
 
-/// Prints every change of a verdict until stdout is closed, or a signal ends it. On a terminal
-/// text is a table that stays.
+/// Prints every changed verdict until stdout is closed or a signal ends the command. On a terminal,
+/// text is a table that is redrawn.
 pub(super) fn follow(
     kube: &KubeArgs,
     nodes: NodeSnapshot,
@@ -61,7 +61,7 @@ pub(super) fn follow(
     })
 }
 
-/// A verdict that is not what it was.
+/// A changed verdict.
 struct Event {
     node: String,
     build_before: Option<String>,
@@ -109,7 +109,7 @@ impl Event {
     }
 }
 
-/// The verdicts that a change of a node changes.
+/// The verdicts that a changed node changes.
 fn events(change: &NodeChange, request: &RolloutRequest) -> Vec<Event> {
     let before = answers(change.before.as_ref(), request);
     let after = answers(change.after.as_ref(), request);
@@ -137,7 +137,7 @@ fn events(change: &NodeChange, request: &RolloutRequest) -> Vec<Event> {
         .collect()
 }
 
-/// A line for each.
+/// One line for each change.
 fn print(events: &[Event], format: ReportFormat) -> io::Result<()> {
     let mut out = stdout().lock();
     for event in events {
@@ -155,7 +155,7 @@ fn name_and_build(list: Option<&NodeList>) -> (String, Option<String>) {
     (name, node.and_then(|node| Some(node.build?.to_string())))
 }
 
-/// The answers about one node alone.
+/// The verdicts about one node.
 fn answers(node: Option<&NodeList>, request: &RolloutRequest) -> BTreeMap<CheckKey, CheckResult> {
     let Some(node) = node else {
         return BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The workloads that a check is about, from files.
+//! Reads the workloads of a check from files.
 
 use std::path::PathBuf;
 
@@ -13,8 +13,8 @@ use crate::cli::input::read_text;
 const HINT: &str =
     "--workloads takes Kubernetes YAML or JSON, as helm template and kubectl get -o yaml print it";
 
-/// Reads the workloads of all files; `-` is stdin. Files without any are a mistake: a gate that is
-/// given nothing must not open.
+/// Reads the workloads of all files; `-` is stdin. Files without any are an error: a gate must not
+/// pass because its input is empty.
 pub(super) fn read(files: &[PathBuf], session: &Session) -> Result<WorkloadList, Failure> {
     let mut list = WorkloadList::default();
     for file in files {
@@ -34,7 +34,7 @@ pub(super) fn read(files: &[PathBuf], session: &Session) -> Result<WorkloadList,
     Ok(list)
 }
 
-/// The first few by name.
+/// The first few names.
 pub(super) fn names(all: &[impl ToString]) -> String {
     const NAMED: usize = 5;
     let mut names: Vec<String> = all.iter().take(NAMED).map(ToString::to_string).collect();

@@ -19,7 +19,7 @@ use wincimg_windows::update::Updates;
 
 use super::typed;
 
-/// The most files of a folder that are looked at for what they hold.
+/// Maximum number of files of a folder whose content is checked.
 const MOST_FILES: usize = 1000;
 
 type Candidates = Vec<CompletionCandidate>;
@@ -28,7 +28,7 @@ fn candidate(value: impl Into<OsString>, help: impl std::fmt::Display) -> Comple
     CompletionCandidate::new(value).help(Some(help.to_string().into()))
 }
 
-/// A completer of texts, from a function that need not look at what was typed.
+/// A completer of texts, from a function that ignores the typed prefix.
 fn completer(candidates: impl Fn(&str) -> Candidates + Send + Sync + 'static) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
         let Some(typed) = current.to_str() else {
@@ -45,15 +45,15 @@ fn completer(candidates: impl Fn(&str) -> Candidates + Send + Sync + 'static) ->
     })
 }
 
-/// Paths behind what comes before them.
+/// Paths that start with a prefix.
 fn paths(before: &str, typed: &str, completer: &PathCompleter) -> Candidates {
     let found = completer.complete(OsStr::new(typed)).into_iter();
-    // What is typed needs no dot for the folder itself.
+    // The folder itself needs no dot in a typed path.
     let found = found.filter(|path| path.get_value() != ".");
     found.map(|path| path.add_prefix(before)).collect()
 }
 
-/// Recipes that ship, and the files and folders that can be built.
+/// Built-in recipes, and files and folders that can be built.
 pub(in crate::cli) fn images_to_build() -> ArgValueCompleter {
     completer(|typed| {
         let mut found = recipe_names();
@@ -67,7 +67,7 @@ pub(in crate::cli) fn images_to_build() -> ArgValueCompleter {
     })
 }
 
-/// Files in TOML, which lists of images are.
+/// TOML files, for fleets.
 pub(in crate::cli) fn fleets() -> ArgValueCompleter {
     completer(|typed| {
         let is_meant = |path: &Path| path.extension().is_some_and(|end| end == "toml");
@@ -75,7 +75,7 @@ pub(in crate::cli) fn fleets() -> ArgValueCompleter {
     })
 }
 
-/// Recipes that ship.
+/// Built-in recipes.
 pub(in crate::cli) fn recipes() -> ArgValueCompleter {
     completer(|_| recipe_names())
 }
@@ -96,7 +96,7 @@ pub(in crate::cli) fn dockerfiles() -> ArgValueCompleter {
     completer(|typed| paths("", typed, &PathCompleter::any().filter(is_dockerfile)))
 }
 
-/// The short names of base images.
+/// Short names of base images.
 pub(in crate::cli) fn bases() -> ArgValueCompleter {
     completer(|_| base_names("").collect())
 }
@@ -106,12 +106,12 @@ fn base_names(before: &str) -> impl Iterator<Item = CompletionCandidate> {
     names.map(move |(name, path)| candidate(format!("{before}{name}"), path))
 }
 
-/// Base images as `mirror` calls them.
+/// Base images in the form that `mirror` takes.
 pub(in crate::cli) fn images_to_mirror() -> ArgValueCompleter {
     completer(|_| base_names("base:").collect())
 }
 
-/// Hosts with the newest update of their Windows.
+/// Hosts with the newest update of each Windows release.
 pub(in crate::cli) fn builds() -> ArgValueCompleter {
     completer(|_| {
         let newest = Updates::global().builds().into_iter().rev();
@@ -144,12 +144,12 @@ pub(in crate::cli) fn images() -> ArgValueCompleter {
 const LAYOUT: &str = "oci:";
 const ARCHIVE: &str = "docker-archive:";
 
-/// Returns true if a candidate is what is looked for, rather than a folder on the way to it.
+/// Returns true if a candidate is a result, and not a folder on the way to one.
 fn is_whole(candidate: &CompletionCandidate) -> bool {
     !candidate.get_value().as_encoded_bytes().ends_with(b"/")
 }
 
-/// Layouts, and the folders that may lead to more.
+/// OCI layouts, and folders that may contain them.
 fn layouts(typed: &str) -> Candidates {
     let found = paths(LAYOUT, typed, &PathCompleter::dir());
     let found = found.into_iter().take(MOST_FILES).map(|found| {
@@ -168,7 +168,7 @@ fn is_archive(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "tar")
 }
 
-/// Places for an image that is written.
+/// Outputs of images.
 pub(in crate::cli) fn places() -> ArgValueCompleter {
     completer(|typed| {
         if let Some(path) = typed.strip_prefix(LAYOUT) {
@@ -184,7 +184,7 @@ pub(in crate::cli) fn places() -> ArgValueCompleter {
     })
 }
 
-/// A form of reports, and the file behind it.
+/// A report format, and a file after it.
 pub(in crate::cli) fn reports<F: ValueEnum>() -> ArgValueCompleter {
     completer(|typed| {
         if let Some((form, file)) = typed.split_once(':') {
@@ -196,7 +196,7 @@ pub(in crate::cli) fn reports<F: ValueEnum>() -> ArgValueCompleter {
     })
 }
 
-/// The contexts of the kubeconfig.
+/// Contexts of the kubeconfig.
 pub(in crate::cli) fn contexts() -> ArgValueCompleter {
     completer(|_| {
         live::contexts()
@@ -206,7 +206,7 @@ pub(in crate::cli) fn contexts() -> ArgValueCompleter {
     })
 }
 
-/// Variables of the recipe that was typed, and the values of those that are true or false.
+/// Variables of the typed recipe, and the values of booleans.
 pub(in crate::cli) fn variables() -> ArgValueCompleter {
     completer(|typed| {
         let Some(recipe) = typed_recipe() else {
@@ -227,7 +227,7 @@ pub(in crate::cli) fn variables() -> ArgValueCompleter {
                 None => candidate(set, format_args!("{help} (required)")),
             });
         }
-        // A value that was begun is not the name alone.
+        // A partly typed value follows the name.
         found.retain(|found| {
             !typed.contains('=') || found.get_value().len() > typed.find('=').map_or(0, |at| at + 1)
         });
@@ -235,7 +235,7 @@ pub(in crate::cli) fn variables() -> ArgValueCompleter {
     })
 }
 
-/// Stages of the Dockerfile that was typed.
+/// Stages of the typed Dockerfile.
 pub(in crate::cli) fn stages() -> ArgValueCompleter {
     completer(|_| {
         let stages = typed_outline().map(|outline| outline.stages);
@@ -246,7 +246,7 @@ pub(in crate::cli) fn stages() -> ArgValueCompleter {
     })
 }
 
-/// Stages of the Dockerfile that was typed, and folders in their places.
+/// Stages of the typed Dockerfile, and folders to replace them.
 pub(in crate::cli) fn folders_for_stages() -> ArgValueCompleter {
     completer(|typed| {
         if let Some((stage, folder)) = typed.split_once('=') {
@@ -260,7 +260,7 @@ pub(in crate::cli) fn folders_for_stages() -> ArgValueCompleter {
     })
 }
 
-/// Build arguments of the Dockerfile that was typed.
+/// Build arguments of the typed Dockerfile.
 pub(in crate::cli) fn build_arguments() -> ArgValueCompleter {
     completer(|_| {
         let arguments = typed_outline().map(|outline| outline.arguments);

@@ -1,4 +1,4 @@
-//! Setting the defaults of a file in the description of the command line.
+//! Applies the defaults of a file to the definition of the command line.
 
 use std::ops::Range;
 
@@ -12,9 +12,9 @@ use wincimg_common::diagnose::closest_match;
 use super::{Defaults, File, FlagDefault, InvalidValue};
 use crate::cli::error::Failure;
 
-/// Flags that a file cannot set: they are about the file, or about one call.
+/// Flags that a file cannot set: they are about the file or about one call.
 const NOT_IN_FILE: [&str; 4] = ["config", "entrypoint", "help", "version"];
-/// Flags that decide whom to trust, and with what: what lies in the cache is believed.
+/// Flags that affect security: credentials, trust, and the cache, whose contents are trusted.
 const LOWER_SECURITY: [&str; 6] = [
     "insecure-registry",
     "plain-credentials",
@@ -24,7 +24,8 @@ const LOWER_SECURITY: [&str; 6] = [
     "cache-dir",
 ];
 
-/// The command line with a file's defaults, and what these are; the arguments in `without` get none.
+/// The command line with a file's defaults, and these defaults; the arguments in `without` get
+/// none.
 pub(super) fn apply(
     command: Command,
     file: &File,
@@ -41,7 +42,7 @@ pub(super) fn apply(
     Ok((command, work.defaults))
 }
 
-/// A flag's values, and where they stand in the file.
+/// Values of a flag, and their positions in the file.
 #[derive(Clone)]
 struct Setting {
     flag: String,
@@ -127,7 +128,7 @@ impl Work<'_> {
         let Some(arg) = argument(&command, &setting.flag) else {
             return command;
         };
-        // A counted flag has no default to replace; how much to say is asked for at each call.
+        // A counted flag has no default to replace; verbosity is set for each call.
         if matches!(arg.get_action(), ArgAction::Count) {
             return command;
         }
@@ -152,12 +153,12 @@ impl Work<'_> {
         default.misfit = refused.map(|(value, why)| {
             let command = path.join(" ");
             let flag = &setting.flag;
-            let problem = format!("`wincimg {command} --{flag}` does not take {value:?}: {why}");
+            let problem = format!("`wincimg {command} --{flag}` does not accept {value:?}: {why}");
             (setting.span.clone(), problem)
         });
         let fits = default.misfit.is_none();
         self.defaults.set.push(default);
-        // A flag that the file sets need not be given any more.
+        // A flag that the file sets is no longer required.
         command.mut_arg(id, |arg| {
             let arg = arg.required(false);
             if fits {
@@ -178,7 +179,7 @@ fn has_flag(command: &Command, name: &str) -> bool {
     argument(command, name).is_some() || command.get_subcommands().any(|sub| has_flag(sub, name))
 }
 
-/// Settings that a file can have for a command and those below it.
+/// Settings that a file can have for a command and its subcommands.
 fn flags(command: &Command) -> Vec<&str> {
     let own = command.get_arguments().filter_map(Arg::get_long);
     let below = command.get_subcommands().flat_map(flags);
@@ -194,7 +195,7 @@ fn with_guess(failure: Failure, meant: Option<String>) -> Failure {
     }
 }
 
-/// Reason why a flag does not take a value, if it does not.
+/// Reason why a flag does not accept a value; none if it does.
 fn refusal(parser: &ValueParser, value: &str) -> Option<String> {
     let arg = Arg::new("value").long("value").value_parser(parser.clone());
     let command = Command::new("trial").no_binary_name(true).arg(arg);
@@ -204,7 +205,7 @@ fn refusal(parser: &ValueParser, value: &str) -> Option<String> {
     Some(match error.get(ContextKind::ValidValue) {
         Some(ContextValue::Strings(accepted)) => format!("expected {}", accepted.join(", ")),
         _ => std::error::Error::source(&error)
-            .map_or_else(|| "expected another value".to_owned(), ToString::to_string),
+            .map_or_else(|| "invalid value".to_owned(), ToString::to_string),
     })
 }
 

@@ -1,21 +1,21 @@
-//! Defaults that give way to typed arguments.
+//! Defaults that typed arguments override.
 
 use clap::{Arg, ArgMatches, Command};
 
 use super::{FlagDefault, ParsedCommand};
 
-/// Arguments that answer one question together: whoever types one of them answers it again, and
-/// the file's answer goes.
+/// Groups of arguments that answer one question: if one of a group is typed, the file's defaults
+/// for the others are dropped.
 const QUESTIONS: [&[&str]; 3] = [
     // For which hosts?
     &["host-build", "nodes", "kube"],
-    // Which images? The first is what check-compat calls its plain arguments.
+    // Which images? The first is the positional argument of check-compat.
     &["references", "image-build", "workloads"],
     // Where do images go?
     &["push", "output"],
 ];
 
-/// The ids of the arguments whose defaults an argument that was typed contradicts or adds to.
+/// Ids of the arguments whose defaults a typed argument contradicts or adds to.
 pub(super) fn overridden_defaults(
     command: &Command,
     matches: &ArgMatches,
@@ -48,7 +48,7 @@ pub(super) fn overridden_defaults(
         .collect()
 }
 
-/// The commands on the way to the one that was typed, from the program itself.
+/// The commands down to the typed one, starting with the program.
 fn commands_on<'a>(command: &'a Command, path: &[String]) -> Vec<&'a Command> {
     let mut commands = vec![command];
     let mut here = command;
@@ -62,7 +62,7 @@ fn commands_on<'a>(command: &'a Command, path: &[String]) -> Vec<&'a Command> {
     commands
 }
 
-/// Pairs of arguments that the command line refuses together.
+/// Pairs of arguments that conflict.
 fn conflicts<'a>(commands: &[&'a Command]) -> Vec<(&'a clap::Id, &'a clap::Id)> {
     let of_command = |command: &&'a Command| {
         let command = *command;

@@ -1,5 +1,5 @@
-//! Whether updates can be looked for. Only two commands need the catalog, and sites without a way to
-//! the internet have none: unless --catalog names one, it may be out of reach.
+//! Checks the Update Catalog. Only some commands require it, and offline sites have no access to
+//! it: it may be unreachable unless --catalog names one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,17 +16,17 @@ use super::Check;
 use crate::cli::http_args::USER_AGENT;
 
 const KIND: &str = "update catalog";
-/// An update that the catalog has had for years.
+/// An update that has been in the catalog for years.
 const SAMPLE: &str = "KB4549949";
-/// The patience with the default catalog.
+/// Time limit for the default catalog.
 const UNASKED: Duration = Duration::from_secs(5);
 
 /// The catalog in which updates are searched.
 #[derive(Debug, Args)]
 pub(super) struct CatalogArg {
     #[arg(long, value_name = "URL", help = format!(
-        "The Microsoft Update Catalog, or a copy of it; it is a problem if the one that you name \
-         does not answer [default: {DEFAULT_CATALOG}]"
+        "URL of the Microsoft Update Catalog or a copy of it; if set, it must be reachable \
+         [default: {DEFAULT_CATALOG}]"
     ))]
     catalog: Option<String>,
 }
@@ -36,12 +36,12 @@ impl CatalogArg {
         self.catalog.as_deref().unwrap_or(DEFAULT_CATALOG)
     }
 
-    /// The host of the catalog, as lists of hosts have it.
+    /// Host of the catalog.
     pub(super) fn host(&self) -> Option<String> {
         Url::parse(self.address()).ok().map(|url| host_of(&url))
     }
 
-    /// Check of the catalog.
+    /// Checks the catalog.
     pub(super) async fn check(
         &self,
         insecure: &[String],
@@ -49,7 +49,7 @@ impl CatalogArg {
         patience: Duration,
     ) -> Check {
         let address = self.address();
-        // What stands in for a password there is not repeated.
+        // A password in the URL is not printed.
         let subject = match Url::parse(address) {
             Ok(url) if url.has_host() => redacted(&url),
             _ => without_password(address).into_owned(),
@@ -61,7 +61,7 @@ impl CatalogArg {
         let answer = tokio::time::timeout(patience, search(address, insecure, certificates)).await;
         let (finding, hint) = match answer {
             Ok(Ok(hits)) => {
-                let finding = format!("answers; updates found for {SAMPLE}: {hits}");
+                let finding = format!("reachable; updates found for {SAMPLE}: {hits}");
                 return Check::ok(KIND, &subject, finding);
             }
             Ok(Err(error)) => (error_chain(&error), error.diagnosis().hint),
@@ -72,13 +72,13 @@ impl CatalogArg {
         };
         if self.catalog.is_none() {
             let finding = format!(
-                "not reachable ({finding}); only `hotfix search`, `fetch` and `script` need it, and \
-                 --catalog names a copy"
+                "not reachable ({finding}); only `hotfix search`, `fetch` and `script` require it; \
+                 to check a copy, add --catalog URL"
             );
             return Check::skipped(KIND, &subject, finding);
         }
         let hint = hint.unwrap_or_else(|| {
-            "check the address and the way to it: DNS, firewall, HTTPS_PROXY, NO_PROXY".to_owned()
+            "check the URL, DNS, the firewall, HTTPS_PROXY and NO_PROXY".to_owned()
         });
         Check::problem(KIND, &subject, finding, hint)
     }

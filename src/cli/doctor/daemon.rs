@@ -1,5 +1,5 @@
-//! Checks the daemon that the docker engine builds with. A daemon that was not asked for may be
-//! missing or make other containers: the direct engine needs none.
+//! Checks the daemon of the docker engine. A daemon that the user did not name may be missing or
+//! run other containers: the direct engine requires none.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use super::Check;
 use crate::cli::docker_args::DockerArgs;
 
 const KIND: &str = "docker daemon";
-const WITHOUT: &str = "--engine direct builds without one, unless there are commands to run";
+const WITHOUT: &str = "--engine direct requires none unless the recipe has commands";
 
-/// Checks of the daemon, and whether it trusts the registries that were reached.
+/// Checks the daemon, and that it trusts the reachable registries.
 pub(super) async fn check(
     arguments: &DockerArgs,
     reached: &[(String, Protocol)],
@@ -38,7 +38,7 @@ pub(super) async fn check(
     match timeout(patience, checking).await {
         Ok(Ok(checks)) => checks,
         Ok(Err(_)) | Err(_) if !endpoint.is_chosen() => {
-            let finding = format!("found none; {WITHOUT}");
+            let finding = format!("not found; {WITHOUT}");
             vec![Check::skipped(KIND, &subject, finding)]
         }
         Err(_) => {
@@ -47,7 +47,7 @@ pub(super) async fn check(
         }
         Ok(Err(error)) => {
             let fix = error.diagnosis().hint;
-            let fix = fix.unwrap_or_else(|| format!("check that {subject} is Docker's"));
+            let fix = fix.unwrap_or_else(|| format!("check that {subject} is a Docker daemon"));
             vec![Check::problem(KIND, &subject, error_chain(&error), fix)]
         }
     }
@@ -75,7 +75,7 @@ async fn check_answer(
                 obstacle.diagnosis().hint.unwrap_or_default(),
             )
         } else {
-            let finding = format!("makes {} containers; {WITHOUT}", info.os());
+            let finding = format!("runs {} containers; {WITHOUT}", info.os());
             Check::skipped(KIND, subject, finding)
         }];
     }
@@ -83,11 +83,7 @@ async fn check_answer(
     for (host, connection) in reached {
         checks.push(match preflight.check_registry(host, *connection).await {
             Ok(()) if *connection != Protocol::PlainHttp => continue,
-            Ok(()) => Check::ok(
-                "docker trust",
-                host,
-                "the daemon accepts it over plain HTTP",
-            ),
+            Ok(()) => Check::ok("docker trust", host, "the daemon trusts it over plain HTTP"),
             Err(obstacle) => Check::problem(
                 "docker trust",
                 host,
@@ -117,10 +113,10 @@ fn version(daemon: &Daemon, info: &Info, subject: &str) -> Check {
             KIND,
             subject,
             finding(&format!(
-                "{product:?}, which does not say whether it is Windows Server"
+                "{product:?}, which does not report whether it is Windows Server"
             )),
-            "run `(Get-CimInstance Win32_OperatingSystem).Caption` there: where that is not a Windows Server, \
-             build with --isolation hyperv",
+            "run `(Get-CimInstance Win32_OperatingSystem).Caption` there; if it is not Windows \
+             Server, build with --isolation hyperv",
         ),
         (version, _) => Check::problem(
             KIND,
@@ -132,7 +128,7 @@ fn version(daemon: &Daemon, info: &Info, subject: &str) -> Check {
                 ),
                 None => format!("{product:?}, which does not report its version"),
             }),
-            "install a newer Docker there, so that bases can be compared with the host's version",
+            "install a newer Docker there, so that bases can be checked against the host's version",
         ),
     }
 }

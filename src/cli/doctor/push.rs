@@ -1,5 +1,5 @@
-//! Whether a registry takes what a push sends: tried in a repository that the user named for it.
-//! What the registry lacks is a problem only where the program has no other way.
+//! Tests a push to a repository that the user named for it. A missing feature is a problem only if
+//! the program has no alternative.
 
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -19,12 +19,12 @@ use wincimg_oci::remote::{RegistryClient, RegistryError, Repository};
 use super::{Check, failed};
 use crate::cli::error::Failure;
 
-/// Bytes of the layer that is sent, about; small, and still two pieces.
+/// Approximate size of the test layer: small, but larger than one piece.
 const LAYER: usize = 64 * 1024;
-/// Pieces of this size make two of it.
+/// Size of a piece, so that the layer has two.
 pub(super) const PIECE: u64 = 48 * 1024;
 
-/// The repository that a `--registry` names; there is none where it names a host alone, or Docker
+/// The repository in a `--registry`; none if it names only a host, or Docker Hub and a user.
 /// Hub and a user.
 pub(super) fn repository_of(target: &MirrorTarget) -> Result<Reference, Failure> {
     let text = target.to_string();
@@ -39,7 +39,7 @@ pub(super) fn repository_of(target: &MirrorTarget) -> Result<Reference, Failure>
             } else {
                 text.clone()
             };
-            let problem = anyhow!("--push needs a repository to try with: {text} is not one");
+            let problem = anyhow!("--push requires a repository: {text} is not one");
             Err(Failure::usage(problem).hint(format!(
                 "name one: --registry {place}/wincimg-doctor --push"
             )))
@@ -47,7 +47,7 @@ pub(super) fn repository_of(target: &MirrorTarget) -> Result<Reference, Failure>
     }
 }
 
-/// Tries a push and says what was found; nothing of it stays that can be deleted.
+/// Tests a push and reports the results; deletes everything that can be deleted.
 pub(super) async fn check(registry: &RegistryClient, reference: &Reference) -> Vec<Check> {
     let repository = registry.repository(reference).for_push();
     let subject = repository.to_string();
@@ -76,11 +76,12 @@ async fn tags(repository: &Repository, subject: &str) -> Check {
     let finding = match repository.tags().await {
         Ok(tags) => format!("found tags: {}", tags.len()),
         Err(error) if error.is_not_found() => {
-            "the repository does not exist yet; many registries make it with the first push"
+            "the repository does not exist yet; many registries create it on the first push"
                 .to_owned()
         }
         Err(error) => format!(
-            "not listed ({}); base images are chosen by their tags, so they cannot come from here",
+            "cannot list tags ({}); base images are selected by tag, so this registry cannot \
+             provide them",
             error_chain(&error)
         ),
     };
@@ -89,14 +90,14 @@ async fn tags(repository: &Repository, subject: &str) -> Check {
 
 fn uploads(repository: &Repository) -> &'static str {
     if repository.supports_chunks() {
-        "took a small blob in two pieces"
+        "accepted a small blob in two pieces"
     } else {
-        "took a small blob, in one request and not in two pieces; where a large one is refused in \
-         pieces too, it goes in one request"
+        "accepted a small blob in one request, but not in two pieces; if large blobs are rejected \
+         in pieces too, they are sent in one request"
     }
 }
 
-/// A test image.
+/// The test image.
 struct TestImage {
     tag: String,
     layer: Bytes,
@@ -104,7 +105,7 @@ struct TestImage {
 }
 
 impl TestImage {
-    /// One that no registry can have, because it says when it was made.
+    /// A unique image, because it contains the current time.
     fn new() -> io::Result<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.unwrap_or_default().as_nanos();
@@ -147,29 +148,33 @@ impl TestImage {
             .mount_blob(&sha256(&self.layer), repository.name())
             .await;
         let finding = match mounted {
-            Ok(true) => "gives a repository what is in the registry already",
-            Ok(false) => "does not mount; layers that it has elsewhere are copied",
+            Ok(true) => "mounts blobs from other repositories",
+            Ok(false) => "does not mount blobs from other repositories; they are copied",
             Err(error) => return failed("mount", subject, &error),
         };
         Check::ok("mount", subject, finding)
     }
 
-    /// Publishes the image in both formats, and deletes it.
+    /// Publishes the image in both manifest formats, and deletes it.
     async fn publish(&self, repository: &Repository, subject: &str) -> Vec<Check> {
         let docker = self.put(repository, ManifestFormat::Docker).await;
         let oci = self.put(repository, ManifestFormat::Oci).await;
         let refused = |error: &RegistryError| error_chain(error);
         let check = match (&docker, &oci) {
-            (Ok(_), Ok(_)) => Check::ok("manifest", subject, "takes Docker's format and OCI's"),
+            (Ok(_), Ok(_)) => Check::ok("manifest", subject, "accepts Docker and OCI manifests"),
             (Ok(_), Err(error)) => {
                 let finding = format!(
-                    "takes Docker's format, which Microsoft's bases have, but not OCI's ({})",
+                    "accepts Docker manifests, the format of Microsoft's bases, but no OCI \
+                     manifests ({})",
                     refused(error)
                 );
                 Check::ok("manifest", subject, finding)
             }
             (Err(error), Ok(_)) => {
-                let finding = format!("takes OCI's format, but not Docker's ({})", refused(error));
+                let finding = format!(
+                    "accepts OCI manifests, but no Docker manifests ({})",
+                    refused(error)
+                );
                 Check::problem(
                     "manifest",
                     subject,
@@ -190,7 +195,7 @@ impl TestImage {
         }
         if !left.is_empty() {
             let finding = format!(
-                "could not be deleted, and nothing needs it: {} ({reason})",
+                "cannot delete {} ({reason}); nothing uses it",
                 left.join(", ")
             );
             checks.push(Check::ok("left behind", subject, finding));

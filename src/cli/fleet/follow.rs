@@ -1,4 +1,4 @@
-//! `wincimg fleet follow`: a controller, told what to do by flags and telling what it does by lines.
+//! `wincimg fleet follow`: runs the controller of a fleet and prints its events as lines.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -36,16 +36,16 @@ use crate::cli::output::{OutputFormat, stdout};
 use crate::cli::registry_args::{BaseRegistryArgs, RegistryArgs, read_time};
 use crate::cli::{CommandOutcome, complete, registry_args, shutdown};
 
-/// What grants the rights that it takes.
+/// Manifest with the rights that the controller requires.
 const ROLE: &str = "templates/ci/kubernetes/fleet/rbac.yaml";
 
-/// Nodes that are patched or made together come within this time.
+/// Time to wait for further nodes, because nodes are patched or created in groups.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// So many things that were said are kept in mind, not to be said again.
+/// Number of printed messages to remember, so that they are not repeated.
 const SAID: usize = 10_000;
 
-/// A shorter lease would be lost by the first slow answer.
+/// Shortest lease: one slow answer would lose a shorter one.
 const SHORTEST_LEASE: Duration = Duration::from_secs(1);
 
 /// Watch a cluster and build a fleet's images as nodes change
@@ -58,8 +58,8 @@ const SHORTEST_LEASE: Duration = Duration::from_secs(1);
     wincimg fleet follow fleet.toml --kube\n  \
     wincimg fleet follow fleet.toml --kube --listen :8080 --resync 30m\n  \
     kubectl apply -k templates/ci/kubernetes/fleet\n\n\
-    It prints a line for each image that is made or missing, and for each node whose images are there.\n\
-    The node gets an event that says so. It ends by a signal, and lets another have the lease.")]
+    Prints a line for each image that is built or missing, and for each node whose images exist, and\n\
+    emits an event for the node. A signal ends it and releases the lease.")]
 pub(super) struct FollowArgs {
     /// Fleet file
     #[arg(value_name = "FILE", add = complete::fleets())]
@@ -96,7 +96,7 @@ pub(super) struct FollowArgs {
     connection: RegistryArgs,
 }
 
-/// A lease's name, in a namespace or not.
+/// Name of a lease, optionally with a namespace.
 #[derive(Debug, Clone)]
 struct LeaseArgument {
     namespace: Option<String>,
@@ -130,7 +130,8 @@ impl FromStr for LeaseArgument {
 impl FollowArgs {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         if !self.kube.kube {
-            let problem = anyhow!("fleet follow watches the nodes of a cluster: --kube is missing");
+            let problem =
+                anyhow!("fleet follow requires --kube: it watches the nodes of a cluster");
             let file = self.file.display().to_string();
             return Err(Failure::usage(problem).hint(format!(
                 "{}; `wincimg fleet build` takes nodes from a file",
@@ -211,8 +212,7 @@ impl FollowArgs {
     }
 }
 
-/// A name that people find their way by, and that nobody else has: also not this one's container when
-/// it was started again.
+/// A readable and unique name: even a restart of the same container gets another one.
 fn identity() -> String {
     let mut names = ["POD_NAME", "HOSTNAME", "COMPUTERNAME"]
         .into_iter()
@@ -228,7 +228,7 @@ fn identity() -> String {
     format!("{name}_{chance:016x}")
 }
 
-/// Says things once, however often they come up.
+/// Prints each message once.
 struct DedupPrinter<'a> {
     session: &'a Session,
     said: Mutex<HashSet<String>>,
@@ -265,7 +265,7 @@ impl Reporter for DedupPrinter<'_> {
     }
 }
 
-/// What happens, as lines: images and nodes on stdout, the controller's own state on stderr.
+/// Prints events as lines: images and nodes on stdout, the state of the controller on stderr.
 struct Lines {
     session: Session,
     format: OutputFormat,
@@ -291,12 +291,14 @@ impl Lines {
         match happening {
             ControllerEvent::Leads => self
                 .session
-                .note("holds the lease: does the work from now on"),
-            ControllerEvent::Stopped => self.session.warn("lost the lease: does no work any more"),
-            ControllerEvent::Waits(Some(holder)) => self.session.note(format_args!(
-                "waits: {holder} holds the lease and does the work"
-            )),
-            ControllerEvent::Waits(None) => self.session.note("waits for the lease"),
+                .note("acquired the lease: this replica is the leader"),
+            ControllerEvent::Stopped => self
+                .session
+                .warn("lost the lease: this replica is no longer the leader"),
+            ControllerEvent::Waits(Some(holder)) => self
+                .session
+                .note(format_args!("waiting for the lease: {holder} holds it")),
+            ControllerEvent::Waits(None) => self.session.note("waiting for the lease"),
             ControllerEvent::Trouble(error) => self.warn(error),
             ControllerEvent::Image(brought) => self.image(brought),
             ControllerEvent::Node(node, state) => self.node(&node.name, state),
@@ -317,8 +319,8 @@ impl Lines {
             outcome,
         } = brought;
         let (state, words, problem, hint) = match outcome {
-            EntryOutcome::Ready => ("ready", format!("{entry} is there for {build}"), None, None),
-            EntryOutcome::Made => ("made", format!("made {entry} for {build}"), None, None),
+            EntryOutcome::Ready => ("ready", format!("{entry} exists for {build}"), None, None),
+            EntryOutcome::Made => ("made", format!("built {entry} for {build}"), None, None),
             EntryOutcome::Missing { problem, hint } => (
                 "missing",
                 format!("{entry} is missing for {build}: {problem}"),
@@ -339,8 +341,8 @@ impl Lines {
         let (state, words, missing) = match state {
             NodeState::Ready(count) => {
                 let words = match count {
-                    1 => format!("node {name}: its image is there"),
-                    count => format!("node {name}: all {count} images are there"),
+                    1 => format!("node {name}: its image is ready"),
+                    count => format!("node {name}: all {count} images are ready"),
                 };
                 ("ready", words, Vec::new())
             }
@@ -357,7 +359,7 @@ impl Lines {
 
     fn print(&self, words: &str, line: &Value) {
         let mut out = stdout().lock();
-        // Who reads no more does not end the work.
+        // A closed stdout does not end the work.
         let _ = match self.format {
             OutputFormat::Text => writeln!(out, "{}", Untrusted(words)),
             OutputFormat::Json => writeln!(out, "{line}"),

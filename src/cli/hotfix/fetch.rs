@@ -1,4 +1,4 @@
-//! `wincimg hotfix fetch`: the verified files of one update.
+//! `wincimg hotfix fetch`: downloads the verified files of one update.
 
 use std::path::PathBuf;
 
@@ -23,10 +23,9 @@ use crate::cli::{CommandOutcome, progress, registry_args};
     wincimg hotfix fetch 17763.1158 --output ./hotfix\n  \
     wincimg hotfix fetch --latest 26100 --output ./hotfix\n  \
     wincimg hotfix fetch KB4549949 --product \"Windows 10 Version 1809\" --output ./hotfix\n\n\
-    DIR/KBnnnnnnn gets the files, and update.json that says what they are and in which order they \
-    are installed. What is there already and verified is not downloaded again; what an interrupted \
-    run left is continued.\n\
-    Exit code 1: the build is not known, or the catalog has not exactly one update that fits.")]
+    Writes the files to DIR/KBnnnnnnn, with an update.json that describes them and their order of \
+    installation. Verified files are not downloaded again, and interrupted downloads are resumed.\n\
+    Exit code 1: the build is unknown, or the catalog does not have exactly one matching update.")]
 pub(super) struct Fetch {
     #[command(flatten)]
     what: UpdateSelectorArgs,
@@ -113,7 +112,7 @@ impl Fetch {
     }
 }
 
-/// A file, and what it is to the update.
+/// A file of the update.
 fn described((file, member): (&DownloadedUpdateFile, &UpdateSetFile)) -> Value {
     let mut value = json!(file);
     value["role"] = json!(member.role);

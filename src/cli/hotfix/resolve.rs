@@ -1,4 +1,4 @@
-//! `wincimg hotfix resolve`: a build's update, or an update's build.
+//! `wincimg hotfix resolve`: resolves a build to its update, or an update to its builds.
 
 use anyhow::anyhow;
 use clap::Args;
@@ -21,9 +21,9 @@ use crate::cli::updates::RefreshArgs;
     wincimg hotfix resolve 17763.1158\n  \
     wincimg hotfix resolve KB4549949 --format json\n  \
     wincimg hotfix resolve --latest 17763 --refresh\n\n\
-    Of the four words the last is the kind: B for Patch Tuesday's, another letter for another week's\n\
-    of the month, OOB for out of band, preview or hotpatch.\n\
-    Exit code 1: the build or the article is not known, or no update is exactly that build.")]
+    Prints the version, the KB number, the date and the kind: B (Patch Tuesday), another letter\n\
+    (another week of the month), OOB (out of band), preview or hotpatch.\n\
+    Exit code 1: the build or KB number is unknown, or no update installs exactly that build.")]
 pub(super) struct Resolve {
     #[command(flatten)]
     what: UpdateSelectorArgs,
@@ -72,16 +72,16 @@ impl Resolve {
                     let nothing = json!({ "build": null, "kb": kb, "date": null, "kind": null });
                     write_result(None, |out| write_json(&nothing, out))?;
                 }
-                let unknown = anyhow!("no cumulative update of Windows Server is known as {kb}");
+                let unknown = anyhow!("{kb} is not a known cumulative update of Windows Server");
                 Err(Failure::no(unknown).hint(format!(
-                    "look in the catalog: wincimg hotfix search {kb}; or add --refresh"
+                    "search the catalog: wincimg hotfix search {kb}; or add --refresh"
                 )))
             }
         }
     }
 }
 
-/// The newest build that the update installs, and all of them.
+/// The update: its newest build, and all of them.
 fn found(known: &KnownUpdate) -> Value {
     let mut value = match known.newest() {
         Some(update) => row(update),

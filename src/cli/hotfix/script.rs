@@ -1,4 +1,4 @@
-//! `wincimg hotfix script`: the PowerShell script that installs an update on a node.
+//! `wincimg hotfix script`: writes a PowerShell script that installs an update on a node.
 
 use std::path::PathBuf;
 
@@ -28,10 +28,10 @@ use crate::cli::{CommandOutcome, progress, registry_args};
     wincimg hotfix script 17763.1158 --files ./hotfix --output ./hotfix/KB4549949.ps1\n  \
     wincimg hotfix script 17763.1158 --files ./hotfix --from-dir '\\\\share\\hotfix'\n  \
     wincimg hotfix script 17763.1158 --from-url http://mirror.lan/hotfix --restart\n\n\
-    With --files alone, nodes need the script with the folder KB4549949 next to it. The script takes \
-    -Verify (after the restart), -Undo, -WhatIf, -KeepAutomaticUpdates, -Folder DIR and \
-    -ComputerName N1,N2, and ends with 0 (done), 3010 (done, restart needed) or 1 (failed).\n\
-    Exit code 1: the build is not known, or the catalog has not exactly one update that fits.")]
+    With --files alone, nodes require the script with the folder KB4549949 next to it. The script \
+    takes -Verify (after the restart), -Undo, -WhatIf, -KeepAutomaticUpdates, -Folder DIR and \
+    -ComputerName N1,N2, and exits with 0 (done), 3010 (done, restart required) or 1 (failed).\n\
+    Exit code 1: the build is unknown, or the catalog does not have exactly one matching update.")]
 pub(super) struct MakeScript {
     #[command(flatten)]
     what: UpdateSelectorArgs,
@@ -132,7 +132,8 @@ impl MakeScript {
         })?;
         if script.source == FileLocation::Beside && self.output.is_some() {
             session.note(format_args!(
-                "nodes need the script and the folder {folder} next to it, or -Folder with its path"
+                "nodes require the script and the folder {folder} next to it, or -Folder with its \
+                 path"
             ));
         }
         Ok(CommandOutcome::Yes)
@@ -166,7 +167,7 @@ fn read_mirror(text: &str) -> Result<String, String> {
     match text.parse::<reqwest::Url>() {
         Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(text.to_owned()),
         _ => Err(format!(
-            "invalid address {text:?}: expected http://HOST/FOLDER or https://…"
+            "invalid URL {text:?}: expected http://HOST/FOLDER or https://…"
         )),
     }
 }

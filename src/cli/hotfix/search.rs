@@ -1,4 +1,4 @@
-//! `wincimg hotfix search`: what the Update Catalog has.
+//! `wincimg hotfix search`: searches the Update Catalog.
 
 use std::io::{self, Write};
 
@@ -20,7 +20,7 @@ use crate::cli::{CommandOutcome, progress, registry_args};
 #[command(after_help = "Examples:\n  \
     wincimg hotfix search KB4549949\n  \
     wincimg hotfix search \"2020-04 Windows Server 2019\" --format json\n\n\
-    Exit code 1: the catalog has nothing of the kind.")]
+    Exit code 1: no update found.")]
 pub(super) struct Search {
     /// Search terms, such as a KB number
     #[arg(value_name = "QUERY", required = true, num_args = 1..)]

@@ -1,4 +1,4 @@
-//! Arguments that name an update, and the one update of the table or the catalog that it means.
+//! Arguments that select an update, in the table of updates or the catalog.
 
 use std::str::FromStr;
 
@@ -16,7 +16,7 @@ use wincimg_windows::{prerequisite, release};
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
 
-/// A build or an article.
+/// A build or a KB article.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UpdateSelector {
     Version(WindowsVersion),
@@ -26,7 +26,7 @@ pub(super) enum UpdateSelector {
 impl FromStr for UpdateSelector {
     type Err = String;
 
-    /// Builds have five digits, articles more.
+    /// Builds have five digits; articles have more.
     fn from_str(text: &str) -> Result<Self, String> {
         text.parse()
             .map(Self::Article)
@@ -37,7 +37,7 @@ impl FromStr for UpdateSelector {
     }
 }
 
-/// The update that a command is about.
+/// Options for selecting an update.
 #[derive(Debug, Clone, Args)]
 #[group(id = "update", required = true, multiple = false)]
 pub(super) struct UpdateSelectorArgs {
@@ -52,7 +52,7 @@ pub(super) struct UpdateSelectorArgs {
 /// An update of the table.
 #[derive(Debug, Clone)]
 pub(super) struct KnownUpdate {
-    /// Every version that it installs, oldest first; none where only its article is known.
+    /// Versions that it installs, oldest first; none if only its article is known.
     pub(super) updates: Vec<Update>,
     /// The article, if it has one.
     pub(super) kb: Option<Kb>,
@@ -71,7 +71,7 @@ impl KnownUpdate {
     }
 }
 
-/// A revision without an update of its own, and its neighbours.
+/// A revision without an update, and its neighbours.
 #[derive(Debug, Clone)]
 pub(super) struct RevisionGap {
     pub(super) version: WindowsVersion,
@@ -79,14 +79,14 @@ pub(super) struct RevisionGap {
     pub(super) after: Option<Update>,
 }
 
-/// Result of a look-up in the table.
+/// Result of a search in the table.
 pub(super) enum UpdateLookup {
     Found(KnownUpdate),
     Between(RevisionGap),
     UnknownArticle(Kb),
 }
 
-/// Says what an update breaks, where that is known.
+/// Warns of known problems of an update.
 pub(super) fn warn_of_known_issue(kb: Kb, session: &Session) {
     if kb.known_issue().is_some() {
         session.warn(kb.describe());
@@ -94,7 +94,7 @@ pub(super) fn warn_of_known_issue(kb: Kb, session: &Session) {
 }
 
 impl UpdateSelectorArgs {
-    /// Returns true if a build is named, not an article that may serve several.
+    /// Returns true if a build is selected, not an article, which may serve several builds.
     pub(super) fn is_by_build(&self) -> bool {
         !matches!(self.what, Some(UpdateSelector::Article(_)))
     }
@@ -120,7 +120,7 @@ impl UpdateSelectorArgs {
         }
     }
 
-    /// The update to look for in the catalog; an article that the table does not have will do.
+    /// The update to find in the catalog; an article may be missing from the table.
     pub(super) fn to_fetch(&self, updates: &Updates) -> Result<(Kb, Option<Update>), Failure> {
         match self.find(updates)? {
             UpdateLookup::Found(KnownUpdate {
@@ -157,7 +157,7 @@ fn by_version(version: WindowsVersion, updates: &Updates) -> Result<UpdateLookup
     if version.revision.is_none() {
         return Err(
             Failure::usage(anyhow!("{version} has no revision")).hint(format!(
-                "name one, as in {version}.1158, or take the newest: --latest {version}"
+                "add one, as in {version}.1158, or use the newest: --latest {version}"
             )),
         );
     }
@@ -168,15 +168,15 @@ fn by_version(version: WindowsVersion, updates: &Updates) -> Result<UpdateLookup
     }))
 }
 
-/// Microsoft's page can only have a newer release; it never gets an older one.
+/// Microsoft's page only adds newer releases.
 fn unknown_build(version: WindowsVersion, updates: &Updates) -> Failure {
     let build = version.build;
-    let failure = Failure::no(anyhow!("no update of build {build} is known"));
+    let failure = Failure::no(anyhow!("no known update for build {build}"));
     let builds = updates.builds();
     if builds.last().is_none_or(|newest| build > *newest) && release::from_build(build).is_none() {
         return failure.hint(format!(
-            "if it is a new release, Microsoft's page has it: wincimg hotfix resolve --latest \
-             {build} --refresh"
+            "for a new release, read Microsoft's page: wincimg hotfix resolve --latest {build} \
+             --refresh"
         ));
     }
     let names = |builds: &[u32]| {
@@ -185,24 +185,24 @@ fn unknown_build(version: WindowsVersion, updates: &Updates) -> Failure {
     };
     if let Some(client) = release::from_build(build).filter(|own| own.kind == ReleaseKind::Client) {
         return failure.hint(format!(
-            "the table has the updates of Windows Server, builds {}; for this one look in the \
-             catalog: wincimg hotfix search \"{}\"",
+            "only updates of Windows Server are known, builds {}; search the catalog: wincimg \
+             hotfix search \"{}\"",
             names(&builds),
             client.name
         ));
     }
     let nearest = builds.iter().min_by_key(|known| known.abs_diff(build));
     let nearest = nearest.map_or_else(String::new, |known| {
-        format!("the nearest one is {known}, as in: wincimg hotfix resolve --latest {known}; ")
+        format!("the nearest build is {known}: wincimg hotfix resolve --latest {known}; ")
     });
     failure.hint(format!(
-        "{nearest}updates are known of the builds {}",
+        "{nearest}updates are known for the builds {}",
         names(&builds)
     ))
 }
 
 impl RevisionGap {
-    /// Error where no single update matches, with the command that names the next one up.
+    /// Error if no single update matches, with the command for the next one.
     pub(super) fn failure(&self, command: &str) -> Failure {
         let shown = |update: &Update| {
             let kb = update
@@ -219,20 +219,22 @@ impl RevisionGap {
             (Some(before), None) => format!("is newer than the last known one, {}", shown(before)),
             (None, None) => "is unknown".to_owned(),
         };
-        let failure = Failure::no(anyhow!("no update installs exactly {version}: it {place}"));
+        let failure = Failure::no(anyhow!(
+            "no update installs exactly {version}, which {place}"
+        ));
         match &self.after {
             Some(after) => failure.hint(format!(
-                "the next one up: wincimg hotfix {command} {}",
+                "for the next newer one: wincimg hotfix {command} {}",
                 after.version()
             )),
             None => failure.hint(format!(
-                "look for newer ones: wincimg hotfix {command} {version} --refresh"
+                "to look for newer ones: wincimg hotfix {command} {version} --refresh"
             )),
         }
     }
 }
 
-/// Selection among an article's updates in the catalog.
+/// Options for selecting one of an article's updates in the catalog.
 #[derive(Debug, Clone, Args)]
 pub(super) struct CatalogSelectorArgs {
     /// Product [default: the server edition of the build]
@@ -253,14 +255,14 @@ pub(super) struct CatalogSelectorArgs {
 pub(super) struct SelectedUpdate {
     pub(super) hit: SearchResult,
     pub(super) members: Vec<UpdateSetFile>,
-    /// The servicing stack that a node needs first.
+    /// Servicing stack update that must be installed first.
     pub(super) stack: Option<WindowsVersion>,
     /// Version of the host after the update, if known.
     pub(super) version: Option<WindowsVersion>,
 }
 
 impl CatalogSelectorArgs {
-    /// Finds the one update in the catalog, its files, and what has to be on a node before it.
+    /// Finds the update in the catalog, its files, and its prerequisites.
     pub(super) async fn select(
         &self,
         catalog: &Catalog<'_>,
@@ -312,8 +314,8 @@ impl CatalogSelectorArgs {
         };
         let hit = select(&hits, &criteria).map_err(|error| {
             Failure::from(error)
-                .context(format!("{} needs {kb} first", target.kb))
-                .hint("where all nodes have it: add --without-prerequisites")
+                .context(format!("{} requires {kb} first", target.kb))
+                .hint("if all nodes have it, add --without-prerequisites")
         })?;
         Ok(catalog.files(&hit.update_id).await?)
     }

@@ -1,4 +1,4 @@
-//! `wincimg inspect --sbom` and `--provenance`: documents attached to an image, unchanged.
+//! `wincimg inspect --sbom` and `--provenance`: prints documents attached to an image, unchanged.
 
 use anyhow::anyhow;
 use wincimg_common::untrusted::Untrusted;
@@ -14,7 +14,7 @@ use crate::cli::error::Failure;
 use crate::cli::output::write_result;
 use crate::cli::{CommandOutcome, registry_args};
 
-/// Selection of what is printed.
+/// The requested document.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum PrintedDocument {
     Bill(Option<SbomFormat>),
@@ -85,7 +85,7 @@ impl Inspect {
                 ));
             }
             if first.is_enveloped() {
-                session.note("it is signed, and the signature was not checked: cosign does that");
+                session.note("the document is signed; verify its signature with cosign");
             }
             let bytes = first.read(&place).await?;
             bytes.ok_or_else(|| nothing(kind, &self.image.to_string(), &image, &found))
@@ -100,7 +100,7 @@ impl Inspect {
         Ok(CommandOutcome::Yes)
     }
 
-    /// The image that documents are looked for: of an index the one that was chosen.
+    /// The image whose documents are requested: of an index, the selected one.
     async fn one_image(&self, place: &Source, named: &Document) -> Result<Digest, Failure> {
         if let Document::Manifest(manifest) = named {
             return Ok(manifest.digest().clone());
@@ -114,7 +114,7 @@ impl Inspect {
                 Untrusted(&self.image)
             ))),
             several => Err(Failure::usage(anyhow!(
-                "each image has documents of its own, and these are {}",
+                "expected one image, because each has its own documents: found {}",
                 several.len()
             ))
             .hint("choose one with --platform windows/amd64:OSVERSION")),

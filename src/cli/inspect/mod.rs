@@ -1,4 +1,4 @@
-//! `wincimg inspect`: what an image is, and what its layers do to the registry.
+//! `wincimg inspect`: shows an image and the registry changes of its layers.
 
 mod documents;
 mod text;
@@ -35,10 +35,10 @@ use super::{CommandOutcome, complete};
     wincimg inspect oci:./pause --registry\n  \
     wincimg inspect repo.mylan.k8s:8888/pause --platform windows/amd64:17763 --format reg > pause.reg\n  \
     wincimg inspect repo.mylan.k8s:8888/web:1.4 --sbom=cyclonedx > web.json\n\n\
-    Shutdown times and registry changes are in the layers. The bottom one is Windows itself, which\n\
-    changes nothing, and is read for --merged alone. Of those above it, layers of up to 64 MiB are\n\
-    read to their end, which checks their digests; of larger ones the first 4 MiB, where wincimg\n\
-    puts hives. What that leaves open is said, and --layers all reads everything.")]
+    Shutdown times and registry changes are read from the layers. The bottom layer is Windows itself\n\
+    and only read for --merged. Layers above it of up to 64 MiB are read completely, which verifies\n\
+    their digests; of larger ones only the first 4 MiB, where wincimg writes hives. Skipped layers\n\
+    are reported; --layers all reads everything.")]
 pub(super) struct Inspect {
     /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
     ///
@@ -49,14 +49,14 @@ pub(super) struct Inspect {
     #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
     platform: Vec<PlatformFilter>,
     /// Show all registry changes by layer
-    // For other commands the flag of this name is a host, and a file of defaults may set that for
-    // all commands; it means nothing here.
+    // Other commands have a flag of this name for a host, which a file of defaults may set for all
+    // commands; it has no meaning here.
     #[arg(long, action = ArgAction::SetTrue, value_parser = is_true)]
     registry: bool,
     /// Show the registry as a container sees it, with all changes applied to the base
     #[arg(long)]
     merged: bool,
-    /// Which layers above the bottom one to read
+    /// Layers to read, besides the bottom one
     #[arg(long, value_enum, default_value = "small")]
     layers: ReadDepth,
     /// Print the attached SBOM [default: the first]
@@ -82,18 +82,18 @@ pub(super) struct Inspect {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum InspectFormat {
-    /// For people
+    /// Human-readable text
     Text,
-    /// For programs
+    /// JSON
     Json,
     /// Registry changes as a .reg file
     Reg,
 }
 
-/// Which bill of materials is meant.
+/// Format of the SBOM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SbomArg {
-    /// The first that there is
+    /// The first one attached
     Any,
     /// SPDX
     Spdx,
@@ -108,7 +108,7 @@ fn is_true(text: &str) -> Result<bool, String> {
 }
 
 impl Inspect {
-    /// What is on the disk under a name that has no registry in it.
+    /// Local file or folder with the name of an image in a registry.
     fn on_disk(&self) -> Option<Location> {
         let Location::Registry(reference) = &self.image else {
             return None;
@@ -136,7 +136,7 @@ impl Inspect {
         let wanted = self.wanted()?;
         if let Some(place) = self.on_disk() {
             session.note(format_args!(
-                "looking for {} in its registry; the one on this disk is {place}",
+                "using {} from its registry; for the local one, type {place}",
                 self.image
             ));
         }
@@ -179,7 +179,7 @@ impl Inspect {
         };
         if form.is_some() && self.layers == ReadDepth::None {
             let problem = anyhow!("cannot show the registry without reading layers");
-            return Err(Failure::usage(problem).hint("leave out --layers none"));
+            return Err(Failure::usage(problem).hint("remove --layers none"));
         }
         Ok(InspectOptions {
             platforms: self.platform.clone(),
@@ -193,7 +193,7 @@ impl Inspect {
         })
     }
 
-    /// Says what the result leaves out, and how to get it.
+    /// Reports what the result leaves out, and the option that includes it.
     fn report_problems(&self, inspection: &Inspection, place: &str, session: &Session) {
         for image in &inspection.images {
             if !image.is_windows() {
@@ -250,14 +250,14 @@ fn registry_file(inspection: &Inspection) -> Result<&str, Failure> {
             "the image is not for Windows and has no registry"
         ))),
         images => Err(Failure::usage(anyhow!(
-            "--format reg takes one image, and these are {}",
+            "--format reg requires one image: found {}",
             images.len()
         ))
         .hint("choose one with --platform windows/amd64:OSVERSION")),
     }
 }
 
-/// `regedit` takes plain ASCII as it is; anything else it has to be given in UTF-16.
+/// `regedit` reads ASCII without a mark; everything else requires UTF-16.
 fn encoded(file: &str) -> Vec<u8> {
     if file.is_ascii() {
         file.as_bytes().to_vec()
@@ -266,7 +266,7 @@ fn encoded(file: &str) -> Vec<u8> {
     }
 }
 
-/// Reports what could not be read; all else has been shown.
+/// Reports what could not be read, after the rest was shown.
 fn conclude(inspection: Inspection, session: &Session) -> Result<CommandOutcome, Failure> {
     let mut failures = Vec::new();
     for image in inspection.images {

@@ -1,4 +1,4 @@
-//! An inspection as people read it.
+//! Text report of an inspection.
 
 use std::io::{self, Write};
 
@@ -41,7 +41,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// The platforms of images that are not shown, and how much there is of everything else.
+/// Platforms of the images that are not shown, and numbers of other entries.
 fn others(others: &[OtherEntry]) -> String {
     let mut parts: Vec<String> = others
         .iter()
@@ -81,7 +81,7 @@ fn optional_row(
     value.map_or(Ok(()), |value| row(out, name, value))
 }
 
-/// One line for each value, the first one beside the name.
+/// One line for each value; the first has the name.
 fn rows<T: std::fmt::Display>(
     out: &mut dyn Write,
     name: &str,
@@ -132,7 +132,7 @@ fn write_image(image: &ImageFacts, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// What the shim will do, and each of its settings that is not what it would be anyway.
+/// Behaviour of the shim, and its settings that differ from the defaults.
 fn shim(shim: &Shim) -> String {
     if let Some(problem) = &shim.problem {
         return format!("will not start: {problem}");
@@ -197,7 +197,7 @@ fn base(image: &ImageFacts) -> Option<String> {
     })
 }
 
-/// The labels but those of the base, which has a line of its own.
+/// The labels, without those of the base, which has its own line.
 fn labels(image: &ImageFacts) -> impl Iterator<Item = String> {
     image
         .labels

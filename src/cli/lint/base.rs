@@ -11,7 +11,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::super::error::Failure;
 
-/// Facts from an image's configuration; of several images, that of the one the host would take.
+/// Facts from an image's configuration; of an index, the image for the host.
 pub(super) async fn facts(
     location: &Location,
     registry: &RegistryClient,
@@ -53,12 +53,12 @@ const NOT_WINDOWS: BaseConfig = BaseConfig {
     is_windows: false,
 };
 
-/// The version that an image's configuration or an index states.
+/// Version in an image's configuration or index entry.
 fn version(os_version: Option<&str>) -> Option<WindowsVersion> {
     os_version?.parse().ok()
 }
 
-/// The entry that fits the host best; where none fits or no host is known, the newest.
+/// The entry that fits the host best; without a fit or a host, the newest.
 fn windows_entry(index: &Index, host: Option<HostBuild>) -> Option<&Descriptor> {
     index
         .manifests

@@ -1,4 +1,4 @@
-//! Text about one piece of work: a line that fits the terminal, or a sentence for a log.
+//! Progress of one task as text: a line that fits the terminal, or a sentence for a log.
 
 use std::time::Duration;
 
@@ -6,34 +6,34 @@ use indicatif::{BinaryBytes, HumanDuration};
 
 use crate::report::shorten;
 
-/// From how many columns on a line has a bar.
+/// Minimum width for a bar.
 const MEDIUM: usize = 80;
-/// From how many columns on it has all figures.
+/// Minimum width for all figures.
 const WIDE: usize = 100;
-/// No name is shorter, however narrow the terminal is.
+/// Minimum width of a name, however narrow the terminal is.
 const SHORTEST_NAME: usize = 12;
 /// Minimum length of a name's beginning that is kept before its last part.
 const SHORTEST_START: usize = 4;
 
-/// Progress of a piece of work.
+/// Progress figures of a task.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ProgressFigures {
     pub(super) at: u64,
     pub(super) of: Option<u64>,
-    /// Bytes a second.
+    /// Bytes per second.
     pub(super) rate: u64,
     pub(super) spent: Duration,
 }
 
 impl ProgressFigures {
-    /// The time that the rest takes at this rate.
+    /// Remaining time at this rate.
     pub(super) fn left(&self) -> Option<Duration> {
         let rest = self.of?.saturating_sub(self.at);
         Some(Duration::from_secs(rest.checked_div(self.rate)?))
     }
 }
 
-/// The line of work under way.
+/// The line of a running task.
 pub(super) fn running(label: &str, figures: &ProgressFigures, width: usize) -> String {
     let rate = format!("{}/s", BinaryBytes(figures.rate));
     let at = BinaryBytes(figures.at).to_string();
@@ -59,10 +59,10 @@ pub(super) fn running(label: &str, figures: &ProgressFigures, width: usize) -> S
     beside(label, &text, width)
 }
 
-/// The line of work that has ended.
+/// The line of a finished task.
 pub(super) fn ended(label: &str, outcome: &str, width: usize) -> String {
     let room = name_room(outcome, width);
-    // Outcomes stand in a column, where names leave one.
+    // Outcomes are aligned in a column if the names leave room.
     let column = room.min(width * 3 / 5).max(SHORTEST_NAME);
     let name = name(label, column);
     format!("{name:<column$} {outcome}")
@@ -74,7 +74,7 @@ fn beside(label: &str, text: &str, width: usize) -> String {
     format!("{name:<room$} {text}")
 }
 
-/// Room for the name: terminals wrap in their last column.
+/// Width for the name: terminals wrap in their last column.
 fn name_room(text: &str, width: usize) -> usize {
     width
         .saturating_sub(text.chars().count() + 2)
@@ -88,7 +88,7 @@ fn bar(at: u64, of: u64, width: u64) -> String {
     format!("{}{}", "=".repeat(done), "-".repeat(rest))
 }
 
-/// The sentence of work under way, for a log; `quiet_for` is how long it said nothing.
+/// The sentence about a running task, for a log; `quiet_for` is the time without progress.
 pub(super) fn under_way(label: &str, figures: &ProgressFigures, quiet_for: Duration) -> String {
     let at = BinaryBytes(figures.at);
     let place = match figures.of {
@@ -97,14 +97,14 @@ pub(super) fn under_way(label: &str, figures: &ProgressFigures, quiet_for: Durat
         Some(of) => format!("{at} of {}", BinaryBytes(of)),
     };
     if figures.rate == 0 {
-        return format!("{label}: {place}, nothing for {}", short(quiet_for));
+        return format!("{label}: {place}, no progress for {}", short(quiet_for));
     }
     let rate = BinaryBytes(figures.rate);
     let left = figures.left().map(|left| format!(", {} left", short(left)));
     format!("{label}: {place}, {rate}/s{}", left.unwrap_or_default())
 }
 
-/// The sentence of work that has ended, for a log.
+/// The sentence about a finished task, for a log.
 pub(super) fn finished(label: &str, outcome: &str, figures: &ProgressFigures) -> String {
     let is_long = figures.spent >= Duration::from_secs(1);
     let said = |is_worth_it: bool, text: String| if is_worth_it { text } else { String::new() };
@@ -117,8 +117,8 @@ pub(super) fn finished(label: &str, outcome: &str, figures: &ProgressFigures) ->
     format!("{label}: {outcome}{bytes}{time}{rate}")
 }
 
-/// A name of at most so many characters that keeps what tells it apart: the last part of a
-/// repository, its tag, the first digits of a digest.
+/// A name with a maximum length that keeps its distinguishing parts: the last part of a repository,
+/// its tag, the first digits of a digest.
 pub(super) fn name(label: &str, most: usize) -> String {
     let words: Vec<&str> = label.split(' ').map(short_digest).collect();
     let label = words.join(" ");
@@ -236,7 +236,7 @@ mod tests {
         };
         assert_eq!(
             said(stalled),
-            "nanoserver 1a2b: 1.00 GiB of 4.00 GiB, nothing for 30s"
+            "nanoserver 1a2b: 1.00 GiB of 4.00 GiB, no progress for 30s"
         );
         let step = ProgressFigures {
             rate: 0,

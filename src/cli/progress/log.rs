@@ -1,4 +1,4 @@
-//! Progress without a terminal: a line when a piece of work ends, and one now and then before.
+//! Progress without a terminal: a line when a task ends, and periodic lines for running tasks.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,9 +11,9 @@ use wincimg_common::untrusted::Untrusted;
 
 use super::line::{self, ProgressFigures};
 
-/// Interval of a log's lines about work under way.
+/// Interval of lines about running tasks.
 const EVERY: Duration = Duration::from_secs(30);
-/// Names are cut for people, and logs are searched: only noise is left out.
+/// Names in logs are searched for, so they are hardly shortened.
 const LONGEST_NAME: usize = 120;
 
 /// Lines for a log.
@@ -22,7 +22,7 @@ pub(super) struct Log(Arc<Lines>);
 struct Lines {
     every: Duration,
     running: Mutex<Vec<Weak<LogTask>>>,
-    /// Bytes of all work so far, ended or not.
+    /// Bytes of all tasks, finished or running.
     moved: AtomicU64,
     watch: OnceLock<()>,
     write: Box<dyn Fn(&str) + Send + Sync>,
@@ -42,7 +42,7 @@ struct LogTask {
 impl Log {
     pub(super) fn to_stderr() -> Self {
         Self::every(EVERY, |line| {
-            // Nothing can be printed when stderr is closed.
+            // Nothing can be printed if stderr is closed.
             let _ = writeln!(std::io::stderr(), "{line}");
         })
     }
@@ -81,7 +81,7 @@ impl Progress for Log {
     }
 }
 
-/// Says now and then what is under way, for as long as there is somebody to ask.
+/// Reports running tasks periodically, while the log exists.
 fn watch(lines: &Arc<Lines>) {
     let every = lines.every;
     let lines = Arc::downgrade(lines);
@@ -99,7 +99,7 @@ fn watch(lines: &Arc<Lines>) {
             moved = now;
         }
     };
-    // Where no thread can be had, only ends are said.
+    // Without a thread, only finished tasks are reported.
     let _ = std::thread::Builder::new()
         .name("progress".to_owned())
         .spawn(speak);
@@ -125,7 +125,7 @@ impl Lines {
         };
         let name = match pieces.len() {
             1 => first.name.clone(),
-            several => format!("{several} under way"),
+            several => format!("{several} tasks"),
         };
         Some(line::under_way(&name, &figures, self.every))
     }
@@ -212,11 +212,11 @@ mod tests {
         let (log, lines) = log(Duration::from_millis(100));
         let wait = Duration::from_secs(20);
         let first = log.task("nanoserver 1a2b", Some(1 << 20));
-        // Resumed, which says nothing of how fast it goes.
+        // Resumed bytes, which do not count for the rate.
         first.set_position(1 << 19);
         let line = lines.recv_timeout(wait).unwrap();
         assert!(
-            line.starts_with("nanoserver 1a2b: 512.00 KiB of 1.00 MiB, nothing for "),
+            line.starts_with("nanoserver 1a2b: 512.00 KiB of 1.00 MiB, no progress for "),
             "{line}"
         );
         let second = log.task("nanoserver 3c4d", Some(1 << 20));
@@ -228,7 +228,7 @@ mod tests {
             }
         };
         assert!(
-            line.starts_with("2 under way: 768.00 KiB of 2.00 MiB, 2.50 MiB/s, 0s left"),
+            line.starts_with("2 tasks: 768.00 KiB of 2.00 MiB, 2.50 MiB/s, 0s left"),
             "{line}"
         );
     }

@@ -1,5 +1,4 @@
-//! Progress on stderr: one bar for each piece of work, several at once, for people at a terminal;
-//! lines for logs.
+//! Progress on stderr: one bar for each running task on a terminal, lines in logs.
 
 mod line;
 mod log;
@@ -17,12 +16,13 @@ use wincimg_common::untrusted::Untrusted;
 
 use super::command_context::Session;
 
-/// Redraws of a bar a second; a person sees no more.
+/// Redraws of a bar per second.
 const DRAWS_PER_SECOND: u8 = 8;
 /// Width of a terminal that does not report it.
 const USUAL_WIDTH: usize = 80;
 
-/// The display for this run: bars where someone watches, else lines for a log, and nothing with `-q`.
+/// The progress display of this run: bars on a terminal, otherwise lines for a log; nothing with
+/// `-q`.
 pub(super) fn display(session: &Session) -> Arc<dyn Progress> {
     if session.quiet {
         return Arc::new(Silent);
@@ -36,10 +36,10 @@ pub(super) fn display(session: &Session) -> Arc<dyn Progress> {
     Arc::new(Bars { bars, width })
 }
 
-/// Takes all bars off the terminal, for good.
+/// Removes all bars from the terminal.
 pub(super) fn clear() {
     for bars in shown().drain(..) {
-        // Nothing can be printed when stderr is closed.
+        // Nothing can be printed if stderr is closed.
         let _ = bars.clear();
         bars.set_draw_target(ProgressDrawTarget::hidden());
     }
@@ -86,20 +86,20 @@ impl Progress for Bars {
     }
 
     fn note(&self, message: &str) {
-        // Nothing can be printed when stderr is closed.
+        // Nothing can be printed if stderr is closed.
         let _ = self.bars.println(format!("note: {}", Untrusted(message)));
     }
 }
 
 impl Bar {
-    /// Draws the line so from now on, as wide as the terminal is at the time.
+    /// Draws the line from now on, in the current width of the terminal.
     fn draw_as<F>(&self, line: F)
     where
         F: Fn(&str, &ProgressFigures, usize) -> String + Clone + Send + Sync + 'static,
     {
         let (label, width) = (Arc::clone(&self.label), self.width);
         let write = move |state: &ProgressState, out: &mut dyn fmt::Write| {
-            // Whoever draws has a buffer, which takes everything.
+            // The writer is a buffer, which cannot fail.
             let _ = out.write_str(&line(&label, &figures(state), width()));
         };
         let style = ProgressStyle::with_template("{line}");

@@ -11,7 +11,7 @@ use wincimg_oci::reference::Reference;
 /// Maximum number of obstacles shown; the JSON has all of them.
 const MOST: usize = 8;
 
-/// Writes what each host's image is on, and whether it can be moved.
+/// Writes the base of each host's image, and the verdict.
 pub(super) fn write_plan(
     image: &Reference,
     updates: &UpdatePlan,
@@ -21,7 +21,7 @@ pub(super) fn write_plan(
     if updates.planned.is_empty() {
         return writeln!(
             out,
-            "  up to date: it has no Windows inside and runs on any host"
+            "  up to date: it contains no Windows and runs on any host"
         );
     }
     for update in &updates.planned {
@@ -36,9 +36,9 @@ fn write_update(update: &PlannedUpdate, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  host     {}", Untrusted(host))?;
     }
     let by = match update.on.found_by {
-        BaseDetection::Asked => "as --base says",
-        BaseDetection::Named => "as it says",
-        BaseDetection::Layers => "by its layers",
+        BaseDetection::Asked => "from --base",
+        BaseDetection::Named => "named by the image",
+        BaseDetection::Layers => "detected by layers",
     };
     let on = update.on.reference.split('@').next().unwrap_or_default();
     writeln!(out, "  is on    {} ({by})", Untrusted(on))?;
@@ -54,7 +54,7 @@ fn write_update(update: &PlannedUpdate, out: &mut dyn Write) -> io::Result<()> {
     match &update.verdict {
         UpdateVerdict::UpToDate => writeln!(out, "  up to date"),
         UpdateVerdict::Moves if update.own.is_empty() => {
-            writeln!(out, "  can be moved: it has no layer of its own")
+            writeln!(out, "  can be rebased: it has no layers of its own")
         }
         UpdateVerdict::Moves => {
             let layers = update.own.len();
@@ -67,12 +67,12 @@ fn write_update(update: &PlannedUpdate, out: &mut dyn Write) -> io::Result<()> {
             let how = match (is_compared, layers) {
                 (true, 1) => "means the same on both bases",
                 (true, _) => "mean the same on both bases",
-                (false, 1) => "stays in folders of its own",
-                (false, _) => "stay in folders of their own",
+                (false, 1) => "only uses folders of its own",
+                (false, _) => "only use folders of their own",
             };
             writeln!(
                 out,
-                "  can be moved: its {layers} {word} ({bytes} bytes) {how}"
+                "  can be rebased: its {layers} {word} ({bytes} bytes) {how}"
             )
         }
         UpdateVerdict::Refused(obstacles) => write_obstacles(obstacles, out),
@@ -80,7 +80,7 @@ fn write_update(update: &PlannedUpdate, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_obstacles(obstacles: &[UpdateConflict], out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "  cannot be moved")?;
+    writeln!(out, "  cannot be rebased")?;
     let same_layer = |a: &UpdateConflict, b: &UpdateConflict| a.layer == b.layer;
     for of_layer in obstacles.chunk_by(same_layer) {
         let Some(first) = of_layer.first() else {
@@ -106,7 +106,7 @@ fn write_obstacles(obstacles: &[UpdateConflict], out: &mut dyn Write) -> io::Res
     Ok(())
 }
 
-/// Hint for images that cannot be moved.
+/// Hint for images that cannot be rebased.
 pub(super) fn write_hint(updates: &UpdatePlan, out: &mut dyn Write) -> io::Result<()> {
     if updates.are_refused() {
         writeln!(
@@ -117,7 +117,7 @@ pub(super) fn write_hint(updates: &UpdatePlan, out: &mut dyn Write) -> io::Resul
     Ok(())
 }
 
-/// An instruction as it fits a line.
+/// An instruction, shortened to one line.
 fn in_one_line(text: &str) -> String {
     const LONGEST: usize = 160;
     let words: Vec<&str> = text.split_whitespace().collect();

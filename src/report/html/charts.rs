@@ -1,5 +1,5 @@
-//! The report's pictures, as SVG in the page: nodes over the end of their support, images by the age
-//! of their base, and what a simulation or the plan changes. Words say all that colours say.
+//! Charts of the report, as inline SVG: nodes by end of support, images by age of their base, and
+//! the effect of a simulation or the plan. Text repeats all that colours show.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,10 +14,10 @@ use crate::report::matrix::short_release;
 use crate::report::names::count;
 use crate::report::summary::{format_tally, noun};
 
-/// As wide as a phone's page, so that its letters are as large there as the others.
+/// Width of a phone's page, so that text has the same size there.
 const WIDTH: f64 = 360.0;
 
-/// One picture with what it is called, and what it says to those who do not see it.
+/// A chart with a caption and a text alternative.
 struct Chart {
     caption: &'static str,
     note: String,
@@ -26,7 +26,7 @@ struct Chart {
     shapes: String,
 }
 
-/// All that there is to show.
+/// All charts of a report.
 pub(super) fn charts(rollout: &Rollout) -> String {
     let pictures = [changes(rollout), support(rollout), ages(rollout)];
     let figures: Vec<String> = pictures
@@ -78,12 +78,12 @@ fn picture(caption: &'static str, note: String) -> Chart {
     }
 }
 
-/// A day as years, which is exact enough for a line.
+/// A date in years, precise enough for a line.
 fn years(day: Date) -> f64 {
     f64::from(day.year()) + f64::from(day.day_of_year() - 1) / 365.25
 }
 
-/// Each release of the nodes as a line until its support ends, with today across all of them.
+/// A line for each release of the nodes until its end of support, and one for today.
 fn support(rollout: &Rollout) -> Option<Chart> {
     const ROW: f64 = 40.0;
     let today = rollout.today?;
@@ -148,7 +148,7 @@ fn support(rollout: &Rollout) -> Option<Chart> {
     (!ends.is_empty()).then_some(drawn)
 }
 
-/// Number of images by age: the oldest Windows in each counts.
+/// Number of images by the age of the oldest Windows in each.
 fn ages(rollout: &Rollout) -> Option<Chart> {
     const BOUNDS: [(i64, &str); 5] = [
         (31, "up to a month"),
@@ -212,13 +212,13 @@ fn bars(caption: &'static str, note: String, rows: Vec<(&str, usize)>) -> Chart 
     drawn
 }
 
-/// Part of a whole, of numbers that are exact as floats.
+/// Ratio of two numbers, which floats represent exactly.
 fn share(part: usize, whole: usize) -> f64 {
     let exact = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
     exact(part) / exact(whole.max(1))
 }
 
-/// Status of the workloads as it is, with what is simulated, and after the plan.
+/// Status of the workloads today, with the simulation, and after the plan.
 fn changes(rollout: &Rollout) -> Option<Chart> {
     const ROW: f64 = 46.0;
     let is_simulated = rollout.as_it_is.is_some();

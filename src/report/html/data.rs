@@ -1,4 +1,4 @@
-//! Data that the page's script reads, each finding and each set of nodes once.
+//! Data of the page's script: each finding and each set of nodes is stored once.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -22,12 +22,12 @@ pub(super) struct Data<'a> {
     /// Name, kind and version.
     hosts: Vec<(Option<&'a str>, usize, Option<String>)>,
     kinds: Vec<Value>,
-    /// In full, and as short as tells them apart.
+    /// Full name, and the shortest unique one.
     images: Vec<(String, String)>,
-    /// Each with how it starts, the worst is 0.
+    /// Each with its status; 0 is the worst.
     workloads: Vec<Value>,
     findings: Vec<Value>,
-    /// For each selection its hosts, as bits in base64.
+    /// The hosts of each selection, as bits in base64.
     selections: Vec<String>,
     placements: Vec<PlacementPart>,
     cases: Vec<Value>,
@@ -40,7 +40,7 @@ pub(super) struct Data<'a> {
 struct PlacementPart {
     workload: Option<usize>,
     selection: usize,
-    /// Image, and its findings: one for each kind of host, as they come first among the hosts.
+    /// Image, and its findings: one for each kind of host, in order of the hosts.
     images: Vec<(usize, Vec<usize>)>,
 }
 
@@ -158,7 +158,7 @@ fn part_of<'a>(
     }
 }
 
-/// Every finding once.
+/// Distinct findings.
 #[derive(Default)]
 struct Findings<'a> {
     known: HashMap<&'a Finding, usize>,
@@ -184,7 +184,7 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// Every selection once.
+/// Distinct selections.
 #[derive(Default)]
 struct Selections {
     known: HashMap<*const HostSelection, usize>,

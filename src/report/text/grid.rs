@@ -1,5 +1,5 @@
-//! A table that is never wider than the terminal: headings lose their middle, and columns that have
-//! no room stand below.
+//! A table that fits the width of the terminal: headings are shortened in the middle, and columns
+//! that do not fit follow below.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -10,16 +10,16 @@ use crate::report::names::{shorten, shorten_after};
 /// Two spaces between columns.
 const GAP: usize = 2;
 
-/// A column's heading keeps so many characters, if it has them.
+/// Minimum length of a shortened column heading.
 const LEAST: usize = 12;
 
 /// Maximum width of a heading's cells.
 const MARK: usize = 2;
 
-/// The longest heading that is not shortened where there is room for it.
+/// Headings up to this length are not shortened if they fit.
 const MOST: usize = 40;
 
-/// The headings, and how wide each column is.
+/// Headings and widths of the columns.
 pub(super) struct Grid {
     rows: Vec<String>,
     row_width: usize,
@@ -28,12 +28,12 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// A grid for these rows and columns, `width` characters wide.
+    /// A grid of these rows and columns, `width` characters wide.
     pub(super) fn new(corner: &str, rows: &[String], columns: &[String], width: usize) -> Self {
         let longest = |texts: &[String]| texts.iter().map(|text| text.chars().count()).max();
         let total: usize = columns.iter().map(|text| column_width(text)).sum();
-        // What the columns do not take is for the headings of the rows; half of it at least, up to
-        // what a heading may have.
+        // The headings of the rows get the width that the columns leave, or at least half of it, up
+        // to their maximum.
         let least = (width / 2).min(MOST).max(width / 3).max(LEAST);
         let row_width = longest(rows)
             .unwrap_or(0)
@@ -51,11 +51,12 @@ impl Grid {
         if total <= room {
             kept = most;
         }
-        // As long as two of them look alike, they get more room.
+        // While two of them look the same, they are made longer.
         while kept < most && distinct(&short(kept)) < distinct(columns) {
             kept += 1;
         }
-        // Names of nodes differ at their ends or in their middle: the gap is where they stay apart.
+        // Names of nodes differ at their ends or in the middle, so the gap moves to where they stay
+        // distinct.
         let apart = |eighths: usize| -> Vec<String> {
             let start = row_width.saturating_sub(1) * eighths / 8;
             let rows = rows.iter();
@@ -73,7 +74,7 @@ impl Grid {
         }
     }
 
-    /// Writes it; `cell` says what stands at a row and a column, and how wide that looks.
+    /// Writes the grid; `cell` returns the text of a cell and its visible width.
     pub(super) fn write(
         &self,
         corner: &str,

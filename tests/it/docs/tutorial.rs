@@ -34,7 +34,7 @@ fn elided(text: &str) -> String {
     static LEFT_OUT: LazyLock<Regex> = LazyLock::new(|| {
         let transfer = "^(\\S+ [0-9a-f]{12}|layer of \\S+|\\S+\\.msu): [a-z]+, ";
         Regex::new(&format!(
-            "{transfer}|^warning: the newest update known is of "
+            "{transfer}|^warning: the newest known update is of "
         ))
         .unwrap()
     });

@@ -196,7 +196,7 @@ fn a_simulation_says_what_it_changes() {
         .assert()
         .code(0)
         .stdout(predicates::str::contains(
-            "\n1 workload is safe\nAs it is: 1 workload can land where it does not start\n",
+            "\n1 workload is safe\nWithout the simulation: 1 workload can land where it does not start\n",
         ));
 }
 

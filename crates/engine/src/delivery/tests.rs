@@ -1,5 +1,5 @@
-//! From a plan by way of a Windows daemon to a registry: the daemon is replayed (see
-//! `wincimg_testkit::windows_daemon`), the plan, the registry and what is checked in it are real.
+//! Builds plans with a Windows daemon and delivers them to a registry: the daemon is replayed (see
+//! `wincimg_testkit::windows_daemon`); the plans, the registry and the checked content are real.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,7 @@ use crate::docker::{Daemon, DockerBuildOptions, DockerEngine, Endpoint, Environm
 use crate::plans::{BuildRequest, PlannedImage, TargetHost};
 use crate::publication::{IndexMode, NamingOptions, Publication};
 
-/// A recipe that only Windows can carry out.
+/// A recipe that only Windows can build.
 const RECIPE: &str = r#"
 name = "app"
 base = "nanoserver"

@@ -24,7 +24,7 @@ pub struct Shard {
 pub struct ShardError(String);
 
 impl Shard {
-    /// The shard with that index, from 0, of so many.
+    /// The shard with this index, counted from 0, of this number of shards.
     pub fn new(index: u32, of: u32) -> Result<Self, ShardError> {
         let shard = Self { index, of };
         if index < of {

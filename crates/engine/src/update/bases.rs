@@ -351,7 +351,7 @@ impl Bases<'_> {
 fn base_gone(image: &Reference, base: &str, version: WindowsVersion) -> Problem {
     let version = version.os_version();
     let problem = format!(
-        "the base that {image} was built on is gone: {base} has no image of {version} with its layers"
+        "the base of {image} no longer exists: {base} has no image of {version} with its layers"
     );
     Problem::new("base/gone", problem).blame(Blame::Answer).hint(
         "name a repository that still has it with --base, such as a mirror's, or build the image \

@@ -67,8 +67,8 @@ fn existing(
     for old in &updates.versions {
         if !new.iter().any(|new| generation(*new) == generation(*old)) {
             means.tell.note(&format_args!(
-                "{image} will no longer have {old}, which hosts of that version need: they will not \
-                 start what takes its place"
+                "{image} will no longer have {old}: hosts of that version cannot start its \
+                 replacement"
             ));
         }
     }

@@ -276,7 +276,7 @@ impl Watcher for MirrorFactsCollector {
                 Err(error) => {
                     let digest = &passing.blob.digest;
                     let why = error_chain(&error);
-                    tracing::info!("layer {digest} could not be read as it passed by: {why}");
+                    tracing::info!("cannot read layer {digest} during its transfer: {why}");
                     ObservedState::Broken
                 }
             };

@@ -16,7 +16,7 @@ use super::system::OperatingSystem;
 /// An image with all of its own contents.
 #[derive(Debug, Clone)]
 pub struct Inventory {
-    /// Its repository, or its name where it has none.
+    /// Its repository, or its name if it has none.
     pub name: String,
     /// The digest of its manifest.
     pub digest: Digest,

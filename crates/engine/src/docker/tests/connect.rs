@@ -18,8 +18,8 @@ use crate::docker::endpoint::{Endpoint, Environment};
 use crate::docker::error::DockerError;
 use crate::docker::tls::TlsVerification;
 
-/// Certificates of a daemon and its client from one throwaway CA, under Docker's names, and the CA
-/// of somebody else.
+/// Certificates of a daemon and its client from one throwaway CA, under Docker's names, and another
+/// CA.
 struct Certificates(tempfile::TempDir);
 
 impl Certificates {
