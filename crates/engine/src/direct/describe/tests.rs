@@ -144,7 +144,7 @@ fn grant(
     inherit: Inherit,
     each_inside: bool,
 ) -> AccessChange {
-    let path = path(text);
+    let path = format!("/{text}").parse().unwrap();
     let account: AccessAccount = account.parse().unwrap();
     if !each_inside {
         let grants = vec![Grant { account, rights }];
