@@ -178,7 +178,7 @@ impl TrustedCertificates {
         }
         match (store, certificate.is_ca()) {
             (CertificateStore::Root, false) => {
-                warn("is not a CA certificate: as a root it makes only itself trusted".to_owned())
+                warn("is not a CA certificate: as a root it makes only itself trusted".to_owned());
             }
             (CertificateStore::Ca, true) if certificate.is_self_issued() => {
                 warn(

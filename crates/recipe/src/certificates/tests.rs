@@ -124,7 +124,7 @@ fn what_is_no_certificate_is_refused_with_what_to_do() {
     assert_eq!(problem, "cannot use a.pem: it has no certificate");
     let cut = message(&[root()]);
     let (problem, _) = refused(&cut[..cut.len() - 1]);
-    assert!(problem.ends_with("cannot be read"), "{problem}");
+    assert!(problem.ends_with("invalid outer structure"), "{problem}");
 
     let utf16: Vec<u8> = "\u{FEFF}-----"
         .encode_utf16()

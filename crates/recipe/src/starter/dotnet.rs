@@ -462,13 +462,16 @@ mod tests {
                 ),
                 "library",
             ),
-            (project("Microsoft.NET.Sdk.Web", ""), "for which .NET it is"),
+            (
+                project("Microsoft.NET.Sdk.Web", ""),
+                "has no known target framework",
+            ),
             (
                 project(
                     "Microsoft.NET.Sdk.Web",
                     "<TargetFramework>$(Own)</TargetFramework>",
                 ),
-                "for which .NET it is: $(Own)",
+                "has no known target framework: $(Own)",
             ),
             (
                 Project::parse("a.csproj", "<html/>", None),
