@@ -189,7 +189,7 @@ fn a_name_that_is_none_is_wrong_usage() {
         .args(["--base-registry", "https://mcr.microsoft.com"])
         .assert()
         .code(2)
-        .stderr(contains("HOST[:PORT][/PREFIX]"));
+        .stderr(contains("a registry has no scheme"));
     wincimg(&["resolve", "nanoserver", "--host-build", "1810"])
         .assert()
         .code(2)

@@ -450,7 +450,7 @@ fn what_an_update_needs_first_is_said_where_the_catalog_lacks_it() {
     let fetch = ["fetch", "17763.9245", "--output", "out"];
     desk.ask(&fetch)
         .ended_with(1)
-        .said("KB5122876 needs KB5005112 first")
+        .said("KB5122876 requires KB5005112 first")
         .said("--without-prerequisites");
     desk.ask(&[&fetch[..], &["--without-prerequisites"]].concat())
         .ended_with(0);

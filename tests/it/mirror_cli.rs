@@ -253,7 +253,7 @@ fn wrong_usage_is_told_before_any_registry_is_asked() {
     mirror(&["repo.lan/a:1", "--to", "https://repo.lan"])
         .assert()
         .code(2)
-        .stderr(contains("HOST[:PORT]"));
+        .stderr(contains("type repo.lan"));
     let twins = ["one.lan/a:1", "two.lan/a:1"];
     let both = [&twins[..], &["--to", "repo.lan"]].concat();
     refused(&both, "mirror/names", &twins);

@@ -266,12 +266,12 @@ fn the_registry_and_the_host_may_come_from_the_file_of_defaults() {
         .assert()
         .code(0)
         .stdout(contains(format!("{}/pause:10.0.17763.973", site.host())));
-    site.write("bad.toml", "host-build = \"2019\"\n");
+    site.write("bad.toml", "host-build = \"2018\"\n");
     site.build("pause")
         .args(["--config", "bad.toml"])
         .assert()
         .code(2)
-        .stderr(contains("bad.toml:1:14").and(contains("\"2019\"").and(contains("--host-build"))));
+        .stderr(contains("bad.toml:1:14").and(contains("\"2018\"").and(contains("--host-build"))));
     // The file can also provide a required flag.
     assert_cmd::Command::from(site.command(&["base", "resolve", "nanoserver"]))
         .args(["--base-registry", &format!("{}/mcr", site.host())])

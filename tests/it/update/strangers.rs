@@ -61,7 +61,7 @@ fn an_image_without_windows_inside_is_up_to_date_on_every_host() {
         update(&site, arguments)
             .assert()
             .code(0)
-            .stdout(contains("no Windows inside"));
+            .stdout(contains("contains no Windows"));
     }
 }
 
