@@ -5,7 +5,7 @@ use wincimg_testkit::docker_config;
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
 use wincimg_testkit::scripted::{answer, scripted};
 
-use super::{Dice, network, outcome, rounds, survives};
+use super::{Dice, network, outcome, rounds, run_and_check};
 use crate::site::Site;
 
 /// "bob:sesame", as in the `Authorization` header.
@@ -57,14 +57,17 @@ fn registry() {
         command.args(["--insecure-registry", "127.0.0.1", "--timeout", "5s"]);
         command.arg("--plain-credentials");
         command.args(["--registry-config".as_ref(), config.as_os_str()]);
-        let output = survives(command);
+        let output = run_and_check(command);
         for asked in seen.all() {
             let sent = format!("{asked:?}");
             assert!(!sent.contains(SECRET) && !sent.contains("sesame"), "{sent}");
         }
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_ne!(outcome(&output), "refused", "{said}");
-        assert!(!said.contains("sesame") && !said.contains(SECRET), "{said}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_ne!(outcome(&output), "refused", "{printed}");
+        assert!(
+            !printed.contains("sesame") && !printed.contains(SECRET),
+            "{printed}"
+        );
         outcome(&output)
     });
 }

@@ -153,7 +153,7 @@ fn what_exists_is_offered() {
 }
 
 #[test]
-fn contexts_are_offered_and_nobody_is_asked() {
+fn contexts_are_offered_without_a_request() {
     let folder = folder();
     let network = TcpListener::bind("127.0.0.1:0").unwrap();
     network.set_nonblocking(true).unwrap();
@@ -222,15 +222,15 @@ fn script_for(shell: &str) -> String {
 }
 
 #[test]
-fn scripts_are_there_for_programs_too() {
+fn scripts_exist_for_programs_too() {
     let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
         .current_dir(std::env::temp_dir())
         .args(["completions", "bash", "--format", "json"])
         .output()
         .unwrap();
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(told["shell"], "bash");
-    assert_eq!(told["script"], script_for("bash"));
+    let reported: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(reported["shell"], "bash");
+    assert_eq!(reported["script"], script_for("bash"));
 }
 
 #[test]

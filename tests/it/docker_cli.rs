@@ -92,11 +92,11 @@ async fn a_recipe_with_commands_goes_to_the_daemon_and_v_says_why() {
         ],
     );
     let document = json_of(&output);
-    let said = stderr(&output);
-    assert!(said.contains("engine docker"), "{said}");
+    let printed = stderr(&output);
+    assert!(printed.contains("engine docker"), "{printed}");
     assert!(
-        said.contains("`C:\\Windows\\System32\\hostname.exe`"),
-        "{said}"
+        printed.contains("`C:\\Windows\\System32\\hostname.exe`"),
+        "{printed}"
     );
     let image = &document["images"][0];
     assert_eq!(image["engine"], "docker");
@@ -245,8 +245,8 @@ async fn a_dockerfile_goes_to_the_daemon_as_it_is_on_the_base_of_the_host() {
         .args(["--stage", "one=own/a", "--target=0"])
         .output()
         .unwrap();
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{printed}");
 }
 
 #[test(multi_thread = 2)]
@@ -257,8 +257,8 @@ async fn a_recipe_without_commands_is_built_directly_unless_a_daemon_is_asked_fo
     fs::write(site.folder.path().join("recipe.toml"), recipe).unwrap();
     let output = build(&site, &["--docker-host", &windows.host(), "-v"]);
     assert!(output.status.success());
-    let said = stderr(&output);
-    assert!(said.contains("engine direct"), "{said}");
+    let printed = stderr(&output);
+    assert!(printed.contains("engine direct"), "{printed}");
     assert!(windows.asked("/").is_empty());
 
     let arguments = ["--docker-host", &windows.host(), "--engine=docker"];
@@ -330,7 +330,7 @@ fn the_direct_engine_refuses_commands_and_names_the_other() {
 }
 
 #[test]
-fn a_daemon_that_is_not_there_or_no_address_is_told_with_the_way_on() {
+fn a_missing_daemon_or_address_gets_a_hint() {
     let site = site();
     let nowhere = "unix:///nonexistent/docker.sock";
     let flag = format!("--docker-host={nowhere}");
@@ -378,9 +378,9 @@ async fn what_is_no_context_is_refused_by_name_before_the_daemon_is_asked() {
             std::os::unix::fs::symlink(target, files.join("link")).unwrap();
         }
         let output = build(&site, &["--docker-host", &windows.host()]);
-        let said = stderr(&output);
+        let printed = stderr(&output);
         assert!(!output.status.success(), "{names:?} {link:?}");
-        assert!(said.contains(expected), "{names:?} {link:?}: {said}");
+        assert!(printed.contains(expected), "{names:?} {link:?}: {printed}");
         fs::remove_dir_all(&files).unwrap();
         fs::create_dir(&files).unwrap();
     }
@@ -429,14 +429,14 @@ async fn ctrl_c_ends_the_build_in_the_daemon() {
         assert!(Instant::now() < deadline);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert_eq!(windows.given_up(), 0);
+    assert_eq!(windows.abandoned_builds(), 0);
     let pid = process.id().to_string();
     Command::new("kill").args(["-INT", &pid]).status().unwrap();
     let output = process.wait_with_output().unwrap();
     assert_eq!(output.status.signal(), Some(2));
     let errors = stderr(&output).matches("error: ").count();
     assert_eq!(errors, 1, "{}", stderr(&output));
-    while windows.given_up() == 0 {
+    while windows.abandoned_builds() == 0 {
         assert!(Instant::now() < deadline, "the daemon still builds");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -631,7 +631,7 @@ async fn what_a_daemon_says_where_it_fails_comes_with_the_next_step() {
 }
 
 #[test]
-fn doctor_asks_for_no_daemon_where_nobody_named_one() {
+fn doctor_asks_for_no_daemon_unless_one_is_named() {
     let site = site();
     let doctor = |host: Option<&str>| {
         let mut command = wincimg(&site, &["doctor", "--format", "json"]);

@@ -46,8 +46,8 @@ fn refused(instructions: &str, arguments: &[&str]) -> Failure {
     let site = site(instructions, &["a.txt", "b.txt", "d/c.txt", "d/e.log"]);
     let mut build = build(&site, &["--dry-run", "--format", "json"]);
     let output = build.args(arguments).output().unwrap();
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{instructions}: {said}");
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{instructions}: {printed}");
     Failure::of(&output)
 }
 
@@ -98,7 +98,7 @@ fn files_go_where_docker_puts_them() {
 }
 
 #[test]
-fn what_the_rules_leave_out_is_not_there() {
+fn what_the_rules_leave_out_does_not_exist() {
     let site = site(
         "COPY . /x/",
         &["a.txt", "b.log", "keep/c.log", "keep/d.log"],
@@ -439,7 +439,7 @@ fn files_that_a_stage_has_from_its_base_are_taken_out_of_its_layers() {
 }
 
 #[test]
-fn a_command_is_told_with_the_line_that_it_stands_on() {
+fn a_command_is_reported_with_the_line_that_has_it() {
     for (instructions, line, code, values) in [
         (
             "RUN mkdir C:\\x \\\n # a word about it\n && mkdir C:\\y \\\n && start /wait setup.exe",
@@ -500,7 +500,7 @@ fn a_dockerfile_may_have_any_name() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line() {
+fn what_is_wrong_is_reported_with_its_line() {
     for (instructions, line, code, values) in [
         (
             "COPY missing.txt /x/",
@@ -637,9 +637,9 @@ fn every_host_gets_its_base_and_equal_layers_are_one() {
     ])
     .env("SOURCE_DATE_EPOCH", "1580256000");
     let output = both.output().unwrap();
-    let said = stderr(&output);
-    assert!(output.status.success(), "{said}");
-    assert!(note(&["20348"]).eval(&said), "{said}");
+    let printed = stderr(&output);
+    assert!(output.status.success(), "{printed}");
+    assert!(note(&["20348"]).eval(&printed), "{printed}");
     both.args(["--format", "json"]);
     let mut report = || -> Value {
         let output = both.output().unwrap();
@@ -691,18 +691,18 @@ fn users_are_accounts_of_windows_or_of_the_base() {
         (r#""nt authority\system""#, r"nt authority\system"),
         ("Guest", "Guest"),
     ] {
-        let (found, said) = user(&from, written);
-        assert_eq!(found, Some(json!(expected)), "{written}: {said}");
-        assert!(!said.contains("account"), "{said}");
+        let (found, printed) = user(&from, written);
+        assert_eq!(found, Some(json!(expected)), "{written}: {printed}");
+        assert!(!printed.contains("account"), "{printed}");
     }
-    let (found, said) = user(
+    let (found, printed) = user(
         &format!("# escape=`\n{from}"),
         r"NT AUTHORITY\NETWORK SERVICE",
     );
     assert_eq!(
         found,
         Some(json!(r"NT AUTHORITY\NETWORK SERVICE")),
-        "{said}"
+        "{printed}"
     );
     refused(r"USER NT AUTHORITY\NETWORK SERVICE", &[])
         .advises(&[r"USER NT AUTHORITY\\NETWORK SERVICE", "# escape=`"]);

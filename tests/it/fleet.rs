@@ -107,7 +107,7 @@ fn pauses(count: usize) -> String {
 }
 
 #[test]
-fn what_is_missing_is_made_and_what_is_there_is_not_touched() {
+fn what_is_missing_is_made_and_what_exists_is_not_touched() {
     let site = site();
     let (code, report) = run(&site, "check");
     assert_eq!((code, &report["complete"]), (1, &json!(false)));
@@ -241,8 +241,8 @@ fn what_fails_of_one_image_stops_no_other() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let said = stderr(&output);
-    assert!(warning(&["win-d"]).eval(&said), "{said}");
+    let printed = stderr(&output);
+    assert!(warning(&["win-d"]).eval(&printed), "{printed}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["left_out"], json!(["win-d"]));
     let problem = |image: usize| report["images"][image]["problem"]["problem"].to_string();
@@ -282,8 +282,8 @@ fn images_are_for_the_nodes_that_their_selectors_choose() {
     assert_eq!(states(&report, 0).len(), 1);
     assert_eq!(states(&report, 1).len(), 2);
     assert_eq!(states(&report, 2).len(), 0);
-    let said = stderr(&output);
-    assert!(said.contains("pool=cache"), "{said}");
+    let printed = stderr(&output);
+    assert!(printed.contains("pool=cache"), "{printed}");
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn an_image_without_its_sources_is_put_on_the_base_that_fits() {
 }
 
 #[test]
-fn a_dockerfile_is_built_anew_when_a_file_of_its_folder_changes() {
+fn a_dockerfile_is_built_again_when_a_file_of_its_folder_changes() {
     let site = site();
     site.write(
         "shop/Dockerfile",

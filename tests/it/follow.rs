@@ -27,12 +27,12 @@ const NEW: WindowsVersion = WindowsVersion::new(17763, 1158);
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A cluster, a registry, and a fleet.
-struct Scene {
+struct FollowSetup {
     site: Site,
     api: Api,
 }
 
-impl Scene {
+impl FollowSetup {
     fn new(images: usize) -> Self {
         let site = Site::new();
         let host = site.host();
@@ -121,12 +121,13 @@ impl Scene {
         let mut events = self.api.objects(EVENTS);
         events.retain(|event| event["regarding"]["name"] == node);
         events.sort_by_key(|event| event["eventTime"].to_string());
-        let said = events.iter();
-        said.map(|event| {
-            let count = event["series"]["count"].as_i64().unwrap_or(1);
-            (event["reason"].as_str().unwrap().to_owned(), count)
-        })
-        .collect()
+        let printed = events.iter();
+        printed
+            .map(|event| {
+                let count = event["series"]["count"].as_i64().unwrap_or(1);
+                (event["reason"].as_str().unwrap().to_owned(), count)
+            })
+            .collect()
     }
 }
 
@@ -148,7 +149,7 @@ fn node(name: &str, version: WindowsVersion) -> Value {
 /// A running program, which is killed with the test.
 struct Replica {
     child: Child,
-    said: Arc<Mutex<Vec<Value>>>,
+    printed: Arc<Mutex<Vec<Value>>>,
     errors: Arc<Mutex<String>>,
     place: String,
 }
@@ -161,9 +162,12 @@ impl Replica {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let said = Arc::<Mutex<Vec<Value>>>::default();
+        let printed = Arc::<Mutex<Vec<Value>>>::default();
         let errors = Arc::<Mutex<String>>::default();
-        let (lines, to) = (BufReader::new(child.stdout.take().unwrap()), said.clone());
+        let (lines, to) = (
+            BufReader::new(child.stdout.take().unwrap()),
+            printed.clone(),
+        );
         std::thread::spawn(move || {
             for line in lines.lines().map_while(Result::ok) {
                 let line = serde_json::from_str(&line).unwrap_or(Value::String(line));
@@ -178,14 +182,14 @@ impl Replica {
         });
         Self {
             child,
-            said,
+            printed,
             errors,
             place,
         }
     }
 
-    fn said(&self) -> Vec<Value> {
-        self.said.lock().unwrap().clone()
+    fn printed(&self) -> Vec<Value> {
+        self.printed.lock().unwrap().clone()
     }
 
     fn errors(&self) -> String {
@@ -196,10 +200,10 @@ impl Replica {
     fn until(&self, what: &str, is_so: impl Fn() -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !is_so() {
-            let told = (self.said(), self.errors());
+            let reported = (self.printed(), self.errors());
             assert!(
                 Instant::now() < deadline,
-                "{what} did not happen: {told:#?}"
+                "{what} did not happen: {reported:#?}"
             );
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -261,7 +265,7 @@ impl Drop for Replica {
 /// A node is patched, and its images are built automatically.
 #[test]
 fn a_node_with_a_new_build_finds_its_images() {
-    let scene = Scene::new(1);
+    let scene = FollowSetup::new(1);
     scene.publish(NEW);
     let replica = scene.start(&["--resync", "1h"]);
     let reference = format!("{}/pause-0:latest", scene.site.host());
@@ -297,7 +301,7 @@ fn a_node_with_a_new_build_finds_its_images() {
     assert_eq!(replica.get("/readyz").0, 200);
     assert_eq!(replica.get("/secrets").0, 404);
     let images = || {
-        let mut images = replica.said();
+        let mut images = replica.printed();
         images.retain(|it| it["image"].is_string());
         images
     };
@@ -312,7 +316,7 @@ fn a_node_with_a_new_build_finds_its_images() {
 /// and no duplicate events.
 #[test]
 fn what_is_known_is_neither_asked_nor_said_again() {
-    let scene = Scene::new(2);
+    let scene = FollowSetup::new(2);
     let replica = scene.start(&["--resync", "1h"]);
     replica.until("the event", || scene.events("win-a").len() == 1);
     let asked = scene.site.requests();
@@ -327,7 +331,7 @@ fn what_is_known_is_neither_asked_nor_said_again() {
     let rounds = "rounds_total{result=\"complete\"}";
     replica.until("a round", || replica.metric(rounds) == Some(1.0));
     replica.until("events", || {
-        let nodes = replica.said();
+        let nodes = replica.printed();
         nodes.iter().filter(|it| it["node"].is_string()).count() == 2
     });
     for name in ["win-a", "win-b"] {
@@ -340,7 +344,7 @@ fn what_is_known_is_neither_asked_nor_said_again() {
 #[test]
 fn another_replica_takes_over_from_one_that_was_killed() {
     let count = 24;
-    let scene = Scene::new(count);
+    let scene = FollowSetup::new(count);
     let mut first = scene.start(&[]);
     first.until("the lease", || first.leads());
     let second = scene.start(&[]);
@@ -385,7 +389,7 @@ fn another_replica_takes_over_from_one_that_was_killed() {
 
 #[test]
 fn whoever_is_asked_to_end_lets_another_have_the_lease_at_once() {
-    let scene = Scene::new(1);
+    let scene = FollowSetup::new(1);
     // Too long to wait for.
     let mut first = scene.start(&["--lease-duration", "1h"]);
     first.until("the lease", || first.leads());
@@ -409,7 +413,7 @@ fn whoever_is_asked_to_end_lets_another_have_the_lease_at_once() {
 /// meantime are found.
 #[test]
 fn an_api_that_is_away_is_waited_for() {
-    let scene = Scene::new(1);
+    let scene = FollowSetup::new(1);
     scene.publish(NEW);
     let replica = scene.start(&["--resync", "1h"]);
     replica.until("the first image", || {
@@ -445,7 +449,7 @@ fn an_api_that_is_away_is_waited_for() {
 
 #[test]
 fn while_another_holds_the_lease_nothing_is_done() {
-    let scene = Scene::new(1);
+    let scene = FollowSetup::new(1);
     let renewed = |second: u32| {
         json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -482,7 +486,7 @@ fn while_another_holds_the_lease_nothing_is_done() {
 /// A missing base: an event is recorded, the build is retried, and another event is recorded.
 #[test]
 fn what_is_missing_is_said_and_tried_again() {
-    let scene = Scene::new(1);
+    let scene = FollowSetup::new(1);
     scene
         .api
         .change(&node("win-b", WindowsVersion::new(17134, 1)));
@@ -513,8 +517,8 @@ fn what_is_missing_is_said_and_tried_again() {
 }
 
 #[test]
-fn whoever_may_not_have_the_lease_is_told_what_grants_it() {
-    let scene = Scene::new(1);
+fn a_denied_lease_is_reported_with_the_missing_right() {
+    let scene = FollowSetup::new(1);
     for (path, code, values) in [
         (LEASE, 403, &["wincimg/wincimg-fleet", "(403)"][..]),
         ("/api/v1/nodes", 403, &["nodes", "(403)"]),
@@ -523,22 +527,23 @@ fn whoever_may_not_have_the_lease_is_told_what_grants_it() {
         scene.api.refuse(path, code);
         let mut replica = scene.start(&[]);
         let ended = replica.child.wait().unwrap();
-        let said = replica.errors();
-        assert_eq!(ended.code(), Some(3), "{said}");
+        let printed = replica.errors();
+        assert_eq!(ended.code(), Some(3), "{printed}");
         replica.until("its hint", || replica.errors().contains("hint: "));
         replica.until("its code", || {
-            let said = replica.said();
-            said.iter()
+            let printed = replica.printed();
+            printed
+                .iter()
                 .any(|line| line.to_string().contains("cluster/denied"))
         });
-        let said = replica.errors();
+        let printed = replica.errors();
         for value in values {
-            assert!(said.contains(value), "{said}");
+            assert!(printed.contains(value), "{printed}");
         }
         if code == 403 {
             assert!(
-                said.contains("templates/ci/kubernetes/fleet/rbac.yaml"),
-                "{said}"
+                printed.contains("templates/ci/kubernetes/fleet/rbac.yaml"),
+                "{printed}"
             );
         }
         scene.api.refuse(path, 500);
@@ -575,7 +580,7 @@ fn the_role_that_ships_grants_what_is_asked_for_and_no_more() {
         }
     }
     assert_eq!(names, BTreeSet::from(["wincimg-fleet".to_owned()]));
-    let scene = Scene::new(1);
+    let scene = FollowSetup::new(1);
     scene
         .api
         .change(&node("win-b", WindowsVersion::new(17134, 1)));
@@ -627,8 +632,8 @@ fn the_role_that_ships_grants_what_is_asked_for_and_no_more() {
 
 /// Without permission to write events, images are still built.
 #[test]
-fn events_that_nobody_takes_stop_no_work() {
-    let scene = Scene::new(1);
+fn events_that_are_rejected_stop_no_work() {
+    let scene = FollowSetup::new(1);
     scene.api.refuse(EVENTS, 403);
     let replica = scene.start(&[]);
     replica.until("the image", || scene.versions(0) == ["10.0.17763.973"]);

@@ -8,8 +8,8 @@ use serde_json::json;
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::scripted::{answer, scripted};
 
-use crate::fake_catalog::desk::Desk;
-use crate::fake_catalog::{Instead, msu};
+use crate::fake_catalog::setup::CatalogSetup;
+use crate::fake_catalog::{ResponseOverride, msu};
 
 /// Control characters, bidirectional marks, and commands of CI systems.
 const POISON: &str = "\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}31mred\r\n::error::forged\u{2028}\n\
@@ -52,8 +52,8 @@ fn stays_in_line(mut command: Command) -> String {
         "{command:?}: {output:?}"
     );
     is_harmless(&format!("{command:?}"), &output);
-    let said = [output.stdout, output.stderr].concat();
-    String::from_utf8(said).unwrap()
+    let printed = [output.stdout, output.stderr].concat();
+    String::from_utf8(printed).unwrap()
 }
 
 fn is_harmless(command: &str, output: &Output) {
@@ -68,16 +68,17 @@ fn is_harmless(command: &str, output: &Output) {
         .iter()
         .any(|form| command.contains(form));
     for (bytes, is_data) in [(&output.stdout, is_data), (&output.stderr, false)] {
-        let said = std::str::from_utf8(bytes).unwrap_or_else(|_| panic!("{command}: no Unicode"));
-        assert!(!said.contains("panicked"), "{command}\n{said}");
-        for line in said.lines() {
+        let printed =
+            std::str::from_utf8(bytes).unwrap_or_else(|_| panic!("{command}: no Unicode"));
+        assert!(!printed.contains("panicked"), "{command}\n{printed}");
+        for line in printed.lines() {
             let is_bad = |c: char| c < ' ' || !is_data && (c.is_control() || steers(c));
             // Markdown headings are ours.
             let is_forged = line.trim_start().starts_with("::")
                 || !is_data && line.trim_start_matches('#').contains("##");
             assert!(
                 !line.contains(is_bad) && !is_forged,
-                "{command}\n{line:?}\nof {said}"
+                "{command}\n{line:?}\nof {printed}"
             );
         }
     }
@@ -152,8 +153,11 @@ fn image(poison: &str) {
             &["mirror", &image, "--to", &format!("{host}/copy")],
             &["lint", "Dockerfile", "--base", &image],
         ] {
-            let said = stays_in_line(wincimg(&folder, &[arguments, &secure].concat()));
-            assert!(arguments[0] != "inspect" || said.contains(MARK), "{said}");
+            let printed = stays_in_line(wincimg(&folder, &[arguments, &secure].concat()));
+            assert!(
+                arguments[0] != "inspect" || printed.contains(MARK),
+                "{printed}"
+            );
         }
     }
     let own = format!("{host}/app");
@@ -252,8 +256,8 @@ fn nodes_and_workloads(poison: &str) {
     for format in ["text", "markdown", "json", "junit", "sarif"] {
         for images in [&build[..], &["--workloads", "workloads.json", "--offline"]] {
             let nodes = ["check-compat", "--nodes", "nodes.json", "--format", format];
-            let said = stays_in_line(wincimg(&folder, &[&nodes[..], images].concat()));
-            assert!(said.contains(MARK), "{said}");
+            let printed = stays_in_line(wincimg(&folder, &[&nodes[..], images].concat()));
+            assert!(printed.contains(MARK), "{printed}");
         }
     }
     for file in ["broken.json", "broken.yaml"] {
@@ -298,18 +302,19 @@ fn catalog(poison: &str) {
         let numbered = text.chars().map(|c| format!("&#{};", u32::from(c)));
         numbered.collect::<String>()
     };
-    let desk = Desk::new();
+    let setup = CatalogSetup::new();
     let title =
         "2020-04 Cumulative Update for Windows Server 2019 for x64-based Systems (KB4549949)";
     let name = "windows10.0-kb4549949-x64.msu";
     let bytes = msu("4549949", "amd64", 100);
-    desk.catalog
+    setup
+        .catalog
         .publish(&shown(poison), &[(name, bytes.clone())]);
     let spoilt = format!("{title}{}", shown(poison));
-    desk.catalog.publish(&spoilt, &[(name, bytes)]);
-    let check = |arguments: &[&str], instead: Option<Instead>| {
-        desk.catalog.instead(instead);
-        let outcome = desk.ask(arguments);
+    setup.catalog.publish(&spoilt, &[(name, bytes)]);
+    let check = |arguments: &[&str], instead: Option<ResponseOverride>| {
+        setup.catalog.instead(instead);
+        let outcome = setup.run_with_catalog(arguments);
         let text = format!("{}\n{}", outcome.stdout, outcome.stderr);
         let output = Output {
             status: std::process::ExitStatus::default(),
@@ -330,24 +335,27 @@ fn catalog(poison: &str) {
         ),
         shown(poison),
     ] {
-        check(&["search", "KB4549949"], Some(Instead::Page(page.clone())));
+        check(
+            &["search", "KB4549949"],
+            Some(ResponseOverride::Page(page.clone())),
+        );
         check(
             &["fetch", "KB4549949", "--output", "out"],
-            Some(Instead::Page(page)),
+            Some(ResponseOverride::Page(page)),
         );
     }
-    desk.catalog.set_release_info(&format!(
+    setup.catalog.set_release_info(&format!(
         "<html><body><table><tr><td>{0}</td><td>{0}</td></tr></table></body></html>",
         shown(poison)
     ));
-    let page = format!("http://{}/release-info", desk.catalog.host);
+    let page = format!("http://{}/release-info", setup.catalog.host);
     let from = [
         "--release-info",
         &page,
         "--insecure-registry",
-        &desk.catalog.host,
+        &setup.catalog.host,
     ];
-    let outcome = desk.run(&[&["resolve", "17763.1158", "--refresh"][..], &from].concat());
+    let outcome = setup.run(&[&["resolve", "17763.1158", "--refresh"][..], &from].concat());
     assert!(!outcome.stderr.contains('\u{1b}'), "{}", outcome.stderr);
 }
 
@@ -373,8 +381,8 @@ fn dockerfile(poison: &str) {
             &["--shell", "cmd", "--format", "sarif"],
             &["--shell", "cmd", "--format", "json"],
         ] {
-            let said = stays_in_line(wincimg(&folder, &[&["lint", name], flags].concat()));
-            assert!(said.contains(MARK), "{said}");
+            let printed = stays_in_line(wincimg(&folder, &[&["lint", name], flags].concat()));
+            assert!(printed.contains(MARK), "{printed}");
         }
     }
     let recipe = format!("name = \"x\"\nbase = \"nanoserver\"\n{in_line} = 1\n");
@@ -416,10 +424,10 @@ fn server(poison: &str) {
                 &["mirror", &image, "--to", &host],
             ] {
                 let common = ["--insecure-registry", &host, "--timeout", "1s"];
-                let said = stays_in_line(wincimg(&folder, &[arguments, &common].concat()));
+                let printed = stays_in_line(wincimg(&folder, &[arguments, &common].concat()));
                 assert!(
-                    arguments[0] != "inspect" || said.contains(MARK),
-                    "{status} {said}"
+                    arguments[0] != "inspect" || printed.contains(MARK),
+                    "{status} {printed}"
                 );
             }
         }

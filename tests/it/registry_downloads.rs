@@ -35,7 +35,7 @@ async fn with_blob(
     (docker, proxy, blob)
 }
 
-fn impatient(host: &str) -> RegistryOptions {
+fn short_timeouts(host: &str) -> RegistryOptions {
     RegistryOptions {
         idle_timeout: Duration::from_millis(200),
         ..options(host)
@@ -111,15 +111,15 @@ async fn a_registry_that_asks_for_too_much_patience_is_given_up() {
     let bytes = Bytes::from_static(b"never");
     let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
-    let said = chain(&repository.get_blob(&blob, 100).await.unwrap_err());
+    let printed = chain(&repository.get_blob(&blob, 100).await.unwrap_err());
     for value in ["429", "pull rate limit", "TOOMANYREQUESTS"] {
-        assert!(said.contains(value), "{said}");
+        assert!(printed.contains(value), "{printed}");
     }
     assert_eq!(proxy.requests("GET", "/blobs/").len(), 1);
 }
 
 #[test]
-async fn server_errors_pass_or_are_told_with_what_was_tried() {
+async fn server_errors_pass_or_are_reported_with_what_was_tried() {
     let bytes = Bytes::from_static(b"at last");
     let broken = ProxyFault::Answer(500, Vec::new(), "<html>oops</html>".into());
     let rule = first(3, reads_blob, broken.clone());
@@ -130,13 +130,13 @@ async fn server_errors_pass_or_are_told_with_what_was_tried() {
     let proxy = FaultProxy::start(docker.host(), first(99, reads_blob, broken)).await;
     let broken = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let error = broken.get_blob(&blob, 100).await.unwrap_err();
-    let said = chain(&error);
+    let printed = chain(&error);
     let (host, digest) = (proxy.host(), blob.digest.to_string());
     for value in [" 6 ", &host, &digest, "500 Internal Server Error"] {
-        assert!(said.contains(value), "{said}");
+        assert!(printed.contains(value), "{printed}");
     }
     // The error page is not shown.
-    assert!(!said.contains("oops"), "{said}");
+    assert!(!printed.contains("oops"), "{printed}");
     assert_eq!(proxy.requests("GET", "/blobs/").len(), 6);
 }
 
@@ -198,8 +198,11 @@ async fn a_length_that_lies_is_an_error() {
     let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let error = repository.get_blob(&blob, 2000).await.unwrap_err();
-    let said = error.to_string();
-    assert!(said.contains("1000") && said.contains("500"), "{said}");
+    let printed = error.to_string();
+    assert!(
+        printed.contains("1000") && printed.contains("500"),
+        "{printed}"
+    );
 
     for size in [999, 1001] {
         let lie = Descriptor::new(OCI_LAYER, blob.digest.clone(), size);
@@ -229,7 +232,10 @@ async fn a_slow_drip_is_progress() {
         ProxyFault::Drip(20, Duration::from_millis(30)),
     );
     let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
-    let repository = repository(impatient(&proxy.host()), &format!("{}/a", proxy.host()));
+    let repository = repository(
+        short_timeouts(&proxy.host()),
+        &format!("{}/a", proxy.host()),
+    );
     assert_eq!(repository.get_blob(&blob, 500).await.unwrap(), bytes);
     assert_eq!(proxy.requests("GET", "/blobs/").len(), 1);
 }
@@ -239,13 +245,19 @@ async fn a_connection_that_falls_silent_is_left_and_the_rest_asked_for_again() {
     let bytes = Bytes::from(noise(400, 12));
     let rule = first(1, reads_blob, ProxyFault::Stall(100));
     let (docker, proxy, blob) = with_blob(&bytes, rule).await;
-    let silent = repository(impatient(&proxy.host()), &format!("{}/a", proxy.host()));
+    let silent = repository(
+        short_timeouts(&proxy.host()),
+        &format!("{}/a", proxy.host()),
+    );
     assert_eq!(silent.get_blob(&blob, 500).await.unwrap(), bytes);
     let reads = proxy.requests("GET", "/blobs/");
     assert_eq!(reads[1].header("range"), Some("bytes=100-"));
 
     let proxy = FaultProxy::start(docker.host(), first(99, reads_blob, ProxyFault::Stall(0))).await;
-    let dead = repository(impatient(&proxy.host()), &format!("{}/a", proxy.host()));
+    let dead = repository(
+        short_timeouts(&proxy.host()),
+        &format!("{}/a", proxy.host()),
+    );
     let error = dead.get_blob(&blob, 500).await.unwrap_err();
     assert_eq!(error.diagnosis().code, "network/interrupted");
     assert!(chain(&error).contains(&proxy.host()), "{}", chain(&error));

@@ -17,7 +17,7 @@ use wincimg_testkit::{chain, describe, docker_config, loopback_options, reposito
 
 /// A request received by a server.
 #[derive(Debug, Clone)]
-struct Seen {
+struct ReceivedRequest {
     method: Method,
     uri: Uri,
     authorization: Option<String>,
@@ -26,22 +26,22 @@ struct Seen {
 
 /// Requests received by a token server and its registry, and their responses.
 #[derive(Default)]
-struct Office {
+struct TokenServerLog {
     /// Requests to the token server.
-    asked: Vec<Seen>,
+    asked: Vec<ReceivedRequest>,
     /// Requests to the registry.
-    shown: Vec<Seen>,
+    shown: Vec<ReceivedRequest>,
     /// Statuses with which the token server fails before it succeeds.
     failures: Vec<StatusCode>,
     /// The tokens that the registry accepts, the newest last.
     valid: Vec<String>,
 }
 
-type Shared = Arc<Mutex<Office>>;
+type Shared = Arc<Mutex<TokenServerLog>>;
 
-fn seen(method: &Method, uri: &Uri, headers: &HeaderMap, body: String) -> Seen {
+fn seen(method: &Method, uri: &Uri, headers: &HeaderMap, body: String) -> ReceivedRequest {
     let authorization = headers.get("authorization");
-    Seen {
+    ReceivedRequest {
         method: method.clone(),
         uri: uri.clone(),
         authorization: authorization.map(|value| value.to_str().unwrap().to_owned()),
@@ -110,7 +110,7 @@ fn office() -> (Shared, TestServer, TestServer) {
     (office, tokens, serve(router))
 }
 
-fn query(seen: &Seen) -> Vec<(String, String)> {
+fn query(seen: &ReceivedRequest) -> Vec<(String, String)> {
     let url = reqwest::Url::parse(&format!("http://x{}", seen.uri)).unwrap();
     url.query_pairs().into_owned().collect()
 }
@@ -260,7 +260,7 @@ async fn a_token_server_that_fails_is_named() {
     office.lock().unwrap().failures = vec![StatusCode::INTERNAL_SERVER_ERROR; 99];
     let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
     let error = repository.tags().await.unwrap_err();
-    let said = chain(&error);
+    let printed = chain(&error);
     let (server, realm) = (server.host(), tokens.url("token"));
     for value in [
         &server,
@@ -268,7 +268,7 @@ async fn a_token_server_that_fails_is_named() {
         "500 Internal Server Error",
         "no tokens today",
     ] {
-        assert!(said.contains(value), "{said}");
+        assert!(printed.contains(value), "{printed}");
     }
     assert_eq!(
         office.lock().unwrap().asked.len(),
@@ -303,9 +303,9 @@ async fn a_token_answer_that_is_none_does_not_show_its_content() {
     let state = (Shared::default(), tokens.url("token"));
     let server = serve(Router::new().fallback(registry).with_state(state));
     let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
-    let said = chain(&repository.tags().await.unwrap_err());
-    assert!(said.contains(&tokens.host()), "{said}");
-    assert!(!said.contains("very-secret"), "{said}");
+    let printed = chain(&repository.tags().await.unwrap_err());
+    assert!(printed.contains(&tokens.host()), "{printed}");
+    assert!(!printed.contains("very-secret"), "{printed}");
 }
 
 #[test]

@@ -207,7 +207,7 @@ async fn tables_filter_and_explain() {
 
     browser.click("tbody tr:nth-child(3) td button").await;
     let details = browser.text("#details").await;
-    for said in [
+    for printed in [
         "registry.example/shop/migrate:2.0",
         "on akswin22000000: Server 2022, 20348.2402, containerd",
         "does not start\ntoo-old-for-host",
@@ -215,7 +215,7 @@ async fn tables_filter_and_explain() {
         "for default/forgotten",
         "kubectl replace --force --filename pod-forgotten.json",
     ] {
-        assert!(details.contains(said), "{said:?} in {details}");
+        assert!(details.contains(printed), "{printed:?} in {details}");
     }
     assert_eq!(
         browser.eval("return location.hash").await,
@@ -266,14 +266,14 @@ async fn workloads_and_nodes_can_be_linked_to() {
     );
     assert_eq!(browser.text("tr[aria-current] a").await, "shop/web");
     let details = browser.text("#details").await;
-    for said in [
+    for printed in [
         "shop/web can land where it does not start",
         "registry.example/shop/migrate:2.0",
         "on 2 nodes of 20348.2402 · Server 2022",
         "registry.example/shop/web:1.4",
         "build-match",
     ] {
-        assert!(details.contains(said), "{said:?} in {details}");
+        assert!(details.contains(printed), "{printed:?} in {details}");
     }
     // All containers of a pod must start, so a workload has one result for each kind of node.
     let of_web = browser.text("tr[aria-current]").await;
@@ -448,7 +448,7 @@ async fn every_screen_shows_it_whole_in_light_and_dark() {
 }
 
 #[test]
-async fn axe_finds_nothing_that_somebody_cannot_use() {
+async fn axe_finds_nothing_inaccessible() {
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/target/axe/axe_playwright_python/axe.min.js"
@@ -556,7 +556,7 @@ async fn paper_has_everything_in_columns_that_can_be_read() {
     let browser = Browser::start().await;
     let folder = tempfile::tempdir().unwrap();
     browser.open(&large(folder.path(), 300)).await;
-    browser.on_paper().await;
+    browser.emulate_print().await;
     let heads = "document.querySelectorAll('#both thead th:not(:first-child)')";
     assert_eq!(browser.eval(&format!("return {heads}.length")).await, 200);
     let narrowest = format!("return Math.min(...[...{heads}].map(th => th.clientWidth))");

@@ -23,7 +23,7 @@ const SECRETS: [&str; 5] = [
 
 /// The server that responds with a redirect.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Place {
+enum RedirectingServer {
     Registry,
     Token,
     Upload,
@@ -31,14 +31,14 @@ enum Place {
 
 /// Location of the secret.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Where {
+enum SecretLocation {
     Header,
     Query,
     Body,
 }
 
 /// The server that redirects, and the one that must not receive a secret.
-struct World {
+struct SecretSetup {
     own: (RequestLog, TestServer),
     other: (RequestLog, TestServer),
     _folder: tempfile::TempDir,
@@ -48,8 +48,8 @@ struct World {
 /// The other host: another port, or another name of the same machine.
 const NAMES: [&str; 2] = ["127.0.0.1", "localhost"];
 
-impl World {
-    fn new(place: Place, part: Where, status: u16, name: &str) -> Self {
+impl SecretSetup {
+    fn new(place: RedirectingServer, part: SecretLocation, status: u16, name: &str) -> Self {
         let other = scripted(|_| answer(200, &[], r#"{"token":"sesame-token","tags":[]}"#));
         let target = other.1.url("taken").replace("127.0.0.1", name);
         let own = scripted(move |asked: &ScriptedRequest| {
@@ -58,17 +58,19 @@ impl World {
             let known = asked.header("authorization").is_some();
             let host = asked.header("host").unwrap_or_default();
             match (asked.path.as_str(), place) {
-                ("/token", Place::Token) => away(),
+                ("/token", RedirectingServer::Token) => away(),
                 ("/token", _) => answer(200, &[], r#"{"token":"sesame-token"}"#),
-                (_, Place::Token | Place::Upload) if !bearer => {
+                (_, RedirectingServer::Token | RedirectingServer::Upload) if !bearer => {
                     let realm = format!("Bearer realm=\"http://{host}/token\"");
                     answer(401, &[("WWW-Authenticate", &realm)], "")
                 }
-                (_, Place::Registry) if !known => {
+                (_, RedirectingServer::Registry) if !known => {
                     answer(401, &[("WWW-Authenticate", "Basic realm=\"r\"")], "")
                 }
                 ("/v2/", _) => answer(200, &[], "{}"),
-                (path, Place::Upload) if path.ends_with("/uploads/") && part == Where::Query => {
+                (path, RedirectingServer::Upload)
+                    if path.ends_with("/uploads/") && part == SecretLocation::Query =>
+                {
                     answer(202, &[("Location", "/v2/a/state?_state=sesame-state")], "")
                 }
                 _ => away(),
@@ -76,7 +78,9 @@ impl World {
         });
         let folder = tempfile::tempdir().unwrap();
         let entry = match part {
-            Where::Body if place == Place::Token => json!({ "identitytoken": "sesame-refresh" }),
+            SecretLocation::Body if place == RedirectingServer::Token => {
+                json!({ "identitytoken": "sesame-refresh" })
+            }
             _ => json!({ "username": "bob", "password": "sesame-password" }),
         };
         let auths = json!({ "auths": { own.1.host(): entry } });
@@ -96,7 +100,7 @@ impl World {
 }
 
 fn secrets_in(log: &RequestLog) -> Vec<String> {
-    let heard = log.all().into_iter().map(|asked| {
+    let received = log.all().into_iter().map(|asked| {
         let headers: Vec<String> = asked
             .headers
             .iter()
@@ -110,19 +114,27 @@ fn secrets_in(log: &RequestLog) -> Vec<String> {
             headers.join("\n")
         )
     });
-    heard
-        .filter(|heard| SECRETS.iter().any(|secret| heard.contains(secret)))
+    received
+        .filter(|received| SECRETS.iter().any(|secret| received.contains(secret)))
         .collect()
 }
 
 #[test]
 async fn no_redirect_takes_a_secret_to_another_host() {
     let mut followed = 0;
-    for place in [Place::Registry, Place::Token, Place::Upload] {
-        for part in [Where::Header, Where::Query, Where::Body] {
+    for place in [
+        RedirectingServer::Registry,
+        RedirectingServer::Token,
+        RedirectingServer::Upload,
+    ] {
+        for part in [
+            SecretLocation::Header,
+            SecretLocation::Query,
+            SecretLocation::Body,
+        ] {
             for status in STATUSES {
                 for name in NAMES {
-                    let world = World::new(place, part, status, name);
+                    let world = SecretSetup::new(place, part, status, name);
                     let blob = Bytes::from_static(b"a blob");
                     let digest = describe(&blob).digest;
                     // The result does not matter here.
@@ -131,10 +143,10 @@ async fn no_redirect_takes_a_secret_to_another_host() {
                     let _ = world.repository.put_blob(&digest, 6, &blob, &Silent).await;
                     let manifest = Bytes::from_static(b"{}");
                     let _ = world.repository.put_manifest("1", "x/y", manifest).await;
-                    let told = secrets_in(&world.other.0);
+                    let reported = secrets_in(&world.other.0);
                     assert!(
-                        told.is_empty(),
-                        "{place:?} {part:?} {status} {name}: {told:?}"
+                        reported.is_empty(),
+                        "{place:?} {part:?} {status} {name}: {reported:?}"
                     );
                     let asked = secrets_in(&world.own.0);
                     assert!(
@@ -175,7 +187,7 @@ async fn on_the_same_host_a_redirect_is_followed_with_the_credential() {
 
 /// The catalog uses no credential; one in its URL is sent nowhere either.
 #[test]
-fn the_address_of_a_catalog_tells_nobody_a_password() {
+fn the_address_of_a_catalog_has_no_password() {
     for status in STATUSES {
         let other = scripted(|_| answer(200, &[], "<html></html>"));
         let target = other.1.url("taken");
@@ -188,7 +200,7 @@ fn the_address_of_a_catalog_tells_nobody_a_password() {
             .unwrap();
         assert!(!output.status.success());
         assert_eq!(secrets_in(&other.0), [""; 0], "{status}");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!said.contains("sesame"), "{said}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!printed.contains("sesame"), "{printed}");
     }
 }

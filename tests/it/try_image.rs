@@ -28,14 +28,14 @@ const BASE_PATH: &str = r"%SystemRoot%\system32;%SystemRoot%";
 
 /// A folder with the program that prints what it sees, a base with a registry, and a temporary
 /// folder that shows leftovers.
-struct Trial {
+struct TrySetup {
     folder: TempDir,
     server: FakeRegistry,
     /// Limits the tests to one Windows of wine at a time.
     _turn: MutexGuard<'static, ()>,
 }
 
-async fn trial() -> Trial {
+async fn trial() -> TrySetup {
     static TURN: Mutex<()> = Mutex::new(());
     component("wine64");
     let compiler = component("x86_64-w64-mingw32-gcc");
@@ -71,14 +71,14 @@ async fn trial() -> Trial {
     let repository = registry(&host).repository(&reference);
     base.put(&Sink::Registry(repository.for_push()), Some(VERSION))
         .await;
-    Trial {
+    TrySetup {
         folder,
         server,
         _turn: TURN.lock().unwrap_or_else(PoisonError::into_inner),
     }
 }
 
-impl Trial {
+impl TrySetup {
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -121,10 +121,10 @@ impl Trial {
     fn seen(&self, arguments: &[&str], input: &str) -> (Value, i32) {
         let mut command = self.attempt(arguments);
         let output = command.write_stdin(input).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
+        let printed = String::from_utf8_lossy(&output.stderr);
         let seen = serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{error}: {said}"));
-        assert!(said.contains("seen"), "{said}");
+            .unwrap_or_else(|error| panic!("{error}: {printed}"));
+        assert!(printed.contains("seen"), "{printed}");
         (seen, output.status.code().unwrap())
     }
 
@@ -152,7 +152,7 @@ fn strings(value: &Value) -> Vec<String> {
 }
 
 /// Writes a recipe with special characters, and the input of its program.
-fn write_hard_recipe(trial: &Trial, openssl: &Path) {
+fn write_hard_recipe(trial: &TrySetup, openssl: &Path) {
     let request =
         "req -x509 -newkey rsa:2048 -nodes -keyout root.key -out root.pem -subj /CN=Corp -days 30";
     succeed(
@@ -343,12 +343,12 @@ async fn what_a_dockerfile_does_is_what_its_program_sees() {
     trial.build();
     let mut command = trial.attempt(&[]);
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     let text = String::from_utf8_lossy(&output.stdout);
-    let (seen, after) = text.rsplit_once('}').expect(&said);
-    assert_eq!(after.trim(), "after", "{text}{said}");
+    let (seen, after) = text.rsplit_once('}').expect(&printed);
+    assert_eq!(after.trim(), "after", "{text}{printed}");
     // `echo` keeps the program's exit code.
-    assert_eq!(output.status.code(), Some(255), "{said}");
+    assert_eq!(output.status.code(), Some(255), "{printed}");
     let seen: Value = serde_json::from_str(&format!("{seen}}}")).unwrap();
     assert_eq!(
         seen["arguments"],
@@ -373,16 +373,19 @@ async fn what_a_dockerfile_does_is_what_its_program_sees() {
     // The program by its own name on PATH, instead of the command; its whole exit code is reported.
     let arguments = ["--entrypoint", "seen", "--", "--version", "a b"];
     let output = trial.attempt(&arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(255), "{said}");
-    assert!(note(&["3221225781", "0xC0000135"]).eval(&said), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(255), "{printed}");
+    assert!(
+        note(&["3221225781", "0xC0000135"]).eval(&printed),
+        "{printed}"
+    );
     let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(seen["arguments"], json!(["seen", "--version", "a b"]));
     assert_eq!(trial.left(), Vec::<PathBuf>::new());
 }
 
 /// A recipe whose program never ends.
-fn endless(trial: &Trial) {
+fn endless(trial: &TrySetup) {
     trial.write("ask.txt", "");
     trial.write(
         "recipe.toml",
@@ -397,9 +400,9 @@ async fn a_program_that_does_not_end_is_ended_and_nothing_is_left_of_it() {
     let trial = trial().await;
     endless(&trial);
     let limited = trial.attempt(&["--timeout", "25s"]).output().unwrap();
-    let said = String::from_utf8_lossy(&limited.stderr);
-    assert_eq!(limited.status.code(), Some(3), "{said}");
-    assert!(said.contains("--timeout"), "{said}");
+    let printed = String::from_utf8_lossy(&limited.stderr);
+    assert_eq!(limited.status.code(), Some(3), "{printed}");
+    assert!(printed.contains("--timeout"), "{printed}");
     assert_eq!(trial.left(), Vec::<PathBuf>::new());
 
     let mut asked = trial
@@ -439,7 +442,7 @@ async fn a_program_that_does_not_end_is_ended_and_nothing_is_left_of_it() {
 }
 
 #[test(multi_thread)]
-async fn a_program_that_is_not_there_is_told_with_a_way_to_look_around() {
+async fn a_missing_program_is_reported_with_a_way_to_look_around() {
     let trial = trial().await;
     endless(&trial);
     trial
@@ -557,11 +560,14 @@ async fn a_hostile_layer_stays_in_its_drive() {
         .timeout(Duration::from_mins(8))
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(note(&["layer 1"]).eval(&said), "{said}");
-    assert!(warning(&[" 4 "]).eval(&said), "{said}");
-    assert!(line(&["error: ", r"C:\..\..\x"]).eval(&said), "{said}");
-    assert_eq!(output.status.code(), Some(3), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(note(&["layer 1"]).eval(&printed), "{printed}");
+    assert!(warning(&[" 4 "]).eval(&printed), "{printed}");
+    assert!(
+        line(&["error: ", r"C:\..\..\x"]).eval(&printed),
+        "{printed}"
+    );
+    assert_eq!(output.status.code(), Some(3), "{printed}");
     for place in ["escaped", "tmp/escaped"] {
         assert!(!trial.path(place).exists());
     }

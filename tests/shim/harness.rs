@@ -49,37 +49,37 @@ pub(crate) fn shim(wine: &Wine, words: &[&str]) -> Command {
 }
 
 /// The shim with options, started.
-pub(crate) fn start(wine: &Wine, words: &[&str]) -> Running {
-    Running::start(shim(wine, words))
+pub(crate) fn start(wine: &Wine, words: &[&str]) -> RunningCommand {
+    RunningCommand::start(shim(wine, words))
 }
 
 /// Output and exit of a command.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct CommandOutput {
     pub code: i32,
     /// Output of the shim and its program.
-    pub said: String,
+    pub printed: String,
     /// Time from the first stop request to the exit, if any.
     pub stopping: Duration,
 }
 
 /// Runs a command to its end.
-pub(crate) fn run(command: Command) -> Ended {
-    Running::start(command).end()
+pub(crate) fn run(command: Command) -> CommandOutput {
+    RunningCommand::start(command).end()
 }
 
 /// A running command, killed on drop.
-pub(crate) struct Running {
+pub(crate) struct RunningCommand {
     child: Child,
     lines: Receiver<String>,
-    said: String,
+    printed: String,
     asked: Option<Instant>,
 }
 
-impl Running {
+impl RunningCommand {
     pub(crate) fn start(mut command: Command) -> Self {
         // One pipe for both streams preserves the order.
-        let (said, speaker) = std::io::pipe().unwrap();
+        let (printed, speaker) = std::io::pipe().unwrap();
         let child = command
             .stdin(Stdio::null())
             .stdout(speaker.try_clone().unwrap())
@@ -90,7 +90,7 @@ impl Running {
         drop(command);
         let (sender, lines) = channel();
         thread::spawn(move || {
-            for line in BufReader::new(said).lines() {
+            for line in BufReader::new(printed).lines() {
                 if line.is_err() || sender.send(line.unwrap_or_default()).is_err() {
                     return;
                 }
@@ -99,27 +99,27 @@ impl Running {
         Self {
             child,
             lines,
-            said: String::new(),
+            printed: String::new(),
             asked: None,
         }
     }
 
     /// Waits for a line with this text and returns it.
     pub(crate) fn wait_for(&mut self, text: &str) -> String {
-        let line = self.hear(text);
-        line.unwrap_or_else(|said| panic!("nobody said '{text}', only: {said}"))
+        let line = self.wait_for_output(text);
+        line.unwrap_or_else(|printed| panic!("nobody said '{text}', only: {printed}"))
     }
 
     /// Like [`Self::wait_for`]; the error is the output so far.
-    pub(crate) fn hear(&mut self, text: &str) -> Result<String, String> {
+    pub(crate) fn wait_for_output(&mut self, text: &str) -> Result<String, String> {
         let until = Instant::now() + PATIENCE;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let Ok(line) = self.lines.recv_timeout(left) else {
-                return Err(self.said.clone());
+                return Err(self.printed.clone());
             };
-            self.said += &line;
-            self.said.push('\n');
+            self.printed += &line;
+            self.printed.push('\n');
             if line.contains(text) {
                 return Ok(line);
             }
@@ -136,21 +136,21 @@ impl Running {
     }
 
     /// Waits for the end.
-    pub(crate) fn end(mut self) -> Ended {
+    pub(crate) fn end(mut self) -> CommandOutput {
         let status = self.wait();
         let stopping = self.asked.map(|asked| asked.elapsed()).unwrap_or_default();
         // Remaining processes keep the pipes open: the output so far is enough.
         while let Ok(line) = self.lines.recv_timeout(Duration::from_millis(300)) {
-            self.said += &line;
-            self.said.push('\n');
+            self.printed += &line;
+            self.printed.push('\n');
         }
-        Ended {
+        CommandOutput {
             // Or the signal that ended wine itself.
             code: status
                 .code()
                 .or(status.signal().map(|it| -it))
                 .unwrap_or(-1),
-            said: std::mem::take(&mut self.said),
+            printed: std::mem::take(&mut self.printed),
             stopping,
         }
     }
@@ -165,28 +165,28 @@ impl Running {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(Instant::now() < until, "{HANGS}: {}", self.said_so_far());
+            assert!(Instant::now() < until, "{HANGS}: {}", self.printed_so_far());
             thread::sleep(Duration::from_millis(5));
         }
     }
 
-    fn said_so_far(&mut self) -> &str {
+    fn printed_so_far(&mut self) -> &str {
         while let Ok(line) = self.lines.try_recv() {
-            self.said += &line;
-            self.said.push('\n');
+            self.printed += &line;
+            self.printed.push('\n');
         }
-        &self.said
+        &self.printed
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Ended {
+impl CommandOutput {
     #[track_caller]
     pub(crate) fn assert_code(&self, code: i32) -> &Self {
         assert_eq!(self.code, code, "{self:#?}");
@@ -194,21 +194,21 @@ impl Ended {
     }
 
     #[track_caller]
-    pub(crate) fn assert_said(&self, text: &str) -> &Self {
-        assert!(self.said.contains(text), "'{text}' in {self:#?}");
+    pub(crate) fn assert_printed(&self, text: &str) -> &Self {
+        assert!(self.printed.contains(text), "'{text}' in {self:#?}");
         self
     }
 
     #[track_caller]
-    pub(crate) fn assert_not_said(&self, text: &str) -> &Self {
-        assert!(!self.said.contains(text), "'{text}' in {self:#?}");
+    pub(crate) fn assert_not_printed(&self, text: &str) -> &Self {
+        assert!(!self.printed.contains(text), "'{text}' in {self:#?}");
         self
     }
 
     /// Asserts that these texts were printed, in this order.
     #[track_caller]
     pub(crate) fn assert_order(&self, texts: &[&str]) -> &Self {
-        let mut rest = self.said.as_str();
+        let mut rest = self.printed.as_str();
         for text in texts {
             let Some((_, after)) = rest.split_once(text) else {
                 panic!("'{text}' in its place in {self:#?}");

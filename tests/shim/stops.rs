@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use wincimg_testkit::wine::Wine;
 
-use super::harness::{Running, run, shim, start};
+use super::harness::{RunningCommand, run, shim, start};
 
 /// Starts the shim, waits until its program is ready and asks to stop.
-fn stopped(wine: &Wine, words: &[&str]) -> Running {
+fn stopped(wine: &Wine, words: &[&str]) -> RunningCommand {
     let mut running = start(wine, words);
     running.wait_for("ready");
     running.ask_to_stop();
@@ -55,7 +55,7 @@ pub(crate) fn a_program_that_ignores_everything_is_ended_at_the_deadline(wine: &
     )
     .end()
     .assert_code(124)
-    .assert_said("error: the program did not end within the stop time; ending it")
+    .assert_printed("error: the program did not end within the stop time; ending it")
     .assert_stopping_took(1.5, 4.0);
 }
 
@@ -82,8 +82,8 @@ pub(crate) fn a_second_request_is_harmless(wine: &Wine) {
     running.ask_to_stop();
     running.ask_to_stop();
     let ended = running.end();
-    ended.assert_code(7).assert_said("clean");
-    assert_eq!(ended.said.matches("asked to stop").count(), 1);
+    ended.assert_code(7).assert_printed("clean");
+    assert_eq!(ended.printed.matches("asked to stop").count(), 1);
 }
 
 pub(crate) fn ctrl_break_is_sent_to_the_program_s_own_group(wine: &Wine) {
@@ -92,7 +92,7 @@ pub(crate) fn ctrl_break_is_sent_to_the_program_s_own_group(wine: &Wine) {
         &["--stop-timeout", "1", "--", "probe.exe", "--do", "ignore"],
     );
     command.env("WINEDEBUG", "trace+console");
-    let mut running = Running::start(command);
+    let mut running = RunningCommand::start(command);
     let started = running.wait_for("started probe.exe");
     running.wait_for("ready");
     running.ask_to_stop();
@@ -102,14 +102,14 @@ pub(crate) fn ctrl_break_is_sent_to_the_program_s_own_group(wine: &Wine) {
     running
         .end()
         .assert_code(124)
-        .assert_said(&format!("GenerateConsoleCtrlEvent (1, {id:x})"));
+        .assert_printed(&format!("GenerateConsoleCtrlEvent (1, {id:x})"));
 }
 
 /// Runs the shim on a terminal and types ^C there.
 ///
 /// The shell that `script` starts is replaced by wine: dash would handle the ^C itself and exit
 /// with 130.
-fn with_ctrl_c_typed(wine: &Wine, words: &str) -> super::harness::Ended {
+fn with_ctrl_c_typed(wine: &Wine, words: &str) -> super::harness::CommandOutput {
     let shim = shim(wine, &[]);
     let loader = shim.get_program().to_string_lossy();
     let script = format!(
@@ -139,7 +139,7 @@ pub(crate) fn ctrl_c_of_the_console_reaches_a_program_that_wants_it(wine: &Wine)
 pub(crate) fn ctrl_c_of_the_console_does_not_reach_one_that_wants_ctrl_break(wine: &Wine) {
     with_ctrl_c_typed(wine, "--stop-timeout 1 -- probe.exe --do until never 0 9")
         .assert_code(124)
-        .assert_said("asked to stop (ctrl-c)");
+        .assert_printed("asked to stop (ctrl-c)");
 }
 
 const TOLD_TO_CLOSE: [&str; 4] = [
@@ -185,7 +185,7 @@ pub(crate) fn a_windowed_program_is_closed_without_being_asked_for(wine: &Wine) 
     .end()
     .assert_code(5)
     .assert_order(&TOLD_TO_CLOSE)
-    .assert_not_said("ctrl-break");
+    .assert_not_printed("ctrl-break");
 }
 
 pub(crate) fn a_program_without_a_window_cannot_be_closed_and_is_ended(wine: &Wine) {
@@ -204,7 +204,7 @@ pub(crate) fn a_program_without_a_window_cannot_be_closed_and_is_ended(wine: &Wi
     )
     .end()
     .assert_code(124)
-    .assert_said("warning: the program has no window that could be asked to close");
+    .assert_printed("warning: the program has no window that could be asked to close");
 }
 
 pub(crate) fn draining_comes_before_telling(wine: &Wine) {
@@ -326,13 +326,13 @@ pub(crate) fn the_environment_wins(wine: &Wine) {
         .env("SHIM_STOP_TIMEOUT", "1")
         .env("SHIM_DRAIN", "0")
         .env("SHIM_LOG", "json");
-    let mut running = Running::start(command);
+    let mut running = RunningCommand::start(command);
     running.wait_for("ready");
     running.ask_to_stop();
     running
         .end()
         .assert_code(124)
-        .assert_said(r#""event":"deadline""#)
+        .assert_printed(r#""event":"deadline""#)
         .assert_stopping_took(1.0, 4.0);
 }
 
@@ -342,8 +342,8 @@ fn is_running(wine: &Wine, spawned: &str) -> bool {
     let mut probe = wine.command("probe.exe");
     probe.args(["--do", "is-running", id.trim()]);
     let ended = run(probe);
-    assert!(ended.said.starts_with("running "), "{ended:?}");
-    ended.said.starts_with("running yes")
+    assert!(ended.printed.starts_with("running "), "{ended:?}");
+    ended.printed.starts_with("running yes")
 }
 
 pub(crate) fn what_a_program_leaves_is_ended_with_it(wine: &Wine) {
@@ -352,7 +352,7 @@ pub(crate) fn what_a_program_leaves_is_ended_with_it(wine: &Wine) {
     running
         .end()
         .assert_code(0)
-        .assert_said("ending what the program left behind (processes: 1)");
+        .assert_printed("ending what the program left behind (processes: 1)");
     assert!(!is_running(wine, &spawned));
 }
 
@@ -362,7 +362,10 @@ pub(crate) fn what_a_program_leaves_stays_where_that_is_wanted(wine: &Wine) {
         &["--no-kill-tree", "--", "probe.exe", "--do", "spawn"],
     );
     let spawned = running.wait_for("spawned");
-    running.end().assert_code(0).assert_not_said("left behind");
+    running
+        .end()
+        .assert_code(0)
+        .assert_not_printed("left behind");
     assert!(is_running(wine, &spawned));
 }
 
@@ -411,7 +414,7 @@ fn work(process: u32) -> Vec<String> {
 }
 
 /// Asserts that no thread of the shim runs while it waits.
-fn assert_idle(running: &Running) {
+fn assert_idle(running: &RunningCommand) {
     sleep(Duration::from_millis(500));
     let before = work(running.id());
     let woken = before.iter().any(|line| line.starts_with("voluntary"));
@@ -428,7 +431,7 @@ pub(crate) fn pause_waits_without_any_work(wine: &Wine) {
     running
         .end()
         .assert_code(0)
-        .assert_said("asked to stop (ctrl-c)")
+        .assert_printed("asked to stop (ctrl-c)")
         .assert_stopping_took(0.0, 2.0);
 }
 
@@ -436,7 +439,7 @@ pub(crate) fn it_asks_to_be_told_of_a_shutdown_first(wine: &Wine) {
     let mut command = shim(wine, &["pause"]);
     // wine names functions that it implements only in part.
     command.env("WINEDEBUG", "fixme+all");
-    let mut running = Running::start(command);
+    let mut running = RunningCommand::start(command);
     running.wait_for("SetProcessShutdownParameters (000003ff, 00000000)");
     running.wait_for("waiting for a stop request");
     running.ask_to_stop();

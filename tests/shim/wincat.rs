@@ -178,13 +178,13 @@ pub(crate) fn a_lost_connection_is_1_with_words(wine: &Wine) {
     // Bytes that nobody reads make it a reset.
     drop(cat.peer);
     assert_eq!(code_of(&mut cat.child), Some(1));
-    let mut said = String::new();
+    let mut printed = String::new();
     let mut errors = cat.child.stderr.take().unwrap();
-    errors.read_to_string(&mut said).unwrap();
-    assert!(said.contains("(Windows error 10054)"), "{said}");
+    errors.read_to_string(&mut printed).unwrap();
+    assert!(printed.contains("(Windows error 10054)"), "{printed}");
     assert!(
-        said.starts_with("wincat: error: connection to port "),
-        "{said}"
+        printed.starts_with("wincat: error: connection to port "),
+        "{printed}"
     );
 }
 
@@ -194,10 +194,10 @@ pub(crate) fn a_refused_connection_is_1_with_words(wine: &Wine) {
     command.args(["127.0.0.1", &port.to_string()]);
     run(command)
         .assert_code(1)
-        .assert_said(&format!(
+        .assert_printed(&format!(
             "wincat: error: cannot connect to 127.0.0.1 port {port}: "
         ))
-        .assert_said("(Windows error 10061)");
+        .assert_printed("(Windows error 10061)");
 }
 
 /// A port at which nobody listens.
@@ -212,13 +212,13 @@ pub(crate) fn wrong_usage_of_wincat_is_1(wine: &Wine) {
         command.args(words);
         run(command)
             .assert_code(1)
-            .assert_said("usage: wincat.exe HOST PORT");
+            .assert_printed("usage: wincat.exe HOST PORT");
     }
     for port in ["0", "65536", "http", "-1"] {
         let mut command = wine.command(r"C:\windows\system32\wincat.exe");
         command.args(["127.0.0.1", port]);
         run(command)
             .assert_code(1)
-            .assert_said(&format!("wincat: error: invalid port '{port}'"));
+            .assert_printed(&format!("wincat: error: invalid port '{port}'"));
     }
 }

@@ -612,7 +612,7 @@ mod tests {
 
     #[test]
     fn what_is_no_instruction_says_what_it_should_be() {
-        for (text, said) in [
+        for (text, printed) in [
             ("COPPY a b", "did you mean COPY?"),
             ("COPY a", "at least two"),
             ("COPY --chown=a b c", "--chown is unsupported"),
@@ -633,7 +633,7 @@ mod tests {
             ("CMD [\"a\"] b", "after the array"),
         ] {
             let error = kind(text).map(|_| ()).unwrap_err();
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(printed), "{text}: {error}");
         }
     }
 
@@ -651,7 +651,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_instruction_is_too_strange(
+        fn no_instruction_panics(
             keyword in prop::sample::select(KEYWORDS.to_vec()), text in r"[ -~]{0,32}"
         ) {
             let file = Dockerfile::read(&format!("{keyword} {text}")).instructions.len();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use wincimg_iis::IisSettings;
-use wincimg_layer::OnDisk;
+use wincimg_layer::DiskSource;
 use wincimg_recipe::{
     CommandForm, EmbeddedProgram, FileSource, PlanBase, PlannedCommand, PlannedFile, Recipe,
     RecipeInputs,
@@ -342,7 +342,7 @@ fn the_context_is_laid_out_like_the_drive() {
     let mut plan = plan();
     plan.files = vec![
         file(
-            FileSource::Folder(OnDisk {
+            FileSource::Folder(DiskSource {
                 top: folder.path().into(),
                 path: folder.path().join("site").into(),
             }),
@@ -396,7 +396,7 @@ fn what_a_dockerfile_cannot_hold_is_refused_by_its_text() {
         plan.steps = vec![step(CommandForm::Shell(line.to_owned()))];
         problem(&plan)
     };
-    for (found, said) in [
+    for (found, printed) in [
         (
             with(|plan| _ = plan.env.insert("A".into(), "two\nlines".into())),
             "two\\nlines",
@@ -424,7 +424,7 @@ fn what_a_dockerfile_cannot_hold_is_refused_by_its_text() {
         (line("echo 1<<2"), "here-document"),
         (line(" "), "is empty"),
     ] {
-        assert!(found.contains(said), "{found}");
+        assert!(found.contains(printed), "{found}");
     }
 }
 

@@ -181,7 +181,7 @@ fn shown(command: &Command) -> impl Iterator<Item = &Command> {
 
 fn page(command: &Command, above: &[&Command], edition: &Edition<'_>) -> io::Result<String> {
     let name = page_name(command);
-    let words = After::from_command(command);
+    let words = HelpSections::from_command(command);
     // One line in place of every flag, which OPTIONS has.
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage:").trim().to_owned();
@@ -213,12 +213,12 @@ fn page(command: &Command, above: &[&Command], edition: &Edition<'_>) -> io::Res
     outside("FILES", &FILES, command, &mut rest);
     see_also(command, above, &mut rest);
     rest.to_writer(&mut page)?;
-    Ok(mended(&String::from_utf8_lossy(&page)))
+    Ok(fix_markup(&String::from_utf8_lossy(&page)))
 }
 
 /// What the library writes, as mandoc and groff read it alike: values are a list of its own below an
 /// option, and a backslash is one outside macros too.
-fn mended(page: &str) -> String {
+fn fix_markup(page: &str) -> String {
     page.replace("\\\\", "\\e")
         .replace("\n.br\n\n.br\n", "\n.sp\n")
         .replace("\n.RS 14\n", "\n.RS 7\n.PD 0\n")
@@ -227,13 +227,13 @@ fn mended(page: &str) -> String {
 
 /// What a command's help says after its options.
 #[derive(Debug, Default)]
-struct After {
+struct HelpSections {
     examples: Vec<String>,
     exit: Vec<String>,
     notes: Vec<String>,
 }
 
-impl After {
+impl HelpSections {
     fn from_command(command: &Command) -> Self {
         let text = command.get_after_long_help().or(command.get_after_help());
         let text = text.map(ToString::to_string).unwrap_or_default();
@@ -270,7 +270,7 @@ fn commands(command: &Command) -> Roff {
     section
 }
 
-fn examples(words: &After, section: &mut Roff) {
+fn examples(words: &HelpSections, section: &mut Roff) {
     if words.examples.is_empty() {
         return;
     }
@@ -282,7 +282,7 @@ fn examples(words: &After, section: &mut Roff) {
     section.control("fi", []);
 }
 
-fn exit_status(words: &After, section: &mut Roff) {
+fn exit_status(words: &HelpSections, section: &mut Roff) {
     section.control("SH", ["EXIT STATUS"]);
     for (code, what) in EXIT_CODES {
         section.control("TP", []);

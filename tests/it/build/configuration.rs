@@ -193,7 +193,7 @@ fn what_the_recipe_does_not_say_stays_as_the_base_has_it() {
 }
 
 #[test]
-fn what_a_base_has_for_its_children_is_carried_out_or_needs_windows() {
+fn what_a_base_has_for_its_children_is_executed_or_needs_windows() {
     let site = Site::new();
     site.write(
         "recipe.toml",
@@ -237,9 +237,12 @@ fn what_a_base_has_for_its_children_is_carried_out_or_needs_windows() {
     assert!(printed.contains("onbuild     COPY . /app"), "{printed}");
     for engine in ["auto", "direct"] {
         let output = build().args(["--engine", engine]).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
+        let printed = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success());
-        assert!(said.contains("ONBUILD COPY . /app"), "{engine}: {said}");
+        assert!(
+            printed.contains("ONBUILD COPY . /app"),
+            "{engine}: {printed}"
+        );
     }
 }
 

@@ -342,7 +342,7 @@ fn an_output_that_cannot_be_written_is_named() {
 }
 
 #[test]
-fn a_mistake_in_the_recipe_or_its_folder_is_told_before_a_registry_is_asked() {
+fn a_mistake_in_the_recipe_or_its_folder_is_reported_before_a_registry_is_asked() {
     let site = Site::new();
     site.write("app/server.exe", "MZ");
     let recipe = |name: &str, more: &str| {
@@ -390,8 +390,8 @@ fn a_mistake_in_the_recipe_or_its_folder_is_told_before_a_registry_is_asked() {
                 .fails(2, code, values)
                 .hides(&nobody);
             if arguments == ["typed"] {
-                let said = failure.on_line(3).stderr;
-                assert!(said.contains("       ^"), "{said}");
+                let printed = failure.on_line(3).stderr;
+                assert!(printed.contains("       ^"), "{printed}");
             }
         }
     }

@@ -263,7 +263,7 @@ fn the_site_has_every_page_and_what_the_pages_link_to() {
 
 /// Words in backticks that look like a path of the repository, such as `src/cli/lint.rs`.
 #[test]
-fn every_path_that_a_page_names_is_there() {
+fn every_path_that_a_page_names_exists() {
     let mut missing = Vec::new();
     for page in Page::all() {
         // The changelog names removed files.
@@ -354,13 +354,18 @@ fn the_page_of_rules_has_every_rule_of_lint_with_an_example() {
         let examples: Vec<&String> = blocks
             .iter()
             .filter_map(|block| match block {
-                Block::Other { language, text } if language == "dockerfile" => Some(text),
+                Block::Other { language, text } if language == "diff" => Some(text),
                 _ => None,
             })
             .collect();
-        let [wrong, right] = examples[..] else {
-            panic!("{name}: one example that is wrong and one that is right");
+        let [example] = examples[..] else {
+            panic!("{name}: one example, as a diff from wrong to right");
         };
+        let side = |other: char| -> String {
+            let lines = example.lines().filter(|line| !line.starts_with(other));
+            lines.map(|line| format!("{}\n", &line[1..])).collect()
+        };
+        let (wrong, right) = (&side('+'), &side('-'));
         assert!(found(wrong).contains(name), "{name}: {wrong}");
         assert!(!found(right).contains(name), "{name}: {right}");
         *shown.entry(name.to_owned()).or_default() += 1;
@@ -412,12 +417,14 @@ fn the_page_of_errors_has_every_code() {
         }
     }
     let page = Page::named("docs/errors.md");
-    let rows = page
-        .text
-        .lines()
-        .filter_map(|line| line.strip_prefix("- `"));
+    let blocks = page.blocks();
+    let list = blocks.iter().find_map(|block| match block {
+        Block::Other { language, text } if language == "text" => Some(text),
+        _ => None,
+    });
+    let rows = list.unwrap().lines();
     let listed: BTreeSet<String> = rows
-        .filter_map(|row| row.split('`').next())
+        .filter_map(|row| row.split_whitespace().next())
         .map(str::to_owned)
         .collect();
     // Codes of the command line itself.

@@ -10,8 +10,8 @@
 
 mod base_facts;
 mod built;
-mod crafted;
-mod odd;
+mod not_images;
+mod other_builders;
 mod shutdown;
 mod unclosed;
 
@@ -29,7 +29,7 @@ use wincimg_common::progress::Silent;
 use wincimg_oci::document::{Descriptor, History, ManifestFormat, NewLayer, sha256};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Sink;
-use wincimg_registry::hive::{FileTime, unsettled};
+use wincimg_registry::hive::{FileTime, unfitted_hives};
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_testkit::windows_base::StandIn;
 
@@ -56,17 +56,17 @@ fn inspect(image: &str, arguments: &[&str]) -> Command {
 /// The exit code, the only JSON document on stdout, and stderr.
 fn json_of(command: &mut Command) -> (i32, Value, String) {
     let output = command.args(["--format", "json"]).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
+    let printed = String::from_utf8(output.stderr).unwrap();
     let value =
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
-    (output.status.code().unwrap(), value, said)
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {printed}"));
+    (output.status.code().unwrap(), value, printed)
 }
 
 /// The output of a successful command.
 fn text_of(command: &mut Command) -> String {
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{printed}");
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -114,7 +114,7 @@ fn file(path: &str, content: impl Into<Vec<u8>>) -> (String, Vec<u8>) {
 
 /// Delta hives, such as `Hives/System_Delta`, with these changes.
 fn deltas(edits: &[RegistryEdit]) -> Files {
-    unsettled(edits, FileTime::default())
+    unfitted_hives(edits, FileTime::default())
         .unwrap()
         .into_iter()
         .map(|hive| file(&format!("Hives/{}", hive.name), hive.bytes))
@@ -185,12 +185,12 @@ impl Push for StandIn {
 }
 
 /// A layout with one image.
-struct InLayout {
+struct LayoutImage {
     folder: TempDir,
     place: String,
 }
 
-impl InLayout {
+impl LayoutImage {
     fn new(image: &StandIn) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let place = format!("oci:{}:app", folder.path().display());

@@ -70,9 +70,9 @@ async fn cosign(place: &Repository, image: &str) {
 }
 
 /// The outcomes, by kind.
-fn fates(report: &Value) -> Vec<(&str, &str)> {
+fn outcomes(report: &Value) -> Vec<(&str, &str)> {
     let beside = report["images"][0]["beside"].as_array().unwrap().iter();
-    let mut fates: Vec<(&str, &str)> = beside
+    let mut outcomes: Vec<(&str, &str)> = beside
         .map(|it| {
             (
                 it["kind"].as_str().unwrap(),
@@ -80,8 +80,8 @@ fn fates(report: &Value) -> Vec<(&str, &str)> {
             )
         })
         .collect();
-    fates.sort_unstable();
-    fates
+    outcomes.sort_unstable();
+    outcomes
 }
 
 const KINDS: [&str; 4] = [
@@ -91,15 +91,15 @@ const KINDS: [&str; 4] = [
     "sig",
 ];
 
-fn goes_along(site: &Site, to: &str) {
+fn assert_mirrored(site: &Site, to: &str) {
     let (image, _) = signed_image(site);
     let (plan, _) = mirror(site, &image, to, &["--dry-run"]);
-    assert_eq!(fates(&plan).len(), 4, "{plan}");
+    assert_eq!(outcomes(&plan).len(), 4, "{plan}");
     let (first, output) = mirror(site, &image, to, &[]);
     assert!(output.status.success(), "{}", stderr(&output));
-    assert_eq!(fates(&first), KINDS.map(|kind| (kind, "copied")));
+    assert_eq!(outcomes(&first), KINDS.map(|kind| (kind, "copied")));
     let (second, _) = mirror(site, &image, to, &[]);
-    assert_eq!(fates(&second), KINDS.map(|kind| (kind, "present")));
+    assert_eq!(outcomes(&second), KINDS.map(|kind| (kind, "present")));
     let there = image.replace(&site.host(), to);
     let mut command = site.command(&["inspect", &there, "--sbom=spdx"]);
     let printed = command.args(["--insecure-registry", to]).output().unwrap();
@@ -112,15 +112,15 @@ fn goes_along(site: &Site, to: &str) {
 }
 
 #[test]
-fn all_that_lies_beside_an_image_goes_along_once() {
+fn all_attached_documents_are_copied_once() {
     let target = DemoRegistry::start().unwrap();
-    goes_along(&Site::new(), &target.host());
+    assert_mirrored(&Site::new(), &target.host());
 }
 
 #[test]
 fn it_goes_to_a_registry_that_lists_it_under_a_tag() {
     let docker = DockerRegistry::start(Setup::default());
-    goes_along(&Site::new(), &docker.host());
+    assert_mirrored(&Site::new(), &docker.host());
 }
 
 #[test]
@@ -133,24 +133,26 @@ fn images_alone_are_copied_where_that_is_asked() {
 }
 
 #[test]
-fn what_is_about_other_bytes_stays_and_is_told() {
+fn what_is_about_other_bytes_stays_and_is_reported() {
     let site = Site::new();
     let (image, _) = signed_image(&site);
     let target = DemoRegistry::start().unwrap();
     let words = ["--manifest-format", "oci"];
     let (report, output) = mirror(&site, &image, &target.host(), &words);
-    let said = stderr(&output);
-    assert!(output.status.success(), "{said}");
+    let printed = stderr(&output);
+    assert!(output.status.success(), "{printed}");
     assert!(
-        fates(&report).iter().all(|(_, fate)| *fate == "left"),
+        outcomes(&report)
+            .iter()
+            .all(|(_, outcome)| *outcome == "left"),
         "{report}"
     );
-    let warnings = said.lines().filter(|line| line.starts_with("warning: "));
-    assert_eq!(warnings.count(), fates(&report).len(), "{said}");
+    let warnings = printed.lines().filter(|line| line.starts_with("warning: "));
+    assert_eq!(warnings.count(), outcomes(&report).len(), "{printed}");
 }
 
 #[test]
-fn a_thing_that_cannot_be_copied_is_an_error_after_the_images_are_there() {
+fn a_thing_that_cannot_be_copied_is_an_error_after_the_images_exist() {
     let site = Site::new();
     let (image, built) = signed_image(&site);
     let place = repository(options(&site.host()), &format!("{}/pause", site.host()));
@@ -166,12 +168,12 @@ fn a_thing_that_cannot_be_copied_is_an_error_after_the_images_are_there() {
     let target = DemoRegistry::start().unwrap();
     let (report, output) = mirror(&site, &image, &target.host(), &[]);
     assert_eq!(output.status.code(), Some(3));
-    let said = stderr(&output);
-    assert!(line(&["error: ", "1"]).eval(&said), "{said}");
-    assert!(said.contains("--no-referrers"), "{said}");
-    let failed = fates(&report)
+    let printed = stderr(&output);
+    assert!(line(&["error: ", "1"]).eval(&printed), "{printed}");
+    assert!(printed.contains("--no-referrers"), "{printed}");
+    let failed = outcomes(&report)
         .iter()
-        .filter(|(_, fate)| *fate == "failed")
+        .filter(|(_, outcome)| *outcome == "failed")
         .count();
     assert_eq!(failed, 1, "{report}");
 }

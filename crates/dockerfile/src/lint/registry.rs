@@ -51,7 +51,9 @@ fn kind(time: ShutdownValue, tool: Tool) -> &'static str {
 /// Converts a number that is in the other value's unit.
 fn in_right_unit(time: ShutdownValue, number: u64) -> Option<u64> {
     match time {
-        ShutdownValue::Process if number > DAY || is_round(number) => Some(number.div_ceil(1000)),
+        ShutdownValue::Process if number > DAY || is_likely_milliseconds(number) => {
+            Some(number.div_ceil(1000))
+        }
         ShutdownValue::Service if (1..LEAST_MILLISECONDS).contains(&number) => Some(number * 1000),
         _ => None,
     }
@@ -59,7 +61,7 @@ fn in_right_unit(time: ShutdownValue, number: u64) -> Option<u64> {
 
 /// Returns true if a number below a day's seconds is probably in milliseconds. Whole hours are not:
 /// some servers get two hours to stop.
-fn is_round(number: u64) -> bool {
+fn is_likely_milliseconds(number: u64) -> bool {
     number >= FEW_SECONDS && number.is_multiple_of(1000) && !number.is_multiple_of(HOUR)
 }
 
@@ -115,7 +117,7 @@ impl Values {
 }
 
 /// Next step of the visit.
-enum Next {
+enum VisitStep {
     Stage(usize),
     /// Number of values before a stage.
     Leave(usize),
@@ -128,20 +130,20 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
     for (index, stage) in stages.iter().enumerate().rev() {
         match stage.base {
             StageBaseRef::Stage(base) => above[base].push(index),
-            _ => next.push(Next::Stage(index)),
+            _ => next.push(VisitStep::Stage(index)),
         }
     }
     let mut values = Values::default();
     let mut times: Vec<Vec<ShutdownAssignment<'_>>> = vec![Vec::new(); stages.len()];
     while let Some(step) = next.pop() {
         let index = match step {
-            Next::Stage(index) => index,
-            Next::Leave(length) => {
+            VisitStep::Stage(index) => index,
+            VisitStep::Leave(length) => {
                 values.truncate(length);
                 continue;
             }
         };
-        next.push(Next::Leave(values.added.len()));
+        next.push(VisitStep::Leave(values.added.len()));
         let stage = &stages[index];
         let mut own = match stage.base {
             StageBaseRef::Stage(base) => times[base].clone(),
@@ -163,7 +165,7 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
             check_pair(&own, findings);
         }
         times[index] = own;
-        next.extend(above[index].iter().copied().map(Next::Stage));
+        next.extend(above[index].iter().copied().map(VisitStep::Stage));
     }
 }
 

@@ -323,8 +323,8 @@ fn shown(url: &str) -> String {
 fn digest_of(plan: &Plan) -> String {
     let mut value = serde_json::to_value(plan).unwrap_or_default();
     if let Some(plan) = value.as_object_mut() {
-        for said in ["notes", "warnings"] {
-            plan.remove(said);
+        for printed in ["notes", "warnings"] {
+            plan.remove(printed);
         }
         // The digest identifies the base, whatever its name.
         if let Some(base) = plan.get_mut("base").and_then(Value::as_object_mut) {
@@ -355,7 +355,7 @@ fn strip(value: &mut Value) {
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use wincimg_layer::OnDisk;
+    use wincimg_layer::DiskSource;
     use wincimg_recipe::{FileSource, PlannedFile};
 
     use super::*;
@@ -364,7 +364,7 @@ mod tests {
         let path = PathBuf::from(folder).join("app.exe");
         Plan {
             files: vec![PlannedFile {
-                source: FileSource::Disk(OnDisk {
+                source: FileSource::Disk(DiskSource {
                     top: Path::new(folder).into(),
                     path: path.into(),
                 }),
@@ -385,10 +385,13 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_told_without_its_secrets() {
+    fn a_url_is_reported_without_its_secrets() {
         let url = "https://me:secret@files.lan/tool.zip?sig=abc#x";
-        let told = shown(url);
-        assert!(!told.contains("secret") && !told.contains("sig"), "{told}");
-        assert!(told.ends_with("files.lan/tool.zip"), "{told}");
+        let reported = shown(url);
+        assert!(
+            !reported.contains("secret") && !reported.contains("sig"),
+            "{reported}"
+        );
+        assert!(reported.ends_with("files.lan/tool.zip"), "{reported}");
     }
 }

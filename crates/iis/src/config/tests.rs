@@ -134,7 +134,7 @@ fn a_file_that_nothing_changes_is_written_as_it_was() {
 }
 
 #[test]
-fn a_pool_is_set_where_it_stands() {
+fn a_pool_is_set_in_its_place() {
     let (added, lost) = lines(
         POOLS,
         "",
@@ -171,7 +171,7 @@ fn a_pool_is_set_where_it_stands() {
 }
 
 #[test]
-fn a_new_pool_stands_after_the_others() {
+fn a_new_pool_follows_the_others() {
     let changes = [
         "![name='api & co']",
         "[name='api & co'].autoStart:False",
@@ -377,7 +377,7 @@ fn what_is_set_is_taken_back() {
 
 #[test]
 fn what_is_locked_stays_locked() {
-    for (section, text, said) in [
+    for (section, text, printed) in [
         (
             ERRORS,
             "defaultPath:/x",
@@ -395,7 +395,7 @@ fn what_is_locked_stays_locked() {
         ),
     ] {
         let found = refusal(section, "Default Web Site", text);
-        assert!(found.contains(said), "{found}");
+        assert!(found.contains(printed), "{found}");
     }
     assert!(!added(MODULES, "Default Web Site", &["-[name='Session']"]).is_empty());
     let (new, _) = lines(ERRORS, "", &["defaultPath:/x"]);
@@ -412,7 +412,7 @@ fn what_is_locked_stays_locked() {
 
 #[test]
 fn what_cannot_be_is_refused_by_name() {
-    for (section, location, text, said) in [
+    for (section, location, text, printed) in [
         (
             POOLS,
             "Default Web Site",
@@ -476,7 +476,7 @@ fn what_cannot_be_is_refused_by_name() {
         ),
     ] {
         let found = refusal(section, location, text);
-        assert!(found.contains(said), "{text}: {found}");
+        assert!(found.contains(printed), "{text}: {found}");
     }
     let mut server = server(FILE);
     let pool = edit(
@@ -555,7 +555,7 @@ fn what_is_known_without_a_schema_is_sound() {
 /// A site removes an inherited entry, its application adds it again, and the site is cleared: the
 /// application's entry would be there twice.
 #[test]
-fn an_entry_gives_way_to_one_that_a_clear_uncovered() {
+fn an_entry_yields_to_one_that_a_clear_uncovered() {
     let mut server = server(FILE);
     for (place, text) in [
         ("Default Web Site", "-[fileExtension='.json']"),

@@ -74,7 +74,7 @@ fn a_second_merge_changes_nothing() {
 }
 
 #[test]
-fn what_is_there_stays_and_the_new_lines_are_laid_out_like_it() {
+fn what_exists_stays_and_the_new_lines_are_laid_out_like_it() {
     let text = "\
 <?xml version='1.0'?>
 <!-- <staticContent> of old -->
@@ -99,7 +99,7 @@ fn what_is_there_stays_and_the_new_lines_are_laid_out_like_it() {
 }
 
 #[test]
-fn entries_that_are_there_are_corrected_where_they_stand() {
+fn entries_that_exist_are_corrected_where_they_stand() {
     let collection = |inside: &str| {
         format!(
             "<configuration><system.webServer><security><requestFiltering><fileExtensions>{inside}\
@@ -246,7 +246,7 @@ fn every_encoding_is_kept() {
 
 #[test]
 fn what_no_xml_reader_would_take_is_refused_with_its_place() {
-    for (text, said) in [
+    for (text, printed) in [
         ("", "line 1, column 1: the XML is malformed: missing root"),
         (
             "hello",
@@ -303,7 +303,7 @@ fn what_no_xml_reader_would_take_is_refused_with_its_place() {
         ),
     ] {
         let found = problem(text);
-        assert!(found.starts_with(said), "{text:?}: {found}");
+        assert!(found.starts_with(printed), "{text:?}: {found}");
     }
 }
 
@@ -327,7 +327,7 @@ fn what_iis_would_refuse_is_refused_with_its_place() {
 
 #[test]
 fn bytes_that_are_not_what_they_claim_are_refused() {
-    for (bytes, said) in [
+    for (bytes, printed) in [
         (
             &b"<configuration a='\xE4'/>"[..],
             "line 1, column 19: the file is not in utf-8",
@@ -347,7 +347,7 @@ fn bytes_that_are_not_what_they_claim_are_refused() {
         ),
     ] {
         let found = merge(Some(bytes), &json()).unwrap_err().to_string();
-        assert!(found.contains(said), "{found}");
+        assert!(found.contains(printed), "{found}");
     }
 }
 

@@ -8,7 +8,7 @@ use proptest::sample::Index as At;
 use sha2::{Digest as _, Sha256};
 use wincimg_layer::{Layer, LinkTo, WriteOptions};
 use wincimg_oci::document::sha256;
-use wincimg_registry::hive::{FileTime, unsettled};
+use wincimg_registry::hive::{FileTime, unfitted_hives};
 use wincimg_registry::security::SecurityDescriptor;
 use wincimg_registry::{BaseKeys, Presence, RegistryData, RegistryEdit};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileDigest, FileKind};
@@ -29,7 +29,7 @@ fn hive(keys: u32) -> Vec<u8> {
             data: RegistryData::sz(&"text ".repeat(20)),
         })
         .collect();
-    unsettled(&edits, FileTime(1)).unwrap().remove(0).bytes
+    unfitted_hives(&edits, FileTime(1)).unwrap().remove(0).bytes
 }
 
 /// A bottom layer as a tar.
@@ -67,10 +67,10 @@ static FACTS: LazyLock<Bytes> = LazyLock::new(|| facts_of(&LAYER).unwrap());
 /// Runs every query and returns the number of results.
 fn ask_all(bytes: impl Into<Bytes>) -> Result<usize, FactsError> {
     let facts = BaseFacts::read(bytes)?;
-    let mut said = facts.problems().len();
+    let mut printed = facts.problems().len();
     let mut outcome = Ok(());
     let mut count = |result: Result<(), FactsError>| match result {
-        Ok(()) => said += 1,
+        Ok(()) => printed += 1,
         Err(error) => outcome = Err(error),
     };
     for hive in BaseHive::ALL {
@@ -98,7 +98,7 @@ fn ask_all(bytes: impl Into<Bytes>) -> Result<usize, FactsError> {
         facts.file(&host),
         BaseKeys::key(&facts, &key),
     );
-    outcome.map(|()| said)
+    outcome.map(|()| printed)
 }
 
 /// The directory of a file and where it begins.
@@ -243,15 +243,15 @@ proptest! {
 
 #[test]
 fn an_undamaged_file_answers_everything() {
-    let said = ask_all(FACTS.clone()).unwrap();
+    let printed = ask_all(FACTS.clone()).unwrap();
     // Keys, their parents and the root; files, their folders and the drive; the lists; four hives
     // that the layer does not have.
-    assert!(said > 2000 + 300, "{said}");
+    assert!(printed > 2000 + 300, "{printed}");
     assert_eq!(BaseFacts::read(FACTS.clone()).unwrap().problems().len(), 4);
 }
 
 #[test]
-fn a_file_of_another_kind_or_format_says_so() {
+fn a_file_of_another_kind_or_format_is_reported() {
     let message = |bytes: &[u8]| {
         let error = BaseFacts::read(bytes.to_vec()).map(|_| ()).unwrap_err();
         error.to_string()
@@ -297,7 +297,7 @@ fn a_key_with_more_than_can_be_kept_is_not_known_and_its_subkeys_are() {
         edit(r"HKLM\SYSTEM\large", "b", half),
         edit(r"HKLM\SYSTEM\large\below", "c", 1),
     ];
-    let hive = unsettled(&edits, FileTime(1)).unwrap().remove(0).bytes;
+    let hive = unfitted_hives(&edits, FileTime(1)).unwrap().remove(0).bytes;
     let mut layer = Layer::new(0);
     layer.file("Windows/System32/config/SYSTEM".parse().unwrap(), hive);
     let mut blob = Vec::new();
@@ -377,7 +377,7 @@ fn descriptors_in_words_and_other_names_of_files_are_read() {
     assert_eq!(file(r"C:\b.dll").present().unwrap().security, None);
     assert_eq!(file(r"C:\c.dll"), Presence::Absent);
     assert_eq!(file(r"C:\d.dll"), Presence::Absent);
-    let said: Vec<String> = facts
+    let printed: Vec<String> = facts
         .problems()
         .iter()
         .map(BaseProblem::to_string)
@@ -388,8 +388,8 @@ fn descriptors_in_words_and_other_names_of_files_are_read() {
         r#"layer 1: Files/d.dll: hard link target "Hives/System_Delta" is not in Files"#,
     ] {
         assert!(
-            said.iter().any(|it| it.contains(problem)),
-            "{problem}: {said:?}"
+            printed.iter().any(|it| it.contains(problem)),
+            "{problem}: {printed:?}"
         );
     }
 }

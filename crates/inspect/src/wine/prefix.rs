@@ -10,10 +10,10 @@ use wincimg_registry::regfile::to_utf16;
 use wincimg_windows::path::ImagePath;
 
 use super::drive::Drive;
-use super::error::{WineError, failed, unwritable, wine_ended};
+use super::error::{WineError, exited_early, failed, unwritable};
 use super::find::WineInstallation;
 use super::start::StartCommand;
-use crate::Own;
+use crate::OwnContents;
 
 /// Prefix of the folder names, by which a later run finds those of killed ones.
 const NAME: &str = "wincimg-try-";
@@ -150,7 +150,11 @@ impl Prefix {
 
     /// Copies an image's files to drive C, and creates the folders that Windows creates at its
     /// start.
-    pub fn copy_files(&self, own: &Own, start: &StartCommand) -> Result<CopySummary, WineError> {
+    pub fn copy_files(
+        &self,
+        own: &OwnContents,
+        start: &StartCommand,
+    ) -> Result<CopySummary, WineError> {
         let mut drive = Drive::new(self.drive());
         let mut laid = CopySummary::default();
         for path in &own.gone {
@@ -274,21 +278,21 @@ impl Prefix {
 
     async fn succeed(&self, command: &mut Command, what: &'static str) -> Result<(), WineError> {
         // Not a pipe: the processes that wine leaves running would keep it open.
-        let said = self.folder.join("said");
-        let file = written(&said, File::create(&said))?;
-        let both = written(&said, file.try_clone())?;
+        let printed = self.folder.join("said");
+        let file = written(&printed, File::create(&printed))?;
+        let both = written(&printed, file.try_clone())?;
         let mut child = self.spawn(command.stdout(both).stderr(file))?;
-        let status = child.wait().await.map_err(|_| wine_ended())?;
+        let status = child.wait().await.map_err(|_| exited_early())?;
         if status.success() {
             return Ok(());
         }
-        let said = fs::read(&said).unwrap_or_default();
-        let said = String::from_utf8_lossy(&said).into_owned();
-        let said = match said.trim() {
+        let printed = fs::read(&printed).unwrap_or_default();
+        let printed = String::from_utf8_lossy(&printed).into_owned();
+        let printed = match printed.trim() {
             "" => status.to_string(),
-            said => said.to_owned(),
+            printed => printed.to_owned(),
         };
-        Err(failed(format!("wine cannot {what}: {said}")).into())
+        Err(failed(format!("wine cannot {what}: {printed}")).into())
     }
 
     fn spawn(&self, command: &mut Command) -> Result<KillOnDrop, WineError> {
@@ -321,14 +325,14 @@ impl RunningProgram {
     /// Waits for the program to exit.
     pub async fn end(mut self) -> Result<ProgramExit, WineError> {
         let ended = self.child.wait().await;
-        ended.map_err(|_| wine_ended())?;
+        ended.map_err(|_| exited_early())?;
         let report = fs::read(&self.report).unwrap_or_default();
         let number = |at| {
             let bytes = report.get(at..at + 4)?.try_into().ok()?;
             Some(u32::from_le_bytes(bytes))
         };
         let (Some(step), Some(code)) = (number(0), number(4)) else {
-            return Err(wine_ended());
+            return Err(exited_early());
         };
         match step {
             0 => Ok(ProgramExit { code }),

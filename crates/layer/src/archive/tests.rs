@@ -51,7 +51,7 @@ fn listed(bytes: &[u8], selection: &UnpackSelection<'_>) -> Vec<String> {
     all.iter().map(line).collect()
 }
 
-fn said(bytes: &[u8]) -> String {
+fn printed(bytes: &[u8]) -> String {
     let result = unpacked(bytes, &UnpackSelection::default());
     result.unwrap_err().to_string()
 }
@@ -67,7 +67,7 @@ fn zip(names: &[&str]) -> Vec<u8> {
 }
 
 /// A member of a tar.
-enum Tarred<'a> {
+enum TarMember<'a> {
     File(&'a str, &'a str),
     Folder(&'a str),
     Link(&'a str, &'a str),
@@ -75,17 +75,17 @@ enum Tarred<'a> {
     Device(&'a str),
 }
 
-fn tar(members: &[Tarred<'_>]) -> Vec<u8> {
+fn tar(members: &[TarMember<'_>]) -> Vec<u8> {
     let mut builder = ::tar::Builder::new(Vec::new());
     for member in members {
         let mut header = ::tar::Header::new_ustar();
         header.set_mode(0o644);
         let (kind, name, target, content) = match member {
-            Tarred::File(name, content) => (::tar::EntryType::Regular, name, "", *content),
-            Tarred::Folder(name) => (::tar::EntryType::Directory, name, "", ""),
-            Tarred::Link(name, target) => (::tar::EntryType::Symlink, name, *target, ""),
-            Tarred::Same(name, target) => (::tar::EntryType::Link, name, *target, ""),
-            Tarred::Device(name) => (::tar::EntryType::Char, name, "", ""),
+            TarMember::File(name, content) => (::tar::EntryType::Regular, name, "", *content),
+            TarMember::Folder(name) => (::tar::EntryType::Directory, name, "", ""),
+            TarMember::Link(name, target) => (::tar::EntryType::Symlink, name, *target, ""),
+            TarMember::Same(name, target) => (::tar::EntryType::Link, name, *target, ""),
+            TarMember::Device(name) => (::tar::EntryType::Char, name, "", ""),
         };
         header.set_entry_type(kind);
         let fields = header.as_old_mut();
@@ -99,7 +99,7 @@ fn tar(members: &[Tarred<'_>]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_wanted_is_there_with_its_folders() {
+fn what_is_wanted_exists_with_its_folders() {
     let archive = zip(&["app/bin/a.exe", r"app\doc\read.me", "app/b", "other"]);
     let all = listed(&archive, &UnpackSelection::default());
     let expected = [
@@ -115,7 +115,7 @@ fn what_is_wanted_is_there_with_its_folders() {
     let inside = UnpackSelection {
         strip: 1,
         only: &["app/bin".to_owned(), "other".to_owned()],
-        by: Unpacker::Own,
+        by: Unpacker::Native,
     };
     assert_eq!(listed(&archive, &inside), ["bin/", "bin/a.exe=0"]);
     let missing = UnpackSelection {
@@ -128,7 +128,7 @@ fn what_is_wanted_is_there_with_its_folders() {
 
 #[test]
 fn links_of_a_tar_stay_inside_and_a_later_version_counts() {
-    use Tarred::{File, Folder, Link, Same};
+    use TarMember::{File, Folder, Link, Same};
     let archive = tar(&[
         Folder("./d/"),
         File("./d/one", "1"),
@@ -151,7 +151,7 @@ fn links_of_a_tar_stay_inside_and_a_later_version_counts() {
 
 #[test]
 fn what_would_not_be_what_it_is_on_windows_is_refused_with_its_name() {
-    use Tarred::{Device, File, Folder, Link, Same};
+    use TarMember::{Device, File, Folder, Link, Same};
     for (name, why) in [
         ("../x", "escapes the folder"),
         (r"..\x", "escapes the folder"),
@@ -172,13 +172,13 @@ fn what_would_not_be_what_it_is_on_windows_is_refused_with_its_name() {
         ("a?", "does not accept the name"),
     ] {
         let plain = ["first", name];
-        let error = said(&zip(&plain));
+        let error = printed(&zip(&plain));
         let shown = format!("cannot unpack {name:?} of a: ");
         assert!(error.starts_with(&shown) && error.contains(why), "{error}");
         // A tar drops what is before the first name.
         if !name.starts_with('/') {
             let tarred = tar(&[File("first", ""), File(name, "")]);
-            assert_eq!(said(&tarred), error);
+            assert_eq!(printed(&tarred), error);
         }
     }
     for (names, why) in [
@@ -191,7 +191,7 @@ fn what_would_not_be_what_it_is_on_windows_is_refused_with_its_name() {
         (&["a/x", "A"], r#""A" is a folder too"#),
         (&["a/x", r"a\x"], "it is a duplicate"),
     ] {
-        let error = said(&zip(names));
+        let error = printed(&zip(names));
         assert!(error.contains(why), "{names:?}: {error}");
     }
     for (members, why) in [
@@ -206,7 +206,7 @@ fn what_would_not_be_what_it_is_on_windows_is_refused_with_its_name() {
         (&[Device("c")], "a device or a pipe"),
         (&[File("x", ""), Folder("x")], "is not a folder"),
     ] {
-        let error = said(&tar(members));
+        let error = printed(&tar(members));
         assert!(error.contains(why), "{error}");
     }
 }
@@ -223,22 +223,22 @@ fn a_zip_that_says_two_things_is_refused() {
     let second = place(&sound, b"PK\x01\x02", directory + 4);
     let mut overlap = sound.clone();
     overlap[second + 42..second + 46].copy_from_slice(&[0; 4]);
-    assert!(said(&overlap).contains("its bytes overlap another member's"));
+    assert!(printed(&overlap).contains("its bytes overlap another member's"));
     let mut twice = sound.clone();
     let name = place(&sound, b"two", second);
     twice[name..name + 3].copy_from_slice(b"one");
-    let error = said(&twice);
+    let error = printed(&twice);
     assert_eq!(error, r#"cannot unpack "one" of a: it is a duplicate"#);
     let mut locked = sound.clone();
     locked[directory + 8] |= 1;
-    assert!(said(&locked).contains(r#""one" of a: it needs a password"#));
+    assert!(printed(&locked).contains(r#""one" of a: it needs a password"#));
     let mut odd = sound.clone();
     odd[directory + 10] = 14;
-    assert!(said(&odd).contains("compression not supported by Windows"));
+    assert!(printed(&odd).contains("compression not supported by Windows"));
     let mut oem = sound.clone();
     let name = place(&sound, b"one", directory);
     oem[name] = 0x81;
-    assert!(said(&oem).contains("its name is not in UTF-8"));
+    assert!(printed(&oem).contains("its name is not in UTF-8"));
     let mut unsaid = sound.clone();
     unsaid[name..name + 3].copy_from_slice("\u{e9}e".as_bytes());
     assert_eq!(listed(&unsaid, &UnpackSelection::default())[0], "\u{e9}e=0");
@@ -281,7 +281,7 @@ fn what_would_fill_disks_is_refused_before_anything_is_unpacked() {
         bomb.write_all(&zeros).unwrap();
     }
     let bomb = bomb.finish().unwrap().into_inner();
-    let error = said(&bomb);
+    let error = printed(&bomb);
     assert!(error.contains("200 times its own"), "{error}");
     // A tar says how long its members are before they come.
     let mut header = ::tar::Header::new_ustar();
@@ -290,7 +290,7 @@ fn what_would_fill_disks_is_refused_before_anything_is_unpacked() {
     header.set_cksum();
     let mut stream = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     stream.write_all(header.as_bytes()).unwrap();
-    let error = said(&stream.finish().unwrap());
+    let error = printed(&stream.finish().unwrap());
     assert!(error.contains("200 times its own"), "{error}");
 }
 
@@ -312,9 +312,9 @@ fn an_archive_that_changes_after_it_was_listed_is_not_believed() {
 #[test]
 fn members_are_read_in_one_pass_and_again_where_they_are_wanted_twice() {
     let archive = open(&tar(&[
-        Tarred::File("one", "1"),
-        Tarred::File("two", "22"),
-        Tarred::File("three", "333"),
+        TarMember::File("one", "1"),
+        TarMember::File("two", "22"),
+        TarMember::File("three", "333"),
     ]));
     let archive = archive.unwrap().unwrap();
     let member = |index| Member {
@@ -362,7 +362,7 @@ fn a_7z_is_read_and_a_locked_one_is_not() {
         ["d/", "d/empty=", "d/a.txt=one", "d/b.txt=two"]
     );
     let locked = include_bytes!("tests/locked.7z");
-    assert!(said(locked).contains("it needs a password"));
+    assert!(printed(locked).contains("it needs a password"));
     let hidden = include_bytes!("tests/hidden.7z");
     let error = open(hidden).unwrap_err().to_string();
     assert_eq!(error, "cannot unpack a: it needs a password");
@@ -377,7 +377,7 @@ proptest! {
         flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {
-        let tar = tar(&[Tarred::Folder("d"), Tarred::File("d/x", "content"), Tarred::Link("l", "d")]);
+        let tar = tar(&[TarMember::Folder("d"), TarMember::File("d/x", "content"), TarMember::Link("l", "d")]);
         let gzip = || {
             let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
             out.write_all(&tar).unwrap();
@@ -421,7 +421,7 @@ proptest! {
         names in prop::collection::vec("([a-cA-C.: ]{1,3}[/\\\\]){0,3}[a-cA-C.]{1,3}", 1..6),
         strip in 0..3_usize,
     ) {
-        let members: Vec<Tarred<'_>> = names.iter().map(|name| Tarred::File(name, "")).collect();
+        let members: Vec<TarMember<'_>> = names.iter().map(|name| TarMember::File(name, "")).collect();
         let selection = UnpackSelection { strip, ..UnpackSelection::default() };
         let mut keys = BTreeSet::new();
         for entry in unpacked(&tar(&members), &selection).unwrap_or_default() {

@@ -42,9 +42,9 @@ fn layer(paths: &[&str]) -> Layer {
 }
 
 /// Names, attributes and descriptors of the entries.
-type Written = BTreeMap<String, (Option<u32>, Option<Vec<u8>>)>;
+type WrittenEntries = BTreeMap<String, (Option<u32>, Option<Vec<u8>>)>;
 
-fn written(layer: &Layer) -> Written {
+fn written(layer: &Layer) -> WrittenEntries {
     let items = layer.items().unwrap().into_iter();
     let inside = items.filter_map(|item| {
         let name = item.name.strip_prefix("Files/")?.to_owned();
@@ -53,7 +53,7 @@ fn written(layer: &Layer) -> Written {
     inside.collect()
 }
 
-fn settled(inside: &dyn BaseContents, mut layer: Layer) -> Written {
+fn fit_and_list(inside: &dyn BaseContents, mut layer: Layer) -> WrittenEntries {
     layer.fit_to_base(inside).unwrap();
     let names = written(&layer);
     layer.fit_to_base(inside).unwrap();
@@ -63,7 +63,7 @@ fn settled(inside: &dyn BaseContents, mut layer: Layer) -> Written {
 
 #[test]
 fn a_folder_of_the_base_is_repeated_where_something_lies_below_it_and_only_there() {
-    let found = settled(
+    let found = fit_and_list(
         &base(),
         layer(&["users/containeruser/app/a.txt", "Program Files"]),
     );
@@ -106,7 +106,7 @@ fn a_folder_of_the_base_is_repeated_where_something_lies_below_it_and_only_there
 
 #[test]
 fn what_is_new_inherits_from_the_nearest_folder() {
-    let found = settled(&base(), layer(&["Program Files/shop/data", "top/x.txt"]));
+    let found = fit_and_list(&base(), layer(&["Program Files/shop/data", "top/x.txt"]));
     let descriptor = |name: &str| read_descriptor(found[name].1.as_ref().unwrap());
     let folder = "O:BAG:SYD:AI(A;ID;FA;;;SY)(A;OICIIOID;GA;;;SY)(A;ID;FA;;;BA)(A;OICIIOID;GA;;;BA)(A;ID;0x1200a9;;;BU)(A;OICIIOID;GXGR;;;BU)";
     assert_eq!(descriptor("Program Files/shop"), folder.parse().unwrap());
@@ -121,7 +121,7 @@ fn what_is_new_inherits_from_the_nearest_folder() {
 
 #[test]
 fn a_file_that_takes_the_place_of_one_keeps_its_descriptor() {
-    let found = settled(&base(), layer(&["Users/HOSTS"]));
+    let found = fit_and_list(&base(), layer(&["Users/HOSTS"]));
     let kept = (Some(0x23), Some(security(USER)));
     assert_eq!(found["Users/hosts"], kept);
 }
@@ -133,7 +133,7 @@ fn a_descriptor_that_was_asked_for_counts_and_is_passed_on() {
         let mut secured = layer(&["Users/ContainerUser/app/a.txt", "x/b.txt"]);
         secured.set_security(path("Users/ContainerUser"), &own);
         secured.set_security(path("x"), &own);
-        let found = settled(inside, secured);
+        let found = fit_and_list(inside, secured);
         for folder in ["Users/ContainerUser", "x"] {
             let bytes = found[folder].1.as_ref().unwrap();
             assert_eq!(read_descriptor(bytes), own, "{folder}");
@@ -146,7 +146,7 @@ fn a_descriptor_that_was_asked_for_counts_and_is_passed_on() {
     }
     let mut alone = Layer::new(0);
     alone.set_security(path("Program Files"), &own);
-    let found = settled(&base(), alone);
+    let found = fit_and_list(&base(), alone);
     assert_eq!(found.keys().collect::<Vec<_>>(), ["Program Files"]);
     assert_eq!(found["Program Files"].0, Some(0x11));
 }
@@ -160,12 +160,12 @@ fn nothing_changes_where_nothing_is_known() {
 }
 
 #[test]
-fn what_is_in_the_way_is_told_before_anything_is_written() {
+fn what_is_in_the_way_is_reported_before_anything_is_written() {
     let mut linked = Layer::new(0);
     linked
         .symlink(path("Program Files"), "x", LinkTo::Directory)
         .unwrap();
-    for (mut layer, said) in [
+    for (mut layer, printed) in [
         (
             layer(&["users/HOSTS/x.txt"]),
             r"C:\Users\HOSTS is a file in the base, but a folder in the image",
@@ -179,7 +179,7 @@ fn what_is_in_the_way_is_told_before_anything_is_written() {
             r"C:\Program Files is a folder in the base, but a link in the image",
         ),
     ] {
-        assert_eq!(layer.fit_to_base(&base()).unwrap_err().to_string(), said);
+        assert_eq!(layer.fit_to_base(&base()).unwrap_err().to_string(), printed);
     }
     let mut file = Layer::new(0);
     file.file(path("PROGRAM FILES"), ContentSource::Bytes("x".into()));
@@ -191,7 +191,7 @@ fn what_is_in_the_way_is_told_before_anything_is_written() {
 
 proptest! {
     #[test]
-    fn no_folder_of_the_base_changes_and_every_entry_that_was_asked_for_is_there(
+    fn no_folder_of_the_base_changes_and_every_entry_that_was_asked_for_exists(
         folders in proptest::collection::btree_set("[ab](/[ab]){0,2}", 0..6),
         entries in proptest::collection::btree_set("[aAb](/[abB]){0,3}", 0..8),
     ) {
@@ -239,7 +239,7 @@ impl<'b> Stack<'b> {
     }
 
     /// Fits a layer and puts it on top.
-    fn lay(&mut self, mut layer: Layer) -> Written {
+    fn fit_on_top(&mut self, mut layer: Layer) -> WrittenEntries {
         layer.fit_to_base(&self.below).unwrap();
         let found = written(&layer);
         self.below.lay(&Arc::new(layer)).unwrap();
@@ -255,8 +255,8 @@ fn what_a_layer_below_set_stays_whatever_is_known_of_the_base() {
         let mut first = layer(&["Data", "plain/a.txt", "deep/er/a.txt"]);
         first.set_security(path("Data"), &own);
         first.set_security(path("deep/er"), &own);
-        stack.lay(first);
-        let found = stack.lay(layer(&[
+        stack.fit_on_top(first);
+        let found = stack.fit_on_top(layer(&[
             "data/b.txt",
             "data/in/c.txt",
             "plain/b.txt",
@@ -282,8 +282,8 @@ fn what_a_layer_below_set_stays_whatever_is_known_of_the_base() {
         // Deleted and made again.
         let mut gone = Layer::new(0);
         gone.delete(path("Data"));
-        stack.lay(gone);
-        let found = stack.lay(layer(&["Data/b.txt"]));
+        stack.fit_on_top(gone);
+        let found = stack.fit_on_top(layer(&["Data/b.txt"]));
         assert_eq!(found["Data"], (None, None));
     }
 }

@@ -108,12 +108,12 @@ fn run(
         return Ok(Some(output));
     }
     // Helpers write errors to stdout; the protocol fixes the text for "unknown".
-    let said = [errors, output].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let all = said.concat().to_lowercase();
+    let printed = [errors, output].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let all = printed.concat().to_lowercase();
     if all.contains("credentials not found") || all.contains("no credentials") {
         return Ok(None);
     }
-    let mut lines = said.iter().flat_map(|text| text.lines());
+    let mut lines = printed.iter().flat_map(|text| text.lines());
     let line = lines.find(|line| !line.trim().is_empty());
     Err(match line {
         Some(line) => format!("it failed: {}", beginning(line)),
@@ -151,14 +151,14 @@ impl HelperPipes {
     fn wait(
         &self,
         child: &mut Child,
-        patience: Duration,
+        wait_limit: Duration,
         stopped: &CancellationToken,
     ) -> Result<HelperOutput, String> {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + wait_limit;
         let too_slow = || {
             format!(
                 "it did not answer within {} seconds",
-                patience.as_secs_f32()
+                wait_limit.as_secs_f32()
             )
         };
         let mut written = [None, None];

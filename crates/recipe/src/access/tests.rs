@@ -25,7 +25,7 @@ fn rights_are_a_line_of_the_plan() {
 
 #[test]
 fn what_grants_nothing_is_refused() {
-    for (keys, said) in [
+    for (keys, printed) in [
         ("path = '/'\ngrant = { Users = 'read' }", "the drive itself"),
         ("path = '/a'\ngrant = {}", "an access entry requires grant"),
         (
@@ -55,12 +55,12 @@ fn what_grants_nothing_is_refused() {
         ),
     ] {
         let problem = problem(&format!("[[access]]\n{keys}"));
-        assert!(problem.contains(said), "{keys}: {problem}");
+        assert!(problem.contains(printed), "{keys}: {problem}");
     }
 }
 
 #[test]
-fn only_rights_on_what_the_recipe_does_not_bring_need_a_look_into_the_base() {
+fn only_rights_on_folders_of_the_base_require_its_contents() {
     let needs = |path: &str| {
         let file = "[[files]]\ncontent = 'x'\nto = 'C:\\app\\data\\x.txt'\n[[files]]\nfrom = 'starter'\nto = '/lib'\n";
         let access = format!("[[access]]\npath = '{path}'\ngrant = {{ Users = 'read' }}\n");

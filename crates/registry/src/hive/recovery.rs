@@ -12,7 +12,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::format::{BIN_TIME, PAGE, base, checksum};
-use super::log::{BaseBlock, Entry, Log, LoggedChanges, Page, SECTOR, file_type};
+use super::log::{BaseBlock, Log, LogEntry, LoggedChanges, Page, SECTOR, file_type};
 use super::{Hive, HiveReadError};
 
 /// How a hive was left, and what its content is now.
@@ -176,8 +176,8 @@ impl<'f> Recovery<'f> {
     fn attempts(&self) -> impl Iterator<Item = Result<RecoveredHive<'static>, HiveReadError>> {
         let new = self.replay_new().into_iter();
         let old = self.old.iter().filter_map(|log| self.replay_old(log));
-        let alone = std::iter::once_with(|| self.alone());
-        new.chain(old).map(Ok).chain(alone)
+        let without_logs = std::iter::once_with(|| self.without_logs());
+        new.chain(old).map(Ok).chain(without_logs)
     }
 
     /// The hive with the entries of new logs; none if there are none.
@@ -233,7 +233,7 @@ impl<'f> Recovery<'f> {
     }
 
     /// The hive without logs.
-    fn alone(&self) -> Result<RecoveredHive<'static>, HiveReadError> {
+    fn without_logs(&self) -> Result<RecoveredHive<'static>, HiveReadError> {
         if !self.block.is_sealed() {
             return Err(HiveReadError::Checksum {
                 expected: checksum(self.block.0),
@@ -273,7 +273,7 @@ impl Replay {
     }
 
     /// Makes a change; false, without a change, if the hive would become too large.
-    fn apply(&mut self, entry: &Entry<'_>, most_bytes: usize) -> bool {
+    fn apply(&mut self, entry: &LogEntry<'_>, most_bytes: usize) -> bool {
         if !self.write(entry.bins_size, &entry.pages, most_bytes) {
             return false;
         }

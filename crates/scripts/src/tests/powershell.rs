@@ -1,7 +1,7 @@
 use super::{
     CMD, POWERSHELL, actions_of, describe, image, in_cmd, in_powershell, refused, run_as, run_on,
 };
-use crate::ScriptErrorKind::{Fails, Later, NeedsWindows, NotUnderstood};
+use crate::ScriptErrorKind::{Deferred, Fails, NeedsWindows, NotUnderstood};
 
 const SHA: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
@@ -83,7 +83,7 @@ fn statements_over_literals_are_followed() {
 }
 
 #[test]
-fn errors_end_the_script_where_it_says_so() {
+fn errors_end_the_script_with_stop() {
     assert_eq!(refused(&POWERSHELL, r"rm C:\none; mkdir C:\a").0, Fails);
     assert_eq!(
         in_powershell(r"rm C:\none -ErrorAction SilentlyContinue; mkdir C:\a"),
@@ -174,7 +174,7 @@ fn downloads_with_checksums_are_pinned() {
 fn what_depends_on_a_download_waits_for_it() {
     let start = "iwr https://example.com/a.txt -OutFile C:\\a.txt;";
     let line = format!("{start} $v = Get-Content C:\\a.txt; mkdir C:\\$v");
-    assert_eq!(refused(&POWERSHELL, &line).0, Later);
+    assert_eq!(refused(&POWERSHELL, &line).0, Deferred);
     let mut tree = image();
     tree.file(r"C:\b.txt", Some(b"7\r\n".to_vec()));
     let tree = run_on(
@@ -194,8 +194,8 @@ fn items_are_copied_moved_and_deleted_as_the_cmdlets_do() {
     }
     let act = |line: &str| {
         run_on(tree.clone(), &POWERSHELL, line).map(|tree| {
-            let said: Vec<String> = tree.actions.iter().map(describe).collect();
-            said.join("; ")
+            let printed: Vec<String> = tree.actions.iter().map(describe).collect();
+            printed.join("; ")
         })
     };
     let ok = |line: &str| act(line).unwrap_or_else(|error| panic!("{line}: {error}"));
@@ -386,7 +386,7 @@ fn loops_functions_and_errors_that_are_caught() {
     ] {
         assert_eq!(in_powershell(script), expected, "{script}");
     }
-    for (script, kind, said) in [
+    for (script, kind, printed) in [
         (
             "while (!(Test-Path C:\\cache)) { Start-Sleep 1 }",
             NeedsWindows,
@@ -425,7 +425,7 @@ fn loops_functions_and_errors_that_are_caught() {
     ] {
         assert_eq!(
             refused(&POWERSHELL, script),
-            (kind, said.to_owned()),
+            (kind, printed.to_owned()),
             "{script}"
         );
     }
@@ -476,14 +476,14 @@ fn a_pipeline_fails_with_any_of_its_parts() {
 
 #[test]
 fn what_only_tells_is_left_out_and_cannot_be_used() {
-    let told = in_powershell("Get-Service w3svc; Get-Date | Out-Null; Get-Process | Out-Host");
-    assert_eq!(told.len(), 2, "{told:?}");
-    let (kind, said) = refused(&POWERSHELL, "if (Get-Service w3svc) { md C:\\x }");
-    assert_eq!(kind, NeedsWindows, "{said}");
+    let reported = in_powershell("Get-Service w3svc; Get-Date | Out-Null; Get-Process | Out-Host");
+    assert_eq!(reported.len(), 2, "{reported:?}");
+    let (kind, printed) = refused(&POWERSHELL, "if (Get-Service w3svc) { md C:\\x }");
+    assert_eq!(kind, NeedsWindows, "{printed}");
 }
 
 #[test]
-fn types_that_are_not_loaded_are_not_there() {
+fn types_that_are_not_loaded_do_not_exist() {
     let unpack = "[IO.Compression.ZipFile]::ExtractToDirectory('C:\\a.zip', 'C:\\a')";
     let download = "curl -Uri https://host/a.zip -OutFile C:\\a.zip -UseBasicParsing;";
     let (kind, _) = refused(&POWERSHELL, &format!("{download} {unpack}"));

@@ -65,8 +65,8 @@ async fn a_document_without_end_is_not_read_to_it() {
     });
     let daemon = connect(&windows).await.unwrap();
     let error = daemon.image(SOME_ID).await.unwrap_err();
-    let said = chain(&error);
-    assert!(said.contains("longer than 33554432 bytes"), "{said}");
+    let printed = chain(&error);
+    assert!(printed.contains("longer than 33554432 bytes"), "{printed}");
 }
 
 #[test]
@@ -151,7 +151,7 @@ const MISMATCH: &str = "container 1b2c encountered an error during hcsshim::Syst
     operating system. (0xc0370101)";
 
 #[test]
-async fn a_step_that_fails_on_windows_is_told_with_its_output_and_what_to_do() {
+async fn a_step_that_fails_on_windows_is_reported_with_its_output_and_what_to_do() {
     let windows = WindowsDaemon::start();
     let daemon = connect(&windows).await.unwrap();
     let failing = |message: &str, code: i64| {
@@ -210,7 +210,7 @@ async fn a_step_that_fails_on_windows_is_told_with_its_output_and_what_to_do() {
 }
 
 #[test]
-async fn nothing_odd_in_a_stream_stops_a_build_that_goes_well() {
+async fn nothing_unusual_in_a_stream_stops_a_build_that_goes_well() {
     let windows = WindowsDaemon::start();
     let daemon = connect(&windows).await.unwrap();
     let layer = |detail| json!({"status": "Downloading", "id": "aa", "progressDetail": detail});
@@ -349,9 +349,12 @@ async fn a_daemon_of_this_machine_needs_room_for_the_build() {
     let preflight = Preflight::new(&daemon, &info);
     preflight.check_disk(1).unwrap();
     let error = preflight.check_disk(u64::MAX).unwrap_err();
-    let said = error.to_string();
-    assert!(said.starts_with(&info.docker_root_dir), "{said}");
-    assert!(said.contains("needs about 17592186044415 MiB"), "{said}");
+    let printed = error.to_string();
+    assert!(printed.starts_with(&info.docker_root_dir), "{printed}");
+    assert!(
+        printed.contains("needs about 17592186044415 MiB"),
+        "{printed}"
+    );
     assert!(
         error
             .diagnosis()
@@ -362,7 +365,7 @@ async fn a_daemon_of_this_machine_needs_room_for_the_build() {
 }
 
 #[test]
-async fn what_is_not_there_or_changes_while_it_is_sent_ends_the_build_by_name() {
+async fn what_does_not_exist_or_changes_while_it_is_sent_ends_the_build_by_name() {
     let windows = WindowsDaemon::start();
     windows.script(|script| script.builds = vec![built(SOME_ID)]);
     let daemon = connect(&windows).await.unwrap();

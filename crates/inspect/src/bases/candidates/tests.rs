@@ -18,14 +18,14 @@ fn asked(host: &str, tags: &[&str], truth: &[(&str, &str)]) -> Vec<String> {
     let mut asked = Vec::new();
     while let Some(offer) = pool.pop_best() {
         match offer.basis {
-            Basis::Guessed => {
+            VersionSource::Guessed => {
                 asked.push(offer.tag.text.clone());
                 let of_tag = truth.iter().filter(|(tag, _)| *tag == offer.tag.text);
                 for (_, version) in of_tag {
                     pool.add(offer.tag.clone(), version.parse().unwrap(), ());
                 }
             }
-            Basis::Promised(version) | Basis::Seen(version, ()) => {
+            VersionSource::Promised(version) | VersionSource::Seen(version, ()) => {
                 asked.push(format!("{version} as {}", offer.tag.text));
                 break;
             }
@@ -105,7 +105,7 @@ fn of_dated_tags_the_hosts_month_is_asked_about_first() {
 }
 
 #[test]
-fn a_guess_that_was_wrong_gives_way_to_the_next() {
+fn a_guess_that_was_wrong_yields_to_the_next() {
     let december = "20191210-windowsservercore-ltsc2019";
     let january = "20200114-windowsservercore-ltsc2019";
     let truth = [(january, "17763.1040"), (december, "17763.914")];

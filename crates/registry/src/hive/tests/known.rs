@@ -68,7 +68,7 @@ fn a_key_of_the_base_keeps_its_descriptor_and_a_new_one_is_new_and_inherits() {
 }
 
 #[test]
-fn a_key_that_starts_anew_has_nothing_of_the_one_that_was_there() {
+fn a_key_that_starts_again_has_nothing_of_the_one_that_was_there() {
     for edits in [
         vec![create(r"\Contoso", KeyMode::Replace)],
         vec![delete(r"\Contoso"), create(r"\Contoso", KeyMode::Merge)],
@@ -206,7 +206,7 @@ fn a_link_that_leads_nowhere_is_refused() {
         )
         .with_link(r"HKLM\SOFTWARE\out", r"\Registry\Machine\HARDWARE\x");
     let deep = format!(r"\deep{}", r"\x".repeat(508));
-    for (edit, said) in [
+    for (edit, printed) in [
         (
             set(r"\a\x", "v", 1),
             r"cannot resolve a link of the base in HKLM\SOFTWARE\a\x: the path has more than 32 links",
@@ -218,7 +218,7 @@ fn a_link_that_leads_nowhere_is_refused() {
         (set(&deep, "v", 1), "the path is too deep"),
     ] {
         let error = on(&inside, &[edit]).unwrap_err().to_string();
-        assert!(error.ends_with(said), "{error}");
+        assert!(error.ends_with(printed), "{error}");
     }
 }
 
@@ -226,7 +226,7 @@ fn a_link_that_leads_nowhere_is_refused() {
 fn a_descriptor_that_cannot_be_read_stays_and_is_passed_over() {
     let mut strange = security(OPEN);
     strange[0] = 9;
-    let odd = Odd {
+    let odd = FaultyBase {
         base: base(),
         strange: strange.clone(),
     };
@@ -244,12 +244,12 @@ fn a_descriptor_that_cannot_be_read_stays_and_is_passed_over() {
 
 /// A base one of whose keys is strange, and another cannot be read.
 #[derive(Debug)]
-struct Odd {
+struct FaultyBase {
     base: Keys,
     strange: Vec<u8>,
 }
 
-impl BaseKeys for Odd {
+impl BaseKeys for FaultyBase {
     fn key(&self, key: &KeyPath) -> Result<Presence<BaseKey>, BaseReadError> {
         let mut found = self.base.key(key)?;
         match key.components().last().map(String::as_str) {
@@ -267,7 +267,7 @@ impl BaseKeys for Odd {
 
 #[test]
 fn what_cannot_be_read_of_the_base_is_an_error() {
-    let odd = Odd {
+    let odd = FaultyBase {
         base: base(),
         strange: Vec::new(),
     };

@@ -5,13 +5,13 @@
 #![allow(unreachable_pub)]
 #![allow(clippy::unwrap_used, clippy::format_push_string)]
 
-mod animal;
 mod content;
-mod keeper;
+mod host;
 mod login;
 mod page;
 mod profile;
 mod profiles;
+mod simulated;
 mod uploads;
 mod visit;
 
@@ -21,10 +21,10 @@ use profiles::{
 };
 
 /// Checks a line of the page's table against the result.
-fn check(name: &str, visit: &visit::Visit) {
+fn check(name: &str, visit: &visit::VisitResult) {
     let row = page::row(name, visit.outcomes);
     let on_page = page::PAGE.lines().any(|line| line == row);
-    assert!(on_page, "not on the page: {row}\n{}", visit.said);
+    assert!(on_page, "not on the page: {row}\n{}", visit.printed);
 }
 
 /// A test for each product: its row on the page is the actual result.
@@ -63,16 +63,16 @@ products! {
 
 #[test]
 fn distribution_itself() {
-    check(page::ITSELF, &visit::visit_distribution());
+    check(page::ITSELF, &visit::run_distribution());
 }
 
 /// Docker Hub's API has another host name than references and `wincimg login`.
 #[test]
 fn docker_hub_is_called_as_its_users_call_it() {
-    let said = visit::refusal(&DOCKER_HUB);
-    assert!(said.contains(" docker.io "), "{said}");
-    assert!(said.contains("`wincimg login docker.io`"), "{said}");
-    assert!(!said.contains("registry-1."), "{said}");
+    let printed = visit::refusal(&DOCKER_HUB);
+    assert!(printed.contains(" docker.io "), "{printed}");
+    assert!(printed.contains("`wincimg login docker.io`"), "{printed}");
+    assert!(!printed.contains("registry-1."), "{printed}");
 }
 
 #[test]
