@@ -11,7 +11,7 @@ use super::*;
 pub(super) fn corrected(source: &str, finding: &LintFinding) -> Option<String> {
     let fix = finding.fix.as_deref()?;
     let mut lines: Vec<&str> = source.split('\n').collect();
-    lines.splice(finding.line - 1..finding.last_line, fix.split('\n'));
+    lines.splice(finding.fix_line - 1..finding.last_line, fix.split('\n'));
     Some(lines.join("\n"))
 }
 
@@ -70,7 +70,7 @@ proptest! {
             let left: Vec<LintFinding> = lint(&after, &options)
                 .into_iter()
                 .filter(|other| other.rule == finding.rule)
-                .filter(|other| (finding.line..finding.line + added).contains(&other.line))
+                .filter(|other| (finding.fix_line..finding.fix_line + added).contains(&other.line))
                 .collect();
             prop_assert!(left.is_empty(), "{:?}\nleft: {:?}\nin: {:?}", finding, left, after);
         }
