@@ -46,17 +46,19 @@ struct StagePlace<'a> {
     index: usize,
     state: &'a mut StageState,
     filled: &'a mut Vec<ImagePath>,
+    /// Folders that exist by now.
+    made: &'a mut Vec<ImagePath>,
 }
 
 pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
     check_file(linted, findings);
     let mut names = HashMap::new();
-    let mut states: Vec<Rc<StageState>> = Vec::with_capacity(linted.stages.len());
+    let mut states: Vec<(Rc<StageState>, Vec<ImagePath>)> = Vec::with_capacity(linted.stages.len());
     for (index, stage) in linted.stages.iter().enumerate() {
         check_from(linted, index, &mut names, findings);
-        let mut state = match stage.base {
-            StageBaseRef::Stage(base) => states[base].fork(),
-            _ => StageState::unknown(&stage.image),
+        let (mut state, mut made) = match stage.base {
+            StageBaseRef::Stage(base) => (states[base].0.fork(), states[base].1.clone()),
+            _ => (StageState::unknown(&stage.image), Vec::new()),
         };
         let mut filled = Vec::new();
         for step in &stage.steps {
@@ -64,10 +66,11 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
                 index,
                 state: &mut state,
                 filled: &mut filled,
+                made: &mut made,
             };
             check_step(linted, step, &mut place, findings);
         }
-        states.push(Rc::new(state));
+        states.push((Rc::new(state), made));
     }
 }
 
@@ -173,31 +176,75 @@ fn check_step(
     }
     let target = super::volume::filled_folder(&evaluated);
     place.filled.extend(target);
+    if let Err(message) = apply(linted, step, &kind, place, findings) {
+        report_refused(linted, stage, instruction, message, findings);
+    }
+}
+
+/// Applies an instruction to the state of its stage, and reports a `RUN` that fails; the reason why
+/// it cannot be applied.
+fn apply(
+    linted: &LintFile<'_>,
+    step: &LintStep<'_>,
+    kind: &InstructionKind,
+    place: &mut StagePlace<'_>,
+    findings: &mut Findings<'_>,
+) -> Result<(), String> {
+    let stage = &linted.stages[place.index];
     let current = &mut *place.state;
     let lexer = Lexer::new(linted.file.escape);
-    let line = instruction.lines().0;
     let arguments = &linted.arguments;
-    let done = match &kind {
+    match kind {
         InstructionKind::Copy(copy) => check_copy(current, copy, lexer, linted),
         InstructionKind::Run(program) => {
-            check_run(stage, step, current, program, findings);
+            let place = (&*current, &mut *place.made);
+            check_run(stage, step, place, program, findings);
             Ok(())
         }
-        kind => current.apply(kind, lexer, arguments, &mut Vec::new()),
-    };
-    if let Err(message) = done
-        && stage.platform == Platform::Windows
+        kind => {
+            current.apply(kind, lexer, arguments, &mut Vec::new())?;
+            if matches!(kind, InstructionKind::Workdir(_)) {
+                place.made.extend(current.working_dir().ok());
+                let excess = place.made.len().saturating_sub(MAX_MADE);
+                place.made.drain(..excess);
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Reports an instruction that cannot be applied.
+fn report_refused(
+    linted: &LintFile<'_>,
+    stage: &Stage<'_>,
+    instruction: &Instruction,
+    message: String,
+    findings: &mut Findings<'_>,
+) {
+    let is_certain = stage.platform == Platform::Windows
         && !is_template(instruction.full_text())
         && !is_open_value(instruction.text(), &message)
-    {
-        // Where BuildKit finds a folder, it copies into it.
-        let severity = if message.starts_with("several files") {
-            Severity::Warning
-        } else {
-            Severity::Error
-        };
-        findings.add(INVALID, severity, line, message);
+        && !is_own_drive(linted, &message);
+    // Where BuildKit finds a folder, it copies into it.
+    let is_folder_open = message.starts_with("several files");
+    if !is_certain || is_folder_open && super::instructions::requires_buildkit(linted) {
+        return;
     }
+    let severity = if is_folder_open {
+        Severity::Warning
+    } else {
+        Severity::Error
+    };
+    findings.add(INVALID, severity, instruction.lines().0, message);
+}
+
+/// True if an error is about a drive that the file defines.
+fn is_own_drive(linted: &LintFile<'_>, message: &str) -> bool {
+    message.contains("the only drive of an image")
+        && linted
+            .file
+            .lines()
+            .any(|line| line.contains("DOS Devices") || line.contains("subst "))
 }
 
 /// True if the error is about a variable whose value the file does not show.
@@ -220,14 +267,36 @@ fn check_copy(
     Ok(())
 }
 
+/// Maximum number of remembered folders: each stage takes over those of its base.
+const MAX_MADE: usize = 32;
+
+/// Commands after which folders may not exist any more.
+const REMOVING: [&str; 12] = [
+    "rd", "rmdir", "del", "erase", "move", "ren", "rename", "rm", "ri", "mv", "robocopy", "delete",
+];
+
+/// Returns true if a line may remove or rename a folder.
+fn may_remove(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    words.any(|word| {
+        let word = word.to_ascii_lowercase();
+        REMOVING.contains(&word.as_str())
+    }) || ["remove-item", "move-item", "rename-item"]
+        .iter()
+        .any(|cmdlet| text.to_ascii_lowercase().contains(cmdlet))
+}
+
 /// A line that fails on every Windows.
 fn check_run(
     stage: &Stage<'_>,
     step: &LintStep<'_>,
-    current: &StageState,
+    (current, made): (&StageState, &mut Vec<ImagePath>),
     program: &ProgramForm,
     findings: &mut Findings<'_>,
 ) {
+    if may_remove(step.instruction.text()) {
+        made.clear();
+    }
     let Some(shell) = step.shell_words(current) else {
         return;
     };
@@ -240,7 +309,7 @@ fn check_run(
     if text.contains("throw") || text.contains("exit") {
         return;
     }
-    let Some(error) = script_error(current, program, &shell) else {
+    let Some(error) = script_error(current, program, &shell, made) else {
         return;
     };
     if error.kind == ScriptErrorKind::Fails {

@@ -126,6 +126,13 @@ pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mu
         if is_answered && command.program().starts_with('c') {
             continue;
         }
+        let started = command.started();
+        let command = started.as_ref().unwrap_or(command);
+        // PowerShell's arguments are in a list.
+        let is_list = started.is_some() && command.grammar.is_powershell();
+        if is_list {
+            continue;
+        }
         let Some((severity, message, option)) = prompt(command, &is_confirmed) else {
             continue;
         };
@@ -176,17 +183,7 @@ fn prompt(
         }
         "choco" | "cinst" | "chocolatey" => {
             let asks = has(&["install", "upgrade", "uninstall"]) || command.program() == "cinst";
-            let is_answered = words().any(|word| {
-                let is_short =
-                    word.starts_with('-') && !word.starts_with("--") && word.contains('y');
-                is_short
-                    || word.starts_with("--yes")
-                    || word == "--confirm"
-                    || word == "/y"
-                    || word.starts_with('$')
-                    || word.starts_with('%')
-                    || word.starts_with('@')
-            });
+            let is_answered = words().any(|word| confirms(&word));
             let message = "choco without -y asks before it installs: add -y";
             (asks && !is_answered && !is_confirmed()).then_some((
                 Severity::Warning,
@@ -214,4 +211,13 @@ fn prompt(
         }
         _ => None,
     }
+}
+
+/// Returns true for an option of choco that confirms, and for one that may.
+fn confirms(word: &str) -> bool {
+    let is_short = word.starts_with('-') && !word.starts_with("--") && word.contains('y');
+    is_short
+        || word.starts_with("--yes")
+        || matches!(word, "--confirm" | "/y")
+        || word.starts_with(['$', '%', '@'])
 }

@@ -10,6 +10,7 @@ use wincimg_inspect::LayerReadError;
 use wincimg_inspect::base::{BaseFacts, Extent};
 use wincimg_inspect::bases::{NamedBase, RejectedTag};
 use wincimg_inspect::layer_diff::LayerDiff;
+use wincimg_layer::HiveFolder;
 use wincimg_oci::document::Image;
 use wincimg_oci::reference::Reference;
 use wincimg_oci::store::Source;
@@ -22,7 +23,7 @@ use super::compare::{self, Comparison};
 use super::conflict::{Conflict, UpdateConflict};
 use super::{
     BaseDetection, ComparisonScope, CurrentBase, ImageLayer, PlannedUpdate, UpdateRequest,
-    UpdateVerdict, rebase,
+    UpdateVerdict, hives, rebase,
 };
 use crate::build::BuildContext;
 use crate::plans::{HostGroups, PlannedBase, PlannedImage, StageBases, TargetHost};
@@ -88,6 +89,8 @@ impl Planner<'_> {
                 size: blob.size,
                 instruction,
                 compared: ComparisonScope::No,
+                added_hives: Vec::new(),
+                hives: HiveFolder::default(),
                 descriptor: blob.clone(),
             })
             .collect();
@@ -95,7 +98,10 @@ impl Planner<'_> {
             UpdateVerdict::UpToDate
         } else {
             match self.obstacles(&mut own, old, &new.base).await? {
-                none if none.is_empty() => UpdateVerdict::Moves,
+                none if none.is_empty() => {
+                    hives::note_missing(&mut own)?;
+                    UpdateVerdict::Moves
+                }
                 some => UpdateVerdict::Refused(some),
             }
         };
@@ -131,19 +137,11 @@ impl Planner<'_> {
         new: &PlannedBase,
     ) -> Result<Vec<UpdateConflict>, BoxError> {
         let touched = self.touched(own).await?;
-        let on_build = &new.image.config().config.on_build;
-        let mut obstacles = Vec::new();
-        if *on_build != old.image.config().config.on_build
-            && let Some(layer) = own.first()
-        {
-            let what = "the new base has other ONBUILD instructions, which a build carries out";
-            obstacles.push(layer.obstacle(new.display_name(), Conflict::Strange(what.to_owned())));
+        for (layer, touched) in own.iter_mut().zip(&touched) {
+            layer.hives = touched.hives.clone();
         }
-        let version = old.image.config().os_version.as_deref();
-        let version = version.and_then(|text| text.parse().ok());
-        let is_windows = self.bases.is_windows_alone(&old.reference);
-        let is_apart =
-            |touched: &Arc<LayerDiff>| is_windows && compare::is_independent(touched, version);
+        let mut obstacles = Vec::from_iter(other_triggers(own, old, new));
+        let is_apart = self.independence(old);
         // Those are safe. What is known of the bases is used nevertheless.
         let are_apart = touched.iter().all(is_apart);
         if are_apart {
@@ -186,6 +184,14 @@ impl Planner<'_> {
         };
         obstacles.extend(compared(own, &touched, before, now)?);
         Ok(obstacles)
+    }
+
+    /// Tells layers with only folders of their own, which mean the same on every Windows.
+    fn independence(&self, old: &OldBase) -> impl Fn(&Arc<LayerDiff>) -> bool + use<> {
+        let version = old.image.config().os_version.as_deref();
+        let version = version.and_then(|text| text.parse().ok());
+        let is_windows = self.bases.is_windows_alone(&old.reference);
+        move |touched| is_windows && compare::is_independent(touched, version)
     }
 
     /// What an image's layers touch.
@@ -262,6 +268,17 @@ impl ImageLayer {
             conflict,
         }
     }
+}
+
+/// The conflict with a base that has other ONBUILD triggers.
+fn other_triggers(own: &[ImageLayer], old: &OldBase, new: &PlannedBase) -> Option<UpdateConflict> {
+    let triggers = |image: &Image| image.config().config.on_build.clone();
+    if triggers(&new.image) == triggers(&old.image) {
+        return None;
+    }
+    let what = "the new base has other ONBUILD instructions, which a build carries out";
+    let layer = own.first()?;
+    Some(layer.obstacle(new.display_name(), Conflict::Strange(what.to_owned())))
 }
 
 /// Compares layers with two bases that are known.

@@ -4,8 +4,13 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-const EXAMPLES: [(&str, &str, &str); 42] = [
+const EXAMPLES: [(&str, &str, &str); 43] = [
     ("invalid-instruction", "COPPY a b", "COPY a b"),
+    (
+        "joined-commands",
+        "RUN mkdir C:\\a \\\n    copy x.txt C:\\a",
+        "RUN mkdir C:\\a && \\\n    copy x.txt C:\\a",
+    ),
     (
         "failing-run",
         "RUN ren C:\\a\\x.txt C:\\a\\y.txt",
@@ -302,5 +307,179 @@ fn a_floating_base_is_one_finding_and_never_hides_its_argument() {
         let findings = lint(unknown, &LintOptions::default());
         assert_eq!(findings.len(), 1, "{unknown}");
         assert_eq!(findings[0].fix, None, "{unknown}");
+    }
+}
+
+#[test]
+fn a_misplaced_escape_directive_moves_to_the_top_where_no_line_needs_the_other_character() {
+    let source = "# Builds\r\nARG V=1\r\n# escape=`\r\n\
+                  FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\r\n\
+                  WORKDIR C:\\app\\\r\nRUN echo a `\r\n  b\r\n";
+    let findings = lint(source, &LintOptions::default());
+    let finding = findings
+        .iter()
+        .find(|finding| finding.rule.name == "misplaced-escape")
+        .unwrap();
+    assert_eq!(
+        (finding.line, finding.fix_line, finding.last_line),
+        (3, 1, 3)
+    );
+    assert_eq!(
+        finding.fix.as_deref(),
+        Some("# escape=`\n# Builds\nARG V=1")
+    );
+    let (after, _) = fixed(source, &LintOptions::default(), FixSelection::Safe, &|_| {
+        true
+    });
+    let moved = source
+        .replace("# escape=`\r\n", "")
+        .replace("# Builds", "# escape=`\r\n# Builds");
+    assert_eq!(after, moved);
+    // Another line continues with a backslash.
+    let source = source.replace("b\r\n", "b\r\nRUN echo \\\r\n  c\r\n");
+    let findings = lint(&source, &LintOptions::default());
+    let finding = findings
+        .iter()
+        .find(|it| it.rule.name == "misplaced-escape");
+    assert_eq!(finding.unwrap().fix, None);
+}
+
+#[test]
+fn a_folder_that_exists_cannot_be_made_again() {
+    for (lines, line) in [
+        ("WORKDIR C:/queue\nRUN md C:\\queue", Some(3)),
+        ("WORKDIR C:/queue/in\nRUN mkdir \"C:\\Queue\"", Some(3)),
+        (
+            "WORKDIR C:/queue\nWORKDIR C:/x\nRUN cd .. && md queue",
+            Some(4),
+        ),
+        ("WORKDIR C:/queue\nRUN md C:\\queue\\in", None),
+        (
+            "WORKDIR C:/queue\nRUN if not exist C:\\queue md C:\\queue",
+            None,
+        ),
+        ("WORKDIR C:/queue\nRUN md C:\\queue || ver", None),
+        (
+            "WORKDIR C:/queue\nRUN rmdir C:\\queue && md C:\\queue",
+            None,
+        ),
+        ("WORKDIR C:/queue\nRUN rd C:\\queue\nRUN md C:\\queue", None),
+    ] {
+        let source = format!("{PINNED}{lines}");
+        let findings = lint(&source, &LintOptions::default());
+        let found = findings.iter().find(|it| it.rule.name == "failing-run");
+        assert_eq!(found.map(|it| it.line), line, "{lines}: {findings:?}");
+    }
+}
+
+#[test]
+fn json_in_single_quotes_loses_its_quotes_under_powershell() {
+    for (line, is_found) in [
+        (r#"RUN C:\cfg.exe --json '{"tier":"gold"}'"#, true),
+        (r#"RUN Set-Content C:/a.json '{"n": [1, "b"]}'"#, true),
+        (r#"RUN C:\cfg.exe --json '[{"a":1}]'"#, true),
+        (r#"RUN C:\cfg.exe --json '{\"tier\":\"gold\"}'"#, false),
+        (r#"RUN C:\cfg.exe --json '{tier}'"#, false),
+        (r"RUN C:\cfg.exe --json '{}'", false),
+    ] {
+        let options = with_shell(BaseShell::PowerShell);
+        let findings = lint(&format!("{PINNED}{line}"), &options);
+        let found = findings
+            .iter()
+            .any(|it| it.rule.name == "quotes-under-powershell");
+        assert_eq!(found, is_found, "{line}: {findings:?}");
+    }
+    let line = r#"RUN powershell -Command Set-Content C:/a.json '{"tier":"gold"}'"#;
+    let findings = lint(&format!("{PINNED}{line}"), &LintOptions::default());
+    assert!(
+        findings
+            .iter()
+            .any(|it| it.rule.name == "quotes-in-nested-shell"),
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn what_works_after_all_is_no_finding() {
+    let powershell = "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]\n";
+    let dotnet = "ARG DOTNET_VERSION=9.0\n\
+                  FROM mcr.microsoft.com/dotnet/sdk:${DOTNET_VERSION}-windowsservercore-ltsc2022\n\
+                  ENV DOTNET_VERSION=$DOTNET_VERSION\n";
+    let own_drive = "RUN Set-ItemProperty 'HKLM:\\SYSTEM\\CurrentControlSet\\Control\\Session \
+                     Manager\\DOS Devices' -Name G: -Value '\\??\\C:\\data'\nWORKDIR G:/\n";
+    for text in [
+        dotnet.to_owned(),
+        format!("{PINNED}{powershell}{own_drive}"),
+        format!(
+            "{PINNED}{powershell}RUN Add-Content C:\\a.bat -Value 'call \"C:\\b\\c.bat\" x64'\n"
+        ),
+        format!("{PINNED}ENV A=\"%ProgramData%\\\\a\"\nRUN setx /M LIB \"%A%;C:\\b\"\n"),
+        format!("{PINNED}CMD MSBuild.exe /version\n"),
+        format!("# syntax=docker/dockerfile:1\n{PINNED}WORKDIR C:/a\nCOPY a b C:/a\n"),
+    ] {
+        let findings = lint(&text, &LintOptions::default());
+        let names = findings.iter().map(|it| it.rule.name);
+        let names: Vec<&str> = names.filter(|name| *name != "floating-base").collect();
+        assert_eq!(names, [""; 0], "{text}: {findings:?}");
+    }
+}
+
+#[test]
+fn mistakes_in_other_words_are_found() {
+    let nano = "FROM mcr.microsoft.com/windows/nanoserver:10.0.20348.2402\n";
+    let powershell = format!(
+        "{PINNED}SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]\n"
+    );
+    for (base, line, rule) in [
+        (PINNED, "COPY [a.json, C:/a/]", "invalid-json"),
+        (PINNED, "CMD [python, app.py]", "invalid-json"),
+        (
+            nano,
+            r"RUN reg add HKLM\SOFTWARE\A /v b /d 1 /f",
+            "nano-server-lacks",
+        ),
+        (nano, "RUN net user app /add", "nano-server-lacks"),
+        (PINNED, r"RUN start /w msiexec /i C:\git.msi", "prompt"),
+        (
+            PINNED,
+            "RUN mkdir C:\\a \\\n    mkdir C:\\b",
+            "joined-commands",
+        ),
+        (
+            &powershell,
+            "RUN New-Item -Type Directory C:/a \\\n  Copy-Item x C:/a",
+            "joined-commands",
+        ),
+        (
+            &powershell,
+            "ARG V=1\nRUN iwr https://a.example/$V.zip -OutFile a.zip",
+            "foreign-variable",
+        ),
+    ] {
+        let findings = lint(&format!("{base}{line}\n"), &LintOptions::default());
+        let found = findings
+            .iter()
+            .any(|it| it.rule.name == rule && it.severity == Severity::Error);
+        assert!(found, "{line}: {findings:?}");
+    }
+    for (base, line) in [
+        (PINNED, "RUN mkdir C:\\a && \\\n    mkdir C:\\b"),
+        (PINNED, "RUN choco install -y git \\\n    if exist"),
+        (
+            &powershell,
+            "RUN choco install -y \\\n    docker-cli \\\n    powershell-core \\\n    yq",
+        ),
+        (PINNED, "RUN powershell -Command mkdir a; \\\n    copy a b"),
+        (PINNED, "RUN start /w msiexec /i C:\\git.msi /qn"),
+        (
+            nano,
+            "USER ContainerAdministrator\nRUN reg add HKLM\\SOFTWARE\\A /v b /d 1 /f",
+        ),
+        (nano, "RUN reg add HKCU\\SOFTWARE\\A /v b /d 1 /f"),
+    ] {
+        let findings = lint(&format!("{base}{line}\n"), &LintOptions::default());
+        let errors = findings.iter().filter(|it| it.severity == Severity::Error);
+        let errors: Vec<_> = errors.collect();
+        assert!(errors.is_empty(), "{line}: {errors:?}");
     }
 }
