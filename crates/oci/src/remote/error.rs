@@ -23,7 +23,7 @@ pub enum RegistryError {
     Http(#[from] HttpError),
     /// 401: no credential, or one that the registry rejects.
     #[error("{host} refused to {what} (401 unauthorized): tried {tried}{detail}")]
-    #[diagnose(code = "registry/denied", hint = Some(login_hint(host)))]
+    #[diagnose(code = "registry/denied", hint = Some(access_hint(host, *known)))]
     Unauthorized {
         /// Host and port.
         host: String,
@@ -39,7 +39,7 @@ pub enum RegistryError {
     },
     /// 403: the credential is valid but lacks the permission.
     #[error("{host} refused to {what} (403 forbidden): tried {tried}{detail}")]
-    #[diagnose(code = "registry/denied", hint = Some(login_hint(host)))]
+    #[diagnose(code = "registry/denied", hint = Some(access_hint(host, *known)))]
     Forbidden {
         /// Host and port.
         host: String,
@@ -49,6 +49,8 @@ pub enum RegistryError {
         tried: String,
         /// The registry's message, with a leading colon.
         detail: String,
+        /// True if the credential was sent, and is valid but insufficient.
+        known: bool,
     },
     /// Not found, with a suggestion.
     #[error("{answer}")]
@@ -69,6 +71,20 @@ pub enum RegistryError {
         /// Host and port.
         host: String,
         /// The credential that was tried, and its origin.
+        tried: String,
+    },
+    /// A token server of another site would get the credential.
+    #[error("{host} names the token server {server}, of another site: {tried} is not sent to it")]
+    #[diagnose(
+        code = "registry/token-server",
+        hint = "if {host} really uses it, add --token-server {server}"
+    )]
+    TokenServer {
+        /// Host and port of the registry.
+        host: String,
+        /// Host and port of the token server.
+        server: String,
+        /// The credential, and its origin.
         tried: String,
     },
     /// Docker's `config.json` or a credential helper failed.
@@ -278,7 +294,13 @@ impl Transient for RegistryError {
     }
 }
 
-fn login_hint(host: &str) -> String {
+fn access_hint(host: &str, is_known: bool) -> String {
+    if is_known {
+        return format!(
+            "ask the owner of the repository for access, or log in as another user with `wincimg login {}`",
+            login_name(host)
+        );
+    }
     format!(
         "log in with `wincimg login {}`, or name another file with --registry-config FILE",
         login_name(host)
@@ -378,6 +400,7 @@ pub(super) async fn check(
             what,
             tried,
             detail,
+            known: false,
         },
         _ => RegistryError::Http(HttpError::Status {
             host,

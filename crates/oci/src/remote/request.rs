@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::{Method, Response, StatusCode, Url};
-use wincimg_http::{Exchange, Payload, RedirectPolicy, TrustSource, host_of};
+use wincimg_http::{AddressPolicy, Exchange, Payload, RedirectPolicy, TrustSource, host_of};
 
 use super::auth::NOT_SENT;
 use super::challenge::{Challenge, Scope};
@@ -128,9 +128,13 @@ impl Inner {
             let name = host.name.clone();
             let checked = check(&self.http, name, &request.what, response, &tried).await;
             return checked.map_err(|mut error| {
-                if let RegistryError::Unauthorized { known, .. } = &mut error {
-                    let by_token = matches!(host.challenge(), Some(Challenge::Bearer { .. }));
-                    *known = proof.is_some() && by_token;
+                match &mut error {
+                    RegistryError::Unauthorized { known, .. } => {
+                        let by_token = matches!(host.challenge(), Some(Challenge::Bearer { .. }));
+                        *known = proof.is_some() && by_token;
+                    }
+                    RegistryError::Forbidden { known, .. } => *known = proof.is_some(),
+                    _ => {}
                 }
                 error
             });
@@ -205,6 +209,7 @@ impl<'a> Request<'a> {
                     })?
             }
         };
+        let addresses = AddressPolicy::for_link(base, &url);
         Ok(Exchange {
             what: self.what.clone(),
             method: self.method.clone(),
@@ -213,6 +218,7 @@ impl<'a> Request<'a> {
             payload: self.payload.clone(),
             redirects: RedirectPolicy::Anywhere,
             vouched: TrustSource::ByConnection,
+            addresses,
             commits: !matches!(self.method, Method::GET | Method::HEAD),
         })
     }
