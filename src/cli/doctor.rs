@@ -302,6 +302,7 @@ fn is_about_credentials(error: &RegistryError) -> bool {
         RegistryError::Unauthorized { .. }
         | RegistryError::Forbidden { .. }
         | RegistryError::PlainCredentials { .. }
+        | RegistryError::TokenServer { .. }
         | RegistryError::Credential { .. } => true,
         RegistryError::GaveUp { source, .. } => is_about_credentials(source),
         _ => false,
@@ -340,8 +341,12 @@ async fn check_base(registry: &RegistryClient, base: &BaseRegistry) -> Option<Ch
 
 fn failed(kind: &'static str, host: &str, error: &dyn Diagnose) -> Check {
     let finding = error_chain(error);
-    let fix = error.diagnosis().hint.unwrap_or_else(|| {
-        format!("check the name {host}, DNS, the firewall, HTTPS_PROXY and NO_PROXY")
+    let diagnosis = error.diagnosis();
+    let fix = diagnosis.hint.unwrap_or_else(|| match diagnosis.code {
+        "network/answer" | "registry/answer" => {
+            format!("{host} answers, so the network works: see its message, or ask its operator")
+        }
+        _ => format!("check the name {host}, DNS, the firewall, HTTPS_PROXY and NO_PROXY"),
     });
     Check::problem(kind, host, finding, fix)
 }

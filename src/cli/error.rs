@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use wincimg_common::diagnose::{Blame, BoxError, Excerpt, is_layer};
+use wincimg_common::json::write_pretty;
 use wincimg_common::untrusted::{HIDDEN, Untrusted};
 
 use super::{argument_passwords, program_name};
@@ -109,7 +110,8 @@ impl Failure {
             "line": self.excerpt.as_ref().and_then(Excerpt::line),
             "hint": self.hint.as_deref().map(argument_passwords::redact),
         }});
-        let _ = writeln!(std::io::stdout(), "{document:#}");
+        let mut out = std::io::stdout();
+        let _ = write_pretty(&mut out, &document).and_then(|()| writeln!(out));
     }
 
     /// Prints the failure on stderr.

@@ -186,13 +186,12 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(ArgumentsError::File(failure)) => return failure.report(colour),
         Err(ArgumentsError::Arguments(error)) => {
-            print_refusal(&error);
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+            return print_refusal(&error);
         }
     };
     let cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
-        Err(error) => error.exit(),
+        Err(error) => return print_refusal(&error),
     };
     let session = Session::new(cli.global.quiet, cli.global.verbose, cli.global.cache);
     if let Some(warning) = warning {
@@ -200,6 +199,7 @@ pub fn main() -> ExitCode {
     }
     shutdown::watch(time_limit(&matches));
     let ended = cli.command.run(&session);
+    wincimg_common::process_group::end_all();
     if let Some(reason) = shutdown::reason() {
         shutdown::end(reason);
     }
@@ -233,19 +233,27 @@ fn time_limit(matches: &ArgMatches) -> Option<Duration> {
     }
 }
 
-/// Prints the error in the arguments, or the requested help.
-fn print_refusal(error: &clap::Error) {
+/// Prints the error in the arguments, or the requested help, and returns the exit code.
+fn print_refusal(error: &clap::Error) -> ExitCode {
     use std::io::Write as _;
 
     let text = error.to_string();
     let hidden = argument_passwords::redact(&text);
-    // Nothing can be printed if stderr is closed.
-    let _ = if hidden == text {
-        error.print()
+    let printed = if hidden == text {
+        error.print().and_then(|()| std::io::stdout().flush())
     } else {
         let hint = argument_passwords::hint().unwrap_or_default();
         writeln!(std::io::stderr(), "{hidden}hint: {hint}")
     };
+    match (error.exit_code(), printed) {
+        // The reader may close early, as `head` does.
+        (0, Err(problem)) if problem.kind() != std::io::ErrorKind::BrokenPipe => {
+            let failure = Failure::operation(problem).context("cannot write the result");
+            failure.report(command_context::colour_on_stderr())
+        }
+        // An error cannot be printed if stderr is closed.
+        (code, _) => ExitCode::from(u8::try_from(code).unwrap_or(2)),
+    }
 }
 
 #[cfg(test)]

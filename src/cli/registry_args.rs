@@ -99,6 +99,13 @@ pub(super) struct RegistryArgs {
     /// Send credentials over plain HTTP too
     #[arg(long, hide_short_help = true)]
     plain_credentials: bool,
+    /// Send credentials to this token server of another site (repeatable)
+    #[arg(
+        long = "token-server",
+        value_name = "HOST[:PORT]",
+        hide_short_help = true
+    )]
+    token_servers: Vec<String>,
     /// Time limit for the whole command, such as 90s, 10m or 1h [default: none]
     #[arg(long, value_name = "TIME", value_parser = read_time, hide_short_help = true)]
     timeout: Option<Duration>,
@@ -152,6 +159,9 @@ impl RegistryArgs {
         if let Some(file) = &self.registry_config {
             flag("--registry-config", &file.display().to_string());
         }
+        for server in &self.token_servers {
+            words.extend(["--token-server", server].map(str::to_owned));
+        }
         if self.plain_credentials {
             words.push("--plain-credentials".to_owned());
         }
@@ -180,6 +190,7 @@ impl RegistryArgs {
             insecure: self.insecure.clone(),
             certificates: self.certificates.files()?,
             config_file: self.registry_config.clone(),
+            token_servers: self.token_servers.clone(),
             plain_credentials: self.plain_credentials,
             timeout: self.timeout,
             ..RegistryOptions::default()

@@ -165,6 +165,7 @@ pub(super) fn failure(reason: Reason) -> Failure {
 pub(super) fn end(reason: Reason) -> ! {
     // Held until the end, so that the reason is reported once.
     let _held = lock(&LAST_WORD);
+    wincimg_common::process_group::end_all();
     progress::clear();
     show_typing();
     if !QUIETLY.load(Ordering::Relaxed) {

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use wincimg_common::json;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_engine::fleet::{
     BuildReport, FleetImageState, FleetReport, ImageReport, ReportedError,
@@ -94,7 +95,7 @@ fn write_failure(failure: &ReportedError, indent: &str, out: &mut dyn Write) -> 
 
 /// JSON.
 pub(crate) fn write_fleet_json(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, report)?;
+    json::write_pretty(&mut *out, report)?;
     out.write_all(b"\n")
 }
 

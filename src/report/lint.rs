@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use wincimg_common::diagnose::Excerpt;
+use wincimg_common::json::write_pretty;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_dockerfile::lint::{LintFinding, RULES, Severity};
 
@@ -102,7 +103,7 @@ pub(crate) fn write_lint_json(files: &[LintedFile], out: &mut dyn Write) -> io::
             })
         })
         .collect();
-    serde_json::to_writer_pretty(&mut *out, &json!({ "findings": findings }))?;
+    write_pretty(&mut *out, &json!({ "findings": findings }))?;
     out.write_all(b"\n")
 }
 
@@ -182,7 +183,7 @@ pub(crate) fn write_lint_gitlab(files: &[LintedFile], out: &mut dyn Write) -> io
             }));
         }
     }
-    serde_json::to_writer_pretty(&mut *out, &entries)?;
+    write_pretty(&mut *out, &entries)?;
     out.write_all(b"\n")
 }
 

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 use wincimg_cluster::rollout::{Finding, Rollout, Subject, WorkloadOutcome};
 use wincimg_cluster::workloads::{SourceLocation, Workload};
+use wincimg_common::json::write_pretty;
 use wincimg_windows::compat::VerdictOutcome;
 
 use super::behind_in_words;
@@ -69,7 +70,7 @@ pub(super) fn write(
             "results": results,
         }],
     });
-    serde_json::to_writer_pretty(&mut out, &log)?;
+    write_pretty(&mut out, &log)?;
     out.write_all(b"\n")
 }
 

@@ -45,6 +45,8 @@ struct ApiState {
     refused_watches: Option<u16>,
     pages_to_forget: usize,
     requests: Vec<(String, String)>,
+    /// `User-Agent` of the last request.
+    agent: String,
     to_say: Vec<Value>,
 }
 
@@ -178,6 +180,11 @@ impl Api {
                 (own == path).then(|| query.to_owned())
             })
             .collect()
+    }
+
+    /// `User-Agent` of the last request.
+    pub fn agent(&self) -> String {
+        self.state.lock().unwrap().agent.clone()
     }
 
     /// The paths of all requests.
@@ -321,6 +328,8 @@ async fn answer(State(state): State<Shared>, request: Request<Body>) -> Response
     let mut played = state.lock().unwrap();
     let target = request.uri().path_and_query().unwrap().to_string();
     played.requests.push((request.method().to_string(), target));
+    let agent = request.headers().get("user-agent");
+    played.agent = agent.map_or_else(String::new, |it| it.to_str().unwrap().to_owned());
     if request
         .headers()
         .get("authorization")

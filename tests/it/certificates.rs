@@ -11,6 +11,7 @@ use crate::failure::Failure;
 const TLS: Setup = Setup {
     tls: true,
     self_signed: false,
+    nameless: false,
     asks_clients: false,
     password: false,
 };
@@ -81,6 +82,31 @@ fn a_self_signed_certificate_is_accepted_exactly_as_it_is() {
     let home = tempfile::tempdir().unwrap();
     is_refused(ask(&registry, home.path(), &[]));
     counts_for_itself_alone(&registry, &other);
+}
+
+#[test]
+fn a_certificate_in_a_file_counts_for_its_names_and_without_one_in_a_hosts_folder() {
+    let setup = Setup {
+        self_signed: true,
+        nameless: true,
+        ..TLS
+    };
+    let registry = DockerRegistry::start(setup);
+    let other = DockerRegistry::start(setup);
+    let home = tempfile::tempdir().unwrap();
+    let own = registry.certificate().display().to_string();
+    let refused = is_refused(ask(&registry, home.path(), &["--ca-file", &own]));
+    assert!(refused.hint.contains("--certs-dir DIR"), "{refused:#?}");
+    assert!(refused.stderr.contains("not valid for"), "{refused:#?}");
+
+    for host in [registry.host(), other.host()] {
+        let folder = home.path().join("certs").join(&host);
+        fs::create_dir_all(&folder).unwrap();
+        fs::copy(registry.certificate(), folder.join("server.crt")).unwrap();
+    }
+    let pinned = ["--certs-dir", "certs"];
+    is_let_in(ask(&registry, home.path(), &pinned));
+    is_refused(ask(&other, home.path(), &pinned));
 }
 
 #[test]

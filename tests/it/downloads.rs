@@ -32,9 +32,21 @@ fn recipe(site: &Site, server: &FileServer, pin: &str) {
     );
 }
 
+/// The build of the recipe. The server of a pinned file is listed, because it is on this machine.
 fn build(site: &Site, arguments: &[&str]) -> assert_cmd::Command {
     let mut command = site.build("./app");
     command.args(HOST).args(arguments);
+    let texts = ["app/recipe.toml", "app/Dockerfile"].map(|name| site.path(name));
+    for text in texts
+        .iter()
+        .filter_map(|path| fs::read_to_string(path).ok())
+    {
+        let is_pinned = text.to_lowercase().contains("sha");
+        if let (Some((_, behind)), true) = (text.split_once("http://"), is_pinned) {
+            let host = behind.split('/').next().unwrap();
+            command.args(["--insecure-registry", host]);
+        }
+    }
     command
 }
 
@@ -145,7 +157,7 @@ fn a_file_that_nothing_pins_is_noted_and_refused_when_it_has_changed() {
 
     // The server's file has changed, and another machine has an empty cache.
     server.put("/tools/tool.exe", "other");
-    let elsewhere = ["--cache-dir", "elsewhere"];
+    let elsewhere = ["--cache-dir", "elsewhere", insecure[0], insecure[1]];
     build(&site, &elsewhere)
         .args(["--output", "oci:second"])
         .fails(3, "download/changed", &["wincimg.lock"])
@@ -155,7 +167,7 @@ fn a_file_that_nothing_pins_is_noted_and_refused_when_it_has_changed() {
         ])
         .advises(&["wincimg build"]);
     assert!(!site.path("second").exists());
-    let arguments = [&arguments[..], &elsewhere].concat();
+    let arguments = [&["--update-lock"][..], &elsewhere].concat();
     let noted = printed(build(&site, &arguments).args(["--output", "oci:third"]), 0);
     assert!(note(&["wincimg.lock", "0", "1"]).eval(&noted), "{noted}");
     assert_eq!(built(&site, &elsewhere, "app/tool.exe"), b"other");
@@ -192,6 +204,33 @@ fn what_goes_wrong_on_the_way_is_reported_and_nothing_is_written() {
 }
 
 #[test]
+fn a_recipe_does_not_reach_this_machine_or_the_metadata_of_its_cloud() {
+    let (site, server) = (Site::new(), FileServer::with("/tools/tool.exe", tool()));
+    let pin = format!("sha256 = \"{}\"", sha256(&tool()));
+    let port = server.host().split_once(':').unwrap().1.to_owned();
+    for (host, hint) in [
+        (server.host(), "--insecure-registry"),
+        (format!("localhost:{port}"), "--insecure-registry"),
+        (format!("[::ffff:127.0.0.1]:{port}"), "--insecure-registry"),
+        ("169.254.169.254".to_owned(), ""),
+    ] {
+        let url = format!("http://{host}/tools/tool.exe");
+        let text = format!(
+            "name = \"app\"\nbase = \"nanoserver\"\n[[files]]\nurl = \"{url}\"\n{pin}\nto = 'C:\\app\\'\n"
+        );
+        site.write("app/recipe.toml", text);
+        let mut command = site.build("./app");
+        command.args(HOST).args(["--output", "oci:layout"]);
+        let refused = command.fails(3, "network/address", &[]);
+        assert!(refused.hint.contains(hint), "{refused:#?}");
+        assert_eq!(refused.hint.is_empty(), hint.is_empty(), "{refused:#?}");
+    }
+    assert_eq!(server.requests(), [""; 0]);
+    recipe(&site, &server, &pin);
+    assert_eq!(built(&site, &[], "app/tool.exe"), tool());
+}
+
+#[test]
 fn a_download_goes_on_where_a_connection_broke_or_a_run_was_killed() {
     let (site, server) = (Site::new(), FileServer::with("/tools/tool.exe", tool()));
     recipe(&site, &server, &format!("sha256 = \"{}\"", sha256(&tool())));
@@ -208,7 +247,8 @@ fn a_download_goes_on_where_a_connection_broke_or_a_run_was_killed() {
     command
         .args(["--base-registry", &format!("{}/mcr", site.host())])
         .args(HOST)
-        .args(["--output", "oci:killed", "--cache-dir", "other"]);
+        .args(["--output", "oci:killed", "--cache-dir", "other"])
+        .args(["--insecure-registry", &server.host()]);
     let mut killed = command.spawn().unwrap();
     let begun = || {
         let entries = fs::read_dir(cache.join("downloads")).into_iter().flatten();

@@ -67,7 +67,11 @@ fn files(layers: &[BTreeMap<String, Vec<u8>>]) -> Vec<&str> {
 fn a_tool_is_downloaded_checked_unpacked_and_found() {
     let (site, server) = (site("zip-tool"), FileServer::with_tools());
     let host = format!("TOOL_HOST=http://{}", server.host());
-    let layers = built(&site, &["--build-arg", &host]);
+    let listed = server.host();
+    let layers = built(
+        &site,
+        &["--build-arg", &host, "--insecure-registry", &listed],
+    );
     assert_eq!(
         server.requests(),
         ["/tools/tool-1.4-windows-amd64.zip"],
@@ -112,7 +116,10 @@ fn a_tool_of_another_digest_is_refused() {
         "PK what someone else put there",
     );
     let host = format!("TOOL_HOST=http://{}", server.host());
-    let output = build(&site, &["--build-arg", &host]).output().unwrap();
+    let output = build(&site, &["--build-arg", &host])
+        .args(["--insecure-registry", &server.host()])
+        .output()
+        .unwrap();
     let printed = stderr(&output);
     assert_eq!(output.status.code(), Some(3), "{printed}");
     assert!(

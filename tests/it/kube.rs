@@ -57,6 +57,8 @@ fn nodes_and_workloads_come_in_pages() {
     assert_eq!(report["checks"].as_array().unwrap().len(), 1203);
     assert_eq!(report["checks"][1202]["host"]["name"], "n1202");
     assert_eq!(report["checks"][0]["workload"]["name"], "web");
+    let agent = format!("wincimg/{}", env!("CARGO_PKG_VERSION"));
+    assert_eq!(api.agent(), agent);
     let pages: Vec<String> = api.requests_to("/api/v1/nodes");
     assert_eq!(pages.len(), 3, "{pages:?}");
     assert!(

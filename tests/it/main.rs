@@ -62,6 +62,7 @@ mod mirror;
 mod mirror_cli;
 mod mirror_faults;
 mod node;
+mod outputs;
 mod passwords;
 mod path;
 mod pictures;

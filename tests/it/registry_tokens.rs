@@ -278,6 +278,39 @@ async fn a_token_server_that_fails_is_named() {
 }
 
 #[test]
+async fn a_token_server_of_another_site_gets_no_password_unless_it_is_named() {
+    let office = Shared::default();
+    let tokens = serve(
+        Router::new()
+            .route("/token", any(give_token))
+            .with_state(office.clone()),
+    );
+    let other = tokens.host().replace("127.0.0.1", "localhost");
+    let realm = format!("http://{other}/token");
+    let server = serve(
+        Router::new()
+            .fallback(registry)
+            .with_state((office.clone(), realm)),
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let entry = json!({ "username": "bob", "password": "sesame" });
+    let file = docker_config(folder.path(), &json!({ "auths": { server.host(): entry } }));
+    let name = format!("{}/a", server.host());
+    let mut options = loopback_options(Some(file));
+    options.insecure.push("localhost".to_owned());
+    let refused = repository(options.clone(), &name).tags().await.unwrap_err();
+    assert!(
+        matches!(&refused, RegistryError::TokenServer { server, .. } if *server == other),
+        "{refused:?}"
+    );
+    assert!(office.lock().unwrap().asked.is_empty());
+
+    options.token_servers = vec![other];
+    assert_eq!(repository(options, &name).tags().await.unwrap(), ["1"]);
+    assert!(office.lock().unwrap().asked[0].authorization.is_some());
+}
+
+#[test]
 async fn a_token_server_that_refuses_a_password_is_a_refusal_of_that_password() {
     let (office, _tokens, server) = office();
     office.lock().unwrap().failures = vec![StatusCode::UNAUTHORIZED; 99];

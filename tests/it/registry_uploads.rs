@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use wincimg_common::progress::Silent;
 use wincimg_oci::document::Descriptor;
 use wincimg_oci::document::media_type::OCI_LAYER;
@@ -391,4 +392,58 @@ async fn what_a_registry_keeps_of_broken_pieces_is_headway() {
     put(&repository, &Bytes::from(noise(2 * MIB, 13))).await;
     assert_eq!(log.count("PATCH", "/up"), 2 * MIB / GAIN);
     assert_eq!(log.count("POST", "/uploads/"), 1);
+}
+
+/// A proxy that cuts each connection after some bytes; returns its port and the bytes sent through.
+async fn cutter(server: String, after: usize) -> (u16, Arc<Mutex<usize>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let sent = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&sent);
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let (server, count) = (server.clone(), Arc::clone(&count));
+            tokio::spawn(async move {
+                let server = TcpStream::connect(server).await.unwrap();
+                let (mut from, mut to) = client.into_split();
+                let (mut back, mut ahead) = server.into_split();
+                let up = async {
+                    let (mut left, mut piece) = (after, vec![0; 64 << 10]);
+                    while let Ok(length @ 1..) = from.read(&mut piece).await {
+                        *count.lock().unwrap() += length;
+                        left = left.saturating_sub(length);
+                        let passed = ahead.write_all(&piece[..length]).await;
+                        if left == 0 || passed.is_err() {
+                            return;
+                        }
+                    }
+                };
+                // The end of one direction ends the connection.
+                tokio::select! {
+                    () = up => {}
+                    _ = tokio::io::copy(&mut back, &mut to) => {}
+                }
+            });
+        }
+    });
+    (port, sent)
+}
+
+/// Debian's registry loses an upload whose chunk is interrupted, and a connection carries less than
+/// the blob.
+#[test]
+async fn what_cuts_connections_after_some_bytes_ends_no_upload() {
+    const SIZE: usize = 24 * MIB;
+    let docker = docker();
+    let (port, sent) = cutter(docker.host(), 12 * MIB).await;
+    let options = RegistryOptions {
+        chunk_size: 8 << 20,
+        ..loopback_options(None)
+    };
+    let repository = repository(options, &format!("127.0.0.1:{port}/a"));
+    let bytes = Bytes::from(noise(SIZE, 14));
+    let blob = put(&repository, &bytes).await;
+    assert_eq!(repository.get_blob(&blob, 32 << 20).await.unwrap(), bytes);
+    let sent = *sent.lock().unwrap();
+    assert!((SIZE..SIZE + 14 * MIB).contains(&sent), "{sent}");
 }

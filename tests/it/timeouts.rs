@@ -63,8 +63,22 @@ impl HelperSetup {
     /// Returns true if the helper is still running.
     fn is_running(&self) -> bool {
         let pid = fs::read_to_string(self.pid_file()).unwrap();
-        PathBuf::from(format!("/proc/{}", pid.trim())).exists()
+        runs(pid.trim())
     }
+}
+
+/// Returns true if a process runs; one that its parent has not awaited yet does not.
+fn runs(pid: &str) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/stat"));
+    status.is_ok_and(|status| !status.contains(") Z "))
+}
+
+/// Waits until something is false.
+fn ends(is_so: impl Fn() -> bool) -> bool {
+    (0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        !is_so()
+    })
 }
 
 #[test]
@@ -82,6 +96,59 @@ fn a_helper_that_hangs_is_ended_by_the_time_limit() {
     assert!(took < Duration::from_secs(2), "{took:?}");
     Failure::of(&output).is("network/time-limit", &[]);
     assert!(!helped.is_running());
+}
+
+#[test]
+fn what_a_helper_started_ends_with_it() {
+    let script = "sleep 60 & echo $! >pid; wait";
+    let helped = Helped::by(script);
+    let (output, _) = helped.run(&["--timeout", "1s"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(ends(|| helped.is_running()));
+
+    // One that answers and leaves something behind.
+    let helped = Helped::by(
+        r#"sleep 60 >/dev/null 2>&1 & echo $! >pid; echo '{"Username":"bob","Secret":"sesame"}'"#,
+    );
+    let (output, _) = helped.run(&[]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(ends(|| helped.is_running()));
+}
+
+#[test]
+fn a_plugin_of_a_kubeconfig_ends_at_the_time_limit_with_its_children() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    let plugin = "#!/bin/sh\nsleep 60 & echo $! $$ >pids; wait\n";
+    fs::write(file("plugin"), plugin).unwrap();
+    fs::set_permissions(file("plugin"), fs::Permissions::from_mode(0o755)).unwrap();
+    let user = serde_json::json!({
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": file("plugin"),
+        "interactiveMode": "Never",
+    });
+    let config = serde_json::json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}],
+        "users": [{"name": "u", "user": {"exec": user}}],
+    });
+    fs::write(file("config"), config.to_string()).unwrap();
+    let started = Instant::now();
+    let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .current_dir(folder.path())
+        .args(["check-compat", "--kube", "--timeout", "2s"])
+        .env("KUBECONFIG", file("config"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(started.elapsed() < Duration::from_secs(10));
+    let pids = fs::read_to_string(file("pids")).unwrap();
+    for pid in pids.split_whitespace() {
+        assert!(ends(|| runs(pid)), "{pid}");
+    }
 }
 
 #[test]

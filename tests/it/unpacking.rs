@@ -440,7 +440,11 @@ fn a_downloaded_archive_is_unpacked_once_it_is_here() {
     let plan = json_of(build(&site, "./app", &["--dry-run"]).arg("-q"));
     let content = &plan["plans"][0]["content"];
     assert_eq!(content[0]["path"], r"C:\tools\python.zip");
-    let found = built_from(&site, "./app");
+    build(&site, "./app", &["--output", "oci:layout"])
+        .args(["--insecure-registry", &server.host()])
+        .assert()
+        .success();
+    let found = drive(&site.path("layout"));
     assert_eq!(found["tools/bin/tool.exe"].as_ref().unwrap().len(), 300_000);
     assert!(!found.contains_key("tools/python.zip"));
 }

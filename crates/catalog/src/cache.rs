@@ -8,7 +8,7 @@ use reqwest::Url;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
-use wincimg_http::{Exchange, FileError, HttpClient, HttpError};
+use wincimg_http::{AddressPolicy, Exchange, FileError, HttpClient, HttpError};
 use wincimg_windows::update::Updates;
 
 use super::client::PAGE_LIMIT;
@@ -58,7 +58,8 @@ pub async fn refresh_updates(
 ) -> Result<ReleaseInfo, BoxError> {
     let text = match page.parse::<Url>() {
         Ok(url) if matches!(url.scheme(), "http" | "https") => {
-            let exchange = Exchange::get("list the releases", url);
+            let mut exchange = Exchange::get("list the releases", url);
+            exchange.addresses = AddressPolicy::ThisMachineToo;
             let read = http.retry(|| http.page(&exchange, PAGE_LIMIT)).await;
             read.map_err(not_refreshed)?
         }

@@ -6,7 +6,7 @@ use reqwest::Url;
 use serde_json::json;
 use wincimg_common::diagnose::{Blame, Diagnose, Problem};
 use wincimg_common::untrusted::without_password;
-use wincimg_http::{Exchange, HttpClient, HttpError, Transient, host_of};
+use wincimg_http::{AddressPolicy, Exchange, HttpClient, HttpError, Transient, host_of};
 
 use super::dialog::{DialogError, UpdateFile, read_dialog};
 use super::links;
@@ -152,10 +152,11 @@ impl<'h> Catalog<'h> {
         postback: Option<&Postback>,
     ) -> Result<Page, CatalogError> {
         let what = "search the catalog";
-        let exchange = match postback {
+        let mut exchange = match postback {
             None => Exchange::get(what, url.clone()),
             Some(Postback(fields)) => Exchange::form(what, url.clone(), fields),
         };
+        exchange.addresses = AddressPolicy::ThisMachineToo;
         self.http
             .retry(|| async {
                 let html = self.http.page(&exchange, PAGE_LIMIT).await?;
@@ -179,7 +180,8 @@ impl<'h> Catalog<'h> {
             "updateID": update_id,
         }]);
         let fields = [("updateIDs".to_owned(), ids.to_string())];
-        let exchange = Exchange::form("list the update's files", url, &fields);
+        let mut exchange = Exchange::form("list the update's files", url, &fields);
+        exchange.addresses = AddressPolicy::ThisMachineToo;
         let files = self
             .http
             .retry(|| async {

@@ -13,8 +13,8 @@ use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::digest::{Digest, Hasher};
 use wincimg_common::files;
 use wincimg_http::{
-    Exchange, FileError, HttpClient, PartialFile, ProgressLine, RedirectPolicy, Transfer,
-    TransferError, TrustSource, host_of, redacted,
+    AddressPolicy, AddressScope, Exchange, FileError, HttpClient, PartialFile, ProgressLine,
+    RedirectPolicy, Transfer, TransferError, TrustSource, host_of, redacted,
 };
 use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
@@ -235,6 +235,7 @@ impl<'f> Job<'f> {
             vouched,
             size: self.size,
             redirects: RedirectPolicy::SameOrigin,
+            addresses: addresses(&self.url),
             takes_pages: false,
             line,
         };
@@ -316,10 +317,19 @@ fn changed(problem: String) -> Problem {
         .hint("a proxy or a mirror in between may have changed the file; it was deleted")
 }
 
+/// Addresses for a link. That of a catalog on this machine was checked to be one.
+fn addresses(url: &Url) -> AddressPolicy {
+    match AddressScope::of_url(url) {
+        AddressScope::ThisMachine => AddressPolicy::ThisMachineToo,
+        _ => AddressPolicy::OtherMachines,
+    }
+}
+
 /// Returns true if a host responds over TLS with a trusted certificate.
 async fn supports_tls(http: &HttpClient, url: &Url) -> bool {
     let mut exchange = Exchange::get("find the file", url.clone());
     exchange.method = Method::HEAD;
+    exchange.addresses = addresses(url);
     let answer = tokio::time::timeout(PROBE_TIME, http.send_checked(&exchange)).await;
     matches!(answer, Ok(Ok(_)))
 }

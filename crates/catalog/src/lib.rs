@@ -21,6 +21,8 @@ mod dialog;
 mod digests;
 mod download;
 mod folder;
+#[cfg(fuzzing)]
+pub mod fuzz;
 mod html;
 mod links;
 mod msu;

@@ -1,9 +1,8 @@
 //! Check of the catalog's links against server-side request forgery: a page from a proxy or a copy
 //! could link to a service that only this machine, or a node that runs a script, can reach.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
 use reqwest::Url;
+use wincimg_http::AddressScope;
 
 /// Checks that a link may be followed. A catalog on this machine may link to this machine.
 pub(super) fn check(link: &str, catalog: &Url) -> Result<(), &'static str> {
@@ -11,58 +10,13 @@ pub(super) fn check(link: &str, catalog: &Url) -> Result<(), &'static str> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err("it is not a web address");
     }
-    match scope_of(&url) {
-        HostScope::World => Ok(()),
-        HostScope::ThisMachine if scope_of(catalog) == HostScope::ThisMachine => Ok(()),
-        HostScope::ThisMachine => Err("it refers to this machine"),
-        HostScope::Neighbours => Err("it is link-local, where clouds keep their credentials"),
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum HostScope {
-    World,
-    ThisMachine,
-    Neighbours,
-}
-
-fn scope_of(url: &Url) -> HostScope {
-    // `Url` normalizes every spelling of an address, including octal and a single number.
-    let host = url.host_str().unwrap_or_default();
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    match host.parse() {
-        Ok(IpAddr::V4(address)) => scope_of_v4(address),
-        Ok(IpAddr::V6(address)) => scope_of_v6(address),
-        Err(_) => {
-            let name = host.trim_end_matches('.').to_ascii_lowercase();
-            if name == "localhost" || name.ends_with(".localhost") {
-                HostScope::ThisMachine
-            } else {
-                HostScope::World
-            }
+    match AddressScope::of_url(&url) {
+        AddressScope::World => Ok(()),
+        AddressScope::ThisMachine if AddressScope::of_url(catalog) == AddressScope::ThisMachine => {
+            Ok(())
         }
-    }
-}
-
-fn scope_of_v4(address: Ipv4Addr) -> HostScope {
-    if address.is_loopback() || address.is_unspecified() {
-        HostScope::ThisMachine
-    } else if address.is_link_local() {
-        HostScope::Neighbours
-    } else {
-        HostScope::World
-    }
-}
-
-fn scope_of_v6(address: Ipv6Addr) -> HostScope {
-    if let Some(address) = address.to_ipv4_mapped() {
-        scope_of_v4(address)
-    } else if address.is_loopback() || address.is_unspecified() {
-        HostScope::ThisMachine
-    } else if address.is_unicast_link_local() {
-        HostScope::Neighbours
-    } else {
-        HostScope::World
+        AddressScope::ThisMachine => Err("it refers to this machine"),
+        AddressScope::Metadata => Err("it is link-local, where clouds keep their credentials"),
     }
 }
 

@@ -102,12 +102,15 @@ pub fn contexts() -> Vec<String> {
         .collect()
 }
 
+/// Name of this client in the cluster's audit log.
+const USER_AGENT: &str = concat!("wincimg/", env!("CARGO_PKG_VERSION"));
+
 impl Cluster {
     /// Connects to the cluster of a kubeconfig's context: by default the current context or, inside
     /// a pod, the pod's own cluster.
     pub async fn connect(context: Option<&str>) -> Result<Self, LiveError> {
         let failed = |error: Box<dyn std::error::Error + Send + Sync>| LiveError::Config(error);
-        let config = match context {
+        let mut config = match context {
             Some(name) => {
                 let read = Kubeconfig::read().map_err(|error| failed(error.into()))?;
                 let names = || read.contexts.iter().map(|known| known.name.as_str());
@@ -129,6 +132,9 @@ impl Cluster {
                 .await
                 .map_err(|error| failed(error.into()))?,
         };
+        if let (Ok(name), Ok(value)) = ("user-agent".parse(), USER_AGENT.parse()) {
+            config.headers.push((name, value));
+        }
         let address = config.cluster_url.to_string();
         let namespace = config.default_namespace.clone();
         let client = Client::try_from(config).map_err(|error| failed(error.into()))?;

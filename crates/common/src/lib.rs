@@ -13,6 +13,8 @@ pub mod diagnose;
 pub mod digest;
 pub mod excerpt;
 pub mod files;
+pub mod json;
+pub mod process_group;
 pub mod progress;
 pub mod untrusted;
 pub mod x509;

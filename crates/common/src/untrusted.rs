@@ -21,22 +21,27 @@ fn harmless(text: &str) -> Cow<'_, str> {
         let rest = &text[at..];
         rest.starts_with("##") || (rest.starts_with("::") && text[..at].trim().is_empty())
     };
-    let is_harmful = |(at, c): (usize, char)| c.is_control() || moves_text(c) || is_command(at);
-    if !text.char_indices().any(is_harmful) {
+    let is_escaped = |(at, c): (usize, char)| is_harmful(c) || is_command(at);
+    if !text.char_indices().any(is_escaped) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 16);
     for (at, c) in text.char_indices() {
         match c {
             '\n' | '\r' | '\t' => shown.extend(c.escape_default()),
-            c if is_harmful((at, c)) => shown.extend(c.escape_unicode()),
+            c if is_escaped((at, c)) => shown.extend(c.escape_unicode()),
             c => shown.push(c),
         }
     }
     Cow::Owned(shown)
 }
 
-/// Returns true if a character is invisible and moves others, or ends a line.
+/// Returns true if a character moves the cursor or the direction of text, or ends a line.
+pub(crate) fn is_harmful(c: char) -> bool {
+    c.is_control() || moves_text(c)
+}
+
+/// Returns true if a character is invisible and moves others, or is not a character.
 fn moves_text(c: char) -> bool {
     matches!(
         c,
@@ -46,6 +51,8 @@ fn moves_text(c: char) -> bool {
             | '\u{2028}'..='\u{202e}'
             | '\u{2066}'..='\u{2069}'
             | '\u{feff}'
+            | '\u{fffe}'
+            | '\u{ffff}'
             | '\u{e0000}'..='\u{e007f}'
     )
 }

@@ -3,7 +3,8 @@
 //!
 //! A CA is trusted to sign other certificates. A certificate that is self-signed or no CA is
 //! accepted by exact match: the library rejects a server certificate that is also a CA, which many
-//! self-made certificates for registries are.
+//! self-made certificates for registries are. One of a file is accepted for the names in it, because
+//! whoever has its key could pose as any other host; one in the folder of a host, for this host.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use wincimg_common::x509::Certificate;
 use super::error::HttpError;
 use super::pem::{read_certificates, read_private_key};
 use super::urls::host_of;
-use super::verifier::{AcceptedCertificates, CertificateVerifier};
+use super::verifier::{AcceptedCertificates, CertificateVerifier, PinnedCertificates};
 
 /// Files of certificates and keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +37,10 @@ pub struct CertificateFiles {
 /// Certificates for one host.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct HostCertificates {
+    /// Of the files, for every host.
     trusted: Vec<CertificateDer<'static>>,
+    /// Of the host's folder.
+    of_host: Vec<CertificateDer<'static>>,
     /// A client certificate and its key.
     identity: Option<(PathBuf, PathBuf)>,
 }
@@ -92,7 +96,7 @@ impl CertificateFiles {
         files.sort();
         for file in files {
             match file.extension().and_then(|ending| ending.to_str()) {
-                Some("crt") => found.trusted.extend(certificates(&file)?),
+                Some("crt") => found.of_host.extend(certificates(&file)?),
                 Some("cert") if found.identity.is_none() => {
                     let key = file.with_extension("key");
                     if !key.is_file() {
@@ -118,18 +122,23 @@ impl HostCertificates {
     /// Creates the configuration of a client that also trusts these.
     pub(super) fn client(self) -> Result<ClientConfig, HttpError> {
         let provider = Arc::new(ring::default_provider());
-        let named = self.trusted;
-        let roots = named.iter().filter(|certificate| signs_others(certificate));
+        let pinned = PinnedCertificates {
+            named: self.trusted,
+            of_host: self.of_host,
+        };
+        let all = pinned.named.iter().chain(&pinned.of_host);
+        let roots = all.filter(|certificate| signs_others(certificate));
         let roots: Vec<_> = roots.cloned().collect();
+        let is_pinned = !pinned.named.is_empty() || !pinned.of_host.is_empty();
         let has_roots = !roots.is_empty();
         let machine = match Verifier::new_with_extra_roots(roots, Arc::clone(&provider)) {
             Ok(machine) => Some(machine),
             // A system may have no roots; certificates accepted by exact match need none.
-            Err(_) if !has_roots && !named.is_empty() => None,
+            Err(_) if !has_roots && is_pinned => None,
             Err(error) => return Err(HttpError::Roots(error)),
         };
         let verifier = CertificateVerifier {
-            accepted: AcceptedCertificates::These(named, machine),
+            accepted: AcceptedCertificates::These(pinned, machine),
             provider: Arc::clone(&provider),
         };
         let builder = ClientConfig::builder_with_provider(provider)

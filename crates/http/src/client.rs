@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout};
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 
+use super::addresses::AddressPolicy;
 use super::certificates::CertificateFiles;
 use super::clients::{Clients, Trust};
 use super::error::HttpError;
@@ -157,7 +158,9 @@ impl HttpClient {
     /// Sends a request once; any status is a response.
     pub async fn send(&self, exchange: &Exchange<'_>) -> Result<Response, HttpError> {
         let url = &exchange.url;
-        let client = self.clients.get(url, self.trust(exchange)?)?;
+        let client = self
+            .clients
+            .get(url, self.trust(exchange)?, self.addresses(exchange)?)?;
         let mut request = Request::new(exchange.method.clone(), url.clone());
         *request.headers_mut() = exchange.headers.clone();
         let started = Instant::now();
@@ -189,6 +192,19 @@ impl HttpClient {
                 url: redacted(url),
                 host: host_of(url),
             })
+    }
+
+    /// The addresses that a request may go to; an error if its URL has another one.
+    fn addresses(&self, exchange: &Exchange<'_>) -> Result<AddressPolicy, HttpError> {
+        let policy = if self.insecure.allows(&exchange.url) {
+            AddressPolicy::Any
+        } else {
+            exchange.addresses
+        };
+        policy
+            .check(&exchange.url)
+            .map_err(|refused| HttpError::address(refused, &exchange.what))?;
+        Ok(policy)
     }
 
     /// Checks that the exchange uses TLS, or that its host may be reached without.

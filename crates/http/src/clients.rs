@@ -10,6 +10,7 @@ use std::time::Duration;
 use reqwest::{Client, Url, redirect};
 use wincimg_common::lock;
 
+use super::addresses::{AddressPolicy, CheckingResolver};
 use super::certificates::CertificateFiles;
 use super::error::HttpError;
 use super::insecure_hosts::InsecureHosts;
@@ -40,8 +41,9 @@ impl Trust {
     }
 }
 
-/// Trust, whether to bypass the proxy, and the host if it needs its own client.
-type ClientKey = (Trust, bool, Option<String>);
+/// Trust, addresses, whether to bypass the proxy, and the host if it needs its own client. Clients do
+/// not share connections, so none goes to an address that was checked for another request.
+type ClientKey = (Trust, AddressPolicy, bool, Option<String>);
 
 /// The clients created so far.
 #[derive(Debug)]
@@ -71,15 +73,20 @@ impl Clients {
     }
 
     /// Returns the client for a URL. As in Go's tools, loopback addresses bypass the proxy.
-    pub(super) fn get(&self, url: &Url, trust: Trust) -> Result<Client, HttpError> {
+    pub(super) fn get(
+        &self,
+        url: &Url,
+        trust: Trust,
+        addresses: AddressPolicy,
+    ) -> Result<Client, HttpError> {
         let direct = is_loopback(url);
         let host = self.special(url, trust)?.then(|| host_of(url));
-        let key = (trust, direct, host);
+        let key = (trust, addresses, direct, host);
         let mut made = lock(&self.made);
         if let Some(client) = made.get(&key) {
             return Ok(client.clone());
         }
-        let client = self.make(trust, direct, key.2.is_some().then_some(url))?;
+        let client = self.make(&key, url)?;
         made.insert(key, client.clone());
         Ok(client)
     }
@@ -99,7 +106,8 @@ impl Clients {
         Ok(is_special)
     }
 
-    fn make(&self, trust: Trust, direct: bool, host: Option<&Url>) -> Result<Client, HttpError> {
+    fn make(&self, key: &ClientKey, url: &Url) -> Result<Client, HttpError> {
+        let (trust, addresses, direct, host) = key;
         // A second installation fails and keeps the first, which is identical.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder()
@@ -107,16 +115,17 @@ impl Clients {
             // Each hop of a redirect is checked like a first request.
             .redirect(redirect::Policy::none())
             .referer(false)
+            .dns_resolver(CheckingResolver::new(*addresses))
             .connect_timeout(CONNECT)
             .tcp_keepalive(KEEP_ALIVE);
-        if direct {
+        if *direct {
             builder = builder.no_proxy();
         }
         builder = match (trust, host) {
             (Trust::PlainHttp, _) => builder.tls_certs_only([]),
             (Trust::AnyCertificate, _) => builder.tls_danger_accept_invalid_certs(true),
             (Trust::SystemRoots, None) => builder,
-            (Trust::SystemRoots, Some(url)) => {
+            (Trust::SystemRoots, Some(_)) => {
                 builder.tls_backend_preconfigured(self.certificates.for_host(url)?.client()?)
             }
         };

@@ -14,6 +14,7 @@ use wincimg_common::diagnose::Diagnose;
 use wincimg_common::digest::{Digest, Hasher, sha256};
 use wincimg_common::files::{FileCache, SpoolPart};
 
+use super::addresses::AddressPolicy;
 use super::client::HttpClient;
 use super::error::{FileError, HttpError};
 use super::exchange::{RedirectPolicy, TrustSource};
@@ -259,6 +260,7 @@ impl Downloads {
             } else {
                 RedirectPolicy::Nowhere
             },
+            addresses: AddressPolicy::OtherMachines,
             takes_pages: remote.takes_pages(),
             line: &line,
         };

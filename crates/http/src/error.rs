@@ -9,6 +9,7 @@ use reqwest::header::InvalidHeaderValue;
 use reqwest::{StatusCode, Url};
 use wincimg_common::diagnose::Diagnose;
 
+use super::addresses::RefusedAddress;
 use super::insecure_hosts::InvalidHost;
 use super::retry::Transient;
 use super::urls::{host_of, is_link_local};
@@ -82,8 +83,20 @@ pub enum HttpError {
         /// The transport's error.
         source: reqwest::Error,
     },
+    /// The host has an address that the request may not go to.
+    #[error("did not connect to {host} to {what}: it has {}", refused.reason())]
+    #[diagnose(code = "network/address", hint = refused.hint())]
+    Address {
+        /// Host and port.
+        host: String,
+        /// The operation that failed.
+        what: String,
+        /// The address.
+        refused: RefusedAddress,
+    },
     /// A response with a status other than success.
     #[error("{host} failed to {what}: {status}{detail}")]
+    #[diagnose(hint = retry_after.map(wait_hint))]
     Status {
         /// Host and port.
         host: String,
@@ -178,11 +191,27 @@ impl HttpError {
         }
     }
 
+    /// An error of a request to an address that it may not go to.
+    pub(super) fn address(refused: RefusedAddress, what: &str) -> Self {
+        Self::Address {
+            host: refused.host.clone(),
+            what: what.to_owned(),
+            refused,
+        }
+    }
+
     /// An error of a request to `url` without a response.
     pub(super) fn no_answer(url: &Url, what: &str, error: reqwest::Error) -> Self {
         let host = host_of(url);
         let source = error.without_url();
-        match tls_error(&source) {
+        if let Some(refused) = cause::<RefusedAddress>(&source) {
+            return Self::Address {
+                host,
+                what: what.to_owned(),
+                refused: refused.clone(),
+            };
+        }
+        match cause::<rustls::Error>(&source) {
             Some(rustls::Error::InvalidMessage(_)) => Self::PlainHttp { host },
             Some(tls @ rustls::Error::InvalidCertificate(_)) => Self::Certificate {
                 host,
@@ -257,12 +286,31 @@ impl HttpError {
             Self::PlainHttp { host } | Self::InsecureUrl { host, .. } => Some(format!(
                 "if you trust {host} without TLS, add --insecure-registry {host}"
             )),
+            Self::Certificate { host, source } if is_of_another_name(source) => Some(format!(
+                "use a certificate with the name of {host}; to trust this one for {host} alone, put it into DIR/{host}/server.crt and add --certs-dir DIR"
+            )),
             Self::Certificate { host, .. } => Some(format!(
                 "trust its CA, or the certificate itself, with --ca-file FILE, or allow an unverified certificate with --insecure-registry {host}"
             )),
             _ => None,
         }
     }
+}
+
+/// Returns a hint to wait as long as the server asks.
+fn wait_hint(wait: Duration) -> String {
+    match wait.as_secs() {
+        seconds @ 0..=120 => format!("try again in {seconds} s"),
+        seconds => format!("try again in {} minutes", seconds.div_ceil(60)),
+    }
+}
+
+fn is_of_another_name(error: &rustls::Error) -> bool {
+    use rustls::CertificateError::{NotValidForName, NotValidForNameContext};
+    let rustls::Error::InvalidCertificate(problem) = error else {
+        return false;
+    };
+    matches!(problem, NotValidForName | NotValidForNameContext { .. })
 }
 
 /// A file that cannot be read or written.
@@ -290,11 +338,11 @@ impl FileError {
     }
 }
 
-/// Finds the TLS library's error, which is hidden inside `io::Error`s.
-fn tls_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
+/// Finds a cause, which may be hidden inside `io::Error`s.
+fn cause<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
     let mut next = Some(error);
     while let Some(error) = next {
-        if let Some(found) = error.downcast_ref::<rustls::Error>() {
+        if let Some(found) = error.downcast_ref::<E>() {
             return Some(found);
         }
         next = match error.downcast_ref::<io::Error>() {

@@ -7,6 +7,7 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCAT
 use reqwest::{Method, Response, Url};
 use wincimg_common::progress::Task;
 
+use super::addresses::AddressPolicy;
 use super::blob_source::{BlobSource, CachedReader};
 use super::error::HttpError;
 use super::urls::{host_of, redacted};
@@ -28,6 +29,8 @@ pub struct Exchange<'a> {
     pub redirects: RedirectPolicy,
     /// Authentication of the received content.
     pub vouched: TrustSource,
+    /// Addresses that it may go to.
+    pub addresses: AddressPolicy,
     /// True if the server responds only after it has stored the content; extends the idle timeout.
     pub commits: bool,
 }
@@ -80,7 +83,7 @@ pub enum TrustSource {
 }
 
 impl Exchange<'_> {
-    /// A GET without headers that follows redirects only to the same origin.
+    /// A GET without headers, to another machine, that follows redirects only to the same origin.
     pub fn get(what: impl Into<String>, url: Url) -> Self {
         Self {
             what: what.into(),
@@ -90,6 +93,7 @@ impl Exchange<'_> {
             payload: Payload::Empty,
             redirects: RedirectPolicy::SameOrigin,
             vouched: TrustSource::ByConnection,
+            addresses: AddressPolicy::OtherMachines,
             commits: false,
         }
     }
@@ -140,8 +144,20 @@ impl Exchange<'_> {
             self.payload = Payload::Empty;
             self.headers.remove(CONTENT_TYPE);
         }
-        self.url = target;
+        self.move_to(target);
         Ok(true)
+    }
+
+    /// Continues at the target of a redirect.
+    fn move_to(&mut self, target: Url) {
+        if self.url.scheme() == "https" && target.scheme() != "https" {
+            // Who named HTTPS did not agree to less.
+            self.vouched = TrustSource::ByConnection;
+        }
+        if self.url.host_str() != target.host_str() {
+            self.addresses = AddressPolicy::for_link(&self.url, &target);
+        }
+        self.url = target;
     }
 
     pub(super) fn not_followed(&self, target: &Url, reason: &'static str) -> HttpError {
@@ -186,6 +202,35 @@ pub fn location(what: &str, response: &Response) -> Result<Url, HttpError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_redirect_loses_no_protection_on_the_way() {
+        let after = |hops: &[&str]| {
+            let mut exchange = Exchange::get("read it", hops[0].parse().unwrap());
+            exchange.vouched = TrustSource::ByDigest;
+            exchange.addresses = AddressPolicy::ThisMachineToo;
+            for hop in &hops[1..] {
+                exchange.move_to(hop.parse().unwrap());
+            }
+            (exchange.vouched, exchange.addresses)
+        };
+        let (vouched, addresses) = after(&["https://repo.lan/x", "http://other.lan/x"]);
+        assert_eq!(vouched, TrustSource::ByConnection);
+        assert_eq!(addresses, AddressPolicy::OtherMachines);
+        // A second hop gives nothing back.
+        let hops = [
+            "https://repo.lan/x",
+            "http://other.lan/x",
+            "http://127.0.0.1/x",
+        ];
+        let (vouched, addresses) = after(&hops);
+        assert_eq!(vouched, TrustSource::ByConnection);
+        assert_eq!(addresses, AddressPolicy::OtherMachines);
+        let (vouched, _) = after(&["http://repo.lan/x", "http://other.lan/x"]);
+        assert_eq!(vouched, TrustSource::ByDigest);
+        let (_, addresses) = after(&["http://127.0.0.1:1/x", "http://127.0.0.1:2/x"]);
+        assert_eq!(addresses, AddressPolicy::ThisMachineToo);
+    }
 
     #[test]
     fn a_form_is_encoded_as_browsers_do() {

@@ -10,6 +10,7 @@
 //! # Ok::<(), String>(())
 //! ```
 
+mod addresses;
 mod blob_source;
 mod certificates;
 mod client;
@@ -25,6 +26,7 @@ mod transfer;
 mod urls;
 mod verifier;
 
+pub use addresses::{AddressPolicy, AddressScope, RefusedAddress};
 pub use blob_source::{BlobReader, BlobSource, CachedReader};
 pub use certificates::CertificateFiles;
 pub use client::{HttpClient, IDLE_TIMEOUT};
@@ -36,4 +38,4 @@ pub use pem::{certificates_in, read_certificates, read_private_key};
 pub use retry::{RetryBudget, RetryPolicy, Transient, retry_after};
 pub use transfer::{ProgressLine, Transfer, TransferError};
 pub use urls::{download_url, host_of, name_in, redacted};
-pub use verifier::{AcceptedCertificates, CertificateVerifier};
+pub use verifier::{AcceptedCertificates, CertificateVerifier, PinnedCertificates};

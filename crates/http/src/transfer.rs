@@ -11,6 +11,7 @@ use reqwest::{Response, StatusCode, Url};
 use wincimg_common::digest::Digest;
 use wincimg_common::progress::{Progress, Task};
 
+use super::addresses::AddressPolicy;
 use super::client::HttpClient;
 use super::error::{FileError, HttpError};
 use super::exchange::{Exchange, RedirectPolicy, TrustSource};
@@ -88,6 +89,8 @@ pub struct Transfer<'a> {
     pub size: Option<u64>,
     /// Redirects that are followed.
     pub redirects: RedirectPolicy,
+    /// Addresses that it may come from.
+    pub addresses: AddressPolicy,
     /// True if the file may be a web page, which servers often send instead of a missing file.
     pub takes_pages: bool,
     /// Progress that counts its bytes.
@@ -179,6 +182,7 @@ impl Transfer<'_> {
         let mut exchange = Exchange::get(WHAT, self.url.clone());
         exchange.vouched = self.vouched;
         exchange.redirects = self.redirects;
+        exchange.addresses = self.addresses;
         if let (Some(identity), 1..) = (part.identity(), part.written()) {
             let range = format!("bytes={}-", part.written());
             // Ranges require strong tags.

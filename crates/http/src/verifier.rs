@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_name;
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 use rustls_platform_verifier::Verifier;
 
@@ -24,7 +26,31 @@ pub enum AcceptedCertificates {
     /// Any certificate.
     Any,
     /// These by exact match, and those trusted by the system.
-    These(Vec<CertificateDer<'static>>, Option<Verifier>),
+    These(PinnedCertificates, Option<Verifier>),
+}
+
+/// Certificates that are accepted by exact match.
+#[derive(Debug, Default)]
+pub struct PinnedCertificates {
+    /// Accepted for the names in them.
+    pub named: Vec<CertificateDer<'static>>,
+    /// Accepted for the host, whatever their names.
+    pub of_host: Vec<CertificateDer<'static>>,
+}
+
+impl PinnedCertificates {
+    /// Returns true if a certificate is accepted for a name; an error if it is listed, but for
+    /// other names.
+    fn accepts(&self, shown: &CertificateDer<'_>, name: &ServerName<'_>) -> Result<bool, Error> {
+        if self.of_host.contains(shown) {
+            return Ok(true);
+        }
+        if !self.named.contains(shown) {
+            return Ok(false);
+        }
+        verify_server_name(&ParsedCertificate::try_from(shown)?, name)?;
+        Ok(true)
+    }
 }
 
 impl ServerCertVerifier for CertificateVerifier {
@@ -38,10 +64,12 @@ impl ServerCertVerifier for CertificateVerifier {
     ) -> Result<ServerCertVerified, Error> {
         let machine = match &self.accepted {
             AcceptedCertificates::Any => return Ok(ServerCertVerified::assertion()),
-            AcceptedCertificates::These(accepted, _) if accepted.contains(end_entity) => {
-                return Ok(ServerCertVerified::assertion());
+            AcceptedCertificates::These(pinned, machine) => {
+                if pinned.accepts(end_entity, server_name)? {
+                    return Ok(ServerCertVerified::assertion());
+                }
+                machine.as_ref()
             }
-            AcceptedCertificates::These(_, machine) => machine.as_ref(),
         };
         machine
             .ok_or(CertificateError::UnknownIssuer)?

@@ -433,11 +433,8 @@ pub(super) fn sort_directory<'a>(
             continue;
         }
         previous = Some(entry);
-        open.truncate(
-            open.iter()
-                .take_while(|dir| is_below(&entry.key, &dir.key))
-                .count(),
-        );
+        // What is below the last is below all.
+        while open.pop_if(|dir| !is_below(&entry.key, &dir.key)).is_some() {}
         open_parents(top, entry, secured, &mut open, items);
 
         let folder = open.last().map_or(top, |dir| &dir.name);

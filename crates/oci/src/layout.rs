@@ -87,6 +87,7 @@ pub enum LayoutError {
     },
     /// A blob could not be read or written.
     #[error(transparent)]
+    #[diagnose(code = _0.code("layout/invalid"))]
     Stream(#[from] StreamError),
     /// A file could not be read.
     #[error("cannot read {}", path.display())]

@@ -67,6 +67,14 @@ pub enum StreamError {
 }
 
 impl StreamError {
+    /// Error code: of a destination that cannot be written, or the one for a source.
+    pub(super) fn code(&self, of_source: &'static str) -> &'static str {
+        match self {
+            Self::DiskFull { .. } | Self::Write { .. } => "output/write",
+            _ => of_source,
+        }
+    }
+
     /// An error reading a blob's bytes.
     pub(super) fn read_error(blob: &Descriptor, at: u64, source: io::Error) -> Self {
         Self::Read {
@@ -344,7 +352,9 @@ pub(super) fn draft_in(dir: &Path) -> Result<AtomicFile, StreamError> {
 
 /// Renames a finished file to its path.
 pub(super) fn persist(draft: AtomicFile, path: &Path) -> Result<(), StreamError> {
-    draft.persist(path).map_err(|e| StreamError::write(path, e))
+    draft
+        .persist_durable(path)
+        .map_err(|e| StreamError::write(path, e))
 }
 
 /// Writes a small file atomically.

@@ -95,10 +95,9 @@ fn add_unpacked(
         layer.directory(folder.clone());
     }
     for entry in unpack.entries(&file.source)? {
-        let inside = entry.names.join("/");
         let path = match &folder {
-            Some(folder) => folder.join(&inside)?,
-            None => inside.parse()?,
+            Some(folder) => folder.join(&entry.path)?,
+            None => entry.path.parse()?,
         };
         add_content(layer, path, &entry.content.into())?;
     }

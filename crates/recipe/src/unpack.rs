@@ -96,7 +96,7 @@ impl UnpackOptions {
     /// Returns true if the archive has an entry at this path.
     pub(super) fn provides(&self, source: &FileSource, names: &[String]) -> bool {
         let key = fold(&names.join("/"));
-        let is_there = |entry: &UnpackedEntry| fold(&entry.names.join("/")) == key;
+        let is_there = |entry: &UnpackedEntry| fold(&entry.path) == key;
         self.entries(source)
             .is_ok_and(|entries| entries.iter().any(is_there))
     }

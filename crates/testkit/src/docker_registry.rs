@@ -22,8 +22,10 @@ pub const PASSWORD: &str = "open sesame";
 pub struct Setup {
     /// A certificate for 127.0.0.1 from a throwaway CA.
     pub tls: bool,
-    /// A self-signed certificate instead, without a name, marked as a CA's.
+    /// A self-signed certificate instead, marked as a CA's.
     pub self_signed: bool,
+    /// That certificate has no name of the host.
+    pub nameless: bool,
     /// Requires client certificates of the CA.
     pub asks_clients: bool,
     /// Basic auth by htpasswd for [`USER`] and [`PASSWORD`].
@@ -45,10 +47,15 @@ impl DockerRegistry {
         if setup.tls {
             certificates(folder.path(), ["localhost"]);
             if setup.self_signed {
+                let names = if setup.nameless {
+                    ""
+                } else {
+                    " -addext subjectAltName=IP:127.0.0.1"
+                };
                 openssl(
                     folder.path(),
                     &format!(
-                        "req -x509 {NEW_KEY} -keyout server.key -out server.pem -days 2 -subj /CN=registry"
+                        "req -x509 {NEW_KEY} -keyout server.key -out server.pem -days 2 -subj /CN=registry{names}"
                     ),
                 );
             }

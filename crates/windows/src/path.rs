@@ -25,6 +25,24 @@ const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
 /// Longest file name, in UTF-16 code units.
 const MAX_NAME: usize = 255;
 
+/// Longest path, in bytes. Windows accepts 32,767 characters; no file is that deep, and folders are
+/// listed one by one.
+const MAX_PATH: usize = 4096;
+
+/// Maximum number of names in a path.
+const MAX_NAMES: usize = 512;
+
+/// Returns why a path is too long, if it is.
+pub fn path_problem(path: &str) -> Option<String> {
+    if path.len() > MAX_PATH {
+        Some(format!("it has more than {MAX_PATH} bytes"))
+    } else if path.matches(['/', '\\']).count() >= MAX_NAMES {
+        Some(format!("it has more than {MAX_NAMES} names"))
+    } else {
+        None
+    }
+}
+
 /// Returns why a file name is invalid on Windows, if it is.
 pub fn name_problem(name: &str) -> Option<&'static str> {
     let stem = name.split('.').next().unwrap_or(name).trim_end();

@@ -11,7 +11,7 @@ use wincimg_oci::store::Source;
 use super::{Inspect, SbomArg};
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
-use crate::cli::output::write_result;
+use crate::cli::output::write_document;
 use crate::cli::{CommandOutcome, registry_args};
 
 /// The requested document.
@@ -90,13 +90,7 @@ impl Inspect {
             let bytes = first.read(&place).await?;
             bytes.ok_or_else(|| nothing(kind, &self.image.to_string(), &image, &found))
         })?;
-        write_result(None, |out| {
-            out.write_all(&bytes)?;
-            if !bytes.ends_with(b"\n") {
-                out.write_all(b"\n")?;
-            }
-            Ok(())
-        })?;
+        write_document(&bytes)?;
         Ok(CommandOutcome::Yes)
     }
 

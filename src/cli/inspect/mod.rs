@@ -21,7 +21,7 @@ use wincimg_registry::regfile::to_utf16;
 
 use super::command_context::Session;
 use super::error::Failure;
-use super::output::{write_json, write_result};
+use super::output::{write_document, write_json, write_result};
 use super::progress::display;
 use super::registry_args::{self, RegistryArgs};
 use super::{CommandOutcome, complete};
@@ -165,7 +165,7 @@ impl Inspect {
             }
             InspectFormat::Reg => {
                 let file = registry_file(&inspection)?;
-                write_result(None, |out| out.write_all(&encoded(file)))?;
+                write_document(&encoded(file))?;
             }
         }
         conclude(inspection, session)

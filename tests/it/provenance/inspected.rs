@@ -13,6 +13,7 @@ use wincimg_testkit::{options, put, repository};
 
 use crate::failure::note;
 use crate::site::{Site, json_of, stderr};
+use crate::terminal::on_terminal;
 
 fn inspect(site: &Site, arguments: &[&str]) -> std::process::Output {
     let mut all = vec!["inspect"];
@@ -197,6 +198,32 @@ async fn what_cosign_and_others_attached_is_taken_out_of_its_envelope() {
     assert!(output.status.success(), "{}", stderr(&output));
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(printed, provenance);
+}
+
+#[test(multi_thread)]
+async fn what_a_stranger_attached_moves_no_terminal() {
+    let site = Site::new();
+    let (theirs, image) = plain_image(&site).await;
+    let text = "{\"name\": \"\u{9b}2J\u{202e}\"}\n\x1b]0;title\x07";
+    let content = stored(&theirs, "application/spdx+json", text).await;
+    let kind = "application/spdx+json";
+    let artifact = Artifact::new(kind, &image, vec![content], BTreeMap::new()).unwrap();
+    theirs.attach(&artifact).await.unwrap();
+
+    let host = site.host();
+    let arguments = [&*format!("{host}/theirs:1"), "--sbom=spdx"];
+    let output = inspect(&site, &arguments);
+    assert_eq!(
+        output.stdout,
+        format!("{text}\n").as_bytes(),
+        "a pipe gets every byte"
+    );
+    let words = arguments.join(" ");
+    let line = format!("wincimg inspect {words} --insecure-registry {host}");
+    let (shown, succeeded) = on_terminal(site.folder.path(), 200, &line);
+    assert!(succeeded, "{shown}");
+    assert!(shown.contains(r"\u{9b}2J\u{202e}"), "{shown:?}");
+    assert!(shown.contains(r"\u{1b}]0;title\u{7}"), "{shown:?}");
 }
 
 #[test(multi_thread)]

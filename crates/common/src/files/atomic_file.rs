@@ -75,6 +75,16 @@ impl AtomicFile {
         }
     }
 
+    /// Like [`Self::persist`], for a result that a power cut must not take away: without this, a
+    /// file system may have the name on disk before the content. Caches verify what they read, and
+    /// need none of it.
+    pub fn persist_durable(self, path: &Path) -> io::Result<()> {
+        self.file.sync_all()?;
+        self.persist(path)?;
+        sync_folder(path);
+        Ok(())
+    }
+
     /// Renames the file to `path`; fails if it exists.
     pub fn persist_new(self, path: &Path) -> io::Result<()> {
         match self.named {
@@ -95,6 +105,27 @@ impl AtomicFile {
         Err(io::ErrorKind::Unsupported.into())
     }
 }
+
+/// Waits until no other process changes a file of the folder that it has read, and lets others wait
+/// until the result is dropped. `None` where a folder cannot be locked, as on Windows: there the
+/// last one wins.
+pub fn lock_folder(folder: &Path) -> Option<File> {
+    let is_here = folder.as_os_str().is_empty();
+    let folder = File::open(if is_here { Path::new(".") } else { folder }).ok()?;
+    folder.lock().ok()?;
+    Some(folder)
+}
+
+/// Writes the names in a file's folder to disk, where the file system can.
+#[cfg(unix)]
+fn sync_folder(path: &Path) {
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+    let opened = File::open(folder.unwrap_or(Path::new(".")));
+    let _ = opened.and_then(|folder| folder.sync_all());
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_path: &Path) {}
 
 /// Writes a whole file atomically.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {

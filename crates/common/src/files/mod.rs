@@ -6,14 +6,16 @@ pub const LARGEST_TEXT: u64 = 16 * 1024 * 1024;
 mod atomic_file;
 mod file_cache;
 mod open;
+mod replace;
 mod similar;
 mod spool;
 mod spool_part;
 mod window;
 
-pub use atomic_file::{AtomicFile, is_draft, write};
+pub use atomic_file::{AtomicFile, is_draft, lock_folder, write};
 pub use file_cache::FileCache;
 pub use open::{LimitedReader, open, open_stream, open_with_metadata, read, read_text};
+pub use replace::replace;
 pub use similar::similar_path;
 pub use spool::Spool;
 pub use spool_part::{SpoolPart, SpoolWriter};

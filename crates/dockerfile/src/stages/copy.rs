@@ -189,7 +189,7 @@ impl<'a> Draft<'a> {
     ) -> Result<(), String> {
         self.insert(target.path.clone(), PlannedContent::Folder)?;
         for entry in entries {
-            let path = target.path.join_all(&entry.names);
+            let path = target.path.join_all(entry.path.split('/'));
             self.insert(
                 path.map_err(|error| error.to_string())?,
                 entry.content.into(),

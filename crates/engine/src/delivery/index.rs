@@ -108,9 +108,14 @@ impl Delivery<'_> {
                 return Ok(published);
             }
             if is_published {
-                self.progress.note(&format!(
-                    "another build published {location} meanwhile: adding to it again"
-                ));
+                self.progress.note(&match standing {
+                    Some(_) => {
+                        format!("another build published {location} meanwhile: adding to it again")
+                    }
+                    None => {
+                        format!("{location} was deleted or is not visible yet: publishing it again")
+                    }
+                });
             }
             let is_there = sink
                 .publish_if_unchanged(&document, location.tag(), before)

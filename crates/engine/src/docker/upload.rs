@@ -324,7 +324,7 @@ mod tests {
                 panic!("only files are in it");
             };
             context.push(ContextEntry {
-                path: format!("files/{}", entry.names.join("/")),
+                path: format!("files/{}", entry.path),
                 content: ContextContent::File(member.into()),
             });
         }

@@ -95,6 +95,7 @@ impl LockFile {
 
     /// Writes the new entries; other entries stay, also those added to the file meanwhile.
     pub fn write(&mut self) -> Result<LockChanges, BoxError> {
+        let _held = files::lock_folder(self.path.parent().unwrap_or(Path::new("")));
         let mut entries = read(&self.path)?;
         let mut written = LockChanges::default();
         for (url, locked) in &self.noted {
@@ -216,6 +217,23 @@ mod tests {
         assert_eq!(last.get("https://b.lan/x"), Some(&locked(b"new")));
         assert_eq!(last.get("https://c.lan/x"), Some(&locked(b"c")));
         assert_eq!(last.get("https://d.lan/x"), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn builds_at_once_lose_no_entry() {
+        let folder = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for number in 0..20 {
+                let mut lock = LockFile::in_folder(folder.path()).unwrap();
+                scope.spawn(move || {
+                    lock.insert(&format!("https://a.lan/{number}"), locked(b"a"));
+                    lock.write().unwrap();
+                });
+            }
+        });
+        let lock = LockFile::in_folder(folder.path()).unwrap();
+        assert_eq!(lock.entries.len(), 20);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub async fn deliver(
         progress: Arc::clone(ctx.progress),
         target: &target,
     };
-    let completed = hives::complete(updates, means).await?;
+    let completed = hives::complete(updates, ctx).await?;
     let made = make(&publication, updates, &completed)?
         .into_iter()
         .map(Box::new);

@@ -37,7 +37,7 @@ pub(super) fn note_missing(own: &mut [ImageLayer]) -> Result<(), Problem> {
 /// Writes the layers that lack hives again, each once.
 pub(super) async fn complete(
     updates: &UpdatePlan,
-    means: &BuildContext<'_>,
+    ctx: &BuildContext<'_>,
 ) -> Result<CompletedLayers, BoxError> {
     let moving = updates.planned.iter();
     let moving = moving.filter(|update| update.verdict == UpdateVerdict::Moves);
@@ -46,8 +46,8 @@ pub(super) async fn complete(
     for update in moving {
         for layer in &update.own {
             if !layer.added_hives.is_empty() && seen.insert(&layer.descriptor.digest) {
-                means.tell.note(&note(layer));
-                writes.push(write(layer, update, updates, means));
+                ctx.reporter.note(&note(layer));
+                writes.push(write(layer, update, updates, ctx));
             }
         }
     }
@@ -69,7 +69,7 @@ async fn write(
     layer: &ImageLayer,
     update: &PlannedUpdate,
     updates: &UpdatePlan,
-    means: &BuildContext<'_>,
+    ctx: &BuildContext<'_>,
 ) -> Result<(Digest, Arc<AddedLayer>), BoxError> {
     let blob = (&updates.source, &layer.descriptor);
     let added = missing_hives(layer, &update.from)?;
@@ -78,7 +78,7 @@ async fn write(
         Some(media_type::LayerCompression::Zstd) => Compression::Zstd,
         _ => Compression::Gzip,
     };
-    let written = means
+    let written = ctx
         .library
         .add_hives(blob, &layer.hives, added, (sink, compression));
     let (written, sink) = written.await.map_err(|source| LayerReadError {

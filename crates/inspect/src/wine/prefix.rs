@@ -3,9 +3,10 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use wincimg_common::process_group::ProcessGroup;
 use wincimg_registry::regfile::to_utf16;
 use wincimg_windows::path::ImagePath;
 
@@ -57,7 +58,7 @@ pub struct CopySummary {
 /// A running program, which is killed on drop.
 #[derive(Debug)]
 pub struct RunningProgram {
-    child: KillOnDrop,
+    child: ProcessGroup,
     report: PathBuf,
     start: StartCommand,
 }
@@ -69,24 +70,12 @@ pub struct ProgramExit {
     pub code: u32,
 }
 
-#[derive(Debug)]
-struct KillOnDrop(Child);
-
-impl Drop for KillOnDrop {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl KillOnDrop {
-    async fn wait(&mut self) -> io::Result<ExitStatus> {
-        loop {
-            if let Some(status) = self.0.try_wait()? {
-                return Ok(status);
-            }
-            tokio::time::sleep(INTERVAL).await;
+async fn exit_of(program: &mut ProcessGroup) -> io::Result<ExitStatus> {
+    loop {
+        if let Some(status) = program.program().try_wait()? {
+            return Ok(status);
         }
+        tokio::time::sleep(INTERVAL).await;
     }
 }
 
@@ -282,7 +271,7 @@ impl Prefix {
         let file = written(&printed, File::create(&printed))?;
         let both = written(&printed, file.try_clone())?;
         let mut child = self.spawn(command.stdout(both).stderr(file))?;
-        let status = child.wait().await.map_err(|_| exited_early())?;
+        let status = exit_of(&mut child).await.map_err(|_| exited_early())?;
         if status.success() {
             return Ok(());
         }
@@ -295,9 +284,8 @@ impl Prefix {
         Err(failed(format!("wine cannot {what}: {printed}")).into())
     }
 
-    fn spawn(&self, command: &mut Command) -> Result<KillOnDrop, WineError> {
-        let spawned = command.spawn().map(KillOnDrop);
-        spawned.map_err(|error| {
+    fn spawn(&self, command: &mut Command) -> Result<ProcessGroup, WineError> {
+        ProcessGroup::spawn(command).map_err(|error| {
             let program = self.wine.loader.display();
             let problem = failed(format!("cannot start {program}"));
             problem.source(error).into()
@@ -318,13 +306,13 @@ impl Drop for Prefix {
 impl RunningProgram {
     /// Takes the program's output; once.
     pub fn output(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
-        let child = &mut self.child.0;
+        let child = self.child.program();
         (child.stdout.take(), child.stderr.take())
     }
 
     /// Waits for the program to exit.
     pub async fn end(mut self) -> Result<ProgramExit, WineError> {
-        let ended = self.child.wait().await;
+        let ended = exit_of(&mut self.child).await;
         ended.map_err(|_| exited_early())?;
         let report = fs::read(&self.report).unwrap_or_default();
         let number = |at| {

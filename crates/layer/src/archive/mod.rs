@@ -29,12 +29,19 @@ pub use member::{Member, MemberReader, read};
 pub use unpack::{UnpackSelection, UnpackedContent, UnpackedEntry, Unpacker};
 use wincimg_common::files;
 use wincimg_common::files::{FileWindow, SpoolPart};
+use wincimg_windows::path::path_problem;
 
 /// Maximum total size of an archive's members.
 const LARGEST: u64 = 64 << 30;
 
 /// Maximum number of members.
 const MOST: usize = 1 << 20;
+
+/// Maximum length of all paths in bytes, folders included.
+const MOST_TEXT: usize = 128 << 20;
+
+/// Maximum number of names in all paths, folders included.
+const MOST_NAMES: usize = 8 << 20;
 
 /// From this total size on, the compression ratio is checked.
 const SUSPICIOUS: u64 = 1 << 30;
@@ -169,7 +176,16 @@ struct ArchiveSize<'a> {
     archive: &'a str,
     most: u64,
     bytes: u64,
+    names: NameSum<'a>,
+}
+
+/// Total length of an archive's paths. A short archive can have long ones, and each costs memory
+/// several times.
+struct NameSum<'a> {
+    archive: &'a str,
     count: usize,
+    names: usize,
+    text: usize,
 }
 
 impl<'a> ArchiveSize<'a> {
@@ -179,18 +195,14 @@ impl<'a> ArchiveSize<'a> {
             archive,
             most: length.saturating_mul(MOST_TIMES).clamp(SUSPICIOUS, LARGEST),
             bytes: 0,
-            count: 0,
+            names: NameSum::new(archive),
         }
     }
 
     /// Adds a member.
-    fn add(&mut self, size: u64) -> Result<(), ArchiveError> {
-        self.count += 1;
+    fn add(&mut self, path: &str, size: u64) -> Result<(), ArchiveError> {
+        self.names.add(path)?;
         self.bytes = self.bytes.saturating_add(size);
-        if self.count > MOST {
-            let problem = format!("it has more than {MOST} members");
-            return Err(ArchiveError::whole(self.archive, problem));
-        }
         if self.bytes > self.most {
             return Err(self.too_much());
         }
@@ -208,6 +220,38 @@ impl<'a> ArchiveSize<'a> {
             )
         };
         ArchiveError::whole(self.archive, problem)
+    }
+}
+
+impl<'a> NameSum<'a> {
+    fn new(archive: &'a str) -> Self {
+        Self {
+            archive,
+            count: 0,
+            names: 0,
+            text: 0,
+        }
+    }
+
+    /// Adds a path.
+    fn add(&mut self, path: &str) -> Result<(), ArchiveError> {
+        self.count += 1;
+        self.names += 1 + path.matches(['/', '\\']).count();
+        self.text += path.len();
+        let problem = if let Some(problem) = path_problem(path) {
+            let start: String = path.chars().take(40).collect();
+            format!(
+                "the path \"{}…\" is too long: {problem}",
+                start.escape_debug()
+            )
+        } else if self.count > MOST {
+            format!("it has more than {MOST} files and folders")
+        } else if self.names > MOST_NAMES || self.text > MOST_TEXT {
+            format!("its paths have more than {MOST_NAMES} names or {MOST_TEXT} bytes")
+        } else {
+            return Ok(());
+        };
+        Err(ArchiveError::whole(self.archive, problem))
     }
 }
 

@@ -62,7 +62,7 @@ pub(super) fn list(archive: &str, window: FileWindow) -> Result<Vec<ArchiveEntry
     let mut entries = Vec::with_capacity(listed.files.len().min(super::MOST));
     let mut known = BTreeSet::new();
     for file in &listed.files {
-        sum.add(file.size())?;
+        sum.add(file.name(), file.size())?;
         if !known.insert(file.name()) {
             let problem = "it is a duplicate";
             return Err(ArchiveError::member(archive, file.name(), problem));

@@ -48,15 +48,17 @@ pub(super) fn list(
     let mut sum = ArchiveSize::new(archive, window.length());
     let mut reader = reader(archive, window, packing, sum.most)?;
     let mut entries: Vec<ArchiveEntry> = Vec::new();
-    let mut files: HashMap<String, usize> = HashMap::new();
+    let mut hard_links: Vec<(usize, String)> = Vec::new();
     while let Some(found) = reader
         .next_entry()
         .map_err(|error| failed(archive, &sum, error))?
     {
-        sum.add(found.size)?;
+        sum.add(&found.path, found.size)?;
         let mut problem = None;
-        let mut size = found.size;
         let target = found.target.unwrap_or_default();
+        if !target.is_empty() {
+            sum.names.add(&target)?;
+        }
         let kind = match found.kind {
             TarEntryKind::Directory => ArchiveEntryKind::Folder,
             TarEntryKind::Symlink => ArchiveEntryKind::Link(target),
@@ -65,24 +67,12 @@ pub(super) fn list(
                 if reader.pax().any(is_sparse) {
                     problem = Some("it is a sparse file of GNU tar".to_owned());
                 }
-                files.insert(found.path.clone(), entries.len());
                 ArchiveEntryKind::File
             }
             TarEntryKind::HardLink => {
                 let target = target.trim_start_matches("./").trim_matches('/');
-                match files.get(target).copied() {
-                    Some(index) => {
-                        size = entries[index].size;
-                        files.insert(found.path.clone(), index);
-                        ArchiveEntryKind::Same(index)
-                    }
-                    None => {
-                        problem = Some(format!(
-                            "it is a link to {target:?}, which does not precede it"
-                        ));
-                        ArchiveEntryKind::File
-                    }
-                }
+                hard_links.push((entries.len(), target.to_owned()));
+                ArchiveEntryKind::File
             }
             TarEntryKind::Other => {
                 problem = Some("it is a device or a pipe".to_owned());
@@ -95,12 +85,51 @@ pub(super) fn list(
         entries.push(ArchiveEntry {
             path: found.path,
             kind,
-            size,
+            size: found.size,
             is_by_code_page: false,
             problem,
         });
     }
+    resolve_hard_links(&mut entries, hard_links);
     Ok(entries)
+}
+
+/// Resolves hard links, by index and target, to the last file of that path before each.
+fn resolve_hard_links(entries: &mut [ArchiveEntry], links: Vec<(usize, String)>) {
+    if links.is_empty() {
+        return;
+    }
+    let mut files: HashMap<&str, usize> = HashMap::new();
+    let mut ahead = links.into_iter().peekable();
+    let mut found = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let target = match ahead.next_if(|(link, _)| *link == index) {
+            Some((_, target)) => {
+                let file = files.get(target.as_str()).copied();
+                found.push((index, file.ok_or(target)));
+                file
+            }
+            None => {
+                let is_file = matches!(entry.kind, ArchiveEntryKind::File);
+                (is_file && entry.problem.is_none()).then_some(index)
+            }
+        };
+        if let Some(target) = target {
+            files.insert(&entry.path, target);
+        }
+    }
+    for (index, file) in found {
+        match file {
+            Ok(file) => {
+                entries[index].size = entries[file].size;
+                entries[index].kind = ArchiveEntryKind::Same(file);
+            }
+            Err(target) => {
+                let problem = format!("it is a link to {target:?}, which does not precede it");
+                entries[index].problem.get_or_insert(problem);
+            }
+        }
+    }
 }
 
 pub(super) fn each<E: From<ArchiveError>>(

@@ -36,7 +36,7 @@ fn unpacked(
 fn listed(bytes: &[u8], selection: &UnpackSelection<'_>) -> Vec<String> {
     let all = unpacked(bytes, selection).unwrap();
     let line = |entry: &UnpackedEntry| {
-        let path = entry.names.join("/");
+        let path = &entry.path;
         match &entry.content {
             UnpackedContent::Folder => format!("{path}/"),
             UnpackedContent::File(member) => {
@@ -334,6 +334,54 @@ fn members_are_read_in_one_pass_and_again_where_they_are_wanted_twice() {
     assert_eq!(order, [(1, text("1")), (0, text("333")), (2, text("333"))]);
 }
 
+/// A tar with one empty file for each of these paths, however long.
+fn long_tar(paths: impl Iterator<Item = String>) -> Vec<u8> {
+    let mut builder = ::tar::Builder::new(Vec::new());
+    for path in paths {
+        let mut header = ::tar::Header::new_gnu();
+        header.set_size(0);
+        // The builder refuses no path, and adds GNU's long names.
+        builder.append_data(&mut header, path, &[][..]).unwrap();
+    }
+    builder.into_inner().unwrap()
+}
+
+#[test]
+fn a_path_has_a_length_that_folders_can_have() {
+    let deep = |levels: usize| long_tar([format!("{}f", "a/".repeat(levels))].into_iter());
+    let all = unpacked(&deep(511), &UnpackSelection::default()).unwrap();
+    assert_eq!(all.len(), 512);
+    for (archive, why) in [
+        (deep(512), "it has more than 512 names"),
+        (deep(16_000), "it has more than 4096 bytes"),
+        (
+            long_tar([vec!["x".repeat(200); 21].join("/")].into_iter()),
+            "it has more than 4096 bytes",
+        ),
+    ] {
+        let error = printed(&archive);
+        assert!(error.contains("is too long"), "{error}");
+        assert!(error.contains(why), "{error}");
+        assert!(error.len() < 200, "{error}");
+    }
+}
+
+#[test]
+fn all_paths_together_have_a_length_too() {
+    // Each adds 500 folders of its own: 20,000 members, ten million folders.
+    let own = (0..20_000).map(|number| format!("{number}/{}f", "a/".repeat(500)));
+    let error = printed(&long_tar(own));
+    assert!(error.contains("its paths have more than"), "{error}");
+}
+
+#[test]
+fn a_folder_of_the_way_is_kept_once() {
+    let way = "a/".repeat(400);
+    let all = long_tar((0..2_000).map(|number| format!("{way}{number}")));
+    let all = unpacked(&all, &UnpackSelection::default()).unwrap();
+    assert_eq!(all.len(), 400 + 2_000);
+}
+
 /// All that can be done with a file that may be an archive. It may fail, and not otherwise.
 fn use_up(bytes: &[u8]) {
     let Ok(Some(archive)) = open(bytes) else {
@@ -343,8 +391,7 @@ fn use_up(bytes: &[u8]) {
         return;
     };
     for entry in &all {
-        let names = entry.names.join("/");
-        assert!(!names.is_empty() && !entry.names.iter().any(|name| name == ".."));
+        assert!(!entry.path.is_empty() && !entry.path.split('/').any(|name| name == ".."));
         if let UnpackedContent::File(member) = &entry.content {
             drop(member.bytes(1 << 20));
         }
@@ -425,10 +472,10 @@ proptest! {
         let selection = UnpackSelection { strip, ..UnpackSelection::default() };
         let mut keys = BTreeSet::new();
         for entry in unpacked(&tar(&members), &selection).unwrap_or_default() {
-            for name in &entry.names {
+            for name in entry.path.split('/') {
                 prop_assert_eq!(wincimg_windows::path::name_problem(name), None);
             }
-            prop_assert!(keys.insert(wincimg_windows::path::fold(&entry.names.join("/"))));
+            prop_assert!(keys.insert(wincimg_windows::path::fold(&entry.path)));
         }
     }
 }

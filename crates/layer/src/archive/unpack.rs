@@ -9,7 +9,7 @@ use wincimg_windows::path::{fold, name_problem};
 use super::error::ArchiveError;
 use super::format::ArchiveFormat;
 use super::member::Member;
-use super::{Archive, ArchiveEntry, ArchiveEntryKind};
+use super::{Archive, ArchiveEntry, ArchiveEntryKind, NameSum};
 use crate::content::{LinkTo, Symlink};
 
 /// Selection of an archive's members.
@@ -38,8 +38,8 @@ pub enum Unpacker {
 /// An entry of an unpacked archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnpackedEntry {
-    /// Path components, each valid on Windows.
-    pub names: Vec<String>,
+    /// Path: names valid on Windows, joined by `/`.
+    pub path: String,
     /// Content.
     pub content: UnpackedContent,
 }
@@ -57,6 +57,7 @@ impl Archive {
             archive: self,
             all: Vec::new(),
             places: HashMap::new(),
+            names: NameSum::new(&self.name),
         };
         let only: Vec<Vec<&str>> = selection.only.iter().map(|path| parts(path)).collect();
         let mut missing: BTreeSet<usize> = (0..only.len()).collect();
@@ -109,9 +110,14 @@ fn parts(path: &str) -> Vec<&str> {
 struct Draft<'a> {
     archive: &'a Arc<Archive>,
     all: Vec<UnpackedEntry>,
-    /// Index of an entry, by its folded path.
-    places: HashMap<String, usize>,
+    /// Position of an entry, by the position of its folder and its folded name: a table of whole
+    /// paths would contain the text of each folder again for each of its entries.
+    places: HashMap<(Position, String), Position>,
+    names: NameSum<'a>,
 }
+
+/// Index of an entry plus one; 0 for the folder that the archive is unpacked into.
+type Position = usize;
 
 impl Draft<'_> {
     fn add(
@@ -160,68 +166,79 @@ impl Draft<'_> {
                 to: LinkTo::File,
             }),
         };
+        let mut folder = 0;
         for depth in 1..names.len() {
-            self.put(&names[..depth], UnpackedContent::Folder, &refused)?;
+            folder = self.put(folder, &names[..depth], UnpackedContent::Folder, &refused)?;
         }
-        self.put(names, content, &refused)
+        self.put(folder, names, content, &refused).map(drop)
     }
 
+    /// Adds the entry at `names`, whose folder is at a position.
     fn put(
         &mut self,
+        folder: Position,
         names: &[&str],
         content: UnpackedContent,
         refused: &dyn Fn(String) -> ArchiveError,
-    ) -> Result<(), ArchiveError> {
-        let path = names.join("/");
-        let key = fold(&path);
-        let Some(place) = self.places.get(&key) else {
+    ) -> Result<Position, ArchiveError> {
+        let key = (
+            folder,
+            names.last().map_or_else(String::new, |name| fold(name)),
+        );
+        let Some(position) = self.places.get(&key).copied() else {
+            let path = names.join("/");
+            self.names.add(&path)?;
+            self.all.push(UnpackedEntry { path, content });
             self.places.insert(key, self.all.len());
-            self.all.push(UnpackedEntry {
-                names: names.iter().map(|name| (*name).to_owned()).collect(),
-                content,
-            });
-            return Ok(());
+            return Ok(self.all.len());
         };
-        let known = &mut self.all[*place];
+        let known = &mut self.all[position - 1];
         let is_folder = |content: &UnpackedContent| *content == UnpackedContent::Folder;
         match (is_folder(&known.content), is_folder(&content)) {
-            (true, true) => Ok(()),
-            (false, false) if known.names == names => {
+            (true, true) => Ok(position),
+            (false, false) if known.path.split('/').eq(names.iter().copied()) => {
                 // In a tar a later version of a file replaces an earlier one.
                 if !matches!(self.archive.format, ArchiveFormat::Tar(_)) {
                     return Err(refused("it is a duplicate".to_owned()));
                 }
                 known.content = content;
-                Ok(())
+                Ok(position)
             }
-            (true, false) => Err(refused(format!("{path:?} is a folder too"))),
-            (false, true) => Err(refused(format!("{path:?} is not a folder"))),
+            (true, false) => Err(refused(format!("{:?} is a folder too", names.join("/")))),
+            (false, true) => Err(refused(format!("{:?} is not a folder", names.join("/")))),
             (false, false) => Err(refused(format!(
                 "on Windows it is the same path as {:?}, which is in the archive too",
-                known.names.join("/")
+                known.path
             ))),
         }
     }
 
     fn done(mut self) -> Vec<UnpackedEntry> {
-        let folders: BTreeSet<String> = self
-            .all
-            .iter()
-            .filter(|entry| entry.content == UnpackedContent::Folder)
-            .map(|entry| fold(&entry.names.join("/")))
+        let is_to_folder = |entry: &UnpackedEntry| {
+            let UnpackedContent::Link(Symlink { target, .. }) = &entry.content else {
+                return false;
+            };
+            let names: Vec<&str> = entry.path.split('/').collect();
+            resolve(&names, target).is_some_and(|meant| self.is_folder(&meant))
+        };
+        let to_folders: Vec<usize> = (0..self.all.len())
+            .filter(|index| is_to_folder(&self.all[*index]))
             .collect();
-        for entry in &mut self.all {
-            if let UnpackedContent::Link(Symlink { target, to }) = &mut entry.content {
-                let names: Vec<&str> = entry.names.iter().map(String::as_str).collect();
-                let meant = resolve(&names, target);
-                if meant.is_some_and(|meant| {
-                    meant.is_empty() || folders.contains(&fold(&meant.join("/")))
-                }) {
-                    *to = LinkTo::Directory;
-                }
+        for index in to_folders {
+            if let UnpackedContent::Link(link) = &mut self.all[index].content {
+                link.to = LinkTo::Directory;
             }
         }
         self.all
+    }
+
+    fn is_folder(&self, names: &[&str]) -> bool {
+        let position = names.iter().try_fold(0, |folder, name| {
+            self.places.get(&(folder, fold(name))).copied()
+        });
+        position.is_some_and(|position| {
+            position == 0 || self.all[position - 1].content == UnpackedContent::Folder
+        })
     }
 }
 

@@ -64,7 +64,7 @@ pub(super) fn list(archive: &str, window: FileWindow) -> Result<Vec<ArchiveEntry
         stretches.push((start, end.unwrap_or(u64::MAX), index));
         let is_link = member.is_symlink() && !is_folder;
         drop(member);
-        sum.add(size)?;
+        sum.add(&path, size)?;
         let kind = if is_folder {
             ArchiveEntryKind::Folder
         } else if is_link && problem.is_none() {

@@ -72,6 +72,7 @@ pub enum DockerArchiveError {
     },
     /// A blob could not be read or written.
     #[error(transparent)]
+    #[diagnose(code = _0.code("archive/invalid"))]
     Stream(#[from] StreamError),
     /// The file could not be read.
     #[error("cannot read {}", path.display())]

@@ -98,7 +98,7 @@ impl ArchiveWriter {
             PendingBlob::Memory(bytes.into())
         } else {
             let path = &self.0.path;
-            let spool = Spool::in_folder(parent(path));
+            let spool = Spool::in_folder(&spool_folder(path));
             let spool = spool.map_err(|source| StreamError::write(path, source))?;
             let file = spool.file().try_clone();
             let file = file.map_err(|source| StreamError::write(path, source))?;
@@ -159,29 +159,28 @@ impl ArchiveWriter {
         .map_err(|source| self.unusable("index.json", source))?;
         let saved = serde_json::to_vec(&self.saved_images(&images)?)
             .map_err(|error| StreamError::write(path, error.into()))?;
-        let write_error = |source| StreamError::write(path, source);
-
-        let mut packed = stream::draft_in(parent(path))?;
-        let mut tar = tar::Builder::new(io::BufWriter::new(packed.file()));
         let header = json!({"imageLayoutVersion": "1.0.0"}).to_string();
-        for (name, bytes) in [
+        let documents = [
             ("oci-layout", header.as_bytes()),
             ("index.json", index.bytes()),
             ("manifest.json", &saved),
-        ] {
-            tar.append_data(&mut file_header(bytes.len() as u64), name, bytes)
-                .map_err(write_error)?;
+        ];
+        files::replace(path, |file| self.pack_into(file, &documents))
+            .map_err(|source| StreamError::write(path, source))?;
+        Ok(())
+    }
+
+    fn pack_into(&self, file: &mut fs::File, documents: &[(&str, &[u8])]) -> io::Result<()> {
+        let mut tar = tar::Builder::new(io::BufWriter::new(file));
+        for (name, bytes) in documents {
+            tar.append_data(&mut file_header(bytes.len() as u64), name, *bytes)?;
         }
         // Each blob is deleted once packed, so that the disk holds little more than one copy.
         let mut blobs = std::mem::take(&mut *self.blobs());
         while let Some((name, held)) = blobs.pop_first() {
-            append(&mut tar, &name, &held).map_err(write_error)?;
+            append(&mut tar, &name, &held)?;
         }
-        tar.into_inner()
-            .and_then(|mut writer| writer.flush())
-            .map_err(write_error)?;
-        stream::persist(packed, path)?;
-        Ok(())
+        tar.into_inner()?.flush()
     }
 
     /// Returns the entries of `manifest.json`: one for each image, including those of an index.
@@ -293,6 +292,14 @@ fn entry((document, name): &(Document, Option<String>)) -> Descriptor {
         entry.annotations.insert(IMAGE_NAME.to_owned(), full);
     }
     entry
+}
+
+/// The folder for blobs: that of the archive, unless this is a device or a pipe.
+fn spool_folder(path: &Path) -> PathBuf {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return std::env::temp_dir();
+    }
+    parent(path).to_owned()
 }
 
 fn parent(path: &Path) -> &Path {

@@ -10,7 +10,7 @@ use reqwest::{StatusCode, Url};
 use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use wincimg_http::{Exchange, HttpError, RedirectPolicy, host_of, redacted};
+use wincimg_http::{AddressPolicy, Exchange, HttpError, RedirectPolicy, host_of, redacted};
 
 use super::challenge::{Challenge, Scope, Token, bearer};
 use super::client::Inner;
@@ -109,6 +109,7 @@ impl Inner {
         let knocking = host.knocked.get_or_try_init(|| async {
             let mut exchange = Exchange::get("open its API", Host::root(base));
             exchange.redirects = RedirectPolicy::Anywhere;
+            exchange.addresses = AddressPolicy::ThisMachineToo;
             let response = self.http.send_following(&exchange).await?;
             if response.status() == StatusCode::UNAUTHORIZED
                 && response.url().origin() == base.origin()
@@ -126,7 +127,27 @@ impl Inner {
         }
         Err(RegistryError::PlainCredentials {
             host: host_of(url),
-            describe_credential: credential.to_string(),
+            credential: credential.to_string(),
+        })
+    }
+
+    /// Checks that a token server may get the credential of a host: it is of the same site, as
+    /// Docker Hub's is, or the user named it.
+    fn check_site(
+        &self,
+        name: &str,
+        own: &Url,
+        realm: &Url,
+        credential: &Credential,
+    ) -> Result<(), RegistryError> {
+        let named = &self.options.token_servers;
+        if are_of_one_site(own, realm) || named.contains(&host_of(realm)) {
+            return Ok(());
+        }
+        Err(RegistryError::TokenServer {
+            host: name.to_owned(),
+            server: host_of(realm),
+            credential: credential.to_string(),
         })
     }
 
@@ -138,12 +159,18 @@ impl Inner {
         scope: &Scope,
         credential: &Credential,
     ) -> Result<Token, RegistryError> {
-        let answer = self.ask_for_token(realm, service, scope, credential).await;
+        if credential.proof.is_some() {
+            let own = &host.base(&self.http).await?.url;
+            self.check_site(&host.name, own, realm, credential)?;
+        }
+        let asking = self.ask_for_token(host, realm, service, scope, credential);
+        // Boxed, because every request contains it.
+        let answer = Box::pin(asking).await;
         let body = answer.map_err(|error| match error.status() {
             Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => RegistryError::Unauthorized {
                 host: host.name.clone(),
                 what: format!("issue a token at {}", redacted(realm)),
-                describe_credential: credential.to_string(),
+                credential: credential.to_string(),
                 detail: String::new(),
                 known: false,
             },
@@ -182,6 +209,7 @@ impl Inner {
     /// with a password if there is one.
     async fn ask_for_token(
         &self,
+        host: &Host,
         realm: &Url,
         service: Option<&str>,
         scope: &Scope,
@@ -196,7 +224,7 @@ impl Inner {
         if let Some(name) = service {
             field("service", name);
         }
-        let exchange = match &credential.proof {
+        let mut exchange = match &credential.proof {
             Some(Authentication::IdentityToken(token)) => {
                 field("grant_type", "refresh_token");
                 field("client_id", "wincimg");
@@ -223,6 +251,8 @@ impl Inner {
                 exchange
             }
         };
+        let own = &host.base(&self.http).await?.url;
+        exchange.addresses = AddressPolicy::for_link(own, realm);
         self.http
             .retry(|| async {
                 let response = self.http.send_following(&exchange).await?;
@@ -232,6 +262,15 @@ impl Inner {
             })
             .await
     }
+}
+
+/// Returns true if two URLs have one host, or hosts of one registrable domain.
+fn are_of_one_site(one: &Url, other: &Url) -> bool {
+    let (Some(one_name), Some(other_name)) = (one.domain(), other.domain()) else {
+        return one.host_str() == other.host_str();
+    };
+    let site = psl::domain_str(one_name);
+    one_name == other_name || site.is_some() && site == psl::domain_str(other_name)
 }
 
 /// Parses a lifetime, which some servers write as a string or with a fraction; `None` if invalid.
@@ -259,6 +298,38 @@ fn sensitive(text: &str) -> Result<HeaderValue, HttpError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_site_is_what_one_owner_registers() {
+        let one = |one: &str, other: &str| {
+            are_of_one_site(&one.parse().unwrap(), &other.parse().unwrap())
+        };
+        for (registry, server) in [
+            (
+                "https://registry-1.docker.io/v2/",
+                "https://auth.docker.io/token",
+            ),
+            (
+                "https://registry.gitlab.com/",
+                "https://gitlab.com/jwt/auth",
+            ),
+            ("http://127.0.0.1:5000/", "http://127.0.0.1:5001/token"),
+            ("https://registry:5000/", "https://registry/token"),
+            ("https://a.shop.co.uk/", "https://b.shop.co.uk/"),
+        ] {
+            assert!(one(registry, server), "{registry} {server}");
+        }
+        for (registry, server) in [
+            ("https://repo.lan/", "https://other.lan/token"),
+            ("https://shop.co.uk/", "https://other.co.uk/token"),
+            ("https://docker.io/", "https://docker.io.example.com/token"),
+            ("https://one/", "https://other/"),
+            ("http://127.0.0.1/", "http://127.0.0.2/"),
+            ("http://127.0.0.1/", "http://localhost/"),
+        ] {
+            assert!(!one(registry, server), "{registry} {server}");
+        }
+    }
 
     #[test]
     fn no_secret_shows_itself() {

@@ -31,6 +31,8 @@ pub struct RegistryOptions {
     pub timeout: Option<Duration>,
     /// Maximum time without a byte before a connection counts as broken.
     pub idle_timeout: Duration,
+    /// Token servers (`HOST[:PORT]`) of other sites that may get the credentials of a registry.
+    pub token_servers: Vec<String>,
     /// True if credentials may be sent over plain HTTP.
     pub plain_credentials: bool,
     /// Retry policy for failed requests.
@@ -50,6 +52,7 @@ impl Default for RegistryOptions {
             config_file: None,
             timeout: None,
             idle_timeout: IDLE_TIMEOUT,
+            token_servers: Vec::new(),
             plain_credentials: false,
             retries: RetryPolicy::default(),
             chunk_size: 32 * 1024 * 1024,

@@ -22,15 +22,15 @@ pub enum RegistryError {
     #[diagnose(forward, hint = http_hint(_0))]
     Http(#[from] HttpError),
     /// 401: no credential, or one that the registry rejects.
-    #[error("{host} refused to {what} (401 unauthorized): tried {describe_credential}{detail}")]
-    #[diagnose(code = "registry/denied", hint = Some(login_hint(host)))]
+    #[error("{host} refused to {what} (401 unauthorized): tried {credential}{detail}")]
+    #[diagnose(code = "registry/denied", hint = Some(access_hint(host, *known)))]
     Unauthorized {
         /// Host and port.
         host: String,
         /// The operation that failed.
         what: String,
         /// The credential that was tried, and its origin.
-        describe_credential: String,
+        credential: String,
         /// The registry's message, with a leading colon.
         detail: String,
         /// True if a token was issued for the credential, which is therefore valid but
@@ -38,17 +38,19 @@ pub enum RegistryError {
         known: bool,
     },
     /// 403: the credential is valid but lacks the permission.
-    #[error("{host} refused to {what} (403 forbidden): tried {describe_credential}{detail}")]
-    #[diagnose(code = "registry/denied", hint = Some(login_hint(host)))]
+    #[error("{host} refused to {what} (403 forbidden): tried {credential}{detail}")]
+    #[diagnose(code = "registry/denied", hint = Some(access_hint(host, *known)))]
     Forbidden {
         /// Host and port.
         host: String,
         /// The operation that failed.
         what: String,
         /// The credential that was tried, and its origin.
-        describe_credential: String,
+        credential: String,
         /// The registry's message, with a leading colon.
         detail: String,
+        /// True if the credential was sent, and is valid but insufficient.
+        known: bool,
     },
     /// Not found, with a suggestion.
     #[error("{answer}")]
@@ -60,7 +62,7 @@ pub enum RegistryError {
         hint: String,
     },
     /// A credential exists but would be sent unencrypted.
-    #[error("{host} uses plain HTTP, and {describe_credential} would be sent unencrypted")]
+    #[error("{host} uses plain HTTP, and {credential} would be sent unencrypted")]
     #[diagnose(
         code = "registry/plain-credentials",
         hint = "serve {host} over TLS, or add --plain-credentials to send it anyway"
@@ -69,7 +71,21 @@ pub enum RegistryError {
         /// Host and port.
         host: String,
         /// The credential that was tried, and its origin.
-        describe_credential: String,
+        credential: String,
+    },
+    /// A token server of another site would get the credential.
+    #[error("{host} names the token server {server}, of another site: {credential} is not sent to it")]
+    #[diagnose(
+        code = "registry/token-server",
+        hint = "if {host} really uses it, add --token-server {server}"
+    )]
+    TokenServer {
+        /// Host and port of the registry.
+        host: String,
+        /// Host and port of the token server.
+        server: String,
+        /// The credential, and its origin.
+        credential: String,
     },
     /// Docker's `config.json` or a credential helper failed.
     #[error("cannot get the credential for {host} from {origin}: {reason}")]
@@ -278,7 +294,13 @@ impl Transient for RegistryError {
     }
 }
 
-fn login_hint(host: &str) -> String {
+fn access_hint(host: &str, is_known: bool) -> String {
+    if is_known {
+        return format!(
+            "ask the owner of the repository for access, or log in as another user with `wincimg login {}`",
+            login_name(host)
+        );
+    }
     format!(
         "log in with `wincimg login {}`, or name another file with --registry-config FILE",
         login_name(host)
@@ -347,14 +369,14 @@ fn rate_limit_hint(host: &str, retry_after: Option<Duration>) -> String {
     }
 }
 
-/// Returns a successful response, or the error of `host` with its message. `describe_credential` describes the
+/// Returns a successful response, or the error of `host` with its message. `credential` describes the
 /// credential that was sent.
 pub(super) async fn check(
     http: &HttpClient,
     host: String,
     what: &str,
     response: Response,
-    describe_credential: &str,
+    credential: &str,
 ) -> Result<Response, RegistryError> {
     let status = response.status();
     if status.is_success() {
@@ -364,20 +386,21 @@ pub(super) async fn check(
     let body = http.read_body(response, what, ERROR_LIMIT).await;
     let detail = body.map(|body| error_message(&body)).unwrap_or_default();
     let what = what.to_owned();
-    let describe_credential = describe_credential.to_owned();
+    let credential = credential.to_owned();
     Err(match status {
         StatusCode::UNAUTHORIZED => RegistryError::Unauthorized {
             host,
             what,
-            describe_credential,
+            credential,
             detail,
             known: false,
         },
         StatusCode::FORBIDDEN => RegistryError::Forbidden {
             host,
             what,
-            describe_credential,
+            credential,
             detail,
+            known: false,
         },
         _ => RegistryError::Http(HttpError::Status {
             host,

@@ -1,6 +1,6 @@
 //! Error messages of registries, token servers and proxies, in various formats.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Error message of a registry, as one short line with a leading colon.
 pub(super) fn error_message(body: &[u8]) -> String {
@@ -63,6 +63,7 @@ fn collect_words(answer: &Value, depth: usize, printed: &mut Vec<String>) {
                 let words = words.join("; ");
                 (!words.trim().is_empty()).then_some(words)
             });
+            let inner = inner.map(|message| with_detail(message, fields));
             let code = match fields.get("code") {
                 Some(Value::String(code)) if !code.is_empty() => Some(code.clone()),
                 Some(Value::Number(code)) => Some(format!("code {code}")),
@@ -74,6 +75,16 @@ fn collect_words(answer: &Value, depth: usize, printed: &mut Vec<String>) {
             });
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Adds a detail in words, such as the reason of an "unknown error".
+fn with_detail(message: String, fields: &Map<String, Value>) -> String {
+    match fields.get("detail") {
+        Some(Value::String(detail)) if !detail.trim().is_empty() && !message.contains(detail) => {
+            format!("{message}: {detail}")
+        }
+        _ => message,
     }
 }
 
@@ -107,6 +118,10 @@ mod tests {
                 ": gone (code 404)",
             ),
             (r#"{"errors":[{"code":"X","detail":"why"}]}"#, ": why (X)"),
+            (
+                r#"{"errors":[{"code":"UNKNOWN","message":"unknown error","detail":"no space left on device"}]}"#,
+                ": unknown error: no space left on device (UNKNOWN)",
+            ),
             (r#"{"errors":["no","really"]}"#, ": no; really"),
             (r#"{"errors":{"code":"X","message":"no"}}"#, ": no (X)"),
             (r#"{"errors":null,"message":"no"}"#, ": no"),

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
+use wincimg_common::process_group::ProcessGroup;
 use wincimg_common::untrusted::Untrusted;
 
 use super::secret::Secret;
@@ -88,21 +89,20 @@ fn run(
     if !name.chars().all(is_plain) {
         return Err("its name is not a valid program name".to_owned());
     }
-    let mut child = Command::new(format!("docker-credential-{name}"))
+    let mut command = Command::new(format!("docker-credential-{name}"));
+    command
         .arg(action)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => "it cannot be run: no such program in PATH".to_owned(),
-            _ => format!("it cannot be run: {error}"),
-        })?;
-    let watched = HelperPipes::spawn_readers(&mut child, input);
-    let ended = watched.wait(&mut child, PATIENCE, stopped);
+        .stderr(Stdio::piped());
+    let mut helper = ProcessGroup::spawn(&mut command).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => "it cannot be run: no such program in PATH".to_owned(),
+        _ => format!("it cannot be run: {error}"),
+    })?;
+    let watched = HelperPipes::spawn_readers(helper.program(), input);
+    let ended = watched.wait(helper.program(), PATIENCE, stopped);
     // Pipes that it or a child still holds open are not needed.
-    let _ = child.kill();
-    let _ = child.wait();
+    drop(helper);
     let (succeeded, output, errors) = ended?;
     if succeeded {
         return Ok(Some(output));

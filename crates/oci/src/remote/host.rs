@@ -9,7 +9,7 @@ use reqwest::header::LOCATION;
 use reqwest::{Response, StatusCode, Url};
 use tokio::sync::OnceCell;
 use wincimg_common::lock;
-use wincimg_http::{Exchange, HttpClient, HttpError};
+use wincimg_http::{AddressPolicy, Exchange, HttpClient, HttpError};
 
 use super::capabilities::HostCapabilities;
 use super::challenge::{Challenge, Scope, Tokens};
@@ -182,7 +182,8 @@ impl Host {
     /// Returns true if a registry answers at this URL.
     async fn probe(&self, connections: &HttpClient, url: &Url) -> Result<bool, HttpError> {
         let what = format!("find the protocol of {}", self.name);
-        let exchange = Exchange::get(what, Self::root(url));
+        let mut exchange = Exchange::get(what, Self::root(url));
+        exchange.addresses = AddressPolicy::ThisMachineToo;
         let response = self.first_answer(connections, &exchange).await?;
         if url.scheme() == "http" && wants_tls(&response) {
             return Ok(false);

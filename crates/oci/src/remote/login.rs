@@ -79,7 +79,7 @@ pub fn store(
     password: &Password,
     file: Option<&Path>,
 ) -> Result<CredentialStore, RegistryError> {
-    let mut config = Config::open(host, file)?;
+    let config = Config::open(host, file)?;
     let server = server(host);
     let helper = config.helper();
     let entry = match &helper {
@@ -94,10 +94,10 @@ pub fn store(
             json!({ "auth": BASE64_STANDARD.encode(pair) })
         }
     };
-    config.remove_entries();
-    config.entries().insert(server.to_owned(), entry);
-    config.write()?;
-    let file = config.path;
+    let file = Config::change(host, file, |config| {
+        config.remove_entries();
+        config.entries().insert(server.to_owned(), entry);
+    })?;
     Ok(match helper {
         Some(name) => CredentialStore::Helper { name, file },
         None => CredentialStore::File(file),
@@ -107,7 +107,7 @@ pub fn store(
 /// Erases the stored credential of a host; returns its location, or `None` if there was none.
 pub fn erase(host: &str, file: Option<&Path>) -> Result<Option<CredentialStore>, RegistryError> {
     let stopped = CancellationToken::new();
-    let mut config = Config::open(host, file)?;
+    let config = Config::open(host, file)?;
     // An entry that cannot be parsed is removed too.
     let is_none = || find(host, Some(&config.path), &stopped).is_ok_and(|it| it.are_none());
     if !config.path.exists() || is_none() {
@@ -120,9 +120,7 @@ pub fn erase(host: &str, file: Option<&Path>) -> Result<Option<CredentialStore>,
                 .map_err(|reason| config.helper_failed(name, reason))?;
         }
     }
-    config.remove_entries();
-    config.write()?;
-    let file = config.path;
+    let file = Config::change(host, file, Config::remove_entries)?;
     Ok(Some(match helper {
         Some(name) => CredentialStore::Helper { name, file },
         None => CredentialStore::File(file),
@@ -163,6 +161,31 @@ impl<'h> Config<'h> {
             path,
             document,
         })
+    }
+
+    /// Changes the file and returns its path. Of several processes at once, each waits for the
+    /// others, so that none loses another's change; Docker's tools do not wait.
+    fn change(
+        host: &'h str,
+        file: Option<&Path>,
+        edit: impl FnOnce(&mut Self),
+    ) -> Result<PathBuf, RegistryError> {
+        let folder = Self::open(host, file)?.folder().to_owned();
+        if !folder.exists() {
+            make_private(&folder).map_err(FileError::io("create", &folder))?;
+        }
+        let _held = files::lock_folder(&folder);
+        let mut config = Self::open(host, file)?;
+        edit(&mut config);
+        config.write()?;
+        Ok(config.path)
+    }
+
+    fn folder(&self) -> &Path {
+        match self.path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        }
     }
 
     /// The helper for this host, else the default one.
@@ -220,17 +243,12 @@ impl<'h> Config<'h> {
     }
 
     fn replace(&self, text: &[u8]) -> io::Result<()> {
-        let folder = self.path.parent().unwrap_or(Path::new(""));
-        if !folder.as_os_str().is_empty() && !folder.exists() {
-            make_private(folder)?;
-        }
-        let mut draft = AtomicFile::in_folder(folder)?;
+        let mut draft = AtomicFile::in_folder(self.folder())?;
         let file = draft.file();
         #[cfg(unix)]
         file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
         file.write_all(text)?;
-        file.sync_all()?;
-        draft.persist(&self.path)
+        draft.persist_durable(&self.path)
     }
 }
 
@@ -307,6 +325,24 @@ mod tests {
             erase("repo.lan", Some(&folder.path().join("none"))).unwrap(),
             None
         );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn twenty_logins_at_once_are_all_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("docker/config.json");
+        std::thread::scope(|scope| {
+            for number in 0..20 {
+                let file = &file;
+                scope.spawn(move || {
+                    let password = Password::from("x".to_owned());
+                    store(&format!("repo{number}.lan"), "bob", &password, Some(file)).unwrap();
+                });
+            }
+        });
+        let kept: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        assert_eq!(kept["auths"].as_object().unwrap().len(), 20);
     }
 
     #[cfg(unix)]

@@ -1,14 +1,17 @@
 //! A repository: its tags, and other repositories of its host.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
 use reqwest::{Method, Response, StatusCode, Url};
-use serde::Deserialize;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use wincimg_http::host_of;
 
 use super::capabilities::UploadMode;
@@ -133,7 +136,8 @@ impl Repository {
     /// because a missing tag could select a wrong image; an endless list is truncated with a note.
     pub async fn tags(&self) -> Result<Vec<String>, RegistryError> {
         let mut tags = Vec::new();
-        let mut known = HashSet::new();
+        // Hashes, because the list may be long.
+        let (mut known, hashes) = (HashSet::new(), RandomState::new());
         let mut gives_links = false;
         let mut fruitless = 0;
         let what = format!("list the tags of {self}");
@@ -146,14 +150,17 @@ impl Repository {
             let broken = |reason: String| RegistryError::protocol(host_of(&url), &what, reason);
             let list: TagPage = serde_json::from_slice(&body)
                 .map_err(|error| broken(format!("it is not a list of tags: {error}")))?;
-            let list = list.tags.unwrap_or_default();
-            let (before, length) = (tags.len(), list.len());
-            let is_empty = list.iter().all(Option::is_none);
-            let new = list.into_iter().flatten();
-            tags.extend(new.filter(|tag| known.insert(tag.clone())));
+            let TagList { length, tags: list } = list.tags.unwrap_or_default();
+            let before = tags.len();
+            let is_empty = list.is_empty();
+            tags.extend(
+                list.into_iter()
+                    .filter(|tag| known.insert(hashes.hash_one(tag))),
+            );
             let grew = tags.len() > before;
-            let is_endless =
-                tags.len() > MOST_TAGS || bytes > MOST_BYTES || started.elapsed() > LONGEST_LISTING;
+            let is_endless = tags.len() >= MOST_TAGS
+                || bytes > MOST_BYTES
+                || started.elapsed() > LONGEST_LISTING;
             if is_endless && NextPage::read(&headers) != NextPage::None {
                 self.inner().http.progress().note(&format!(
                     "the list of tags of {self} does not end: using the first {}",
@@ -203,7 +210,7 @@ impl Repository {
         match self.inner().fetch_once(&request, TAGS_LIMIT).await {
             Ok((_, _, body)) => {
                 let page = serde_json::from_slice(&body);
-                page.is_ok_and(|page: TagPage| page.tags.is_none_or(|tags| tags.is_empty()))
+                page.is_ok_and(|page: TagPage| page.tags.is_none_or(|tags| tags.length == 0))
             }
             Err(error) => self.is_not_found_error(&error),
         }
@@ -324,7 +331,42 @@ impl Page {
 #[derive(Deserialize)]
 struct TagPage {
     /// `null` in a repository without tags or being deleted.
-    tags: Option<Vec<Option<String>>>,
+    tags: Option<TagList>,
+}
+
+/// The tags of a page; of one without end, the first.
+#[derive(Default)]
+struct TagList {
+    /// Number of entries.
+    length: usize,
+    tags: Vec<String>,
+}
+
+impl<'de> Deserialize<'de> for TagList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+
+        impl<'de> Visitor<'de> for Entries {
+            type Value = TagList;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of tags")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<TagList, A::Error> {
+                let mut list = TagList::default();
+                while let Some(tag) = entries.next_element::<Option<Cow<'_, str>>>()? {
+                    list.length += 1;
+                    // Some registries list a tag that is being deleted as null.
+                    let tag = tag.filter(|_| list.tags.len() < MOST_TAGS);
+                    list.tags.extend(tag.map(Cow::into_owned));
+                }
+                Ok(list)
+            }
+        }
+
+        deserializer.deserialize_seq(Entries)
+    }
 }
 
 #[derive(Deserialize)]

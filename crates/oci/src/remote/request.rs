@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::{Method, Response, StatusCode, Url};
-use wincimg_http::{Exchange, Payload, RedirectPolicy, TrustSource, host_of};
+use wincimg_http::{AddressPolicy, Exchange, Payload, RedirectPolicy, TrustSource, host_of};
 
 use super::auth::NOT_SENT;
 use super::challenge::{Challenge, Scope};
@@ -123,7 +123,7 @@ impl Inner {
             if refused {
                 Self::forget(host, proof.as_ref());
             }
-            let describe_credential = self
+            let credential = self
                 .describe_credential(request, status, proof.is_some())
                 .await?;
             // The name known to the user and to `docker login`.
@@ -133,13 +133,17 @@ impl Inner {
                 name,
                 &request.what,
                 response,
-                &describe_credential,
+                &credential,
             )
             .await;
             return checked.map_err(|mut error| {
-                if let RegistryError::Unauthorized { known, .. } = &mut error {
-                    let by_token = matches!(host.challenge(), Some(Challenge::Bearer { .. }));
-                    *known = proof.is_some() && by_token;
+                match &mut error {
+                    RegistryError::Unauthorized { known, .. } => {
+                        let by_token = matches!(host.challenge(), Some(Challenge::Bearer { .. }));
+                        *known = proof.is_some() && by_token;
+                    }
+                    RegistryError::Forbidden { known, .. } => *known = proof.is_some(),
+                    _ => {}
                 }
                 error
             });
@@ -214,6 +218,7 @@ impl<'a> Request<'a> {
                     })?
             }
         };
+        let addresses = AddressPolicy::for_link(base, &url);
         Ok(Exchange {
             what: self.what.clone(),
             method: self.method.clone(),
@@ -222,6 +227,7 @@ impl<'a> Request<'a> {
             payload: self.payload.clone(),
             redirects: RedirectPolicy::Anywhere,
             vouched: TrustSource::ByConnection,
+            addresses,
             commits: !matches!(self.method, Method::GET | Method::HEAD),
         })
     }

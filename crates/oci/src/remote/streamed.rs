@@ -11,7 +11,7 @@ use wincimg_http::{BlobSource, CachedReader, SourceRange};
 use super::capabilities::UploadMode;
 use super::error::RegistryError;
 use super::repository::Repository;
-use super::upload_session::{self, Session};
+use super::upload_session::{self, Session, range_headers};
 use crate::document::Digest;
 
 /// Minimum chunk worth a request. Registries that store blobs in S3 need 5 MiB in each chunk but
@@ -60,7 +60,10 @@ impl Repository {
             };
             let done = match &mut begun {
                 None => self.open().await.map(|session| begun = Some(session)),
-                Some(session) => session.send(self, BEGINNING, piece, false).await,
+                Some(session) => match range_headers(&piece) {
+                    Ok(headers) => session.send(self, BEGINNING, piece, headers).await,
+                    Err(error) => Err(error.into()),
+                },
             };
             if let Err(error) = done {
                 tracing::debug!(%error, "cannot upload the beginning of a blob");

@@ -5,9 +5,10 @@
 //!
 //! After a broken connection, the registry is asked for the upload's offset, and the upload resumes
 //! there. `distribution` up to 2.8 discards an upload whose chunk was interrupted; then it starts
-//! again. Between two chunks, it resumes with every registry.
+//! again, each chunk on a connection of its own: what cuts connections after some bytes then cuts
+//! none. Between two chunks, it resumes with every registry.
 
-use reqwest::header::{HeaderMap, RANGE};
+use reqwest::header::{CONNECTION, HeaderMap, HeaderValue, RANGE};
 use reqwest::{Method, StatusCode, Url};
 use wincimg_common::progress::Task;
 use wincimg_http::{BlobSource, CachedReader, Payload, SourceRange, Transient};
@@ -18,7 +19,9 @@ use super::client::UploadKey;
 use super::error::RegistryError;
 use super::repository::Repository;
 use super::request::Request;
-use super::upload_session::{self, OffsetSource, Session, UploadStep, octets, upload_location};
+use super::upload_session::{
+    self, OffsetSource, Session, UploadStep, octets, range_headers, upload_location,
+};
 use crate::document::Digest;
 
 const TOO_MANY: StatusCode = StatusCode::TOO_MANY_REQUESTS;
@@ -34,6 +37,8 @@ struct Upload<'a> {
     mode: UploadMode,
     /// The modes that were refused.
     refused: Vec<UploadMode>,
+    /// True if each chunk has a connection of its own.
+    separately: bool,
 }
 
 impl Repository {
@@ -99,6 +104,7 @@ impl Repository {
             task,
             mode: self.host.takes.get().mode.unwrap_or(pieces),
             refused: Vec::new(),
+            separately: false,
         };
         let key = self.upload_key(digest);
         let mut session = self.inner().opened_uploads().remove(&key);
@@ -137,8 +143,10 @@ impl Repository {
                 upload.shrink();
             }
             attempts.backoff(error).await?;
+            let had = stands_at(&session);
             session = upload.resume(session).await?;
             let has = stands_at(&session);
+            upload.separately |= was_sending && has < had;
             attempts.advance(has.saturating_sub(kept));
             kept = kept.max(has);
             // At offset 0 a new upload costs nothing, and Gitea accepts nothing more in an upload
@@ -179,11 +187,23 @@ impl Upload<'_> {
         while open.offset < self.size {
             let length = piece.min(self.size - open.offset);
             let piece = self.piece(open.offset, length);
-            let is_all = length == self.size;
-            open.send(self.repository, &self.name(), piece, is_all)
+            open.send(self.repository, &self.name(), piece, self.headers(piece)?)
                 .await?;
         }
         self.finish(open, false).await
+    }
+
+    /// Headers of a chunk. If it is the whole blob, no range is needed.
+    fn headers(&self, piece: SourceRange<'_>) -> Result<HeaderMap, RegistryError> {
+        let mut headers = if piece.length < self.size {
+            range_headers(&piece)?
+        } else {
+            octets()
+        };
+        if self.separately {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        Ok(headers)
     }
 
     /// Returns another mode for an upload refused in this one, if there is one.

@@ -58,24 +58,19 @@ impl Session {
         repository.request(Method::POST, "blobs/uploads/", what)
     }
 
-    /// Sends the next bytes. If they are the whole blob, no range is needed.
+    /// Sends the next bytes.
     pub(super) async fn send(
         &mut self,
         repository: &Repository,
         blob: &str,
         piece: SourceRange<'_>,
-        is_all: bool,
+        headers: HeaderMap,
     ) -> Result<(), RegistryError> {
         let end = self.offset + piece.length;
         self.sending = UploadStep::Piece;
         let (place, doing) = (self.location.clone(), "upload a piece of");
         let mut request = request(repository, Method::PATCH, place, doing, blob);
-        request.headers = octets();
-        if !is_all {
-            let range = format!("{}-{}", self.offset, end - 1);
-            let range = HeaderValue::from_str(&range).map_err(HttpError::from)?;
-            request.headers.insert(CONTENT_RANGE, range);
-        }
+        request.headers = headers;
         request.payload = Payload::Stream(piece);
         let response = repository.inner().once(&request).await?;
         // Without a location in the response, the current one stays valid.
@@ -120,6 +115,14 @@ pub(super) fn request<'a>(
 pub(super) fn octets() -> HeaderMap {
     let octets = HeaderValue::from_static("application/octet-stream");
     HeaderMap::from_iter([(CONTENT_TYPE, octets)])
+}
+
+/// Headers for a chunk of a blob.
+pub(super) fn range_headers(piece: &SourceRange<'_>) -> Result<HeaderMap, HttpError> {
+    let range = format!("{}-{}", piece.offset, piece.offset + piece.length - 1);
+    let mut headers = octets();
+    headers.insert(CONTENT_RANGE, HeaderValue::from_str(&range)?);
+    Ok(headers)
 }
 
 /// The header with the registry's minimum chunk size.

@@ -41,7 +41,7 @@ impl RunState<'_> {
         let entries = archive.unpack(&selection);
         self.make_folder(unpack.into.clone())?;
         for entry in entries.map_err(|error| refused(&error))? {
-            let path = unpack.into.join_all(&entry.names);
+            let path = unpack.into.join_all(entry.path.split('/'));
             let path = path.map_err(|error| ScriptError::refused(error.to_string()))?;
             match entry.content {
                 UnpackedContent::Folder => self.make_unpacked_folder(path)?,

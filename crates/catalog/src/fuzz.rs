@@ -1,0 +1,33 @@
+//! Entrances for `fuzz/`, compiled for it alone.
+
+use std::io::Write as _;
+
+use wincimg_windows::update::Updates;
+
+use super::dialog::read_dialog;
+use super::msu::{ExpectedPackage, check_package};
+use super::page::read_page;
+use super::product::Arch;
+use super::releaseinfo::read_release_info;
+
+/// Reads a text as each kind of page.
+pub fn pages(text: &str) {
+    drop(read_page(text));
+    drop(read_dialog(text, "00000000-0000-0000-0000-000000000000"));
+    drop(read_release_info(text, Updates::embedded()));
+}
+
+/// Checks bytes as each kind of package.
+pub fn package(bytes: &[u8]) {
+    let wanted = ExpectedPackage {
+        kb: "KB5034439".parse().expect("an article"),
+        arch: Arch::X64,
+        version: None,
+        verified: false,
+    };
+    let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+    file.write_all(bytes).expect("space for it");
+    for name in ["windows10.0-kb5034439-x64.msu", "a.cab", "a.exe"] {
+        drop(check_package(file.path(), name, &wanted));
+    }
+}

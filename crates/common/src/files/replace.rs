@@ -1,0 +1,87 @@
+//! Writing a file that the user named as an output.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::AtomicFile;
+
+/// Maximum number of symbolic links to follow, as on Linux.
+const MOST_LINKS: usize = 40;
+
+/// Writes a file that appears when it is complete. A symbolic link stays, and its target is
+/// written. Devices and pipes, such as `/dev/null`, are written directly: renaming a file would
+/// replace them.
+pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let path = match fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            return write(&mut OpenOptions::new().write(true).open(path)?);
+        }
+        Ok(_) => path.canonicalize()?,
+        Err(_) => target(path)?,
+    };
+    let mut draft = AtomicFile::in_folder(path.parent().unwrap_or(Path::new("")))
+        // Without the name of the temporary file.
+        .map_err(|error| io::Error::from(error.kind()))?;
+    write(draft.file())?;
+    draft.persist_durable(&path)
+}
+
+/// The path that a chain of links ends at, which does not exist.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&path) {
+            Ok(link) => path = path.parent().unwrap_or(Path::new("")).join(link),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn one(file: &mut File) -> io::Result<()> {
+        file.write_all(b"one")
+    }
+
+    #[test]
+    fn a_failed_write_leaves_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("result");
+        fs::write(&path, "before").unwrap();
+        let outcome = replace(&path, |_| Err(io::Error::other("no")));
+        assert!(outcome.is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"before");
+        assert_eq!(folder.path().read_dir().unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_a_link_and_a_device_a_device() {
+        use std::os::unix::fs::{FileTypeExt, symlink};
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("result"), "before").unwrap();
+        symlink("result", path("link")).unwrap();
+        symlink("new", path("dangling")).unwrap();
+        replace(&path("link"), one).unwrap();
+        replace(&path("dangling"), one).unwrap();
+        assert!(path("link").is_symlink() && path("dangling").is_symlink());
+        assert_eq!(fs::read(path("result")).unwrap(), b"one");
+        assert_eq!(fs::read(path("new")).unwrap(), b"one");
+
+        symlink("/dev/null", path("null")).unwrap();
+        replace(&path("null"), one).unwrap();
+        let device = path("null").metadata().unwrap().file_type();
+        assert!(device.is_char_device(), "{device:?}");
+        symlink("round", path("round")).unwrap();
+        assert!(replace(&path("round"), one).is_err());
+        assert!(replace(folder.path(), one).is_err());
+    }
+}

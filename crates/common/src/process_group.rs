@@ -1,0 +1,186 @@
+//! Helper programs, each in a process group of its own, which is ended whole: what a helper started
+//! ends with it.
+//!
+//! On Windows only the program itself is ended: a job requires unsafe code.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::process::{Child, Command};
+use std::sync::Mutex;
+
+use crate::lock;
+
+/// Groups of running helpers, by the ID of their first process.
+static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+/// A program and what it started; ended when it is dropped. Processes that leave the group, such as
+/// an agent in a session of its own, stay.
+#[derive(Debug)]
+pub struct ProcessGroup(Child);
+
+impl ProcessGroup {
+    /// Starts a program.
+    pub fn spawn(command: &mut Command) -> io::Result<Self> {
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(command, 0);
+        // Held, so that `end_all` cannot run in between.
+        let mut running = lock(&RUNNING);
+        let child = command.spawn()?;
+        running.insert(child.id());
+        Ok(Self(child))
+    }
+
+    /// The program.
+    pub fn program(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        end_group(self.0.id());
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+        lock(&RUNNING).remove(&self.0.id());
+    }
+}
+
+/// Ends all helpers, and the programs that libraries started in the process group of this process.
+/// For the end of the process, which does not drop what others hold.
+pub fn end_all() {
+    for group in lock(&RUNNING).iter() {
+        end_group(*group);
+    }
+    #[cfg(target_os = "linux")]
+    for process in linux::descendants() {
+        end(process);
+    }
+}
+
+#[cfg(unix)]
+fn end_group(id: u32) {
+    use rustix::process::{Pid, Signal, kill_process_group};
+    let id = i32::try_from(id).ok().and_then(Pid::from_raw);
+    // A group that is already gone is an error, which is fine.
+    let _ = id.map(|id| kill_process_group(id, Signal::KILL));
+}
+
+#[cfg(not(unix))]
+fn end_group(_id: u32) {}
+
+#[cfg(target_os = "linux")]
+fn end(id: i32) {
+    use rustix::process::{Pid, Signal, kill_process};
+    let _ = Pid::from_raw(id).map(|id| kill_process(id, Signal::KILL));
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::fs;
+
+    /// A running process.
+    struct Process {
+        id: i32,
+        parent: i32,
+        group: i32,
+    }
+
+    /// The processes below this one and in its group.
+    pub(super) fn descendants() -> Vec<i32> {
+        let all = processes();
+        let own = i32::try_from(std::process::id()).unwrap_or_default();
+        let Some(group) = all.iter().find(|it| it.id == own).map(|it| it.group) else {
+            return Vec::new();
+        };
+        let mut found = vec![own];
+        let mut at = 0;
+        while let Some(parent) = found.get(at).copied() {
+            let children = all
+                .iter()
+                .filter(|it| it.parent == parent && it.group == group);
+            found.extend(children.map(|it| it.id));
+            at += 1;
+        }
+        found.split_off(1)
+    }
+
+    fn processes() -> Vec<Process> {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let found = ids.filter_map(|id| {
+            let line = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+            // The name, in parentheses, may contain any character.
+            let (_, fields) = line.rsplit_once(')')?;
+            let mut fields = fields.split_whitespace().skip(1);
+            let mut number = || fields.next()?.parse().ok();
+            Some(Process {
+                id,
+                parent: number()?,
+                group: number()?,
+            })
+        });
+        found.collect()
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::process::Command;
+
+        use super::*;
+
+        #[test]
+        fn what_a_library_started_is_found_with_its_children() {
+            let script = "sleep 60 & echo $! >&2; wait";
+            let mut shell = Command::new("sh").args(["-c", script]).spawn().unwrap();
+            let id = i32::try_from(shell.id()).unwrap();
+            let found = (0..100)
+                .map(|_| {
+                    std::thread::sleep(std::time::Duration::from_millis(10));
+                    descendants()
+                })
+                .find(|found| {
+                    let inside = processes().into_iter().filter(|it| it.parent == id);
+                    found.contains(&id) && inside.map(|it| it.id).any(|it| found.contains(&it))
+                });
+            for id in found.iter().flatten().filter(|it| **it >= id) {
+                super::super::end(*id);
+            }
+            shell.wait().unwrap();
+            assert!(found.is_some());
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_child_of_a_helper_ends_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let id = folder.path().join("id");
+        let script = format!("sleep 60 & echo $! >{}; wait", id.display());
+        let group = ProcessGroup::spawn(Command::new("sh").args(["-c", &script])).unwrap();
+        let child = (0..500).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            fs::read_to_string(&id).ok()?.trim().parse::<u32>().ok()
+        });
+        let child = child.unwrap();
+        let runs = || {
+            let status = Command::new("kill")
+                .args(["-0", &child.to_string()])
+                .output();
+            let state = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+            status.unwrap().status.success() && !state.contains(") Z ")
+        };
+        assert!(runs());
+        drop(group);
+        assert!((0..500).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            !runs()
+        }));
+    }
+}

@@ -1,0 +1,285 @@
+//! The addresses that a request may go to.
+//!
+//! A recipe, a page or a redirect can name a service that only this machine can reach: its own
+//! servers, or the metadata service of a cloud, which hands out keys. A name is checked after it is
+//! resolved, and the checked address is the one that is used.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use reqwest::Url;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use super::urls::{host_of, is_loopback};
+
+/// Metadata services outside the link-local ranges: Azure, Alibaba Cloud, Oracle Cloud.
+const METADATA_V4: [Ipv4Addr; 3] = [
+    Ipv4Addr::new(168, 63, 129, 16),
+    Ipv4Addr::new(100, 100, 100, 200),
+    Ipv4Addr::new(192, 0, 0, 192),
+];
+
+/// Metadata service of Amazon's cloud.
+const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+
+/// Owner of an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressScope {
+    /// Any other machine.
+    World,
+    /// This machine.
+    ThisMachine,
+    /// The link, where clouds serve instance metadata, or a metadata service elsewhere.
+    Metadata,
+}
+
+impl AddressScope {
+    /// Scope of an address, also of one that IPv6 embeds.
+    pub fn of(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(address) => Self::of_v4(address),
+            IpAddr::V6(address) => match embedded(address) {
+                Some(address) => Self::of_v4(address),
+                None if address.is_loopback() || address.is_unspecified() => Self::ThisMachine,
+                None if address.is_unicast_link_local() || address == METADATA_V6 => Self::Metadata,
+                None => Self::World,
+            },
+        }
+    }
+
+    fn of_v4(address: Ipv4Addr) -> Self {
+        // All of 0.0.0.0/8 is this machine on Linux.
+        if address.is_loopback() || address.octets()[0] == 0 {
+            Self::ThisMachine
+        } else if address.is_link_local() || METADATA_V4.contains(&address) {
+            Self::Metadata
+        } else {
+            Self::World
+        }
+    }
+
+    /// Scope of a URL's host, as far as its text says it.
+    pub fn of_url(url: &Url) -> Self {
+        let host = url.host_str().unwrap_or_default();
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        if let Ok(address) = bare.parse() {
+            return Self::of(address);
+        }
+        let name = bare.trim_end_matches('.').to_ascii_lowercase();
+        if name == "localhost" || name.ends_with(".localhost") {
+            Self::ThisMachine
+        } else {
+            Self::World
+        }
+    }
+}
+
+/// The IPv4 address in a mapped one, or in one of the translation prefix `64:ff9b::/96`.
+fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    const TRANSLATED: [u16; 6] = [0x64, 0xff9b, 0, 0, 0, 0];
+    let last = || {
+        let [.., a, b, c, d] = address.octets();
+        Ipv4Addr::new(a, b, c, d)
+    };
+    let is_translated = address.segments().starts_with(&TRANSLATED);
+    address
+        .to_ipv4_mapped()
+        .or_else(|| is_translated.then(last))
+}
+
+/// Addresses that a request may go to. Hosts that the user listed may have any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AddressPolicy {
+    /// Every address.
+    Any,
+    /// Also this machine's: the user named the host.
+    ThisMachineToo,
+    /// Other machines'.
+    OtherMachines,
+}
+
+impl AddressPolicy {
+    /// Policy for a URL that a server names: only a server on this machine may refer to this
+    /// machine, except for itself.
+    pub fn for_link(from: &Url, to: &Url) -> Self {
+        if is_loopback(from) || from.host_str() == to.host_str() {
+            Self::ThisMachineToo
+        } else {
+            Self::OtherMachines
+        }
+    }
+
+    fn allows(self, scope: AddressScope) -> bool {
+        match (self, scope) {
+            (Self::Any, _) | (_, AddressScope::World) => true,
+            (Self::ThisMachineToo, scope) => scope == AddressScope::ThisMachine,
+            (Self::OtherMachines, _) => false,
+        }
+    }
+
+    /// Checks a URL whose host is an address: these are not resolved.
+    pub(super) fn check(self, url: &Url) -> Result<(), RefusedAddress> {
+        let scope = AddressScope::of_url(url);
+        if self.allows(scope) {
+            return Ok(());
+        }
+        Err(RefusedAddress {
+            host: host_of(url),
+            scope,
+        })
+    }
+}
+
+/// An address that the policy excludes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{host} is {}", self.reason())]
+pub struct RefusedAddress {
+    /// The host.
+    pub(super) host: String,
+    /// Scope of its address.
+    pub(super) scope: AddressScope,
+}
+
+impl RefusedAddress {
+    /// The hint to list the host; none for one that nobody should trust.
+    pub(super) fn hint(&self) -> Option<String> {
+        let host = &self.host;
+        (self.scope == AddressScope::ThisMachine)
+            .then(|| format!("if you trust {host}, add --insecure-registry {host}"))
+    }
+
+    pub(super) fn reason(&self) -> &'static str {
+        match self.scope {
+            AddressScope::Metadata => "a link-local address, where clouds serve their keys",
+            _ => "an address of this machine",
+        }
+    }
+}
+
+/// A resolver of names that drops the addresses that its policy excludes.
+pub(super) struct CheckingResolver {
+    policy: AddressPolicy,
+    /// Hosts of the user's proxies, which may be on this machine.
+    proxies: Vec<String>,
+}
+
+impl CheckingResolver {
+    pub(super) fn new(policy: AddressPolicy) -> Self {
+        Self {
+            policy,
+            proxies: proxies(),
+        }
+    }
+}
+
+impl Resolve for CheckingResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let host = name.as_str().to_owned();
+        let is_proxy = self.proxies.iter().any(|it| it.eq_ignore_ascii_case(&host));
+        let policy = if is_proxy {
+            AddressPolicy::Any
+        } else {
+            self.policy
+        };
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((host.as_str(), 0)).await?;
+            let found: Vec<SocketAddr> = found.collect();
+            let scope = |address: &SocketAddr| AddressScope::of(address.ip());
+            let (allowed, refused): (Vec<SocketAddr>, Vec<SocketAddr>) =
+                found.into_iter().partition(|it| policy.allows(scope(it)));
+            match refused.first() {
+                Some(first) if allowed.is_empty() => {
+                    let scope = scope(first);
+                    Err(RefusedAddress { host, scope }.into())
+                }
+                _ => Ok(Box::new(allowed.into_iter()) as Addrs),
+            }
+        })
+    }
+}
+
+/// Hosts of the proxies in the environment.
+fn proxies() -> Vec<String> {
+    let names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
+    let values = names.iter().flat_map(|name| {
+        [(*name).to_owned(), name.to_lowercase()]
+            .into_iter()
+            .filter_map(|name| std::env::var(name).ok())
+    });
+    let urls = values.filter_map(|value| {
+        let with_scheme = Url::parse(&value).ok().filter(Url::has_host);
+        with_scheme.or_else(|| Url::parse(&format!("http://{value}")).ok())
+    });
+    urls.filter_map(|url| url.host_str().map(str::to_owned))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope(url: &str) -> AddressScope {
+        AddressScope::of_url(&url.parse().unwrap())
+    }
+
+    #[test]
+    fn every_spelling_of_an_own_address_is_known() {
+        for url in [
+            "http://127.0.0.1/x",
+            "http://127.9.9.9:81/x",
+            "http://0x7f000001/",
+            "http://2130706433/",
+            "http://0/",
+            "http://0.0.0.0:5000/",
+            "http://[::1]/",
+            "http://[::]/",
+            "http://[::ffff:127.0.0.1]/",
+            "http://[64:ff9b::7f00:1]/",
+            "http://localhost/",
+            "http://LOCALHOST./",
+            "http://a.localhost/",
+        ] {
+            assert_eq!(scope(url), AddressScope::ThisMachine, "{url}");
+        }
+        for url in [
+            "http://169.254.169.254/latest/meta-data/",
+            "http://[fe80::1]/",
+            "http://[fd00:ec2::254]/",
+            "http://[::ffff:169.254.169.254]/",
+            "http://168.63.129.16/",
+            "http://100.100.100.200/",
+        ] {
+            assert_eq!(scope(url), AddressScope::Metadata, "{url}");
+        }
+        for url in ["http://10.0.0.1/", "http://[fd00::1]/", "https://repo.lan/"] {
+            assert_eq!(scope(url), AddressScope::World, "{url}");
+        }
+    }
+
+    #[test]
+    fn only_this_machine_refers_to_this_machine() {
+        let policy = |from: &str, to: &str| {
+            AddressPolicy::for_link(&from.parse().unwrap(), &to.parse().unwrap())
+        };
+        let local = "http://127.0.0.1:5000/";
+        let remote = "https://repo.lan/";
+        assert_eq!(
+            policy(local, "http://127.0.0.1:9000/"),
+            AddressPolicy::ThisMachineToo
+        );
+        assert_eq!(policy(remote, local), AddressPolicy::OtherMachines);
+        // Its own name may be in /etc/hosts.
+        assert_eq!(policy(remote, remote), AddressPolicy::ThisMachineToo);
+    }
+
+    #[tokio::test]
+    async fn a_name_is_checked_after_it_is_resolved() {
+        let resolved = |policy| {
+            let name = "localhost".parse().unwrap();
+            CheckingResolver::new(policy).resolve(name)
+        };
+        let error = resolved(AddressPolicy::OtherMachines).await.err().unwrap();
+        assert_eq!(error.to_string(), "localhost is an address of this machine");
+        let found = resolved(AddressPolicy::ThisMachineToo).await.unwrap();
+        assert!(found.count() > 0);
+    }
+}

@@ -1,0 +1,62 @@
+//! Files that the user names as outputs: links stay, devices are written, and a full disk is told.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, symlink};
+use std::process::{Command, Stdio};
+
+use crate::failure::Fails;
+use crate::site::Site;
+
+fn build(site: &Site, output: &str) -> assert_cmd::Command {
+    let mut command = site.build("pause");
+    command.args(["--host-build", "17763.973", "--output", output]);
+    command
+}
+
+#[test]
+fn an_archive_is_written_through_a_link_and_replaces_no_device() {
+    let site = Site::new();
+    fs::create_dir(site.path("kept")).unwrap();
+    symlink("kept/app.tar", site.path("link")).unwrap();
+    for _ in 0..2 {
+        build(&site, "docker-archive:link").assert().success();
+        assert!(site.path("link").is_symlink());
+    }
+    site.with_no_bases(&["inspect", "docker-archive:link"])
+        .assert()
+        .success();
+    assert!(site.path("kept/app.tar").is_file());
+
+    symlink("/dev/full", site.path("full")).unwrap();
+    build(&site, "docker-archive:full").fails(3, "output/write", &["full"]);
+    let device = fs::metadata("/dev/full").unwrap().file_type();
+    assert!(device.is_char_device() && site.path("full").is_symlink());
+
+    let made = Command::new("mkfifo").arg(site.path("pipe")).status();
+    assert!(made.unwrap().success());
+    let read = Command::new("cat")
+        .arg(site.path("pipe"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    build(&site, "docker-archive:pipe").assert().success();
+    let read = read.wait_with_output().unwrap().stdout;
+    assert_eq!(read, fs::read(site.path("kept/app.tar")).unwrap());
+}
+
+#[test]
+fn what_cannot_be_printed_is_no_success() {
+    for arguments in [&["--help"][..], &["--version"], &["build", "-h"]] {
+        let full = fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let status = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+            .args(arguments)
+            .stdout(full)
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        assert_eq!(status.code(), Some(3), "{arguments:?}");
+    }
+}
