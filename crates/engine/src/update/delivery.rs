@@ -95,6 +95,7 @@ fn make_one(image: &TaggedImage<'_>, updates: &UpdatePlan) -> Result<AssembledIm
     if update.verdict == UpdateVerdict::UpToDate {
         return Ok(AssembledImage {
             image: update.from.clone(),
+            annotations: None,
             added: Vec::new(),
             carried: Some(ReusedLayers {
                 source: updates.source.clone(),
@@ -111,6 +112,7 @@ fn make_one(image: &TaggedImage<'_>, updates: &UpdatePlan) -> Result<AssembledIm
     let carried = rebase::rebase(&update.from, &update.old, new, &called);
     Ok(AssembledImage {
         image: carried.map_err(|error| Problem::from_error("image/document", error))?,
+        annotations: None,
         added: Vec::new(),
         carried: Some(ReusedLayers {
             source: updates.source.clone(),
