@@ -174,13 +174,23 @@ impl HostArgs {
         Ok(hosts)
     }
 
+    /// The distinct builds of the hosts that images are for: a typed build without a revision stands
+    /// for its newest one.
+    pub(super) fn builds_of_images(&self, session: &Session) -> Result<Builds, Failure> {
+        let mut builds = self.distinct_builds(session)?;
+        for node in builds.nodes.iter_mut().filter(|node| node.name.is_none()) {
+            node.build = node.build.map(|build| with_revision(build, session));
+        }
+        builds.all = builds.nodes.iter().filter_map(|node| node.build).collect();
+        builds.all.sort();
+        builds.all.dedup();
+        Ok(builds)
+    }
+
     /// The distinct builds of the hosts; warns of each node that does not report its build.
     pub(super) fn distinct_builds(&self, session: &Session) -> Result<Builds, Failure> {
         let mut builds = Builds::default();
-        for mut node in self.nodes(session)?.windows {
-            if node.name.is_none() {
-                node.build = node.build.map(|build| with_revision(build, session));
-            }
+        for node in self.nodes(session)?.windows {
             match node.build {
                 Some(build) => {
                     builds.all.push(build);

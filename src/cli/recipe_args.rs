@@ -102,13 +102,13 @@ impl RecipeArgs {
         }
         let base_registry = self.base.base_registry.clone();
         let hosts = if self.hosts.is_given() {
-            self.hosts.distinct_builds(session)?
+            self.hosts.builds_of_images(session)?
         } else if design.is_for_any_host()? {
             Builds::default()
         } else if let Some(windows) = design.windows_of_base(&base_registry)? {
             Builds::of_base(windows, session)
         } else {
-            self.hosts.distinct_builds(session)?
+            self.hosts.builds_of_images(session)?
         };
         let matched = self.matched.wanted;
         let mut request = BuildRequest::new(design, hosts.targets(), base_registry, matched);

@@ -94,7 +94,7 @@ impl Update {
         let image = self.image()?;
         let tag = self.target_tag(&image)?;
         check_output(self.output.as_ref(), "--push")?;
-        let hosts = self.hosts.distinct_builds(session)?;
+        let hosts = self.hosts.builds_of_images(session)?;
         let targets = hosts.targets();
         let online = Online::new(&self.registry, session)?;
         let means = online.build_context();

@@ -64,7 +64,7 @@ fn where_nothing_is_the_answer_is_no_and_says_what_is_there() {
     assert!(output.stdout.is_empty());
     let said = stderr(&output);
     assert!(said.contains(&base), "{said}");
-    assert!(said.contains("--sbom spdx --push"), "{said}");
+    assert!(said.contains("--sbom=spdx --push"), "{said}");
     let mut command = site.build("pause");
     command.args([
         "--host-build",
