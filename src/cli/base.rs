@@ -15,10 +15,10 @@ use wincimg_inspect::bases::{
     NoMatchingBase, ResolveError, resolve,
 };
 use wincimg_windows::compat::HostBuild;
-use wincimg_windows::version::WindowsVersion;
 
 use super::command_context::Session;
 use super::error::Failure;
+use super::hosts::{HostName, host_name};
 use super::output::{OutputFormat, write_json, write_result};
 use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
@@ -53,8 +53,8 @@ struct List {
     #[command(flatten)]
     name: Name,
     /// List only images that start on this host
-    #[arg(long, value_name = "B.R")]
-    host_build: Option<WindowsVersion>,
+    #[arg(long, value_name = "BUILD", value_parser = host_name, add = complete::builds())]
+    host_build: Option<HostName>,
     #[command(flatten)]
     common: Common,
 }
@@ -72,9 +72,9 @@ struct List {
 struct Resolve {
     #[command(flatten)]
     name: Name,
-    /// The host's build and revision
-    #[arg(long, value_name = "B.R")]
-    host_build: WindowsVersion,
+    /// The host's build and revision, or its release, such as ltsc2022
+    #[arg(long, value_name = "BUILD", value_parser = host_name, add = complete::builds())]
+    host_build: HostName,
     /// Required match of the base with the host's version
     #[arg(
         long = "match",
@@ -144,7 +144,8 @@ impl List {
             registry_args::run(async { Ok(BaseRepository::open(&registry, &reference).await?) })?;
         let tags = repository.tags();
         let mut listing = repository.listing()?;
-        if let Some(version) = self.host_build {
+        let host_build = self.host_build.map(|host| host.explained(session));
+        if let Some(version) = host_build {
             let host = HostBuild::new(version);
             listing.images.retain(|image| may_start(image, host));
         }
@@ -153,7 +154,7 @@ impl List {
             OutputFormat::Json => write_json(&listing_json(&repository.to_string(), &listing), out),
         })?;
         if listing.images.is_empty() {
-            let wanted = match self.host_build {
+            let wanted = match host_build {
                 Some(version) => format!("is for an image that starts on host {version}"),
                 None => "names a version of Windows".to_owned(),
             };
@@ -184,7 +185,7 @@ impl Resolve {
         let registry = self.common.registry.connect(display(session))?;
         let base = &self.common.base.base_registry;
         let reference = base.repository(&self.name.name)?;
-        let host = HostBuild::new(self.host_build);
+        let host = HostBuild::new(self.host_build.explained(session));
         let wanted = self.wanted;
         let outcome =
             registry_args::run(async { Ok(resolve(&registry, &reference, host, wanted).await) })?;

@@ -2,17 +2,22 @@
 
 mod daemon;
 pub(super) mod destinations;
+mod image_name;
+mod metadata;
 pub(super) mod tags;
 pub(super) mod text;
 
+use std::path::PathBuf;
+
 use anyhow::anyhow;
-use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueHint};
 use jiff::{Timestamp, Zoned};
 use serde_json::json;
 use wincimg_engine::base_contents::Purpose;
 use wincimg_engine::build::{EngineOptions, build, plans};
 use wincimg_engine::compat_check::check_served;
+use wincimg_engine::definition::BuildDefinition;
 use wincimg_engine::delivery::{DeliveryReport, DeliveryTarget};
 use wincimg_engine::downloads::LockMode;
 use wincimg_engine::engine_choice::Engine;
@@ -28,8 +33,10 @@ use wincimg_oci::store::Location;
 
 use self::daemon::DaemonArgs;
 use self::destinations::{check_output, destinations, output_place};
+use self::image_name::{TagArg, tag_or_name};
+use self::metadata::{image_id, metadata};
 use self::tags::TagArgs;
-use self::text::{write_content, write_text};
+use self::text::{write_content, write_references, write_text};
 use super::command_context::Session;
 use super::document_args::DocumentArgs;
 use super::error::Failure;
@@ -50,11 +57,13 @@ use crate::report::extended;
     after_help = "Examples:\n  \
     wincimg build pause --host-build 17763.973 --registry repo.mylan.k8s:8888 --push\n  \
     wincimg build ./web --nodes nodes.json --registry repo.mylan.k8s:8888/apps --tag 1.4 --push\n  \
+    wincimg build . --host-build ltsc2022 -t repo.mylan.k8s:8888/apps/web:1.4 --push\n  \
     wincimg build pause --host-build 17763.973 --output oci:./pause\n  \
     wincimg build . --host-build 17763.973 --stage build=./out --build-arg VERSION=1.4\n  \
     wincimg build ./legacy --host-build 17763.973 --docker-host tcp://build01:2376 \\\n      \
     --registry repo.mylan.k8s:8888 --push\n\n\
-    Without --push and --output the image goes to oci:./NAME-TAG, or stays in the Docker daemon."
+    Without --push and --output the image goes to oci:./NAME-TAG, or stays in the Docker daemon.\n\
+    With --quiet, prints only the image's reference by digest."
 )]
 pub(super) struct Build {
     /// Registry to push to
@@ -63,16 +72,22 @@ pub(super) struct Build {
     /// Image name [default: the recipe's]
     #[arg(long, value_name = "NAME", value_parser = image_name)]
     name: Option<String>,
-    /// Image tag; the tag of the index if there are several builds [default: the base's version, or
-    /// latest]
-    #[arg(long, value_name = "TAG", value_parser = image_tag)]
-    tag: Option<String>,
+    /// Image tag, or the whole HOST/NAME:TAG; the tag of the index if there are several builds
+    /// [default: the base's version, or latest]
+    #[arg(short, long, value_name = "TAG", value_parser = tag_or_name)]
+    tag: Option<TagArg>,
     /// Push the image to the registry
     #[arg(long)]
     push: bool,
     /// Write the image to oci:DIR or docker-archive:FILE
-    #[arg(long, value_name = "PLACE", value_parser = output_place, add = complete::places())]
+    #[arg(short, long, value_name = "PLACE", value_parser = output_place, add = complete::places())]
     output: Option<Location>,
+    /// Write the result to this file, with the keys of docker buildx
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "dry_run", hide_short_help = true)]
+    metadata_file: Option<PathBuf>,
+    /// Write the image ID to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "dry_run", hide_short_help = true)]
+    iidfile: Option<PathBuf>,
     /// Add a label to the image (repeatable)
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_and_value, hide_short_help = true)]
     labels: Vec<(String, String)>,
@@ -95,7 +110,7 @@ pub(super) struct Build {
     /// (repeatable)
     #[arg(long, value_name = "IMAGE", value_parser = parse_location, conflicts_with = "no_cache", add = complete::images(), hide_short_help = true)]
     cache_from: Vec<Location>,
-    /// Manifest format in the registry [default: the base's]
+    /// Manifest format [default: oci]
     #[arg(long, value_enum, value_name = "FORMAT", hide_short_help = true)]
     manifest_format: Option<ManifestFormat>,
     /// Output format
@@ -134,7 +149,8 @@ pub(super) fn image_tag(text: &str) -> Result<String, &'static str> {
 
 impl Build {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        self.check_places()?;
+        let naming = self.naming()?;
+        self.check_places(naming.registry.as_ref())?;
         let arguments = self.daemon.arguments();
         let names = self.recipe.names_set(&arguments);
         let wanted = self.recipe.read(&self.dockerfile, arguments, session)?;
@@ -147,6 +163,7 @@ impl Build {
         request.engine = self.engine;
         request.is_shared = !self.tags.no_index;
         request.labels.clone_from(&self.labels);
+        request.origin = Some(request.design.origin());
         request.downloads = self.mode();
         request.options = EngineOptions {
             compression: self.compression,
@@ -154,6 +171,7 @@ impl Build {
             reuse: (!self.daemon.no_cache).then(|| self.cache_from.clone()),
             docker_host: self.daemon.host(),
             docker: self.daemon.options(),
+            daemon_flags: self.daemon_flags(&request.design),
         };
         let online = self.recipe.online(session)?;
         session.cache.enable_document_cache(&online.registry);
@@ -169,18 +187,15 @@ impl Build {
             });
         }
         let today = Zoned::now().date();
-        let pushed_to = self.registry.clone().filter(|_| self.push);
+        let pushed_to = naming.registry.clone().filter(|_| self.push);
         let target = DeliveryTarget {
             naming: NamingOptions {
-                name: self
-                    .name
-                    .clone()
-                    .unwrap_or(request.design.name().to_owned()),
-                tag: self.tag.clone(),
+                name: naming.name.unwrap_or(request.design.name().to_owned()),
+                tag: naming.tag,
                 index: self.tags.index(),
             },
             destinations: destinations(pushed_to, self.output.as_ref()),
-            named_after: self.registry.clone(),
+            named_after: naming.registry,
             flavour: self.manifest_format,
             existing: self.tags.existing(),
             documents: self
@@ -190,7 +205,8 @@ impl Build {
         };
         registry_args::run(async {
             let delivered = build(&request, target, &ctx).await?;
-            self.print(&delivered, &left_out)
+            self.write_files(&delivered)?;
+            self.print(&delivered, &left_out, session)
         })
     }
 
@@ -202,13 +218,45 @@ impl Build {
         }
     }
 
-    /// Rejects invalid destinations before any network access.
-    fn check_places(&self) -> Result<(), Failure> {
-        if self.push && self.registry.is_none() {
-            let problem = anyhow!("--push requires a registry");
-            return Err(Failure::usage(problem).hint("add --registry HOST[:PORT][/PREFIX]"));
+    /// Registry, name and tag of the images. A whole name as the tag takes precedence over defaults
+    /// of a file, and cannot be combined with typed ones.
+    fn naming(&self) -> Result<ImageName, Failure> {
+        let own = |tag| ImageName {
+            registry: self.registry.clone(),
+            name: self.name.clone(),
+            tag,
+        };
+        match self.tag.clone() {
+            None => Ok(own(None)),
+            Some(TagArg::Tag(tag)) => Ok(own(Some(tag))),
+            Some(TagArg::Name {
+                registry,
+                name,
+                tag,
+            }) => {
+                let registry_flag = registry.as_ref().map(|_| "--registry");
+                let mut flags = registry_flag.into_iter().chain(["--name"]);
+                if let Some(flag) = flags.find(|flag| is_typed(flag)) {
+                    let problem = anyhow!("{flag} cannot be combined with -t {name}:{tag}");
+                    return Err(Failure::usage(problem).hint(format!("remove {flag}")));
+                }
+                Ok(ImageName {
+                    registry: registry.or(self.registry.clone()),
+                    name: Some(name),
+                    tag: Some(tag),
+                })
+            }
         }
-        if let Some(registry) = self.registry.as_ref().filter(|_| self.push)
+    }
+
+    /// Rejects invalid destinations before any network access.
+    fn check_places(&self, registry: Option<&RegistryPrefix>) -> Result<(), Failure> {
+        if self.push && registry.is_none() {
+            let problem = anyhow!("--push requires a registry");
+            return Err(Failure::usage(problem)
+                .hint("add --registry HOST[:PORT][/PREFIX], or name it in -t HOST/NAME:TAG"));
+        }
+        if let Some(registry) = registry.filter(|_| self.push)
             && let Err(error) = registry.check_for_pushes()
         {
             return Err(
@@ -247,11 +295,28 @@ impl Build {
         Ok(CommandOutcome::Yes)
     }
 
+    /// The typed flags that only a daemon uses; those of a file of defaults are for all builds.
+    fn daemon_flags(&self, design: &BuildDefinition) -> Vec<&'static str> {
+        let flags = self.daemon.flags(design.recipe().is_some());
+        flags.filter(|flag| is_typed(flag)).collect()
+    }
+
+    fn write_files(&self, delivered: &DeliveryReport) -> Result<(), Failure> {
+        if let Some(file) = &self.metadata_file {
+            write_result(Some(file), |out| write_json(&metadata(delivered), out))?;
+        }
+        if let (Some(file), Some(id)) = (&self.iidfile, image_id(delivered)) {
+            write_result(Some(file), |out| write!(out, "{id}"))?;
+        }
+        Ok(())
+    }
+
     /// Prints the delivered images.
     fn print(
         &self,
         delivered: &DeliveryReport,
         left_out: &[String],
+        session: &Session,
     ) -> Result<CommandOutcome, Failure> {
         let mut images = delivered.images.iter();
         let is_of_daemon = images.any(|image| image.engine == Engine::Docker.name());
@@ -261,6 +326,7 @@ impl Build {
             "written"
         };
         write_result(None, |out| match self.format {
+            OutputFormat::Text if session.quiet => write_references(delivered, out),
             OutputFormat::Text => write_text(delivered, kept, out),
             OutputFormat::Json => {
                 let more = json!({"left_out": left_out});
@@ -269,6 +335,22 @@ impl Build {
         })?;
         Ok(CommandOutcome::Yes)
     }
+}
+
+/// Registry, name and tag of images, as given.
+struct ImageName {
+    registry: Option<RegistryPrefix>,
+    name: Option<String>,
+    tag: Option<String>,
+}
+
+/// Returns true if the flag is in this run's arguments, and not only in a file of defaults.
+fn is_typed(flag: &str) -> bool {
+    std::env::args_os().any(|argument| {
+        let argument = argument.to_string_lossy();
+        let rest = argument.strip_prefix(flag);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    })
 }
 
 /// Timestamp of new content, from `SOURCE_DATE_EPOCH` as for other reproducible builds.

@@ -46,7 +46,7 @@ use crate::report::{
 #[command(after_help = "Examples:\n  \
     wincimg check-compat --host-build 17763.973 --image-build 17763.1158\n  \
     kubectl get nodes -o json | wincimg check-compat --nodes - repo.mylan.k8s:8888/app:1.4\n  \
-    wincimg check-compat --nodes nodes.json --workloads deploy.yaml --format html --output r.html\n  \
+    wincimg check-compat --nodes nodes.json -f deploy/ -o r.html\n  \
     wincimg check-compat --nodes nodes.json --workloads deploy.yaml --simulate-hotfix KB4549949\n  \
     wincimg check-compat --kube --context production --plan\n\n\
     Exit code 0: everything starts. 1: something does not start, or that is unknown.")]
@@ -62,8 +62,9 @@ pub(super) struct CheckCompat {
     /// registry (repeatable)
     #[arg(long = "images", value_name = "FILE", hide_short_help = true)]
     image_files: Vec<PathBuf>,
-    /// Kubernetes workloads as YAML or JSON; - reads stdin (repeatable)
-    #[arg(long, value_name = "FILE")]
+    /// Kubernetes workloads as YAML or JSON: files, folders, and patterns with * and ?; - reads stdin
+    /// (repeatable)
+    #[arg(short = 'f', long, value_name = "FILE")]
     workloads: Vec<PathBuf>,
     #[command(flatten)]
     hosts: HostArgs,
@@ -113,11 +114,12 @@ pub(super) struct CheckCompat {
 /// Formats and destinations of the report.
 #[derive(Debug, Args)]
 pub(super) struct ReportArgs {
-    /// Report format
-    #[arg(long, value_enum, default_value = "text")]
-    format: ReportFormat,
-    /// Write the report to this file instead of stdout
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    /// Report format [default: that of the output's name, or text]
+    #[arg(long, value_enum)]
+    format: Option<ReportFormat>,
+    /// Write the report to this file instead of stdout; its name decides on the format (.html, .json,
+    /// .md, .sarif, .xml for JUnit)
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Also write the report to a file, such as html:report.html (repeatable)
     #[arg(long = "report", value_name = "FORMAT:FILE", value_parser = parse_report_arg, add = complete::reports::<ReportFormat>())]
@@ -125,6 +127,22 @@ pub(super) struct ReportArgs {
 }
 
 impl ReportArgs {
+    /// The given format, or that of the output's name.
+    pub(super) fn format(&self) -> ReportFormat {
+        let named = || {
+            let extension = self.output.as_ref()?.extension()?.to_str()?;
+            Some(match extension.to_ascii_lowercase().as_str() {
+                "html" | "htm" => ReportFormat::Html,
+                "json" => ReportFormat::Json,
+                "md" => ReportFormat::Markdown,
+                "sarif" => ReportFormat::Sarif,
+                "xml" => ReportFormat::Junit,
+                _ => return None,
+            })
+        };
+        self.format.or_else(named).unwrap_or(ReportFormat::Text)
+    }
+
     /// Writes the report to each named file, and to stdout.
     pub(super) fn write(
         &self,
@@ -132,7 +150,7 @@ impl ReportArgs {
     ) -> Result<(), Failure> {
         let more = self.reports.iter();
         let more = more.map(|(format, file)| (*format, Some(file.as_path())));
-        for (format, file) in more.chain([(self.format, self.output.as_deref())]) {
+        for (format, file) in more.chain([(self.format(), self.output.as_deref())]) {
             write_result(file, |out| write(format, file, out))?;
         }
         Ok(())
@@ -213,7 +231,7 @@ impl CheckCompat {
         self.write(&rollout)?;
         updates::warn_if_stale(session, request.today);
         if let Some(snapshot) = snapshot.filter(|_| self.kube.watch) {
-            watch::follow(&self.kube, snapshot, &request, self.report.format)?;
+            watch::follow(&self.kube, snapshot, &request, self.report.format())?;
         }
         Ok(if rollout.is_compatible(self.strict) {
             CommandOutcome::Yes

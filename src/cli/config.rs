@@ -14,7 +14,7 @@
 //! it would contradict or add to.
 //!
 //! A file in a folder may come from a checkout. Settings that lower security apply only from a file
-//! that the user names.
+//! that the user names, and from the user's own file in the home folder, which is read first.
 
 mod apply;
 mod overrides;
@@ -34,6 +34,8 @@ use super::error::Failure;
 use super::program_name;
 
 const FILE_NAME: &str = "wincimg.toml";
+/// The user's own file, below the folder for settings.
+const OWN_FILE: &str = "wincimg/config.toml";
 /// Variable that names the file if no flag does.
 const VARIABLE: &str = "WINCIMG_CONFIG";
 
@@ -70,23 +72,55 @@ pub(super) fn arguments(
     arguments: impl IntoIterator<Item = OsString>,
 ) -> Result<Arguments, ArgumentsError> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let Some(file) = File::find(&arguments)? else {
-        return Ok(Arguments {
-            matches: program_name::command().try_get_matches_from(arguments)?,
-            warning: None,
-        });
-    };
-    let (matches, defaults) = file.parse(&arguments, &[])?;
-    let overridden =
-        overrides::overridden_defaults(&program_name::command(), &matches, &defaults.set);
+    let mut files: Vec<File> = File::find_own()?.into_iter().collect();
+    if let Some(file) = File::find(&arguments)?
+        && files.iter().all(|own| own.path != file.path)
+    {
+        files.push(file);
+    }
+    let (matches, defaults) = parse(&files, &arguments, &[])?;
+    let set: Vec<&FlagDefault> = defaults.iter().flat_map(|all| &all.set).collect();
+    let overridden = overrides::overridden_defaults(&program_name::command(), &matches, &set);
     let (matches, defaults) = if overridden.is_empty() {
         (matches, defaults)
     } else {
-        file.parse(&arguments, &overridden)?
+        parse(&files, &arguments, &overridden)?
     };
-    file.check(&matches, &defaults.set)?;
-    let warning = file.warning(&matches, &defaults);
+    let mut warning = None;
+    for (file, defaults) in files.iter().zip(&defaults) {
+        file.check(&matches, &defaults.set)?;
+        warning = warning.or(file.warning(&matches, defaults));
+    }
     Ok(Arguments { matches, warning })
+}
+
+/// Parses the arguments with the files' defaults, of which later ones replace earlier ones, except
+/// those of the arguments in `without`.
+fn parse(
+    files: &[File],
+    arguments: &[OsString],
+    without: &[String],
+) -> Result<(ArgMatches, Vec<Defaults>), ArgumentsError> {
+    let mut command = program_name::command();
+    let mut defaults = Vec::with_capacity(files.len());
+    for file in files {
+        let (applied, of_file) = apply::apply(command, file, without)?;
+        command = applied;
+        defaults.push(of_file);
+    }
+    Ok((command.try_get_matches_from(arguments)?, defaults))
+}
+
+/// Path of the user's own file.
+fn own_file() -> Option<PathBuf> {
+    let folder = |name: &str| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty());
+        value.map(PathBuf::from).filter(|path| path.is_absolute())
+    };
+    let settings = folder("XDG_CONFIG_HOME")
+        .or_else(|| folder("APPDATA"))
+        .or_else(|| Some(folder("HOME")?.join(".config")))?;
+    Some(settings.join(OWN_FILE))
 }
 
 /// The file of `--config`, found before the arguments are parsed.
@@ -121,7 +155,7 @@ fn nearest_file() -> Option<PathBuf> {
 struct File {
     path: PathBuf,
     text: String,
-    /// True if the user named it.
+    /// True if the user named it, or it is the user's own.
     is_named: bool,
 }
 
@@ -189,12 +223,22 @@ impl File {
         let Some(path) = named.or_else(nearest_file) else {
             return Ok(None);
         };
+        Self::read(path, is_named).map(Some)
+    }
+
+    /// The user's own file, if there is one.
+    fn find_own() -> Result<Option<Self>, Failure> {
+        let path = own_file().filter(|path| path.is_file());
+        path.map(|path| Self::read(path, true)).transpose()
+    }
+
+    fn read(path: PathBuf, is_named: bool) -> Result<Self, Failure> {
         match files::read_text(&path, LARGEST_TEXT) {
-            Ok(text) => Ok(Some(Self {
+            Ok(text) => Ok(Self {
                 path,
                 text,
                 is_named,
-            })),
+            }),
             Err(error) => {
                 Err(Failure::from(error).context(format!("cannot read {}", path.display())))
             }
@@ -215,20 +259,11 @@ impl File {
             let path = self.path.display();
             format!(
                 "ignored {} in {path}: settings that lower security require a file that you name, \
-                 with --config {path} or {VARIABLE}",
-                flags.join(", ")
+                 with --config {path} or {VARIABLE}, or your own {}",
+                flags.join(", "),
+                own_file().unwrap_or_default().display()
             )
         })
-    }
-
-    /// Parses the arguments with the file's defaults, except those of the arguments in `without`.
-    fn parse(
-        &self,
-        arguments: &[OsString],
-        without: &[String],
-    ) -> Result<(ArgMatches, Defaults), ArgumentsError> {
-        let (command, defaults) = apply::apply(program_name::command(), self, without)?;
-        Ok((command.try_get_matches_from(arguments)?, defaults))
     }
 
     /// Rejects a value that the typed command does not accept; other commands may.

@@ -169,12 +169,11 @@ impl Stage<'_> {
         let output = Command::new(&self.program)
             .args(step.command.split_whitespace())
             .args(more)
-            // Hints about the outside world, such as newer updates, do not belong here.
-            .arg("--quiet")
             .current_dir(self.folder)
             .stdin(Stdio::null())
             .stdout(stdout)
-            .stderr(Stdio::inherit())
+            // Hints about the outside world, such as newer updates, do not belong here.
+            .stderr(Stdio::piped())
             .output()
             .context("cannot start this program again")?;
         let expected = match step.answer {
@@ -185,8 +184,9 @@ impl Stage<'_> {
         if output.status.code() == Some(expected) {
             return Ok(output);
         }
+        let said = String::from_utf8_lossy(&output.stderr);
         Err(Failure::operation(anyhow!(
-            "wincimg {} ended with {}: expected exit code {expected}",
+            "wincimg {} ended with {}: expected exit code {expected}\n{said}",
             step.command,
             output.status
         )))

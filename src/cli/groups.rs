@@ -13,7 +13,12 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Check images and hosts",
         &["check-compat", "lint", "inspect", "base", "doctor"],
     ),
-    ("Copy and update images", &["mirror", "update", "fleet"]),
+    (
+        "Copy and update images",
+        &[
+            "push", "copy", "tag", "digest", "manifest", "mirror", "update", "fleet",
+        ],
+    ),
     ("Operate nodes", &["node", "hotfix"]),
     ("More", &["login", "logout", "demo", "completions", "help"]),
 ];

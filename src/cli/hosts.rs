@@ -1,12 +1,13 @@
 //! Host arguments: builds, and the nodes of a cluster.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::Args;
 use wincimg_cluster::nodes::{Node, NodeList, read_nodes};
 use wincimg_engine::plans::TargetHost;
-use wincimg_windows::compat::HostBuild;
+use wincimg_windows::compat::{HostBuild, served_by};
 use wincimg_windows::release::{self, Release, ReleaseKind};
 use wincimg_windows::update::{Update, Updates};
 use wincimg_windows::version::{ParseVersionError, WindowsVersion};
@@ -31,13 +32,14 @@ pub(super) struct HostArgs {
 
 /// A host as it was typed.
 #[derive(Debug, Clone)]
-enum HostName {
+pub(super) enum HostName {
     Version(WindowsVersion),
     /// Stands for the newest revision known.
     Release(&'static Release, String),
 }
 
-fn host_name(text: &str) -> Result<HostName, String> {
+/// Parses a version or the name of a release.
+pub(super) fn host_name(text: &str) -> Result<HostName, String> {
     let named = || {
         Some(HostName::Release(
             release::from_name(text)?,
@@ -63,14 +65,39 @@ fn unknown_host(text: &str, error: &ParseVersionError) -> String {
 }
 
 impl HostName {
-    fn version(&self) -> WindowsVersion {
+    pub(super) fn version(&self) -> WindowsVersion {
         match self {
             Self::Version(version) => *version,
-            Self::Release(release, _) => Updates::global()
-                .newest_published(release.build)
-                .map_or(WindowsVersion::from_build(release.build), Update::version),
+            Self::Release(release, _) => newest_known(release.build),
         }
     }
+
+    /// The version, with a note of what a name stands for.
+    pub(super) fn explained(&self, session: &Session) -> WindowsVersion {
+        let version = self.version();
+        if let Self::Release(_, name) = self {
+            session.note(format_args!(
+                "host {name} is {version}, the newest revision known"
+            ));
+        }
+        version
+    }
+}
+
+impl fmt::Display for HostName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Version(version) => version.fmt(f),
+            Self::Release(_, name) => f.write_str(name),
+        }
+    }
+}
+
+/// The newest revision known of a build; the bare build if there is none.
+fn newest_known(build: u32) -> WindowsVersion {
+    Updates::global()
+        .newest_published(build)
+        .map_or(WindowsVersion::from_build(build), Update::version)
 }
 
 /// Distinct builds, and the hosts that have them.
@@ -95,6 +122,17 @@ impl HostArgs {
         self.builds.iter().map(HostName::version)
     }
 
+    /// The same flags as words of a command line.
+    pub(super) fn to_words(&self) -> Vec<String> {
+        let builds = self.builds.iter().map(ToString::to_string);
+        let builds = builds.map(|build| ("--host-build", build));
+        let nodes = self.nodes.iter().map(|path| path.display().to_string());
+        let words = builds.chain(nodes.map(|path| ("--nodes", path)));
+        words
+            .flat_map(|(flag, value)| [flag.to_owned(), value])
+            .collect()
+    }
+
     /// Returns true if the nodes come from stdin.
     pub(super) fn read_stdin(&self) -> bool {
         self.nodes.as_deref().is_some_and(input::is_stdin)
@@ -102,17 +140,9 @@ impl HostArgs {
 
     /// All named hosts in order, and the nodes with another system; an error if there are none.
     pub(super) fn nodes(&self, session: &Session) -> Result<NodeList, Failure> {
-        for host in &self.builds {
-            if let HostName::Release(_, name) = host {
-                session.note(format_args!(
-                    "host {name} is {}, the newest revision known",
-                    host.version()
-                ));
-            }
-        }
+        let typed = self.builds.iter().map(|host| host.explained(session));
         let mut hosts = NodeList {
-            windows: self
-                .typed_builds()
+            windows: typed
                 .map(|version| Node::from_build(HostBuild::new(version)))
                 .collect(),
             others: Vec::new(),
@@ -137,11 +167,24 @@ impl HostArgs {
                 None => Failure::usage(anyhow!("no host given")),
             };
             return Err(failure.hint(
-                "name one with --host-build 17763.973, or pass `kubectl get nodes -o json` to \
-                 --nodes",
+                "name one with --host-build 17763.973 or --host-build ltsc2022, or pass `kubectl get \
+                 nodes -o json` to --nodes",
             ));
         }
         Ok(hosts)
+    }
+
+    /// The distinct builds of the hosts that images are for: a typed build without a revision stands
+    /// for its newest one.
+    pub(super) fn builds_of_images(&self, session: &Session) -> Result<Builds, Failure> {
+        let mut builds = self.distinct_builds(session)?;
+        for node in builds.nodes.iter_mut().filter(|node| node.name.is_none()) {
+            node.build = node.build.map(|build| with_revision(build, session));
+        }
+        builds.all = builds.nodes.iter().filter_map(|node| node.build).collect();
+        builds.all.sort();
+        builds.all.dedup();
+        Ok(builds)
     }
 
     /// The distinct builds of the hosts; warns of each node that does not report its build.
@@ -174,7 +217,41 @@ impl HostArgs {
     }
 }
 
+/// A typed host, with the newest revision known if it has none.
+fn with_revision(host: HostBuild, session: &Session) -> HostBuild {
+    let newest = newest_known(host.version.build);
+    if host.version.revision.is_some() || newest.revision.is_none() {
+        return host;
+    }
+    session.note(format_args!(
+        "host {} is {newest}, the newest revision known",
+        host.version
+    ));
+    HostBuild::new(newest)
+}
+
 impl Builds {
+    /// The host for the Windows of a base's tag: of that revision, or of the newest known. Notes
+    /// which nodes the image serves.
+    pub(super) fn of_base(windows: WindowsVersion, session: &Session) -> Self {
+        let (version, known) = match windows.revision {
+            Some(_) => (windows, ""),
+            None => (newest_known(windows.build), ", the newest revision known"),
+        };
+        let served: Vec<String> = served_by(version).iter().map(ToString::to_string).collect();
+        session.note(format_args!(
+            "no host given: building for {version}{known}, from the base's tag; the image starts on \
+             {}",
+            served.join(", ")
+        ));
+        let build = HostBuild::new(version);
+        Self {
+            all: vec![build],
+            nodes: vec![Node::from_build(build)],
+            left_out: Vec::new(),
+        }
+    }
+
     /// The builds, with the names of their nodes.
     pub(super) fn targets(&self) -> Vec<TargetHost> {
         TargetHost::from_nodes(&self.nodes)

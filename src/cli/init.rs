@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
+use wincimg_cluster::rollout::command_line;
 use wincimg_common::files::{LARGEST_TEXT, read_text};
 use wincimg_images::recipes;
 use wincimg_oci::reference::is_repository;
@@ -101,10 +102,15 @@ impl Init {
             .with_context(|| format!("cannot create {}", folder.display()))?;
         write_result(Some(&file), |out| out.write_all(start.recipe.as_bytes()))?;
         let mut commands = start.before.clone();
-        commands.push(format!(
-            "wincimg build {} --host-build 17763.973",
-            typed(folder)
-        ));
+        let hosts = self.hosts.to_words();
+        let hosts = if hosts.is_empty() {
+            vec!["--host-build".to_owned(), start.host.to_owned()]
+        } else {
+            hosts
+        };
+        let build = ["wincimg".to_owned(), "build".to_owned(), typed(folder)];
+        let words: Vec<&str> = build.iter().chain(&hosts).map(String::as_str).collect();
+        commands.push(command_line(&words));
         write_result(None, |out| match self.format {
             OutputFormat::Text => {
                 writeln!(out, "wrote {}", file.display())?;

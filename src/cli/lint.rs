@@ -19,10 +19,12 @@ use wincimg_dockerfile::lint::{
 use wincimg_inspect::bases::parse_location;
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::HostBuild;
-use wincimg_windows::version::WindowsVersion;
 
+use self::files::DOCKERFILES;
 use super::command_context::{Session, colour_on};
 use super::error::Failure;
+use super::hosts::{HostName, host_name};
+use super::named_files::{self, FilePath};
 use super::output::write_result;
 use super::registry_args::{self, RegistryArgs};
 use super::{CommandOutcome, complete, input};
@@ -55,9 +57,9 @@ pub(super) struct Lint {
     /// Read the shells and versions of the base images from their registries
     #[arg(long, conflicts_with_all = ["shell", "base"])]
     resolve: bool,
-    /// Build and revision of the host that the image is for
-    #[arg(long, value_name = "B.R")]
-    host_build: Option<WindowsVersion>,
+    /// Build and revision of the host that the image is for, or its release, such as ltsc2022
+    #[arg(long, value_name = "BUILD", value_parser = host_name, add = complete::builds())]
+    host_build: Option<HostName>,
     /// Report only these rules
     #[arg(long, value_name = "RULE", value_delimiter = ',', value_parser = parse_rule)]
     select: Vec<&'static Rule>,
@@ -108,7 +110,7 @@ impl Lint {
             write_result(None, |out| explain::write(rule, out))?;
             return Ok(CommandOutcome::Yes);
         }
-        let paths = files::find(&self.dockerfiles)?;
+        let paths = named_files::find(&self.dockerfiles, &DOCKERFILES)?;
         if self.fixes().is_some() && paths.iter().any(|path| input::is_stdin(&path.path)) {
             let problem = anyhow!("--fix cannot write stdin");
             return Err(Failure::usage(problem).hint("give the name of a file"));
@@ -200,7 +202,8 @@ impl Lint {
         session: &Session,
         texts: &[(String, String)],
     ) -> Result<LintOptions, Failure> {
-        let host = self.host_build.map(HostBuild::new);
+        let host = self.host_build.as_ref();
+        let host = host.map(|host| HostBuild::new(host.explained(session)));
         let mut options = LintOptions {
             shell: self.shell,
             host,
@@ -248,10 +251,7 @@ impl Lint {
 }
 
 /// Texts of files with their names; what is in a folder and no Dockerfile is skipped.
-fn read_all(
-    session: &Session,
-    paths: &[files::FilePath],
-) -> Result<Vec<(String, String)>, Failure> {
+fn read_all(session: &Session, paths: &[FilePath]) -> Result<Vec<(String, String)>, Failure> {
     let mut texts = Vec::new();
     for (path, text) in paths
         .iter()

@@ -29,7 +29,7 @@ const MOST_INPUT: u64 = 64 * 1024;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg login repo.mylan.k8s:8888\n  \
-    wincimg login repo.mylan.k8s:8888 --user bob --password-stdin < password.txt\n  \
+    wincimg login repo.mylan.k8s:8888 -u bob --password-stdin < password.txt\n  \
     wincimg login docker.io\n\n\
     Exit code 3: the registry is unreachable or rejects the credentials; nothing is stored.")]
 pub(super) struct Login {
@@ -37,7 +37,7 @@ pub(super) struct Login {
     #[arg(value_name = "HOST[:PORT]", value_parser = host)]
     host: String,
     /// User name [default: prompt]
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long = "username", visible_alias = "user", value_name = "NAME")]
     user: Option<String>,
     /// Read the password from stdin
     #[arg(long, requires = "user")]
@@ -131,7 +131,7 @@ impl Login {
         };
         if user.is_empty() || user.contains(':') {
             let problem = anyhow!("invalid user {user:?}: expected a name without a colon");
-            return Err(Failure::usage(problem).hint("name it with --user NAME"));
+            return Err(Failure::usage(problem).hint("name it with --username NAME"));
         }
         let password = if self.password_stdin {
             from_stdin()?
@@ -151,7 +151,7 @@ impl Login {
         }
         let problem = anyhow!("cannot prompt for user and password without a terminal");
         Err(Failure::usage(problem).hint(format!(
-            "wincimg login {} --user NAME --password-stdin < FILE",
+            "wincimg login {} --username NAME --password-stdin < FILE",
             self.host
         )))
     }

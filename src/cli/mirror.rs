@@ -212,7 +212,7 @@ impl Mirror {
         session: &Session,
     ) -> Result<Vec<Reference>, Failure> {
         let hosts = if self.hosts.is_given() {
-            self.hosts.distinct_builds(session)?.all
+            self.hosts.builds_of_images(session)?.all
         } else {
             Vec::new()
         };

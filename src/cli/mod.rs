@@ -11,6 +11,7 @@ mod complete;
 mod completions;
 mod config;
 mod convert;
+mod copy;
 mod demo;
 mod docker_args;
 mod doctor;
@@ -28,6 +29,7 @@ mod inspect;
 mod lint;
 mod login;
 mod mirror;
+mod named_files;
 mod node;
 mod online_context;
 mod output;
@@ -78,8 +80,8 @@ struct GlobalArgs {
     /// Log to stderr; repeat to include the libraries' logs
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
-    /// Read defaults for flags from this file [default: `WINCIMG_CONFIG`, then wincimg.toml in this
-    /// folder or a parent]
+    /// Read defaults for flags from this file, after your own ~/.config/wincimg/config.toml [default:
+    /// `WINCIMG_CONFIG`, then wincimg.toml in this folder or a parent]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<std::path::PathBuf>,
     #[command(flatten)]
@@ -93,7 +95,9 @@ enum Command {
     CheckCompat(check_compat::CheckCompat),
     Completions(completions::Completions),
     Convert(Box<convert::Convert>),
+    Copy(copy::Copy),
     Demo(demo::Demo),
+    Digest(copy::Digest),
     Doctor(doctor::Doctor),
     Fleet(Box<fleet::FleetArgs>),
     Hotfix(hotfix::Hotfix),
@@ -103,9 +107,12 @@ enum Command {
     Lint(lint::Lint),
     Login(login::Login),
     Logout(login::Logout),
+    Manifest(copy::Manifest),
     Mirror(mirror::Mirror),
     Node(Box<node::Node>),
+    Push(copy::Push),
     Render(render::Render),
+    Tag(copy::Tag),
     Try(try_image::Try),
     Update(Box<update::Update>),
 }
@@ -116,12 +123,17 @@ impl Command {
             // This command can refresh the table first.
             Self::Hotfix(_)
             | Self::Completions(_)
+            | Self::Copy(_)
             | Self::Demo(_)
+            | Self::Digest(_)
             | Self::Doctor(_)
             | Self::Images(_)
             | Self::Login(_)
             | Self::Logout(_)
+            | Self::Manifest(_)
             | Self::Node(_)
+            | Self::Push(_)
+            | Self::Tag(_)
             | Self::Try(_) => {}
             _ => {
                 updates::updates_table(session);
@@ -137,7 +149,9 @@ impl Command {
             Self::CheckCompat(command) => command.run(session),
             Self::Completions(command) => command.run(),
             Self::Convert(command) => command.run(session),
+            Self::Copy(command) => command.run(session),
             Self::Demo(command) => command.run(),
+            Self::Digest(command) => command.run(session),
             Self::Doctor(command) => command.run(),
             Self::Fleet(command) => command.run(session),
             Self::Hotfix(command) => command.run(session),
@@ -147,9 +161,12 @@ impl Command {
             Self::Lint(command) => command.run(session),
             Self::Login(command) => command.run(session),
             Self::Logout(command) => command.run(session),
+            Self::Manifest(command) => command.run(session),
             Self::Mirror(command) => command.run(session),
             Self::Node(command) => command.run(session),
+            Self::Push(command) => command.run(session),
             Self::Render(command) => command.run(session),
+            Self::Tag(command) => command.run(session),
             Self::Try(command) => command.run(session),
             Self::Update(command) => command.run(session),
         };

@@ -1,7 +1,7 @@
 //! Arguments of an image definition: a recipe and its variables or a Dockerfile, its hosts, and the
 //! source of base images.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{Args, ValueHint};
@@ -11,6 +11,7 @@ use wincimg_engine::definition::{BuildInput, dockerfile_of};
 use wincimg_engine::notice::UPDATE_LOCK;
 use wincimg_engine::plans::BuildRequest;
 use wincimg_inspect::bases::BaseMatch;
+use wincimg_recipe::Recipe;
 
 use super::base::MatchArgs;
 use super::command_context::Session;
@@ -96,12 +97,19 @@ impl RecipeArgs {
         session: &Session,
     ) -> Result<ResolvedRequest, Failure> {
         let design = self.named(dockerfile, arguments).read(session)?;
-        let hosts = if design.is_for_any_host()? && !self.hosts.is_given() {
-            Builds::default()
-        } else {
-            self.hosts.distinct_builds(session)?
-        };
+        if let Some(recipe) = design.recipe() {
+            self.check_context(recipe)?;
+        }
         let base_registry = self.base.base_registry.clone();
+        let hosts = if self.hosts.is_given() {
+            self.hosts.builds_of_images(session)?
+        } else if design.is_for_any_host()? {
+            Builds::default()
+        } else if let Some(windows) = design.windows_of_base(&base_registry)? {
+            Builds::of_base(windows, session)
+        } else {
+            self.hosts.builds_of_images(session)?
+        };
         let matched = self.matched.wanted;
         let mut request = BuildRequest::new(design, hosts.targets(), base_registry, matched);
         request.noting = noting();
@@ -110,6 +118,26 @@ impl RecipeArgs {
             left_out: hosts.left_out,
             nodes: hosts.nodes,
         })
+    }
+
+    /// Rejects a context folder that does not exist, or that the recipe does not use.
+    fn check_context(&self, recipe: &Recipe) -> Result<(), Failure> {
+        let Some(context) = &self.context else {
+            return Ok(());
+        };
+        let folder = context.display();
+        if !context.is_dir() {
+            let hint = "name the folder that context = \"…\" of the recipe is relative to";
+            return Err(Failure::usage(anyhow!("--context {folder} is not a folder")).hint(hint));
+        }
+        // The current folder is the default.
+        if recipe.uses_context() || context == Path::new(".") {
+            return Ok(());
+        }
+        let problem =
+            anyhow!("--context {folder} has no effect: the recipe has no file with context");
+        let hint = "remove it; paths of `from` are relative to the recipe's folder";
+        Err(Failure::usage(problem).hint(hint))
     }
 
     fn named(&self, dockerfile: &DockerfileArgs, arguments: Vec<(String, String)>) -> BuildInput {

@@ -29,7 +29,7 @@ use super::{CommandOutcome, registry_args};
     Without --output the Dockerfile goes to stdout. With several hosts, DIR gets a folder for each.")]
 pub(super) struct Render {
     /// Write the Dockerfile and its context to this directory
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Overwrite the output of an earlier run
     #[arg(long, requires = "output")]

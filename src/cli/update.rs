@@ -45,7 +45,7 @@ use crate::report::extended;
 #[command(after_help = "Examples:\n  \
     wincimg update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --push\n  \
     wincimg update repo.mylan.k8s:8888/app:1.4 --host-build 17763.1158 --tag 1.4-may --push\n  \
-    wincimg update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --push --sbom spdx\n  \
+    wincimg update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --push --sbom=spdx\n  \
     wincimg update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --check\n\n\
     Without --push and --output, prints what would be pushed.")]
 pub(super) struct Update {
@@ -61,13 +61,13 @@ pub(super) struct Update {
     #[arg(long, value_name = "BASE", add = complete::bases())]
     base: Option<String>,
     /// Tag of the new image [default: the image's own]
-    #[arg(long, value_name = "TAG", value_parser = image_tag)]
+    #[arg(short, long, value_name = "TAG", value_parser = image_tag)]
     tag: Option<String>,
     /// Push to the image's repository
     #[arg(long)]
     push: bool,
     /// Write the image to oci:DIR or docker-archive:FILE
-    #[arg(long, value_name = "PLACE", value_parser = output_place, add = complete::places())]
+    #[arg(short, long, value_name = "PLACE", value_parser = output_place, add = complete::places())]
     output: Option<Location>,
     /// Only check whether the image is up to date; exit code 1 if it is not
     #[arg(long, conflicts_with_all = ["push", "output"])]
@@ -94,7 +94,7 @@ impl Update {
         let image = self.image()?;
         let tag = self.target_tag(&image)?;
         check_output(self.output.as_ref(), "--push")?;
-        let hosts = self.hosts.distinct_builds(session)?;
+        let hosts = self.hosts.builds_of_images(session)?;
         let targets = hosts.targets();
         let online = Online::new(&self.registry, session)?;
         let ctx = online.build_context();

@@ -3,8 +3,8 @@
 # $REPORT. Exit code as of check-compat: 0 everything starts, 1 something does not, 2 wrong usage,
 # 3 failed.
 #
-# Environment, with lists separated by spaces: IMAGES, WORKLOADS, NODES, HOST_BUILDS, STRICT, REPORT,
-# WINCIMG.
+# Environment, with lists separated by spaces: IMAGES, WORKLOADS (files, folders and patterns), NODES,
+# HOST_BUILDS, STRICT, REPORT, WINCIMG.
 set -uo pipefail
 
 wincimg=${WINCIMG:-wincimg}

@@ -19,7 +19,9 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde_json::Value;
-use wincimg_oci::document::{Document, Index, ManifestFormat, Verbatim};
+use wincimg_oci::document::{
+    BASE_DIGEST, BASE_NAME, CREATED, Document, Index, ManifestFormat, Verbatim,
+};
 use wincimg_testkit::harness::skip_always;
 use wincimg_testkit::programs::in_path;
 use wincimg_testkit::windows_base::StandIn;
@@ -287,7 +289,19 @@ fn differences(direct: &Built, buildkit: &Built) -> Vec<Difference> {
         let value = |built: &Built| text(built.config.get(field));
         compare(field.to_owned(), value(direct), value(buildkit));
     }
-    let container = |built: &Built| built.config["config"].as_object().unwrap().clone();
+    // BuildKit records the base and the time in attestations.
+    let container = |built: &Built| {
+        let mut container = built.config["config"].as_object().unwrap().clone();
+        if let Some(Value::Object(labels)) = container.get_mut("Labels") {
+            for key in [BASE_NAME, BASE_DIGEST, CREATED] {
+                labels.shift_remove(key);
+            }
+            if labels.is_empty() {
+                container.shift_remove("Labels");
+            }
+        }
+        container
+    };
     let (ours, theirs) = (container(direct), container(buildkit));
     let mut fields: Vec<&String> = ours.keys().chain(theirs.keys()).collect();
     fields.sort_unstable();

@@ -29,7 +29,7 @@ fn ask(registry: &DockerRegistry, home: &Path, flags: &[&str]) -> Failure {
 }
 
 #[track_caller]
-fn assert_logged_in(asked: Failure) {
+fn is_trusted(asked: Failure) {
     let failure = asked.is("network/answer", &["404"]);
     assert!(!failure.stderr.contains("certificate"), "{failure:#?}");
 }
@@ -43,7 +43,7 @@ fn is_refused(asked: Failure) -> Failure {
 fn counts_for_itself_alone(registry: &DockerRegistry, other: &DockerRegistry) {
     let home = tempfile::tempdir().unwrap();
     let own = registry.certificate().display().to_string();
-    assert_logged_in(ask(registry, home.path(), &["--ca-file", &own]));
+    is_trusted(ask(registry, home.path(), &["--ca-file", &own]));
     is_refused(ask(other, home.path(), &["--ca-file", &own]));
 }
 
@@ -63,12 +63,12 @@ fn a_ca_that_is_named_vouches_and_the_hint_names_the_flag_first() {
     );
 
     let ca = registry.ca().display().to_string();
-    assert_logged_in(ask(&registry, home.path(), &["--ca-file", &ca]));
+    is_trusted(ask(&registry, home.path(), &["--ca-file", &ca]));
     // In DER, as exported by Windows.
     let pem = fs::read(registry.ca()).unwrap();
     let der = rustls::pki_types::CertificateDer::from_pem_slice(&pem).unwrap();
     fs::write(home.path().join("ca.cer"), der).unwrap();
-    assert_logged_in(ask(&registry, home.path(), &["--ca-file", "ca.cer"]));
+    is_trusted(ask(&registry, home.path(), &["--ca-file", "ca.cer"]));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_certificate_in_a_file_counts_for_its_names_and_without_one_in_a_hosts_folde
         fs::copy(registry.certificate(), folder.join("server.crt")).unwrap();
     }
     let pinned = ["--certs-dir", "certs"];
-    is_let_in(ask(&registry, home.path(), &pinned));
+    is_trusted(ask(&registry, home.path(), &pinned));
     is_refused(ask(&other, home.path(), &pinned));
 }
 
@@ -128,12 +128,12 @@ fn a_hosts_folder_is_for_that_host_alone() {
     };
     mine("certs");
     let named = ["--certs-dir", "certs"];
-    assert_logged_in(ask(&registry, home.path(), &named));
+    is_trusted(ask(&registry, home.path(), &named));
     is_refused(ask(&other, home.path(), &named));
     // The folders of podman and skopeo.
     is_refused(ask(&registry, home.path(), &[]));
     mine(".config/containers/certs.d");
-    assert_logged_in(ask(&registry, home.path(), &[]));
+    is_trusted(ask(&registry, home.path(), &[]));
     is_refused(ask(&other, home.path(), &[]));
 }
 
@@ -151,7 +151,7 @@ fn a_registry_with_a_challenge_is_reported() {
     let flags = ["--certs-dir", "certs", "--timeout", "5s"];
     ask(&registry, home.path(), &flags).is("network/unreachable", &[]);
     registry.identify(&folder);
-    assert_logged_in(ask(&registry, home.path(), &flags));
+    is_trusted(ask(&registry, home.path(), &flags));
 
     fs::remove_file(folder.join("client.key")).unwrap();
     ask(&registry, home.path(), &flags).is("usage/certificate-file", &["client.cert", "(.key)"]);

@@ -7,6 +7,7 @@ use assert_cmd::Command;
 use serde_json::{Value, json};
 
 use crate::failure::Fails;
+use crate::site::Site;
 
 const TEMPLATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/ci");
 const KUBEADM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clusters/kubeadm.json");
@@ -270,4 +271,230 @@ fn the_pods_of_a_fleet_get_arguments_that_the_program_takes() {
     let arguments = &job["spec"]["template"]["spec"]["containers"][0]["args"];
     assert!(arguments.as_array().unwrap().contains(&json!(shards)));
     assert_eq!(job["spec"]["completionMode"], "Indexed");
+}
+
+/// The environment of a step that builds, with a registry, its bases and a project.
+fn build_site() -> (Site, String) {
+    let site = Site::new();
+    site.write(
+        "web/Dockerfile",
+        "FROM mcr.microsoft.com/windows/nanoserver:1809\nENV A=1\n",
+    );
+    let name = format!("{}/acme/web:1.4", site.host());
+    (site, name)
+}
+
+/// Asserts that an image was pushed under this name, and returns its digest.
+fn digest_of(site: &Site, name: &str) -> String {
+    let output = site.command(&["digest", name]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn the_build_action_runs_its_script_with_every_input() {
+    let text = fs::read_to_string(format!("{TEMPLATES}/../../actions/build/action.yml")).unwrap();
+    let action: Value = serde_saphyr::from_str(&text).unwrap();
+    let steps = action["runs"]["steps"].as_array().unwrap();
+    let [install, cache, step] = [0, 1, 2].map(|step| &steps[step]);
+    assert!(install["run"].as_str().unwrap().contains("install.sh"));
+    assert!(step["run"].as_str().unwrap().contains("build.sh"));
+    let environment = step["env"].as_object().unwrap();
+    let script = fs::read_to_string(format!("{TEMPLATES}/build.sh")).unwrap();
+    for name in environment.keys() {
+        assert!(script.contains(&format!("${{{name}:")), "{name}");
+    }
+    let inputs = action["inputs"].as_object().unwrap();
+    let all = [install, cache, step].map(Value::to_string).concat();
+    for name in inputs.keys() {
+        let used = [format!("inputs.{name} "), format!("inputs.{name}\"")];
+        assert!(used.iter().any(|used| all.contains(used)), "{name}");
+    }
+    for output in action["outputs"].as_object().unwrap().keys() {
+        assert!(script.contains(&format!("\"{output}=$")), "{output}");
+    }
+}
+
+#[test]
+fn the_build_script_pushes_and_gives_later_steps_the_digest() {
+    let (site, name) = build_site();
+    let bases = format!("{}/mcr", site.host());
+    let output = site.write("output", "");
+    let summary = site.write("summary", "");
+    let common = [
+        ("IMAGE", "./web"),
+        ("NAME", &name),
+        ("HOST_BUILDS", "17763.973 20348.2402"),
+        ("BASE_REGISTRY", &bases),
+        ("SBOM", "spdx cyclonedx"),
+        ("PROVENANCE", "true"),
+        ("ARGS", "--label team=web --join"),
+        ("GITHUB_OUTPUT", output.to_str().unwrap()),
+        ("GITHUB_STEP_SUMMARY", summary.to_str().unwrap()),
+    ];
+    let script = format!("{TEMPLATES}/build.sh");
+    let (code, said) = with_wincimg(&script, site.folder.path(), &common);
+    assert_eq!(code, 0, "{said}");
+    let digest = digest_of(&site, &name);
+    let reference = format!("{}/acme/web@{digest}", site.host());
+    let metadata = "wincimg-report/metadata.json";
+    assert_eq!(
+        site.text("output"),
+        format!("digest={digest}\nreference={reference}\nmetadata={metadata}\n")
+    );
+    assert!(site.text("summary").contains(&format!("`{reference}`")));
+    assert_eq!(site.text("wincimg-report/digest"), digest);
+    let metadata: Value = serde_json::from_str(&site.text(metadata)).unwrap();
+    assert_eq!(metadata["containerimage.digest"], digest);
+
+    let local = [&common[..], &[("PUSH", "false")]].concat();
+    let (code, said) = with_wincimg(&script, site.folder.path(), &local);
+    assert_eq!(code, 0, "{said}");
+    assert!(site.path("wincimg-report/image/index.json").is_file());
+    let broken = [&common[..], &[("HOST_BUILDS", "nonsense")]].concat();
+    assert_eq!(with_wincimg(&script, site.folder.path(), &broken).0, 2);
+    let nameless = &common[..1];
+    let (code, said) = with_wincimg(&script, site.folder.path(), nameless);
+    assert!(code != 0 && said.contains("NAME"), "{said}");
+}
+
+#[test]
+fn the_gitlab_build_pushes_and_writes_variables_for_later_jobs() {
+    let (site, name) = build_site();
+    let job = &documents("gitlab/build.yml")[0][".wincimg-build"];
+    let lines = job["script"].as_array().unwrap().iter();
+    let lines: Vec<&str> = lines.map(|line| line.as_str().unwrap()).collect();
+    let script = format!("set -e\n{}", lines.join("\n"));
+    let bases = format!("{}/mcr", site.host());
+    let mut environment = vec![
+        ("IMAGE", "./web"),
+        ("NAME", name.as_str()),
+        ("HOST_BUILDS", "17763.973"),
+        ("BASE_REGISTRY", &bases),
+    ];
+    let set: Vec<&str> = environment.iter().map(|(name, _)| *name).collect();
+    let defaults = job["variables"].as_object().unwrap().iter();
+    let defaults = defaults.filter(|(name, _)| !set.contains(&name.as_str()));
+    environment.extend(defaults.map(|(name, value)| (name.as_str(), value.as_str().unwrap())));
+    let (code, said) = with_wincimg(&script, site.folder.path(), &environment);
+    assert_eq!(code, 0, "{said}");
+    let digest = digest_of(&site, &name);
+    let dotenv = job["artifacts"]["reports"]["dotenv"].as_str().unwrap();
+    let repository = name.rsplit_once(':').unwrap().0;
+    assert_eq!(
+        site.text(dotenv),
+        format!("IMAGE_DIGEST={digest}\nIMAGE_REFERENCE={repository}@{digest}\n")
+    );
+    let cached = job["cache"]["paths"][0].as_str().unwrap();
+    assert!(script.contains(&format!("--cache-dir {}", cached.trim_end_matches('/'))));
+}
+
+#[test]
+fn the_azure_steps_build_and_set_variables() {
+    let (site, name) = build_site();
+    let template = &documents("azure/build.yml")[0];
+    let parameters = template["parameters"].as_array().unwrap();
+    let step = &template["steps"][1];
+    let parameter = |text: &str| {
+        let name = text.strip_prefix("${{ parameters.")?.strip_suffix(" }}")?;
+        parameters.iter().find(|it| it["name"] == name)
+    };
+    let given = [
+        ("IMAGE", "./web"),
+        ("NAME", name.as_str()),
+        ("HOST_BUILDS", "17763.973"),
+    ];
+    let bases = format!("--base-registry {}/mcr", site.host());
+    let mut environment = given.to_vec();
+    environment.push(("ARGS", &bases));
+    for (variable, text) in step["env"].as_object().unwrap() {
+        let parameter = parameter(text.as_str().unwrap());
+        let default = parameter.unwrap()["default"].as_str().unwrap_or_default();
+        if !environment.iter().any(|(known, _)| known == variable) {
+            environment.push((variable, default));
+        }
+    }
+    let script = step["script"].as_str().unwrap();
+    let (code, said) = with_wincimg(script, site.folder.path(), &environment);
+    assert_eq!(code, 0, "{said}");
+    let digest = digest_of(&site, &name);
+    let set = format!("##vso[task.setvariable variable=wincimg.digest]{digest}");
+    assert!(said.contains(&set), "{said}");
+}
+
+#[test]
+fn the_tekton_step_builds_and_writes_its_results() {
+    let (site, name) = build_site();
+    let task = &documents("tekton/build.yaml")[0];
+    let step = &task["spec"]["steps"][0];
+    let results: Vec<&Value> = task["spec"]["results"].as_array().unwrap().iter().collect();
+    let names: Vec<&str> = results
+        .iter()
+        .map(|it| it["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["IMAGE_URL", "IMAGE_DIGEST"]);
+    let (url, digest) = (site.path("url"), site.path("digest"));
+    let bases = format!("--base-registry {}/mcr", site.host());
+    let given = [
+        ("IMAGE", "./web"),
+        ("NAME", &name),
+        ("HOST_BUILDS", "17763.973"),
+        ("ARGS", &bases),
+        ("CONFIG", ""),
+        ("URL_RESULT", url.to_str().unwrap()),
+        ("DIGEST_RESULT", digest.to_str().unwrap()),
+    ];
+    let declared = step["env"].as_array().unwrap().iter();
+    let declared: Vec<&str> = declared.map(|it| it["name"].as_str().unwrap()).collect();
+    assert_eq!(declared.len(), given.len());
+    assert!(given.iter().all(|(name, _)| declared.contains(name)));
+    let script = step["script"].as_str().unwrap();
+    // Two runs of the tests share no file.
+    let script = script.replace("/tmp/", &format!("{}/tmp-", site.folder.path().display()));
+    let (code, said) = with_wincimg(&script, site.folder.path(), &given);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(site.text("digest"), digest_of(&site, &name));
+    assert_eq!(site.text("url"), name);
+}
+
+#[test]
+fn the_build_job_gives_arguments_that_the_program_takes() {
+    let (site, name) = build_site();
+    let job = &documents("kubernetes/build.yaml")[0];
+    let pod = &job["spec"]["template"]["spec"];
+    let arguments = pod["containers"][0]["args"].as_array().unwrap().iter();
+    let tag = format!("--tag={name}");
+    let arguments: Vec<String> = arguments
+        .map(|argument| match argument.as_str().unwrap() {
+            "/source" => "./web".to_owned(),
+            "--registry-config=/registry/config.json" => String::new(),
+            "--cache-dir=/tmp/cache" => "--cache-dir=cache".to_owned(),
+            text if text.starts_with("--tag=") => tag.clone(),
+            // The stand-in bases are of these versions.
+            "--host-build=ltsc2019" => "--host-build=17763.973".to_owned(),
+            "--host-build=ltsc2022" => "--host-build=20348.2402".to_owned(),
+            text => text.to_owned(),
+        })
+        .filter(|argument| !argument.is_empty())
+        .collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    site.with_bases(&words).assert().success();
+    digest_of(&site, &name);
+    assert_eq!(pod["automountServiceAccountToken"], false);
+}
+
+/// `read` splits a list without expanding patterns: the program does.
+#[test]
+fn the_check_script_takes_patterns() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("deploy")).unwrap();
+    workload(&folder.path().join("deploy"));
+    for workloads in ["deploy/*.yaml", "deploy"] {
+        let (code, said) = with_wincimg(
+            &format!("{TEMPLATES}/check-compat.sh"),
+            folder.path(),
+            &[("HOST_BUILDS", "17763.973"), ("WORKLOADS", workloads)],
+        );
+        assert_eq!(code, 1, "{workloads}: {said}");
+    }
 }

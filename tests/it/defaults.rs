@@ -44,6 +44,7 @@ impl Folder {
         command.current_dir(self.folder.path()).args(arguments);
         command
             .env("DOCKER_CONFIG", self.folder.path())
+            .env("XDG_CONFIG_HOME", self.folder.path().join("settings"))
             .env_remove("WINCIMG_CONFIG")
             .env_remove("SOURCE_DATE_EPOCH");
         command.assert()
@@ -162,7 +163,8 @@ fn a_file_in_a_folder_above_counts_and_the_nearest_one_alone() {
 #[test]
 fn what_lowers_security_counts_only_from_a_file_that_the_user_names() {
     let folder = Folder::new("");
-    let host = folder.registry.host();
+    // Another address of this machine than those that need no flag.
+    let host = folder.registry.host().replace("127.0.0.1", "0.0.0.0");
     let defaults = format!(
         "base-registry = {host:?}\ninsecure-registry = [{host:?}]\nplain-credentials = true\n\
          docker-host = \"tcp://evil.example:2375\"\n[build]\nhost-build = \"17763.973\"\n"
@@ -211,4 +213,45 @@ fn what_lowers_security_counts_only_from_a_file_that_the_user_names() {
         assert!(made.success());
         folder.run(&["images"]).code(0);
     }
+}
+
+/// The user's own file may hold what a file of a checkout may not, and comes before it.
+#[test]
+fn the_users_own_file_may_set_any_flag() {
+    let folder = Folder::new("base-registry = \"repo.lan\"\n[build]\nhost-build = \"17763.973\"\n");
+    let host = folder.registry.host().replace("127.0.0.1", "0.0.0.0");
+    let plan = ["build", "pause", "--dry-run", "--timeout", "20s"];
+    let own = |text: &str| {
+        let own = folder.folder.path().join("settings/wincimg");
+        fs::create_dir_all(&own).unwrap();
+        fs::write(own.join("config.toml"), text).unwrap();
+    };
+    own(&format!(
+        "base-registry = \"own.lan\"\ninsecure-registry = [{host:?}]\n[build]\nhost-build = \"20348.2402\"\n"
+    ));
+    // The folder's file replaces the user's, flag by flag.
+    let defaults = format!("base-registry = {host:?}\n");
+    folder.write("wincimg.toml", &defaults);
+    folder
+        .run(&plan)
+        .code(0)
+        .stderr("")
+        .stdout(contains("20348.2402"));
+    folder.write(
+        "wincimg.toml",
+        &format!("{defaults}[build]\nhost-build = \"17763.973\"\n"),
+    );
+    folder
+        .run(&plan)
+        .code(0)
+        .stdout(contains("17763.973").and(contains("20348").not()));
+    // So does the command line, and a mistake names its file.
+    let typed = [&plan[..], &["--host-build", "20348.2402"]].concat();
+    folder.run(&typed).code(0).stdout(contains("20348.2402"));
+    own("[build]\nhost-build = \"never\"\n");
+    folder.write("wincimg.toml", &defaults);
+    folder
+        .run(&plan)
+        .code(2)
+        .stderr(contains("settings/wincimg/config.toml:2:"));
 }

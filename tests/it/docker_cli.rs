@@ -190,17 +190,21 @@ async fn a_dockerfile_goes_to_the_daemon_as_it_is_on_the_base_of_the_host() {
     let asked = &windows.asked("/build")[0];
     let name = asked.query["dockerfile"].clone();
     assert!(name.starts_with(".dockerfile."), "{name}");
-    for (key, value) in [
-        ("target", "one"),
-        ("labels", r#"{"team":"web"}"#),
-        ("buildargs", r#"{"A":"1"}"#),
-    ] {
+    for (key, value) in [("target", "one"), ("buildargs", r#"{"A":"1"}"#)] {
         assert_eq!(
             asked.query.get(key).map(String::as_str),
             Some(value),
             "{key}"
         );
     }
+    let labels: Value = serde_json::from_str(&asked.query["labels"]).unwrap();
+    let base = &image["base"];
+    let expected = json!({
+        "team": "web",
+        "org.opencontainers.image.base.name": format!("{host}/mcr/windows/nanoserver:10.0.17763.973"),
+        "org.opencontainers.image.base.digest": base["digest"],
+    });
+    assert_eq!(labels, expected);
     let mut archive = tar::Archive::new(asked.body.as_slice());
     let mut sent = std::collections::BTreeMap::new();
     for entry in archive.entries().unwrap() {
@@ -255,7 +259,11 @@ async fn a_recipe_without_commands_is_built_directly_unless_a_daemon_is_asked_fo
     let windows = windows(&site).await;
     let recipe = WITH_COMMAND.split("[[run]]").next().unwrap();
     fs::write(site.folder.path().join("recipe.toml"), recipe).unwrap();
-    let output = build(&site, &["--docker-host", &windows.host(), "-v"]);
+    // A flag without effect is refused; a daemon of the environment is not asked.
+    let output = build(&site, &["--docker-host", &windows.host()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--engine docker"));
+    let output = build(&site, &["-v"]);
     assert!(output.status.success());
     let printed = stderr(&output);
     assert!(printed.contains("engine direct"), "{printed}");

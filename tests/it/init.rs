@@ -2,8 +2,11 @@
 
 use std::fs;
 
+use wincimg_oci::document::ManifestFormat;
+use wincimg_testkit::windows_base::StandIn;
+
 use crate::failure::Fails;
-use crate::site::{Site, answer_of, json_of, stderr};
+use crate::site::{Site, add_base, answer_of, json_of, stderr};
 
 const WEB: &str = "<Project Sdk=\"Microsoft.NET.Sdk.Web\">\n  <PropertyGroup>\n    \
                    <TargetFramework>net48</TargetFramework>\n  </PropertyGroup>\n</Project>\n";
@@ -131,4 +134,83 @@ fn a_dockerfile_is_converted() {
     );
     site.with_bases(&arguments).assert().code(1);
     assert!(!site.path("app/recipe.toml").exists());
+}
+
+/// What `init` prints for a project is typed as it is, on bases tagged as Microsoft tags them.
+#[test]
+fn the_printed_commands_build_a_project_of_each_framework() {
+    for (framework, repository, tags) in [
+        (
+            "netcoreapp3.1",
+            "dotnet/aspnet",
+            &["3.1-nanoserver-1809"][..],
+        ),
+        (
+            "net8.0",
+            "dotnet/aspnet",
+            &["8.0-nanoserver-ltsc2022", "8.0-nanoserver-1809"],
+        ),
+        (
+            "net9.0",
+            "dotnet/aspnet",
+            &["9.0-nanoserver-ltsc2025", "9.0-nanoserver-ltsc2022"],
+        ),
+        (
+            "net10.0",
+            "dotnet/aspnet",
+            &["10.0-nanoserver-ltsc2025", "10.0-nanoserver-ltsc2022"],
+        ),
+        (
+            "net48",
+            "dotnet/framework/aspnet",
+            &["4.8-windowsservercore-ltsc2022"],
+        ),
+        (
+            "net481",
+            "dotnet/framework/aspnet",
+            &["4.8.1-windowsservercore-ltsc2022"],
+        ),
+        (
+            "net35",
+            "dotnet/framework/aspnet",
+            &["3.5-windowsservercore-ltsc2022"],
+        ),
+    ] {
+        let site = Site::new();
+        for (seed, tag) in (1..).zip(tags) {
+            // Published long after the host of the other examples.
+            let version = match tag.rsplit('-').next() {
+                Some("1809") => "10.0.17763.6893",
+                Some("ltsc2025") => "10.0.26100.3194",
+                _ => "10.0.20348.3207",
+            };
+            let base = StandIn::new(ManifestFormat::Docker, version, &[(400, seed)]);
+            let repository = format!("mcr/{repository}");
+            site.registry
+                .with(|stored| add_base(stored, &repository, tag, base));
+        }
+        let text = WEB.replace("net48", framework);
+        site.write("Shop.csproj", text);
+        site.write("publish/Shop.dll", "x");
+        let (_, answer) = answer_of(&mut site.with_no_bases(&["init", "--dotnet", "."]));
+        let next = answer["next"].as_array().unwrap();
+        let command = next.last().unwrap().as_str().unwrap();
+        let words: Vec<&str> = command.split(' ').collect();
+        assert_eq!(words[0], "wincimg");
+        let output = site.with_bases(&words[1..]).output().unwrap();
+        assert!(
+            output.status.success(),
+            "{framework}: {command}: {}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn the_printed_commands_have_the_hosts_that_were_named() {
+    let site = Site::new();
+    site.write("Shop.csproj", WEB);
+    let typed = ["init", "--dotnet", ".", "--host-build", "win2019"];
+    let (_, answer) = answer_of(&mut site.with_no_bases(&typed));
+    assert_eq!(answer["next"][1], "wincimg build . --host-build win2019");
 }

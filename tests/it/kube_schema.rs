@@ -164,5 +164,5 @@ fn every_pod_is_as_restricted_as_it_can_be() {
             );
         }
     }
-    assert_eq!(pods, 4);
+    assert_eq!(pods, 5);
 }

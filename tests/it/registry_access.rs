@@ -63,6 +63,22 @@ async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_n
 }
 
 #[test]
+async fn a_registry_on_this_machine_needs_no_flag_for_plain_http() {
+    let docker = DockerRegistry::start(Setup::default());
+    for name in ["127.0.0.1", "localhost"] {
+        let host = docker.host().replace("127.0.0.1", name);
+        let own = RegistryOptions {
+            insecure: Vec::new(),
+            ..options(&host)
+        };
+        push_image(&repository(own.clone(), &format!("{host}/{name}/a")), "1").await;
+        let registry = RegistryClient::new(own, Arc::new(Silent)).unwrap();
+        let ping = registry.ping(&host).await.unwrap();
+        assert_eq!(ping.connection, Protocol::PlainHttp);
+    }
+}
+
+#[test]
 async fn ssl_cert_file_names_a_ca() {
     if let Some(host) = wincimg_testkit::child_argument() {
         let secure = RegistryOptions {
@@ -88,7 +104,8 @@ async fn ssl_cert_file_names_a_ca() {
 #[test]
 async fn plain_http_is_refused_with_the_flag_that_allows_it() {
     let docker = DockerRegistry::start(Setup::default());
-    let host = docker.host();
+    // An address that leads to this machine but is not among its own.
+    let host = docker.host().replace("127.0.0.1", "0.0.0.0");
     let secure = RegistryOptions {
         insecure: Vec::new(),
         ..options(&host)

@@ -83,8 +83,15 @@ impl Site {
             .args(["--insecure-registry", &self.host()])
             .env("DOCKER_CONFIG", self.folder.path())
             .env("XDG_CACHE_HOME", self.cache.path())
+            .env("XDG_CONFIG_HOME", self.cache.path())
             .env("DOCKER_HOST", "unix:///nonexistent/docker.sock");
-        for variable in ["DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "SOURCE_DATE_EPOCH"] {
+        for variable in [
+            "DOCKER_CONTEXT",
+            "DOCKER_TLS_VERIFY",
+            "SOURCE_DATE_EPOCH",
+            "GITHUB_SHA",
+            "CI_COMMIT_SHA",
+        ] {
             command.env_remove(variable);
         }
         command

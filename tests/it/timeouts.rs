@@ -101,13 +101,13 @@ fn a_helper_that_hangs_is_ended_by_the_time_limit() {
 #[test]
 fn what_a_helper_started_ends_with_it() {
     let script = "sleep 60 & echo $! >pid; wait";
-    let helped = Helped::by(script);
+    let helped = HelperSetup::by(script);
     let (output, _) = helped.run(&["--timeout", "1s"]);
     assert_eq!(output.status.code(), Some(3));
     assert!(ends(|| helped.is_running()));
 
     // One that answers and leaves something behind.
-    let helped = Helped::by(
+    let helped = HelperSetup::by(
         r#"sleep 60 >/dev/null 2>&1 & echo $! >pid; echo '{"Username":"bob","Secret":"sesame"}'"#,
     );
     let (output, _) = helped.run(&[]);

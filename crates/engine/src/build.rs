@@ -62,6 +62,8 @@ pub struct EngineOptions {
     pub docker_host: Option<String>,
     /// Options of builds by the daemon.
     pub docker: DockerBuildOptions,
+    /// Flags given for the daemon, which no other engine uses.
+    pub daemon_flags: Vec<&'static str>,
 }
 
 /// Plans of the requested images, with all that a purpose requires.
@@ -91,6 +93,7 @@ pub async fn build(
     // The matching bases, and a plan on each.
     let mut images = request.plan(ctx).await?;
     let (engine, reason) = request.engine_for(images.iter().map(|image| &image.plan));
+    request.options.check_flags(engine)?;
     // The downloads, and the required contents of the bases.
     let finishing = request.finish(&mut images, engine.purpose(), &mut supply, ctx);
     Box::pin(finishing).await?;
@@ -202,6 +205,27 @@ impl BuildRequest {
 }
 
 impl EngineOptions {
+    /// Rejects flags that the engine does not use.
+    fn check_flags(&self, engine: Engine) -> Result<(), Problem> {
+        let Some(flag) = self
+            .daemon_flags
+            .first()
+            .filter(|_| engine == Engine::Direct)
+        else {
+            return Ok(());
+        };
+        let problem = format!("{flag} is for the docker engine, and the direct engine builds this");
+        let hint = match *flag {
+            "--build-arg" => {
+                "set a variable of the recipe with --set, or add --engine docker".into()
+            }
+            _ => format!("remove {flag}, or add --engine docker"),
+        };
+        Err(Problem::new("usage", problem)
+            .blame(Blame::Request)
+            .hint(hint))
+    }
+
     /// Rejects what an engine cannot do.
     fn check(&self, engine: Engine, target: &DeliveryTarget<'_>) -> Result<(), Problem> {
         let is_docker = engine == Engine::Docker;

@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use wincimg_common::diagnose::{Blame, BoxError, Problem, closest_match};
-use wincimg_common::files::{LARGEST_TEXT, read_text};
+use wincimg_common::files::{LARGEST_TEXT, read_text, similar_path};
 use wincimg_common::progress::Reporter;
 use wincimg_dockerfile::stages::{DockerfileRequest, Stages};
 use wincimg_dockerfile::{DockerfileNames, has_from};
 use wincimg_images::recipes;
-use wincimg_inspect::bases::HostProcessBase;
+use wincimg_inspect::bases::{BaseRegistry, HostProcessBase};
 use wincimg_inspect::provenance::SourceFile;
 use wincimg_oci::document::sha256;
 use wincimg_recipe::{Recipe, RecipeInputs};
+use wincimg_windows::version::WindowsVersion;
 
 use super::downloads::{LOCK_FILE, LockFile};
+use super::origin::Origin;
 
 /// Definition of an image, as the user gives it.
 #[derive(Debug, Clone, Default)]
@@ -71,7 +73,10 @@ impl BuildInput {
         ];
         if let Some((flag, _)) = given.iter().find(|(_, is_given)| *is_given) {
             let problem = format!("{flag} is for Dockerfiles, and this is a recipe");
-            return Err(misplaced_option(problem, "name a Dockerfile, or remove it"));
+            return Err(misplaced_option(
+                problem,
+                format!("name a Dockerfile, or remove {flag}"),
+            ));
         }
         if let Some(path) = Recipe::shadowing_file(&self.image) {
             reporter.note(&format_args!(
@@ -85,6 +90,23 @@ impl BuildInput {
             values: self.values.iter().cloned().collect(),
             context: self.context.clone().unwrap_or(PathBuf::from(".")),
         })
+    }
+
+    /// Error for a Dockerfile that does not exist, with the one that was meant.
+    fn not_found(&self, file: &Path) -> BoxError {
+        let in_folder = Some(Path::new(&self.image).join(file)).filter(|path| path.is_file());
+        let hint = match in_folder.or_else(|| similar_path(file)) {
+            Some(meant) => format!("did you mean -f {}?", meant.display()),
+            None => {
+                "-f takes the path of a Dockerfile; IMAGE is the folder with its files".to_owned()
+            }
+        };
+        let problem = format!("cannot read the Dockerfile {}", file.display());
+        let source = std::io::Error::from(std::io::ErrorKind::NotFound);
+        Problem::new("dockerfile/unreadable", problem)
+            .source(source)
+            .hint(hint)
+            .into()
     }
 
     /// The Dockerfile and its context folder; none for a recipe.
@@ -106,6 +128,14 @@ impl BuildInput {
             );
             let hint = format!("give a build argument its value: --build-arg {variable}=VALUE");
             return Err(misplaced_option(problem, hint));
+        }
+        if self.file.is_some() && is_recipe_file(&file) {
+            let file = file.display();
+            let problem = format!("{file} is a recipe, and -f names a Dockerfile");
+            return Err(misplaced_option(problem, format!("wincimg build {file}")));
+        }
+        if self.file.is_some() && !file.exists() {
+            return Err(self.not_found(&file));
         }
         let request = DockerfileRequest {
             file,
@@ -170,6 +200,15 @@ impl BuildDefinition {
         })
     }
 
+    /// The repository and the commit of the definition; a built-in recipe has none.
+    pub fn origin(&self) -> Origin {
+        let variable = |name: &str| std::env::var(name).ok();
+        self.folder().map_or_else(Origin::default, |folder| {
+            let here = folder.as_os_str().is_empty();
+            Origin::of_folder(if here { Path::new(".") } else { folder }, variable)
+        })
+    }
+
     /// The context folder.
     pub fn context(&self) -> &Path {
         &self.context
@@ -182,6 +221,21 @@ impl BuildDefinition {
         };
         let base = recipe.base(&self.settings())?;
         Ok(!recipe.has_base_image() && HostProcessBase::is_named(&base))
+    }
+
+    /// The Windows that the base's tag names, with a revision if the tag has one.
+    pub fn windows_of_base(
+        &self,
+        registry: &BaseRegistry,
+    ) -> Result<Option<WindowsVersion>, BoxError> {
+        let base = match &self.made_by {
+            DefinitionKind::Recipe(recipe) if recipe.has_base_image() => {
+                recipe.base(&self.settings())?
+            }
+            DefinitionKind::Recipe(_) => return Ok(None),
+            DefinitionKind::Dockerfile(stages) => stages.base().to_owned(),
+        };
+        Ok(registry.parse_dockerfile_name(&base)?.windows())
     }
 
     /// Values of the recipe's variables, as given.
@@ -241,6 +295,13 @@ pub fn dockerfile_of(image: &str, file: Option<PathBuf>) -> Option<(PathBuf, Pat
     let folder = folder.unwrap_or(Path::new("."));
     let is_meant = is_dockerfile(place) || reads_like_a_dockerfile(place);
     is_meant.then(|| (place.to_owned(), folder.to_owned()))
+}
+
+/// Returns true if a file is TOML with the name of an image.
+fn is_recipe_file(file: &Path) -> bool {
+    let text = read_text(file, LARGEST_TEXT).unwrap_or_default();
+    let table: Option<toml::Table> = toml::from_str(&text).ok();
+    table.is_some_and(|table| table.contains_key("name"))
 }
 
 /// Returns true if the content of a file is a Dockerfile, whatever its name.

@@ -33,7 +33,7 @@ use self::destination_writer::{DestinationImage, DestinationWriter};
 pub use self::documents::{AttachmentOptions, RunDetails};
 use self::documents::{LayerScanner, Subject};
 use self::existing_tag::ExistingTag;
-pub use self::existing_tag::TagPolicy;
+pub use self::existing_tag::{TagPolicy, check_overwrite};
 use self::index::ExpectedIndex;
 pub use self::report::{DeliveredCopy, DeliveredImage, DeliveredIndex, DeliveryReport};
 use super::plans::TargetHost;

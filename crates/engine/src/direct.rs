@@ -11,6 +11,7 @@ mod on_build;
 mod streamed;
 mod write;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
@@ -19,7 +20,7 @@ use serde_json::Value;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::progress::Progress;
 use wincimg_oci::document;
-use wincimg_oci::document::{Descriptor, History, Image};
+use wincimg_oci::document::{BASE_NAME, CREATED, Descriptor, History, Image};
 use wincimg_oci::store::Source;
 use wincimg_recipe::{Instructions, Plan};
 use wincimg_windows::base_contents::BaseContents;
@@ -30,6 +31,7 @@ use self::error::{DirectError, needs_windows};
 pub(super) use self::write::LayerBytes;
 pub(crate) use self::write::{AddedLayer, AssembleOptions, MAX_IN_MEMORY};
 use super::error::not_built;
+use super::origin::annotations;
 use super::plans::PlannedImage;
 use super::publication::Publication;
 
@@ -54,6 +56,8 @@ pub(crate) struct DirectEngine {
 pub struct AssembledImage {
     /// Manifest and configuration.
     pub(super) image: Image,
+    /// Annotations of the manifest in OCI's format; none if it keeps its own.
+    pub(super) annotations: Option<BTreeMap<String, String>>,
     /// The layers that the plan adds, if it changes a file or a registry value.
     pub(super) added: Vec<Arc<AddedLayer>>,
     /// Layers taken from another image, above those of the base.
@@ -159,7 +163,6 @@ fn assemble(
         layers.extend(layer);
     }
     let image = image.edit_config(|config| {
-        config.created = Some(created);
         if let Some(Instructions {
             author: Some(author),
             ..
@@ -169,8 +172,14 @@ fn assemble(
             config.other.insert("author".to_owned(), author);
         }
         config.config = plan.container(&config.config);
+        if !plan.labels.contains_key(CREATED) && plan.labels.contains_key(BASE_NAME) {
+            let labels = &mut config.config.labels;
+            labels.insert(CREATED.to_owned(), created.clone());
+        }
+        config.created = Some(created);
     })?;
     Ok(AssembledImage {
+        annotations: Some(annotations(image.config())),
         image,
         added: layers,
         carried: None,

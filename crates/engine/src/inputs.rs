@@ -1,6 +1,8 @@
 //! Digest of the inputs of an image: it decides whether an existing image would be built the same
 //! again. A change without effect may change the digest; one with an effect always does.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 use wincimg_common::diagnose::BoxError;
 use wincimg_common::digest::{Digest, sha256};
@@ -16,7 +18,7 @@ use crate::listing::{content_digest, source_digests};
 pub(crate) const INPUTS: &str = "io.wincimg.inputs";
 
 /// Raised when the same inputs give other images than before.
-const EDITION: u32 = 2;
+const EDITION: u32 = 3;
 
 impl BuildRequest {
     /// The digest of each image's inputs, before downloads.
@@ -72,7 +74,7 @@ impl BuildRequest {
                 "base": image.base.digest(),
                 "bases": bases,
                 "host": plan.host_build.filter(|_| self.design.uses_host_version()),
-                "plan": without_places(plan),
+                "plan": without_places(plan, &self.origin_labels(&image.base)),
                 "content": content,
             });
             digests.push(sha256(made_of.to_string().as_bytes()));
@@ -82,9 +84,13 @@ impl BuildRequest {
     }
 }
 
-/// A plan without the paths on this machine and its display names.
-fn without_places(plan: &Plan) -> Plan {
+/// A plan without the paths on this machine, its display names and the labels of its origin: a
+/// commit that changes nothing else makes no other image.
+fn without_places(plan: &Plan, origin: &BTreeMap<String, String>) -> Plan {
+    let mut labels = plan.labels.clone();
+    labels.retain(|key, value| origin.get(key) != Some(value));
     Plan {
+        labels,
         host_build: None,
         instructions: None,
         files: Vec::new(),

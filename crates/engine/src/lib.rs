@@ -38,6 +38,7 @@ pub mod fleet;
 pub mod inputs;
 pub mod listing;
 pub mod notice;
+pub mod origin;
 pub mod plans;
 pub mod publication;
 pub mod update;

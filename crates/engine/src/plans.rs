@@ -29,6 +29,7 @@ use super::build::{BuildContext, EngineOptions};
 use super::definition::{BuildDefinition, DefinitionKind};
 use super::downloads::{DownloadSet, LockMode};
 use super::engine_choice::Engine;
+use super::origin::Origin;
 
 /// Request for a build: definition, hosts and options.
 pub struct BuildRequest {
@@ -47,6 +48,8 @@ pub struct BuildRequest {
     pub engine: Option<Engine>,
     /// Labels in addition to those of the definition.
     pub labels: Vec<(String, String)>,
+    /// The origin that images record in labels; none if they record none, not even their base.
+    pub origin: Option<Origin>,
     /// Mode of downloads.
     pub downloads: LockMode,
     /// The command that updates the lock file.
@@ -104,6 +107,7 @@ impl BuildRequest {
             is_shared: true,
             engine: None,
             labels: Vec::new(),
+            origin: None,
             downloads: LockMode::Pinned,
             noting: String::new(),
             options: EngineOptions::default(),
@@ -202,7 +206,7 @@ impl BuildRequest {
                 notes,
                 ..base.plan_of(stages.name(), host)
             };
-            plan.labels.extend(self.labels.iter().cloned());
+            self.add_labels(&mut plan, &base);
             Ok(PlannedImage {
                 host: Some(host.clone()),
                 base,
@@ -277,6 +281,24 @@ impl BuildRequest {
             round.evaluate(image, &mut lacking).await?;
         }
         Ok(lacking)
+    }
+
+    /// Adds the labels of the origin, unless the definition sets them, and those of the user.
+    fn add_labels(&self, plan: &mut Plan, base: &PlannedBase) {
+        for (key, value) in self.origin_labels(base) {
+            plan.labels.entry(key).or_insert(value);
+        }
+        plan.labels.extend(self.labels.iter().cloned());
+    }
+
+    /// The labels of the origin. A Dockerfile that has a key sets it itself.
+    pub(crate) fn origin_labels(&self, base: &PlannedBase) -> BTreeMap<String, String> {
+        let origin = self.origin.as_ref();
+        let mut labels = origin.map_or_else(BTreeMap::new, |origin| origin.labels(base));
+        if let Some(stages) = self.design.stages() {
+            labels.retain(|key, _| !stages.text().contains(key.as_str()));
+        }
+        labels
     }
 
     fn wanted_of<'a>(&'a self, hosts: &'a [HostBuild]) -> BaseQuery<'a> {
@@ -360,7 +382,7 @@ impl BuildRequest {
         let version = host.map(|host| host.build.version);
         let mut plan = recipe.plan(base.for_plan(), version, &self.design.settings())?;
         check_base(&plan)?;
-        plan.labels.extend(self.labels.iter().cloned());
+        self.add_labels(&mut plan, &base);
         Ok(PlannedImage {
             host: host.cloned(),
             base,

@@ -1,9 +1,11 @@
 //! HTTP exchanges: streamed bodies, redirects checked at each hop, time limits, and errors that
 //! name host and purpose.
 
+use std::collections::BTreeSet;
 use std::io;
+use std::net::IpAddr;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
@@ -29,6 +31,8 @@ use super::urls::{host_of, redacted};
 pub struct HttpClient {
     clients: Clients,
     insecure: InsecureHosts,
+    /// Hosts on this machine that the user named, by name and port.
+    local: Mutex<BTreeSet<(String, Option<u16>)>>,
     idle_timeout: Duration,
     /// The deadline of all requests, and the time limit it was derived from.
     limit: Option<(Instant, Duration)>,
@@ -58,6 +62,7 @@ impl HttpClient {
         Ok(Self {
             clients: Clients::new(user_agent, CertificateFiles::default()),
             insecure: InsecureHosts::parse(insecure)?,
+            local: Mutex::default(),
             idle_timeout: IDLE_TIMEOUT,
             limit: None,
             retries,
@@ -89,6 +94,19 @@ impl HttpClient {
     /// Returns true if the user listed the URL's host as insecure.
     pub fn is_listed(&self, url: &Url) -> bool {
         self.insecure.allows(url)
+    }
+
+    /// Returns true if plain HTTP to the URL's host is allowed: it is listed, or it is this machine
+    /// and the user named it. Others may lead here with a redirect, which stays refused.
+    pub fn allow_named(&self, url: &Url) -> bool {
+        if is_loopback(url) {
+            lock(&self.local).insert(host_and_port(url));
+        }
+        self.allows_plain(url)
+    }
+
+    fn allows_plain(&self, url: &Url) -> bool {
+        self.is_listed(url) || lock(&self.local).contains(&host_and_port(url))
     }
 
     /// The progress display.
@@ -186,8 +204,9 @@ impl HttpClient {
     fn trust(&self, exchange: &Exchange<'_>) -> Result<Trust, HttpError> {
         let url = &exchange.url;
         let by_digest = url.scheme() == "http" && exchange.vouched == TrustSource::ByDigest;
+        let is_plain = by_digest || (url.scheme() == "http" && self.allows_plain(url));
         Trust::for_url(url, &self.insecure)
-            .or(by_digest.then_some(Trust::PlainHttp))
+            .or(is_plain.then_some(Trust::PlainHttp))
             .ok_or_else(|| HttpError::InsecureUrl {
                 url: redacted(url),
                 host: host_of(url),
@@ -399,6 +418,19 @@ async fn pump(
     UploadEnd::All
 }
 
+/// Returns true for addresses of this machine.
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    let address: Result<IpAddr, _> = address.parse();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+}
+
+fn host_and_port(url: &Url) -> (String, Option<u16>) {
+    let host = url.host_str().unwrap_or_default();
+    (host.to_ascii_lowercase(), url.port_or_known_default())
+}
+
 #[cfg(test)]
 mod tests {
     use wincimg_common::progress::Silent;
@@ -428,6 +460,31 @@ mod tests {
         assert!(!allowed("http://127.0.0.1/x", TrustSource::ByConnection));
         assert!(allowed("http://elsewhere/x", TrustSource::ByDigest));
         assert!(!allowed("ftp://elsewhere/x", TrustSource::ByDigest));
+    }
+
+    #[test]
+    fn this_machine_is_reached_by_plain_http_once_the_user_named_it() {
+        let http = HttpClient::new("test", &[], RetryPolicy::default(), Arc::new(Silent)).unwrap();
+        let check = |url: &str| http.check(&Exchange::get("read it", url.parse().unwrap()));
+        for url in [
+            "http://127.0.0.2:5000/",
+            "http://localhost:5000/",
+            "http://[::1]:5000/",
+        ] {
+            assert!(check(url).is_err(), "{url}");
+            assert!(http.allow_named(&url.parse().unwrap()), "{url}");
+            assert!(check(url).is_ok(), "{url}");
+        }
+        // Another port may be another service.
+        assert!(check("http://localhost:5001/").is_err());
+        for url in [
+            "http://repo.lan:5000/",
+            "http://localhost.evil.lan/",
+            "http://10.0.0.1/",
+        ] {
+            assert!(!http.allow_named(&url.parse().unwrap()), "{url}");
+            assert!(check(url).is_err(), "{url}");
+        }
     }
 
     #[test]

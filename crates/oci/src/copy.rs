@@ -6,6 +6,7 @@
 //! the registry, and publishes a manifest only after all content it references exists. After the
 //! first response, all requests are by digest, so a tag that moves meanwhile has no effect.
 
+mod artifacts;
 mod error;
 mod mount_sources;
 mod observer;
@@ -13,6 +14,7 @@ mod plan;
 mod platform;
 mod run;
 
+pub use artifacts::copy_artifacts;
 pub use error::CopyError;
 pub(crate) use observer::ObservedBlob;
 pub use observer::Watcher;

@@ -153,6 +153,11 @@ fn typed(variable: &str, value: &str, at_value: bool) -> Excerpt {
     Excerpt::from_argument(&whole, marked)
 }
 
+/// Returns true for a text of digits and dots, which TOML accepts as a number.
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.')
+}
+
 /// A folder with a recipe or Dockerfile whose name is similar to `image`.
 fn folder_like(image: &str) -> Option<String> {
     let meant = similar_path(Path::new(image))?;
@@ -360,6 +365,11 @@ impl Recipe {
 
     fn check_base(&self) -> Result<(), RecipeError> {
         match (&self.head.base, &self.head.base_image) {
+            (Some(base), None) | (None, Some(base)) if is_number(&base.value) => {
+                let problem = format!("{} is not the name of a base image", base.value);
+                let hint = "write it like this: base = \"nanoserver\"";
+                Err(self.error(base, problem).with_hint(hint.to_owned()))
+            }
             (Some(_), None) | (None, Some(_)) => Ok(()),
             (Some(_), Some(image)) => {
                 Err(self.error(image, "base and base_image cannot be combined"))
@@ -386,6 +396,16 @@ impl Recipe {
         } = &self.head;
         let harmless = labels.values().chain(env.values()).chain(description);
         uses(&self.origin.text) > harmless.map(|text| uses(&text.value)).sum()
+    }
+
+    /// Returns true if a file is relative to the build's context.
+    pub fn uses_context(&self) -> bool {
+        let Ok(file) = toml::from_str::<toml::Table>(&self.origin.text) else {
+            return true;
+        };
+        let is_relative = |entry: &toml::Value| entry.get("context").is_some();
+        let files = file.get("files").and_then(toml::Value::as_array);
+        files.is_some_and(|files| files.iter().any(is_relative))
     }
 
     /// The variables that a build may set.

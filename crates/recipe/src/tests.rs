@@ -2,6 +2,7 @@ use wincimg_registry::Root;
 use wincimg_windows::version::WindowsVersion;
 
 use super::*;
+use crate::toml_error::{EXAMPLES, example};
 
 fn recipe(text: &str) -> Result<Recipe, RecipeError> {
     Recipe::parse(RecipeOrigin {
@@ -58,6 +59,21 @@ fn the_pause_plan_says_everything_about_its_image() {
     let plan = plan_with(&Recipe::find("pause").unwrap(), &[]).unwrap();
     insta::assert_snapshot!(plan.to_string());
     insta::assert_json_snapshot!(plan);
+}
+
+#[test]
+fn the_examples_for_mistakes_are_right() {
+    for line in EXAMPLES {
+        let (key, _) = line.split_once(" = ").unwrap();
+        assert_eq!(example(key), Some(line));
+        let own = match key {
+            "name" => "base = \"nanoserver\"",
+            "base" | "base_image" => "name = \"app\"",
+            _ => "name = \"app\"\nbase = \"nanoserver\"",
+        };
+        let read = recipe(&format!("{own}\n{line}\n"));
+        assert!(read.is_ok(), "{line}: {}", read.unwrap_err());
+    }
 }
 
 #[test]

@@ -39,11 +39,50 @@ pub fn explain_toml_error(text: &str, error: &toml::de::Error) -> TomlError {
         let hint = format!("did you mean `{name}`?");
         return found(problem.unwrap_or_default(), Some(hint));
     }
-    let is_float = error.message().starts_with("invalid type: floating point");
-    let assigned = assignment(text, offset).filter(|_| is_float);
-    let hint = assigned.map(|(key, value)| format!("quote it: {key} = \"{value}\""));
-    found(error.message(), hint)
+    let message = error.message();
+    let assigned = assignment(text, offset);
+    let hint = if message.starts_with("invalid type: floating point") {
+        assigned.map(|(key, value)| format!("quote it: {key} = \"{value}\""))
+    } else if message.starts_with("invalid type") {
+        assigned.and_then(|(key, _)| Some(format!("write it like this: {}", example(key)?)))
+    } else {
+        None
+    };
+    found(message, hint)
 }
+
+/// A valid line for a key of a recipe.
+pub(super) fn example(key: &str) -> Option<&'static str> {
+    EXAMPLES.iter().copied().find(|line| {
+        let own = line.split(['=', ']']).next().unwrap_or_default();
+        own.trim_start_matches('[').trim() == key
+    })
+}
+
+/// Valid lines for the keys of a recipe, where a value of another type is a likely mistake.
+pub(super) const EXAMPLES: [&str; 21] = [
+    "name = \"shop\"",
+    "description = \"The shop's web site\"",
+    "base = \"nanoserver\"",
+    "base_image = \"golang:1.22\"",
+    r"entrypoint = ['C:\app\app.exe', '--port', '8080']",
+    r"cmd = ['--port', '8080']",
+    "ports = [8080]",
+    "user = \"ContainerUser\"",
+    r"working_dir = 'C:\app'",
+    r"volumes = ['C:\data']",
+    r"path = ['C:\app\bin']",
+    "shutdown_timeout = 60",
+    "stop_signal = \"15\"",
+    r"shell = ['cmd', '/S', '/C']",
+    "on_build = ['ENV A=1']",
+    "author = \"Shop team\"",
+    "args_escaped = true",
+    "env = { PORT = \"8080\" }",
+    "labels = { team = \"shop\" }",
+    r"files = [{ from = 'publish', to = 'C:\app' }]",
+    r"registry = [{ key = 'HKLM\SOFTWARE\Shop', values = { Region = 'eu' } }]",
+];
 
 /// The key and the value of a line such as `base = nanoserver`, where the parser expects a number
 /// or a date.

@@ -8,12 +8,14 @@ mod fix;
 mod reported_breaks;
 mod rule;
 mod runtime;
+mod served;
 
 use std::fmt;
 
 pub use fix::Fix;
 pub use rule::{CompatRule, Concern, VerdictOutcome};
 pub use runtime::{ContainerRuntime, Containerd, IndexEntry, RuntimeChoice, choose, choose_single};
+pub use served::{ServedHosts, ServedRevisions, served_by};
 
 use super::release::{self, ImageRange, Release, ReleaseKind};
 use super::update::{Update, Updates};

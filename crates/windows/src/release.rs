@@ -130,7 +130,7 @@ fn stable_abi() -> impl DoubleEndedIterator<Item = &'static Release> {
 }
 
 /// The first release with a stable ABI.
-pub(crate) fn first_stable_abi() -> Option<&'static Release> {
+pub fn first_stable_abi() -> Option<&'static Release> {
     stable_abi().next()
 }
 

@@ -37,6 +37,19 @@ impl DaemonArgs {
         self.docker.docker_host.clone()
     }
 
+    /// The given flags that only a daemon uses. A Dockerfile has build arguments with any engine.
+    pub(super) fn flags(&self, is_recipe: bool) -> impl Iterator<Item = &'static str> {
+        let given = [
+            ("--build-arg", is_recipe && !self.arguments.is_empty()),
+            ("--docker-host", self.docker.docker_host.is_some()),
+            ("--isolation", self.isolation.is_some()),
+            ("--memory", self.memory.is_some()),
+            ("--pull", self.pull),
+        ];
+        let given = given.into_iter().filter(|(_, is_given)| *is_given);
+        given.map(|(flag, _)| flag)
+    }
+
     /// The build arguments with their values.
     pub(super) fn arguments(&self) -> Vec<(String, String)> {
         build_arguments(&self.arguments)

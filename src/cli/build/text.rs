@@ -1,11 +1,14 @@
 //! Text report of a build.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use wincimg_common::untrusted::Untrusted;
 use wincimg_engine::delivery::{DeliveredCopy, DeliveredImage, DeliveryReport};
 use wincimg_engine::listing::ListedImageFile;
 use wincimg_inspect::provenance::AttachmentReport;
+
+use crate::cli::copy::by_digest;
 
 /// Writes each image once, with all of its hosts; `kept` describes images that were not pushed.
 pub(in crate::cli) fn write_text(
@@ -27,6 +30,29 @@ pub(in crate::cli) fn write_text(
             writeln!(out, "  kept     {}", index.kept.join(", "))?;
         }
         write_copies(&index.copies, out)?;
+    }
+    Ok(())
+}
+
+/// Writes the reference by digest of the index, or of each image.
+pub(super) fn write_references(delivered: &DeliveryReport, out: &mut dyn Write) -> io::Result<()> {
+    let pinned = |reference: &str, digest: &str| match reference.parse() {
+        Ok(location) => by_digest(&location, digest),
+        Err(_) => reference.to_owned(),
+    };
+    if let Some(index) = &delivered.index {
+        return writeln!(out, "{}", pinned(&index.reference, &index.digest));
+    }
+    let mut written = BTreeSet::new();
+    for image in &delivered.images {
+        // An image in a daemon has only its ID.
+        let reference = match image.media_type {
+            Some(_) => pinned(&image.reference, &image.digest),
+            None => image.digest.clone(),
+        };
+        if written.insert(reference.clone()) {
+            writeln!(out, "{reference}")?;
+        }
     }
     Ok(())
 }

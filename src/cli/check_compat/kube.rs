@@ -18,10 +18,10 @@ pub(super) struct KubeArgs {
     #[arg(long, value_name = "NAME", requires = "kube", add = complete::contexts())]
     context: Option<String>,
     /// Only workloads in this namespace
-    #[arg(long, value_name = "NAME", requires = "kube")]
+    #[arg(short, long, value_name = "NAME", requires = "kube")]
     namespace: Option<String>,
     /// Only workloads with matching labels, such as app=web,tier!=cache
-    #[arg(long, value_name = "LABELS", requires = "kube")]
+    #[arg(short = 'l', long, value_name = "LABELS", requires = "kube")]
     selector: Option<String>,
     /// Watch the cluster: a live table on a terminal, otherwise one line per changed verdict
     #[arg(long, requires = "kube", conflicts_with_all = ["simulate", "simulate_hotfix"])]

@@ -1,26 +1,50 @@
 //! Reads the workloads of a check from files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use wincimg_cluster::workloads::WorkloadList;
+use wincimg_cluster::workloads::{WorkloadList, WorkloadsError};
 
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
 use crate::cli::input;
 use crate::cli::input::read_text;
+use crate::cli::named_files::{self, FileKind, FilePath};
 
 const HINT: &str =
     "--workloads takes Kubernetes YAML or JSON, as helm template and kubectl get -o yaml print it";
 
-/// Reads the workloads of all files; `-` is stdin. Files without any are an error: a gate must not
-/// pass because its input is empty.
+/// The files that are looked for in folders, as by kubectl.
+const MANIFESTS: FileKind = FileKind {
+    name: "Kubernetes manifest",
+    hint: "a folder is searched for *.yaml, *.yml and *.json",
+    matches: is_manifest,
+};
+
+fn is_manifest(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|own| {
+        let known = ["yaml", "yml", "json"];
+        known.iter().any(|known| own.eq_ignore_ascii_case(known))
+    })
+}
+
+/// Reads the workloads of all files, folders and patterns; `-` is stdin. Files without any are an
+/// error: a gate must not pass because its input is empty. Of those in a folder, the ones that are
+/// no objects of Kubernetes are skipped.
 pub(super) fn read(files: &[PathBuf], session: &Session) -> Result<WorkloadList, Failure> {
     let mut list = WorkloadList::default();
-    for file in files {
-        let name = input::name(file);
-        list.read(&read_text(file)?, &name)
-            .map_err(|error| Failure::from(error).at(&name))?;
+    for FilePath { path, is_found } in named_files::find(files, &MANIFESTS)? {
+        let name = input::name(&path);
+        match list.read(&read_text(&path)?, &name) {
+            Ok(()) => {}
+            Err(WorkloadsError::NoObject { .. }) if is_found => {
+                session.note(format_args!(
+                    "skipped {name}: it has no object of Kubernetes"
+                ));
+            }
+            Err(error) => return Err(Failure::from(error).at(&name)),
+        }
     }
     for warning in &list.warnings {
         session.warn(warning);

@@ -19,7 +19,7 @@ const QUESTIONS: [&[&str]; 3] = [
 pub(super) fn overridden_defaults(
     command: &Command,
     matches: &ArgMatches,
-    defaults: &[FlagDefault],
+    defaults: &[&FlagDefault],
 ) -> Vec<String> {
     let typed = ParsedCommand::new(matches);
     let commands = commands_on(command, &typed.path);
@@ -28,7 +28,7 @@ pub(super) fn overridden_defaults(
     let answers: Vec<&Arg> = arguments()
         .filter(|arg| typed.has(arg.get_id().as_str()))
         .collect();
-    let is_overridden = |default: &&FlagDefault| {
+    let is_overridden = |default: &FlagDefault| {
         let Some(own) = arguments().find(|arg| *arg.get_id() == default.id) else {
             return false;
         };
@@ -42,8 +42,7 @@ pub(super) fn overridden_defaults(
     };
     defaults
         .iter()
-        .filter(|default| default.counts(&typed))
-        .filter(is_overridden)
+        .filter(|default| default.counts(&typed) && is_overridden(default))
         .map(|default| default.id.clone())
         .collect()
 }

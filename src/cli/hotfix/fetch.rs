@@ -32,7 +32,7 @@ pub(super) struct Fetch {
     #[command(flatten)]
     pick: CatalogSelectorArgs,
     /// Directory; the files go to a subfolder named after the KB
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
     /// Accept files without a digest in the catalog; over TLS only
     #[arg(long)]

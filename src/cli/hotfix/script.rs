@@ -50,7 +50,7 @@ pub(super) struct MakeScript {
     #[arg(long)]
     restart: bool,
     /// Write the script to this file instead of stdout
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
     table: RefreshArgs,

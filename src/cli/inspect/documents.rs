@@ -40,8 +40,8 @@ impl PrintedDocument {
 
     fn flag(self) -> &'static str {
         match self {
-            Self::Bill(None | Some(SbomFormat::Spdx)) => "--sbom spdx",
-            Self::Bill(Some(SbomFormat::CycloneDx)) => "--sbom cyclonedx",
+            Self::Bill(None | Some(SbomFormat::Spdx)) => "--sbom=spdx",
+            Self::Bill(Some(SbomFormat::CycloneDx)) => "--sbom=cyclonedx",
             Self::Provenance => "--provenance",
         }
     }

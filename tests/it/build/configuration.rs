@@ -137,6 +137,8 @@ fn a_foreign_layer_of_the_base_is_fetched_from_its_place_and_becomes_an_ordinary
         "--registry",
         &site.host(),
         "--push",
+        "--manifest-format",
+        "docker",
     ]));
     let known = &built["images"][0]["layers"][0];
     assert_eq!(known["digest"], *layer);

@@ -76,6 +76,7 @@ async fn manifests_are_converted_for_a_registry_that_refuses_them_when_asked() {
     for (_, body) in refusals {
         let mut command = site.build("pause");
         command.args(["--host-build", "17763.973"]).args(push);
+        command.args(["--manifest-format", "docker"]);
         let refused = command.fails(3, "registry/manifest-format", &["application/vnd.docker."]);
         let refused = refused.advises(&["--manifest-format oci"]);
         assert_eq!(

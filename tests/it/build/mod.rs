@@ -5,6 +5,7 @@ mod access;
 mod certificates;
 mod configuration;
 mod context;
+mod flags;
 mod formats;
 mod host_process;
 mod index;

@@ -65,7 +65,7 @@ fn where_nothing_is_the_answer_is_no_and_says_what_exists() {
     assert!(output.stdout.is_empty());
     let printed = stderr(&output);
     assert!(printed.contains(&base), "{printed}");
-    assert!(printed.contains("--sbom spdx --push"), "{printed}");
+    assert!(printed.contains("--sbom=spdx --push"), "{printed}");
     let mut command = site.build("pause");
     command.args([
         "--host-build",

@@ -137,7 +137,7 @@ fn what_is_about_other_bytes_stays_and_is_reported() {
     let site = Site::new();
     let (image, _) = signed_image(&site);
     let target = DemoRegistry::start().unwrap();
-    let words = ["--manifest-format", "oci"];
+    let words = ["--manifest-format", "docker"];
     let (report, output) = mirror(&site, &image, &target.host(), &words);
     let printed = stderr(&output);
     assert!(output.status.success(), "{printed}");

@@ -9,7 +9,7 @@ use wincimg_registry::RegistryData;
 use wincimg_testkit::test_bases::delta_hive;
 
 use super::*;
-use crate::laid::layers_of;
+use crate::base_permissions::layers_of;
 
 const SERVICE: &str = r"HKLM\SYSTEM\ControlSet001\Services\own";
 

@@ -1,7 +1,7 @@
 //! `wincimg update`: images rebased, or left unchanged with the reason.
 
-mod missing_base;
 mod hives;
+mod missing_base;
 mod moved;
 mod refused;
 

@@ -208,6 +208,6 @@ fn without_passwords(text: &str) -> String {
 fn path_hint(path: &Path) -> String {
     match similar_path(path) {
         Some(meant) => format!("did you mean {}?", meant.display()),
-        None => "specify it with --file FILE; IMAGE is the folder with its files".to_owned(),
+        None => "specify it with -f FILE; IMAGE is the folder with its files".to_owned(),
     }
 }

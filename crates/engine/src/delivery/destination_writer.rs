@@ -13,7 +13,7 @@ use wincimg_common::progress::Progress;
 use wincimg_layer::BufferedBlob;
 use wincimg_oci::copy::{Copier, CopyOptions, CopyPlan, Foreign, PlannedBlob};
 use wincimg_oci::document::media_type::is_foreign;
-use wincimg_oci::document::{Digest, Document, Image, ManifestFormat};
+use wincimg_oci::document::{Digest, Document, DocumentError, Image, ManifestFormat};
 use wincimg_oci::remote::{RegistryClient, Repository};
 use wincimg_oci::store::{Location, Sink, Source};
 
@@ -109,13 +109,8 @@ impl<'a> DestinationWriter<'a> {
         before: Option<&Digest>,
         tag: Option<&str>,
     ) -> Result<Image, BoxError> {
-        let image = match self.flavour {
-            Some(flavour) => {
-                let image = assembled.image.in_flavour(flavour);
-                image.map_err(|error| Problem::from_error("daemon/answer", error))?
-            }
-            None => assembled.image.clone(),
-        };
+        let image = self.in_format(assembled);
+        let image = image.map_err(|error| Problem::from_error("daemon/answer", error))?;
         if before == Some(image.digest()) {
             self.note_parts();
             return Ok(image);
@@ -176,6 +171,20 @@ impl<'a> DestinationWriter<'a> {
         let config = &image.manifest().config;
         self.registry.cache_document(config, image.config().bytes());
         Ok(image)
+    }
+
+    /// The image in the destination's format. A built one is in OCI's by default, which has
+    /// annotations, so that it has one digest in registries and layouts.
+    fn in_format(&self, assembled: &AssembledImage) -> Result<Image, DocumentError> {
+        let is_built = assembled.annotations.is_some();
+        let image = match self.flavour.or(is_built.then_some(ManifestFormat::Oci)) {
+            Some(flavour) => assembled.image.in_flavour(flavour)?,
+            None => assembled.image.clone(),
+        };
+        match (&assembled.annotations, image.manifest().flavour()) {
+            (Some(annotations), ManifestFormat::Oci) => image.with_annotations(annotations),
+            _ => Ok(image),
+        }
     }
 
     /// Lets the daemon push, and reads the pushed image from the registry.

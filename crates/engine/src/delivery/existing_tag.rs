@@ -1,7 +1,7 @@
 //! Current content of a tag, and the entries to keep: what others use is not removed.
 
 use std::fmt;
-use wincimg_common::diagnose::{Blame, Problem};
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
 
 use futures_util::future::try_join_all;
 use wincimg_oci::document::{Descriptor, Digest, Document, Index, Manifest, Platform, Verbatim};
@@ -90,8 +90,7 @@ impl ExistingTag {
             .entries
             .iter()
             .partition(|entry| entry.about().is_some());
-        let taken = |entry: &&&TagEntry| !new.iter().any(|new| entry.is_replaced_by(new, true));
-        let refused = |taken: Vec<&&TagEntry>, can_join| {
+        let refused = |taken: Vec<&TagEntry>, can_join| {
             let taken: Vec<String> = taken.iter().map(ToString::to_string).collect();
             let taken = taken.join(", ");
             let problem = format!("{place} has {taken}, which this build would remove");
@@ -107,7 +106,7 @@ impl ExistingTag {
         match existing {
             TagPolicy::Replace => Ok(Vec::new()),
             TagPolicy::Protect => {
-                let taken: Vec<_> = images.iter().filter(taken).collect();
+                let taken = self.removed_images(new);
                 if taken.is_empty() {
                     return Ok(Vec::new());
                 }
@@ -116,8 +115,8 @@ impl ExistingTag {
             }
             TagPolicy::Join => {
                 // Only images can be entries of an index; a chart cannot.
-                let is_stranger = |it: &&&TagEntry| self.index.is_none() && !it.is_an_image();
-                let strangers: Vec<_> = images.iter().filter(is_stranger).collect();
+                let is_stranger = |it: &&TagEntry| self.index.is_none() && !it.is_an_image();
+                let strangers: Vec<_> = images.iter().copied().filter(is_stranger).collect();
                 if !strangers.is_empty() {
                     return Err(refused(strangers, false));
                 }
@@ -137,6 +136,14 @@ impl ExistingTag {
         }
     }
 
+    /// Images, not attestations, that the new ones would remove without serving their hosts.
+    fn removed_images(&self, new: &[PlannedTagEntry]) -> Vec<&TagEntry> {
+        let images = self.entries.iter().filter(|entry| entry.about().is_none());
+        images
+            .filter(|entry| !new.iter().any(|new| entry.is_replaced_by(new, true)))
+            .collect()
+    }
+
     /// Returns true if it has an image for each system and build of the new ones.
     pub(super) fn has(&self, new: &[PlannedTagEntry]) -> bool {
         let has =
@@ -153,6 +160,42 @@ impl ExistingTag {
         };
         self.entries.iter().filter(displaced).collect()
     }
+}
+
+/// Rejects a copy that would remove entries of a tag for other platforms or Windows builds.
+pub async fn check_overwrite(
+    target: &Location,
+    source: &Source,
+    root: &Document,
+    registry: &RegistryClient,
+) -> Result<(), BoxError> {
+    let Some(standing) = ExistingTag::read(target, TagPolicy::Protect, registry).await? else {
+        return Ok(());
+    };
+    if standing.digest == *root.digest() {
+        return Ok(());
+    }
+    let entries = match root {
+        Document::Manifest(manifest) => vec![single(source, (**manifest).clone()).await?],
+        Document::Index(index) => {
+            let entries = index.manifests.iter();
+            try_join_all(entries.map(|descriptor| entry(source, descriptor))).await?
+        }
+    };
+    let new: Vec<PlannedTagEntry> = entries.into_iter().map(|entry| entry.line).collect();
+    let removed = standing.removed_images(&new);
+    if removed.is_empty() {
+        return Ok(());
+    }
+    let removed: Vec<String> = removed.iter().map(ToString::to_string).collect();
+    let problem = format!(
+        "{target} has {}, which this copy would remove",
+        removed.join(", ")
+    );
+    Err(Problem::new("tag/taken", problem)
+        .blame(Blame::Answer)
+        .hint("choose another tag, or add --replace to remove it")
+        .into())
 }
 
 impl TagEntry {

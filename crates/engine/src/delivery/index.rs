@@ -34,6 +34,8 @@ pub(super) struct ExpectedIndex<'a> {
 /// A published index.
 pub(super) struct PublishedIndex {
     pub(super) digest: Digest,
+    /// Its descriptor; none if another build published it.
+    pub(super) own: Option<Descriptor>,
     /// Entries kept from the previous one.
     pub(super) kept: Vec<PlannedTagEntry>,
 }
@@ -80,6 +82,7 @@ impl Delivery<'_> {
                 let kept = standing.kept_entries(&new, self.target.existing, location)?;
                 return Ok(PublishedIndex {
                     digest: standing.digest.clone(),
+                    own: None,
                     kept: lines(&kept),
                 });
             }
@@ -102,6 +105,7 @@ impl Delivery<'_> {
             let before = standing.as_ref().map(|standing| &standing.digest);
             let published = PublishedIndex {
                 digest: document.digest().clone(),
+                own: Some(document.descriptor()),
                 kept: lines(&kept),
             };
             if before == Some(document.digest()) {

@@ -30,6 +30,12 @@ pub struct DeliveredImage {
     pub reference: String,
     /// The digest of its manifest.
     pub digest: String,
+    /// Media type of its manifest; none while it is in a daemon.
+    pub media_type: Option<String>,
+    /// Size of its manifest in bytes.
+    pub size: Option<u64>,
+    /// Digest of its configuration, which is Docker's image ID.
+    pub config_digest: Option<String>,
     /// The engine that made it.
     pub engine: &'static str,
     /// The build of its host; none if it serves any.
@@ -101,6 +107,10 @@ pub struct DeliveredIndex {
     pub reference: String,
     /// Its digest.
     pub digest: String,
+    /// Its media type; none if another build published it at the same time.
+    pub media_type: Option<String>,
+    /// Its size in bytes.
+    pub size: Option<u64>,
     /// Its other entries, which were kept: `linux/amd64`, `windows/amd64:10.0.17763.973`.
     pub kept: Vec<String>,
     /// The other destinations.
@@ -146,6 +156,8 @@ impl DeliveredIndex {
         Self {
             reference: location.to_string(),
             digest: published.digest.to_string(),
+            media_type: published.own.as_ref().map(|own| own.media_type.clone()),
+            size: published.own.as_ref().map(|own| own.size),
             kept: published.platforms(),
             copies: Vec::new(),
         }
@@ -167,6 +179,9 @@ pub(super) fn add_published(
     let delivered = DeliveredImage {
         reference: location.to_string(),
         digest: arrived.image.digest().to_string(),
+        media_type: Some(arrived.image.manifest().media_type().to_owned()),
+        size: Some(arrived.image.manifest().size()),
+        config_digest: Some(arrived.image.config().digest().to_string()),
         layers: layers_of(&arrived.image, base_layers, own),
         pushed: matches!(location, Location::Registry(_)),
         up_to_date: arrived.up_to_date,
@@ -188,6 +203,7 @@ pub(super) fn kept_in_daemon(
                     let delivered = DeliveredImage {
                         reference: in_daemon.to_string(),
                         digest: in_daemon.info.id.clone(),
+                        config_digest: Some(in_daemon.info.id.clone()),
                         layers: layers_in_daemon(&image.planned.base.image, in_daemon),
                         ..report_without_location(image, made)
                     };
@@ -222,6 +238,9 @@ fn report_without_location(image: &TaggedImage<'_>, made: &BuiltImage<'_>) -> De
     DeliveredImage {
         reference: String::new(),
         digest: String::new(),
+        media_type: None,
+        size: None,
+        config_digest: None,
         engine: made.engine(),
         host_build: planned.host_build(),
         os_version: base.version_text(),

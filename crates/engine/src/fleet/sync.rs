@@ -284,6 +284,7 @@ impl SyncContext<'_> {
         let base_registry = base_registry.unwrap_or(self.run.base_registry).clone();
         let mut request = BuildRequest::new(design, hosts, base_registry, entry.matched);
         request.labels.clone_from(&entry.labels);
+        request.origin = Some(request.design.origin());
         request.options.compression = entry.compression;
         request.options.created = self.run.created;
         request.options.reuse = Some(Vec::new());

@@ -106,6 +106,7 @@ fn make_one(
     if update.verdict == UpdateVerdict::UpToDate {
         return Ok(AssembledImage {
             image: update.from.clone(),
+            annotations: None,
             added: Vec::new(),
             carried: Some(ReusedLayers {
                 source: updates.source.clone(),
@@ -125,6 +126,7 @@ fn make_one(
     let (added, kept): (Vec<_>, Vec<_>) = layers.partition(|layer| !layer.added_hives.is_empty());
     Ok(AssembledImage {
         image: rebased.map_err(|error| Problem::from_error("image/document", error))?,
+        annotations: None,
         added: added
             .into_iter()
             .filter_map(|layer| completed.get(&layer.descriptor.digest).cloned())

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use wincimg_oci::document::{
-    BASE_DIGEST, BASE_NAME, ContainerConfig, Descriptor, Digest, DocumentError, History, Image,
-    ImageConfig, ManifestFormat, media_type,
+    BASE_DIGEST, BASE_NAME, CREATED, ContainerConfig, Descriptor, Digest, DocumentError, History,
+    Image, ImageConfig, ManifestFormat, media_type,
 };
 use wincimg_windows::search_path;
 
@@ -47,6 +47,12 @@ pub(super) fn rebase(
         diff_ids.clone_from(&new.config().rootfs.diff_ids);
         diff_ids.extend(own_ids);
         note_base(config, flavour, new, called);
+        if let Some(label) = config.config.labels.get_mut(CREATED)
+            && Some(&*label) == image.config().created.as_ref()
+            && let Some(created) = &config.created
+        {
+            label.clone_from(created);
+        }
         let version = |it: &ImageConfig| it.os_version.clone();
         let label = config.config.labels.get_mut(VERSION);
         if let (Some(label), Some(before), Some(now)) =
@@ -72,6 +78,12 @@ pub(super) fn rebase(
             manifest.config.other.remove("data");
         }
         annotate_base(&mut manifest.other, flavour, new, called, image);
+        let annotation = manifest.other.get_mut(ANNOTATIONS);
+        if let Some(annotation) = annotation.and_then(|all| all.get_mut(CREATED))
+            && let Some(label) = config.config.labels.get(CREATED)
+        {
+            *annotation = label.as_str().into();
+        }
     })?;
     Image::new(manifest, config)
 }

@@ -8,6 +8,8 @@ use futures_util::future::try_join_all;
 use wincimg_oci::reference::{Reference, parse_reference, with_digest};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_windows::compat::HostBuild;
+use wincimg_windows::update::Updates;
+use wincimg_windows::version::WindowsVersion;
 
 use super::best_fit::{BaseMatch, Fit};
 use super::flavour_selector::FlavourSelector;
@@ -76,6 +78,28 @@ impl BaseRegistry {
 }
 
 impl NamedBase {
+    /// The Windows that its tag names, with a revision if the tag has one.
+    pub fn windows(&self) -> Option<WindowsVersion> {
+        let Self::OfHost { name, build } = self else {
+            return None;
+        };
+        let tag = name.repository.tag().and_then(BaseTag::parse)?;
+        let of_update = |kb| {
+            let mut updates = Updates::global().by_kb(kb);
+            updates.find(|update| update.build == *build)
+        };
+        Some(match tag.names {
+            TagPrecision::Version(version) => version,
+            TagPrecision::Update { kb, .. } => of_update(kb)
+                .map_or(WindowsVersion::from_build(*build), |update| {
+                    update.version()
+                }),
+            TagPrecision::Release { .. } | TagPrecision::Nothing => {
+                WindowsVersion::from_build(*build)
+            }
+        })
+    }
+
     /// Finds the image for each host.
     pub async fn resolve(
         &self,

@@ -1,9 +1,11 @@
 //! The short names of base images and the registry that they come from.
 
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 use wincimg_common::diagnose::Diagnose;
+use wincimg_images::recipes;
 use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
 use wincimg_oci::reference::{Reference, ReferenceError, parse_reference};
 use wincimg_oci::store::{Location, LocationError};
@@ -26,6 +28,13 @@ pub const NAMES: [(&str, &str); 6] = [
 /// an image on Docker Hub, which is never intended.
 pub fn parse_location(text: &str) -> Result<Location, LocationError> {
     let location = text.parse()?;
+    if is_recipe(text) {
+        return Err(LocationError::Meant {
+            text: text.to_owned(),
+            is: "is a recipe, not an image",
+            meant: format!("build it with `wincimg build {text}`, then type the image's name"),
+        });
+    }
     let (name, tag) = text.split_once(':').unwrap_or((text, "ltsc2022"));
     match NAMES.iter().find(|(short, _)| *short == name) {
         Some((_, path)) => Err(LocationError::Meant {
@@ -35,6 +44,15 @@ pub fn parse_location(text: &str) -> Result<Location, LocationError> {
         }),
         None => Ok(location),
     }
+}
+
+/// Returns true for a built-in recipe and the file of a recipe or Dockerfile.
+fn is_recipe(text: &str) -> bool {
+    let path = Path::new(text);
+    let is_named = |name: &str| path.file_name().is_some_and(|own| own == name);
+    let is_toml = path.extension().is_some_and(|end| end == "toml");
+    recipes().iter().any(|recipe| recipe.name == text)
+        || ((is_toml || is_named("Dockerfile")) && path.is_file())
 }
 
 /// A repository of base images and the requested flavour.
@@ -227,6 +245,16 @@ mod tests {
             let error = microsofts().repository(name).unwrap_err();
             assert!(matches!(error, BaseNameError::Tagged(_)), "{name}");
         }
+    }
+
+    #[test]
+    fn a_recipe_is_not_an_image_on_docker_hub() {
+        for recipe in recipes() {
+            let error = parse_location(recipe.name).unwrap_err();
+            assert!(matches!(error, LocationError::Meant { .. }), "{error}");
+        }
+        assert!(parse_location("me/pause").is_ok());
+        assert!(parse_location("repo.lan/pause:1").is_ok());
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! An image: a manifest with its configuration, and functions that derive other images.
 
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
 use super::config::{History, ImageConfig};
 use super::descriptor::{Descriptor, Platform};
 use super::digest::Digest;
@@ -8,6 +12,9 @@ use super::manifest::Manifest;
 use super::media_type;
 use super::media_type::ManifestFormat;
 use super::verbatim::Verbatim;
+
+/// The manifest's field for annotations.
+const ANNOTATIONS: &str = "annotations";
 
 /// A manifest and its matching configuration.
 #[derive(Debug, Clone, PartialEq)]
@@ -124,6 +131,29 @@ impl Image {
             manifest.media_type = Some(flavour.manifest().to_owned());
             for part in manifest.layers.iter_mut().chain([&mut manifest.config]) {
                 part.media_type = media_type::in_flavour(&part.media_type, flavour);
+            }
+        })?;
+        Ok(Self {
+            manifest,
+            config: self.config.clone(),
+        })
+    }
+
+    /// Returns the image with these annotations in place of all others.
+    pub fn with_annotations(
+        &self,
+        annotations: &BTreeMap<String, String>,
+    ) -> Result<Self, DocumentError> {
+        let manifest = self.manifest.edit(|manifest| {
+            manifest.other.shift_remove(ANNOTATIONS);
+            if !annotations.is_empty() {
+                let annotations = annotations.iter();
+                let annotations: Map<String, Value> = annotations
+                    .map(|(key, value)| (key.clone(), Value::String(value.clone())))
+                    .collect();
+                manifest
+                    .other
+                    .insert(ANNOTATIONS.to_owned(), Value::Object(annotations));
             }
         })?;
         Ok(Self {

@@ -35,6 +35,13 @@ pub const BASE_NAME: &str = "org.opencontainers.image.base.name";
 /// Annotation for the digest of the base's manifest.
 pub const BASE_DIGEST: &str = "org.opencontainers.image.base.digest";
 
+/// Annotation for the time of the image's content.
+pub const CREATED: &str = "org.opencontainers.image.created";
+/// Annotation for the URL of the repository with the image's definition.
+pub const SOURCE: &str = "org.opencontainers.image.source";
+/// Annotation for the commit of the definition.
+pub const REVISION: &str = "org.opencontainers.image.revision";
+
 /// Maximum size of a manifest, index or configuration that is read: far above real ones, which stay
 /// below a megabyte, and small enough for a hostile one to cost nothing.
 pub const MAX_DOCUMENT: u64 = 8 * 1024 * 1024;

@@ -74,7 +74,9 @@ pub enum RegistryError {
         credential: String,
     },
     /// A token server of another site would get the credential.
-    #[error("{host} names the token server {server}, of another site: {credential} is not sent to it")]
+    #[error(
+        "{host} names the token server {server}, of another site: {credential} is not sent to it"
+    )]
     #[diagnose(
         code = "registry/token-server",
         hint = "if {host} really uses it, add --token-server {server}"

@@ -80,8 +80,8 @@ impl Host {
         Some(known.insert(challenge).clone())
     }
 
-    /// Returns the API's URL: always HTTPS, unless the host is listed as insecure; then the
-    /// protocol is probed once. A host with an explicit port is probed with plain HTTP first, which
+    /// Returns the API's URL: always HTTPS, unless the host is listed as insecure or is this machine;
+    /// then the protocol is probed once. A host with an explicit port is probed with plain HTTP first, which
     /// is the cheaper request. No credential is sent.
     pub(super) async fn base(&self, connections: &HttpClient) -> Result<&ApiBase, RegistryError> {
         self.base
@@ -94,7 +94,7 @@ impl Host {
     pub(super) fn likely_base(&self, connections: &HttpClient) -> Option<Url> {
         let http = self.url("http").ok()?;
         let is_open = !self.base.initialized() && self.unanswered().is_none();
-        (is_open && connections.is_listed(&http) && http.port().is_some()).then_some(http)
+        (is_open && http.port().is_some() && connections.allow_named(&http)).then_some(http)
     }
 
     /// Sends a request to the probable URL and returns the response if it confirms the URL. No
@@ -127,7 +127,11 @@ impl Host {
         let https = self.url("https")?;
         let http = self.url("http")?;
         if !connections.is_listed(&http) {
-            return Ok(ApiBase { url: https });
+            let is_plain =
+                connections.allow_named(&http) && self.is_plain(connections, &http).await;
+            return Ok(ApiBase {
+                url: if is_plain { http } else { https },
+            });
         }
         let order = if https.port().is_some() {
             [&http, &https]
@@ -161,6 +165,13 @@ impl Host {
                 "it speaks neither HTTP nor TLS",
             ),
         })
+    }
+
+    /// Returns true if a registry on this machine answers plain HTTP. A TLS server gets one request
+    /// that it cannot read, and no other.
+    async fn is_plain(&self, connections: &HttpClient, http: &Url) -> bool {
+        let was_asked = self.unanswered().take().is_some();
+        !was_asked && matches!(self.probe(connections, http).await, Ok(true))
     }
 
     /// Docker Hub's API has another host name than references.

@@ -128,14 +128,7 @@ impl Inner {
                 .await?;
             // The name known to the user and to `docker login`.
             let name = host.name.clone();
-            let checked = check(
-                &self.http,
-                name,
-                &request.what,
-                response,
-                &credential,
-            )
-            .await;
+            let checked = check(&self.http, name, &request.what, response, &credential).await;
             return checked.map_err(|mut error| {
                 match &mut error {
                     RegistryError::Unauthorized { known, .. } => {

@@ -5,9 +5,13 @@ use std::path::Path;
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 use wincimg_common::diagnose::Diagnose;
+use wincimg_windows::release::{self, Release, ReleaseKind};
 
 /// Longest property value that is read.
 const LONGEST: usize = 4096;
+
+/// The first .NET with images on Windows Server 2022; older ones ended before.
+const FIRST_ON_STABLE_ABI: u16 = 5;
 
 /// The project type of web applications before the SDK.
 const WEB_APPLICATION: &str = "349c5851-65df-11da-9384-00065b846f21";
@@ -107,6 +111,27 @@ impl ProjectKind {
                 format!("dotnet/framework/{repository}:{version}")
             }
         }
+    }
+
+    /// The release whose images start on most hosts: the first one whose images newer hosts start
+    /// too, or the one before it for .NET that ended earlier.
+    pub(super) fn host(&self) -> &'static str {
+        let stable = release::first_stable_abi();
+        let is_earlier = |release: &&Release| {
+            let before = stable.is_some_and(|stable| release.build < stable.build);
+            release.kind == ReleaseKind::Ltsc && before
+        };
+        let release = match self {
+            Self::Core {
+                version,
+                is_self_contained: false,
+                ..
+            } if number(version) < vec![FIRST_ON_STABLE_ABI] => {
+                release::all().iter().rfind(is_earlier)
+            }
+            Self::Core { .. } | Self::Framework { .. } => stable,
+        };
+        release.and_then(|it| it.base_tag).unwrap_or("latest")
     }
 
     /// Returns true if it answers HTTP.
@@ -450,6 +475,27 @@ mod tests {
         let site = Project::parse("Store.csproj", old, None).unwrap();
         assert_eq!(site.kind.base(), "aspnet");
         assert_eq!(site.assembly, "Store");
+    }
+
+    #[test]
+    fn the_host_is_one_that_has_the_projects_base() {
+        for (framework, expected) in [
+            ("netcoreapp3.1", "ltsc2019"),
+            ("net5.0", "ltsc2022"),
+            ("net8.0", "ltsc2022"),
+            ("net10.0", "ltsc2022"),
+            ("net48", "ltsc2022"),
+            ("net481", "ltsc2022"),
+            ("net35", "ltsc2022"),
+        ] {
+            let properties = format!("<TargetFramework>{framework}</TargetFramework>");
+            let project = project("Microsoft.NET.Sdk.Web", &properties).unwrap();
+            assert_eq!(project.kind.host(), expected, "{framework}");
+        }
+        let alone = "<TargetFramework>netcoreapp3.1</TargetFramework><OutputType>Exe</OutputType>\
+                     <SelfContained>true</SelfContained>";
+        let alone = project("Microsoft.NET.Sdk", alone).unwrap();
+        assert_eq!(alone.kind.host(), "ltsc2022");
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub struct StarterRecipe {
     pub recipe: String,
     /// Commands to run before the build.
     pub before: Vec<String>,
+    /// The host to build for if the user names none: the name of a release, or a version.
+    pub host: &'static str,
 }
 
 /// A recipe that prints a line, with comments on further keys.
@@ -58,6 +60,7 @@ to = 'C:\app\hello.txt'
     StarterRecipe {
         recipe,
         before: Vec::new(),
+        host: "17763.973",
     }
 }
 
@@ -124,6 +127,7 @@ impl Project {
         StarterRecipe {
             recipe,
             before: vec![publish],
+            host: self.kind.host(),
         }
     }
 

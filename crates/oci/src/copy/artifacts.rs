@@ -1,0 +1,41 @@
+//! Copies the artifacts attached to an image: SBOMs, provenance, signatures.
+
+use super::error::CopyError;
+use super::plan::{Foreign, PlannedBlob};
+use super::run::Copier;
+use crate::document::Digest;
+use crate::store::{Sink, Source};
+
+/// Copies the artifacts attached to a manifest that both stores have, and returns their number. An
+/// archive can have none.
+pub async fn copy_artifacts(
+    copier: &Copier,
+    subject: &Digest,
+    source: &Source,
+    sink: &Sink,
+) -> Result<usize, CopyError> {
+    let Some(target) = sink.as_source() else {
+        return Ok(0);
+    };
+    let artifacts = source.artifacts(subject, None).await?;
+    if artifacts.is_empty() {
+        return Ok(0);
+    }
+    let known = target.artifacts(subject, None).await?;
+    for artifact in &artifacts {
+        let entry = artifact.entry();
+        if known
+            .iter()
+            .any(|known| known.entry().digest == entry.digest)
+        {
+            continue;
+        }
+        let manifest = artifact.manifest();
+        for blob in manifest.layers.iter().chain([&manifest.config]) {
+            let blob = PlannedBlob::new(blob.clone(), Foreign::Keep);
+            copier.ensure_blob(&blob, source, sink).await?;
+        }
+        sink.attach(artifact).await?;
+    }
+    Ok(artifacts.len())
+}

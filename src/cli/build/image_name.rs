@@ -1,0 +1,96 @@
+//! `--tag`: a tag, or the whole name of an image as for `docker build -t`.
+
+use wincimg_oci::prefix::RegistryPrefix;
+use wincimg_oci::reference::{is_repository, is_tag, parse_reference};
+
+/// A tag, or a name with a tag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum TagArg {
+    /// `1.4`.
+    Tag(String),
+    /// `app:1.4`, `HOST/PREFIX/app:1.4`.
+    Name {
+        registry: Option<RegistryPrefix>,
+        name: String,
+        tag: String,
+    },
+}
+
+/// Parses `TAG`, `NAME:TAG` or `HOST[/PREFIX]/NAME[:TAG]`. As with Docker, the tag of a whole name
+/// is `latest` by default.
+pub(super) fn tag_or_name(text: &str) -> Result<TagArg, String> {
+    if is_tag(text) {
+        return Ok(TagArg::Tag(text.to_owned()));
+    }
+    let expected = || format!("invalid tag {text:?}: expected TAG, NAME:TAG or HOST/NAME:TAG");
+    if text.contains('@') {
+        return Err(format!("{text:?} has a digest, which the build determines"));
+    }
+    if !text.contains('/') {
+        let (name, tag) = text.split_once(':').ok_or_else(expected)?;
+        return (is_repository(name) && is_tag(tag))
+            .then(|| TagArg::Name {
+                registry: None,
+                name: name.to_owned(),
+                tag: tag.to_owned(),
+            })
+            .ok_or_else(expected);
+    }
+    let reference = parse_reference(text).map_err(|_| expected())?;
+    let (prefix, name) = match reference.repository().rsplit_once('/') {
+        Some((prefix, name)) => (format!("{}/{prefix}", reference.registry()), name),
+        None => (reference.registry().to_owned(), reference.repository()),
+    };
+    Ok(TagArg::Name {
+        registry: Some(prefix.parse().map_err(|_| expected())?),
+        name: name.to_owned(),
+        tag: reference.tag().unwrap_or("latest").to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_may_be_a_whole_name() {
+        for (text, registry, name, tag) in [
+            ("1.4", None, None, "1.4"),
+            ("app:1.4", None, Some("app"), "1.4"),
+            (
+                "repo.lan:5000/app:1.4",
+                Some("repo.lan:5000"),
+                Some("app"),
+                "1.4",
+            ),
+            ("repo.lan/a/b/app:1", Some("repo.lan/a/b"), Some("app"), "1"),
+            (
+                "localhost:5000/app",
+                Some("localhost:5000"),
+                Some("app"),
+                "latest",
+            ),
+            ("me/app:1", Some("docker.io/me"), Some("app"), "1"),
+        ] {
+            let expected = match name {
+                None => TagArg::Tag(tag.to_owned()),
+                Some(name) => TagArg::Name {
+                    registry: registry.map(|prefix| prefix.parse().unwrap()),
+                    name: name.to_owned(),
+                    tag: tag.to_owned(),
+                },
+            };
+            assert_eq!(tag_or_name(text), Ok(expected), "{text}");
+        }
+        for text in [
+            "",
+            "a b",
+            "repo.lan/APP:1",
+            "repo.lan/app@sha256:00",
+            ":1",
+            "a:b:c",
+        ] {
+            assert!(tag_or_name(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `--metadata-file` and `--iidfile`, with the keys of `docker buildx build`.
+
+use serde_json::{Map, Value, json};
+use wincimg_engine::delivery::DeliveryReport;
+
+/// What a build made: its index, or its first image.
+pub(super) fn metadata(delivered: &DeliveryReport) -> Value {
+    let mut fields = Map::new();
+    let mut add = |key: &str, value: Option<Value>| {
+        fields.extend(value.map(|value| (key.to_owned(), value)));
+    };
+    let descriptor = |media_type: &Option<String>, digest: &str, size: Option<u64>| {
+        let media_type = media_type.as_ref()?;
+        Some(json!({"mediaType": media_type, "digest": digest, "size": size?}))
+    };
+    match (&delivered.index, delivered.images.first()) {
+        (Some(index), _) => {
+            let found = descriptor(&index.media_type, &index.digest, index.size);
+            add("containerimage.descriptor", found);
+            add("containerimage.digest", Some(json!(index.digest)));
+            add("image.name", Some(json!(index.reference)));
+        }
+        (None, Some(image)) => {
+            let found = descriptor(&image.media_type, &image.digest, image.size);
+            let config = image.config_digest.as_ref().map(|digest| json!(digest));
+            add("containerimage.config.digest", config);
+            add("containerimage.descriptor", found);
+            add("containerimage.digest", Some(json!(image.digest)));
+            add("image.name", Some(json!(image.reference)));
+        }
+        (None, None) => {}
+    }
+    Value::Object(fields)
+}
+
+/// The image ID: the digest of the configuration, or of an index.
+pub(super) fn image_id(delivered: &DeliveryReport) -> Option<&str> {
+    match (&delivered.index, delivered.images.first()) {
+        (Some(index), _) => Some(&index.digest),
+        (None, Some(image)) => Some(image.config_digest.as_ref().unwrap_or(&image.digest)),
+        (None, None) => None,
+    }
+}

@@ -1,0 +1,447 @@
+//! `wincimg copy` and `wincimg push`: copies an image or index, byte for byte, under any name.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use clap::Args;
+use serde_json::json;
+use wincimg_engine::delivery::check_overwrite;
+use wincimg_inspect::bases::parse_location;
+use wincimg_oci::copy::{
+    Copier, CopyOptions, CopyPlan, CopyReport, PlatformFilter, Platforms, copy_artifacts,
+};
+use wincimg_oci::document::Document;
+use wincimg_oci::reference::{Reference, parse_reference};
+use wincimg_oci::store::{Location, Sink, Source};
+
+use super::command_context::Session;
+use super::error::Failure;
+use super::output::{OutputFormat, write_json, write_result};
+use super::progress::display;
+use super::registry_args::{self, RegistryArgs};
+use super::{CommandOutcome, complete};
+use crate::report::extended;
+
+/// Number of layers copied in parallel.
+const JOBS: usize = 6;
+
+/// Copy an image or index under another name
+///
+/// Copies between registries, OCI layouts and docker-archive files. The digest stays the same,
+/// unless --platform selects images of an index or an archive lacks the original manifest.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg copy repo.mylan.k8s:8888/app:1.4 repo.mylan.k8s:8888/prod/app:1.4\n  \
+    wincimg copy repo.mylan.k8s:8888/app:1.4 oci:./app:1.4\n  \
+    wincimg copy oci:./app docker-archive:app.tar:app:1.4\n\n\
+    To copy many images and their foreign layers to a mirror, use `wincimg mirror`.")]
+pub(super) struct Copy {
+    /// Image to copy: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    #[arg(value_name = "SRC", value_parser = parse_location, add = complete::images())]
+    source: Location,
+    /// New name: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    #[arg(value_name = "DST", value_parser = parse_location, add = complete::images())]
+    target: Location,
+    #[command(flatten)]
+    options: CopyArgs,
+}
+
+/// Push an OCI layout or archive to a registry
+///
+/// The image keeps its digest, so what was scanned and signed is what is pushed. Attached SBOMs,
+/// provenance and signatures are pushed too.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg build . --host-build ltsc2022 --output oci:./app\n  \
+    wincimg push oci:./app repo.mylan.k8s:8888/app:1.4\n  \
+    wincimg push -q docker-archive:app.tar repo.mylan.k8s:8888/app:1.4")]
+pub(super) struct Push {
+    /// Image to push: oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    #[arg(value_name = "SRC", value_parser = local_image, add = complete::images())]
+    source: Location,
+    /// Name in the registry
+    #[arg(value_name = "HOST/NAME[:TAG]", value_parser = parse_reference)]
+    target: Reference,
+    #[command(flatten)]
+    options: CopyArgs,
+}
+
+/// Options of a copy.
+#[derive(Debug, Args)]
+struct CopyArgs {
+    /// Copy only images of this platform from an index (repeatable) [default: all]
+    #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
+    platform: Vec<PlatformFilter>,
+    /// Remove entries of the target's tag for other platforms and Windows builds
+    #[arg(long)]
+    replace: bool,
+    /// Do not copy attached artifacts: SBOMs, provenance, signatures
+    #[arg(long)]
+    no_referrers: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    format: OutputFormat,
+    #[command(flatten)]
+    registry: RegistryArgs,
+}
+
+/// Parses the location of an image that is not in a registry.
+fn local_image(text: &str) -> Result<Location, String> {
+    match text.parse() {
+        Ok(Location::Registry(_)) => Err(format!(
+            "expected oci:DIR[:TAG] or docker-archive:FILE[:NAME]; copy between registries with \
+             `wincimg copy {text} …`"
+        )),
+        Ok(location) => Ok(location),
+        Err(error) => Err(wincimg_common::diagnose::error_chain(&error)),
+    }
+}
+
+impl Copy {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        self.options.copy(&self.source, &self.target, session)
+    }
+}
+
+impl Push {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        let target = Location::Registry(self.target);
+        self.options.copy(&self.source, &target, session)
+    }
+}
+
+/// A finished copy.
+struct CopiedImage {
+    target: Location,
+    report: CopyReport,
+    /// Number of attached artifacts that were copied or existed.
+    artifacts: usize,
+}
+
+impl CopyArgs {
+    fn copy(
+        &self,
+        source: &Location,
+        target: &Location,
+        session: &Session,
+    ) -> Result<CommandOutcome, Failure> {
+        let target = named_like(target, source);
+        if target == *source {
+            let problem = anyhow!("{source} and {target} are the same image");
+            return Err(Failure::usage(problem).hint("name another DST"));
+        }
+        let copied = registry_args::run(self.transfer(source, target, session))?;
+        self.print(source, &copied, session)
+    }
+
+    async fn transfer(
+        &self,
+        location: &Location,
+        target: Location,
+        session: &Session,
+    ) -> Result<CopiedImage, Failure> {
+        let progress = display(session);
+        let registry = self.registry.connect(progress.clone())?;
+        let source = Source::open(location, &registry).await?;
+        let options = CopyOptions {
+            platforms: self.platforms(),
+            ..CopyOptions::default()
+        };
+        let plan = CopyPlan::new(&source, location.tag_or_digest(), &options).await?;
+        if !self.replace {
+            check_overwrite(&target, &source, &plan.root, &registry).await?;
+        }
+        let sink = Sink::create(&target, &registry).await?;
+        let copier = Copier::new(registry, Arc::clone(&progress), JOBS);
+        let report = copier.copy(&plan, &source, &sink, target.tag()).await?;
+        let mut artifacts = 0;
+        if !self.no_referrers {
+            let documents = plan.children.iter().chain([&plan.root]);
+            for document in documents {
+                artifacts += copy_artifacts(&copier, document.digest(), &source, &sink).await?;
+            }
+        }
+        sink.finish().await?;
+        Ok(CopiedImage {
+            target,
+            report,
+            artifacts,
+        })
+    }
+
+    fn platforms(&self) -> Platforms {
+        if self.platform.is_empty() {
+            Platforms::All
+        } else {
+            Platforms::Only(self.platform.clone())
+        }
+    }
+
+    fn print(
+        &self,
+        source: &Location,
+        copied: &CopiedImage,
+        session: &Session,
+    ) -> Result<CommandOutcome, Failure> {
+        let CopiedImage {
+            target,
+            report,
+            artifacts,
+        } = copied;
+        let pinned = by_digest(target, &report.digest);
+        write_result(None, |out| match self.format {
+            OutputFormat::Text if session.quiet => writeln!(out, "{pinned}"),
+            OutputFormat::Text => write_text(copied, out),
+            OutputFormat::Json => {
+                let more = json!({
+                    "source": source.to_string(),
+                    "target": target.to_string(),
+                    "reference": pinned,
+                    "artifacts": artifacts,
+                });
+                write_json(&extended(report, more), out)
+            }
+        })?;
+        Ok(CommandOutcome::Yes)
+    }
+}
+
+fn write_text(copied: &CopiedImage, out: &mut dyn Write) -> io::Result<()> {
+    let CopiedImage {
+        target,
+        report,
+        artifacts,
+    } = copied;
+    writeln!(out, "{target}")?;
+    writeln!(out, "  digest   {}", report.digest)?;
+    if *artifacts > 0 {
+        let what = if *artifacts == 1 {
+            "artifact"
+        } else {
+            "artifacts"
+        };
+        writeln!(out, "  attached {artifacts} {what}")?;
+    }
+    let outcome = match (target, report.up_to_date) {
+        (_, true) => "up to date, nothing was sent",
+        (Location::Registry(_), false) => "pushed",
+        (Location::Layout { .. } | Location::Archive { .. }, false) => "written",
+    };
+    writeln!(out, "  {outcome}")
+}
+
+/// A layout or archive without a tag gets the source's.
+fn named_like(target: &Location, source: &Location) -> Location {
+    match (target, source) {
+        (Location::Layout { dir, tag: None }, source) => Location::Layout {
+            dir: dir.clone(),
+            tag: match source {
+                Location::Archive { name, .. } => {
+                    let name = name.as_deref().and_then(|name| name.rsplit_once(':'));
+                    name.map(|(_, tag)| tag.to_owned())
+                }
+                _ => source.tag().map(str::to_owned),
+            },
+        },
+        (Location::Archive { file, name: None }, Location::Registry(reference)) => {
+            let tag = reference.tag().unwrap_or("latest");
+            Location::Archive {
+                file: file.clone(),
+                name: Some(format!("{}:{tag}", reference.repository())),
+            }
+        }
+        _ => target.clone(),
+    }
+}
+
+/// The reference of an image by its digest alone. An archive has none.
+pub(super) fn by_digest(location: &Location, digest: &str) -> String {
+    match location {
+        Location::Registry(reference) => {
+            format!(
+                "{}/{}@{digest}",
+                reference.registry(),
+                reference.repository()
+            )
+        }
+        Location::Layout { dir, .. } => format!("oci:{}:{digest}", dir.display()),
+        Location::Archive { .. } => location.to_string(),
+    }
+}
+
+/// Add tags to an image in a registry or layout
+///
+/// Nothing is copied: the tags refer to the same digest.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg tag repo.mylan.k8s:8888/app:1.4 latest 1\n  \
+    wincimg tag repo.mylan.k8s:8888/app@sha256:… 1.4\n  \
+    wincimg tag oci:./app:1.4 latest")]
+pub(super) struct Tag {
+    /// Image: a reference or oci:DIR[:TAG]
+    #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]
+    image: Location,
+    /// New tags
+    #[arg(value_name = "TAG", required = true, value_parser = super::build::image_tag)]
+    tags: Vec<String>,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    format: OutputFormat,
+    #[command(flatten)]
+    registry: RegistryArgs,
+}
+
+impl Tag {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        if matches!(self.image, Location::Archive { .. }) {
+            let problem = anyhow!("cannot add a tag to {}", self.image);
+            return Err(Failure::usage(problem).hint(format!(
+                "copy it under the new name: wincimg copy {} oci:DIR:TAG",
+                self.image
+            )));
+        }
+        let registry = self.registry.connect(display(session))?;
+        let (digest, places) = registry_args::run(async {
+            let source = Source::open(&self.image, &registry).await?;
+            let document = source.resolve(self.image.tag_or_digest()).await?;
+            let sink = Sink::create(&self.image, &registry).await?;
+            for tag in &self.tags {
+                sink.publish(&document, Some(tag)).await?;
+            }
+            let places = self.tags.iter().map(|tag| format!("{sink}:{tag}"));
+            Ok((document.digest().to_string(), places.collect::<Vec<_>>()))
+        })?;
+        write_result(None, |out| match self.format {
+            OutputFormat::Text => places
+                .iter()
+                .try_for_each(|place| writeln!(out, "{place} {digest}")),
+            OutputFormat::Json => write_json(&json!({"digest": digest, "tags": places}), out),
+        })?;
+        Ok(CommandOutcome::Yes)
+    }
+}
+
+/// The image of two commands that print something about it.
+#[derive(Debug, Args)]
+struct OneImage {
+    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]
+    image: Location,
+    /// Select the image of this platform from an index
+    #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
+    platform: Option<PlatformFilter>,
+    #[command(flatten)]
+    registry: RegistryArgs,
+}
+
+impl OneImage {
+    fn document(&self, session: &Session) -> Result<Document, Failure> {
+        let registry = self.registry.connect(display(session))?;
+        registry_args::run(async {
+            let source = Source::open(&self.image, &registry).await?;
+            let document = source.resolve(self.image.tag_or_digest()).await?;
+            let (Document::Index(index), Some(wanted)) = (&document, &self.platform) else {
+                return Ok(document);
+            };
+            let is_wanted = |platform| wanted.matches(platform);
+            let mut entries = index.manifests.iter();
+            let entry = entries.find(|entry| entry.platform.as_ref().is_some_and(is_wanted));
+            match entry {
+                Some(entry) => Ok(source.document(entry).await?),
+                None => {
+                    let platforms = index.manifests.iter().filter_map(|it| it.platform.as_ref());
+                    let known: Vec<String> = platforms.map(ToString::to_string).collect();
+                    let problem = anyhow!("{} has no image for {wanted}", self.image);
+                    Err(Failure::no(problem).hint(format!("it has: {}", known.join(", "))))
+                }
+            }
+        })
+    }
+}
+
+/// Print the digest of an image or index
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg digest repo.mylan.k8s:8888/app:1.4\n  \
+    wincimg digest oci:./app --platform windows/amd64:17763")]
+pub(super) struct Digest {
+    #[command(flatten)]
+    image: OneImage,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    format: OutputFormat,
+}
+
+impl Digest {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        let document = self.image.document(session)?;
+        let digest = document.digest().to_string();
+        write_result(None, |out| match self.format {
+            OutputFormat::Text => writeln!(out, "{digest}"),
+            OutputFormat::Json => {
+                let reference = by_digest(&self.image.image, &digest);
+                write_json(&json!({"digest": digest, "reference": reference}), out)
+            }
+        })?;
+        Ok(CommandOutcome::Yes)
+    }
+}
+
+/// Print the manifest of an image or index, unchanged
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg manifest repo.mylan.k8s:8888/app:1.4\n  \
+    wincimg manifest oci:./app --platform windows/amd64:17763")]
+pub(super) struct Manifest {
+    #[command(flatten)]
+    image: OneImage,
+}
+
+impl Manifest {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        let document = self.image.document(session)?;
+        write_result(None, |out| out.write_all(document.bytes()))?;
+        Ok(CommandOutcome::Yes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn location(text: &str) -> Location {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_copy_without_a_name_has_the_sources() {
+        for (target, source, expected) in [
+            ("oci:out", "repo.lan/app:1", "oci:out:1"),
+            ("oci:out", "oci:in:1", "oci:out:1"),
+            ("oci:out:2", "oci:in:1", "oci:out:2"),
+            ("oci:out", "docker-archive:a.tar:app:1", "oci:out:1"),
+            (
+                "docker-archive:a.tar",
+                "repo.lan/x/app:1",
+                "docker-archive:a.tar:x/app:1",
+            ),
+            ("repo.lan/app:2", "oci:in:1", "repo.lan/app:2"),
+        ] {
+            let named = named_like(&location(target), &location(source));
+            assert_eq!(named.to_string(), expected, "{source} {target}");
+        }
+    }
+
+    #[test]
+    fn a_reference_by_digest_has_no_tag() {
+        let digest = "sha256:aa";
+        for (text, expected) in [
+            ("repo.lan:5000/x/app:1", "repo.lan:5000/x/app@sha256:aa"),
+            ("oci:out:1", "oci:out:sha256:aa"),
+            ("docker-archive:a.tar:app:1", "docker-archive:a.tar:app:1"),
+        ] {
+            assert_eq!(by_digest(&location(text), digest), expected);
+        }
+    }
+}

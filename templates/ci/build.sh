@@ -1,0 +1,41 @@
+#!/bin/sh
+# Builds an image and pushes it. Exit code as of build: 0 done, 1 the answer is no, 2 wrong usage, 3
+# failed.
+#
+# Environment: NAME (HOST/NAME:TAG) and, with lists separated by spaces: IMAGE (a recipe, a Dockerfile,
+# or a folder), HOST_BUILDS, NODES, BASE_REGISTRY, SBOM, PROVENANCE, PUSH, ARGS, REPORT, WINCIMG.
+set -eu
+
+wincimg=${WINCIMG:-wincimg}
+report=${REPORT:-wincimg-report}
+mkdir -p "$report"
+set -- build "${IMAGE:-.}" -t "${NAME:?set NAME to HOST/NAME:TAG}" \
+  --metadata-file "$report/metadata.json"
+for build in ${HOST_BUILDS:-}; do set -- "$@" --host-build "$build"; done
+for form in ${SBOM:-}; do set -- "$@" "--sbom=$form"; done
+if [ -n "${NODES:-}" ]; then set -- "$@" --nodes "$NODES"; fi
+if [ -n "${BASE_REGISTRY:-}" ]; then set -- "$@" --base-registry "$BASE_REGISTRY"; fi
+if [ "${PROVENANCE:-false}" = true ]; then set -- "$@" --provenance; fi
+if [ "${PUSH:-true}" = true ]; then set -- "$@" --push; else set -- "$@" --output "oci:$report/image"; fi
+# Words of further flags.
+# shellcheck disable=SC2086
+"$wincimg" "$@" ${ARGS:-}
+
+field() { sed -n "s/^ *\"$1\": \"\(.*\)\",*\$/\1/p" "$report/metadata.json" | head -n 1; }
+digest=$(field containerimage.digest)
+image=${NAME%@*}
+case ${image##*/} in *:*) repository=${image%:*} ;; *) repository=$image ;; esac
+reference=$repository@$digest
+printf '%s' "$digest" > "$report/digest"
+printf '%s' "$reference" > "$report/reference"
+
+if [ -n "${GITHUB_OUTPUT:-}" ]; then
+  printf '%s\n' "digest=$digest" "reference=$reference" "metadata=$report/metadata.json" >> "$GITHUB_OUTPUT"
+fi
+if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then
+  pushed=built
+  if [ "${PUSH:-true}" = true ]; then pushed=pushed; fi
+  # Markdown's quotes, not the shell's.
+  # shellcheck disable=SC2016
+  printf '| Image | %s as |\n| --- | --- |\n| `%s` | `%s` |\n' "$pushed" "$NAME" "$reference" >> "$GITHUB_STEP_SUMMARY"
+fi

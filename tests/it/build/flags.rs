@@ -1,0 +1,265 @@
+//! Hosts by name, whole names as tags, and flags without effect.
+
+use predicates::Predicate as _;
+use serde_json::Value;
+use wincimg_oci::document::ManifestFormat;
+use wincimg_testkit::windows_base::StandIn;
+use wincimg_windows::release;
+use wincimg_windows::update::Updates;
+
+use crate::failure::{Fails, note};
+use crate::site::{Site, add_base, json_of, stderr};
+
+fn newest(build: u32) -> String {
+    let update = Updates::embedded().newest_published(build).unwrap();
+    update.version().to_string()
+}
+
+/// A site with bases of this year.
+fn current_site() -> Site {
+    let site = Site::new();
+    for (seed, version) in [(1, "10.0.17763.6893"), (2, "10.0.20348.3207")] {
+        let base = StandIn::new(ManifestFormat::Docker, version, &[(400, seed)]);
+        let tag = version;
+        site.registry
+            .with(|stored| add_base(stored, "mcr/windows/nanoserver", tag, base));
+    }
+    site
+}
+
+fn plan_of(site: &Site, image: &str, arguments: &[&str]) -> (Value, String) {
+    let mut build = site.build(image);
+    let output = build
+        .args(arguments)
+        .args(["--dry-run", "--format", "json"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let mut plans: Value = serde_json::from_slice(&output.stdout).unwrap();
+    (plans["plans"][0].take(), stderr(&output))
+}
+
+#[test]
+fn a_host_is_named_as_people_name_it_and_the_revision_is_told() {
+    let site = current_site();
+    let newest_ltsc = release::from_name("latest").unwrap().build;
+    assert!(newest_ltsc >= 26100);
+    for (name, build) in [
+        ("ltsc2022", 20348),
+        ("win2022", 20348),
+        ("2022", 20348),
+        ("20348", 20348),
+        ("ltsc2019", 17763),
+        ("2019", 17763),
+        ("1809", 17763),
+        ("17763", 17763),
+        ("WIN2019", 17763),
+        ("10.0.17763", 17763),
+    ] {
+        let (plan, said) = plan_of(&site, "pause", &["--host-build", name]);
+        let version = newest(build);
+        assert!(
+            plan["host_build"].to_string().contains(&version),
+            "{name}: {plan}"
+        );
+        let told = note(&[&version, "newest revision known"]).eval(&said);
+        assert!(told, "{name}: {said}");
+    }
+    let mut unknown = site.build("pause");
+    unknown
+        .args(["--host-build", "ltsc2023"])
+        .assert()
+        .code(2)
+        .stderr(predicates::str::contains("ltsc2022"));
+}
+
+#[test]
+fn the_tag_of_the_base_says_the_host_and_a_note_the_nodes() {
+    let site = current_site();
+    for (tag, version, nodes) in [
+        (
+            "ltsc2022",
+            newest(20348),
+            &["Windows Server 2022", "Windows Server 2025"][..],
+        ),
+        ("1809", newest(17763), &["17763.1039"]),
+        (
+            "10.0.17763.973",
+            "17763.973".to_owned(),
+            &["up to 17763.1012"],
+        ),
+    ] {
+        site.write(
+            "app/Dockerfile",
+            format!("FROM mcr.microsoft.com/windows/nanoserver:{tag}\nENV A=1\n"),
+        );
+        let (plan, said) = plan_of(&site, "./app", &[]);
+        assert!(
+            plan["host_build"].to_string().contains(&version),
+            "{tag}: {plan}"
+        );
+        let told = [&[version.as_str()][..], nodes].concat();
+        assert!(note(&told).eval(&said), "{tag}: {said}");
+    }
+    // A host that is named decides.
+    let (plan, _) = plan_of(&site, "./app", &["--host-build", "20348.2402"]);
+    assert!(
+        plan["host_build"].to_string().contains("20348.2402"),
+        "{plan}"
+    );
+    // A base without Windows in its tag says nothing.
+    site.write("app/Dockerfile", "FROM repo.lan/own/base:1\nENV A=1\n");
+    let unknown = site.build("./app").fails(2, "usage", &["host"]);
+    unknown.advises(&["--host-build ltsc2022"]);
+    site.build("pause").fails(2, "usage", &["host"]);
+}
+
+#[test]
+fn a_flag_without_effect_is_refused() {
+    let site = Site::new();
+    site.write("recipe.toml", "name = \"a\"\nbase = \"nanoserver\"\n");
+    site.write("b/one.txt", "1");
+    site.write(
+        "Own.Dockerfile",
+        "FROM mcr.microsoft.com/windows/nanoserver:1809\nENV A=1\n",
+    );
+    let of = |image: &str, flags: &[&str]| {
+        let mut build = site.build(image);
+        build
+            .args(["--host-build", "17763.973", "-o", "oci:out"])
+            .args(flags);
+        build
+    };
+    for (flags, hint) in [
+        (&["--build-arg", "A=1"][..], "--set"),
+        (&["--target", "x"], "--target"),
+        (&["--context", "/nope"], "context"),
+        (&["--context", "b"], "from"),
+        (&["--memory", "2g"], "--engine docker"),
+        (&["--isolation", "hyperv"], "--engine docker"),
+        (&["--pull"], "--engine docker"),
+        (&["--docker-host", "tcp://127.0.0.1:1"], "--engine docker"),
+    ] {
+        let output = of(".", flags).output().unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{flags:?}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains(flags[0]),
+            "{flags:?}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains(hint),
+            "{flags:?}: {}",
+            stderr(&output)
+        );
+    }
+    let output = of("Own.Dockerfile", &["--memory", "2g"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    // A file of defaults is for all builds.
+    site.write("own.toml", "docker-host = \"tcp://127.0.0.1:1\"\n");
+    json_of(&mut of(".", &["--config", "own.toml"]));
+    // A recipe that uses its context.
+    site.write(
+        "recipe.toml",
+        "name = \"a\"\nbase = \"nanoserver\"\nfiles = [{ context = \"one.txt\", to = '/one.txt' }]\n",
+    );
+    json_of(&mut of(".", &["--context", "b"]));
+}
+
+#[test]
+fn a_mistake_is_answered_with_a_right_example() {
+    let site = Site::new();
+    for (line, hint) in [
+        ("base = 5", "base = \"nanoserver\""),
+        ("base = \"nanoserver\"\nports = 8080", "ports = [8080]"),
+        (
+            "base = \"nanoserver\"\nentrypoint = \"a.exe\"",
+            "entrypoint = [",
+        ),
+        ("base = \"nanoserver\"\nenv = \"A=1\"", "env = {"),
+    ] {
+        site.write("recipe.toml", format!("name = \"a\"\n{line}\n"));
+        let output = site
+            .build(".")
+            .args(["--host-build", "17763.973"])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        assert!(
+            stderr(&output).contains(hint),
+            "{line}: {}",
+            stderr(&output)
+        );
+    }
+    // A file of the wrong kind, or in another folder.
+    site.write(
+        "app/Own",
+        "FROM mcr.microsoft.com/windows/nanoserver:1809\n",
+    );
+    site.write(
+        "Own.Dockerfile",
+        "FROM mcr.microsoft.com/windows/nanoserver:1809\n",
+    );
+    for (words, hint) in [
+        (
+            &["build", ".", "-f", "recipe.toml"][..],
+            "wincimg build recipe.toml",
+        ),
+        (&["build", ".", "-f", "Onw.Dockerfile"], "-f Own.Dockerfile"),
+        (&["build", "app", "-f", "Own"], "-f app/Own"),
+        (&["inspect", "recipe.toml"], "wincimg build recipe.toml"),
+        (&["inspect", "pause"], "wincimg build pause"),
+    ] {
+        let output = site.command(words).output().unwrap();
+        assert!(!output.status.success(), "{words:?}");
+        assert!(
+            stderr(&output).contains(hint),
+            "{words:?}: {}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn a_whole_name_is_a_tag() {
+    let site = Site::new();
+    let host = site.host();
+    let mut build = site.build("pause");
+    build.args([
+        "--host-build",
+        "17763.973",
+        "--push",
+        "-t",
+        &format!("{host}/team/web:1.4"),
+    ]);
+    let built = json_of(&mut build);
+    assert_eq!(
+        built["images"][0]["reference"],
+        format!("{host}/team/web:1.4")
+    );
+    let mut build = site.build("pause");
+    build.args(["--host-build", "17763.973", "-t", "web:1.5"]);
+    build.args(["--registry", &host, "--push"]);
+    let built = json_of(&mut build);
+    assert_eq!(built["images"][0]["reference"], format!("{host}/web:1.5"));
+    let mut build = site.build("pause");
+    build.args([
+        "--host-build",
+        "17763.973",
+        "-t",
+        "repo.lan/web:1",
+        "--name",
+        "other",
+    ]);
+    build.fails(2, "usage", &["--name"]);
+    let mut build = site.build("pause");
+    build.args(["--host-build", "17763.973", "--push", "-t", "1.4"]);
+    build
+        .fails(2, "usage", &["--push"])
+        .advises(&["-t HOST/NAME:TAG"]);
+}

@@ -1,0 +1,241 @@
+//! `wincimg push`, `copy`, `tag`, `digest` and `manifest`: what was built is what is pushed.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+use wincimg_testkit::component;
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+
+use crate::failure::Fails;
+use crate::site::{Site, json_of, stderr};
+
+const ONE: [&str; 2] = ["--host-build", "17763.973"];
+const TWO: [&str; 4] = ["--host-build", "17763.973", "--host-build", "20348.2402"];
+
+fn line(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_layout_has_the_digest_of_its_push_and_keeps_it() {
+    let site = Site::new();
+    let docker = DockerRegistry::start(Setup::default());
+    let host = docker.host();
+    for (name, hosts) in [("one", &ONE[..]), ("two", &TWO)] {
+        let layout = format!("oci:{name}");
+        let mut build = site.build("pause");
+        build.args(hosts).args(["--tag", "1", "-o", &layout]);
+        let built = json_of(build.args(["--metadata-file", "meta.json"]));
+        let pushed = {
+            let mut build = site.build("pause");
+            build
+                .args(hosts)
+                .args(["-t", &format!("{host}/direct/{name}:1")]);
+            json_of(build.args(["--push", "--insecure-registry", &host]))
+        };
+        let digest_of = |built: &Value| {
+            let index = &built["index"]["digest"];
+            let digest = if index.is_null() {
+                &built["images"][0]["digest"]
+            } else {
+                index
+            };
+            digest.as_str().unwrap().to_owned()
+        };
+        assert_eq!(digest_of(&built), digest_of(&pushed), "{name}");
+
+        let target = format!("{host}/apps/{name}:1.4");
+        let source = format!("oci:{name}:1");
+        let mut push = site.command(&["push", "-q", &source, &target]);
+        let printed = line(push.args(["--insecure-registry", &host]));
+        let pinned = format!("{host}/apps/{name}@{}", digest_of(&built));
+        assert_eq!(printed, pinned);
+        let metadata: Value = serde_json::from_str(&site.text("meta.json")).unwrap();
+        assert_eq!(metadata["containerimage.digest"], digest_of(&built));
+        // Skopeo reads what is there, as any other client.
+        let skopeo = component("skopeo");
+        let mut other = Command::new(skopeo);
+        other.args(["inspect", "--raw", "--tls-verify=false"]);
+        let raw = other.arg(format!("docker://{target}")).output().unwrap();
+        assert!(raw.status.success(), "{}", stderr(&raw));
+        let own = site.command(&["manifest", &source]).output().unwrap();
+        assert_eq!(raw.stdout, own.stdout, "{name}");
+        let mut again = site.command(&["push", &source, &target, "--insecure-registry", &host]);
+        assert!(line(&mut again).contains("up to date"));
+    }
+}
+
+#[test]
+fn a_copy_has_another_name_and_the_same_digest() {
+    let site = Site::new();
+    let host = site.host();
+    let mut build = site.build("pause");
+    build
+        .args(TWO)
+        .args(["-t", &format!("{host}/pause:1"), "--push"]);
+    let built = json_of(build.args(["--sbom", "spdx"]));
+    let digest = built["index"]["digest"].as_str().unwrap();
+    let from = format!("{host}/pause:1");
+    for to in [
+        format!("{host}/renamed/app:2"),
+        "oci:copied:3".to_owned(),
+        "oci:untagged".to_owned(),
+    ] {
+        let copied = json_of(&mut site.with_no_bases(&["copy", &from, &to]));
+        assert_eq!(copied["digest"], digest, "{to}");
+        assert_eq!(copied["artifacts"], 2, "{to}");
+        let read = if to == "oci:untagged" {
+            "oci:untagged:1"
+        } else {
+            &to
+        };
+        assert_eq!(line(&mut site.command(&["digest", read])), digest, "{to}");
+        let platform = [
+            "inspect",
+            read,
+            "--platform",
+            "windows/amd64:17763",
+            "--sbom",
+        ];
+        assert!(
+            line(&mut site.command(&platform)).contains("spdxVersion"),
+            "{to}"
+        );
+    }
+    // The artifacts are pushed from a layout too.
+    let there = format!("{host}/again:1");
+    let pushed = json_of(&mut site.with_no_bases(&["push", "oci:copied:3", &there]));
+    assert_eq!(
+        (&pushed["digest"], &pushed["artifacts"]),
+        (&digest.into(), &2.into())
+    );
+
+    let one = [
+        "copy",
+        &from,
+        "docker-archive:a.tar",
+        "--platform",
+        "windows/amd64:17763",
+    ];
+    json_of(&mut site.with_no_bases(&one));
+    let there = format!("{host}/from-archive:1");
+    let pushed = json_of(&mut site.with_no_bases(&["push", "docker-archive:a.tar", &there]));
+    assert_eq!(pushed["target"], there);
+}
+
+#[test]
+fn a_copy_does_not_remove_images_for_other_hosts_unless_told() {
+    let site = Site::new();
+    let there = format!("{}/pause:1", site.host());
+    let mut build = site.build("pause");
+    json_of(build.args(TWO).args(["-t", &there, "--push"]));
+    let mut build = site.build("pause");
+    json_of(build.args(ONE).args(["--tag", "1", "-o", "oci:one"]));
+    let mut push = site.with_no_bases(&["push", "oci:one", &there]);
+    let refused = push.fails(1, "tag/taken", &["10.0.20348.2402"]);
+    refused.advises(&["--replace"]);
+    let mut push = site.with_no_bases(&["push", "oci:one", &there, "--replace"]);
+    json_of(&mut push);
+}
+
+#[test]
+fn tags_are_added_to_what_is_there() {
+    let site = Site::new();
+    let from = format!("{}/pause:1", site.host());
+    let mut build = site.build("pause");
+    json_of(
+        build
+            .args(ONE)
+            .args(["-t", &from, "--push", "-o", "oci:own"]),
+    );
+    for (image, tagged) in [
+        (from.clone(), format!("{}/pause:stable", site.host())),
+        ("oci:own:1".to_owned(), "oci:own:stable".to_owned()),
+    ] {
+        line(&mut site.command(&["tag", &image, "stable", "2"]));
+        let digest = |image: &str| line(&mut site.command(&["digest", image]));
+        assert_eq!(digest(&image), digest(&tagged));
+        let manifest = |image: &str| site.command(&["manifest", image]).output().unwrap().stdout;
+        assert_eq!(manifest(&image), manifest(&tagged));
+    }
+    site.with_no_bases(&["digest", &from, "--platform", "linux/amd64"])
+        .assert()
+        .success();
+    let index = format!("{}/mcr/windows/nanoserver:10.0.17763.973", site.host());
+    let mut absent = site.with_no_bases(&["digest", &index, "--platform", "linux/amd64"]);
+    absent.fails(1, "no", &["windows/amd64:10.0.17763.973"]);
+}
+
+#[test]
+fn a_copy_needs_two_places() {
+    let site = Site::new();
+    for (words, value) in [
+        (["push", "repo.lan/a:1", "repo.lan/b:1"], "wincimg copy"),
+        (["push", "oci:none", "repo.lan/b:1"], "none"),
+        (["copy", "oci:a:1", "oci:a:1"], "oci:a:1"),
+        (["copy", "recipe.toml", "oci:a"], "recipe"),
+        (["tag", "docker-archive:a.tar", "1"], "docker-archive:a.tar"),
+    ] {
+        site.write("recipe.toml", "name = \"a\"\nbase = \"nanoserver\"\n");
+        let output = site.command(&words).output().unwrap();
+        assert!(matches!(output.status.code(), Some(2 | 3)), "{words:?}");
+        assert!(
+            stderr(&output).contains(value),
+            "{words:?}: {}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn files_for_pipelines_have_the_keys_of_buildx() {
+    let site = Site::new();
+    let there = format!("{}/pause:1", site.host());
+    let build = |hosts: &[&str], more: &[&str]| {
+        let mut build = site.build("pause");
+        build
+            .args(hosts)
+            .args(["-t", &there, "--push", "--replace"]);
+        build.args(["--metadata-file", "meta.json", "--iidfile", "iid"]);
+        let output = build.args(more).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let metadata: Value = serde_json::from_str(&site.text("meta.json")).unwrap();
+        (
+            String::from_utf8(output.stdout).unwrap(),
+            metadata,
+            site.text("iid"),
+        )
+    };
+    let (printed, metadata, id) = build(&ONE, &["-q"]);
+    let digest = metadata["containerimage.digest"].as_str().unwrap();
+    assert_eq!(printed, format!("{}/pause@{digest}\n", site.host()));
+    assert_eq!(metadata["image.name"], there);
+    assert_eq!(metadata["containerimage.config.digest"], id.as_str());
+    let manifest = site.command(&["manifest", &there]).output().unwrap().stdout;
+    let descriptor = &metadata["containerimage.descriptor"];
+    assert_eq!(descriptor["digest"], digest);
+    assert_eq!(descriptor["size"], manifest.len());
+    let manifest: Value = serde_json::from_slice(&manifest).unwrap();
+    assert_eq!(descriptor["mediaType"], manifest["mediaType"]);
+    assert_eq!(manifest["config"]["digest"], id.as_str());
+
+    let (printed, metadata, id) = build(&TWO, &["-q"]);
+    assert_eq!(metadata["containerimage.digest"], id.as_str());
+    assert_eq!(printed, format!("{}/pause@{id}\n", site.host()));
+    assert_eq!(metadata["containerimage.config.digest"], Value::Null);
+
+    // A layout's reference works as a source.
+    let mut build = site.build("pause");
+    let output = build
+        .args(ONE)
+        .args(["-q", "-o", "oci:own"])
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let there = format!("{}/other:1", site.host());
+    line(&mut site.command(&["push", printed.trim(), &there]));
+    assert!(fs::exists(site.path("own/index.json")).unwrap());
+}

@@ -1,0 +1,216 @@
+//! Every built image records its base, its time and its commit, so that other tools find them.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use wincimg_oci::document::ManifestFormat;
+use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::windows_base::StandIn;
+
+use crate::site::{Site, add_base, json_of};
+
+const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+const URL: &str = "https://git.lan/shop.git";
+const KEY: &str = "org.opencontainers.image.";
+
+/// A site whose folder is a repository, with a recipe, a Dockerfile, and what `init` writes.
+fn site() -> Site {
+    let site = Site::new();
+    site.write(".git/HEAD", "ref: refs/heads/main\n");
+    site.write(".git/refs/heads/main", format!("{COMMIT}\n"));
+    let config = "[remote \"origin\"]\n\turl = https://ci:token@git.lan/shop.git\n";
+    site.write(".git/config", config);
+    site.write("recipe/recipe.toml", "name = \"shop\"\nbase = \"aspnet\"\n");
+    site.write(
+        "docker/Dockerfile",
+        "FROM mcr.microsoft.com/windows/nanoserver:1809\nENV A=1\n",
+    );
+    site.with_no_bases(&["init", "started"]).assert().success();
+    site
+}
+
+fn read(site: &Site, folder: &str, digest: &Value) -> Value {
+    let digest = digest.as_str().unwrap().replace(':', "/");
+    let blob = fs::read(site.path(folder).join("blobs").join(digest)).unwrap();
+    serde_json::from_slice(&blob).unwrap()
+}
+
+fn without_prefix(fields: &Value) -> Value {
+    let fields = fields.as_object().unwrap().iter();
+    let own = fields.filter_map(|(key, value)| Some((key.strip_prefix(KEY)?.to_owned(), value)));
+    let own = own.filter(|(key, _)| !["title", "description", "version"].contains(&key.as_str()));
+    own.map(|(key, value)| (key, value.clone())).collect()
+}
+
+#[test]
+fn recipes_dockerfiles_and_starters_record_where_they_come_from() {
+    let site = site();
+    for (image, base) in [
+        ("recipe", "dotnet/framework/aspnet"),
+        ("docker", "windows/nanoserver"),
+        ("started", "windows/nanoserver"),
+        ("pause", "windows/nanoserver"),
+    ] {
+        let shown = if image == "pause" {
+            image.to_owned()
+        } else {
+            format!("./{image}")
+        };
+        let output = format!("out-{image}");
+        let mut build = site.build(&shown);
+        build.args(["--host-build", "17763.973", "-o", &format!("oci:{output}")]);
+        let built = json_of(&mut build);
+        let built = &built["images"][0];
+        let manifest = read(&site, &output, &built["digest"]);
+        let config = read(&site, &output, &manifest["config"]["digest"]);
+        let mut expected = json!({
+            "base.name": format!("{}/mcr/{base}:10.0.17763.973", site.host()),
+            "base.digest": built["base"]["digest"],
+            "created": "2020-01-14T00:00:00Z",
+            "source": URL,
+            "revision": COMMIT,
+        });
+        // A built-in recipe is in no repository.
+        if image == "pause" {
+            let fields = expected.as_object_mut().unwrap();
+            fields.remove("source");
+            fields.remove("revision");
+        }
+        assert_eq!(
+            manifest["mediaType"],
+            "application/vnd.oci.image.manifest.v1+json"
+        );
+        assert_eq!(
+            without_prefix(&manifest["annotations"]),
+            expected,
+            "{image}"
+        );
+        assert_eq!(
+            without_prefix(&config["config"]["Labels"]),
+            expected,
+            "{image}"
+        );
+    }
+}
+
+#[test]
+fn dockers_format_has_the_labels_alone() {
+    let site = site();
+    let mut build = site.build("./docker");
+    build.args([
+        "--host-build",
+        "17763.973",
+        "--registry",
+        &site.host(),
+        "--push",
+    ]);
+    build.args(["--manifest-format", "docker", "--tag", "1"]);
+    let built = json_of(&mut build);
+    let reference = built["images"][0]["reference"].as_str().unwrap();
+    let output = site.command(&["manifest", reference]).output().unwrap();
+    let manifest: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(manifest["annotations"], Value::Null);
+    let inspected = json_of(&mut site.with_no_bases(&["inspect", reference]));
+    let labels = &inspected["images"][0]["labels"];
+    assert_eq!(labels[format!("{KEY}revision")], COMMIT);
+    assert!(labels[format!("{KEY}base.name")].is_string(), "{labels}");
+}
+
+#[test]
+fn a_dockerfile_and_the_command_line_have_the_last_word() {
+    let site = site();
+    site.write(
+        "docker/Dockerfile",
+        "FROM mcr.microsoft.com/windows/nanoserver:1809\nLABEL org.opencontainers.image.source=own\n",
+    );
+    let mut build = site.build("./docker");
+    build.args(["--host-build", "17763.973", "-o", "oci:out"]);
+    build.args(["--label", "org.opencontainers.image.revision=v1"]);
+    let built = json_of(&mut build);
+    let manifest = read(&site, "out", &built["images"][0]["digest"]);
+    let annotations = without_prefix(&manifest["annotations"]);
+    assert_eq!(annotations["source"], "own");
+    assert_eq!(annotations["revision"], "v1");
+}
+
+/// Labels of the base are about the base.
+#[test]
+fn what_a_base_records_is_not_inherited() {
+    let site = site();
+    let base = StandIn::new(ManifestFormat::Oci, "10.0.17763.973", &[(400, 1)]);
+    let labelled = base.image.edit_config(|config| {
+        let labels = &mut config.config.labels;
+        labels.insert(format!("{KEY}revision"), "theirs".to_owned());
+        labels.insert(format!("{KEY}base.name"), "below".to_owned());
+    });
+    let mut annotations = std::collections::BTreeMap::new();
+    annotations.insert(format!("{KEY}title"), "theirs".to_owned());
+    let base = StandIn {
+        image: labelled.unwrap().with_annotations(&annotations).unwrap(),
+        ..base
+    };
+    site.registry
+        .with(|stored| add_base(stored, "mcr/own/base", "1", base));
+    site.write(
+        "docker/Dockerfile",
+        format!("FROM {}/mcr/own/base:1\nENV A=1\n", site.host()),
+    );
+    let mut build = site.build("./docker");
+    let built = json_of(build.args(["--host-build", "17763.973", "-o", "oci:out"]));
+    let manifest = read(&site, "out", &built["images"][0]["digest"]);
+    let annotations = &manifest["annotations"];
+    assert_eq!(annotations[format!("{KEY}title")], Value::Null);
+    assert_eq!(annotations[format!("{KEY}revision")], COMMIT);
+    let name = format!("{}/mcr/own/base:1", site.host());
+    assert_eq!(annotations[format!("{KEY}base.name")], name);
+}
+
+/// `crane rebase` requires both annotations: it reads the old base by digest from the repository of
+/// the name, compares its layers with the lowest of the image, and reads the new base by name.
+#[test(multi_thread)]
+async fn crane_and_update_find_the_base_in_a_real_registry() {
+    let docker = DockerRegistry::start(Setup::default());
+    let host = docker.host();
+    wincimg_testkit::windows_base::put_nanoserver(&host, "10.0.17763.973").await;
+    let site = site();
+    for image in ["./docker", "./started"] {
+        let name = image.trim_start_matches("./");
+        let reference = format!("{host}/apps/{name}:1");
+        let mut build = site.command(&["build", image, "--host-build", "17763.973", "--push"]);
+        build.args(["-t", &reference, "--base-registry", &host]);
+        build.args(["--insecure-registry", &host]);
+        json_of(&mut assert_cmd::Command::from(build));
+        let manifest_of = |reference: &str| -> Value {
+            let mut command = site.command(&["manifest", reference]);
+            let output = command
+                .args(["--insecure-registry", &host])
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{reference}: {output:?}");
+            serde_json::from_slice(&output.stdout).unwrap()
+        };
+        let manifest = manifest_of(&reference);
+        let annotation = |key: &str| {
+            let value = &manifest["annotations"][format!("{KEY}base.{key}")];
+            value.as_str().unwrap().to_owned()
+        };
+        let (base, digest) = (annotation("name"), annotation("digest"));
+        let (repository, _) = base.rsplit_once(':').unwrap();
+        let old = manifest_of(&format!("{repository}@{digest}"));
+        let below = old["layers"].as_array().unwrap();
+        let own = manifest["layers"].as_array().unwrap();
+        for (below, own) in below.iter().zip(own) {
+            assert_eq!(below["digest"], own["digest"]);
+        }
+        manifest_of(&base);
+        let mut update = site.command(&["update", &reference, "--host-build", "17763.973"]);
+        update.args(["--base-registry", &host, "--insecure-registry", &host]);
+        let output = update
+            .args(["--check", "--format", "json"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let checked: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(checked.to_string().contains("\"named\""), "{checked:#}");
+    }
+}
