@@ -72,8 +72,7 @@ pub(super) struct Build {
     /// Image name [default: the recipe's]
     #[arg(long, value_name = "NAME", value_parser = image_name)]
     name: Option<String>,
-    /// Image tag, or the whole HOST/NAME:TAG; the tag of the index if there are several builds
-    /// [default: the base's version, or latest]
+    /// Image tag, or the whole HOST/NAME:TAG [default: the base's version, or latest]
     #[arg(short, long, value_name = "TAG", value_parser = tag_or_name)]
     tag: Option<TagArg>,
     /// Push the image to the registry

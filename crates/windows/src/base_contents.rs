@@ -78,7 +78,7 @@ pub trait BaseContents: BaseKeys {
         Ok(Presence::Unknown)
     }
 
-    /// Whether the database of accounts has an account of that name.
+    /// Looks up a name in the database of accounts.
     fn account(&self, _name: &str) -> Result<Presence<()>, BaseReadError> {
         Ok(Presence::Unknown)
     }

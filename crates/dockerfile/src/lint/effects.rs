@@ -133,7 +133,7 @@ fn is_shell(command: &LintCommand) -> bool {
     matches!(command.program().as_str(), "powershell" | "pwsh" | "cmd")
 }
 
-/// What a command sets for its own line only.
+/// Settings that a command makes for its own line only.
 fn lost_effect(command: &LintCommand) -> Option<(&'static str, &'static str)> {
     let first = command.words.first()?.value.to_ascii_lowercase();
     let second = command.words.get(1).map_or("", |word| word.value.as_str());
@@ -277,8 +277,8 @@ pub(super) fn check_setx(stage: &Stage<'_>, findings: &mut Findings<'_>) {
                     } else {
                         Severity::Note
                     },
-                    "setx without /M writes the machine's PATH into the user's, where it is there \
-                     twice, and cuts it after 1024 characters: add /M",
+                    "setx without /M adds the machine's PATH to the user's, and cuts it after 1024 \
+                     characters: add /M",
                 ),
                 true if count > 1 => (Severity::Note, MACHINE),
                 // Nano Server has no other program for it.

@@ -186,7 +186,7 @@ impl Planner<'_> {
         Ok(obstacles)
     }
 
-    /// Tells layers with only folders of their own, which mean the same on every Windows.
+    /// Returns a test for layers with only folders of their own, which mean the same on every Windows.
     fn independence(&self, old: &OldBase) -> impl Fn(&Arc<LayerDiff>) -> bool + use<> {
         let version = old.image.config().os_version.as_deref();
         let version = version.and_then(|text| text.parse().ok());
@@ -194,7 +194,7 @@ impl Planner<'_> {
         move |touched| is_windows && compare::is_independent(touched, version)
     }
 
-    /// What an image's layers touch.
+    /// Changes of an image's layers.
     async fn touched(&self, own: &[ImageLayer]) -> Result<Vec<Arc<LayerDiff>>, BoxError> {
         let reading = own.iter().map(async |layer| {
             let touched = self
