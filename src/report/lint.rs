@@ -59,6 +59,10 @@ pub(crate) fn write_lint_text(
 /// The first line that the fix changes, with a mark below the change; without a fix or a change,
 /// the first line of the finding.
 fn excerpt(text: &str, finding: &LintFinding) -> Excerpt {
+    if finding.fix_line < finding.line {
+        let line = text.lines().nth(finding.line - 1).unwrap_or_default();
+        return Excerpt::from_line(finding.line, line);
+    }
     let lines = text.lines().zip(1..).skip(finding.line - 1);
     let lines = lines.take_while(|(_, number)| *number <= finding.last_line);
     let corrected = finding.fix.iter().flat_map(|fix| fix.lines());
@@ -94,6 +98,7 @@ pub(crate) fn write_lint_json(files: &[LintedFile], out: &mut dyn Write) -> io::
                 "severity": finding.severity.name(),
                 "message": finding.message,
                 "fix": finding.fix,
+                "fix_line": finding.fix_line,
             })
         })
         .collect();
@@ -197,6 +202,6 @@ fn result(file: &str, finding: &LintFinding) -> sarif::Result {
         }),
         subject: None,
         fingerprint: None,
-        fix: finding.fix.clone(),
+        fix: finding.fix.clone().map(|fix| (finding.fix_line, fix)),
     }
 }

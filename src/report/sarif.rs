@@ -36,8 +36,8 @@ pub(super) struct Result {
     pub(super) subject: Option<String>,
     /// Fingerprint that stays the same when lines move.
     pub(super) fingerprint: Option<String>,
-    /// Replacement for the lines.
-    pub(super) fix: Option<String>,
+    /// Replacement for lines: the first of them, the last being that of the place, and the text.
+    pub(super) fix: Option<(usize, String)>,
 }
 
 /// Writes one run of a command.
@@ -98,14 +98,14 @@ impl Result {
         if let Some(fingerprint) = self.fingerprint {
             value["partialFingerprints"] = json!({"wincimg/v1": fingerprint});
         }
-        if let (Some(fix), Some(place)) = (self.fix, &self.place) {
+        if let (Some((first_line, fix)), Some(place)) = (self.fix, &self.place) {
             // A region without columns includes its lines, except for the end of the last.
             value["fixes"] = json!([{
                 "description": {"text": summary.map(|rule| rule.summary.as_str())},
                 "artifactChanges": [{
                     "artifactLocation": {"uri": as_uri(&place.file)},
                     "replacements": [{
-                        "deletedRegion": place.region(),
+                        "deletedRegion": {"startLine": first_line, "endLine": place.last_line},
                         "insertedContent": {"text": fix},
                     }],
                 }],

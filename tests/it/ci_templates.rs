@@ -110,18 +110,89 @@ fn the_script_writes_every_report_and_keeps_the_answer() {
     assert_eq!(code, 2, "{said}");
 }
 
+/// A Dockerfile with an error and one without, in a folder `images`.
+fn dockerfiles(folder: &std::path::Path) {
+    let base = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\n";
+    for (name, line) in [("bad", "RUN rm -rf C:/x\n"), ("good", "RUN mkdir C:\\x\n")] {
+        let place = folder.join("images").join(name);
+        fs::create_dir_all(&place).unwrap();
+        fs::write(place.join("Dockerfile"), format!("{base}{line}")).unwrap();
+    }
+}
+
+#[test]
+fn the_lint_action_runs_the_script_with_every_input() {
+    let text = fs::read_to_string(format!("{TEMPLATES}/../../actions/lint/action.yml")).unwrap();
+    let action: Value = serde_saphyr::from_str(&text).unwrap();
+    let [install, step] = [0, 1].map(|step| &action["runs"]["steps"][step]);
+    assert!(install["run"].as_str().unwrap().contains("install.sh"));
+    let script = step["run"].as_str().unwrap();
+    let script = script.replace("$GITHUB_ACTION_PATH/../../templates/ci", TEMPLATES);
+    let of_install = install["env"].as_object().unwrap();
+    let environment = step["env"].as_object().unwrap();
+    let inputs = action["inputs"].as_object().unwrap();
+    assert_eq!(environment.len() + of_install.len(), inputs.len());
+    let template = fs::read_to_string(format!("{TEMPLATES}/lint.sh")).unwrap();
+    for name in environment.keys() {
+        assert!(template.contains(&format!("${{{name}:-")), "{name}");
+    }
+
+    let folder = tempfile::tempdir().unwrap();
+    dockerfiles(folder.path());
+    let output = folder.path().join("output");
+    let run = |dockerfiles: &str, ignore: &str| {
+        let _ = fs::remove_file(&output);
+        let environment = [
+            ("DOCKERFILES", dockerfiles),
+            ("IGNORE", ignore),
+            ("GITHUB_OUTPUT", output.to_str().unwrap()),
+        ];
+        let (code, said) = with_wincimg(&script, folder.path(), &environment);
+        (code, said, fs::read_to_string(&output).unwrap())
+    };
+    let (code, said, clean) = run("images/*/Dockerfile", "");
+    assert_eq!((code, clean.as_str()), (1, "clean=false\n"), "{said}");
+    assert!(
+        said.contains("::error file=images/bad/Dockerfile,line=2"),
+        "{said}"
+    );
+    let sarif = fs::read_to_string(folder.path().join("wincimg-report/lint.sarif")).unwrap();
+    assert!(sarif.contains("unix-command"), "{sarif}");
+    let (code, said, clean) = run("images", "unix-command");
+    assert_eq!((code, clean.as_str()), (0, "clean=true\n"), "{said}");
+    let (code, said, _) = run("images", "nonsense");
+    assert_eq!(code, 2, "{said}");
+}
+
+#[test]
+fn the_gitlab_lint_job_is_a_script_that_works() {
+    let folder = tempfile::tempdir().unwrap();
+    dockerfiles(folder.path());
+    let job = &documents("gitlab/lint.yml")[0][".wincimg-lint"];
+    let script = script_of(job);
+    for (ignore, expected) in [("", 1), ("unix-command", 0)] {
+        let environment = [("DOCKERFILES", "images"), ("IGNORE", ignore)];
+        let (code, said) = with_wincimg(&script, folder.path(), &environment);
+        assert_eq!(code, expected, "{said}");
+        let report = job["artifacts"]["reports"]["codequality"].as_str().unwrap();
+        let report = fs::read_to_string(folder.path().join(report)).unwrap();
+        let report: Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report.as_array().unwrap().len(), usize::from(expected == 1));
+    }
+}
+
+fn script_of(job: &Value) -> String {
+    let lines = job["script"].as_array().unwrap().iter();
+    let lines: Vec<&str> = lines.map(|line| line.as_str().unwrap()).collect();
+    format!("set -e\n{}", lines.join("\n"))
+}
+
 #[test]
 fn the_gitlab_job_is_a_script_that_works() {
     let folder = tempfile::tempdir().unwrap();
     workload(folder.path());
     let job = &documents("gitlab/check-compat.yml")[0][".wincimg-check-compat"];
-    let lines: Vec<&str> = job["script"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|line| line.as_str().unwrap())
-        .collect();
-    let script = format!("set -e\n{}", lines.join("\n"));
+    let script = script_of(job);
     let environment = [
         ("NODES", KUBEADM),
         ("WORKLOADS", "w.yaml"),

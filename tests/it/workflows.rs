@@ -47,7 +47,11 @@ fn actionlint_and_shellcheck_find_nothing() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}");
-    let scripts = ["actions/setup/install.sh", "templates/ci/check-compat.sh"];
+    let scripts = [
+        "actions/setup/install.sh",
+        "templates/ci/check-compat.sh",
+        "templates/ci/lint.sh",
+    ];
     let output = Command::new(shellcheck)
         .args(scripts)
         .current_dir(HERE)

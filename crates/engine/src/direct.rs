@@ -28,7 +28,7 @@ use self::added_layers::AddedLayers;
 pub(crate) use self::delivery::deliver_directly;
 use self::error::{DirectError, needs_windows};
 pub(super) use self::write::LayerBytes;
-pub(crate) use self::write::{AddedLayer, AssembleOptions};
+pub(crate) use self::write::{AddedLayer, AssembleOptions, MAX_IN_MEMORY};
 use super::error::not_built;
 use super::plans::PlannedImage;
 use super::publication::Publication;

@@ -3,7 +3,7 @@
 use std::io;
 
 use wincimg_common::diagnose::Diagnose;
-use wincimg_layer::TarReadError;
+use wincimg_layer::{LayerError, TarReadError};
 use wincimg_oci::document::Digest;
 use wincimg_oci::store::StoreError;
 use wincimg_registry::{KeyPathError, hive};
@@ -33,6 +33,9 @@ pub enum LayerProblem {
     /// Windows could not read it.
     #[error(transparent)]
     Tar(#[from] TarReadError),
+    /// It cannot be written again.
+    #[error(transparent)]
+    Write(#[from] LayerError),
     /// Its hives require too much memory.
     #[error("its hives require more than {limit} bytes of memory")]
     TooMuch {

@@ -5,7 +5,7 @@ use std::io::{BufReader, Read};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use wincimg_layer::{LayerEntry, LayerReader, TarEntryKind, TarReadError};
+use wincimg_layer::{HiveFolder, LayerEntry, LayerReader, TarEntryKind, TarReadError};
 use wincimg_registry::RegistryData;
 use wincimg_registry::hive::{Hive, Key, Semantics};
 use wincimg_registry::security::{DescriptorLayout, SecurityDescriptor};
@@ -16,7 +16,7 @@ use super::provenance::windows_file_version;
 use super::stream::layer_limits;
 
 /// Version of the cached form.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// Limit on names: several times those of the largest layers.
 const NAME_MEMORY: usize = 1 << 30;
 const ENTRY_MEMORY: usize = 256;
@@ -38,6 +38,8 @@ pub struct LayerDiff {
     pub keys: Vec<KeyDiff>,
     /// Entries that cannot be compared with a base.
     pub strange: Vec<UnsupportedEntry>,
+    /// Its hives, also those without changes.
+    pub hives: HiveFolder,
 }
 
 /// An entry below `Files`.
@@ -165,6 +167,7 @@ impl LayerDiff {
             memory = memory.checked_sub(taken).ok_or(TarReadError::Malformed(
                 "it has more names than any layer of Windows",
             ))?;
+            found.hives.note(&entry, &reader);
             found.add_entry(&entry, &mut reader)?;
         }
         Ok(found)

@@ -125,6 +125,14 @@ impl TarItem<'_> {
             _ => 0,
         }
     }
+
+    /// The content of a file in memory.
+    pub(super) fn bytes(&self) -> Option<&[u8]> {
+        match self.content {
+            EntryContent::File(ContentSource::Bytes(bytes)) => Some(bytes),
+            _ => None,
+        }
+    }
 }
 
 impl Layer {

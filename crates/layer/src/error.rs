@@ -59,6 +59,9 @@ pub enum LayerError {
         /// The cause.
         source: io::Error,
     },
+    /// An existing layer that cannot be read.
+    #[error("cannot read the layer")]
+    Existing(#[source] io::Error),
     /// A file that is not downloaded.
     #[error("{0} is not downloaded")]
     Lacking(String),

@@ -30,6 +30,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod added_hives;
 pub mod archive;
 mod blob_buffer;
 mod compress;
@@ -64,6 +65,7 @@ fn numbers(seed: u64) -> impl Iterator<Item = u64> {
     .skip(1)
 }
 
+pub use added_hives::HiveFolder;
 pub use blob_buffer::{BlobBuffer, BufferedBlob};
 pub use compress::Compression;
 pub use content::{ContentSource, EntryContent, Layer, LinkTo, Symlink};

@@ -104,7 +104,8 @@ impl SortedLayer<'_> {
     }
 }
 
-fn padding(size: u64) -> &'static [u8] {
+/// Zeros after content of this size.
+pub(super) fn padding(size: u64) -> &'static [u8] {
     let over = usize::try_from(size % BLOCK as u64).unwrap_or_default();
     &ZEROS[..(BLOCK - over) % BLOCK]
 }

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use wincimg_common::untrusted::Untrusted;
 use wincimg_engine::update::{
-    BaseDetection, ComparisonScope, PlannedUpdate, UpdateConflict, UpdatePlan, UpdateVerdict,
+    BaseDetection, ComparisonScope, ImageLayer, PlannedUpdate, UpdateConflict, UpdatePlan,
+    UpdateVerdict,
 };
 use wincimg_oci::reference::Reference;
 
@@ -73,10 +74,24 @@ fn write_update(update: &PlannedUpdate, out: &mut dyn Write) -> io::Result<()> {
             writeln!(
                 out,
                 "  can be rebased: its {layers} {word} ({bytes} bytes) {how}"
-            )
+            )?;
+            write_added_hives(&update.own, out)
         }
         UpdateVerdict::Refused(obstacles) => write_obstacles(obstacles, out),
     }
+}
+
+fn write_added_hives(own: &[ImageLayer], out: &mut dyn Write) -> io::Result<()> {
+    let incomplete = own.iter().filter(|layer| !layer.added_hives.is_empty());
+    let numbers: Vec<String> = incomplete.map(|layer| layer.layer.to_string()).collect();
+    if numbers.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "  adds     hives without changes to layer {}: all layers need all hives, or none",
+        numbers.join(", ")
+    )
 }
 
 fn write_obstacles(obstacles: &[UpdateConflict], out: &mut dyn Write) -> io::Result<()> {

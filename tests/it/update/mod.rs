@@ -1,5 +1,6 @@
 //! `wincimg update`: images rebased, or left unchanged with the reason.
 
+mod hives;
 mod moved;
 mod refused;
 mod strangers;

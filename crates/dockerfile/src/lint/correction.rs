@@ -165,24 +165,24 @@ fn correct_repeatedly(
 ) -> Option<String> {
     let mut fix = finding.fix.clone()?;
     let lines: Vec<&str> = source.split('\n').collect();
-    let before = lines[..finding.line - 1].join("\n");
+    let before = lines[..finding.fix_line - 1].join("\n");
     let after = lines
         .get(finding.last_line..)
         .unwrap_or_default()
         .join("\n");
     while *rounds > 0 {
         *rounds -= 1;
-        let text = if finding.line == 1 {
+        let text = if finding.fix_line == 1 {
             format!("{fix}\n{after}")
         } else {
             format!("{before}\n{fix}\n{after}")
         };
-        let last = finding.line + fix.matches('\n').count();
+        let last = finding.fix_line + fix.matches('\n').count();
         let left = find(&text).into_iter().find(|other| {
-            other.fix.is_some() && other.line >= finding.line && other.last_line <= last
+            other.fix.is_some() && other.fix_line >= finding.fix_line && other.last_line <= last
         });
         let Some(LintFinding {
-            line,
+            fix_line,
             last_line,
             fix: Some(next),
             ..
@@ -192,7 +192,7 @@ fn correct_repeatedly(
         };
         let mut own: Vec<&str> = fix.split('\n').collect();
         own.splice(
-            line - finding.line..=last_line - finding.line,
+            fix_line - finding.fix_line..=last_line - finding.fix_line,
             [next.as_str()],
         );
         fix = own.join("\n");

@@ -4,7 +4,7 @@
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::Escape;
 
-use super::correction::Edit;
+use super::correction::{Correction, Edit};
 use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
 use super::stage::{LintStep, Stage};
@@ -202,7 +202,26 @@ pub(super) fn check_directive(linted: &LintFile<'_>, findings: &mut Findings<'_>
     }
     let message = "this directive has no effect: it must be at the top of the file, above every \
         comment, empty line and instruction";
-    findings.add("misplaced-escape", Severity::Error, line, message);
+    let correction = is_readable_with(file).then(|| {
+        let above = file.lines().take(line);
+        let lines: Vec<&str> = [file.line(line)].into_iter().chain(above).collect();
+        Correction {
+            first_line: 1,
+            last_line: line + 1,
+            text: lines.join("\n"),
+        }
+    });
+    let place = (line, message);
+    findings.add_correction_above("misplaced-escape", Severity::Error, place, correction);
+}
+
+/// Returns true if no instruction uses the escape character that applies to continue on a line: the
+/// file is then written for the other one.
+fn is_readable_with(file: &Dockerfile<'_>) -> bool {
+    let mut instructions = file.instructions.iter();
+    instructions.all(|instruction| {
+        file.continuations(instruction).is_empty() || continues_by_mistake(file, instruction)
+    })
 }
 
 fn escape_comment(line: &str) -> Option<Escape> {

@@ -46,17 +46,19 @@ struct StagePlace<'a> {
     index: usize,
     state: &'a mut StageState,
     filled: &'a mut Vec<ImagePath>,
+    /// Folders that exist by now.
+    made: &'a mut Vec<ImagePath>,
 }
 
 pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
     check_file(linted, findings);
     let mut names = HashMap::new();
-    let mut states: Vec<Rc<StageState>> = Vec::with_capacity(linted.stages.len());
+    let mut states: Vec<(Rc<StageState>, Vec<ImagePath>)> = Vec::with_capacity(linted.stages.len());
     for (index, stage) in linted.stages.iter().enumerate() {
         check_from(linted, index, &mut names, findings);
-        let mut state = match stage.base {
-            StageBaseRef::Stage(base) => states[base].fork(),
-            _ => StageState::unknown(&stage.image),
+        let (mut state, mut made) = match stage.base {
+            StageBaseRef::Stage(base) => (states[base].0.fork(), states[base].1.clone()),
+            _ => (StageState::unknown(&stage.image), Vec::new()),
         };
         let mut filled = Vec::new();
         for step in &stage.steps {
@@ -64,10 +66,11 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
                 index,
                 state: &mut state,
                 filled: &mut filled,
+                made: &mut made,
             };
             check_step(linted, step, &mut place, findings);
         }
-        states.push(Rc::new(state));
+        states.push((Rc::new(state), made));
     }
 }
 
@@ -180,11 +183,17 @@ fn check_step(
     let done = match &kind {
         InstructionKind::Copy(copy) => check_copy(current, copy, lexer, linted),
         InstructionKind::Run(program) => {
-            check_run(stage, step, current, program, findings);
+            let place = (&*current, &mut *place.made);
+            check_run(stage, step, place, program, findings);
             Ok(())
         }
         kind => current.apply(kind, lexer, arguments, &mut Vec::new()),
     };
+    if matches!(kind, InstructionKind::Workdir(_)) && done.is_ok() {
+        place.made.extend(current.working_dir().ok());
+        let excess = place.made.len().saturating_sub(MAX_MADE);
+        place.made.drain(..excess);
+    }
     if let Err(message) = done
         && stage.platform == Platform::Windows
         && !is_template(instruction.full_text())
@@ -220,14 +229,36 @@ fn check_copy(
     Ok(())
 }
 
+/// Maximum number of remembered folders: each stage takes over those of its base.
+const MAX_MADE: usize = 32;
+
+/// Commands after which folders may not exist any more.
+const REMOVING: [&str; 12] = [
+    "rd", "rmdir", "del", "erase", "move", "ren", "rename", "rm", "ri", "mv", "robocopy", "delete",
+];
+
+/// Returns true if a line may remove or rename a folder.
+fn may_remove(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    words.any(|word| {
+        let word = word.to_ascii_lowercase();
+        REMOVING.contains(&word.as_str())
+    }) || ["remove-item", "move-item", "rename-item"]
+        .iter()
+        .any(|cmdlet| text.to_ascii_lowercase().contains(cmdlet))
+}
+
 /// A line that fails on every Windows.
 fn check_run(
     stage: &Stage<'_>,
     step: &LintStep<'_>,
-    current: &StageState,
+    (current, made): (&StageState, &mut Vec<ImagePath>),
     program: &ProgramForm,
     findings: &mut Findings<'_>,
 ) {
+    if may_remove(step.instruction.text()) {
+        made.clear();
+    }
     let Some(shell) = step.shell_words(current) else {
         return;
     };
@@ -240,7 +271,7 @@ fn check_run(
     if text.contains("throw") || text.contains("exit") {
         return;
     }
-    let Some(error) = script_error(current, program, &shell) else {
+    let Some(error) = script_error(current, program, &shell, made) else {
         return;
     };
     if error.kind == ScriptErrorKind::Fails {

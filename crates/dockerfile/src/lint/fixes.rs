@@ -41,12 +41,19 @@ pub fn fixed(
         let mut next_line = 1;
         let mut chosen = Vec::new();
         for finding in fixable {
-            if let Some(fix) = &finding.fix
-                && finding.line >= next_line
-                && replaces_something(&text, finding, fix)
-            {
+            let Some(fix) = &finding.fix else { continue };
+            if !replaces_something(&text, finding, fix) {
+                continue;
+            }
+            let lines = (finding.fix_line, finding.last_line, fix.as_str());
+            // A line that moves up can change the meaning of all others.
+            if finding.fix_line < finding.line {
+                chosen = vec![lines];
+                break;
+            }
+            if finding.line >= next_line {
                 next_line = finding.last_line + 1;
-                chosen.push((finding.line, finding.last_line, fix.as_str()));
+                chosen.push(lines);
             }
         }
         if chosen.is_empty() {
@@ -59,9 +66,9 @@ pub fn fixed(
 }
 
 fn replaces_something(text: &str, finding: &LintFinding, fix: &str) -> bool {
-    let before = text.split('\n').skip(finding.line - 1);
+    let before = text.split('\n').skip(finding.fix_line - 1);
     let before: Vec<&str> = before
-        .take(finding.last_line + 1 - finding.line)
+        .take(finding.last_line + 1 - finding.fix_line)
         .map(|line| line.trim_end_matches('\r'))
         .collect();
     before.join("\n") != fix

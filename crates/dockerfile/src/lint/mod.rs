@@ -131,7 +131,7 @@ impl Severity {
 pub struct LintFinding {
     /// First line, from 1.
     pub line: usize,
-    /// Last line that [`Self::fix`] replaces.
+    /// Last line, also of those that [`Self::fix`] replaces.
     pub last_line: usize,
     /// Rule.
     pub rule: &'static Rule,
@@ -139,8 +139,10 @@ pub struct LintFinding {
     pub severity: Severity,
     /// Explanation in one sentence.
     pub message: String,
-    /// Replacement for the lines `line` to `last_line`, if it is certain.
+    /// Replacement for the lines `fix_line` to `last_line`, if it is certain.
     pub fix: Option<String>,
+    /// First line that the fix replaces: `line`, or one above for a fix that moves a line up.
+    pub fix_line: usize,
 }
 
 /// Lints a Dockerfile and returns findings in line order, without those that its comments ignore.
@@ -268,7 +270,23 @@ impl Findings<'_> {
             severity,
             message: message.into(),
             fix: Some(correction.text),
+            fix_line: correction.first_line,
         });
+    }
+
+    /// Adds a finding with a correction that begins above its line, which counts from 0.
+    fn add_correction_above(
+        &mut self,
+        rule: &str,
+        severity: Severity,
+        (line, message): (usize, &str),
+        correction: Option<Correction>,
+    ) {
+        self.add(rule, severity, line, message);
+        if let (Some(finding), Some(correction)) = (self.found.last_mut(), correction) {
+            finding.fix = Some(correction.text);
+            finding.fix_line = correction.first_line;
+        }
     }
 
     /// Adds a finding without a correction; `line` counts from 0.
@@ -280,6 +298,7 @@ impl Findings<'_> {
             severity,
             message: message.into(),
             fix: None,
+            fix_line: line + 1,
         });
     }
 

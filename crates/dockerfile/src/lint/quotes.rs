@@ -7,6 +7,7 @@
 
 mod cmd;
 mod health;
+mod json;
 mod line;
 mod powershell;
 

@@ -229,7 +229,7 @@ pub static RULES: [Rule; 58] = [
     rule(
         "misplaced-escape",
         Severity::Error,
-        Fix::None,
+        Fix::Safe,
         Check::File(escapes::check_directive),
         "The escape directive works only at the top of the file",
     ),

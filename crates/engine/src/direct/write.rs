@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
 use wincimg_common::progress::Progress;
-use wincimg_layer::{BlobBuffer, BufferedBlob, Compression, Layer, WriteOptions};
+use wincimg_layer::{BlobBuffer, BufferedBlob, Compression, Layer, WriteOptions, WrittenLayer};
 use wincimg_oci::document::{Descriptor, Digest, DocumentError, Image, ManifestFormat};
 use wincimg_oci::store::Source;
 
@@ -16,7 +16,7 @@ use super::layer_reuse::{self, LayerMatch, LayerReuse, MIN_REUSE_SIZE, ReusableL
 use super::streamed::{LayerStreams, StreamedLayer};
 
 /// A layer up to this size stays in memory.
-const MAX_IN_MEMORY: usize = 4 << 20;
+pub(crate) const MAX_IN_MEMORY: usize = 4 << 20;
 
 /// Options for building an image.
 #[derive(Clone, Default)]
@@ -55,6 +55,18 @@ pub(crate) enum LayerBytes {
 }
 
 impl AddedLayer {
+    /// A layer whose blob is here.
+    pub(crate) fn from_blob(written: WrittenLayer, blob: BufferedBlob) -> Self {
+        Self {
+            digest: written.digest,
+            size: written.size,
+            diff_id: written.diff_id,
+            compression: written.compression,
+            is_noted: written.uncompressed_size > MIN_REUSE_SIZE,
+            bytes: LayerBytes::Here(blob),
+        }
+    }
+
     /// The layer's descriptor in a manifest format.
     pub(crate) fn descriptor(&self, flavour: ManifestFormat) -> Descriptor {
         let media_type = match (self.compression, flavour) {
@@ -140,14 +152,7 @@ pub(super) fn write(
     options.held.remember(stamp.as_ref(), &written.diff_id);
     task.done("written");
     let blob = blob.finish(&written.digest);
-    Ok(AddedLayer {
-        digest: written.digest,
-        size: written.size,
-        diff_id: written.diff_id,
-        compression: written.compression,
-        is_noted: written.uncompressed_size > MIN_REUSE_SIZE,
-        bytes: LayerBytes::Here(blob),
-    })
+    Ok(AddedLayer::from_blob(written, blob))
 }
 
 impl ReusableLayer {

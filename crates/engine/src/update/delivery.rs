@@ -7,7 +7,8 @@ use wincimg_oci::reference::Reference;
 use wincimg_windows::compat::generation;
 use wincimg_windows::version::WindowsVersion;
 
-use super::rebase::{self, BaseLabel};
+use super::hives::{self, CompletedLayers};
+use super::rebase::{self, BaseLabel, OwnLayer};
 use super::{PlannedUpdate, UpdatePlan, UpdateVerdict};
 use crate::build::BuildContext;
 use crate::delivery::{BuiltImage, Delivery, DeliveryReport, DeliveryTarget, TagPolicy};
@@ -15,7 +16,7 @@ use crate::direct::{AssembledImage, ReusedLayers};
 use crate::plans::PlannedImage;
 use crate::publication::{IndexMode, Publication, TaggedImage};
 
-/// Builds the updated images and delivers them to every destination. An index stays an index;
+/// Builds the updated images, adding hives to layers that lack them, and delivers them to every destination. An index stays an index;
 /// updated images replace their old versions, and its other entries are kept.
 pub async fn deliver(
     updates: &UpdatePlan,
@@ -35,7 +36,10 @@ pub async fn deliver(
         progress: Arc::clone(means.progress),
         target: &target,
     };
-    let made = make(&publication, updates)?.into_iter().map(Box::new);
+    let completed = hives::complete(updates, means).await?;
+    let made = make(&publication, updates, &completed)?
+        .into_iter()
+        .map(Box::new);
     let made = made.map(BuiltImage::Assembled).collect();
     let delivered = delivery.deliver(&publication, async { Ok(made) });
     Box::pin(delivered).await
@@ -79,12 +83,19 @@ fn existing(
 fn make(
     publication: &Publication<'_>,
     updates: &UpdatePlan,
+    completed: &CompletedLayers,
 ) -> Result<Vec<AssembledImage>, Problem> {
     let images = publication.images.iter();
-    images.map(|image| make_one(image, updates)).collect()
+    images
+        .map(|image| make_one(image, updates, completed))
+        .collect()
 }
 
-fn make_one(image: &TaggedImage<'_>, updates: &UpdatePlan) -> Result<AssembledImage, Problem> {
+fn make_one(
+    image: &TaggedImage<'_>,
+    updates: &UpdatePlan,
+    completed: &CompletedLayers,
+) -> Result<AssembledImage, Problem> {
     let mut all = updates.planned.iter();
     let is_it = |update: &&PlannedUpdate| std::ptr::eq(&raw const update.planned, image.planned);
     let same_base = |update: &&PlannedUpdate| update.planned.plan == image.planned.plan;
@@ -107,19 +118,44 @@ fn make_one(image: &TaggedImage<'_>, updates: &UpdatePlan) -> Result<AssembledIm
         name: &update.planned.base.display_name(),
         note: update.notes_base,
     };
-    let new = &update.planned.base.image;
-    let carried = rebase::rebase(&update.from, &update.old, new, &called);
+    let bases = (&update.old, &update.planned.base.image);
+    let own = own_layers(update, completed);
+    let rebased = rebase::rebase(&update.from, bases, own, &called);
+    let layers = update.own.iter();
+    let (added, kept): (Vec<_>, Vec<_>) = layers.partition(|layer| !layer.added_hives.is_empty());
     Ok(AssembledImage {
-        image: carried.map_err(|error| Problem::from_error("image/document", error))?,
-        added: Vec::new(),
+        image: rebased.map_err(|error| Problem::from_error("image/document", error))?,
+        added: added
+            .into_iter()
+            .filter_map(|layer| completed.get(&layer.descriptor.digest).cloned())
+            .collect(),
         carried: Some(ReusedLayers {
             source: updates.source.clone(),
-            layers: update
-                .own
-                .iter()
+            layers: kept
+                .into_iter()
                 .map(|layer| layer.descriptor.clone())
                 .collect(),
             has_base: false,
         }),
     })
+}
+
+/// The layers above the base in the new image.
+fn own_layers(update: &PlannedUpdate, completed: &CompletedLayers) -> Vec<OwnLayer> {
+    let image = &update.from;
+    let below = update.old.config().rootfs.diff_ids.len();
+    let diff_ids = image.config().rootfs.diff_ids.iter().skip(below);
+    let layers = update.own.iter().zip(diff_ids);
+    let layers = layers.map(|(layer, diff_id)| {
+        let kept = || (layer.descriptor.clone(), diff_id.clone());
+        // Another image with the same layer may require hives in it.
+        let is_kept = layer.added_hives.is_empty();
+        let made = completed.get(&layer.descriptor.digest).filter(|_| !is_kept);
+        let (blob, diff_id) = made.map_or_else(kept, |made| {
+            let flavour = image.manifest().flavour();
+            (made.descriptor(flavour), made.diff_id())
+        });
+        OwnLayer { blob, diff_id }
+    });
+    layers.collect()
 }

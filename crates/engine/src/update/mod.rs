@@ -13,6 +13,7 @@ mod bases;
 mod compare;
 mod conflict;
 mod delivery;
+mod hives;
 mod planner;
 mod rebase;
 
@@ -23,6 +24,7 @@ use serde::Serialize;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_inspect::bases::{BaseMatch, BaseRegistry};
 use wincimg_inspect::{InspectError, windows_images_in};
+use wincimg_layer::HiveFolder;
 use wincimg_oci::document::{Descriptor, Document, Image};
 use wincimg_oci::reference::Reference;
 use wincimg_oci::store::Source;
@@ -112,8 +114,13 @@ pub struct ImageLayer {
     pub instruction: Option<String>,
     /// Scope of its comparison.
     pub compared: ComparisonScope,
+    /// Names of the hives, without changes, that it gets: if one layer has hives, all need all.
+    pub added_hives: Vec<&'static str>,
     #[serde(skip)]
     descriptor: Descriptor,
+    /// Its current hives.
+    #[serde(skip)]
+    hives: HiveFolder,
 }
 
 /// Scope of a layer's comparison with the bases.

@@ -10,6 +10,7 @@ use wincimg_inspect::LayerReadError;
 use wincimg_inspect::base::{BaseFacts, Extent};
 use wincimg_inspect::bases::{NamedBase, RejectedTag};
 use wincimg_inspect::layer_diff::LayerDiff;
+use wincimg_layer::HiveFolder;
 use wincimg_oci::document::Image;
 use wincimg_oci::reference::Reference;
 use wincimg_oci::store::Source;
@@ -22,7 +23,7 @@ use super::compare::{self, Comparison};
 use super::conflict::{Conflict, UpdateConflict};
 use super::{
     BaseDetection, ComparisonScope, CurrentBase, ImageLayer, PlannedUpdate, UpdateRequest,
-    UpdateVerdict, rebase,
+    UpdateVerdict, hives, rebase,
 };
 use crate::build::BuildContext;
 use crate::plans::{HostGroups, PlannedBase, PlannedImage, StageBases, TargetHost};
@@ -88,6 +89,8 @@ impl Planner<'_> {
                 size: blob.size,
                 instruction,
                 compared: ComparisonScope::No,
+                added_hives: Vec::new(),
+                hives: HiveFolder::default(),
                 descriptor: blob.clone(),
             })
             .collect();
@@ -95,7 +98,10 @@ impl Planner<'_> {
             UpdateVerdict::UpToDate
         } else {
             match self.obstacles(&mut own, old, &new.base).await? {
-                none if none.is_empty() => UpdateVerdict::Moves,
+                none if none.is_empty() => {
+                    hives::note_missing(&mut own)?;
+                    UpdateVerdict::Moves
+                }
                 some => UpdateVerdict::Refused(some),
             }
         };
@@ -131,6 +137,9 @@ impl Planner<'_> {
         new: &PlannedBase,
     ) -> Result<Vec<UpdateConflict>, BoxError> {
         let touched = self.touched(own).await?;
+        for (layer, touched) in own.iter_mut().zip(&touched) {
+            layer.hives = touched.hives.clone();
+        }
         let on_build = &new.image.config().config.on_build;
         let mut obstacles = Vec::new();
         if *on_build != old.image.config().config.on_build

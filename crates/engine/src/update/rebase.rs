@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use wincimg_oci::document::{
-    BASE_DIGEST, BASE_NAME, ContainerConfig, Descriptor, DocumentError, History, Image,
+    BASE_DIGEST, BASE_NAME, ContainerConfig, Descriptor, Digest, DocumentError, History, Image,
     ImageConfig, ManifestFormat, media_type,
 };
 use wincimg_windows::search_path;
@@ -23,25 +23,29 @@ pub(super) struct BaseLabel<'a> {
     pub(super) note: bool,
 }
 
-/// Puts the layers and the configuration of an image above `old` on `new`.
+/// A layer above the base.
+pub(super) struct OwnLayer {
+    pub(super) blob: Descriptor,
+    pub(super) diff_id: Digest,
+}
+
+/// Puts the configuration of an image above its old base on the new one, with its layers.
 pub(super) fn rebase(
     image: &Image,
-    old: &Image,
-    new: &Image,
+    (old, new): (&Image, &Image),
+    own: Vec<OwnLayer>,
     called: &BaseLabel<'_>,
 ) -> Result<Image, DocumentError> {
     let flavour = image.manifest().flavour();
     let base = new.with_distributable_layers()?.in_flavour(flavour)?;
-    let below = old.config().rootfs.diff_ids.len();
-    let own = image.manifest().layers.iter().skip(below).cloned();
+    let (own, own_ids): (Vec<_>, Vec<_>) = own.into_iter().map(|it| (it.blob, it.diff_id)).unzip();
     let layers: Vec<Descriptor> = base.manifest().layers.iter().cloned().chain(own).collect();
     let config = image.config().edit(|config| {
         let merged = configuration(config, old.config(), new.config());
         *config = merged;
         let diff_ids = &mut config.rootfs.diff_ids;
-        let own = diff_ids.split_off(below);
         diff_ids.clone_from(&new.config().rootfs.diff_ids);
-        diff_ids.extend(own);
+        diff_ids.extend(own_ids);
         note_base(config, flavour, new, called);
         let version = |it: &ImageConfig| it.os_version.clone();
         let label = config.config.labels.get_mut(VERSION);

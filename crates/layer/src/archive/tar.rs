@@ -178,6 +178,11 @@ impl<'a> TarReader<'a> {
         }
     }
 
+    /// Offset in the decompressed stream: after its headers for an entry whose content is unread.
+    pub(crate) fn position(&self) -> u64 {
+        self.limits.stream - self.stream.left
+    }
+
     /// Content of the current entry.
     pub fn content(&mut self) -> Result<Vec<u8>, TarReadError> {
         let size = self.unread;

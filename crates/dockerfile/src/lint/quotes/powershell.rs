@@ -7,7 +7,7 @@ use wincimg_scripts::script::TokenizedScript;
 use wincimg_windows::quoting::powershell;
 
 use super::line::{QuotedSpan, SourceLine};
-use super::{cmd, edited, report};
+use super::{cmd, edited, json, report};
 use crate::lint::Findings;
 use crate::lint::correction::Edit;
 use crate::lint::stage::LintStep;
@@ -21,10 +21,14 @@ const IN_FORCE: &str = "PowerShell drops these quotes from its own command line,
 pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let text = step.instruction.text();
     let line = SourceLine::new(text);
-    let Some(reading) = ScriptInterpretation::parse(&line) else {
+    let rule = "quotes-under-powershell";
+    let reading = ScriptInterpretation::parse(&line);
+    let problems = reading.as_ref().map(|reading| reading.problems(step));
+    let (Some(reading), Some(problems)) = (reading, problems.filter(|all| !all.is_empty())) else {
+        json::check(rule, step, &line, findings);
         return;
     };
-    for problem in reading.problems(step) {
+    for problem in problems {
         let arrives = |edits: &[Edit], wanted: &str| {
             let text = edited(text, edits);
             let script = powershell::script(&text);
@@ -35,7 +39,6 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             let edits = reading.wrapped(text);
             (powershell::script(&edited(text, &edits)) == reading.meant).then_some(edits)
         });
-        let rule = "quotes-under-powershell";
         report(
             rule,
             step.instruction,
@@ -51,10 +54,15 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
 pub(super) fn check_nested(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let text = step.instruction.text();
     for (index, script) in cmd::scripts(text) {
-        let Some(reading) = ScriptInterpretation::parse(&script) else {
+        let rule = "quotes-in-nested-shell";
+        let reading = ScriptInterpretation::parse(&script);
+        let problems = reading.as_ref().map(|reading| reading.problems(step));
+        let (Some(reading), Some(problems)) = (reading, problems.filter(|all| !all.is_empty()))
+        else {
+            json::check(rule, step, &script, findings);
             continue;
         };
-        for problem in reading.problems(step) {
+        for problem in problems {
             let arrives = |edits: &[Edit], wanted: &str| {
                 cmd::scripts(&edited(text, edits))
                     .find(|(other, _)| *other == index)
@@ -64,7 +72,6 @@ pub(super) fn check_nested(step: &LintStep<'_>, findings: &mut Findings<'_>) {
                     })
             };
             let edits = reading.correction(&problem, arrives);
-            let rule = "quotes-in-nested-shell";
             report(
                 rule,
                 step.instruction,

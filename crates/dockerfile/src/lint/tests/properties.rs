@@ -11,7 +11,7 @@ use super::*;
 pub(super) fn corrected(source: &str, finding: &LintFinding) -> Option<String> {
     let fix = finding.fix.as_deref()?;
     let mut lines: Vec<&str> = source.split('\n').collect();
-    lines.splice(finding.line - 1..finding.last_line, fix.split('\n'));
+    lines.splice(finding.fix_line - 1..finding.last_line, fix.split('\n'));
     Some(lines.join("\n"))
 }
 
@@ -72,7 +72,7 @@ proptest! {
                 .filter(|other| other.rule == finding.rule)
                 // An instruction with a corrected name may have wrong arguments too.
                 .filter(|other| other.rule != "invalid-instruction" || other.fix == finding.fix)
-                .filter(|other| (finding.line..finding.line + added).contains(&other.line))
+                .filter(|other| (finding.fix_line..finding.fix_line + added).contains(&other.line))
                 .collect();
             prop_assert!(left.is_empty(), "{:?}\nleft: {:?}\nin: {:?}", finding, left, after);
         }

@@ -304,3 +304,92 @@ fn a_floating_base_is_one_finding_and_never_hides_its_argument() {
         assert_eq!(findings[0].fix, None, "{unknown}");
     }
 }
+
+#[test]
+fn a_misplaced_escape_directive_moves_to_the_top_where_no_line_needs_the_other_character() {
+    let source = "# Builds\r\nARG V=1\r\n# escape=`\r\n\
+                  FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\r\n\
+                  WORKDIR C:\\app\\\r\nRUN echo a `\r\n  b\r\n";
+    let findings = lint(source, &LintOptions::default());
+    let finding = findings
+        .iter()
+        .find(|finding| finding.rule.name == "misplaced-escape")
+        .unwrap();
+    assert_eq!(
+        (finding.line, finding.fix_line, finding.last_line),
+        (3, 1, 3)
+    );
+    assert_eq!(
+        finding.fix.as_deref(),
+        Some("# escape=`\n# Builds\nARG V=1")
+    );
+    let (after, _) = fixed(source, &LintOptions::default(), FixSelection::Safe, &|_| {
+        true
+    });
+    let moved = source
+        .replace("# escape=`\r\n", "")
+        .replace("# Builds", "# escape=`\r\n# Builds");
+    assert_eq!(after, moved);
+    // Another line continues with a backslash.
+    let source = source.replace("b\r\n", "b\r\nRUN echo \\\r\n  c\r\n");
+    let findings = lint(&source, &LintOptions::default());
+    let finding = findings
+        .iter()
+        .find(|it| it.rule.name == "misplaced-escape");
+    assert_eq!(finding.unwrap().fix, None);
+}
+
+#[test]
+fn a_folder_that_exists_cannot_be_made_again() {
+    for (lines, line) in [
+        ("WORKDIR C:/queue\nRUN md C:\\queue", Some(3)),
+        ("WORKDIR C:/queue/in\nRUN mkdir \"C:\\Queue\"", Some(3)),
+        (
+            "WORKDIR C:/queue\nWORKDIR C:/x\nRUN cd .. && md queue",
+            Some(4),
+        ),
+        ("WORKDIR C:/queue\nRUN md C:\\queue\\in", None),
+        (
+            "WORKDIR C:/queue\nRUN if not exist C:\\queue md C:\\queue",
+            None,
+        ),
+        ("WORKDIR C:/queue\nRUN md C:\\queue || ver", None),
+        (
+            "WORKDIR C:/queue\nRUN rmdir C:\\queue && md C:\\queue",
+            None,
+        ),
+        ("WORKDIR C:/queue\nRUN rd C:\\queue\nRUN md C:\\queue", None),
+    ] {
+        let source = format!("{PINNED}{lines}");
+        let findings = lint(&source, &LintOptions::default());
+        let found = findings.iter().find(|it| it.rule.name == "failing-run");
+        assert_eq!(found.map(|it| it.line), line, "{lines}: {findings:?}");
+    }
+}
+
+#[test]
+fn json_in_single_quotes_loses_its_quotes_under_powershell() {
+    for (line, is_found) in [
+        (r#"RUN C:\cfg.exe --json '{"tier":"gold"}'"#, true),
+        (r#"RUN Set-Content C:/a.json '{"n": [1, "b"]}'"#, true),
+        (r#"RUN C:\cfg.exe --json '[{"a":1}]'"#, true),
+        (r#"RUN C:\cfg.exe --json '{\"tier\":\"gold\"}'"#, false),
+        (r#"RUN C:\cfg.exe --json '{tier}'"#, false),
+        (r"RUN C:\cfg.exe --json '{}'", false),
+    ] {
+        let options = with_shell(BaseShell::PowerShell);
+        let findings = lint(&format!("{PINNED}{line}"), &options);
+        let found = findings
+            .iter()
+            .any(|it| it.rule.name == "quotes-under-powershell");
+        assert_eq!(found, is_found, "{line}: {findings:?}");
+    }
+    let line = r#"RUN powershell -Command Set-Content C:/a.json '{"tier":"gold"}'"#;
+    let findings = lint(&format!("{PINNED}{line}"), &LintOptions::default());
+    assert!(
+        findings
+            .iter()
+            .any(|it| it.rule.name == "quotes-in-nested-shell"),
+        "{findings:?}"
+    );
+}

@@ -23,7 +23,7 @@ pub(in crate::stages) fn needs_windows(
         user: None,
     };
     let asked = |shell: &[String]| {
-        let result = run_line(command(program, shell), setting, &mut Nothing);
+        let result = run_line(command(program, shell), setting, &mut KnownFolders(&[]));
         let trouble = result.err();
         trouble.filter(|trouble| trouble.kind == ScriptErrorKind::NeedsWindows)
     };
@@ -48,11 +48,12 @@ pub(in crate::stages) fn needs_windows(
     Some(if is_script { in_powershell } else { in_cmd })
 }
 
-/// Error of a line on an image with unknown contents.
+/// Error of a line on an image that has these folders and unknown other contents.
 pub(crate) fn script_error(
     state: &StageState,
     program: &ProgramForm,
     shell: &[String],
+    folders: &[ImagePath],
 ) -> Option<ScriptError> {
     let variables = state.variables();
     let folder = state.working_dir().ok()?;
@@ -61,14 +62,21 @@ pub(crate) fn script_error(
         folder: &folder,
         user: state.config.user.as_deref(),
     };
-    run_line(command(program, shell), setting, &mut Nothing).err()
+    run_line(command(program, shell), setting, &mut KnownFolders(folders)).err()
 }
 
-/// An image with unknown contents.
-struct Nothing;
+/// An image with these folders, their parents, and unknown other contents.
+struct KnownFolders<'a>(&'a [ImagePath]);
 
-impl ImageState for Nothing {
-    fn entry(&self, _: &ImagePath) -> Lookup<EntryKind> {
+impl ImageState for KnownFolders<'_> {
+    fn entry(&self, path: &ImagePath) -> Lookup<EntryKind> {
+        if self
+            .0
+            .iter()
+            .any(|folder| folder.strip_prefix(path).is_some())
+        {
+            return Lookup::Present(EntryKind::Folder);
+        }
         Lookup::Unknown
     }
 
