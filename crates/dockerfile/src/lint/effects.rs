@@ -185,7 +185,12 @@ pub(super) fn check_lost(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
             .iter()
             .any(|word| word.value.to_ascii_lowercase().contains("path"));
         let is_condition = matches!(command.next, NextOperator::Pipe | NextOperator::Or);
-        if is_condition || (is_path && !is_whole) {
+        // Other commands, which no operator separates from this one.
+        let (first, last) = (command.words.first(), command.words.last());
+        let is_joined = first.zip(last).is_some_and(|(first, last)| {
+            step.line_at(first.range.start) != step.line_at(last.range.start)
+        });
+        if is_condition || is_joined || (is_path && !is_whole) {
             return;
         }
         let severity = if is_whole {

@@ -59,7 +59,7 @@ fn check_step(
         report(instruction, Severity::Warning, message, None, findings);
         return;
     }
-    if needs_shell(step) {
+    if needs_shell(step) || is_short(text) {
         return;
     }
     let message = "in shell form a shell starts the program, which then may not get the shutdown \
@@ -104,6 +104,16 @@ fn report(
         }
         None => findings.add(rule, severity, instruction.lines().0, message),
     }
+}
+
+/// Returns true for a program that only prints its version or help: it ends before any event.
+fn is_short(text: &str) -> bool {
+    let mut words = text.split_whitespace().skip(1);
+    let only = words.next().filter(|_| words.next().is_none());
+    only.is_some_and(|word| {
+        let option = word.trim_start_matches(['-', '/']).to_ascii_lowercase();
+        option.len() < word.len() && matches!(option.as_str(), "version" | "help" | "?")
+    })
 }
 
 fn is_shell(program: &str) -> bool {

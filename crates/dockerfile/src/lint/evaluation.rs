@@ -198,15 +198,28 @@ fn check_step(
         && stage.platform == Platform::Windows
         && !is_template(instruction.full_text())
         && !is_open_value(instruction.text(), &message)
+        && !is_own_drive(linted, &message)
     {
         // Where BuildKit finds a folder, it copies into it.
-        let severity = if message.starts_with("several files") {
+        let is_folder_open = message.starts_with("several files");
+        let severity = if is_folder_open {
             Severity::Warning
         } else {
             Severity::Error
         };
-        findings.add(INVALID, severity, line, message);
+        if !(is_folder_open && super::instructions::requires_buildkit(linted)) {
+            findings.add(INVALID, severity, line, message);
+        }
     }
+}
+
+/// True if an error is about a drive that the file defines.
+fn is_own_drive(linted: &LintFile<'_>, message: &str) -> bool {
+    message.contains("the only drive of an image")
+        && linted
+            .file
+            .lines()
+            .any(|line| line.contains("DOS Devices") || line.contains("subst "))
 }
 
 /// True if the error is about a variable whose value the file does not show.

@@ -126,6 +126,13 @@ pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mu
         if is_answered && command.program().starts_with('c') {
             continue;
         }
+        let started = command.started();
+        let command = started.as_ref().unwrap_or(command);
+        // PowerShell's arguments are in a list.
+        let is_list = started.is_some() && command.grammar.is_powershell();
+        if is_list {
+            continue;
+        }
         let Some((severity, message, option)) = prompt(command, &is_confirmed) else {
             continue;
         };

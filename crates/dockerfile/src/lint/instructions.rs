@@ -48,6 +48,9 @@ pub(super) fn check_unset(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             if is_shells || it.state.declares(&name) {
                 continue;
             }
+            if is_named_like_base(it, &name) {
+                continue;
+            }
             if it.linted.arguments.is_declared(&name) {
                 let message = format!(
                     "${name} is empty here: the ARG above FROM is not visible in a stage; add ARG \
@@ -81,6 +84,18 @@ pub(super) fn check_unset(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     }
 }
 
+/// Returns true if the base image may set a variable: `DOTNET_VERSION` in `dotnet/sdk`.
+fn is_named_like_base(it: &EvaluatedStep<'_>, name: &str) -> bool {
+    let product = name
+        .split('_')
+        .next()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    !it.stage.knows_environment
+        && product.len() > 2
+        && it.stage.image.to_ascii_lowercase().contains(&product)
+}
+
 /// Reports variables in the syntax of a shell, which Docker does not expand.
 pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     if it.stage.platform != Platform::Windows {
@@ -89,7 +104,7 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings
     let instruction = it.step.instruction;
     for text in expanded_texts(it.kind) {
         let is_path = environment::path(instruction).is_some();
-        if is_path || matches!(it.kind, InstructionKind::Label(_)) {
+        if is_path || matches!(it.kind, InstructionKind::Label(_)) || is_for_setx(it, text) {
             continue;
         }
         let Some(name) = environment::shell_variables(text).next() else {
@@ -104,6 +119,19 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings
         findings.add("shell-variable", Severity::Error, it.line(), message);
         return;
     }
+}
+
+/// Returns true for a value that `setx` writes into the registry, from which Windows expands it.
+fn is_for_setx(it: &EvaluatedStep<'_>, value: &str) -> bool {
+    let InstructionKind::Env(list) = it.kind else {
+        return false;
+    };
+    let mut names = list.iter().filter(|(_, own)| own == value);
+    names.any(|(name, _)| {
+        let used = format!("%{name}%");
+        let mut lines = it.linted.file.lines();
+        lines.any(|line| line.contains(&used) && line.to_ascii_lowercase().contains("setx"))
+    })
 }
 
 /// Reports `ENV A = b`, which sets A to "= b".
@@ -193,7 +221,11 @@ pub(super) fn check_json(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
     // CMD and ENTRYPOINT have a rule with more knowledge; the parser refuses SHELL.
     let is_elsewhere = matches!(keyword, "CMD" | "ENTRYPOINT") && instruction.looks_like_json();
     let inside = text[1..].trim_start();
-    let is_meant = inside.starts_with('"') || (inside.starts_with('\'') && keyword != "RUN");
+    // Brackets in RUN can be of PowerShell.
+    let is_unquoted = matches!(keyword, "COPY" | "ADD" | "CMD" | "ENTRYPOINT" | "VOLUME")
+        && is_list_of_words(text);
+    let is_meant =
+        inside.starts_with('"') || (inside.starts_with('\'') && keyword != "RUN") || is_unquoted;
     if is_elsewhere || keyword == "SHELL" || !is_meant || instruction.exec_form().is_some() {
         return;
     }
@@ -201,7 +233,7 @@ pub(super) fn check_json(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
     let is_mended = !text.contains("\\\\") && serde_json::from_str::<Vec<String>>(&doubled).is_ok();
     let message = match () {
         () if is_mended => "invalid JSON, so this is read as plain text: double every backslash",
-        () if inside.starts_with('\'') => {
+        () if inside.starts_with('\'') || is_unquoted => {
             "invalid JSON, so this is read as plain text: use double quotes"
         }
         () => "invalid JSON array of strings, so this is read as plain text",
@@ -210,6 +242,14 @@ pub(super) fn check_json(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
     let edit = Edit::new(start..start + text.len(), doubled);
     let edits: &[Edit] = if is_mended { &[edit] } else { &[] };
     findings.add_edits("invalid-json", Severity::Error, instruction, message, edits);
+}
+
+/// Returns true for `[a, b c]`.
+fn is_list_of_words(text: &str) -> bool {
+    let inside = text
+        .strip_prefix('[')
+        .and_then(|text| text.strip_suffix(']'));
+    inside.is_some_and(|inside| inside.contains(',') && !inside.contains(['[', ']', '$', '(', '"']))
 }
 
 fn check_control_characters(
@@ -269,17 +309,38 @@ pub(super) fn check_overridden(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Reports what Docker Engine on Windows refuses without BuildKit.
-pub(super) fn check_buildkit(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
-    let mut first_lines = linted
-        .file
-        .lines()
-        .take_while(|line| line.trim_start().starts_with('#'));
-    let has_syntax = first_lines.any(|line| {
+/// Returns true if a file has a `# syntax` directive.
+fn has_syntax(linted: &LintFile<'_>) -> bool {
+    let lines = linted.file.lines();
+    let mut first_lines = lines.take_while(|line| line.trim_start().starts_with('#'));
+    first_lines.any(|line| {
         let directive = line.trim_start().trim_start_matches('#').trim_start();
         directive.to_ascii_lowercase().starts_with("syntax")
-    });
-    if has_syntax {
+    })
+}
+
+fn buildkit_feature(instruction: &Instruction) -> Option<String> {
+    let flags = [
+        "mount", "network", "security", "link", "exclude", "checksum", "unpack",
+    ];
+    let flag = instruction.flags().find(|(name, _)| flags.contains(name));
+    match flag {
+        Some((name, _)) => Some(format!("{} --{name}", instruction.keyword)),
+        None => instruction
+            .has_here_document()
+            .then(|| "a here-document".to_owned()),
+    }
+}
+
+/// Returns true if only BuildKit builds a file.
+pub(super) fn requires_buildkit(linted: &LintFile<'_>) -> bool {
+    let mut instructions = linted.file.instructions.iter();
+    has_syntax(linted) || instructions.any(|it| buildkit_feature(it).is_some())
+}
+
+/// Reports what Docker Engine on Windows refuses without BuildKit.
+pub(super) fn check_buildkit(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    if has_syntax(linted) {
         return;
     }
     for stage in &linted.stages {
@@ -288,14 +349,8 @@ pub(super) fn check_buildkit(linted: &LintFile<'_>, findings: &mut Findings<'_>)
         }
         for step in &stage.steps {
             let instruction = step.instruction;
-            let flags = [
-                "mount", "network", "security", "link", "exclude", "checksum", "unpack",
-            ];
-            let flag = instruction.flags().find(|(name, _)| flags.contains(name));
-            let what = match flag {
-                Some((name, _)) => format!("{} --{name}", instruction.keyword),
-                None if instruction.has_here_document() => "a here-document".to_owned(),
-                None => continue,
+            let Some(what) = buildkit_feature(instruction) else {
+                continue;
             };
             let message = format!(
                 "{what} requires BuildKit, which Docker Engine on Windows does not use by default"

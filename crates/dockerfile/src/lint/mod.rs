@@ -20,6 +20,7 @@ mod ignore;
 mod iis;
 mod installers;
 mod instructions;
+mod joined;
 mod line_end;
 mod nano;
 mod quotes;

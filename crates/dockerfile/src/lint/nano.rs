@@ -51,6 +51,8 @@ impl ExecutionPhase {
 #[derive(Debug, Clone, Default)]
 struct NanoState {
     is_nano: bool,
+    /// False if it may be Nano Server of 2016, which has PowerShell.
+    is_certain: bool,
     /// True if the stage runs as Nano Server's default user.
     is_plain_user: bool,
     /// Programs that the file adds, by their names.
@@ -67,6 +69,9 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
             StageBaseRef::Stage(index) => known[*index].clone(),
             StageBaseRef::Image(reference) => NanoState {
                 is_nano: reference.is_nano_server(),
+                is_certain: reference.build().is_some()
+                    || reference.is_windows_base()
+                    || reference.is_of_microsoft(),
                 // Nano Server 1709 still ran everything as administrator.
                 is_plain_user: reference.is_windows_base()
                     && reference.build().is_none_or(|build| build > 16299)
@@ -111,17 +116,11 @@ impl NanoState {
                     let position = first.map_or(instruction.start(), |word| word.range.start);
                     let line = instruction.line_of(position);
                     self.check_program(&command.program(), line, when, findings);
-                    // `start /wait msiexec`
-                    if matches!(command.program().as_str(), "start" | "start-process") {
-                        let mut words = command.words.iter().skip(1);
-                        let started = words.find(|word| {
-                            !word.value.is_empty() && !word.value.starts_with(['/', '-'])
-                        });
-                        if let Some(started) = started {
-                            self.check_program(&program_name(&started.value), line, when, findings);
-                        }
+                    if let Some(started) = command.started() {
+                        self.check_program(&started.program(), line, when, findings);
                     }
                     self.check_setx(step, command, findings);
+                    self.check_administrator(step, command, findings);
                 }
                 // The command may install the program.
                 if instruction.keyword == "RUN" {
@@ -158,7 +157,11 @@ impl NanoState {
         let (name, instead) = MISSING_PROGRAMS[index];
         let message = format!("Nano Server has no {name}; {instead}");
         let (severity, message) = match when {
-            ExecutionPhase::Built => (Severity::Error, message),
+            ExecutionPhase::Built if self.is_certain => (Severity::Error, message),
+            ExecutionPhase::Built => (
+                Severity::Warning,
+                format!("{message} (Nano Server of 2016 has more)"),
+            ),
             ExecutionPhase::Run => (
                 Severity::Warning,
                 format!("{message} (a HostProcess container uses the host's)"),
@@ -180,6 +183,53 @@ impl NanoState {
         let message =
             "setx /M requires ContainerAdministrator, and Nano Server runs this as ContainerUser";
         findings.add_correction("nano-server-lacks", Severity::Error, message, correction);
+    }
+}
+
+impl NanoState {
+    /// Reports changes that only an administrator may make.
+    fn check_administrator(
+        &self,
+        step: &LintStep<'_>,
+        command: &LintCommand,
+        findings: &mut Findings<'_>,
+    ) {
+        if !self.is_plain_user || !step.is("RUN") || !is_for_administrator(command) {
+            return;
+        }
+        let correction = findings.file.wrap_lines(
+            step.instruction,
+            "USER ContainerAdministrator",
+            "USER ContainerUser",
+        );
+        let message = format!(
+            "{} requires ContainerAdministrator here, and Nano Server runs this as ContainerUser",
+            command.program()
+        );
+        findings.add_correction("nano-server-lacks", Severity::Error, message, correction);
+    }
+}
+
+/// Returns true for changes of the machine's registry, and of accounts.
+fn is_for_administrator(command: &LintCommand) -> bool {
+    let word = |at: usize| {
+        let word = command.words.get(at);
+        word.map_or_else(String::new, |word| word.value.to_ascii_lowercase())
+    };
+    match command.program().as_str() {
+        "reg" => {
+            let key = word(2);
+            matches!(word(1).as_str(), "add" | "delete")
+                && (key.starts_with(r"hklm\") || key.starts_with(r"hkey_local_machine\"))
+        }
+        "net" => {
+            let is_change = command
+                .words
+                .iter()
+                .any(|word| word.eq_ignore_case("/add") || word.eq_ignore_case("/delete"));
+            matches!(word(1).as_str(), "user" | "localgroup") && is_change
+        }
+        _ => false,
     }
 }
 

@@ -6,8 +6,8 @@ use super::evaluation::EvaluatedStep;
 use super::stage::{LintStep, Stage};
 use super::{
     Findings, LintFile, Severity, args_escaped, base, effects, entrypoint, environment, escapes,
-    exec_form, healthcheck, iis, installers, instructions, line_end, nano, quotes, registry,
-    repository, services, shells, unix, usage, volume,
+    exec_form, healthcheck, iis, installers, instructions, joined, line_end, nano, quotes,
+    registry, repository, services, shells, unix, usage, volume,
 };
 
 /// A rule. The names are part of the command line's contract.
@@ -99,7 +99,7 @@ const fn rule(
 }
 
 /// All rules, in the order of the documentation.
-pub static RULES: [Rule; 58] = [
+pub static RULES: [Rule; 59] = [
     rule(
         "invalid-instruction",
         Severity::Error,
@@ -225,6 +225,13 @@ pub static RULES: [Rule; 58] = [
         Fix::Unsafe,
         Check::Step(escapes::check_swallowed),
         "A line continues into the next instruction",
+    ),
+    rule(
+        "joined-commands",
+        Severity::Error,
+        Fix::None,
+        Check::Step(joined::check),
+        "A command on a line of its own continues the one above",
     ),
     rule(
         "misplaced-escape",

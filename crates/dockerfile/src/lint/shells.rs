@@ -313,14 +313,22 @@ fn is_assigned(script: &str, name: &str) -> bool {
             let after = script[at + found.len()..].trim_start();
             let before = script[..at].trim_end();
             let is_set = after.starts_with('=') && !after.starts_with("==")
-                || ["+=", "-=", ".", "["]
-                    .iter()
-                    .any(|it| after.starts_with(it));
+                || ["+=", "-=", "["].iter().any(|it| after.starts_with(it))
+                || is_member(after);
             is_set
                 || after.starts_with("in ")
                 || before.ends_with("param(")
                 || before.ends_with(']')
         })
+}
+
+/// Returns true for a method, or a property that is set, and not for an extension.
+fn is_member(after: &str) -> bool {
+    let Some(member) = after.strip_prefix('.') else {
+        return false;
+    };
+    let rest = member.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    rest.len() < member.len() && rest.trim_start().starts_with(['=', '('])
 }
 
 /// Reports single quotes around words with spaces, which cmd passes on.

@@ -199,7 +199,7 @@ fn what_stages_take_over_from_each_other_takes_no_longer_in_a_long_row() {
                 "FROM s{base} AS s{i}\nRUN reg add HKLM\\SOFTWARE\\x /v a{i} /d 1\nCOPY x{i} .\n"
             )
         });
-        let first = "FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973 AS s0\n";
+        let first = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973 AS s0\n";
         let values = (0..count).map(|i| format!("RUN reg add HKLM\\SOFTWARE\\y /v b{i} /d 1\n"));
         [first.to_owned()]
             .into_iter()

@@ -67,6 +67,29 @@ impl LintCommand {
         program_name(self.words.first().map_or("", |word| word.value.as_str()))
     }
 
+    /// The command that `start` or `Start-Process` launches.
+    pub(super) fn started(&self) -> Option<Self> {
+        if !matches!(self.program().as_str(), "start" | "start-process" | "saps") {
+            return None;
+        }
+        let is_program =
+            |word: &Word| !word.value.is_empty() && !word.value.starts_with(['/', '-']);
+        let mut words = self.words.iter().enumerate().skip(1);
+        // `start "title" program`
+        let (at, _) =
+            words.find(|(at, word)| is_program(word) && !(*at == 1 && self.is_title()))?;
+        Some(Self {
+            words: self.words[at..].to_vec(),
+            ..self.clone()
+        })
+    }
+
+    fn is_title(&self) -> bool {
+        let title = self.words.get(1);
+        let is_cmd = self.grammar == Grammar::Cmd;
+        is_cmd && title.is_some_and(|word| word.range.len() > word.value.len())
+    }
+
     /// Edit that adds words after one of these, unless a quote is open.
     pub(super) fn add_after(&self, word: &Word, more: &[&str]) -> Option<Edit> {
         let text: String = more

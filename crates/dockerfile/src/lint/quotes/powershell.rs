@@ -291,7 +291,7 @@ fn is_intended(line: &SourceLine, part: QuotedSpan) -> bool {
         return false;
     }
     let inside = &line.text[part.open.at + 1..part.close.at];
-    if is_list_of_texts(inside) {
+    if is_list_of_texts(inside) || is_path_in_text(line, part) {
         return false;
     }
     let mut single = false;
@@ -305,6 +305,26 @@ fn is_intended(line: &SourceLine, part: QuotedSpan) -> bool {
         }
     }
     !has_single || single
+}
+
+/// Returns true for a path without spaces in a text in single quotes, as of a line that is written to
+/// a script: it means the same without quotes.
+fn is_path_in_text(line: &SourceLine, part: QuotedSpan) -> bool {
+    let (before, inside) = (
+        &line.text[..part.open.at],
+        &line.text[part.open.at + 1..part.close.at],
+    );
+    let after = &line.text[part.close.at + 1..];
+    let ends = |c: char| c == '\'' || c.is_whitespace();
+    let is_path = inside.len() > 3
+        && inside[1..].starts_with(":\\")
+        && inside
+            .chars()
+            .all(|c| c.is_alphanumeric() || "\\:._-".contains(c));
+    is_path
+        && before.matches('\'').count() % 2 == 1
+        && before.ends_with(ends)
+        && after.starts_with(ends)
 }
 
 /// Returns true for a list such as `'-q', '-dir', 'C:\x'`.

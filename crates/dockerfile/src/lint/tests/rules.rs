@@ -4,8 +4,13 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-const EXAMPLES: [(&str, &str, &str); 42] = [
+const EXAMPLES: [(&str, &str, &str); 43] = [
     ("invalid-instruction", "COPPY a b", "COPY a b"),
+    (
+        "joined-commands",
+        "RUN mkdir C:\\a \\\n    copy x.txt C:\\a",
+        "RUN mkdir C:\\a && \\\n    copy x.txt C:\\a",
+    ),
     (
         "failing-run",
         "RUN ren C:\\a\\x.txt C:\\a\\y.txt",
@@ -392,4 +397,85 @@ fn json_in_single_quotes_loses_its_quotes_under_powershell() {
             .any(|it| it.rule.name == "quotes-in-nested-shell"),
         "{findings:?}"
     );
+}
+
+#[test]
+fn what_works_after_all_is_no_finding() {
+    let powershell = "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]\n";
+    let dotnet = "ARG DOTNET_VERSION=9.0\n\
+                  FROM mcr.microsoft.com/dotnet/sdk:${DOTNET_VERSION}-windowsservercore-ltsc2022\n\
+                  ENV DOTNET_VERSION=$DOTNET_VERSION\n";
+    let own_drive = "RUN Set-ItemProperty 'HKLM:\\SYSTEM\\CurrentControlSet\\Control\\Session \
+                     Manager\\DOS Devices' -Name G: -Value '\\??\\C:\\data'\nWORKDIR G:/\n";
+    for text in [
+        dotnet.to_owned(),
+        format!("{PINNED}{powershell}{own_drive}"),
+        format!(
+            "{PINNED}{powershell}RUN Add-Content C:\\a.bat -Value 'call \"C:\\b\\c.bat\" x64'\n"
+        ),
+        format!("{PINNED}ENV A=\"%ProgramData%\\\\a\"\nRUN setx /M LIB \"%A%;C:\\b\"\n"),
+        format!("{PINNED}CMD MSBuild.exe /version\n"),
+        format!("# syntax=docker/dockerfile:1\n{PINNED}WORKDIR C:/a\nCOPY a b C:/a\n"),
+    ] {
+        let findings = lint(&text, &LintOptions::default());
+        let names = findings.iter().map(|it| it.rule.name);
+        let names: Vec<&str> = names.filter(|name| *name != "floating-base").collect();
+        assert_eq!(names, [""; 0], "{text}: {findings:?}");
+    }
+}
+
+#[test]
+fn mistakes_in_other_words_are_found() {
+    let nano = "FROM mcr.microsoft.com/windows/nanoserver:10.0.20348.2402\n";
+    let powershell = format!(
+        "{PINNED}SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]\n"
+    );
+    for (base, line, rule) in [
+        (PINNED, "COPY [a.json, C:/a/]", "invalid-json"),
+        (PINNED, "CMD [python, app.py]", "invalid-json"),
+        (
+            nano,
+            r"RUN reg add HKLM\SOFTWARE\A /v b /d 1 /f",
+            "nano-server-lacks",
+        ),
+        (nano, "RUN net user app /add", "nano-server-lacks"),
+        (PINNED, r"RUN start /w msiexec /i C:\git.msi", "prompt"),
+        (
+            PINNED,
+            "RUN mkdir C:\\a \\\n    mkdir C:\\b",
+            "joined-commands",
+        ),
+        (
+            &powershell,
+            "RUN New-Item -Type Directory C:/a \\\n  Copy-Item x C:/a",
+            "joined-commands",
+        ),
+        (
+            &powershell,
+            "ARG V=1\nRUN iwr https://a.example/$V.zip -OutFile a.zip",
+            "foreign-variable",
+        ),
+    ] {
+        let findings = lint(&format!("{base}{line}\n"), &LintOptions::default());
+        let found = findings
+            .iter()
+            .any(|it| it.rule.name == rule && it.severity == Severity::Error);
+        assert!(found, "{line}: {findings:?}");
+    }
+    for (base, line) in [
+        (PINNED, "RUN mkdir C:\\a && \\\n    mkdir C:\\b"),
+        (PINNED, "RUN choco install -y git \\\n    if exist"),
+        (PINNED, "RUN powershell -Command mkdir a; \\\n    copy a b"),
+        (PINNED, "RUN start /w msiexec /i C:\\git.msi /qn"),
+        (
+            nano,
+            "USER ContainerAdministrator\nRUN reg add HKLM\\SOFTWARE\\A /v b /d 1 /f",
+        ),
+        (nano, "RUN reg add HKCU\\SOFTWARE\\A /v b /d 1 /f"),
+    ] {
+        let findings = lint(&format!("{base}{line}\n"), &LintOptions::default());
+        let errors = findings.iter().filter(|it| it.severity == Severity::Error);
+        let errors: Vec<_> = errors.collect();
+        assert!(errors.is_empty(), "{line}: {errors:?}");
+    }
 }

@@ -1,0 +1,112 @@
+//! Commands on lines of their own that are one command: a line that continues ends no command.
+
+use super::reference::Platform;
+use super::shell::BaseShell;
+use super::stage::{LintStep, Stage};
+use super::words::program_name;
+use super::{Findings, Severity};
+use wincimg_scripts::script;
+
+/// Commands that begin a line of their own, with arguments that no list of packages has.
+const COMMANDS: [&str; 16] = [
+    "mkdir", "md", "copy", "xcopy", "del", "erase", "rmdir", "rd", "setx", "move", "ren", "icacls",
+    "msiexec", "robocopy", "if", "rem",
+];
+
+/// Commands whose arguments can be a command.
+const LAUNCHERS: [&str; 14] = [
+    "if",
+    "for",
+    "else",
+    "start",
+    "call",
+    "cmd",
+    "powershell",
+    "pwsh",
+    "echo",
+    "choco",
+    "cinst",
+    "scoop",
+    "winget",
+    "runas",
+];
+
+/// Reports a line that begins with a command, below one that does not end its own.
+pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    let instruction = step.instruction;
+    if !step.is("RUN") || stage.platform != Platform::Windows || instruction.has_here_document() {
+        return;
+    }
+    let mut is_first = true;
+    let mut is_launched = false;
+    let mut quotes = 0;
+    for join in findings.file.continuations(instruction) {
+        let text = if std::mem::take(&mut is_first) {
+            without_keyword(join.text)
+        } else {
+            join.text.trim()
+        };
+        if text.is_empty() || text.starts_with('#') {
+            continue;
+        }
+        is_launched |= text.split_whitespace().any(|word| {
+            let name = program_name(word.trim_start_matches(['(', '@', '"']));
+            LAUNCHERS.contains(&name.as_str())
+        });
+        quotes += text.matches(['"', '\'']).count();
+        let is_quoted = quotes % 2 == 1;
+        let Some(next) = join.next.map(str::trim) else {
+            continue;
+        };
+        let separator = match step.shell {
+            BaseShell::Cmd if !is_launched && !ends_in(text, "&|(^,)") => "&&",
+            BaseShell::PowerShell if !ends_in(text, ";|{(,)}=`+&[@") => ";",
+            _ => continue,
+        };
+        if is_quoted || !begins_command(next, step.shell) || !is_command(text, step.shell) {
+            continue;
+        }
+        let message = format!(
+            "this line continues the command above, and is not one of its own: end the line above \
+             with {separator}"
+        );
+        findings.add("joined-commands", Severity::Error, join.line + 1, message);
+        return;
+    }
+}
+
+fn without_keyword(text: &str) -> &str {
+    let text = text.trim();
+    let keyword = text.split_whitespace().next().unwrap_or_default();
+    text[keyword.len()..].trim()
+}
+
+fn ends_in(text: &str, ends: &str) -> bool {
+    text.trim_end().ends_with(|c: char| ends.contains(c))
+}
+
+/// Returns true if a line begins with a command and has an argument.
+fn begins_command(line: &str, shell: BaseShell) -> bool {
+    let mut words = line.split_whitespace();
+    let name = words.next().unwrap_or_default().to_ascii_lowercase();
+    let Some(argument) = words.next() else {
+        return false;
+    };
+    match shell {
+        BaseShell::PowerShell => script::is_cmdlet(&name),
+        _ if name == "if" => matches!(
+            argument.to_ascii_lowercase().as_str(),
+            "not" | "exist" | "errorlevel"
+        ),
+        _ => COMMANDS.contains(&name.as_str()),
+    }
+}
+
+/// Returns true if the text above is a command with arguments, and not only options of one.
+fn is_command(text: &str, shell: BaseShell) -> bool {
+    let name = text.split_whitespace().next().unwrap_or_default();
+    match shell {
+        BaseShell::PowerShell => script::is_cmdlet(&name.to_ascii_lowercase()),
+        _ => !name.starts_with(['-', '/', '"', '%']),
+    }
+}
