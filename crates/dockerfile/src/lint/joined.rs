@@ -5,7 +5,13 @@ use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::words::program_name;
 use super::{Findings, Severity};
-use wincimg_scripts::script;
+
+/// Verbs of cmdlets, which names of packages do not begin with.
+const VERBS: [&str; 24] = [
+    "new", "set", "get", "add", "remove", "copy", "move", "rename", "invoke", "expand", "compress",
+    "start", "stop", "restart", "write", "install", "import", "enable", "disable", "register",
+    "unblock", "clear", "wait", "test",
+];
 
 /// Commands that begin a line of their own, with arguments that no list of packages has.
 const COMMANDS: [&str; 16] = [
@@ -93,7 +99,7 @@ fn begins_command(line: &str, shell: BaseShell) -> bool {
         return false;
     };
     match shell {
-        BaseShell::PowerShell => script::is_cmdlet(&name),
+        BaseShell::PowerShell => is_cmdlet(&name) && argument.len() > 1,
         _ if name == "if" => matches!(
             argument.to_ascii_lowercase().as_str(),
             "not" | "exist" | "errorlevel"
@@ -106,7 +112,12 @@ fn begins_command(line: &str, shell: BaseShell) -> bool {
 fn is_command(text: &str, shell: BaseShell) -> bool {
     let name = text.split_whitespace().next().unwrap_or_default();
     match shell {
-        BaseShell::PowerShell => script::is_cmdlet(&name.to_ascii_lowercase()),
+        BaseShell::PowerShell => is_cmdlet(&name.to_ascii_lowercase()),
         _ => !name.starts_with(['-', '/', '"', '%']),
     }
+}
+
+fn is_cmdlet(name: &str) -> bool {
+    let parts = name.split_once('-');
+    parts.is_some_and(|(verb, noun)| VERBS.contains(&verb) && !noun.is_empty())
 }

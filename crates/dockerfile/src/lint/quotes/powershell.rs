@@ -317,7 +317,7 @@ fn is_path_in_text(line: &SourceLine, part: QuotedSpan) -> bool {
     let after = &line.text[part.close.at + 1..];
     let ends = |c: char| c == '\'' || c.is_whitespace();
     let is_path = inside.len() > 3
-        && inside[1..].starts_with(":\\")
+        && inside.get(1..).is_some_and(|rest| rest.starts_with(":\\"))
         && inside
             .chars()
             .all(|c| c.is_alphanumeric() || "\\:._-".contains(c));
