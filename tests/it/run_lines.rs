@@ -321,6 +321,37 @@ RUN icacls C:\new /grant:r "Users:(OI)(CI)(RX,W)" "NETWORK SERVICE:R" /T"#,
 }
 
 #[test(multi_thread)]
+async fn rights_move_with_what_a_line_moves() {
+    let bench = Bench::new().await.indexed();
+    for (line, path) in [
+        (
+            r#"mkdir C:\a && icacls C:\a /grant "Users:(OI)(CI)M" && ren C:\a b"#,
+            "b",
+        ),
+        (
+            r#"mkdir C:\a\c && icacls C:\a\c /grant "Users:(OI)(CI)M" && move C:\a C:\b"#,
+            "b/c",
+        ),
+        (
+            r#"mkdir C:\a && icacls C:\a /grant:r "Users:(OI)(CI)M" && ren C:\a b && ren C:\b c"#,
+            "c",
+        ),
+    ] {
+        let layers = bench.layers(&format!("RUN {line}\nCOPY a.txt C:/{path}/"));
+        for layer in &layers[..2] {
+            let found = entries_of(layer);
+            let (security, _) = &found[&format!("Files/{path}")];
+            let descriptor: SecurityDescriptor = security.as_ref().unwrap().parse().unwrap();
+            let mut entries = descriptor.dacl.unwrap().entries.into_iter();
+            let is_granted = entries.any(|entry| (entry.flags, entry.mask) == (3, 0x13_01BF));
+            assert!(is_granted, "{line}: {security:?}");
+        }
+        let files = files_of(&layers[1]);
+        assert_eq!(files[&format!("Files/{path}/a.txt")], b"a.txt");
+    }
+}
+
+#[test(multi_thread)]
 async fn certificates_come_in_every_form_that_windows_reads() {
     let bench = Bench::new().await;
     let openssl = component("openssl");

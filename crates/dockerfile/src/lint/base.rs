@@ -57,7 +57,18 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
             );
         }
     }
-    // One finding says it for the file.
+    report_floating(linted, &floating, findings);
+}
+
+/// A stage on a floating tag, with the message and the pinned name of its base.
+type FloatingStage<'a> = (&'a Stage<'a>, String, Option<String>);
+
+/// One finding says it for the file.
+fn report_floating(
+    linted: &LintFile<'_>,
+    floating: &[FloatingStage<'_>],
+    findings: &mut Findings<'_>,
+) {
     let Some((stage, message, pinned)) = floating.first() else {
         return;
     };

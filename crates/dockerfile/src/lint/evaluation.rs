@@ -176,41 +176,66 @@ fn check_step(
     }
     let target = super::volume::filled_folder(&evaluated);
     place.filled.extend(target);
+    if let Err(message) = apply(linted, step, &kind, place, findings) {
+        report_refused(linted, stage, instruction, message, findings);
+    }
+}
+
+/// Applies an instruction to the state of its stage, and reports a `RUN` that fails; the reason why
+/// it cannot be applied.
+fn apply(
+    linted: &LintFile<'_>,
+    step: &LintStep<'_>,
+    kind: &InstructionKind,
+    place: &mut StagePlace<'_>,
+    findings: &mut Findings<'_>,
+) -> Result<(), String> {
+    let stage = &linted.stages[place.index];
     let current = &mut *place.state;
     let lexer = Lexer::new(linted.file.escape);
-    let line = instruction.lines().0;
     let arguments = &linted.arguments;
-    let done = match &kind {
+    match kind {
         InstructionKind::Copy(copy) => check_copy(current, copy, lexer, linted),
         InstructionKind::Run(program) => {
             let place = (&*current, &mut *place.made);
             check_run(stage, step, place, program, findings);
             Ok(())
         }
-        kind => current.apply(kind, lexer, arguments, &mut Vec::new()),
-    };
-    if matches!(kind, InstructionKind::Workdir(_)) && done.is_ok() {
-        place.made.extend(current.working_dir().ok());
-        let excess = place.made.len().saturating_sub(MAX_MADE);
-        place.made.drain(..excess);
-    }
-    if let Err(message) = done
-        && stage.platform == Platform::Windows
-        && !is_template(instruction.full_text())
-        && !is_open_value(instruction.text(), &message)
-        && !is_own_drive(linted, &message)
-    {
-        // Where BuildKit finds a folder, it copies into it.
-        let is_folder_open = message.starts_with("several files");
-        let severity = if is_folder_open {
-            Severity::Warning
-        } else {
-            Severity::Error
-        };
-        if !(is_folder_open && super::instructions::requires_buildkit(linted)) {
-            findings.add(INVALID, severity, line, message);
+        kind => {
+            current.apply(kind, lexer, arguments, &mut Vec::new())?;
+            if matches!(kind, InstructionKind::Workdir(_)) {
+                place.made.extend(current.working_dir().ok());
+                let excess = place.made.len().saturating_sub(MAX_MADE);
+                place.made.drain(..excess);
+            }
+            Ok(())
         }
     }
+}
+
+/// Reports an instruction that cannot be applied.
+fn report_refused(
+    linted: &LintFile<'_>,
+    stage: &Stage<'_>,
+    instruction: &Instruction,
+    message: String,
+    findings: &mut Findings<'_>,
+) {
+    let is_certain = stage.platform == Platform::Windows
+        && !is_template(instruction.full_text())
+        && !is_open_value(instruction.text(), &message)
+        && !is_own_drive(linted, &message);
+    // Where BuildKit finds a folder, it copies into it.
+    let is_folder_open = message.starts_with("several files");
+    if !is_certain || is_folder_open && super::instructions::requires_buildkit(linted) {
+        return;
+    }
+    let severity = if is_folder_open {
+        Severity::Warning
+    } else {
+        Severity::Error
+    };
+    findings.add(INVALID, severity, instruction.lines().0, message);
 }
 
 /// True if an error is about a drive that the file defines.

@@ -131,20 +131,8 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings
     for word in all() {
         let foreign = shell_variables(word).find(|name| {
             let is_of_cmd = word.contains(&format!("%{name}%"));
-            let is_plain = it.state.declares(name)
-                || [
-                    "path",
-                    "temp",
-                    "userprofile",
-                    "programfiles",
-                    "systemroot",
-                    "windir",
-                    "appdata",
-                    "programdata",
-                ]
-                .contains(&name.to_ascii_lowercase().as_str());
             if is_of_cmd {
-                !reads_cmd && (is_plain || !reads_powershell)
+                !reads_cmd && (is_set(it, name) || !reads_powershell)
             } else {
                 !reads_powershell
             }
@@ -161,4 +149,19 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings
         findings.add("exec-form-syntax", Severity::Error, it.line(), message);
         return;
     }
+}
+
+/// Returns true for a variable that the file or Windows sets.
+fn is_set(it: &EvaluatedStep<'_>, name: &str) -> bool {
+    const OF_WINDOWS: [&str; 8] = [
+        "path",
+        "temp",
+        "userprofile",
+        "programfiles",
+        "systemroot",
+        "windir",
+        "appdata",
+        "programdata",
+    ];
+    it.state.declares(name) || OF_WINDOWS.contains(&name.to_ascii_lowercase().as_str())
 }

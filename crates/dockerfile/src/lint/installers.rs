@@ -183,17 +183,7 @@ fn prompt(
         }
         "choco" | "cinst" | "chocolatey" => {
             let asks = has(&["install", "upgrade", "uninstall"]) || command.program() == "cinst";
-            let is_answered = words().any(|word| {
-                let is_short =
-                    word.starts_with('-') && !word.starts_with("--") && word.contains('y');
-                is_short
-                    || word.starts_with("--yes")
-                    || word == "--confirm"
-                    || word == "/y"
-                    || word.starts_with('$')
-                    || word.starts_with('%')
-                    || word.starts_with('@')
-            });
+            let is_answered = words().any(|word| confirms(&word));
             let message = "choco without -y asks before it installs: add -y";
             (asks && !is_answered && !is_confirmed()).then_some((
                 Severity::Warning,
@@ -221,4 +211,13 @@ fn prompt(
         }
         _ => None,
     }
+}
+
+/// Returns true for an option of choco that confirms, and for one that may.
+fn confirms(word: &str) -> bool {
+    let is_short = word.starts_with('-') && !word.starts_with("--") && word.contains('y');
+    is_short
+        || word.starts_with("--yes")
+        || matches!(word, "--confirm" | "/y")
+        || word.starts_with(['$', '%', '@'])
 }

@@ -245,21 +245,8 @@ impl<'a> StageReader<'a> {
         };
         let image = image.unwrap_or_default();
         let facts = options.facts(&image);
-        let asked = from.flag("platform").unwrap_or_default();
-        let platform = match &base {
-            StageBaseRef::Image(_) if facts.is_some_and(|facts| !facts.is_windows) => {
-                Platform::Linux
-            }
-            _ if asked.starts_with("linux") => Platform::Linux,
-            _ if asked.starts_with("windows") => Platform::Windows,
-            StageBaseRef::Image(reference) => reference.platform(),
-            StageBaseRef::Stage(index) => self.stages[*index].platform,
-            StageBaseRef::Scratch | StageBaseRef::Unknown => Platform::Unknown,
-        };
-        let platform = match platform {
-            Platform::Unknown => by_escape(self.escape),
-            known => known,
-        };
+        let is_other = facts.is_some_and(|facts| !facts.is_windows);
+        let platform = self.platform(from, &base, is_other);
         let shell = match &base {
             StageBaseRef::Stage(index) => self.stages[*index].shell,
             StageBaseRef::Scratch => BaseShell::Cmd,
@@ -288,6 +275,23 @@ impl<'a> StageReader<'a> {
             shell,
             is_core,
         });
+    }
+
+    /// `is_other` is true for a base image that is known not to be for Windows.
+    fn platform(&self, from: &Instruction, base: &StageBaseRef, is_other: bool) -> Platform {
+        let asked = from.flag("platform").unwrap_or_default();
+        let platform = match base {
+            StageBaseRef::Image(_) if is_other => Platform::Linux,
+            _ if asked.starts_with("linux") => Platform::Linux,
+            _ if asked.starts_with("windows") => Platform::Windows,
+            StageBaseRef::Image(reference) => reference.platform(),
+            StageBaseRef::Stage(index) => self.stages[*index].platform,
+            StageBaseRef::Scratch | StageBaseRef::Unknown => Platform::Unknown,
+        };
+        match platform {
+            Platform::Unknown => by_escape(self.escape),
+            known => known,
+        }
     }
 
     fn declare(&mut self, instruction: &Instruction) {

@@ -312,6 +312,7 @@ impl ImageState for RunState<'_> {
             ImageAction::Copy { from, to } => self.copy_entry(&from, &to, false),
             ImageAction::Move { from, to } => {
                 self.copy_entry(&from, &to, true)?;
+                self.changes.move_access(&from, &to);
                 self.delete(&from)
             }
             ImageAction::Delete(path) => self.delete(&path),

@@ -140,19 +140,8 @@ impl Planner<'_> {
         for (layer, touched) in own.iter_mut().zip(&touched) {
             layer.hives = touched.hives.clone();
         }
-        let on_build = &new.image.config().config.on_build;
-        let mut obstacles = Vec::new();
-        if *on_build != old.image.config().config.on_build
-            && let Some(layer) = own.first()
-        {
-            let what = "the new base has other ONBUILD instructions, which a build carries out";
-            obstacles.push(layer.obstacle(new.display_name(), Conflict::Strange(what.to_owned())));
-        }
-        let version = old.image.config().os_version.as_deref();
-        let version = version.and_then(|text| text.parse().ok());
-        let is_windows = self.bases.is_windows_alone(&old.reference);
-        let is_apart =
-            |touched: &Arc<LayerDiff>| is_windows && compare::is_independent(touched, version);
+        let mut obstacles = Vec::from_iter(other_triggers(own, old, new));
+        let is_apart = self.independence(old);
         // Those are safe. What is known of the bases is used nevertheless.
         let are_apart = touched.iter().all(is_apart);
         if are_apart {
@@ -195,6 +184,14 @@ impl Planner<'_> {
         };
         obstacles.extend(compared(own, &touched, before, now)?);
         Ok(obstacles)
+    }
+
+    /// Tells layers with only folders of their own, which mean the same on every Windows.
+    fn independence(&self, old: &OldBase) -> impl Fn(&Arc<LayerDiff>) -> bool + use<> {
+        let version = old.image.config().os_version.as_deref();
+        let version = version.and_then(|text| text.parse().ok());
+        let is_windows = self.bases.is_windows_alone(&old.reference);
+        move |touched| is_windows && compare::is_independent(touched, version)
     }
 
     /// What an image's layers touch.
@@ -271,6 +268,17 @@ impl ImageLayer {
             conflict,
         }
     }
+}
+
+/// The conflict with a base that has other ONBUILD triggers.
+fn other_triggers(own: &[ImageLayer], old: &OldBase, new: &PlannedBase) -> Option<UpdateConflict> {
+    let triggers = |image: &Image| image.config().config.on_build.clone();
+    if triggers(&new.image) == triggers(&old.image) {
+        return None;
+    }
+    let what = "the new base has other ONBUILD instructions, which a build carries out";
+    let layer = own.first()?;
+    Some(layer.obstacle(new.display_name(), Conflict::Strange(what.to_owned())))
 }
 
 /// Compares layers with two bases that are known.

@@ -39,6 +39,20 @@ impl Changes {
             .is_some_and(|entry| !exists(entry))
     }
 
+    /// Lets permissions that this line changed at and below a path follow its move.
+    pub(super) fn move_access(&mut self, from: &ImagePath, to: &ImagePath) {
+        for change in &mut self.access {
+            let path = match change {
+                AccessChange::Grant(access) => &mut access.path,
+                AccessChange::Edit(edit) => &mut edit.path,
+            };
+            let moved = path.strip_prefix(from).map(|rest| to.join_all(rest));
+            if let Some(Ok(moved)) = moved {
+                *path = moved;
+            }
+        }
+    }
+
     /// Removes all changes at and below a path.
     pub(super) fn forget(&mut self, path: &ImagePath) {
         let own = key(path);
