@@ -143,7 +143,7 @@ impl Planner<'_> {
         let mut obstacles = Vec::from_iter(other_triggers(own, old, new));
         let is_apart = self.independence(old);
         // Those are safe. What is known of the bases is used nevertheless.
-        let are_apart = touched.iter().all(is_apart);
+        let are_apart = touched.iter().all(&is_apart);
         if are_apart {
             for layer in &mut *own {
                 layer.compared = ComparisonScope::Folders;
