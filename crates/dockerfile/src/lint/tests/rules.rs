@@ -478,6 +478,7 @@ fn mistakes_in_other_words_are_found() {
             nano,
             "USER ContainerAdministrator\nRUN reg add HKLM\\SOFTWARE\\A /v b /d 1 /f",
         ),
+        (PINNED, "RUN x.exe a ^&mv b"),
         (nano, "RUN reg add HKCU\\SOFTWARE\\A /v b /d 1 /f"),
     ] {
         let findings = lint(&format!("{base}{line}\n"), &LintOptions::default());
