@@ -29,7 +29,12 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
         let has_program = stage
             .steps
             .iter()
-            .any(|step| step.is("ENTRYPOINT") && step.instruction.exec_form().is_some());
+            .filter(|step| step.is("ENTRYPOINT"))
+            .any(|step| {
+                step.instruction
+                    .exec_form()
+                    .is_some_and(|words| !is_bare_shell(&words))
+            });
         for step in &stage.steps {
             check_step(stage, step, has_program, &misread, findings);
         }
@@ -104,6 +109,11 @@ fn report(
         }
         None => findings.add(rule, severity, instruction.lines().0, message),
     }
+}
+
+/// Returns true for a shell without arguments, which reads another one's name as a command.
+fn is_bare_shell(words: &[String]) -> bool {
+    matches!(words, [program] if is_shell(program))
 }
 
 /// Returns true for a program that only prints its version or help: it ends before any event.

@@ -99,7 +99,7 @@ fn begins_command(line: &str, shell: BaseShell) -> bool {
         return false;
     };
     match shell {
-        BaseShell::PowerShell => is_cmdlet(&name) && argument.len() > 1,
+        BaseShell::PowerShell => is_cmdlet(&name) && !matches!(argument, "\\" | "`"),
         _ if name == "if" => matches!(
             argument.to_ascii_lowercase().as_str(),
             "not" | "exist" | "errorlevel"

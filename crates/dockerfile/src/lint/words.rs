@@ -336,7 +336,12 @@ impl Search<'_> {
             let next = characters.peek().map(|(_, next)| *next);
             match c {
                 '\\' if next == Some('"') => {}
-                '^' if grammar == Grammar::Cmd && reader.quote.is_none() => {}
+                '^' if grammar == Grammar::Cmd && reader.quote.is_none() => {
+                    let escaped = |(_, next): &(usize, char)| "&|()<>".contains(*next);
+                    if let Some((at, c)) = characters.next_if(escaped) {
+                        reader.push(c, range.start + at);
+                    }
+                }
                 '"' | '\'' if reader.is_quote(c) => reader.toggle(c, position),
                 _ if reader.quote.is_some() => reader.push(c, position),
                 _ if c.is_whitespace() => reader.end_word(),

@@ -379,7 +379,7 @@ fn json_in_single_quotes_loses_its_quotes_under_powershell() {
         (r#"RUN Set-Content C:/a.json '{"n": [1, "b"]}'"#, true),
         (r#"RUN C:\cfg.exe --json '[{"a":1}]'"#, true),
         (r#"RUN C:\cfg.exe --json '{\"tier\":\"gold\"}'"#, false),
-        (r#"RUN C:\cfg.exe --json '{tier}'"#, false),
+        (r"RUN C:\cfg.exe --json '{tier}'", false),
         (r"RUN C:\cfg.exe --json '{}'", false),
     ] {
         let options = with_shell(BaseShell::PowerShell);
@@ -415,6 +415,9 @@ fn what_works_after_all_is_no_finding() {
         ),
         format!("{PINNED}ENV A=\"%ProgramData%\\\\a\"\nRUN setx /M LIB \"%A%;C:\\b\"\n"),
         format!("{PINNED}CMD MSBuild.exe /version\n"),
+        format!(
+            "{PINNED}{powershell}ENTRYPOINT [\"powershell\"]\nCMD Start-Service W3SVC; C:\\a.exe\n"
+        ),
         format!("# syntax=docker/dockerfile:1\n{PINNED}WORKDIR C:/a\nCOPY a b C:/a\n"),
     ] {
         let findings = lint(&text, &LintOptions::default());
@@ -475,6 +478,7 @@ fn mistakes_in_other_words_are_found() {
             nano,
             "USER ContainerAdministrator\nRUN reg add HKLM\\SOFTWARE\\A /v b /d 1 /f",
         ),
+        (PINNED, "RUN x.exe a ^&mv b"),
         (nano, "RUN reg add HKCU\\SOFTWARE\\A /v b /d 1 /f"),
     ] {
         let findings = lint(&format!("{base}{line}\n"), &LintOptions::default());
