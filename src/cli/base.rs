@@ -120,11 +120,6 @@ pub(super) struct MatchArgs {
 }
 
 impl Base {
-    /// Returns true if the result depends on the table of updates.
-    pub(super) fn relies_on_updates(&self) -> bool {
-        matches!(self.command, BaseCommand::List(_) | BaseCommand::Resolve(_))
-    }
-
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         match self.command {
             BaseCommand::List(command) => command.run(session),

@@ -19,6 +19,7 @@ use wincimg_engine::engine_choice::Engine;
 use wincimg_engine::listing::listing;
 use wincimg_engine::plans::PlannedImage;
 use wincimg_engine::publication::NamingOptions;
+use wincimg_engine::unserved::UnservedHost;
 use wincimg_inspect::bases::parse_location;
 use wincimg_layer::Compression;
 use wincimg_oci::document::ManifestFormat;
@@ -78,6 +79,9 @@ pub(super) struct Build {
     labels: Vec<(String, String)>,
     #[command(flatten)]
     tags: TagArgs,
+    /// Publish the images of all hosts, or none
+    #[arg(long, hide_short_help = true)]
+    all_or_nothing: bool,
     /// Print the plan without building
     #[arg(long)]
     dry_run: bool,
@@ -146,6 +150,7 @@ impl Build {
         let created = source_date_epoch()?;
         request.engine = self.engine;
         request.is_shared = !self.tags.no_index;
+        request.all_or_nothing = self.all_or_nothing;
         request.labels.clone_from(&self.labels);
         request.downloads = self.manner();
         request.options = EngineOptions {
@@ -160,12 +165,14 @@ impl Build {
         let means = online.build_context();
         if self.dry_run {
             return registry_args::run(async {
-                let images = plans(&request, Purpose::Rehearsal, &means).await?;
+                let planning = plans(&mut request, Purpose::Rehearsal, &means);
+                let (images, failed) = planning.await?;
                 if request.daemon_stages().is_some() {
                     session
                         .note("the daemon runs the instructions: the plan contains only the base");
                 }
-                self.print_plans(&images, &left_out)
+                self.print_plans(&images, &failed, &left_out)?;
+                Ok(report_failed(&failed, session))
             });
         }
         let today = Zoned::now().date();
@@ -189,8 +196,9 @@ impl Build {
             review: &|outlooks| check_served(outlooks, &nodes, today, session),
         };
         registry_args::run(async {
-            let delivered = build(&request, target, &means).await?;
-            self.print(&delivered, &left_out)
+            let delivered = build(&mut request, target, &means).await?;
+            self.print(&delivered, &left_out)?;
+            Ok(report_failed(&delivered.failed, session))
         })
     }
 
@@ -221,8 +229,9 @@ impl Build {
     fn print_plans(
         &self,
         images: &[PlannedImage],
+        failed: &[UnservedHost],
         left_out: &[String],
-    ) -> Result<CommandOutcome, Failure> {
+    ) -> Result<(), Failure> {
         let contents = images.iter().map(|image| listing(&image.plan));
         let contents = contents.collect::<Result<Vec<_>, _>>()?;
         let plans = images.iter().map(|image| &image.plan).zip(&contents);
@@ -241,18 +250,17 @@ impl Build {
                 let plans: Vec<_> = plans
                     .map(|(plan, content)| extended(plan, json!({"content": content})))
                     .collect();
-                write_json(&json!({ "plans": plans, "left_out": left_out }), out)
+                let failed = json!(failed);
+                write_json(
+                    &json!({ "plans": plans, "failed": failed, "left_out": left_out }),
+                    out,
+                )
             }
-        })?;
-        Ok(CommandOutcome::Yes)
+        })
     }
 
     /// Prints the delivered images.
-    fn print(
-        &self,
-        delivered: &DeliveryReport,
-        left_out: &[String],
-    ) -> Result<CommandOutcome, Failure> {
+    fn print(&self, delivered: &DeliveryReport, left_out: &[String]) -> Result<(), Failure> {
         let mut images = delivered.images.iter();
         let is_of_daemon = images.any(|image| image.engine == Engine::Docker.name());
         let kept = if is_of_daemon && !self.push && self.output.is_none() {
@@ -266,8 +274,24 @@ impl Build {
                 let more = json!({"left_out": left_out});
                 write_json(&extended(delivered, more), out)
             }
-        })?;
-        Ok(CommandOutcome::Yes)
+        })
+    }
+}
+
+/// Reports the hosts without an image; the answer is no if there are any.
+pub(super) fn report_failed(failed: &[UnservedHost], session: &Session) -> CommandOutcome {
+    for UnservedHost { host, error } in failed {
+        let failure = Failure::no(anyhow!("no image for host {host}: {}", error.problem));
+        let failure = match &error.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        };
+        failure.report(session.colour);
+    }
+    if failed.is_empty() {
+        CommandOutcome::Yes
+    } else {
+        CommandOutcome::No
     }
 }
 

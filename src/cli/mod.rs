@@ -6,6 +6,7 @@ mod base;
 mod build;
 mod cache_args;
 mod check_compat;
+mod cluster_args;
 mod command_context;
 mod complete;
 mod completions;
@@ -18,6 +19,8 @@ mod document_args;
 mod error;
 mod fleet;
 mod groups;
+#[cfg(debug_assertions)]
+mod hint_check;
 mod hosts;
 mod hotfix;
 mod http_args;
@@ -117,7 +120,6 @@ impl Command {
             Self::Hotfix(_)
             | Self::Completions(_)
             | Self::Demo(_)
-            | Self::Doctor(_)
             | Self::Images(_)
             | Self::Login(_)
             | Self::Logout(_)
@@ -128,8 +130,8 @@ impl Command {
             }
         }
         let relies_on_updates = match &self {
-            Self::Base(base) => base.relies_on_updates(),
-            _ => matches!(self, Self::Hotfix(_) | Self::Lint(_)),
+            Self::Hotfix(hotfix) => hotfix.relies_on_newest(),
+            _ => false,
         };
         let result = match self {
             Self::Base(command) => command.run(session),
@@ -138,7 +140,7 @@ impl Command {
             Self::Completions(command) => command.run(),
             Self::Convert(command) => command.run(session),
             Self::Demo(command) => command.run(),
-            Self::Doctor(command) => command.run(),
+            Self::Doctor(command) => command.run(session),
             Self::Fleet(command) => command.run(session),
             Self::Hotfix(command) => command.run(session),
             Self::Images(command) => command.run(),

@@ -27,7 +27,8 @@ use super::engine_choice::{Engine, EngineReason};
 use super::error::search;
 use super::notice::{Notice, notes, report_missing, report_planned, report_searched_tags};
 use super::plans::{BuildRequest, PlannedImage};
-use super::publication::Publication;
+use super::publication::{IndexMode, Publication};
+use super::unserved::UnservedHost;
 
 /// Services that requests are carried out with.
 #[derive(Clone, Copy)]
@@ -64,23 +65,23 @@ pub struct EngineOptions {
     pub docker: DockerBuildOptions,
 }
 
-/// Plans of the requested images, with all that a purpose requires.
+/// Plans of the requested images, with all that a purpose requires, and the hosts without one.
 pub async fn plans(
-    request: &BuildRequest,
+    request: &mut BuildRequest,
     purpose: Purpose,
     means: &BuildContext<'_>,
-) -> Result<Vec<PlannedImage>, BoxError> {
+) -> Result<(Vec<PlannedImage>, Vec<UnservedHost>), BoxError> {
     let mut supply = request.downloads(means)?;
     request.check(&supply)?;
-    let mut images = request.plan(means).await?;
+    let (mut images, unserved) = request.plan_served(means).await?;
     let finishing = request.finish(&mut images, purpose, &mut supply, means);
     Box::pin(finishing).await?;
-    Ok(images)
+    Ok((images, unserved))
 }
 
 /// Builds the requested images, and delivers them to their target.
 pub async fn build(
-    request: &BuildRequest,
+    request: &mut BuildRequest,
     mut target: DeliveryTarget<'_>,
     means: &BuildContext<'_>,
 ) -> Result<DeliveryReport, BoxError> {
@@ -89,7 +90,17 @@ pub async fn build(
     request.check(&supply)?;
     prefetch_tags(&target, &request.hosts, means.registry);
     // The matching bases, and a plan on each.
-    let mut images = request.plan(means).await?;
+    let (mut images, unserved) = request.plan_served(means).await?;
+    if images.is_empty() {
+        return Ok(DeliveryReport {
+            failed: unserved,
+            ..DeliveryReport::default()
+        });
+    }
+    // The missing images can join later.
+    if !unserved.is_empty() && target.naming.index == IndexMode::Several {
+        target.naming.index = IndexMode::Always;
+    }
     let (engine, reason) = request.engine_for(images.iter().map(|image| &image.plan));
     // The downloads, and the required contents of the bases.
     let finishing = request.finish(&mut images, engine.purpose(), &mut supply, means);
@@ -101,7 +112,7 @@ pub async fn build(
     // What will be published, before anything is built.
     let publication = Publication::new(&images, &target.naming)?;
     request.options.check(engine, &target)?;
-    match engine {
+    let delivered = match engine {
         Engine::Direct => {
             if target.destinations.is_empty() {
                 let name = publication.name.replace('/', "-");
@@ -109,7 +120,7 @@ pub async fn build(
                 target.destinations.push(Destination::Layout(folder.into()));
             }
             let delivering = deliver_directly(&publication, &request.options, &target, means);
-            Box::pin(delivering).await
+            Box::pin(delivering).await?
         }
         Engine::Docker => {
             target.flavour = None;
@@ -120,9 +131,13 @@ pub async fn build(
                 &target,
                 means,
             ))
-            .await
+            .await?
         }
-    }
+    };
+    Ok(DeliveryReport {
+        failed: unserved,
+        ..delivered
+    })
 }
 
 impl BuildRequest {

@@ -40,6 +40,7 @@ pub mod listing;
 pub mod notice;
 pub mod plans;
 pub mod publication;
+pub mod unserved;
 pub mod update;
 
 #[cfg(test)]

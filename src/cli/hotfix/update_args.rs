@@ -94,6 +94,11 @@ pub(super) fn warn_of_known_issue(kb: Kb, session: &Session) {
 }
 
 impl UpdateSelectorArgs {
+    /// Returns true if the newest update is selected.
+    pub(super) fn is_newest(&self) -> bool {
+        self.latest.is_some()
+    }
+
     /// Returns true if a build is selected, not an article, which may serve several builds.
     pub(super) fn is_by_build(&self) -> bool {
         !matches!(self.what, Some(UpdateSelector::Article(_)))

@@ -1,3 +1,4 @@
+mod capacity;
 mod order;
 
 use proptest::prelude::*;
