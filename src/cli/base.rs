@@ -114,7 +114,8 @@ pub(super) struct MatchArgs {
         long = "match",
         value_name = "MATCH",
         value_enum,
-        default_value = "nearest"
+        default_value = "nearest",
+        hide_short_help = true
     )]
     pub(super) wanted: BaseMatch,
 }

@@ -48,6 +48,8 @@ use crate::report::extended;
 #[derive(Debug, Args)]
 #[command(
     next_display_order = 10,
+    mut_arg("base_registry", hidden_in_short_help),
+    mut_arg("docker_host", hidden_in_short_help),
     after_help = "Examples:\n  \
     wincimg build pause --host-build 17763.973 --registry repo.mylan.k8s:8888 --push\n  \
     wincimg build ./web --nodes nodes.json --registry repo.mylan.k8s:8888/apps --tag 1.4 --push\n  \
@@ -57,12 +59,13 @@ use crate::report::extended;
     --registry repo.mylan.k8s:8888 --push\n\n\
     Without --push and --output the image goes to oci:./NAME-TAG, or stays in the Docker daemon."
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct Build {
     /// Registry to push to
     #[arg(long, value_name = "HOST[/PREFIX]")]
     registry: Option<RegistryPrefix>,
     /// Image name [default: the recipe's]
-    #[arg(long, value_name = "NAME", value_parser = image_name)]
+    #[arg(long, value_name = "NAME", value_parser = image_name, hide_short_help = true)]
     name: Option<String>,
     /// Image tag; the tag of the index if there are several builds [default: the base's version, or
     /// latest]
@@ -103,7 +106,7 @@ pub(super) struct Build {
     #[arg(long, value_enum, value_name = "FORMAT", hide_short_help = true)]
     manifest_format: Option<ManifestFormat>,
     /// Output format
-    #[arg(long, value_enum, default_value = "text")]
+    #[arg(long, value_enum, default_value = "text", hide_short_help = true)]
     format: OutputFormat,
     // The last four, because a help heading also applies to the arguments after it.
     #[command(flatten)]
@@ -114,6 +117,11 @@ pub(super) struct Build {
     dockerfile: DockerfileArgs,
     #[command(flatten)]
     daemon: DaemonArgs,
+}
+
+/// Keeps a flag out of `-h`, which lists those that most builds need.
+fn hidden_in_short_help(arg: clap::Arg) -> clap::Arg {
+    arg.hide_short_help(true)
 }
 
 /// Build engine; without one, any that can build the image.

@@ -63,7 +63,7 @@ pub(super) struct CheckCompat {
     #[arg(value_name = "IMAGE", add = complete::images())]
     references: Vec<String>,
     /// Check an image of this Windows version, such as 17763.1158 (repeatable)
-    #[arg(long = "image-build", value_name = "B.R")]
+    #[arg(long = "image-build", value_name = "B.R", hide_short_help = true)]
     image_builds: Vec<WindowsVersion>,
     /// Read image details from the JSON of `wincimg build` or `wincimg inspect` instead of a
     /// registry (repeatable)

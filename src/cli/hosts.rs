@@ -32,7 +32,13 @@ pub(super) struct HostArgs {
     #[command(flatten)]
     pub(super) cluster: ClusterArgs,
     /// Only nodes with matching labels, such as pool=web,tier!=cache
-    #[arg(short = 'l', long, display_order = 5, value_name = "LABELS")]
+    #[arg(
+        short = 'l',
+        long,
+        display_order = 5,
+        value_name = "LABELS",
+        hide_short_help = true
+    )]
     selector: Option<LabelSelector>,
 }
 

@@ -22,7 +22,7 @@ pub(super) struct HttpArgs {
     #[command(flatten)]
     certificates: CertificateArgs,
     /// Time limit for the whole command, such as 90s, 10m or 1h [default: none]
-    #[arg(long, value_name = "TIME", value_parser = read_time)]
+    #[arg(long, value_name = "TIME", value_parser = read_time, hide_short_help = true)]
     timeout: Option<Duration>,
 }
 

@@ -8,6 +8,7 @@ mod cache_args;
 mod check_compat;
 mod cluster_args;
 mod command_context;
+mod command_groups;
 mod complete;
 mod completions;
 mod config;
@@ -91,29 +92,54 @@ struct GlobalArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[command(hide = true)]
     Base(base::Base),
     Build(Box<build::Build>),
     CheckCompat(check_compat::CheckCompat),
     Completions(completions::Completions),
+    #[command(hide = true)]
     Convert(Box<convert::Convert>),
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
     Fleet(Box<fleet::FleetArgs>),
+    #[command(hide = true)]
     Hotfix(hotfix::Hotfix),
+    Image(command_groups::Image),
+    #[command(hide = true)]
     Images(images::Images),
+    #[command(hide = true)]
     Init(Box<init::Init>),
+    #[command(hide = true)]
     Inspect(inspect::Inspect),
     Lint(lint::Lint),
     Login(login::Login),
     Logout(login::Logout),
+    #[command(hide = true)]
     Mirror(mirror::Mirror),
     Node(Box<node::Node>),
+    Recipe(command_groups::Recipe),
+    #[command(hide = true)]
     Render(render::Render),
+    #[command(hide = true)]
     Try(try_image::Try),
+    #[command(hide = true)]
     Update(Box<update::Update>),
 }
 
 impl Command {
+    /// The command itself, if it is one of a group.
+    fn ungrouped(self) -> Self {
+        match self {
+            Self::Image(group) => group.into_command(),
+            Self::Recipe(group) => group.into_command(),
+            Self::Node(node) => match node.into_hotfix() {
+                Ok(hotfix) => Self::Hotfix(hotfix),
+                Err(node) => Self::Node(node),
+            },
+            other => other,
+        }
+    }
+
     fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         match self {
             // This command can refresh the table first.
@@ -143,6 +169,8 @@ impl Command {
             Self::Doctor(command) => command.run(session),
             Self::Fleet(command) => command.run(session),
             Self::Hotfix(command) => command.run(session),
+            Self::Image(command) => command.into_command().run(session),
+            Self::Recipe(command) => command.into_command().run(session),
             Self::Images(command) => command.run(),
             Self::Init(command) => command.run(session),
             Self::Inspect(command) => command.run(session),
@@ -201,7 +229,7 @@ pub fn main() -> ExitCode {
         session.warn(warning);
     }
     shutdown::watch(time_limit(&matches));
-    let ended = cli.command.run(&session);
+    let ended = cli.command.ungrouped().run(&session);
     if let Some(reason) = shutdown::reason() {
         shutdown::end(reason);
     }

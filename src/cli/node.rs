@@ -19,14 +19,16 @@ use super::cluster_args::with_kubectl_name;
 use super::command_context::Session;
 use super::error::Failure;
 use super::hosts::HostArgs;
+use super::hotfix::Hotfix;
 use super::output::{OutputFormat, write_json, write_result};
 use super::registry_args::{BaseRegistryArgs, read_time};
 use super::{CommandOutcome, complete};
 
-/// Configure nodes to use your registry and pause image
+/// Configure and update nodes
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg node script --host-build 17763.973 --registry repo.mylan.k8s:8888 --output node.ps1")]
+    wincimg node script --kube --registry repo.mylan.k8s:8888 --output node.ps1\n  \
+    wincimg node hotfix script 17763.1158 --output KB4549949.ps1")]
 pub(super) struct Node {
     #[command(subcommand)]
     command: NodeCommand,
@@ -35,12 +37,22 @@ pub(super) struct Node {
 #[derive(Debug, Subcommand)]
 enum NodeCommand {
     Script(MakeScript),
+    Hotfix(Hotfix),
 }
 
 impl Node {
+    /// `node hotfix`, which is a command of its own.
+    pub(super) fn into_hotfix(self) -> Result<Hotfix, Box<Self>> {
+        match self.command {
+            NodeCommand::Hotfix(command) => Ok(command),
+            command @ NodeCommand::Script(_) => Err(Box::new(Self { command })),
+        }
+    }
+
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         match self.command {
             NodeCommand::Script(command) => command.run(session),
+            NodeCommand::Hotfix(command) => command.run(session),
         }
     }
 }

@@ -79,7 +79,7 @@ pub(super) struct Update {
     #[command(flatten)]
     tags: TagArgs,
     /// Manifest format in the registry [default: the image's]
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(long, value_enum, value_name = "FORMAT", hide_short_help = true)]
     manifest_format: Option<ManifestFormat>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
