@@ -114,17 +114,13 @@ pub(super) struct MatchArgs {
         long = "match",
         value_name = "MATCH",
         value_enum,
-        default_value = "nearest"
+        default_value = "nearest",
+        hide_short_help = true
     )]
     pub(super) wanted: BaseMatch,
 }
 
 impl Base {
-    /// Returns true if the result depends on the table of updates.
-    pub(super) fn relies_on_updates(&self) -> bool {
-        matches!(self.command, BaseCommand::List(_) | BaseCommand::Resolve(_))
-    }
-
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         match self.command {
             BaseCommand::List(command) => command.run(session),

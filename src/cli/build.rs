@@ -24,6 +24,7 @@ use wincimg_engine::engine_choice::Engine;
 use wincimg_engine::listing::listing;
 use wincimg_engine::plans::PlannedImage;
 use wincimg_engine::publication::NamingOptions;
+use wincimg_engine::unserved::UnservedHost;
 use wincimg_inspect::bases::parse_location;
 use wincimg_layer::Compression;
 use wincimg_oci::document::ManifestFormat;
@@ -54,6 +55,8 @@ use crate::report::extended;
 #[derive(Debug, Args)]
 #[command(
     next_display_order = 10,
+    mut_arg("base_registry", hidden_in_short_help),
+    mut_arg("docker_host", hidden_in_short_help),
     after_help = "Examples:\n  \
     wincimg build pause --host-build 17763.973 --registry repo.mylan.k8s:8888 --push\n  \
     wincimg build ./web --nodes nodes.json --registry repo.mylan.k8s:8888/apps --tag 1.4 --push\n  \
@@ -65,12 +68,13 @@ use crate::report::extended;
     Without --push and --output the image goes to oci:./NAME-TAG, or stays in the Docker daemon.\n\
     With --quiet, prints only the image's reference by digest."
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct Build {
     /// Registry to push to
     #[arg(long, value_name = "HOST[/PREFIX]")]
     registry: Option<RegistryPrefix>,
     /// Image name [default: the recipe's]
-    #[arg(long, value_name = "NAME", value_parser = image_name)]
+    #[arg(long, value_name = "NAME", value_parser = image_name, hide_short_help = true)]
     name: Option<String>,
     /// Image tag, or the whole HOST/NAME:TAG [default: the base's version, or latest]
     #[arg(short, long, value_name = "TAG", value_parser = tag_or_name)]
@@ -92,6 +96,9 @@ pub(super) struct Build {
     labels: Vec<(String, String)>,
     #[command(flatten)]
     tags: TagArgs,
+    /// Publish the images of all hosts, or none
+    #[arg(long, hide_short_help = true)]
+    all_or_nothing: bool,
     /// Print the plan without building
     #[arg(long)]
     dry_run: bool,
@@ -113,7 +120,7 @@ pub(super) struct Build {
     #[arg(long, value_enum, value_name = "FORMAT", hide_short_help = true)]
     manifest_format: Option<ManifestFormat>,
     /// Output format
-    #[arg(long, value_enum, default_value = "text")]
+    #[arg(long, value_enum, default_value = "text", hide_short_help = true)]
     format: OutputFormat,
     // The last four, because a help heading also applies to the arguments after it.
     #[command(flatten)]
@@ -124,6 +131,11 @@ pub(super) struct Build {
     dockerfile: DockerfileArgs,
     #[command(flatten)]
     daemon: DaemonArgs,
+}
+
+/// Keeps a flag out of `-h`, which lists those that most builds need.
+fn hidden_in_short_help(arg: clap::Arg) -> clap::Arg {
+    arg.hide_short_help(true)
 }
 
 /// Build engine; without one, any that can build the image.
@@ -161,6 +173,7 @@ impl Build {
         let created = source_date_epoch()?;
         request.engine = self.engine;
         request.is_shared = !self.tags.no_index;
+        request.all_or_nothing = self.all_or_nothing;
         request.labels.clone_from(&self.labels);
         request.origin = Some(request.design.origin());
         request.downloads = self.mode();
@@ -177,12 +190,14 @@ impl Build {
         let ctx = online.build_context();
         if self.dry_run {
             return registry_args::run(async {
-                let images = plans(&request, Purpose::Rehearsal, &ctx).await?;
+                let planning = plans(&mut request, Purpose::Rehearsal, &ctx);
+                let (images, failed) = planning.await?;
                 if request.daemon_stages().is_some() {
                     session
                         .note("the daemon runs the instructions: the plan contains only the base");
                 }
-                self.print_plans(&images, &left_out)
+                self.print_plans(&images, &failed, &left_out)?;
+                Ok(report_failed(&failed, session))
             });
         }
         let today = Zoned::now().date();
@@ -203,9 +218,10 @@ impl Build {
             review: &|outlooks| check_served(outlooks, &nodes, today, session),
         };
         registry_args::run(async {
-            let delivered = build(&request, target, &ctx).await?;
+            let delivered = build(&mut request, target, &ctx).await?;
             self.write_files(&delivered)?;
-            self.print(&delivered, &left_out, session)
+            self.print(&delivered, &left_out, session)?;
+            Ok(report_failed(&delivered.failed, session))
         })
     }
 
@@ -268,8 +284,9 @@ impl Build {
     fn print_plans(
         &self,
         images: &[PlannedImage],
+        failed: &[UnservedHost],
         left_out: &[String],
-    ) -> Result<CommandOutcome, Failure> {
+    ) -> Result<(), Failure> {
         let contents = images.iter().map(|image| listing(&image.plan));
         let contents = contents.collect::<Result<Vec<_>, _>>()?;
         let plans = images.iter().map(|image| &image.plan).zip(&contents);
@@ -288,10 +305,13 @@ impl Build {
                 let plans: Vec<_> = plans
                     .map(|(plan, content)| extended(plan, json!({"content": content})))
                     .collect();
-                write_json(&json!({ "plans": plans, "left_out": left_out }), out)
+                let failed = json!(failed);
+                write_json(
+                    &json!({ "plans": plans, "failed": failed, "left_out": left_out }),
+                    out,
+                )
             }
-        })?;
-        Ok(CommandOutcome::Yes)
+        })
     }
 
     /// The typed flags that only a daemon uses; those of a file of defaults are for all builds.
@@ -316,7 +336,7 @@ impl Build {
         delivered: &DeliveryReport,
         left_out: &[String],
         session: &Session,
-    ) -> Result<CommandOutcome, Failure> {
+    ) -> Result<(), Failure> {
         let mut images = delivered.images.iter();
         let is_of_daemon = images.any(|image| image.engine == Engine::Docker.name());
         let kept = if is_of_daemon && !self.push && self.output.is_none() {
@@ -331,8 +351,24 @@ impl Build {
                 let more = json!({"left_out": left_out});
                 write_json(&extended(delivered, more), out)
             }
-        })?;
-        Ok(CommandOutcome::Yes)
+        })
+    }
+}
+
+/// Reports the hosts without an image; the answer is no if there are any.
+pub(super) fn report_failed(failed: &[UnservedHost], session: &Session) -> CommandOutcome {
+    for UnservedHost { host, error } in failed {
+        let failure = Failure::no(anyhow!("no image for host {host}: {}", error.problem));
+        let failure = match &error.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        };
+        failure.report(session.colour);
+    }
+    if failed.is_empty() {
+        CommandOutcome::Yes
+    } else {
+        CommandOutcome::No
     }
 }
 

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use jiff::Zoned;
 use jiff::civil::Date;
+use jiff::{Timestamp, Zoned};
 use kube::KubeArgs;
 use wincimg_cluster::live::NodeSnapshot;
 use wincimg_cluster::nodes::{Node, NodeList};
@@ -30,6 +30,8 @@ use wincimg_windows::release;
 use wincimg_windows::update::{Kb, Updates};
 use wincimg_windows::version::WindowsVersion;
 
+use super::build::source_date_epoch;
+use super::cluster_args::with_kubectl_name;
 use super::command_context::{self, Session};
 use super::error::Failure;
 use super::hosts::HostArgs;
@@ -38,25 +40,30 @@ use super::output::{FILE_WIDTH, terminal_width, write_result};
 use super::registry_args::{self, RegistryArgs};
 use super::{CommandOutcome, complete, updates};
 use crate::report::{
-    TextStyle, write_html, write_json, write_junit, write_markdown, write_sarif, write_text,
+    ReportOrigin, TextStyle, write_html, write_json, write_junit, write_markdown, write_sarif,
+    write_text,
 };
 
 /// Check which images start on which nodes, and what to fix
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    wincimg check-compat --host-build 17763.973 --image-build 17763.1158\n  \
-    kubectl get nodes -o json | wincimg check-compat --nodes - repo.mylan.k8s:8888/app:1.4\n  \
-    wincimg check-compat --nodes nodes.json -f deploy/ -o r.html\n  \
+#[command(
+    mut_arg("kube_context", with_kubectl_name),
+    after_help = "Examples:\n  \
+    wincimg check-compat --kube\n  \
+    wincimg check-compat --kube --context production --plan --report html:report.html\n  \
+    wincimg check-compat --kube --selector pool=web repo.mylan.k8s:8888/app:1.4\n  \
     wincimg check-compat --nodes nodes.json --workloads deploy.yaml --simulate-hotfix KB4549949\n  \
-    wincimg check-compat --kube --context production --plan\n\n\
-    Exit code 0: everything starts. 1: something does not start, or that is unknown.")]
+    kubectl get nodes -o json | wincimg check-compat --nodes - repo.mylan.k8s:8888/app:1.4\n  \
+    wincimg check-compat --host-build 17763.973 --image-build 17763.1158\n\n\
+    Exit code 0: everything starts. 1: something does not start, or that is unknown."
+)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct CheckCompat {
     /// Images to check: references, oci:DIR or docker-archive:FILE
     #[arg(value_name = "IMAGE", add = complete::images())]
     references: Vec<String>,
     /// Check an image of this Windows version, such as 17763.1158 (repeatable)
-    #[arg(long = "image-build", value_name = "B.R")]
+    #[arg(long = "image-build", value_name = "B.R", hide_short_help = true)]
     image_builds: Vec<WindowsVersion>,
     /// Read image details from the JSON of `wincimg build` or `wincimg inspect` instead of a
     /// registry (repeatable)
@@ -109,6 +116,12 @@ pub(super) struct CheckCompat {
     kube: KubeArgs,
     #[command(flatten)]
     connection: RegistryArgs,
+}
+
+/// A cluster's name and nodes.
+struct ClusterNodes {
+    name: String,
+    nodes: NodeSnapshot,
 }
 
 /// Formats and destinations of the report.
@@ -172,11 +185,7 @@ impl CheckCompat {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         self.check_arguments(session)?;
         let list = workloads::read(&self.workloads, session)?;
-        let mut nodes = if self.kube.kube && !self.hosts.is_given() {
-            NodeList::default()
-        } else {
-            self.hosts.nodes(session)?
-        };
+        let mut nodes = self.hosts.listed_nodes(session)?;
         let (snapshot, of_cluster) = self.ask_cluster(&mut nodes)?;
         if self.skip_cordoned {
             nodes.windows.retain(|node| !node.is_cordoned);
@@ -204,7 +213,7 @@ impl CheckCompat {
             isolation: Some(self.isolation),
             flags: CommandFlags {
                 registry: self.connection.to_words(),
-                kubectl: self.kube.to_words(),
+                kubectl: self.hosts.cluster.to_words(),
             },
             own: self.own.clone(),
             today: Some(self.on.unwrap_or_else(|| Zoned::now().date())),
@@ -228,10 +237,25 @@ impl CheckCompat {
         let advice = rollout.advise(&request, &tags);
         rollout.plan = self.plan.then_some(advice);
         self.report_skipped(&rollout, session);
-        self.write(&rollout)?;
-        updates::warn_if_stale(session, request.today);
+        self.write(
+            &rollout,
+            snapshot.as_ref().map(|cluster| cluster.name.as_str()),
+        )?;
+        // Whether an image has the latest update depends on the table.
+        let is_outdated = |version: WindowsVersion| {
+            let newest = Updates::global().newest(version.build);
+            newest.is_some_and(|newest| version < newest.version())
+        };
+        if rollout
+            .images
+            .iter()
+            .flat_map(Image::versions)
+            .any(is_outdated)
+        {
+            updates::warn_if_stale(session, request.today);
+        }
         if let Some(snapshot) = snapshot.filter(|_| self.kube.watch) {
-            watch::follow(&self.kube, snapshot, &request, self.report.format())?;
+            watch::follow(&self.hosts, snapshot.nodes, &request, self.report.format())?;
         }
         Ok(if rollout.is_compatible(self.strict) {
             CommandOutcome::Yes
@@ -247,9 +271,10 @@ impl CheckCompat {
 
     /// Rejects contradictory arguments before anything is read.
     fn check_arguments(&self, session: &Session) -> Result<(), Failure> {
-        if !self.names_images() && !self.kube.kube {
+        if !self.names_images() && !self.hosts.cluster.is_set() {
             let hint = if self.image_files.is_empty() {
-                "name an image, or add --image-build 17763.1158 or --workloads FILE"
+                "check a cluster with --kube, or name an image, or add --image-build 17763.1158 or \
+                 --workloads FILE"
             } else {
                 "--images only describes images: name those to check too, or add --workloads FILE"
             };
@@ -274,8 +299,8 @@ impl CheckCompat {
         self.warn_of_unknown_builds(session);
         if self.names_images() && self.kube.chooses_workloads() {
             session.warn(
-                "--namespace and --selector have no effect: images are named, so the cluster's \
-                 workloads are not read",
+                "--namespace and --workload-selector have no effect: images are named, so the \
+                 cluster's workloads are not read",
             );
         }
         Ok(())
@@ -303,13 +328,19 @@ impl CheckCompat {
     fn ask_cluster(
         &self,
         nodes: &mut NodeList,
-    ) -> Result<(Option<NodeSnapshot>, WorkloadList), Failure> {
-        if !self.kube.kube {
+    ) -> Result<(Option<ClusterNodes>, WorkloadList), Failure> {
+        if !self.hosts.cluster.is_set() {
+            if nodes.windows.is_empty() {
+                return Err(self.hosts.no_node());
+            }
             return Ok((None, WorkloadList::default()));
         }
         let (snapshot, of_cluster) = registry_args::run(async {
-            let cluster = self.kube.connect().await?;
-            let snapshot = KubeArgs::nodes(&cluster).await?;
+            let cluster = self.hosts.cluster.connect().await?;
+            let snapshot = ClusterNodes {
+                name: self.hosts.cluster.describe(&cluster),
+                nodes: cluster.nodes().await?,
+            };
             let workloads = if self.names_images() {
                 WorkloadList::default()
             } else {
@@ -317,12 +348,11 @@ impl CheckCompat {
             };
             Ok((snapshot, workloads))
         })?;
-        let list = snapshot.list();
+        let list = self.hosts.matching(snapshot.nodes.list());
         nodes.windows.extend(list.windows);
         nodes.others.extend(list.others);
         if nodes.windows.is_empty() {
-            return Err(Failure::usage(anyhow!("the cluster has no Windows node"))
-                .hint("choose another cluster with --context NAME"));
+            return Err(self.hosts.no_node());
         }
         Ok((Some(snapshot), of_cluster))
     }
@@ -428,7 +458,13 @@ impl CheckCompat {
         }
     }
 
-    fn write(&self, rollout: &Rollout) -> Result<(), Failure> {
+    fn write(&self, rollout: &Rollout, cluster: Option<&str>) -> Result<(), Failure> {
+        let origin = ReportOrigin {
+            time: source_date_epoch()?.unwrap_or_else(Timestamp::now),
+            nodes: cluster
+                .map(str::to_owned)
+                .or_else(|| self.hosts.nodes_file()),
+        };
         self.report.write(|format, file, out| match format {
             ReportFormat::Text => {
                 let screen = file.map_or_else(screen, |_| screen_for_files());
@@ -438,7 +474,7 @@ impl CheckCompat {
             ReportFormat::Markdown => write_markdown(rollout, out),
             ReportFormat::Junit => write_junit(rollout, self.strict, out),
             ReportFormat::Sarif => write_sarif(rollout, self.strict, out),
-            ReportFormat::Html => write_html(rollout, out),
+            ReportFormat::Html => write_html(rollout, &origin, out),
         })
     }
 }

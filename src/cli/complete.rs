@@ -66,7 +66,11 @@ fn typed() -> Option<ArgMatches> {
     let (words, index) = completion_request()?;
     let command = Cli::command().ignore_errors(true);
     let matches = command.try_get_matches_from(&words[..index]).ok()?;
-    Some(matches.subcommand()?.1.clone())
+    let (name, inner) = matches.subcommand()?;
+    let in_group = inner
+        .subcommand()
+        .filter(|_| ["image", "recipe"].contains(&name));
+    Some(in_group.map_or(inner, |(_, inner)| inner).clone())
 }
 
 /// Names with control characters are left out: they would break lines.

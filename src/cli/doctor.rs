@@ -2,6 +2,7 @@
 
 mod catalog;
 mod daemon;
+mod programs;
 mod push;
 
 use std::io::{self, Write};
@@ -10,6 +11,7 @@ use std::time::Instant;
 
 use clap::Args;
 use futures_util::future::join_all;
+use jiff::Zoned;
 use serde::Serialize;
 use serde_json::json;
 use wincimg_common::diagnose::{Diagnose, error_chain};
@@ -24,13 +26,14 @@ use wincimg_oci::remote::{AuthScheme, Ping, Protocol, RegistryClient, RegistryEr
 use self::catalog::CatalogArg;
 use super::CommandOutcome;
 use super::argument_passwords::redact;
-use super::command_context::colour_on;
+use super::command_context::{Session, colour_on};
 use super::docker_args::DockerArgs;
 use super::error::{Failure, label};
 use super::output::{OutputFormat, write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
+use super::updates;
 
-/// Check registries, credentials, Docker and the Update Catalog
+/// Check registries, credentials, Docker, catalog and programs
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg doctor --registry repo.mylan.k8s:8888\n  \
@@ -124,8 +127,11 @@ impl Check {
         finding: impl Into<String>,
         fix: impl Into<String>,
     ) -> Self {
+        let fix = fix.into();
+        #[cfg(debug_assertions)]
+        super::hint_check::check_for_others(&fix);
         Self {
-            fix: Some(redact(&fix.into()).into_owned()),
+            fix: Some(redact(&fix).into_owned()),
             ..Self::new(kind, subject, CheckState::Problem, finding)
         }
     }
@@ -151,7 +157,7 @@ impl Check {
 }
 
 impl Doctor {
-    pub(super) fn run(self) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let registry = self
             .connection
             .connect_with_short_timeout(Arc::new(Silent))?;
@@ -177,6 +183,8 @@ impl Doctor {
                     checks.extend(push::check(&trial, reference).await);
                 }
             }
+            checks.extend(programs::check());
+            checks.push(updates_table(session));
             Ok(checks)
         })?;
         write_result(None, |out| match self.format {
@@ -254,6 +262,31 @@ impl Doctor {
             }
         }
         hosts
+    }
+}
+
+/// Age of the table of updates.
+fn updates_table(session: &Session) -> Check {
+    let updates = updates::updates_table(session);
+    let today = Zoned::now().date();
+    let newest = updates.all().iter().map(|update| update.date).max();
+    let newest = newest.map_or_else(|| "none".to_owned(), |date| date.to_string());
+    let kind = "updates";
+    let subject = "table";
+    match updates.stale_since(today) {
+        None => Check::ok(
+            kind,
+            subject,
+            format!("the newest known update is of {newest}"),
+        ),
+        Some(date) => Check::skipped(
+            kind,
+            subject,
+            format!(
+                "the newest known update is of {date}; to read newer ones: wincimg hotfix resolve \
+                 --latest 17763 --refresh"
+            ),
+        ),
     }
 }
 

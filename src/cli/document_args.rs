@@ -10,7 +10,7 @@ use wincimg_inspect::provenance::{SbomFormat, SourceFile, Tool};
 #[command(next_help_heading = "Attached documents")]
 pub(super) struct DocumentArgs {
     /// Attach an SBOM to each image (repeatable)
-    #[arg(long, value_enum, value_name = "FORM")]
+    #[arg(long, value_enum, value_name = "FORM", hide_short_help = true)]
     sbom: Vec<SbomFormat>,
     /// Attach SLSA provenance to each image
     #[arg(long, hide_short_help = true)]

@@ -129,6 +129,8 @@ impl Failure {
         // Above all else, the password has to be removed.
         let passwords = argument_passwords::hint().filter(|_| text.contains(HIDDEN));
         if let Some(hint) = passwords.or(self.hint) {
+            #[cfg(debug_assertions)]
+            super::hint_check::check(&hint);
             let hint = Untrusted(program_name::with_program_name(&hint)).to_string();
             let hint = argument_passwords::redact(&hint);
             let _ = write!(text, "\n{} {hint}", label("hint:", "36", colour));

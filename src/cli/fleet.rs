@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use jiff::Zoned;
-use wincimg_cluster::live::Cluster;
-use wincimg_cluster::nodes::{Node, NodeList};
+use wincimg_cluster::nodes::Node;
 use wincimg_engine::fleet::{Fleet, INDEX_VARIABLE, Shard, SyncMode, SyncOptions, schema, sync};
 
 use super::build::source_date_epoch;
 use super::check_compat::{ReportArgs, ReportFormat};
+use super::cluster_args::with_kubectl_name;
 use super::command_context::Session;
 use super::document_args::DocumentArgs;
 use super::error::{COULD_NOT, Failure};
@@ -58,28 +58,39 @@ enum FleetCommand {
 /// Build the missing and outdated images of a fleet
 ///
 /// Each tag is an index with one entry per Windows build; entries of other builds and platforms are
-/// kept. An image that cannot be built is reported and does not stop the others.
+/// kept. A host or an image that cannot be served is reported and does not stop the others. Where
+/// hosts of one build need different images, the tag keeps the one that serves hosts today, or gets
+/// the one for most nodes.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    mut_arg("kube_context", with_kubectl_name),
+    after_help = "Examples:\n  \
     wincimg fleet build fleet.toml --kube\n  \
     wincimg fleet build fleet.toml --nodes nodes.json --report junit:fleet.xml\n  \
     wincimg fleet build fleet.toml --kube --shards 8\n\n\
     Exit code 0: every image exists. 1: an image is missing and could not be built. 3: no\n\
-    registry responded.")]
+    registry responded."
+)]
 struct BuildArgs {
     #[command(flatten)]
     common: CommonArgs,
+    /// Publish an image for all of its hosts or for none
+    #[arg(long)]
+    all_or_nothing: bool,
     #[command(flatten)]
     documents: DocumentArgs,
 }
 
 /// List the missing and outdated images of a fleet, without building
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    mut_arg("kube_context", with_kubectl_name),
+    after_help = "Examples:\n  \
     wincimg fleet check fleet.toml --kube\n  \
     kubectl get nodes -o json | wincimg fleet check fleet.toml --nodes -\n  \
     wincimg fleet check fleet.toml --host-build 17763.973 --format json\n\n\
-    Exit code 0: every image exists. 1: an image is missing. 3: no registry responded.")]
+    Exit code 0: every image exists. 1: an image is missing. 3: no registry responded."
+)]
 struct CheckArgs {
     #[command(flatten)]
     common: CommonArgs,
@@ -106,33 +117,21 @@ struct CommonArgs {
     #[command(flatten)]
     report: ReportArgs,
     #[command(flatten)]
-    kube: KubeArgs,
-    #[command(flatten)]
     base: BaseRegistryArgs,
     #[command(flatten)]
     connection: RegistryArgs,
 }
 
-/// Options for selecting a cluster.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Cluster options")]
-pub(super) struct KubeArgs {
-    /// Read nodes from the cluster
-    #[arg(long)]
-    pub(super) kube: bool,
-    /// Kubeconfig context [default: the current context, or in a pod the pod's cluster]
-    #[arg(long, value_name = "NAME", requires = "kube", add = complete::contexts())]
-    pub(super) context: Option<String>,
-}
-
 impl FleetArgs {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         match self.command {
-            FleetCommand::Build(BuildArgs { common, documents }) => {
-                common.run(SyncMode::Build, &documents, session)
-            }
+            FleetCommand::Build(BuildArgs {
+                common,
+                all_or_nothing,
+                documents,
+            }) => common.run(SyncMode::Build, all_or_nothing, &documents, session),
             FleetCommand::Check(CheckArgs { common }) => {
-                common.run(SyncMode::Check, &DocumentArgs::default(), session)
+                common.run(SyncMode::Check, false, &DocumentArgs::default(), session)
             }
             FleetCommand::Follow(command) => command.run(session),
             FleetCommand::Schema(SchemaArgs {}) => {
@@ -147,6 +146,7 @@ impl CommonArgs {
     fn run(
         self,
         mode: SyncMode,
+        all_or_nothing: bool,
         documents: &DocumentArgs,
         session: &Session,
     ) -> Result<CommandOutcome, Failure> {
@@ -164,6 +164,8 @@ impl CommonArgs {
             documents: &documents.to_options(None, Vec::new(), created),
             created,
             today: Zoned::now().date(),
+            flags: &self.connection.to_words(),
+            all_or_nothing,
         };
         let mut report = registry_args::run(async { Ok(sync(&fleet, &nodes, run, mode).await) })?;
         report.shard = shard.map(|shard| shard.to_string());
@@ -207,18 +209,7 @@ impl CommonArgs {
 
     /// All Windows nodes that are named or in the cluster.
     fn nodes(&self, session: &Session) -> Result<Vec<Node>, Failure> {
-        let mut nodes = if self.kube.kube && !self.hosts.is_given() {
-            NodeList::default()
-        } else {
-            self.hosts.nodes(session)?
-        };
-        if self.kube.kube {
-            let snapshot = registry_args::run(async {
-                let cluster = Cluster::connect(self.kube.context.as_deref()).await?;
-                Ok(cluster.nodes().await?)
-            })?;
-            nodes.windows.extend(snapshot.list().windows);
-        }
+        let nodes = self.hosts.nodes(session)?;
         let silent = nodes.windows.iter().filter(|node| node.build.is_none());
         for node in silent.filter_map(|node| node.name.as_ref()) {
             session.warn(format_args!(

@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::Args;
 use wincimg_cluster::nodes::{Node, NodeList, read_nodes};
+use wincimg_cluster::selector::LabelSelector;
 use wincimg_engine::plans::TargetHost;
 use wincimg_windows::compat::{HostBuild, served_by};
 use wincimg_windows::release::{self, Release, ReleaseKind};
 use wincimg_windows::update::{Update, Updates};
 use wincimg_windows::version::{ParseVersionError, WindowsVersion};
 
+use super::cluster_args::ClusterArgs;
 use super::command_context::Session;
 use super::error::Failure;
 use super::{complete, input};
@@ -30,6 +32,17 @@ pub(super) struct HostArgs {
     /// Hosts from `kubectl get nodes -o json` or `-o yaml`; - reads stdin.
     #[arg(long, display_order = 2, value_name = "FILE")]
     nodes: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) cluster: ClusterArgs,
+    /// Only nodes with matching labels, such as pool=web,tier!=cache
+    #[arg(
+        short = 'l',
+        long,
+        display_order = 5,
+        value_name = "LABELS",
+        hide_short_help = true
+    )]
+    selector: Option<LabelSelector>,
 }
 
 /// A host as it was typed.
@@ -116,7 +129,21 @@ pub(super) struct Builds {
 impl HostArgs {
     /// Returns true if any host is named.
     pub(super) fn is_given(&self) -> bool {
-        !self.builds.is_empty() || self.nodes.is_some()
+        !self.builds.is_empty() || self.nodes.is_some() || self.cluster.is_set()
+    }
+
+    /// Source of the nodes, for reports.
+    pub(super) fn nodes_file(&self) -> Option<String> {
+        Some(input::name(self.nodes.as_deref()?))
+    }
+
+    /// The nodes that the selector chooses.
+    pub(super) fn matching(&self, mut nodes: NodeList) -> NodeList {
+        if let Some(selector) = &self.selector {
+            nodes.windows.retain(|node| selector.matches(node));
+            nodes.others.retain(|node| selector.matches(node));
+        }
+        nodes
     }
 
     /// The typed builds.
@@ -140,8 +167,47 @@ impl HostArgs {
         self.nodes.as_deref().is_some_and(input::is_stdin)
     }
 
-    /// All named hosts in order, and the nodes with another system; an error if there are none.
+    /// All hosts in order, and the nodes with another system; an error if there are none.
     pub(super) fn nodes(&self, session: &Session) -> Result<NodeList, Failure> {
+        let mut hosts = self.listed_nodes(session)?;
+        if self.cluster.is_set() {
+            let nodes = self.matching(self.cluster.nodes()?.list());
+            hosts.windows.extend(nodes.windows);
+            hosts.others.extend(nodes.others);
+        }
+        if hosts.windows.is_empty() {
+            return Err(self.no_node());
+        }
+        Ok(hosts)
+    }
+
+    /// Error for hosts without a Windows node.
+    pub(super) fn no_node(&self) -> Failure {
+        if let Some(selector) = &self.selector {
+            let problem = anyhow!("no Windows node matches {selector}");
+            return Failure::usage(problem)
+                .hint("--selector takes labels as listed by `kubectl get nodes --show-labels`");
+        }
+        if self.cluster.is_set() {
+            let problem = anyhow!("the cluster has no Windows node");
+            return Failure::usage(problem).hint("choose another cluster with --kube-context NAME");
+        }
+        let problem = match &self.nodes {
+            Some(path) => anyhow!("{} lists no Windows node", input::name(path)),
+            None => anyhow!("no host given"),
+        };
+        Failure::usage(problem).hint(
+            "name one with --host-build 17763.973, or read the nodes with --kube, or with --nodes \
+             FILE from `kubectl get nodes -o json`",
+        )
+    }
+
+    /// The hosts that are given by build or in a file, as far as the selector chooses them.
+    pub(super) fn listed_nodes(&self, session: &Session) -> Result<NodeList, Failure> {
+        if self.selector.is_some() && self.nodes.is_none() && !self.cluster.is_set() {
+            return Err(Failure::usage(anyhow!("--selector requires nodes"))
+                .hint("add --kube or --nodes FILE"));
+        }
         let typed = self.builds.iter().map(|host| host.explained(session));
         let mut hosts = NodeList {
             windows: typed
@@ -150,7 +216,7 @@ impl HostArgs {
             others: Vec::new(),
         };
         if let Some(path) = &self.nodes {
-            let list = read(path)?;
+            let list = self.matching(read(path)?);
             if !list.others.is_empty() {
                 session.note(format_args!(
                     "skipped nodes without Windows: {} of {}",
@@ -160,18 +226,6 @@ impl HostArgs {
             }
             hosts.windows.extend(list.windows);
             hosts.others = list.others;
-        }
-        if hosts.windows.is_empty() {
-            let failure = match &self.nodes {
-                Some(path) => {
-                    Failure::usage(anyhow!("{} lists no Windows node", input::name(path)))
-                }
-                None => Failure::usage(anyhow!("no host given")),
-            };
-            return Err(failure.hint(
-                "name one with --host-build 17763.973 or --host-build ltsc2022, or pass `kubectl get \
-                 nodes -o json` to --nodes",
-            ));
         }
         Ok(hosts)
     }

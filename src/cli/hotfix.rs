@@ -34,6 +34,16 @@ enum HotfixCommand {
 }
 
 impl Hotfix {
+    /// Returns true if the answer is the newest known update.
+    pub(super) fn relies_on_newest(&self) -> bool {
+        match &self.command {
+            HotfixCommand::Resolve(command) => command.what.is_newest(),
+            HotfixCommand::Fetch(command) => command.what.is_newest(),
+            HotfixCommand::Script(command) => command.what.is_newest(),
+            HotfixCommand::Search(_) => false,
+        }
+    }
+
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         match self.command {
             HotfixCommand::Resolve(command) => command.run(session),

@@ -29,6 +29,43 @@ pub(super) struct Images {
     show: Option<String>,
 }
 
+/// Print the file of a built-in recipe
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  wincimg recipe show pause > my-pause.toml")]
+pub(super) struct Show {
+    /// Recipe
+    #[arg(value_name = "NAME", add = complete::recipes())]
+    name: String,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    format: OutputFormat,
+}
+
+/// Print the JSON schema of recipe files, for editors
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  wincimg recipe schema > recipe.schema.json")]
+pub(super) struct Schema {}
+
+impl From<Show> for Images {
+    fn from(show: Show) -> Self {
+        Self {
+            format: show.format,
+            schema: false,
+            show: Some(show.name),
+        }
+    }
+}
+
+impl From<Schema> for Images {
+    fn from(_: Schema) -> Self {
+        Self {
+            format: OutputFormat::Json,
+            schema: true,
+            show: None,
+        }
+    }
+}
+
 impl Images {
     pub(super) fn run(self) -> Result<CommandOutcome, Failure> {
         if self.schema {

@@ -13,6 +13,7 @@ use wincimg_oci::reference::is_repository;
 use wincimg_recipe::starter::{Project, StarterRecipe, plain};
 
 use super::CommandOutcome;
+use super::cluster_args::with_kubectl_name;
 use super::command_context::Session;
 use super::convert::{Convert, refuse_overwriting};
 use super::error::Failure;
@@ -34,10 +35,13 @@ const SHARED: &str = "Directory.Build.props";
 /// recipe packages the published output of a .NET project; with --from it is converted from a
 /// Dockerfile.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    mut_arg("kube_context", with_kubectl_name),
+    after_help = "Examples:\n  \
     wincimg init shop\n  \
     wincimg init --dotnet ./src/Shop.Web\n  \
-    wincimg init shop --from ./shop/Dockerfile --host-build 17763.973")]
+    wincimg init shop --from ./shop/Dockerfile --host-build 17763.973"
+)]
 pub(super) struct Init {
     /// Image name and folder of the recipe [default: the current folder and its name]
     #[arg(value_name = "NAME")]

@@ -6,9 +6,12 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use clap::Args;
 use indicatif::BinaryBytes;
+use serde_json::{Value, json};
 use wincimg_common::untrusted::Untrusted;
 use wincimg_engine::notice::report_searched_tags;
-use wincimg_inspect::bases::{BaseMatch, BaseName, BaseRepository, NAMES, parse_location};
+use wincimg_inspect::bases::{
+    BaseMatch, BaseName, BaseRepository, NAMES, Resolution, parse_location,
+};
 use wincimg_inspect::facts_provider::MirrorFactsCollector;
 use wincimg_oci::copy::{BlobAction, CopyReport, PlatformFilter, Platforms};
 use wincimg_oci::mirror::{
@@ -18,7 +21,9 @@ use wincimg_oci::mirror::{
 use wincimg_oci::reference::Reference;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, LocationError};
+use wincimg_windows::compat::HostBuild;
 
+use super::cluster_args::with_kubectl_name;
 use super::command_context::Session;
 use super::error::Failure;
 use super::hosts::HostArgs;
@@ -26,17 +31,21 @@ use super::output::{OutputFormat, write_json, write_result};
 use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::{CommandOutcome, complete};
+use crate::report::extended;
 use wincimg_oci::document::ManifestFormat;
 
 /// Copy images with all layers to your own registry
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    mut_arg("kube_context", with_kubectl_name),
+    after_help = "Examples:\n  \
     wincimg mirror mcr.microsoft.com/windows/nanoserver:ltsc2019 \\\n      \
     --to repo.mylan.k8s:9999/mcr.microsoft.com\n  \
     kubectl get nodes -o json |\n      \
     wincimg mirror base:nanoserver base:iis --nodes - --to repo.mylan.k8s:9999\n\n\
     Foreign layers are fetched from their URLs and become ordinary layers. Existing content is not\n\
-    sent again; after an interruption, run the same command again.")]
+    sent again; after an interruption, run the same command again."
+)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct Mirror {
     /// Image to copy, or base:NAME for the base image of each host
@@ -77,6 +86,9 @@ pub(super) struct Mirror {
     /// Do not copy attached artifacts: SBOMs, provenance, signatures
     #[arg(long, hide_short_help = true)]
     no_referrers: bool,
+    /// Copy nothing unless every base image exists
+    #[arg(long, hide_short_help = true)]
+    all_or_nothing: bool,
     /// Print what would be copied, with sizes, without copying
     #[arg(long)]
     dry_run: bool,
@@ -147,9 +159,15 @@ impl Mirror {
             let maker = MirrorFactsCollector::new(library.clone());
             Arc::new(maker) as Arc<dyn MirrorHook>
         });
-        let report = registry_args::run(async {
-            let images = self.resolve(&registry, &wanted, session).await?;
-            Ok(mirror(&registry, &images, &self.to, &options, facts, progress).await?)
+        let hosts = if self.hosts.is_given() {
+            self.hosts.distinct_builds(session)?.all
+        } else {
+            Vec::new()
+        };
+        let (report, missing) = registry_args::run(async {
+            let (images, missing) = self.resolve(&registry, &wanted, &hosts, session).await?;
+            let mirroring = mirror(&registry, &images, &self.to, &options, facts, progress);
+            Ok((mirroring.await?, missing))
         })?;
         for warning in library.take_warnings() {
             session.warn(warning);
@@ -167,9 +185,12 @@ impl Mirror {
         }
         write_result(None, |out| match self.format {
             OutputFormat::Text => write_text(&report, out),
-            OutputFormat::Json => write_json(&report, out),
+            OutputFormat::Json => {
+                let missing: Vec<Value> = missing.iter().map(MissingBase::to_json).collect();
+                write_json(&extended(&report, json!({"missing": missing})), out)
+            }
         })?;
-        conclude(report, session)
+        conclude(report, missing, session)
     }
 
     fn platforms(&self) -> Platforms {
@@ -196,7 +217,7 @@ impl Mirror {
             .any(|image| matches!(image, MirrorImage::Base(_)));
         if has_base && !self.hosts.is_given() {
             return Err(Failure::usage(anyhow!("base:NAME requires a host"))
-                .hint("add --host-build 17763.973 or --nodes FILE"));
+                .hint("add --kube, --nodes FILE or --host-build 17763.973"));
         }
         if !has_base && self.hosts.is_given() {
             session.warn("the hosts have no effect: only base:NAME depends on them");
@@ -204,19 +225,15 @@ impl Mirror {
         Ok(wanted)
     }
 
-    /// The images to copy; a base image for each build of the hosts.
+    /// The images to copy, and the base images that do not exist: one for each build of the hosts.
     async fn resolve(
         &self,
         registry: &RegistryClient,
         wanted: &[MirrorImage],
+        hosts: &[HostBuild],
         session: &Session,
-    ) -> Result<Vec<Reference>, Failure> {
-        let hosts = if self.hosts.is_given() {
-            self.hosts.builds_of_images(session)?.all
-        } else {
-            Vec::new()
-        };
-        let mut images = Vec::new();
+    ) -> Result<(Vec<Reference>, Vec<MissingBase>), Failure> {
+        let (mut images, mut missing) = (Vec::new(), Vec::new());
         for image in wanted {
             let repository = match image {
                 MirrorImage::Image(reference) => {
@@ -225,30 +242,94 @@ impl Mirror {
                 }
                 MirrorImage::Base(repository) => repository,
             };
-            let matched = self.wanted;
-            let bases = BaseRepository::open(registry, repository).await?;
-            let bases = bases.with_single_flavour(&hosts, matched)?;
-            for host in &hosts {
-                let found = bases
-                    .resolve(*host, matched)
-                    .await
-                    .inspect_err(|error| report_searched_tags(error, session))?;
-                for tag in &found.set_aside {
-                    session.warn(tag);
+            let opening = async {
+                let bases = BaseRepository::open(registry, repository).await?;
+                bases.with_single_flavour(hosts, self.wanted)
+            };
+            let bases = match opening.await {
+                Ok(bases) => bases,
+                Err(error) => {
+                    let failure = Failure::from(error);
+                    missing.push(MissingBase::new(repository, None, failure));
+                    continue;
                 }
-                if let Some(warning) = found.base.warning(*host) {
-                    session.warn(warning);
+            };
+            for host in hosts {
+                match bases.resolve(*host, self.wanted).await {
+                    Ok(found) => {
+                        images.push(report_found(&found, *host, &bases, session));
+                    }
+                    Err(error) => {
+                        report_searched_tags(&error, session);
+                        let failure = Failure::from(error);
+                        missing.push(MissingBase::new(repository, Some(*host), failure));
+                    }
                 }
-                session.note(format_args!(
-                    "host {host}: {}:{}",
-                    bases,
-                    found.base.reference.tag().unwrap_or_default()
-                ));
-                images.push(found.base.published_reference());
             }
         }
-        Ok(images)
+        if images.is_empty() || self.all_or_nothing {
+            let several = missing.len() > 1;
+            if let Some(first) = missing.pop() {
+                for other in missing {
+                    other.failure.report(session.colour);
+                }
+                let failure = first.failure;
+                return Err(if several && self.all_or_nothing {
+                    failure.context("nothing is copied, because of --all-or-nothing")
+                } else {
+                    failure
+                });
+            }
+        }
+        Ok((images, missing))
     }
+}
+
+/// A base image that does not exist for a host, or cannot be listed for any.
+struct MissingBase {
+    name: String,
+    host: Option<HostBuild>,
+    failure: Failure,
+}
+
+impl MissingBase {
+    fn new(name: &BaseName, host: Option<HostBuild>, failure: Failure) -> Self {
+        let name = name.repository.to_string();
+        Self {
+            name,
+            host,
+            failure,
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "image": self.name,
+            "host_build": self.host.map(|host| host.to_string()),
+            "problem": self.failure.in_one_line(),
+        })
+    }
+}
+
+/// Reports the base image found for a host, and returns its reference.
+fn report_found(
+    found: &Resolution,
+    host: HostBuild,
+    bases: &BaseRepository,
+    session: &Session,
+) -> Reference {
+    for tag in &found.set_aside {
+        session.warn(tag);
+    }
+    if let Some(warning) = found.base.warning(host) {
+        session.warn(warning);
+    }
+    session.note(format_args!(
+        "host {host}: {}:{}",
+        bases,
+        found.base.reference.tag().unwrap_or_default()
+    ));
+    found.base.published_reference()
 }
 
 /// Warns of attached documents that were not mirrored.
@@ -270,8 +351,12 @@ fn report_referrer(carried: &ReferrerReport, session: &Session) {
 }
 
 /// Reports failures; the other images are mirrored.
-fn conclude(report: MirrorReport, session: &Session) -> Result<CommandOutcome, Failure> {
-    let count = report.images.len();
+fn conclude(
+    report: MirrorReport,
+    missing: Vec<MissingBase>,
+    session: &Session,
+) -> Result<CommandOutcome, Failure> {
+    let count = report.images.len() + missing.len();
     let beside = report.images.iter().flat_map(|image| &image.beside);
     let failed = beside
         .filter(|it| it.outcome == ReferrerOutcome::Failed)
@@ -284,6 +369,14 @@ fn conclude(report: MirrorReport, session: &Session) -> Result<CommandOutcome, F
             Some(Failure::from(error).context(format!("cannot mirror {}", image.source)))
         })
         .collect();
+    let is_answered = failures.is_empty() && failed == 0;
+    failures.extend(missing.into_iter().map(|missing| {
+        let what = match missing.host {
+            Some(host) => format!("cannot mirror {} for host {host}", missing.name),
+            None => format!("cannot mirror {}", missing.name),
+        };
+        missing.failure.context(what)
+    }));
     match (failures.pop(), failures.len()) {
         (None, _) if failed > 0 => {
             let what = if failed == 1 { "document" } else { "documents" };
@@ -300,8 +393,12 @@ fn conclude(report: MirrorReport, session: &Session) -> Result<CommandOutcome, F
             }
             last.report(session.colour);
             let problem = anyhow!("failed to mirror {} of {count} images", others + 1);
-            Err(Failure::operation(problem)
-                .hint("run the same command again: only these images are copied"))
+            Err(if is_answered {
+                Failure::no(problem)
+            } else {
+                Failure::operation(problem)
+                    .hint("run the same command again: only these images are copied")
+            })
         }
     }
 }

@@ -6,7 +6,9 @@ mod base;
 mod build;
 mod cache_args;
 mod check_compat;
+mod cluster_args;
 mod command_context;
+mod command_groups;
 mod complete;
 mod completions;
 mod config;
@@ -19,6 +21,8 @@ mod document_args;
 mod error;
 mod fleet;
 mod groups;
+#[cfg(debug_assertions)]
+mod hint_check;
 mod hosts;
 mod hotfix;
 mod http_args;
@@ -92,34 +96,62 @@ struct GlobalArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[command(hide = true)]
     Base(base::Base),
     Build(Box<build::Build>),
     CheckCompat(check_compat::CheckCompat),
     Completions(completions::Completions),
+    #[command(hide = true)]
     Convert(Box<convert::Convert>),
     Copy(copy::Copy),
     Demo(demo::Demo),
+    #[command(hide = true)]
     Digest(copy::Digest),
     Doctor(doctor::Doctor),
     Fleet(Box<fleet::FleetArgs>),
+    #[command(hide = true)]
     Hotfix(hotfix::Hotfix),
+    Image(command_groups::Image),
+    #[command(hide = true)]
     Images(images::Images),
+    #[command(hide = true)]
     Init(Box<init::Init>),
+    #[command(hide = true)]
     Inspect(inspect::Inspect),
     Lint(lint::Lint),
     Login(login::Login),
     Logout(login::Logout),
+    #[command(hide = true)]
     Manifest(copy::Manifest),
+    #[command(hide = true)]
     Mirror(mirror::Mirror),
     Node(Box<node::Node>),
     Push(copy::Push),
+    Recipe(command_groups::Recipe),
+    #[command(hide = true)]
     Render(render::Render),
+    #[command(hide = true)]
     Tag(copy::Tag),
+    #[command(hide = true)]
     Try(try_image::Try),
+    #[command(hide = true)]
     Update(Box<update::Update>),
 }
 
 impl Command {
+    /// The command itself, if it is one of a group.
+    fn ungrouped(self) -> Self {
+        match self {
+            Self::Image(group) => group.into_command(),
+            Self::Recipe(group) => group.into_command(),
+            Self::Node(node) => match node.into_hotfix() {
+                Ok(hotfix) => Self::Hotfix(hotfix),
+                Err(node) => Self::Node(node),
+            },
+            other => other,
+        }
+    }
+
     fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         match self {
             // This command can refresh the table first.
@@ -128,7 +160,6 @@ impl Command {
             | Self::Copy(_)
             | Self::Demo(_)
             | Self::Digest(_)
-            | Self::Doctor(_)
             | Self::Images(_)
             | Self::Login(_)
             | Self::Logout(_)
@@ -142,8 +173,8 @@ impl Command {
             }
         }
         let relies_on_updates = match &self {
-            Self::Base(base) => base.relies_on_updates(),
-            _ => matches!(self, Self::Hotfix(_) | Self::Lint(_)),
+            Self::Hotfix(hotfix) => hotfix.relies_on_newest(),
+            _ => false,
         };
         let result = match self {
             Self::Base(command) => command.run(session),
@@ -154,9 +185,11 @@ impl Command {
             Self::Copy(command) => command.run(session),
             Self::Demo(command) => command.run(),
             Self::Digest(command) => command.run(session),
-            Self::Doctor(command) => command.run(),
+            Self::Doctor(command) => command.run(session),
             Self::Fleet(command) => command.run(session),
             Self::Hotfix(command) => command.run(session),
+            Self::Image(command) => command.into_command().run(session),
+            Self::Recipe(command) => command.into_command().run(session),
             Self::Images(command) => command.run(),
             Self::Init(command) => command.run(session),
             Self::Inspect(command) => command.run(session),
@@ -217,7 +250,7 @@ pub fn main() -> ExitCode {
         session.warn(warning);
     }
     shutdown::watch(time_limit(&matches));
-    let ended = cli.command.run(&session);
+    let ended = cli.command.ungrouped().run(&session);
     wincimg_common::process_group::end_all();
     if let Some(reason) = shutdown::reason() {
         shutdown::end(reason);

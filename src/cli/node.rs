@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::anyhow;
 use base64::Engine as _;
@@ -14,17 +15,20 @@ use wincimg_http::read_certificates;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_windows::compat::HostBuild;
 
+use super::cluster_args::with_kubectl_name;
 use super::command_context::Session;
 use super::error::Failure;
 use super::hosts::HostArgs;
+use super::hotfix::Hotfix;
 use super::output::{OutputFormat, write_json, write_result};
 use super::registry_args::{BaseRegistryArgs, read_time};
 use super::{CommandOutcome, complete};
 
-/// Configure nodes to use your registry and pause image
+/// Configure and update nodes
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg node script --host-build 17763.973 --registry repo.mylan.k8s:8888 --output node.ps1")]
+    wincimg node script --kube --registry repo.mylan.k8s:8888 --output node.ps1\n  \
+    wincimg node hotfix script 17763.1158 --output KB4549949.ps1")]
 pub(super) struct Node {
     #[command(subcommand)]
     command: NodeCommand,
@@ -33,12 +37,22 @@ pub(super) struct Node {
 #[derive(Debug, Subcommand)]
 enum NodeCommand {
     Script(MakeScript),
+    Hotfix(Hotfix),
 }
 
 impl Node {
+    /// `node hotfix`, which is a command of its own.
+    pub(super) fn into_hotfix(self) -> Result<Hotfix, Box<Self>> {
+        match self.command {
+            NodeCommand::Hotfix(command) => Ok(command),
+            command @ NodeCommand::Script(_) => Err(Box::new(Self { command })),
+        }
+    }
+
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         match self.command {
             NodeCommand::Script(command) => command.run(session),
+            NodeCommand::Hotfix(command) => command.run(session),
         }
     }
 }
@@ -50,14 +64,18 @@ impl Node {
 /// pull timeout, backs up every file that it changes, restarts services only if something changed,
 /// and can be run again at any time.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    mut_arg("kube_context", with_kubectl_name),
+    after_help = "Examples:\n  \
+    wincimg node script --kube --registry repo.mylan.k8s:8888 --output node.ps1\n  \
     wincimg node script --host-build 17763.973 --registry repo.mylan.k8s:8888 --output node.ps1\n  \
     wincimg node script --nodes nodes.json --registry repo.mylan.k8s:8888 \\\n      \
     --insecure-registry repo.mylan.k8s:8888 --hold-updates --output node.ps1\n  \
     wincimg node script --host-build 17763.973 --registry repo.mylan.k8s:8888 --dry-run\n\n\
     Run it on the node as an administrator: .\\node.ps1. Add -WhatIf for a dry run, -Undo to \
     revert it, -SkipPull to change only settings. On several nodes: \
-    Invoke-Command -ComputerName N1,N2 -FilePath node.ps1.")]
+    Invoke-Command -ComputerName N1,N2 -FilePath node.ps1."
+)]
 struct MakeScript {
     #[command(flatten)]
     hosts: HostArgs,
@@ -92,6 +110,9 @@ struct MakeScript {
     /// Write the script to this file instead of stdout
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Time limit for the whole command, such as 90s, 10m or 1h [default: none]
+    #[arg(long, value_name = "TIME", value_parser = read_time, hide_short_help = true)]
+    timeout: Option<Duration>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,

@@ -51,10 +51,10 @@ pub(super) struct DockerfileArgs {
     #[arg(short = 'f', long, value_name = "FILE", add = complete::dockerfiles())]
     file: Option<PathBuf>,
     /// Stage to build [default: the last]
-    #[arg(long, value_name = "STAGE", add = complete::stages())]
+    #[arg(long, value_name = "STAGE", add = complete::stages(), hide_short_help = true)]
     target: Option<String>,
     /// Use a folder instead of building a stage (repeatable)
-    #[arg(long = "stage", value_name = "NAME=DIR", value_parser = key_and_value, add = complete::folders_for_stages())]
+    #[arg(long = "stage", value_name = "NAME=DIR", value_parser = key_and_value, add = complete::folders_for_stages(), hide_short_help = true)]
     stages: Vec<(String, String)>,
 }
 

@@ -62,8 +62,8 @@ impl Render {
         let online = self.recipe.online(session)?;
         let ctx = online.build_context();
         let images = registry_args::run(async {
-            let planning = plans(&request, Purpose::Dockerfile, &ctx);
-            Ok(planning.await?)
+            let planning = plans(&mut request, Purpose::Dockerfile, &ctx);
+            Ok(planning.await?.0)
         })?;
         let several = images.len() > 1;
         if several && self.output.is_none() && self.format == OutputFormat::Text {

@@ -23,7 +23,7 @@ use super::command_context::Session;
 use super::error::Failure;
 use super::output::{OutputFormat, write_json, write_result};
 use super::progress::display;
-use super::registry_args::{self, RegistryArgs};
+use super::registry_args::{self, RegistryArgs, read_time};
 use super::{CommandOutcome, complete, shutdown};
 
 /// Run an image's program under wine (experimental)
@@ -34,6 +34,7 @@ use super::{CommandOutcome, complete, shutdown};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg try oci:./web-1.4\n  \
+    wincimg try oci:./web-1.4 --alive-after 10s\n  \
     wincimg try repo.mylan.k8s:8888/tool:2 -- --version\n  \
     wincimg try oci:./web-1.4 --entrypoint cmd -- /c dir C:\\app\n  \
     wincimg try oci:./web-1.4 --dry-run --format json\n\n\
@@ -60,6 +61,9 @@ pub(super) struct Try {
     /// Select the image of this platform from an index
     #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
     platform: Option<PlatformFilter>,
+    /// Exit with 0 if the program still runs after this time, such as 10s: for servers and services
+    #[arg(long, value_name = "TIME", value_parser = read_time, conflicts_with = "dry_run")]
+    alive_after: Option<Duration>,
     /// Print the program and its environment without running it; does not need wine
     #[arg(long)]
     dry_run: bool,
@@ -74,6 +78,22 @@ pub(super) struct Try {
 const LAST_WORDS: Duration = Duration::from_secs(10);
 /// Exit code of a Windows program that Ctrl-C ends.
 const CONTROL_C: u32 = 0xC000_013A;
+
+/// End of a program.
+enum TryOutcome {
+    /// It ended with this exit code.
+    Ended(u32),
+    /// It still ran after the time of `--alive-after`, and was ended.
+    Alive,
+}
+
+/// Waits for a time, or forever.
+async fn wait(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
+    }
+}
 
 impl Try {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
@@ -120,7 +140,14 @@ impl Try {
             let code = self.start_in(&prefix, &start, &own, session).await;
             drop(prefix);
             drop(undoing);
-            code.map(|code| answer(code, session))
+            code.map(|outcome| match outcome {
+                TryOutcome::Ended(code) => answer(code, session),
+                TryOutcome::Alive => {
+                    let time = self.alive_after.unwrap_or_default();
+                    session.note(format_args!("the program still ran after {time:?}"));
+                    CommandOutcome::Yes
+                }
+            })
         })
     }
 
@@ -168,7 +195,7 @@ impl Try {
         start: &StartCommand,
         own: &OwnContents,
         session: &Session,
-    ) -> Result<u32, Failure> {
+    ) -> Result<TryOutcome, Failure> {
         for (number, size) in &own.windows {
             let size = BinaryBytes(*size);
             session.note(format_args!(
@@ -196,7 +223,11 @@ impl Try {
             output.map(|from| pass_on(from, io::stdout())),
             errors.map(|from| pass_on(from, io::stderr())),
         ];
-        let ended = running.end().await.map_err(|error| {
+        let ended = tokio::select! {
+            ended = running.end() => ended,
+            () = wait(self.alive_after) => return Ok(TryOutcome::Alive),
+        };
+        let ended = ended.map_err(|error| {
             let is_missing = error.is_missing_program();
             let failure = Failure::from(error);
             if is_missing {
@@ -212,7 +243,7 @@ impl Try {
             // Processes that the program started may hold the output open.
             let _ = end.recv_timeout(LAST_WORDS);
         }
-        Ok(ended.code)
+        Ok(TryOutcome::Ended(ended.code))
     }
 
     fn print(

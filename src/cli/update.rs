@@ -26,6 +26,7 @@ use super::build::destinations::{check_output, destinations, output_place};
 use super::build::tags::TagArgs;
 use super::build::text::write_text;
 use super::build::{image_tag, source_date_epoch};
+use super::cluster_args::with_kubectl_name;
 use super::command_context::Session;
 use super::document_args::DocumentArgs;
 use super::error::Failure;
@@ -42,12 +43,15 @@ use crate::report::extended;
 /// hides or repeats something that an update changed, the image is left unchanged, and the layer
 /// and the file or key are named.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    mut_arg("kube_context", with_kubectl_name),
+    after_help = "Examples:\n  \
     wincimg update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --push\n  \
     wincimg update repo.mylan.k8s:8888/app:1.4 --host-build 17763.1158 --tag 1.4-may --push\n  \
     wincimg update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --push --sbom=spdx\n  \
     wincimg update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --check\n\n\
-    Without --push and --output, prints what would be pushed.")]
+    Without --push and --output, prints what would be pushed."
+)]
 pub(super) struct Update {
     /// Image in a registry
     #[arg(value_name = "IMAGE")]
@@ -75,7 +79,7 @@ pub(super) struct Update {
     #[command(flatten)]
     tags: TagArgs,
     /// Manifest format in the registry [default: the image's]
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(long, value_enum, value_name = "FORMAT", hide_short_help = true)]
     manifest_format: Option<ManifestFormat>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]

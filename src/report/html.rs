@@ -9,6 +9,7 @@ use std::io::{self, Write};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 use wincimg_cluster::rollout::Rollout;
 
@@ -25,8 +26,31 @@ const SCRIPTS: [&str; 4] = [
     include_str!("html/main.js"),
 ];
 
+/// Time of a report, and the source of its nodes.
+#[derive(Debug, Clone)]
+pub(crate) struct ReportOrigin {
+    /// Time of the check.
+    pub time: Timestamp,
+    /// The cluster, or the file that lists its nodes; none if hosts are given by their builds.
+    pub nodes: Option<String>,
+}
+
+impl ReportOrigin {
+    /// `Checked 2026-11-24 10:05 UTC · cluster production · wincimg 0.2.0`.
+    fn describe(&self) -> String {
+        let time = self.time.strftime("Checked %Y-%m-%d %H:%M UTC").to_string();
+        let version = concat!("wincimg ", env!("CARGO_PKG_VERSION")).to_owned();
+        let parts = [Some(time), self.nodes.clone(), Some(version)];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+    }
+}
+
 /// Writes the report as HTML.
-pub(crate) fn write_html(rollout: &Rollout, mut out: impl Write) -> io::Result<()> {
+pub(crate) fn write_html(
+    rollout: &Rollout,
+    origin: &ReportOrigin,
+    mut out: impl Write,
+) -> io::Result<()> {
     let data = serde_json::to_string(&data::Data::new(rollout))?
         // The data must not contain the end tag of its element.
         .replace('<', "\\u003c");
@@ -46,6 +70,7 @@ pub(crate) fn write_html(rollout: &Rollout, mut out: impl Write) -> io::Result<(
         ("answer", escaped(&answer)),
         ("rest", rest.join(" · ")),
         ("summary", escaped(&lines.join(". "))),
+        ("origin", escaped(&origin.describe())),
         ("pictures", charts::charts(rollout)),
         // Only the page's own style and script are allowed, and no requests.
         ("style-hash", hash_of(STYLE)),

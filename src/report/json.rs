@@ -84,8 +84,8 @@ fn workload_part(rollout: &Rollout, prospect: &WorkloadOutcome<'_>, workload: us
     let fixes = fixes(&causes);
     let words: Vec<&str> = fixes.iter().map(|(fix, _)| *fix).collect();
     let mut commands: Vec<&str> = Vec::new();
-    for command in fixes.iter().flat_map(|(_, commands)| *commands) {
-        if !commands.contains(&command.as_str()) {
+    for &command in fixes.iter().flat_map(|(_, commands)| commands) {
+        if !commands.contains(&command) {
             commands.push(command);
         }
     }

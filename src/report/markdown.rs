@@ -1,10 +1,10 @@
 //! The report as Markdown for a comment of a pull request: the result first, details folded, and no
 //! longer than the limit of a comment.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::io::{self, Write};
 
-use wincimg_cluster::rollout::{ActionPlan, Rollout};
+use wincimg_cluster::rollout::{ActionPlan, ActionStep, Rollout};
 use wincimg_common::untrusted::Untrusted;
 use wincimg_windows::compat::VerdictOutcome;
 
@@ -215,16 +215,24 @@ fn write_plan(
     Ok(used)
 }
 
-fn step_text((index, step): (usize, &PlanStep<'_>)) -> String {
-    let mut text = format!("{}. {}\n   ```sh\n", index + 1, cell(&step.title));
-    for command in step.commands {
-        text.extend(["   ", &Untrusted(command).to_string(), "\n"]);
+fn step_text((index, step): (usize, &PlanStep)) -> String {
+    let mut text = format!("{}. {}\n", index + 1, cell(&step.title));
+    if let Some(nodes) = &step.nodes {
+        text.extend(["\n   ", &cell(nodes), "\n"]);
+    }
+    text.push_str("   ```sh\n");
+    for part in &step.steps {
+        let (comment, part) = match part {
+            ActionStep::Command(command) => ("", command),
+            ActionStep::Manual(text) => ("# ", text),
+        };
+        text.extend(["   ", comment, &Untrusted(part).to_string(), "\n"]);
     }
     text.push_str("   ```\n");
     text
 }
 
-fn fix_cell(fix: Option<&str>, commands: &[String]) -> String {
+fn fix_cell(fix: Option<&str>, commands: &[impl Display]) -> String {
     let mut lines = vec![cell(fix.unwrap_or_default())];
     for command in commands {
         lines.push(code(&Untrusted(command).to_string()));

@@ -19,7 +19,7 @@ pub(crate) use fleet::{
     write_fleet_html, write_fleet_json, write_fleet_junit, write_fleet_markdown, write_fleet_sarif,
     write_fleet_text,
 };
-pub(crate) use html::write_html;
+pub(crate) use html::{ReportOrigin, write_html};
 pub(crate) use json::{extended, write_json};
 pub(crate) use junit::write_junit;
 pub(crate) use lint::{

@@ -4,27 +4,58 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use wincimg_cluster::rollout::{
-    AFTER_A_PATCH, ActionPlan, Interruption, Pin, PlanAction, Rollout, StartStatus,
+    ActionPlan, ActionStep, CapacityChange, Interruption, Pin, PlanAction, Rollout, StartStatus,
 };
 
+use super::names::{self, count};
 use super::summary::{format_tally, noun};
 use super::{hosts_in_words, in_words};
 
-/// One action: its title and its command.
-pub(super) struct PlanStep<'a> {
+/// One action: its title, its effect on the nodes of workloads, and its steps.
+pub(super) struct PlanStep {
     pub(super) title: String,
-    pub(super) commands: &'a [String],
+    pub(super) nodes: Option<String>,
+    pub(super) steps: Vec<ActionStep>,
 }
 
 /// The actions in order.
-pub(super) fn steps<'a>(rollout: &Rollout, plan: &'a ActionPlan) -> Vec<PlanStep<'a>> {
-    let actions = plan.actions.iter();
+pub(super) fn steps(rollout: &Rollout, plan: &ActionPlan) -> Vec<PlanStep> {
+    let names = names::workloads(rollout);
+    let actions = plan.actions.iter().zip(&plan.capacity);
     actions
-        .map(|action| PlanStep {
+        .map(|(action, changes)| PlanStep {
             title: title_of(rollout, action),
-            commands: action.commands(),
+            nodes: nodes_in_words(changes, &names),
+            steps: action.steps(),
         })
         .collect()
+}
+
+/// `shop/web starts on 2 of 4 nodes, then on 4 of 4`, for the first few workloads.
+fn nodes_in_words(changes: &[CapacityChange], names: &[String]) -> Option<String> {
+    const NAMED: usize = 3;
+    let words = changes.iter().take(NAMED).map(|change| {
+        let CapacityChange {
+            workload,
+            before,
+            after,
+        } = change;
+        let nodes = count(before.of, "node");
+        let of_after = match after.of {
+            0 => "outside the checked nodes".to_owned(),
+            of => format!("on {} of {of}", after.starts),
+        };
+        let name = &names[*workload];
+        format!(
+            "{name} starts on {} of {nodes}, then {of_after}",
+            before.starts
+        )
+    });
+    let mut words: Vec<String> = words.collect();
+    if changes.len() > NAMED {
+        words.push(format!("{} more", count(changes.len() - NAMED, "workload")));
+    }
+    (!words.is_empty()).then(|| words.join("; "))
 }
 
 fn title_of(rollout: &Rollout, action: &PlanAction) -> String {
@@ -35,12 +66,9 @@ fn title_of(rollout: &Rollout, action: &PlanAction) -> String {
                 .unwrap_or_default();
             let names = in_words(hosts.iter().map(|&host| host_name(rollout, host)));
             match hosts.len() {
-                1 => {
-                    format!("drain 1 node, then update it to {to}{update}: {names}{AFTER_A_PATCH}")
-                }
+                1 => format!("drain 1 node, then update it to {to}{update}: {names}"),
                 count => format!(
-                    "drain {count} nodes one by one, and update each to {to}{update}: {names}\
-                     {AFTER_A_PATCH}"
+                    "drain {count} nodes one by one, and update each to {to}{update}: {names}"
                 ),
             }
         }
@@ -118,60 +146,17 @@ fn outcome_at_last(rollout: &Rollout, plan: &ActionPlan) -> String {
 
 /// The plan as JSON.
 pub(super) fn as_json(rollout: &Rollout, plan: &ActionPlan) -> Value {
-    let actions: Vec<Value> = plan
-        .actions
-        .iter()
-        .map(|action| match action {
-            PlanAction::Pin {
-                workload,
-                pin,
-                hosts,
-                of,
-                commands,
-                way: _,
-            } => json!({
-                "kind": "pin",
-                "workload": rollout.workloads[*workload].id,
-                "node_selector": match pin {
-                    Pin::Selector { label, value } => json!({*label: value}),
-                    Pin::Affinity(_) => Value::Null,
-                },
-                "node_affinity": match pin {
-                    Pin::Affinity(requirement) => json!(requirement),
-                    Pin::Selector { .. } => Value::Null,
-                },
-                "of_hosts": of,
-                "hosts": host_names(rollout, hosts),
-                "commands": commands,
-            }),
-            PlanAction::Patch {
-                to,
-                kb,
-                hosts,
-                commands,
-            } => json!({
-                "kind": "patch",
-                "to": to,
-                "kb": kb.map(|kb| kb.to_string()),
-                "hosts": host_names(rollout, hosts),
-                "commands": commands,
-            }),
-            PlanAction::Rebuild {
-                image,
-                host_builds,
-                commands,
-                new_tag,
-                holds,
-                stays_cached: _,
-                becomes: _,
-            } => json!({
-                "kind": "rebuild",
-                "image": rollout.images[*image].label(),
-                "host_builds": host_builds,
-                "new_tag": new_tag,
-                "cordoned": host_names(rollout, holds),
-                "commands": commands,
-            }),
+    let actions = plan.actions.iter().zip(&plan.capacity);
+    let actions: Vec<Value> = actions
+        .map(|(action, changes)| {
+            let mut value = action_as_json(rollout, action);
+            let nodes = changes.iter().map(|change| {
+                let workload = &rollout.workloads[change.workload].id;
+                json!({"workload": workload, "before": change.before, "after": change.after})
+            });
+            value["nodes"] = nodes.collect();
+            value["steps"] = action.steps().iter().map(step_as_json).collect();
+            value
         })
         .collect();
     let interruptions = plan.interruptions.iter().map(|interruption| {
@@ -184,4 +169,68 @@ pub(super) fn as_json(rollout: &Rollout, plan: &ActionPlan) -> Value {
     });
     let interruptions: Vec<Value> = interruptions.collect();
     json!({"actions": actions, "interruptions": interruptions, "then": plan.then})
+}
+
+fn step_as_json(step: &ActionStep) -> Value {
+    match step {
+        ActionStep::Command(command) => json!({"command": command}),
+        ActionStep::Manual(text) => json!({"manual": text}),
+    }
+}
+
+fn action_as_json(rollout: &Rollout, action: &PlanAction) -> Value {
+    match action {
+        PlanAction::Pin {
+            workload,
+            pin,
+            hosts,
+            of,
+            commands,
+            starts_on: _,
+            way: _,
+        } => json!({
+            "kind": "pin",
+            "workload": rollout.workloads[*workload].id,
+            "node_selector": match pin {
+                Pin::Selector { label, value } => json!({*label: value}),
+                Pin::Affinity(_) => Value::Null,
+            },
+            "node_affinity": match pin {
+                Pin::Affinity(requirement) => json!(requirement),
+                Pin::Selector { .. } => Value::Null,
+            },
+            "of_hosts": of,
+            "hosts": host_names(rollout, hosts),
+            "commands": commands,
+        }),
+        PlanAction::Patch {
+            to,
+            kb,
+            hosts,
+            commands,
+            steps: _,
+        } => json!({
+            "kind": "patch",
+            "to": to,
+            "kb": kb.map(|kb| kb.to_string()),
+            "hosts": host_names(rollout, hosts),
+            "commands": commands,
+        }),
+        PlanAction::Rebuild {
+            image,
+            host_builds,
+            commands,
+            new_tag,
+            holds,
+            stays_cached: _,
+            becomes: _,
+        } => json!({
+            "kind": "rebuild",
+            "image": rollout.images[*image].label(),
+            "host_builds": host_builds,
+            "new_tag": new_tag,
+            "cordoned": host_names(rollout, holds),
+            "commands": commands,
+        }),
+    }
 }

@@ -36,8 +36,8 @@ pub(super) struct WorkloadGroup<'a> {
     pub(super) fixes: Vec<FixSuggestion<'a>>,
 }
 
-/// Advice, and its command.
-pub(super) type FixSuggestion<'a> = (&'a str, &'a [String]);
+/// Advice, and its commands.
+pub(super) type FixSuggestion<'a> = (&'a str, Vec<&'a str>);
 
 /// The cause that keeps a workload from starting, or a warning.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -174,7 +174,8 @@ pub(super) fn workload_groups(rollout: &Rollout) -> Vec<WorkloadGroup<'_>> {
         }
         let found = summarize(causes(rollout, &prospect, workload), prospect.starts);
         let fixes = fixes(&found);
-        let commands: Vec<&[String]> = fixes.iter().map(|(_, commands)| *commands).collect();
+        let commands = fixes.iter().map(|(_, commands)| commands.clone());
+        let commands: Vec<Vec<&str>> = commands.collect();
         // A command says what to do; without one, the text has to.
         let words = fixes.iter().filter(|(_, commands)| commands.is_empty());
         let words: Vec<&str> = words.map(|(fix, _)| *fix).collect();
@@ -184,8 +185,9 @@ pub(super) fn workload_groups(rollout: &Rollout) -> Vec<WorkloadGroup<'_>> {
             let case = &mut cases[place];
             case.workloads.push(workload);
             case.nodes = case.nodes.filter(|known| Some(*known) == nodes);
-            let new = found.into_iter().filter(|it| !case.causes.contains(it));
-            case.causes.extend(new.collect::<Vec<_>>());
+            for cause in found {
+                case.add_cause(cause);
+            }
             for (known, own) in case.fixes.iter_mut().zip(fixes) {
                 // Next to others, an image is called by its name, not "the image".
                 if own.0.len() > known.0.len() {
@@ -203,8 +205,33 @@ pub(super) fn workload_groups(rollout: &Rollout) -> Vec<WorkloadGroup<'_>> {
             fixes,
         });
     }
+    let mut cases = merge_alike(rollout, cases);
     cases.sort_by_key(|case| case.starts);
     cases
+}
+
+/// Merges groups that only differ in the workloads that their commands change.
+fn merge_alike<'a>(rollout: &Rollout, cases: Vec<WorkloadGroup<'a>>) -> Vec<WorkloadGroup<'a>> {
+    let mut places: HashMap<_, usize> = HashMap::new();
+    let mut merged: Vec<WorkloadGroup<'a>> = Vec::new();
+    for case in cases {
+        let whys: Vec<String> = case.causes.iter().map(|it| it.describe(rollout)).collect();
+        let fixes: Vec<&str> = case.fixes.iter().map(|(fix, _)| *fix).collect();
+        let key = (case.starts, case.nodes, whys, fixes);
+        let Some(&place) = places.get(&key) else {
+            places.insert(key, merged.len());
+            merged.push(case);
+            continue;
+        };
+        let known = &mut merged[place];
+        known.workloads.extend(case.workloads);
+        for ((_, known), (_, own)) in known.fixes.iter_mut().zip(case.fixes) {
+            let new = own.into_iter().filter(|command| !known.contains(command));
+            let new: Vec<&str> = new.collect();
+            known.extend(new);
+        }
+    }
+    merged
 }
 
 /// Causes of a workload's status, in short: for each image the finding on most nodes, as if all had
@@ -302,7 +329,7 @@ pub(super) fn fixes<'a>(causes: &[Cause<'a>]) -> Vec<FixSuggestion<'a>> {
         let Some(fix) = &cause.finding.fix else {
             continue;
         };
-        let commands = cause.finding.commands.as_slice();
+        let commands: Vec<&str> = cause.finding.commands.iter().map(String::as_str).collect();
         let is_known = fixes
             .iter()
             .any(|(known, own)| *own == commands && (!own.is_empty() || known == fix));
@@ -313,7 +340,24 @@ pub(super) fn fixes<'a>(causes: &[Cause<'a>]) -> Vec<FixSuggestion<'a>> {
     fixes
 }
 
-impl WorkloadGroup<'_> {
+impl<'a> WorkloadGroup<'a> {
+    /// Adds a cause, or its hosts to a known one for the same image and reason.
+    fn add_cause(&mut self, cause: Cause<'a>) {
+        let alike = |it: &&mut Cause<'_>| {
+            it.image == cause.image && it.finding.reason == cause.finding.reason
+        };
+        let Some(known) = self.causes.iter_mut().find(alike) else {
+            self.causes.push(cause);
+            return;
+        };
+        let new = cause
+            .hosts
+            .into_iter()
+            .filter(|host| !known.hosts.contains(host));
+        let new: Vec<u32> = new.collect();
+        known.hosts.extend(new);
+    }
+
     /// `shop/web`, with the number of the others.
     pub(super) fn subject_names(&self, names: &[String]) -> String {
         in_words(self.workloads.iter().map(|&index| names[index].clone()))

@@ -2,12 +2,12 @@
 
 mod grid;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
 use std::io::{self, Write};
 
 use grid::Grid;
-use wincimg_cluster::rollout::{ActionPlan, Rollout, StartStatus};
+use wincimg_cluster::rollout::{ActionPlan, ActionStep, Rollout, StartStatus};
 use wincimg_windows::compat::VerdictOutcome;
 
 use super::matrix::Matrix;
@@ -43,8 +43,9 @@ pub(crate) fn write_text(
 ) -> io::Result<()> {
     write_answer(rollout, screen, &mut out)?;
     let names = names::workloads(rollout);
+    let mut told = HashSet::new();
     for case in workload_groups(rollout) {
-        write_case(rollout, &case, &names, screen, &mut out)?;
+        write_case(rollout, &case, &names, (screen, &mut told), &mut out)?;
     }
     let (urgent, warnings): (Vec<_>, Vec<_>) = problems(rollout)
         .into_iter()
@@ -123,17 +124,24 @@ fn write_case(
     rollout: &Rollout,
     case: &WorkloadGroup<'_>,
     names: &[String],
-    screen: TextStyle,
+    (screen, told): (TextStyle, &mut HashSet<String>),
     out: &mut impl Write,
 ) -> io::Result<()> {
     let title = format!("{} {}", case.subject_names(names), case.describe_starts());
     let title = screen.wrapped("", &escape_untrusted(title));
     writeln!(out, "\n{}", screen.paint(colour_of(case.starts), title))?;
     let (whys, more) = case.reasons(rollout);
-    for (why, rule) in whys {
-        write_reason(&why, Some(rule), screen, out)?;
+    // Each reason is written once.
+    let is_told = !whys.is_empty() && whys.iter().all(|(why, _)| told.contains(why));
+    if is_told {
+        writeln!(out, "  why: as above ({})", screen.paint(CYAN, whys[0].1))?;
     }
-    if more > 0 {
+    for (why, rule) in whys {
+        if told.insert(why.clone()) {
+            write_reason(&why, Some(rule), screen, out)?;
+        }
+    }
+    if more > 0 && !is_told {
         writeln!(out, "       and {more} more like these")?;
     }
     for (fix, commands) in &case.fixes {
@@ -194,7 +202,7 @@ fn write_reason(
 
 fn write_fix(
     fix: Option<&str>,
-    commands: &[String],
+    commands: &[impl Display],
     screen: TextStyle,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -227,8 +235,20 @@ fn write_plan(
     for (number, step) in (1..).zip(steps(rollout, plan)) {
         let title = screen.wrapped(&format!("{number}. "), &escape_untrusted(step.title));
         writeln!(out, "{title}")?;
-        for command in step.commands {
-            writeln!(out, "   {}", escape_untrusted(command))?;
+        if let Some(nodes) = &step.nodes {
+            writeln!(out, "{}", screen.wrapped("   ", &escape_untrusted(nodes)))?;
+        }
+        // Commands alone need no numbers.
+        let has_manual = |step: &ActionStep| matches!(step, ActionStep::Manual(_));
+        let is_numbered = step.steps.iter().any(has_manual);
+        for (place, part) in (1..).zip(&step.steps) {
+            let (ActionStep::Command(text) | ActionStep::Manual(text)) = part;
+            let text = escape_untrusted(text);
+            if is_numbered {
+                writeln!(out, "   {number}.{place} {text}")?;
+            } else {
+                writeln!(out, "   {text}")?;
+            }
         }
     }
     writeln!(

@@ -227,6 +227,12 @@ impl Browser {
         self.screenshot().await
     }
 
+    /// Hides scrollbars, for pictures.
+    pub async fn hide_scrollbars(&self) {
+        self.devtools("Emulation.setScrollbarsHidden", json!({"hidden": true}))
+            .await;
+    }
+
     /// Sets the preferred colour scheme, light or dark.
     pub async fn prefer(&self, scheme: &str) {
         let features = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});

@@ -407,3 +407,34 @@ fn a_trial_push_needs_a_repository() {
             .advises(&[&format!("--registry {expected} --push")]);
     }
 }
+
+/// The age of the table of updates is mentioned where an answer depends on it, and nowhere else.
+#[test]
+fn the_table_of_updates_and_programs_are_looked_at() {
+    let base = good_base();
+    let output = doctor(&["--registry-config", NO_CREDENTIALS])
+        .args(["--insecure-registry", &base.host()])
+        .args(["--base-registry", &base.host()])
+        .env("PATH", "/nowhere")
+        .env("WINELOADER", "/nowhere/wine")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    for expected in [
+        "skipped  program wine: wine not found at /nowhere/wine; ",
+        "skipped  program kubectl: not found; ",
+        "updates table: the newest known update is of ",
+    ] {
+        assert!(said.contains(expected), "{expected:?} in {said}");
+    }
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let is_stale = said.contains("to read newer ones: wincimg hotfix resolve --latest");
+    let warns = |arguments: &[&str]| {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        let output = command.args(arguments).output().unwrap();
+        String::from_utf8_lossy(&output.stderr).contains("the newest known update is of")
+    };
+    assert_eq!(warns(&["hotfix", "resolve", "--latest", "17763"]), is_stale);
+    assert!(!warns(&["hotfix", "resolve", "KB4549949"]));
+    assert!(!warns(&["hotfix", "resolve", "17763.1158"]));
+}

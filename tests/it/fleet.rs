@@ -185,6 +185,83 @@ fn what_is_missing_is_made_and_what_exists_is_not_touched() {
     site.with_no_bases(&check).assert().code(0);
 }
 
+/// Nodes on both sides of the update that changed the interface, and one of another build.
+fn mixed(site: &Site, patched: usize) {
+    let version = [WindowsVersion::new(17763, 1158)];
+    site.registry
+        .with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &version))
+        .unwrap();
+    let names = ["win-1", "win-2", "win-3"];
+    let mut of_cluster = vec![
+        ("win-old", Some("17763.973"), "web"),
+        ("win-c", Some("20348.2402"), "web"),
+    ];
+    let patched = names.iter().take(patched);
+    of_cluster.extend(patched.map(|name| (*name, Some("17763.1158"), "web")));
+    write_nodes(site, &of_cluster);
+}
+
+#[test]
+fn one_odd_node_does_not_stop_the_rest() {
+    let site = site();
+    fleet(&site, "[[image]]\nbuild = \"./web\"\n");
+    mixed(&site, 2);
+    let (code, report) = run(&site, "build");
+    assert_eq!(code, 1, "{report:#}");
+    assert_eq!(states(&report, 0), ["failed", "built", "built"]);
+    let odd = &report["images"][0]["builds"][0];
+    assert_eq!(odd["nodes"], json!(["win-old"]));
+    let problem = odd["problem"]["problem"].as_str().unwrap();
+    assert!(
+        problem.contains("17763.1158") && problem.contains("17763.973"),
+        "{problem}"
+    );
+    let hint = odd["problem"]["hint"].as_str().unwrap();
+    let versions: Vec<Value> = index_of(&site, "apps/web", "1")
+        .iter()
+        .map(|entry| entry["platform"]["os.version"].clone())
+        .collect();
+    assert_eq!(versions, ["10.0.20348.2402", "10.0.17763.1158"]);
+
+    // The hint's command publishes the image of the odd node beside the index.
+    let (_, command) = hint.split_once("version tag: wincimg ").unwrap();
+    let words: Vec<&str> = command.split(' ').collect();
+    site.with_no_bases(&words).assert().code(0);
+    let tag = format!("{}/apps/web:1-10.0.17763.973", site.host());
+    let check = ["check-compat", &tag, "--host-build", "17763.973"];
+    site.with_no_bases(&check).assert().code(0);
+}
+
+#[test]
+fn what_serves_a_node_today_is_kept() {
+    let site = site();
+    fleet(&site, "[[image]]\nbuild = \"./web\"\n");
+    assert_eq!(run(&site, "build").0, 0);
+    mixed(&site, 3);
+    let (code, report) = run(&site, "build");
+    assert_eq!(code, 1);
+    assert_eq!(states(&report, 0), ["current", "failed", "current"]);
+    let versions: Vec<Value> = index_of(&site, "apps/web", "1")
+        .iter()
+        .map(|entry| entry["platform"]["os.version"].clone())
+        .collect();
+    assert_eq!(versions, ["10.0.20348.2402", "10.0.17763.973"]);
+}
+
+#[test]
+fn all_or_nothing_publishes_no_image_that_some_host_lacks() {
+    let site = site();
+    fleet(&site, "[[image]]\nbuild = \"./web\"\n");
+    mixed(&site, 2);
+    let before = site.requests();
+    let (code, report) = answer_of(&mut command(&site, "build", &["--all-or-nothing"]));
+    assert_eq!(code, 1);
+    assert_eq!(states(&report, 0), ["failed", "failed", "failed"]);
+    let hint = report["images"][0]["problem"]["hint"].as_str().unwrap();
+    assert!(hint.contains("wincimg build ./web --host-build "), "{hint}");
+    assert_eq!(sent(&site, before), Vec::<String>::new());
+}
+
 #[test]
 fn entries_of_other_platforms_stay_and_labels_reach_the_image() {
     let site = site();

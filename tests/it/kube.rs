@@ -12,7 +12,7 @@ use wincimg_testkit::component;
 
 use crate::api::Api;
 use crate::failure::{Fails, line};
-use crate::site::answer_of;
+use crate::site::{Site, answer_of};
 
 fn wincimg(api: &Api) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
@@ -87,8 +87,12 @@ fn namespace_and_selector_are_the_servers_to_apply() {
         "/apis/apps/v1/namespaces/shop/deployments",
         vec![deployment("shop", "web", "repo.example/web:1")],
     );
-    let (_, report) =
-        answer_of(wincimg(&api).args(["--namespace", "shop", "--selector", "app in (web)"]));
+    let (_, report) = answer_of(wincimg(&api).args([
+        "--namespace",
+        "shop",
+        "--workload-selector",
+        "app in (web)",
+    ]));
     assert_eq!(report["checks"].as_array().unwrap().len(), 1);
     let asked = api.requests_to("/apis/apps/v1/namespaces/shop/deployments");
     assert!(
@@ -96,6 +100,97 @@ fn namespace_and_selector_are_the_servers_to_apply() {
         "{asked:?}"
     );
     assert!(api.requests_to("/apis/apps/v1/deployments").is_empty());
+}
+
+/// A node with a label of its pool.
+fn in_pool(name: &str, kernel: &str, pool: &str) -> Value {
+    let mut node = node(name, kernel);
+    node["metadata"]["labels"]["pool"] = json!(pool);
+    node
+}
+
+#[test]
+fn a_selector_chooses_nodes() {
+    let api = Api::start();
+    let nodes = vec![
+        in_pool("win-a", "10.0.17763.973", "web"),
+        in_pool("win-b", "10.0.20348.2402", "batch"),
+    ];
+    api.set("/api/v1/nodes", nodes);
+    let check = |selector: &str| {
+        let mut command = wincimg(&api);
+        command.args(["--image-build", "17763.973", "-l", selector]);
+        command
+    };
+    let (code, report) = answer_of(&mut check("pool=web"));
+    assert_eq!(code, 0);
+    assert_eq!(report["checks"].as_array().unwrap().len(), 1);
+    assert_eq!(report["checks"][0]["host"]["name"], "win-a");
+    check("pool=none")
+        .fails(2, "usage", &["pool=none"])
+        .advises(&["--show-labels"]);
+}
+
+/// Every command that takes hosts reads them from a cluster in the same words.
+#[test]
+fn commands_read_hosts_from_the_cluster() {
+    let api = Api::start();
+    let nodes = vec![
+        in_pool("win-a", "10.0.17763.973", "web"),
+        in_pool("win-b", "10.0.20348.2402", "batch"),
+    ];
+    api.set("/api/v1/nodes", nodes);
+    let site = Site::new();
+    site.write(
+        "fleet.toml",
+        format!(
+            "registry = \"{0}/apps\"\nbase-registry = \"{0}/mcr\"\n[[image]]\nbuild = \"pause\"\n\
+             tag = \"1\"\n",
+            site.host()
+        ),
+    );
+    let host = site.host();
+    let mirror = format!("{host}/mirror");
+    let app = format!("{host}/apps/pause:1");
+    for arguments in [
+        &["fleet", "build", "fleet.toml"][..],
+        &["fleet", "check", "fleet.toml"],
+        &["build", "pause", "--dry-run"],
+        &["render", "pause"],
+        &["mirror", "base:nanoserver", "--to", &mirror, "--dry-run"],
+        &["update", &app, "--check"],
+        &["node", "script", "--registry", &host, "--dry-run"],
+    ] {
+        let is_node = arguments[0] == "node";
+        let run = |more: &[&str]| {
+            let words = [arguments, &["--kube", "--selector", "pool=web"], more].concat();
+            let mut command = if is_node || arguments[0] == "fleet" {
+                site.with_no_bases(&words)
+            } else {
+                site.with_bases(&words)
+            };
+            command.env("KUBECONFIG", api.kubeconfig());
+            command
+        };
+        let output = run(&[]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        let problem = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{arguments:?}: {said}{problem}"
+        );
+        let all = format!("{said}{problem}");
+        assert!(!all.contains("20348"), "{arguments:?}: {all}");
+        // kubectl's name of the flag, where it is free.
+        let is_build = matches!(arguments[0], "build" | "render");
+        let flag = if is_build {
+            "--kube-context"
+        } else {
+            "--context"
+        };
+        run(&[flag, "nowhere"]).fails(3, "cluster/config", &["nowhere"]);
+    }
 }
 
 #[test]
@@ -417,7 +512,7 @@ fn a_namespace_that_has_no_effect_is_reported() {
         .args(["--image-build", "17763.973", "--namespace", "shop"])
         .assert()
         .code(0)
-        .stderr(line(&["--namespace", "--selector"]));
+        .stderr(line(&["--namespace", "--workload-selector"]));
 }
 
 #[test]

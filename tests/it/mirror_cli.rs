@@ -196,6 +196,40 @@ fn a_host_without_a_base_image_is_said_before_anything_moves() {
 }
 
 #[test]
+fn a_host_without_a_base_image_stops_no_other() {
+    let pair = Pair::start();
+    pair.publish(&[973]);
+    let odd = ["base:nanoserver", "--host-build", "20348.1"];
+    let all = [&odd[..], &["--host-build", "17763.973"]].concat();
+    pair.mirror(&all)
+        .arg("--all-or-nothing")
+        .fails(1, "base/nothing-fits", &["20348.1"]);
+    let output = pair
+        .mirror(&all)
+        .args(["--format", "json"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("for host 20348.1"), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["images"].as_array().unwrap().len(), 1);
+    assert_eq!(report["missing"][0]["host_build"], "20348.1");
+    assert_eq!(report["totals"]["copied_blobs"], 3);
+    // A repository that does not exist is no obstacle either.
+    let good = [
+        "base:nanoserver",
+        "base:servercore",
+        "--host-build",
+        "17763.973",
+    ];
+    let output = pair.mirror(&good).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("servercore"), "{said}");
+    assert_eq!(output.status.code(), Some(1), "{said}");
+}
+
+#[test]
 fn one_image_that_fails_does_not_keep_the_others() {
     let pair = Pair::start();
     pair.publish(&[973]);

@@ -94,12 +94,18 @@ async fn the_report_in_the_readme_says_what_the_page_says() {
         .current_dir(folder.path())
         .args(COMMAND.split(' ').skip(1))
         .args(["--format", "html", "--output", "report.html"])
+        .env("SOURCE_DATE_EPOCH", "1717588800")
         .assert()
         .code(1);
     for scheme in ["light", "dark"] {
         browser.resize(1280, 900).await;
         browser.prefer(scheme).await;
         browser.open(&page).await;
+        // The answer and the matrix.
+        browser.hide_scrollbars().await;
+        let bottom = "return Math.ceil(document.querySelector('#board').getBoundingClientRect().bottom) + 24";
+        let bottom = browser.eval(bottom).await;
+        browser.resize(1280, bottom.as_u64().unwrap()).await;
         let name = format!("report-{scheme}.png");
         if draws() {
             let picture = BASE64.decode(browser.screenshot().await).unwrap();

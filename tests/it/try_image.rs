@@ -405,6 +405,28 @@ async fn a_program_that_does_not_end_is_ended_and_nothing_is_left_of_it() {
     assert!(printed.contains("--timeout"), "{printed}");
     assert_eq!(trial.left(), Vec::<PathBuf>::new());
 
+    // A service that still runs is well.
+    let alive = trial.attempt(&["--alive-after", "3s"]).output().unwrap();
+    let said = String::from_utf8_lossy(&alive.stderr);
+    assert_eq!(alive.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("note: the program still ran after 3s"),
+        "{said}"
+    );
+    assert!(alive.stdout.starts_with(b"again"));
+    assert_eq!(trial.left(), Vec::<PathBuf>::new());
+    let ended = [
+        "--alive-after",
+        "1m",
+        "--entrypoint",
+        "cmd",
+        "--",
+        "/c",
+        "exit 7",
+    ];
+    let ended = trial.attempt(&ended).output().unwrap();
+    assert_eq!(ended.status.code(), Some(7), "it ended before");
+
     let mut asked = trial
         .command()
         .args(["try", "oci:out"])

@@ -155,6 +155,11 @@ impl Cluster {
         }
     }
 
+    /// URL of the API server.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
     /// The namespace of the context; inside a pod the pod's own.
     pub fn namespace(&self) -> &str {
         &self.namespace

@@ -27,7 +27,8 @@ use super::engine_choice::{Engine, EngineReason};
 use super::error::search;
 use super::notice::{Notice, notes, report_missing, report_planned, report_searched_tags};
 use super::plans::{BuildRequest, PlannedImage};
-use super::publication::Publication;
+use super::publication::{IndexMode, Publication};
+use super::unserved::UnservedHost;
 
 /// Services that requests are carried out with.
 #[derive(Clone, Copy)]
@@ -66,23 +67,23 @@ pub struct EngineOptions {
     pub daemon_flags: Vec<&'static str>,
 }
 
-/// Plans of the requested images, with all that a purpose requires.
+/// Plans of the requested images, with all that a purpose requires, and the hosts without one.
 pub async fn plans(
-    request: &BuildRequest,
+    request: &mut BuildRequest,
     purpose: Purpose,
     ctx: &BuildContext<'_>,
-) -> Result<Vec<PlannedImage>, BoxError> {
+) -> Result<(Vec<PlannedImage>, Vec<UnservedHost>), BoxError> {
     let mut supply = request.downloads(ctx)?;
     request.check(&supply)?;
-    let mut images = request.plan(ctx).await?;
+    let (mut images, unserved) = request.plan_served(ctx).await?;
     let finishing = request.finish(&mut images, purpose, &mut supply, ctx);
     Box::pin(finishing).await?;
-    Ok(images)
+    Ok((images, unserved))
 }
 
 /// Builds the requested images, and delivers them to their target.
 pub async fn build(
-    request: &BuildRequest,
+    request: &mut BuildRequest,
     mut target: DeliveryTarget<'_>,
     ctx: &BuildContext<'_>,
 ) -> Result<DeliveryReport, BoxError> {
@@ -91,7 +92,17 @@ pub async fn build(
     request.check(&supply)?;
     prefetch_tags(&target, &request.hosts, ctx.registry);
     // The matching bases, and a plan on each.
-    let mut images = request.plan(ctx).await?;
+    let (mut images, unserved) = request.plan_served(ctx).await?;
+    if images.is_empty() {
+        return Ok(DeliveryReport {
+            failed: unserved,
+            ..DeliveryReport::default()
+        });
+    }
+    // The missing images can join later.
+    if !unserved.is_empty() && target.naming.index == IndexMode::Several {
+        target.naming.index = IndexMode::Always;
+    }
     let (engine, reason) = request.engine_for(images.iter().map(|image| &image.plan));
     request.options.check_flags(engine)?;
     // The downloads, and the required contents of the bases.
@@ -104,7 +115,7 @@ pub async fn build(
     // What will be published, before anything is built.
     let publication = Publication::new(&images, &target.naming)?;
     request.options.check(engine, &target)?;
-    match engine {
+    let delivered = match engine {
         Engine::Direct => {
             if target.destinations.is_empty() {
                 let name = publication.name.replace('/', "-");
@@ -112,7 +123,7 @@ pub async fn build(
                 target.destinations.push(Destination::Layout(folder.into()));
             }
             let delivering = deliver_directly(&publication, &request.options, &target, ctx);
-            Box::pin(delivering).await
+            Box::pin(delivering).await?
         }
         Engine::Docker => {
             target.flavour = None;
@@ -123,9 +134,13 @@ pub async fn build(
                 &target,
                 ctx,
             ))
-            .await
+            .await?
         }
-    }
+    };
+    Ok(DeliveryReport {
+        failed: unserved,
+        ..delivered
+    })
 }
 
 impl BuildRequest {

@@ -77,8 +77,8 @@ fn unserved(outlook: &PlannedTag<'_>, host: &str, reason: &str) -> Problem {
     let tag = &outlook.tag;
     let problem = format!("the {what} {tag} would not start on {host}: {reason}");
     let hint = outlook.is_index.then_some(
-        "publish only the version tags with --no-index, and let each pod name the one for its \
-         host",
+        "publish only the version tags with `wincimg build --no-index`, and let each pod name the \
+         one for its host",
     );
     Problem::new("tag/unserved", problem)
         .blame(Blame::Answer)

@@ -374,7 +374,11 @@ impl Delivery<'_> {
         };
         sink.finish().await?;
         Ok(DeliveredDestination {
-            delivered: DeliveryReport { images, index },
+            delivered: DeliveryReport {
+                images,
+                index,
+                failed: Vec::new(),
+            },
             arrived,
             sink,
         })

@@ -41,6 +41,7 @@ pub mod notice;
 pub mod origin;
 pub mod plans;
 pub mod publication;
+pub mod unserved;
 pub mod update;
 
 #[cfg(test)]

@@ -43,6 +43,8 @@ pub struct BuildRequest {
     pub matched: BaseMatch,
     /// True if hosts of one build share an image if one can serve them, as an index requires.
     pub is_shared: bool,
+    /// True if nothing is built unless every host gets an image.
+    pub all_or_nothing: bool,
     /// The engine; by default one that can build the images. If it is a daemon, that carries out a
     /// Dockerfile as it is.
     pub engine: Option<Engine>,
@@ -105,6 +107,7 @@ impl BuildRequest {
             base_registry,
             matched,
             is_shared: true,
+            all_or_nothing: true,
             engine: None,
             labels: Vec::new(),
             origin: None,

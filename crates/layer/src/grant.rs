@@ -37,7 +37,9 @@ pub enum GrantError {
     #[error(
         "cannot grant rights on {path}: the base may have it, and the content of the base is unknown"
     )]
-    #[diagnose(hint = "build with --engine docker, on a Docker daemon for Windows containers")]
+    #[diagnose(
+        hint = "build it with `wincimg build --engine docker`, on a Docker daemon for Windows containers"
+    )]
     Unknown {
         /// The file or folder.
         path: ImagePath,
@@ -53,7 +55,9 @@ pub enum GrantError {
     #[error(
         "cannot grant rights on {path}, a file or link of the base: a layer would have to contain all of it"
     )]
-    #[diagnose(hint = "build with --engine docker, on a Docker daemon for Windows containers")]
+    #[diagnose(
+        hint = "build it with `wincimg build --engine docker`, on a Docker daemon for Windows containers"
+    )]
     OfBase {
         /// The file.
         path: ImagePath,
@@ -71,7 +75,9 @@ pub enum GrantError {
     },
     /// Only Windows can make the change.
     #[error("cannot change the rights on {path}: {source}")]
-    #[diagnose(hint = "build with --engine docker, on a Docker daemon for Windows containers")]
+    #[diagnose(
+        hint = "build it with `wincimg build --engine docker`, on a Docker daemon for Windows containers"
+    )]
     Unsupported {
         /// The file or folder.
         path: String,

@@ -106,7 +106,7 @@ fn layout_hint(path: &Path) -> String {
             path.display()
         )
     } else {
-        "oci: requires a folder with index.json and oci-layout, as written by `--output oci:DIR`"
+        "oci: requires a folder with index.json and oci-layout, as written by `wincimg build --output oci:DIR`"
             .to_owned()
     }
 }

@@ -11,9 +11,9 @@ use wincimg_cluster::rollout::{Image, Rollout, RolloutCheck, RolloutRequest};
 use wincimg_common::untrusted::Untrusted;
 
 use super::ReportFormat;
-use super::kube::KubeArgs;
 use super::table::Table;
 use crate::cli::error::Failure;
+use crate::cli::hosts::HostArgs;
 use crate::cli::output::stdout;
 use crate::cli::{registry_args, shutdown};
 
@@ -26,7 +26,7 @@ type CheckResult = (&'static str, &'static str, String);
 /// Prints every changed verdict until stdout is closed or a signal ends the command. On a terminal,
 /// text is a table that is redrawn.
 pub(super) fn follow(
-    kube: &KubeArgs,
+    hosts: &HostArgs,
     nodes: NodeSnapshot,
     request: &RolloutRequest,
     format: ReportFormat,
@@ -41,9 +41,13 @@ pub(super) fn follow(
         table.draw()?;
     }
     registry_args::run_single_threaded(async {
-        let mut watch = NodeWatch::new(kube.connect().await?, nodes);
+        let mut watch = NodeWatch::new(hosts.cluster.connect().await?, nodes);
         loop {
-            let change = watch.next().await?;
+            let NodeChange { before, after } = watch.next().await?;
+            let change = NodeChange {
+                before: before.map(|list| hosts.matching(list)),
+                after: after.map(|list| hosts.matching(list)),
+            };
             let events = events(&change, request);
             let reported = match &mut table {
                 Some(table) => {

@@ -173,7 +173,10 @@ impl Work<'_> {
 
 fn argument<'a>(command: &'a Command, flag: &str) -> Option<&'a Arg> {
     let mut arguments = command.get_arguments();
-    arguments.find(|arg| arg.get_long() == Some(flag))
+    arguments.find(|arg| {
+        let aliases = arg.get_all_aliases().unwrap_or_default();
+        arg.get_long() == Some(flag) || aliases.contains(&flag)
+    })
 }
 
 fn has_flag(command: &Command, name: &str) -> bool {

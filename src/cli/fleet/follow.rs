@@ -13,7 +13,7 @@ use anyhow::anyhow;
 use clap::Args;
 use jiff::Zoned;
 use serde_json::{Value, json};
-use wincimg_cluster::live::{Cluster, LeaseConfig, LeaseName, LiveError};
+use wincimg_cluster::live::{LeaseConfig, LeaseName, LiveError};
 use wincimg_cluster::rollout::command_line;
 use wincimg_common::diagnose::{Diagnose as _, error_chain};
 use wincimg_common::lock;
@@ -27,8 +27,8 @@ use wincimg_engine::fleet::follow::{
 };
 use wincimg_engine::fleet::{Fleet, SyncOptions};
 
-use super::KubeArgs;
 use crate::cli::build::source_date_epoch;
+use crate::cli::cluster_args::{ClusterArgs, with_kubectl_name};
 use crate::cli::command_context::Session;
 use crate::cli::error::{Context, Failure};
 use crate::cli::online_context::Online;
@@ -54,16 +54,21 @@ const SHORTEST_LEASE: Duration = Duration::from_secs(1);
 /// replicas can run: one holds a Lease and works, another takes over when it ends. It is safe to
 /// stop at any time.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    mut_arg("kube_context", with_kubectl_name),
+    after_help = "Examples:\n  \
     wincimg fleet follow fleet.toml --kube\n  \
     wincimg fleet follow fleet.toml --kube --listen :8080 --resync 30m\n  \
     kubectl apply -k templates/ci/kubernetes/fleet\n\n\
     Prints a line for each image that is built or missing, and for each node whose images exist, and\n\
-    emits an event for the node. A signal ends it and releases the lease.")]
+    emits an event for the node. A signal ends it and releases the lease."
+)]
 pub(super) struct FollowArgs {
     /// Fleet file
     #[arg(value_name = "FILE", add = complete::fleets())]
     file: PathBuf,
+    #[command(flatten)]
+    cluster: ClusterArgs,
     /// Lease for leader election [default namespace: the context's, or the pod's]
     #[arg(
         long,
@@ -88,8 +93,6 @@ pub(super) struct FollowArgs {
     /// Output format: text, or one JSON object per line
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
-    #[command(flatten)]
-    kube: KubeArgs,
     #[command(flatten)]
     base: BaseRegistryArgs,
     #[command(flatten)]
@@ -129,7 +132,7 @@ impl FromStr for LeaseArgument {
 
 impl FollowArgs {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        if !self.kube.kube {
+        if !self.cluster.is_set() {
             let problem =
                 anyhow!("fleet follow requires --kube: it watches the nodes of a cluster");
             let file = self.file.display().to_string();
@@ -145,7 +148,10 @@ impl FollowArgs {
         let fleet = Fleet::read(&self.file)?;
         let online = Online::new(&self.connection, session)?;
         let reporter = DedupPrinter::new(session);
+        let flags = self.connection.to_words();
         let run = SyncOptions {
+            flags: &flags,
+            all_or_nothing: false,
             ctx: BuildContext {
                 reporter: &reporter,
                 ..online.build_context()
@@ -166,7 +172,7 @@ impl FollowArgs {
                 ),
                 None => None,
             };
-            let cluster = Cluster::connect(self.kube.context.as_deref()).await?;
+            let cluster = self.cluster.connect().await?;
             let cluster = cluster.with_rbac_template(ROLE);
             let settings = self.settings(cluster.namespace());
             let lines = Lines::new(session, self.format);

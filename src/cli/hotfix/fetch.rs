@@ -28,7 +28,7 @@ use crate::cli::{CommandOutcome, progress, registry_args};
     Exit code 1: the build is unknown, or the catalog does not have exactly one matching update.")]
 pub(super) struct Fetch {
     #[command(flatten)]
-    what: UpdateSelectorArgs,
+    pub(super) what: UpdateSelectorArgs,
     #[command(flatten)]
     pick: CatalogSelectorArgs,
     /// Directory; the files go to a subfolder named after the KB

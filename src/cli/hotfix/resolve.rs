@@ -26,7 +26,7 @@ use crate::cli::updates::RefreshArgs;
     Exit code 1: the build or KB number is unknown, or no update installs exactly that build.")]
 pub(super) struct Resolve {
     #[command(flatten)]
-    what: UpdateSelectorArgs,
+    pub(super) what: UpdateSelectorArgs,
     #[command(flatten)]
     table: RefreshArgs,
     /// Output format

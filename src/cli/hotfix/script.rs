@@ -34,7 +34,7 @@ use crate::cli::{CommandOutcome, progress, registry_args};
     Exit code 1: the build is unknown, or the catalog does not have exactly one matching update.")]
 pub(super) struct MakeScript {
     #[command(flatten)]
-    what: UpdateSelectorArgs,
+    pub(super) what: UpdateSelectorArgs,
     #[command(flatten)]
     pick: CatalogSelectorArgs,
     /// URL from which nodes download the update's folder

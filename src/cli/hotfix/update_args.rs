@@ -96,6 +96,11 @@ pub(super) fn warn_of_known_issue(kb: Kb, session: &Session) {
 }
 
 impl UpdateSelectorArgs {
+    /// Returns true if the newest update is selected.
+    pub(super) fn is_newest(&self) -> bool {
+        self.latest.is_some()
+    }
+
     /// Returns true if a build is selected, not an article, which may serve several builds.
     pub(super) fn is_by_build(&self) -> bool {
         !matches!(self.what, Some(UpdateSelector::Article(_)))
@@ -240,10 +245,10 @@ impl RevisionGap {
 #[derive(Debug, Clone, Args)]
 pub(super) struct CatalogSelectorArgs {
     /// Product [default: the server edition of the build]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     product: Option<String>,
     /// Architecture: x64, x86 or arm64
-    #[arg(long, value_name = "ARCH", default_value_t = Arch::X64)]
+    #[arg(long, value_name = "ARCH", default_value_t = Arch::X64, hide_short_help = true)]
     pub(super) arch: Arch,
     /// ID of the update, if several match
     #[arg(long, value_name = "GUID", value_parser = parse_update_id, hide_short_help = true)]

@@ -159,7 +159,12 @@ fn ages(rollout: &Rollout) -> Option<Chart> {
     ];
     let today = rollout.today?;
     let mut counts = [0_usize; BOUNDS.len() + 1];
-    for image in &rollout.images {
+    let is_of_windows = |image: &&Image| {
+        let variants = image.variants();
+        variants.is_empty() || variants.iter().any(|variant| variant.os == "windows")
+    };
+    let images: Vec<&Image> = rollout.images.iter().filter(is_of_windows).collect();
+    for image in &images {
         let place = base_of(image).map_or(BOUNDS.len(), |date| {
             let age = (today - date).get_days();
             let fits = |(most, _): &(i64, &str)| i64::from(age) <= *most;
@@ -169,7 +174,7 @@ fn ages(rollout: &Rollout) -> Option<Chart> {
     }
     let names = BOUNDS.iter().map(|(_, name)| *name).chain(["not known"]);
     let rows = names.zip(counts).collect();
-    if rollout.images.is_empty() {
+    if images.is_empty() {
         return None;
     }
     Some(bars(

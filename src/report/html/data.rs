@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Serialize;
 use serde_json::{Value, json};
 use wincimg_cluster::rollout::{
-    Finding, HostKind, HostSelection, Image, Placement, Rollout, Subject, severity,
+    ActionStep, Finding, HostKind, HostSelection, Image, Placement, Rollout, Subject, severity,
 };
 
 use crate::report::matrix::short_release;
@@ -100,12 +100,22 @@ impl<'a> Data<'a> {
             selections: selections.parts,
             plan: rollout.plan.as_ref().map(|plan| {
                 let steps = steps(rollout, plan).into_iter();
-                let steps: Value = steps.map(|it| json!([it.title, it.commands])).collect();
+                let steps = steps.map(|it| json!([it.title, it.nodes, parts(&it.steps)]));
+                let steps: Vec<Value> = steps.collect();
                 json!({"steps": steps, "outcome": outcome(rollout, plan)})
             }),
             what_if: what_if(rollout),
         }
     }
+}
+
+/// Each step with true if it is a command.
+fn parts(steps: &[ActionStep]) -> Vec<(&str, bool)> {
+    let parts = steps.iter().map(|step| match step {
+        ActionStep::Command(command) => (command.as_str(), true),
+        ActionStep::Manual(text) => (text.as_str(), false),
+    });
+    parts.collect()
 }
 
 fn workload_parts(rollout: &Rollout) -> Vec<Value> {

@@ -128,30 +128,14 @@ function mark(button) {
 function explain(parts, isAsked) {
   const details = byId('details');
   details.replaceChildren(...parts);
+  details.hidden = false;
   details.scrollTop = 0;
   // Where the details are below the table, they may be out of sight.
   if (isAsked) details.scrollIntoView({ block: 'nearest' });
 }
 
-/** Until something is chosen, the worst. */
-function explainWorst() {
-  const worst = data.cases[0]?.workloads[0];
-  if (worst !== undefined) {
-    explain(detailsOfWorkload(worst), false);
-    return;
-  }
-  let found = null;
-  for (const row of rows) {
-    for (const column of columns) {
-      const level = state.view.cell(row, column);
-      if (level !== NOTHING && (!found || level > found.level)) found = { level, row, column };
-    }
-  }
-  explain(found ? state.view.choose(found.row, found.column) : [make('p', { textContent: 'Nothing lands anywhere.' })], false);
-}
-
 /** `#nodes`, `#workloads`, `#node=NAME`, `#workload=NAME`. */
-function follow(isFirst) {
+function follow() {
   const [what, ...rest] = location.hash.slice(1).split('=');
   let name = rest.join('=');
   try { name = decodeURIComponent(name); } catch { /* It stays as it was typed. */ }
@@ -167,7 +151,6 @@ function follow(isFirst) {
   update();
   if (workload >= 0) show(rows.indexOf(workload), detailsOfWorkload(workload));
   else if (host >= 0) show(rows.findIndex((row) => row.includes(host)), detailsOfNode(rows.find((row) => row.includes(host)) ?? [host]));
-  else if (isFirst) explainWorst();
 }
 
 function show(index, parts) {
@@ -237,12 +220,12 @@ new ResizeObserver(([{ contentRect }]) => {
 // Paper has no button for more.
 addEventListener('beforeprint', () => {
   Object.assign(state, { onPaper: true, cases: 500, problems: 500 });
-  for (const folded of document.querySelectorAll('#plan details')) folded.open = true;
   drawLists();
+  for (const folded of document.querySelectorAll('#plan details, .more-commands')) folded.open = true;
   draw();
 });
 addEventListener('afterprint', () => { state.onPaper = false; draw(); });
-addEventListener('hashchange', () => follow(false));
+addEventListener('hashchange', follow);
 
 byId('filter-box').open = innerWidth > 720;
 byId('workload-filter').hidden = !data.workloads.length;
@@ -253,4 +236,4 @@ byId('what-if').textContent = data.what_if ?? '';
 drawLevels();
 drawPlan();
 drawLists();
-follow(true);
+follow();

@@ -1,5 +1,10 @@
 // Pieces of the page.
 
+/** Letters of a word that fit on a phone. */
+const LONGEST_WORD = 32;
+/** Commands of a fix that are shown at once. */
+const SHOWN_COMMANDS = 3;
+
 const byId = (id) => document.getElementById(id);
 
 function make(tag, properties = {}, ...children) {
@@ -35,8 +40,21 @@ function someOf(parts, most = 8) {
   return parts.length > most ? [...shown, ` and ${parts.length - most} more`] : shown;
 }
 
+/** A command that breaks between its words, and inside a long one where its parts end. */
+const wordsOf = (command) => command.split(/( )/).flatMap((word) => {
+  const parts = word.length > LONGEST_WORD ? word.split(/(?<=[/:=,{}])/) : [word];
+  return parts.flatMap((part, index) => {
+    const own = part.length > LONGEST_WORD ? part : make('span', { textContent: part, className: 'word' });
+    return index ? [make('wbr'), own] : [own];
+  });
+});
+
+/** A sentence whose flags do not break. */
+const sentence = (text) => text.split(/(--[a-z-]+)/).map((part, index) =>
+  (index % 2 ? make('span', { textContent: part, className: 'word' }) : part));
+
 function commandPart(command) {
-  const code = make('code', { textContent: command });
+  const code = make('code', {}, ...wordsOf(command));
   const button = make('button', { type: 'button', textContent: 'Copy', 'aria-label': `Copy: ${command}` });
   button.onclick = async () => {
     button.textContent = await copy(command, code) ? 'Copied' : 'Press Ctrl+C';
@@ -57,9 +75,17 @@ async function copy(text, element) {
 }
 
 const fixParts = (fix, commands) => [
-  ...(fix ? [make('p', { className: 'fix' }, make('strong', { textContent: 'Fix: ' }), fix)] : []),
-  ...commands.map(commandPart),
+  ...(fix ? [make('p', { className: 'fix' }, make('strong', { textContent: 'Fix: ' }), ...sentence(fix))] : []),
+  ...commandParts(commands),
 ];
+
+/** The first commands, and the others folded. */
+function commandParts(commands) {
+  if (commands.length <= SHOWN_COMMANDS + 1) return commands.map(commandPart);
+  const rest = commands.slice(SHOWN_COMMANDS);
+  return [...commands.slice(0, SHOWN_COMMANDS).map(commandPart),
+    make('details', { className: 'more-commands' }, make('summary', { textContent: `${rest.length} more commands` }), ...rest.map(commandPart))];
+}
 
 /** A finding, and where it is so. */
 function findingPart(finding, about) {
@@ -114,6 +140,8 @@ function drawPlan() {
   byId('steps-box').hidden = !steps.length;
   byId('steps-box').open = steps.length <= 10;
   byId('steps-title').textContent = plural(steps.length, 'action');
-  byId('steps').replaceChildren(...steps.map(([title, commands]) => make('li', {}, title, ...commands.map(commandPart))));
+  byId('steps').replaceChildren(...steps.map(([title, nodes, parts]) => make('li', {}, title,
+    ...(nodes ? [make('p', { className: 'about', textContent: nodes })] : []),
+    ...parts.map(([text, isCommand]) => (isCommand ? commandPart(text) : make('p', { className: 'by-hand', textContent: text }))))));
   byId('outcome').textContent = outcome;
 }

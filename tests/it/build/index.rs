@@ -92,6 +92,57 @@ fn hosts_that_need_different_images_of_a_build_get_no_index_and_are_named() {
 }
 
 #[test]
+fn a_host_without_a_base_stops_no_other() {
+    let site = site();
+    let of_cluster = [
+        ("win-a", "17763.973"),
+        ("win-odd", "18363.592"),
+        ("win-c", "20348.2402"),
+    ];
+    // An image for all hosts, or none.
+    pushed_for(&site, &of_cluster)
+        .arg("--all-or-nothing")
+        .fails(1, "base/nothing-fits", &["18363.592"]);
+    assert_eq!(sent(&site), Vec::<String>::new());
+
+    let output = pushed_for(&site, &of_cluster)
+        .args(["--tag", "1.4", "--format", "json"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("error: no image for host 18363.592 (win-odd): "),
+        "{said}"
+    );
+    let built: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let hosts: Vec<&Value> = built["images"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|image| &image["host_build"])
+        .collect();
+    assert_eq!(hosts, ["17763.973", "20348.2402"]);
+    assert_eq!(built["failed"][0]["host_build"], "18363.592");
+    assert_eq!(built["failed"][0]["nodes"], json!(["win-odd"]));
+    assert!(built["failed"][0]["problem"].as_str().is_some());
+    let index = format!("{}/pause:1.4", site.host());
+    assert_eq!(built["index"]["reference"], index.as_str());
+
+    // A single one left is published so that the other can join.
+    let output = pushed_for(&site, &of_cluster[..2])
+        .args(["--tag", "1.5", "--format", "json"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let built: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        built["index"]["reference"],
+        format!("{}/pause:1.5", site.host())
+    );
+}
+
+#[test]
 fn revisions_of_server_2016_need_an_image_each() {
     let site = Site::new();
     let bases = [3443, 3504, 3630].map(|revision| WindowsVersion::new(14393, revision));

@@ -60,6 +60,10 @@ const NOT_RUN: &[(&str, &str)] = &[
         "wincimg try oci:./pause --timeout ",
         "needs wine, and takes its time",
     ),
+    (
+        "wincimg try oci:./pause --alive-after ",
+        "needs wine, and takes its time",
+    ),
     ("wincimg check-compat --kube ", "needs a cluster"),
     ("wincimg fleet follow ", "needs a cluster, and goes on"),
     (

@@ -13,6 +13,7 @@ use wincimg_testkit::test_bases::{bottom_layer, image_of, made_software, made_sy
 use wincimg_windows::version::WindowsVersion;
 
 use super::ROOT;
+use crate::api::Api;
 use crate::fake_catalog::setup::CatalogSetup;
 use crate::iis_server::base_with_iis;
 use crate::site::{add_base, copy_folder};
@@ -26,6 +27,8 @@ pub(super) struct Stage {
     setup: CatalogSetup,
     /// Stand-in for `https://files.lan`.
     tools: FileServer,
+    /// Stand-in for the cluster of the kubeconfig.
+    pub(super) cluster: Api,
     /// Variables that the page sets.
     exports: String,
 }
@@ -65,8 +68,11 @@ impl Stage {
             registries,
             setup: CatalogSetup::with_april_2020().0,
             tools: FileServer::with_tools(),
+            cluster: Api::start(),
             exports: String::new(),
         };
+        let items = nodes()["items"].as_array().unwrap().clone();
+        stage.cluster.set("/api/v1/nodes", items);
         stage.write("defaults.toml", &stage.defaults());
         let program = assert_cmd::cargo::cargo_bin!("wincimg")
             .display()
@@ -190,6 +196,7 @@ impl Stage {
                 "PATH",
                 format!("{}:{path}", self.path("programs").display()),
             )
+            .env("KUBECONFIG", self.cluster.kubeconfig())
             .env("HOME", self.folder.path())
             .env("DOCKER_CONFIG", self.folder.path())
             .env("XDG_CACHE_HOME", self.path("cache"))

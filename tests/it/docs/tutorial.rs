@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
+use serde_json::Value;
 use wincimg_demo::add_base_images;
 use wincimg_windows::version::WindowsVersion;
 
@@ -74,6 +75,7 @@ fn add_tutorial(stage: &mut Stage) {
         stage.write(name, &stage.here(&text(name)));
     }
     stage.write("cluster.json", &text("nodes.json"));
+    fill_cluster(stage);
     // The 2019 nodes have the update once its script has been generated.
     stage.program(
         "kubectl",
@@ -83,6 +85,24 @@ fn add_tutorial(stage: &mut Stage) {
     );
     let defaults = stage.defaults() + "[check-compat]\non = \"2024-06-05\"\n";
     stage.write("defaults.toml", &defaults);
+}
+
+/// Fills the cluster with the tutorial's nodes and workloads.
+fn fill_cluster(stage: &Stage) {
+    let api = &stage.cluster;
+    let text = |name: &str| fs::read_to_string(stage.path(name)).unwrap();
+    let list: Value = serde_json::from_str(&text("cluster.json")).unwrap();
+    api.set("/api/v1/nodes", list["items"].as_array().unwrap().clone());
+    let shop = text("shop.yaml");
+    let documents = shop.split("\n---\n").map(|text| {
+        let mut document: Value = serde_saphyr::from_str(text).unwrap();
+        document["metadata"]["uid"] = document["metadata"]["name"].clone();
+        document
+    });
+    let (jobs, others): (Vec<Value>, Vec<Value>) =
+        documents.partition(|document| document["kind"] == "CronJob");
+    api.set("/apis/batch/v1/cronjobs", jobs);
+    api.set("/apis/apps/v1/deployments", others);
 }
 
 /// The page with the current output of its commands.

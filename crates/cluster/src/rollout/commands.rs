@@ -6,6 +6,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::finding::Finding;
 use super::image::Image;
+use super::plan::ActionStep;
 use crate::nodes::Node;
 use crate::workloads::Workload;
 
@@ -39,14 +40,15 @@ pub(super) fn inspect_command(
     }
 }
 
-/// The commands that update hosts to a version. Several nodes are best drained one after the other,
-/// so the drain is included for a single node only.
-pub(super) fn patch_commands(
+/// The steps that update hosts to a version, one node after the other. Each of a few nodes is
+/// listed; of many only the first.
+pub(super) fn patch_steps(
     to: WindowsVersion,
     kb: Option<Kb>,
     hosts: &[&Node],
     flags: &CommandFlags,
-) -> Vec<String> {
+) -> Vec<ActionStep> {
+    const LISTED: usize = 3;
     let exact = Updates::global().exact(to).is_some();
     let what = match kb {
         Some(kb) if !exact => kb.to_string(),
@@ -54,18 +56,37 @@ pub(super) fn patch_commands(
         _ => to.to_string(),
     };
     // One script per update, so that builds do not overwrite each other's.
-    let script = kb.map_or_else(|| to.to_string(), |kb| kb.to_string());
-    let mut commands = vec![format!(
-        "wincimg hotfix script {what} --output {script}.ps1"
-    )];
-    if let [host] = hosts
-        && let Some(name) = &host.name
-    {
-        let mut words = vec!["kubectl", "drain", name, "--ignore-daemonsets"];
-        words.extend(flags.kubectl.iter().map(String::as_str));
-        commands.push(shell_command(&words));
+    let script = kb.map_or_else(|| format!("{to}.ps1"), |kb| format!("{kb}.ps1"));
+    let write = format!("wincimg hotfix script {what} --output {script}");
+    let mut steps = vec![ActionStep::Command(write)];
+    let kubectl = |words: &[&str]| {
+        let cluster: Vec<&str> = flags.kubectl.iter().map(String::as_str).collect();
+        ActionStep::Command(shell_command(&[&["kubectl"], words, &cluster].concat()))
+    };
+    let names: Vec<&str> = hosts
+        .iter()
+        .filter_map(|host| host.name.as_deref())
+        .collect();
+    let listed = match names.len() {
+        0..=LISTED => &names[..],
+        _ => &names[..1],
+    };
+    for name in listed {
+        steps.push(kubectl(&["drain", name, "--ignore-daemonsets"]));
+        let run = format!("run {script} on {name} as an administrator");
+        steps.push(ActionStep::Manual(run));
+        steps.push(kubectl(&["uncordon", name]));
     }
-    commands
+    match names.len() - listed.len() {
+        0 if names.is_empty() => steps.push(ActionStep::Manual(format!(
+            "drain each node, run {script} on it as an administrator, and uncordon it"
+        ))),
+        0 => {}
+        others => steps.push(ActionStep::Manual(format!(
+            "repeat the last three steps for each of the other {others} nodes"
+        ))),
+    }
+    steps
 }
 
 /// The command that cordons hosts; none if they have no names.

@@ -24,26 +24,23 @@ impl Rollout {
         let plan = ActionPlan::new(request, self);
         let advisor = FixResolver::new(&plan, self, &request.flags, tags);
         let advice: Vec<Vec<Shared>> = advisor.all();
-        let commands: Vec<Option<Vec<String>>> = self
+        let notices: Vec<Option<Finding>> = self
             .notices
             .iter()
             .map(|notice| {
                 let workload = notice.workload?;
                 let is_about_it = notice.finding.rule == Concern::NoWindowsSelector.name()
                     && self.workloads[workload].template.missing_class().is_none();
-                is_about_it.then(|| advisor.pin_to_windows(workload))
+                is_about_it.then(|| advisor.pin_to_windows(&notice.finding, workload))
             })
             .collect();
         let placed = self.placements.iter_mut().flat_map(|it| &mut it.images);
         for (placed, advice) in placed.zip(advice) {
             placed.findings = advice;
         }
-        for (notice, commands) in self.notices.iter_mut().zip(commands) {
-            if let Some(commands) = commands {
-                notice.finding = Rc::new(Finding {
-                    commands,
-                    ..Finding::clone(&notice.finding)
-                });
+        for (notice, advised) in self.notices.iter_mut().zip(notices) {
+            if let Some(advised) = advised {
+                notice.finding = Rc::new(advised);
             }
         }
         plan
@@ -195,10 +192,19 @@ impl<'a> FixResolver<'a> {
             .filter_map(|placed| self.effects.rebuilds.get(&placed.image));
         let rebuilds: BTreeSet<usize> = rebuilds.copied().collect();
         let mut actions: BTreeSet<usize> = patches.union(&rebuilds).copied().collect();
-        let left = failing(&actions);
-        if left == failing(&BTreeSet::new()) {
+        let starting = |actions: &BTreeSet<usize>| {
+            let outcomes = self.outcomes(placement, images, actions);
+            let hosts = outcomes.chunks(images.len().max(1));
+            let started = hosts.filter(|images| {
+                let mut images = images.iter();
+                images.all(|(_, _, after)| *after != VerdictOutcome::Incompatible)
+            });
+            started.map(|images| images[0].0).sum::<usize>()
+        };
+        if starting(&actions) == starting(&BTreeSet::new()) {
             return Fix::default();
         }
+        let left = failing(&actions);
         for action in patches.iter().chain(&rebuilds) {
             actions.remove(action);
             if failing(&actions) > left {
@@ -322,9 +328,13 @@ impl<'a> FixResolver<'a> {
     ) -> String {
         let action = &self.plan.actions[place];
         match action {
-            PlanAction::Rebuild { image, .. } if *image == about.place => {
-                // The verdict's own fix is a rebuild.
-                let own = finding.fix.as_ref().filter(|_| is_alone);
+            PlanAction::Rebuild {
+                image, host_builds, ..
+            } if *image == about.place => {
+                // The verdict's own fix is a rebuild for its host.
+                let version = about.kind.build.map(|build| build.version);
+                let is_for_host = version.is_some_and(|version| host_builds.contains(&version));
+                let own = finding.fix.as_ref().filter(|_| is_alone && is_for_host);
                 let words = own.cloned().unwrap_or_else(|| action.to_string());
                 let name = action.new_tag_or_reason(about.image);
                 match words.split_once("; or ") {
@@ -371,16 +381,25 @@ impl<'a> FixResolver<'a> {
         advised
     }
 
-    fn pin_to_windows(&self, workload: usize) -> Vec<String> {
+    /// The warning with the plan's pin if there is one, which keeps the pods on Windows too.
+    fn pin_to_windows(&self, finding: &Finding, workload: usize) -> Finding {
+        let mut advised = finding.clone();
         let Workload { id, .. } = &self.rollout.workloads[workload];
         match self.effects.pins.get(&workload) {
-            Some(place) => self.plan.actions[*place].commands().to_vec(),
+            Some(place) => {
+                let action = &self.plan.actions[*place];
+                advised.fix = Some(action.to_string());
+                advised.commands = action.commands().to_vec();
+            }
             // Running pods are not deleted for a warning.
-            None if PinMethod::for_workload(id) == Some(PinMethod::MakeAgain) => Vec::new(),
+            None if PinMethod::for_workload(id) == Some(PinMethod::MakeAgain) => {
+                advised.commands.clear();
+            }
             None => {
                 let pin = Pin::to_windows(&self.rollout.hosts);
-                pin.commands(&self.rollout.workloads[workload], self.flags)
+                advised.commands = pin.commands(&self.rollout.workloads[workload], self.flags);
             }
         }
+        advised
     }
 }

@@ -14,6 +14,7 @@
 //! [`generation`]: wincimg_windows::compat::generation
 
 mod build_targets;
+mod capacity;
 mod effects;
 mod graph;
 mod host_class;
@@ -24,6 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use build_targets::{base_for, builds_for};
+pub use capacity::{CapacityChange, NodeCounts};
 pub(super) use effects::Effects;
 use graph::{Choice, Graph, GraphCache};
 use jiff::civil::Date;
@@ -35,7 +37,7 @@ use wincimg_windows::update::{Kb, Updates};
 use wincimg_windows::version::WindowsVersion;
 
 use super::commands::{
-    CommandFlags, can_set_image, cordon_command, patch_commands, rebuild_command, restart_command,
+    CommandFlags, can_set_image, cordon_command, patch_steps, rebuild_command, restart_command,
     set_image_command,
 };
 use super::finding::is_fixable;
@@ -52,6 +54,8 @@ use crate::workloads::Workload;
 pub struct ActionPlan {
     /// Actions in the order of execution.
     pub actions: Vec<PlanAction>,
+    /// For each action, the workloads whose nodes it changes.
+    pub capacity: Vec<Vec<CapacityChange>>,
     /// Workloads that start today but not at some point in between, in any order of the actions.
     pub interruptions: Vec<Interruption>,
     /// Counts after all actions; findings that no action fixes remain.
@@ -88,6 +92,8 @@ pub enum PlanAction {
         hosts: Vec<usize>,
         /// Number of hosts before.
         of: usize,
+        /// Number of the hosts before on which it starts.
+        starts_on: usize,
         /// Commands.
         commands: Vec<String>,
     },
@@ -99,8 +105,10 @@ pub enum PlanAction {
         kb: Option<Kb>,
         /// Indexes into the hosts.
         hosts: Vec<usize>,
-        /// Commands.
+        /// Commands up to the first step on a node.
         commands: Vec<String>,
+        /// All steps.
+        steps: Vec<ActionStep>,
     },
     /// Rebuild an image for hosts.
     Rebuild {
@@ -120,6 +128,15 @@ pub enum PlanAction {
         /// Commands.
         commands: Vec<String>,
     },
+}
+
+/// A step of an action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ActionStep {
+    /// A command to type.
+    Command(String),
+    /// Something to do by hand.
+    Manual(String),
 }
 
 impl ActionPlan {
@@ -148,6 +165,7 @@ impl ActionPlan {
             (after.summary, after.count_outcomes())
         };
         Self {
+            capacity: capacity::changes(rollout, &actions),
             interruptions: order::interruptions(rollout, &actions),
             actions,
             then: then.0,
@@ -163,6 +181,16 @@ impl PlanAction {
             Self::Pin { commands, .. }
             | Self::Patch { commands, .. }
             | Self::Rebuild { commands, .. } => commands,
+        }
+    }
+
+    /// Steps, in order.
+    pub fn steps(&self) -> Vec<ActionStep> {
+        match self {
+            Self::Patch { steps, .. } => steps.clone(),
+            Self::Pin { commands, .. } | Self::Rebuild { commands, .. } => {
+                commands.iter().cloned().map(ActionStep::Command).collect()
+            }
         }
     }
 }
@@ -191,19 +219,14 @@ impl PlanAction {
     pub fn title(&self, rollout: &Rollout) -> String {
         match self {
             Self::Pin {
-                workload,
-                pin,
-                way,
-                hosts,
-                of,
-                ..
+                workload, pin, way, ..
             } => {
                 let id = &rollout.workloads[*workload].id;
                 let what = match way {
                     PinMethod::Patch => format!("keep {id}"),
                     PinMethod::MakeAgain => format!("delete {id} and recreate it"),
                 };
-                format!("{what} {pin}{}", nodes_left(hosts.len(), *of))
+                format!("{what} {pin}{}", self.nodes_left())
             }
             Self::Rebuild { image, .. } => {
                 let image = &rollout.images[*image];
@@ -219,6 +242,27 @@ impl PlanAction {
 }
 
 impl PlanAction {
+    /// ` (leaves 3 of 5 nodes)`, and the nodes that are lost, if any; empty where it moves to nodes
+    /// outside the check.
+    fn nodes_left(&self) -> String {
+        match self {
+            Self::Pin {
+                hosts,
+                of,
+                starts_on,
+                ..
+            } if !hosts.is_empty() => {
+                let left = hosts.len();
+                let lost = match starts_on.saturating_sub(left) {
+                    0 => String::new(),
+                    _ => format!("; it starts on {starts_on} now"),
+                };
+                format!(" (leaves {left} of {of} nodes{lost})")
+            }
+            _ => String::new(),
+        }
+    }
+
     /// The new tag of a rebuilt image, or the reason why nodes do not pull it yet.
     pub(super) fn new_tag_or_reason(&self, image: &Image) -> String {
         match self {
@@ -241,20 +285,17 @@ impl fmt::Display for PlanAction {
     /// Title without the names of its objects.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Pin {
-                pin,
-                way,
-                hosts,
-                of,
-                ..
-            } => {
+            Self::Pin { pin, way, .. } => {
                 f.write_str(match way {
                     PinMethod::Patch => "keep its pods",
                     PinMethod::MakeAgain => "delete it and recreate it",
                 })?;
-                write!(f, " {pin}{}", nodes_left(hosts.len(), *of))
+                write!(f, " {pin}{}", self.nodes_left())
             }
-            Self::Rebuild { .. } => f.write_str("build the image again for its hosts"),
+            Self::Rebuild { host_builds, .. } => {
+                let builds: Vec<String> = host_builds.iter().map(ToString::to_string).collect();
+                write!(f, "build the image again for {}", builds.join(", "))
+            }
             Self::Patch { to, kb, hosts, .. } => {
                 f.write_str(match hosts.len() {
                     1 => "drain the node and update it",
@@ -266,14 +307,6 @@ impl fmt::Display for PlanAction {
             }
         }
     }
-}
-
-/// ` (leaves 3 of 5 nodes)`; empty where it moves to nodes outside the check.
-fn nodes_left(hosts: usize, of: usize) -> String {
-    if hosts == 0 {
-        return String::new();
-    }
-    format!(" (leaves {hosts} of {of} nodes)")
 }
 
 /// Steps after a patch command.
@@ -357,16 +390,17 @@ fn pinned(
             continue;
         };
         pin.apply(own);
-        let placements = rollout.placements.iter();
-        let hosts: Vec<usize> = placements
-            .filter(|placement| placement.workload == Some(index))
-            .flat_map(|placement| &placement.selection.hosts)
-            .map(|&(host, _)| host as usize)
-            .collect();
+        let mut placements = rollout.placements.iter();
+        let Some(placement) = placements.find(|placement| placement.workload == Some(index)) else {
+            continue;
+        };
+        let hosts = placement.selection.hosts.iter();
+        let hosts: Vec<usize> = hosts.map(|&(host, _)| host as usize).collect();
         let left = hosts.iter().copied();
         actions.push(PlanAction::Pin {
             workload: index,
             of: hosts.len(),
+            starts_on: pin::starting_hosts(placement).count(),
             hosts: left
                 .filter(|&host| pin.admits(&rollout.hosts[host]))
                 .collect(),
@@ -392,10 +426,18 @@ fn patches(graph: &Graph<'_>, choice: &Choice, after: &mut RolloutRequest) -> Ve
             .iter()
             .map(|&host| &graph.rollout.hosts[host])
             .collect();
+        let steps = patch_steps(to, kb, &nodes, &after.flags);
+        // Several nodes are best drained one after the other.
+        let count = if hosts.len() == 1 { steps.len() } else { 1 };
+        let commands = steps.iter().take(count).map_while(|step| match step {
+            ActionStep::Command(command) => Some(command.clone()),
+            ActionStep::Manual(_) => None,
+        });
         PlanAction::Patch {
             to,
             kb,
-            commands: patch_commands(to, kb, &nodes, &after.flags),
+            commands: commands.collect(),
+            steps,
             hosts,
         }
     });

@@ -10,6 +10,7 @@ use super::destination_writer::DestinationImage;
 use super::index::PublishedIndex;
 use crate::docker::DaemonImage;
 use crate::publication::{Publication, TaggedImage};
+use crate::unserved::UnservedHost;
 
 /// Media type reported for a layer that is only in the daemon.
 const IN_DAEMON: &str = "application/vnd.docker.image.rootfs.diff.tar";
@@ -21,6 +22,8 @@ pub struct DeliveryReport {
     pub images: Vec<DeliveredImage>,
     /// The index over them, if there are several.
     pub index: Option<DeliveredIndex>,
+    /// Hosts without an image.
+    pub failed: Vec<UnservedHost>,
 }
 
 /// A delivered image.
@@ -197,6 +200,7 @@ pub(super) fn kept_in_daemon(
 ) -> DeliveryReport {
     let images = publication.images.iter().zip(made);
     DeliveryReport {
+        failed: Vec::new(),
         images: images
             .flat_map(|(image, made)| match made {
                 BuiltImage::InDaemon(in_daemon) => {

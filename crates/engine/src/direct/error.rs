@@ -62,7 +62,7 @@ fn holder_hint(error: &WriteError) -> Option<String> {
 pub(super) fn needs_windows(problem: String) -> Problem {
     Problem::new("windows/needed", problem)
         .blame(Blame::Request)
-        .hint("build with --engine docker, on a Docker daemon for Windows containers")
+        .hint("build it with `wincimg build --engine docker`, on a Docker daemon for Windows containers")
 }
 
 /// Error for a change that the base's IIS configuration does not accept.

@@ -41,7 +41,7 @@ pub(super) fn check_contents_known(
             "base/unseen",
             format!("cannot configure the IIS of the base {base}: its contents are not known"),
         )
-        .hint("build with --engine docker, on a Docker daemon for Windows containers"),
+        .hint("build it with `wincimg build --engine docker`, on a Docker daemon for Windows containers"),
         Presence::Absent => Problem::new(
             "base/no-iis",
             format!("the base {base} has no IIS: {file} not found"),

@@ -8,6 +8,7 @@ use super::tag_contents::Verdict;
 use crate::delivery::DeliveryReport;
 use crate::plans::TargetHost;
 use crate::publication::TaggedImage;
+use crate::unserved::UnservedHost;
 
 /// Report of a fleet.
 #[derive(Debug, Clone, Serialize)]
@@ -190,6 +191,13 @@ impl ImageReport {
             }
         }
         self.problem = Some(failure);
+    }
+
+    /// Records a host without an image.
+    pub(super) fn record_unserved(&mut self, unserved: UnservedHost) {
+        let build = self.for_host(Some(&unserved.host));
+        build.state = FleetImageState::Failed;
+        build.problem = Some(unserved.error);
     }
 
     /// Records the state of an image for each of its hosts.

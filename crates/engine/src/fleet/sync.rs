@@ -16,10 +16,11 @@ use wincimg_cluster::rollout::command_line;
 use wincimg_common::diagnose::Blame;
 use wincimg_common::lock;
 use wincimg_common::progress::Reporter;
-use wincimg_inspect::bases::{BaseRegistry, ResolveError};
+use wincimg_inspect::bases::{BaseMatch, BaseRegistry};
 use wincimg_oci::reference::Reference;
+use wincimg_windows::compat::generation;
 
-use super::report::{FleetImageState, FleetReport, ImageReport, ReportedError};
+use super::report::{FleetReport, ImageReport, ReportedError};
 use super::tag_contents::{ImageInputs, RegistryReachability, TagContents};
 use super::update::EntryUpdate;
 use super::{EntrySource, Fleet, FleetEntry};
@@ -30,12 +31,12 @@ use crate::definition::{BuildDefinition, BuildInput};
 use crate::delivery::{AttachmentOptions, DeliveryTarget, Destination, TagPolicy, TagValidator};
 use crate::direct::deliver_directly;
 use crate::engine_choice::{Engine, EngineReason};
-use crate::error::search;
 use crate::notice::UPDATE_LOCK;
 use crate::plans::{BuildRequest, PlannedImage, TargetHost};
 use crate::publication::{
     IndexMode, NamingOptions, PlannedTag, PlannedTagEntry, Publication, TaggedImage,
 };
+use crate::unserved::{IndexConflict, UnservedHost, index_conflicts};
 
 /// Number of concurrent checks.
 const MAX_CHECKS: usize = 32;
@@ -65,6 +66,10 @@ pub struct SyncOptions<'a> {
     pub created: Option<Timestamp>,
     /// Date of the check of Windows' support.
     pub today: Date,
+    /// Registry flags of this run, for the commands in hints.
+    pub flags: &'a [String],
+    /// True if an image is published for all of its hosts or for none.
+    pub all_or_nothing: bool,
 }
 
 /// Reports, and in [`SyncMode::Build`] builds, the missing images of a fleet for nodes. An error of
@@ -220,9 +225,24 @@ impl SyncContext<'_> {
         self.check_registry(&reference).await?;
         let mut request = self.request(entry, design, hosts);
         let standing = TagContents::read(ctx.registry, &reference);
-        let planning = plan(&mut request, report, ctx);
-        let (standing, images) = tokio::join!(standing, planning);
-        let (standing, mut images) = (standing?, images?);
+        let planning = request.plan_served(ctx);
+        let (standing, planned) = tokio::join!(standing, planning);
+        let (standing, (mut images, mut unserved)) = (standing?, planned?);
+        for conflict in index_conflicts(images.iter(), &standing.versions()) {
+            images.retain(|image| image.host.as_ref() != Some(&conflict.host));
+            let mut words = build_command(named, std::slice::from_ref(&conflict.host));
+            words.extend(self.target_flags(entry));
+            unserved.push(conflict.unserved(entry, &words));
+        }
+        if let Some(first) = unserved.first().filter(|_| self.run.all_or_nothing) {
+            return Err(first.error.clone());
+        }
+        for host in unserved {
+            report.record_unserved(host);
+        }
+        if images.is_empty() {
+            return Ok(());
+        }
         let documents = self.documents(named, &request);
         let review = |outlooks: &[PlannedTag<'_>]| {
             check_served(outlooks, nodes, self.run.today, ctx.reporter)
@@ -249,7 +269,7 @@ impl SyncContext<'_> {
             return Ok(());
         }
         if is_daemons {
-            return Err(needs_daemon(entry, named, &request, &why));
+            return Err(self.needs_daemon(entry, named, &request, &why));
         }
         let made_of = |image: &PlannedImage| {
             let mut lacking = lacking.iter();
@@ -258,7 +278,7 @@ impl SyncContext<'_> {
         images.retain(|image| made_of(image).is_some());
         // While waiting here, a build holds no resource that others wait for.
         let _place = self.builds.acquire().await;
-        request.noting = lock_command(named, &request);
+        request.noting = self.lock_command(named, &request);
         let mut supply = request.downloads(ctx)?;
         let finishing = request.finish(&mut images, engine.purpose(), &mut supply, ctx);
         Box::pin(finishing).await?;
@@ -285,6 +305,7 @@ impl SyncContext<'_> {
         let mut request = BuildRequest::new(design, hosts, base_registry, entry.matched);
         request.labels.clone_from(&entry.labels);
         request.origin = Some(request.design.origin());
+        request.all_or_nothing = self.run.all_or_nothing;
         request.options.compression = entry.compression;
         request.options.created = self.run.created;
         request.options.reuse = Some(Vec::new());
@@ -330,35 +351,6 @@ fn tagged(entry: &FleetEntry, name: &str, tag: &str) -> String {
     joined.map_or_else(|_| tag.to_owned(), |reference| reference.to_string())
 }
 
-/// Resolves the bases. Hosts without a matching base are reported, and the others continue.
-async fn plan(
-    request: &mut BuildRequest,
-    report: &mut ImageReport,
-    ctx: &BuildContext<'_>,
-) -> Result<Vec<PlannedImage>, ReportedError> {
-    loop {
-        let error = match request.plan(ctx).await {
-            Ok(images) => return Ok(images),
-            Err(error) => error,
-        };
-        let unserved = match search(&error) {
-            Some(ResolveError::NothingFits(nothing)) => nothing.host.version.build,
-            _ => return Err(error.into()),
-        };
-        let is_unserved = |host: &TargetHost| host.build.version.build == unserved;
-        if request.hosts.iter().all(is_unserved) {
-            return Err(error.into());
-        }
-        let failure = ReportedError::from(error);
-        for host in request.hosts.iter().filter(|host| is_unserved(host)) {
-            let build = report.for_host(Some(host));
-            build.state = FleetImageState::Failed;
-            build.problem = Some(failure.clone());
-        }
-        request.hosts.retain(|host| !is_unserved(host));
-    }
-}
-
 impl FleetEntry {
     /// Its index in its registry, to which built images are added.
     pub(super) fn target<'a>(
@@ -390,10 +382,10 @@ impl FleetEntry {
 }
 
 /// Command line that builds the image alone, as far as names and hosts go.
-fn build_command(named: &BuildInput, request: &BuildRequest) -> Vec<String> {
+fn build_command(named: &BuildInput, hosts: &[TargetHost]) -> Vec<String> {
     let mut words = vec!["wincimg".to_owned(), "build".to_owned()];
     words.push(named.image.clone());
-    for host in &request.hosts {
+    for host in hosts {
         words.extend(["--host-build".to_owned(), host.build.version.to_string()]);
     }
     for (name, value) in &named.values {
@@ -405,43 +397,92 @@ fn build_command(named: &BuildInput, request: &BuildRequest) -> Vec<String> {
     words
 }
 
-fn join_command(words: &[String]) -> String {
+pub(super) fn join_command(words: &[String]) -> String {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     command_line(&words)
 }
 
-/// Command that updates the lock file of one image.
-fn lock_command(named: &BuildInput, request: &BuildRequest) -> String {
-    let mut words = build_command(named, request);
-    words.push(UPDATE_LOCK.to_owned());
-    join_command(&words)
+impl SyncContext<'_> {
+    /// Flags of a command that pushes an image of the fleet.
+    fn target_flags(&self, entry: &FleetEntry) -> Vec<String> {
+        let name = entry.name.clone().unwrap_or_default();
+        let mut words = Vec::new();
+        let base_registry = entry.base_registry.as_ref();
+        let base_registry = base_registry.unwrap_or(self.run.base_registry);
+        for (flag, value) in [
+            ("--base-registry", base_registry.to_string()),
+            ("--registry", entry.registry.to_string()),
+            ("--name", name),
+            ("--tag", entry.tag.clone()),
+        ] {
+            words.extend([flag.to_owned(), value]);
+        }
+        words.extend_from_slice(self.run.flags);
+        words
+    }
+
+    /// Command that updates the lock file of one image.
+    fn lock_command(&self, named: &BuildInput, request: &BuildRequest) -> String {
+        let mut words = build_command(named, &request.hosts);
+        words.extend_from_slice(self.run.flags);
+        words.push(UPDATE_LOCK.to_owned());
+        join_command(&words)
+    }
+
+    /// Error for an image that only a daemon can build.
+    fn needs_daemon(
+        &self,
+        entry: &FleetEntry,
+        named: &BuildInput,
+        request: &BuildRequest,
+        why: &EngineReason,
+    ) -> ReportedError {
+        let mut words = build_command(named, &request.hosts);
+        words.extend(self.target_flags(entry));
+        words.extend(["--join", "--push"].map(str::to_owned));
+        ReportedError {
+            problem: format!("a Docker daemon on Windows is required: {why}"),
+            hint: Some(format!(
+                "{} --docker-host tcp://HOST:2376",
+                join_command(&words)
+            )),
+            blame: Blame::Answer,
+        }
+    }
 }
 
-/// Error for an image that only a daemon can build.
-fn needs_daemon(
-    entry: &FleetEntry,
-    named: &BuildInput,
-    request: &BuildRequest,
-    why: &EngineReason,
-) -> ReportedError {
-    let mut words = build_command(named, request);
-    let name = entry.name.clone().unwrap_or_default();
-    let registry = entry.registry.to_string();
-    for (flag, value) in [
-        ("--registry", registry),
-        ("--name", name),
-        ("--tag", entry.tag.clone()),
-    ] {
-        words.extend([flag.to_owned(), value]);
-    }
-    words.extend(["--join", "--push"].map(str::to_owned));
-    ReportedError {
-        problem: format!("a Docker daemon on Windows is required: {why}"),
-        hint: Some(format!(
-            "{} --docker-host tcp://HOST:2376",
+impl IndexConflict {
+    /// The host with the reason, and the command that publishes its image under a version tag.
+    pub(super) fn unserved(self, entry: &FleetEntry, command: &[String]) -> UnservedHost {
+        let Self { host, kept } = self;
+        let version = host.build.version;
+        let problem = format!(
+            "an index has one image per Windows build: {} has the one for {kept}, and {version} \
+             requires another",
+            entry.tag
+        );
+        let mut words = command.to_vec();
+        if entry.matched == BaseMatch::Exact {
+            words.extend(["--match", "exact"].map(str::to_owned));
+        }
+        words.extend(["--no-index", "--push"].map(str::to_owned));
+        let publish = format!(
+            "publish its image under a version tag: {}",
             join_command(&words)
-        )),
-        blame: Blame::Answer,
+        );
+        let hint = if version < kept && generation(version) != generation(kept) {
+            format!("update the node: wincimg hotfix script {kept}; or {publish}")
+        } else {
+            publish
+        };
+        UnservedHost {
+            host,
+            error: ReportedError {
+                problem,
+                hint: Some(hint),
+                blame: Blame::Answer,
+            },
+        }
     }
 }
 

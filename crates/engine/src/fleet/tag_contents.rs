@@ -73,6 +73,17 @@ impl TagContents {
         })
     }
 
+    /// Versions of Windows of its entries.
+    pub(super) fn versions(&self) -> Vec<WindowsVersion> {
+        let entries = match self {
+            Self::Entries(entries) => &entries[..],
+            Self::Nothing | Self::One => &[],
+        };
+        let platforms = entries.iter().filter_map(|entry| entry.platform.as_ref());
+        let versions = platforms.filter_map(|platform| platform.os_version.as_ref());
+        versions.filter_map(|text| text.parse().ok()).collect()
+    }
+
     /// State of an image. Images built by a daemon have no comparable inputs: only their version is
     /// checked.
     pub(super) fn status(

@@ -12,7 +12,10 @@ use crate::build::BuildContext;
 use crate::compat_check::check_served;
 use crate::plans::TargetHost;
 use crate::publication::PlannedTag;
-use crate::update::{UpdateConflict, UpdateRequest, UpdateVerdict, deliver, plan};
+use crate::unserved::{host_without_base, index_conflicts, set_aside};
+use crate::update::{
+    PlannedUpdate, UpdateConflict, UpdatePlan, UpdateRequest, UpdateVerdict, deliver, plan,
+};
 
 /// One image, and the services to update it with.
 pub(super) struct EntryUpdate<'a> {
@@ -33,17 +36,9 @@ impl EntryUpdate<'_> {
         report: &mut ImageReport,
     ) -> Result<(), ReportedError> {
         let (run, entry) = (self.run, self.entry);
-        let base_registry = entry.base_registry.as_ref();
-        let request = UpdateRequest {
-            image: self.image,
-            hosts: self.hosts,
-            base: self.base,
-            base_registry: base_registry.unwrap_or(run.base_registry),
-            wanted: entry.matched,
-            is_shared: true,
-            reads_bases: self.mode == SyncMode::Build,
+        let Some(mut updates) = self.plan_served(ctx, report).await? else {
+            return Ok(());
         };
-        let mut updates = plan(&request, ctx).await?;
         for update in &updates.planned {
             let build = report.for_host(update.planned.host.as_ref());
             let version = update.planned.base.version_text();
@@ -83,6 +78,63 @@ impl EntryUpdate<'_> {
         let delivering = deliver(&updates, self.image, target, ctx);
         report.record_built(Box::pin(delivering).await?);
         Ok(())
+    }
+
+    /// Plans the updates for the hosts that have a base and a place in the index, and reports the
+    /// others; none if no host is left.
+    async fn plan_served(
+        &self,
+        ctx: &BuildContext<'_>,
+        report: &mut ImageReport,
+    ) -> Result<Option<UpdatePlan>, ReportedError> {
+        let (run, entry) = (self.run, self.entry);
+        let base_registry = entry.base_registry.as_ref();
+        let mut hosts = self.hosts.to_vec();
+        let mut unserved = Vec::new();
+        let updates = loop {
+            let request = UpdateRequest {
+                image: self.image,
+                hosts: &hosts,
+                base: self.base,
+                base_registry: base_registry.unwrap_or(run.base_registry),
+                wanted: entry.matched,
+                is_shared: true,
+                reads_bases: self.mode == SyncMode::Build,
+            };
+            let error = match plan(&request, ctx).await {
+                Ok(updates) => break Some(updates),
+                Err(error) => error,
+            };
+            let Some(without) = host_without_base(&error).filter(|_| !run.all_or_nothing) else {
+                return Err(error.into());
+            };
+            set_aside(&mut hosts, without, error, &mut unserved)?;
+            if hosts.is_empty() {
+                break None;
+            }
+        };
+        let updates = updates.map(|mut updates| {
+            let planned = updates.planned.iter().map(|update| &update.planned);
+            for conflict in index_conflicts(planned, &updates.versions) {
+                let is_other =
+                    |update: &PlannedUpdate| update.planned.host.as_ref() != Some(&conflict.host);
+                updates.planned.retain(is_other);
+                let mut words = vec!["wincimg".to_owned(), "update".to_owned()];
+                words.push(self.image.to_string());
+                words.push("--host-build".to_owned());
+                words.push(conflict.host.build.version.to_string());
+                words.extend_from_slice(run.flags);
+                unserved.push(conflict.unserved(entry, &words));
+            }
+            updates
+        });
+        if let Some(first) = unserved.first().filter(|_| run.all_or_nothing) {
+            return Err(first.error.clone());
+        }
+        for host in unserved {
+            report.record_unserved(host);
+        }
+        Ok(updates)
     }
 
     /// Reference of one image of the index.

@@ -92,7 +92,7 @@ pub enum BaseNameError {
     Tagged(String),
     /// A base that wincimg creates itself.
     #[error(
-        "{HOST_PROCESS:?} is not in a registry: wincimg creates this base itself, for every host"
+        "{HOST_PROCESS:?} is not in a registry, because wincimg creates this base for every host"
     )]
     #[diagnose(hint = "write base = {HOST_PROCESS:?} in a recipe")]
     HostProcess,

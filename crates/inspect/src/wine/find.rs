@@ -18,6 +18,11 @@ pub struct WineInstallation {
 }
 
 impl WineInstallation {
+    /// The program that starts Windows programs.
+    pub fn loader(&self) -> &Path {
+        &self.loader
+    }
+
     /// The installation in `WINELOADER` and `WINESERVER`, or else the machine's.
     pub fn find() -> Result<Self, Problem> {
         let loader = match named("WINELOADER") {

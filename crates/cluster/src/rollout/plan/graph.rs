@@ -13,7 +13,7 @@ use wincimg_windows::version::WindowsVersion;
 use super::host_class::HostClasses;
 use super::pin::Pin;
 use crate::rollout::finding::is_fixable;
-use crate::rollout::{HostKind, Image, Rollout, Variant};
+use crate::rollout::{HostKind, Image, Placement, Rollout, Variant};
 
 /// Graph of the hosts and the images that can run there.
 pub(super) struct Graph<'a> {
@@ -282,6 +282,20 @@ fn has_generations(version: WindowsVersion) -> bool {
     is_revision_relevant(version.build) && generation(version).is_some()
 }
 
+/// Returns true if pods of a workload do not start on hosts of this kind after any plan, because of
+/// an image that no action changes: nothing is done for their other images there.
+fn stays_broken(rollout: &Rollout, placement: &Placement, group: usize, kind: usize) -> bool {
+    let mut images = placement.images.iter();
+    placement.workload.is_some()
+        && images.any(|placed| {
+            let finding = &placed.findings[group];
+            let image = &rollout.images[placed.image];
+            finding.outcome == VerdictOutcome::Incompatible
+                && (rollout.is_of_others(placed.image)
+                    || !is_fixable(finding, image, &rollout.kinds[kind]))
+        })
+}
+
 /// The images that can run on a host and that start or that an action could fix.
 fn meetings(
     rollout: &Rollout,
@@ -298,6 +312,9 @@ fn meetings(
             continue;
         };
         let group = hosts[place].1 as usize;
+        if stays_broken(rollout, placement, group, rollout.kind_of[host]) {
+            continue;
+        }
         for placed in &placement.images {
             let finding = &placed.findings[group];
             let image = &rollout.images[placed.image];

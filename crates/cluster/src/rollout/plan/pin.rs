@@ -171,20 +171,33 @@ pub(super) fn candidates(rollout: &Rollout, others: &[Node]) -> BTreeMap<usize, 
         .collect()
 }
 
-/// Pin to the builds on all of whose nodes the workload starts, so that no such node is lost.
+/// The hosts on which all images of a placement are expected to start.
+pub(super) fn starting_hosts(placement: &Placement) -> impl Iterator<Item = usize> {
+    let hosts = placement.selection.hosts.iter();
+    hosts
+        .filter(|(_, group)| starts_in(placement, *group as usize))
+        .map(|&(host, _)| host as usize)
+}
+
+fn starts_in(placement: &Placement, group: usize) -> bool {
+    let mut images = placement.images.iter();
+    images.all(|placed| {
+        let finding = &placed.findings[group];
+        matches!(
+            finding.outcome,
+            VerdictOutcome::Compatible | VerdictOutcome::Warning
+        ) && finding.rule != CompatRule::HostReportedBroken.name()
+    })
+}
+
+/// Pin to the builds on all of whose nodes the workload starts. A daemon set serves each node by
+/// itself, so a pin must not cost it any node where it starts; other pods move to other nodes.
 fn to_a_build(rollout: &Rollout, placement: &Placement, workload: &Workload) -> Option<Pin> {
     let mut builds: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
     let mut has_others = false;
     for &(host, group) in &placement.selection.hosts {
         let node = &rollout.hosts[host as usize];
-        let mut findings = placement.images.iter();
-        let starts = findings.all(|placed| {
-            let finding = &placed.findings[group as usize];
-            matches!(
-                finding.outcome,
-                VerdictOutcome::Compatible | VerdictOutcome::Warning
-            ) && finding.rule != CompatRule::HostReportedBroken.name()
-        });
+        let starts = starts_in(placement, group as usize);
         match node.labels.get(BUILD_LABEL) {
             Some(label) => {
                 let (nodes, all_start) = builds.entry(label).or_insert((0, true));
@@ -196,14 +209,20 @@ fn to_a_build(rollout: &Rollout, placement: &Placement, workload: &Workload) -> 
     }
     let keep = builds.iter().filter(|(_, (_, all_start))| *all_start);
     let keep: Vec<(&str, usize)> = keep.map(|(label, (nodes, _))| (*label, *nodes)).collect();
-    let most = keep.iter().max_by_key(|(_, nodes)| *nodes)?;
-    // For a set that is known by its pods alone, the affinity to extend is unknown.
-    let is_unknown = workload.id.kind == "DaemonSet" && workload.template.scheduling.names_nodes();
-    if keep.len() == 1 || is_unknown {
+    let is_daemon_set = workload.id.kind == "DaemonSet";
+    let kept: usize = keep.iter().map(|(_, nodes)| nodes).sum();
+    if is_daemon_set && kept < starting_hosts(placement).count() {
+        return None;
+    }
+    if let [(label, _)] = keep[..] {
         return Some(Pin::Selector {
             label: BUILD_LABEL,
-            value: most.0.to_owned(),
+            value: label.to_owned(),
         });
+    }
+    // For a set that is known by its pods alone, the affinity to extend is unknown.
+    if keep.is_empty() || (is_daemon_set && workload.template.scheduling.names_nodes()) {
+        return None;
     }
     let leave: Vec<&str> = builds
         .into_iter()

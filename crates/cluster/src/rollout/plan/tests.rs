@@ -1,5 +1,6 @@
 //! Plans for small clusters, and the helpers of all tests of plans.
 
+mod capacity;
 mod effects;
 mod order;
 mod pins;

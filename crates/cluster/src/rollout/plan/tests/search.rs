@@ -149,7 +149,7 @@ fn cost(plan: &ActionPlan) -> Cost {
 }
 
 /// Executes the actions with these commands.
-fn execute(request: &RolloutRequest, plan: &ActionPlan, commands: &[String]) -> Rollout {
+pub(super) fn execute(request: &RolloutRequest, plan: &ActionPlan, commands: &[String]) -> Rollout {
     let mut after = request.clone();
     let is_typed = |action: &&PlanAction| {
         let mut own = action.commands().iter();

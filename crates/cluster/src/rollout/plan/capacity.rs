@@ -1,0 +1,145 @@
+//! Number of nodes on which each workload starts, before and after each action.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use wincimg_windows::compat::VerdictOutcome;
+
+use super::PlanAction;
+use super::effects::Effects;
+use crate::rollout::{Placement, Rollout};
+
+/// Nodes of a workload before and after an action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CapacityChange {
+    /// Index into the workloads.
+    pub workload: usize,
+    /// Nodes before the action.
+    pub before: NodeCounts,
+    /// Nodes after it.
+    pub after: NodeCounts,
+}
+
+/// Nodes where the pods of a workload can be scheduled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct NodeCounts {
+    /// Number of nodes on which they start.
+    pub starts: usize,
+    /// Number of all nodes.
+    pub of: usize,
+}
+
+/// The workloads whose nodes each action changes.
+pub(super) fn changes(rollout: &Rollout, actions: &[PlanAction]) -> Vec<Vec<CapacityChange>> {
+    let effects = Effects::of(actions, rollout);
+    let mut changes = vec![Vec::new(); actions.len()];
+    for placement in &rollout.placements {
+        let Some(workload) = placement.workload else {
+            continue;
+        };
+        let nodes = WorkloadNodes::new(placement, workload, &effects, actions, rollout);
+        let mut before = nodes.count(None);
+        for &action in &nodes.actions {
+            let after = nodes.count(Some(action));
+            if after != before {
+                changes[action].push(CapacityChange {
+                    workload,
+                    before,
+                    after,
+                });
+            }
+            before = after;
+        }
+    }
+    changes
+}
+
+/// Hosts of one kind, all patched by one action or by none.
+struct Part {
+    group: usize,
+    patch: Option<usize>,
+    hosts: usize,
+    /// Number of hosts that the workload's pin admits.
+    pinned: usize,
+}
+
+struct WorkloadNodes<'a> {
+    placement: &'a Placement,
+    effects: &'a Effects<'a>,
+    pin: Option<usize>,
+    parts: Vec<Part>,
+    /// Actions that affect the workload, in order.
+    actions: BTreeSet<usize>,
+}
+
+impl<'a> WorkloadNodes<'a> {
+    fn new(
+        placement: &'a Placement,
+        workload: usize,
+        effects: &'a Effects<'a>,
+        actions: &[PlanAction],
+        rollout: &Rollout,
+    ) -> Self {
+        let pin = effects.pins.get(&workload).copied();
+        let stays = |host: usize| match pin.map(|pin| &actions[pin]) {
+            Some(PlanAction::Pin { pin, .. }) => pin.admits(&rollout.hosts[host]),
+            _ => true,
+        };
+        let mut parts = Vec::new();
+        for (group, hosts) in placement.selection.groups.iter().enumerate() {
+            let mut by_patch: BTreeMap<Option<usize>, Part> = BTreeMap::new();
+            for host in hosts.hosts.iter().map(|host| *host as usize) {
+                let patch = effects.patches.get(&host).copied();
+                let part = by_patch.entry(patch).or_insert(Part {
+                    group,
+                    patch,
+                    hosts: 0,
+                    pinned: 0,
+                });
+                part.hosts += 1;
+                part.pinned += usize::from(stays(host));
+            }
+            parts.extend(by_patch.into_values());
+        }
+        let images = placement.images.iter().map(|placed| placed.image);
+        let rebuilds = images.filter_map(|image| effects.rebuilds.get(&image).copied());
+        let patches = parts.iter().filter_map(|part| part.patch);
+        let own = rebuilds.chain(patches).chain(pin).collect();
+        Self {
+            placement,
+            effects,
+            pin,
+            parts,
+            actions: own,
+        }
+    }
+
+    /// The nodes after all actions up to this one.
+    fn count(&self, last: Option<usize>) -> NodeCounts {
+        let is_done = |action: usize| last.is_some_and(|last| action <= last);
+        let is_pinned = self.pin.is_some_and(is_done);
+        let mut counts = NodeCounts { starts: 0, of: 0 };
+        for part in &self.parts {
+            let hosts = if is_pinned { part.pinned } else { part.hosts };
+            counts.of += hosts;
+            let patch = part.patch.filter(|patch| is_done(*patch));
+            let kind = self.placement.selection.groups[part.group].kind;
+            let starts = self.placement.images.iter().all(|placed| {
+                let rebuild = self.effects.rebuilds.get(&placed.image);
+                let is_rebuilt = rebuild.is_some_and(|rebuild| is_done(*rebuild));
+                let finding = &placed.findings[part.group];
+                let outcome = self
+                    .effects
+                    .outcome(placed.image, kind, finding, is_rebuilt, patch);
+                matches!(
+                    outcome,
+                    VerdictOutcome::Compatible | VerdictOutcome::Warning
+                )
+            });
+            if starts {
+                counts.starts += hosts;
+            }
+        }
+        counts
+    }
+}

@@ -1,0 +1,204 @@
+use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
+
+use super::search::{clusters, execute};
+use super::*;
+
+/// A DaemonSet on all Windows nodes.
+const SET: &str = "kind: DaemonSet\nmetadata: {name: p0}\nspec: {template: {spec: {os: {name: \
+                   windows}, nodeSelector: {kubernetes.io/os: windows}, containers: [{image: \
+                   repo.example/i0:1}]}}}\n";
+
+fn starting(rollout: &Rollout, workload: usize) -> usize {
+    let mut outcomes = rollout.outcomes();
+    outcomes.nth(workload).unwrap().starts_on
+}
+
+#[test]
+fn a_daemon_set_keeps_every_node_where_it_starts() {
+    // It starts on three of four nodes, two of which share their build with the fourth.
+    let hosts = ["20348.2402", "17763.1158", "17763.1158", "17763.973"];
+    let mut request = request(&hosts, &["17763.1158"]);
+    set_workloads(&mut request, SET);
+    request.images[0].content =
+        ImageContent::Index(vec![single("17763.1158"), single("20348.2402")]);
+    assert_eq!(starting(&Rollout::new(&request), 0), 3);
+    assert_eq!(
+        short_of(&request),
+        ["patch n3 to 17763.1158"],
+        "a pin to 20348 would cost it two nodes"
+    );
+}
+
+#[test]
+fn a_daemon_set_with_unknown_affinity_is_pinned_to_one_build_alone() {
+    let hosts = ["17763.1158", "20348.1", "26100.2314"];
+    let request = restricted(&hosts, &["20348.1"], &[("DaemonSet", vec![0], 0b111)]);
+    assert_eq!(starting(&Rollout::new(&request), 0), 2);
+    assert_eq!(
+        short_of(&request),
+        ["build i0 for 17763.1158 20348.1"],
+        "a pin to either build would cost it a node"
+    );
+}
+
+#[test]
+fn a_pin_that_loses_nodes_says_so() {
+    let hosts = ["20348.2402", "20348.2402", "17763.1158", "17763.973"];
+    let mut request = restricted(&hosts, &["17763.1158"], &[("Deployment", vec![0], 0b1111)]);
+    request.images[0].content =
+        ImageContent::Index(vec![single("17763.1158"), single("20348.2402")]);
+    let plan = plan(&request);
+    let title = plan.actions[0].title(&Rollout::new(&request));
+    assert!(
+        title.ends_with("(leaves 2 of 4 nodes; it starts on 3 now)"),
+        "{title}"
+    );
+    let counts = |starts, of| NodeCounts { starts, of };
+    assert_eq!(
+        plan.capacity,
+        [[CapacityChange {
+            workload: 0,
+            before: counts(3, 4),
+            after: counts(2, 2),
+        }]]
+    );
+}
+
+#[test]
+fn nothing_is_done_for_a_workload_that_stays_broken() {
+    let mut request = restricted(
+        &["17763.973", "17763.1158"],
+        &["17763.1158", "17763.1"],
+        &[("Deployment", vec![0], 0b11)],
+    );
+    assert_eq!(plan(&request).actions.len(), 1);
+    // A second container, for Linux.
+    restrict(&mut request, &[("Deployment", vec![0, 1], 0b11)]);
+    request.images[1].content = ImageContent::Single(linux());
+    let mut rollout = Rollout::new(&request);
+    let plan = rollout.advise(&request, &TagsByRepository::new());
+    assert_eq!(plan.actions, []);
+    let mut commands = rollout.checks().flat_map(|check| &check.finding.commands);
+    assert_eq!(commands.next(), None);
+}
+
+#[test]
+fn a_patch_lists_every_step_of_its_nodes() {
+    let steps = |hosts: &[&str]| {
+        let plan = plan(&request(hosts, &["17763.973", "17763.1158"]));
+        let patch = plan.actions.into_iter().find_map(|action| match action {
+            PlanAction::Patch {
+                steps, commands, ..
+            } => Some((steps, commands)),
+            _ => None,
+        });
+        let (steps, commands) = patch.unwrap();
+        let texts = steps.into_iter().map(|step| match step {
+            ActionStep::Command(command) => format!("$ {command}"),
+            ActionStep::Manual(text) => text,
+        });
+        (texts.collect::<Vec<_>>(), commands.len())
+    };
+    let one = [
+        "$ wincimg hotfix script 17763.1158 --output KB4549949.ps1",
+        "$ kubectl drain n0 --ignore-daemonsets",
+        "run KB4549949.ps1 on n0 as an administrator",
+        "$ kubectl uncordon n0",
+    ];
+    assert_eq!(
+        steps(&["17763.973", "17763.1158"]),
+        (one.map(str::to_owned).to_vec(), 2)
+    );
+    let (two, commands) = steps(&["17763.973", "17763.973", "17763.1158"]);
+    assert_eq!((two.len(), commands), (7, 1));
+    let (many, _) = steps(
+        &["17763.973"; 9]
+            .iter()
+            .copied()
+            .chain(["17763.1158"])
+            .collect::<Vec<_>>(),
+    );
+    assert_eq!(many.len(), 5);
+    assert_eq!(
+        many[4],
+        "repeat the last three steps for each of the other 8 nodes"
+    );
+}
+
+#[test]
+fn text_and_command_name_the_same_build() {
+    let request = request(&["17763.973", "17763.1012"], &["17763.1158"]);
+    let mut rollout = Rollout::new(&request);
+    rollout.advise(&request, &TagsByRepository::new());
+    for check in rollout.checks() {
+        let fix = check.finding.fix.as_deref().unwrap();
+        assert!(fix.contains("17763.973"), "{fix}");
+        assert!(check.finding.commands[0].contains("--host-build 17763.973 "));
+    }
+}
+
+#[test]
+fn the_warning_about_the_selector_has_the_pin_of_the_plan() {
+    let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
+    let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
+                [{image: repo.example/i0:1}]}}}\n";
+    set_workloads(&mut request, text);
+    let mut rollout = Rollout::new(&request);
+    rollout.advise(&request, &TagsByRepository::new());
+    let warning = rollout
+        .checks()
+        .find(|check| check.finding.rule == "no-windows-selector");
+    let finding = warning.unwrap().finding;
+    assert!(finding.commands[0].contains("\"node.kubernetes.io/windows-build\":\"10.0.20348\""));
+    let fix = finding.fix.as_deref().unwrap();
+    assert!(
+        fix.contains("node.kubernetes.io/windows-build=10.0.20348"),
+        "{fix}"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        ..ProptestConfig::with_cases(200)
+    })]
+
+    #[test]
+    fn no_plan_costs_a_daemon_set_a_node((request, _) in clusters()) {
+        let mut request = request;
+        for workload in &mut request.workloads {
+            "DaemonSet".clone_into(&mut workload.id.kind);
+        }
+        let rollout = Rollout::new(&request);
+        let plan = plan(&request);
+        for (action, changes) in plan.actions.iter().zip(&plan.capacity) {
+            for change in changes.iter().filter(|_| matches!(action, PlanAction::Pin { .. })) {
+                prop_assert!(change.after.starts >= change.before.starts, "{:?}", plan);
+            }
+        }
+        let all: Vec<String> = plan.actions.iter().flat_map(PlanAction::commands).cloned().collect();
+        let after = execute(&request, &plan, &all);
+        for index in 0..rollout.workloads.len() {
+            prop_assert!(starting(&after, index) >= starting(&rollout, index), "{:?}", plan);
+        }
+    }
+
+    #[test]
+    fn the_last_count_of_a_workload_is_that_of_the_whole_plan((request, _) in clusters()) {
+        let plan = plan(&request);
+        let all: Vec<String> = plan.actions.iter().flat_map(PlanAction::commands).cloned().collect();
+        let after = execute(&request, &plan, &all);
+        let mut last: BTreeMap<usize, NodeCounts> = BTreeMap::new();
+        for change in plan.capacity.iter().flatten() {
+            if let Some(before) = last.insert(change.workload, change.after) {
+                prop_assert_eq!(before, change.before);
+            }
+        }
+        let outcomes: Vec<_> = after.outcomes().collect();
+        for (workload, counts) in last {
+            let outcome = &outcomes[workload];
+            prop_assert_eq!((counts.starts, counts.of), (outcome.starts_on, outcome.nodes), "{:?}", plan);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Arguments that select a cluster.
+
+use clap::Args;
+use wincimg_cluster::live::{Cluster, NodeSnapshot};
+
+use super::complete;
+use super::error::Failure;
+use super::registry_args;
+
+/// Selection of a cluster.
+///
+/// `build` has a `--context` of its own, the folder; commands without one name the flag so.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ClusterArgs {
+    /// Read the nodes from the cluster
+    #[arg(long, display_order = 3)]
+    kube: bool,
+    /// Kubeconfig context [default: the current context, or in a pod the pod's cluster]
+    #[arg(long, display_order = 4, value_name = "NAME", requires = "kube", hide_short_help = true, add = complete::contexts())]
+    kube_context: Option<String>,
+}
+
+/// Gives `--kube-context` kubectl's name too, on a command without a build context.
+pub(super) fn with_kubectl_name(arg: clap::Arg) -> clap::Arg {
+    arg.long("context").alias("kube-context")
+}
+
+impl ClusterArgs {
+    /// Returns true if the nodes of a cluster are to be read.
+    pub(super) fn is_set(&self) -> bool {
+        self.kube
+    }
+
+    /// Arguments that make kubectl use the same cluster.
+    pub(super) fn to_words(&self) -> Vec<String> {
+        let context = self.kube_context.iter();
+        context
+            .flat_map(|context| ["--context".to_owned(), context.clone()])
+            .collect()
+    }
+
+    pub(super) async fn connect(&self) -> Result<Cluster, Failure> {
+        Ok(Cluster::connect(self.kube_context.as_deref()).await?)
+    }
+
+    /// `cluster production (https://10.0.0.1:6443)`, for reports.
+    pub(super) fn describe(&self, cluster: &Cluster) -> String {
+        let address = cluster.address();
+        match &self.kube_context {
+            Some(name) => format!("cluster {name} ({address})"),
+            None => format!("cluster {address}"),
+        }
+    }
+
+    /// The cluster's current nodes.
+    pub(super) fn nodes(&self) -> Result<NodeSnapshot, Failure> {
+        registry_args::run(async { Ok(self.connect().await?.nodes().await?) })
+    }
+}

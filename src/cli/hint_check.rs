@@ -1,0 +1,355 @@
+//! Check of printed hints, in debug builds: each command in them is one of this program, and each
+//! flag is one that the running command has. Every test that prints a hint runs it.
+
+use clap::error::ErrorKind;
+use clap::{Command, CommandFactory as _};
+
+use super::Cli;
+
+/// Programs whose flags are their own.
+const OTHER_PROGRAMS: [&str; 10] = [
+    "apt-get", "crane", "curl", "docker", "dotnet", "helm", "kubectl", "podman", "skopeo", "tar",
+];
+
+/// Panics if a hint names a command or a flag that does not exist where it is printed.
+pub(super) fn check(hint: &str) {
+    let running: Vec<String> = std::env::args().skip(1).collect();
+    let program = Cli::command();
+    let (running, is_command) = innermost(&program, &running);
+    let has = |flag: &str| !is_command || has_flag(running, flag) || has_flag(&program, flag);
+    if let Err(problem) = check_parts(hint, &program, has) {
+        panic!("invalid hint {hint:?}: {problem}");
+    }
+}
+
+/// Panics if a hint about other commands names a command or a flag that does not exist.
+pub(super) fn check_for_others(hint: &str) {
+    let program = Cli::command();
+    if let Err(problem) = check_parts(hint, &program, |flag| is_known(&program, flag)) {
+        panic!("invalid hint {hint:?}: {problem}");
+    }
+}
+
+/// Checks each command of a hint, and the flags outside of commands.
+fn check_parts(hint: &str, program: &Command, has: impl Fn(&str) -> bool) -> Result<(), String> {
+    for part in parts(hint, program) {
+        match part {
+            Part::Own(command) => check_command(program, &command)?,
+            Part::Text(text) => {
+                let mut flags = flags(text.split_whitespace()).into_iter();
+                if let Some(unknown) = flags.find(|flag| !has(flag)) {
+                    return Err(format!("unknown flag {unknown}"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns true if some command has the flag.
+fn is_known(command: &Command, flag: &str) -> bool {
+    let mut inner = command.get_subcommands();
+    has_flag(command, flag) || inner.any(|inner| is_known(inner, flag))
+}
+
+/// A piece of a hint.
+enum Part<'a> {
+    /// Words of a command of this program.
+    Own(Vec<String>),
+    /// Text with flags of the running command.
+    Text(&'a str),
+}
+
+/// The commands and the text of a hint; commands of other programs are left out.
+fn parts<'h>(hint: &'h str, program: &Command) -> Vec<Part<'h>> {
+    let mut parts = Vec::new();
+    for (index, span) in hint.split('`').enumerate() {
+        // Inside backticks a command is complete; outside it ends with its clause.
+        let clauses: Vec<&str> = match index % 2 {
+            0 => span.split([';', ',', ')', '\n']).collect(),
+            _ => vec![span],
+        };
+        for clause in clauses {
+            let start = begin(clause, "wincimg").filter(|&at| {
+                // A sentence may be about the program: `wincimg creates it`.
+                let (before, command) = clause.split_at(at);
+                let second = command.split(' ').nth(1).unwrap_or_default();
+                let is_known = program.find_subcommand(second).is_some();
+                is_known || index % 2 == 1 || before.ends_with(": ")
+            });
+            let others = OTHER_PROGRAMS.iter().filter_map(|name| begin(clause, name));
+            match (start, others.min()) {
+                (Some(own), other) if other.is_none_or(|other| own < other) => {
+                    parts.push(Part::Text(&clause[..own]));
+                    let command = &clause[own..];
+                    let ends = [" or ", " and ", " > ", " < ", " | ", ": "];
+                    let end = ends.iter().filter_map(|end| command.find(end)).min();
+                    parts.push(Part::Own(words(&command[..end.unwrap_or(command.len())])));
+                }
+                (_, Some(other)) => parts.push(Part::Text(&clause[..other])),
+                _ => parts.push(Part::Text(clause)),
+            }
+        }
+    }
+    parts
+}
+
+/// Offset of a program's name that begins a command: followed by a lower-case word.
+fn begin(text: &str, name: &str) -> Option<usize> {
+    text.match_indices(name).map(|(at, _)| at).find(|&at| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + name.len()..].strip_prefix(' ');
+        before.is_none_or(char::is_whitespace)
+            && after.is_some_and(|after| after.starts_with(|c: char| c.is_ascii_lowercase()))
+    })
+}
+
+/// Words of a command line, without quotes. An ellipsis stands for a value.
+fn words(command: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quote = None;
+    for character in command.chars() {
+        match (quote, character) {
+            (None, '\'' | '"') => quote = Some(character),
+            (Some(open), close) if open == close => quote = None,
+            (None, ' ') => words.push(String::new()),
+            (_, other) => words
+                .last_mut()
+                .into_iter()
+                .for_each(|word| word.push(other)),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    for word in words.iter_mut().filter(|word| word.contains('…')) {
+        "VALUE".clone_into(word);
+    }
+    words
+}
+
+fn check_command(program: &Command, words: &[String]) -> Result<(), String> {
+    let (command, is_known) = innermost(program, &words[1..]);
+    if !is_known {
+        return Err(format!("unknown command {:?}", words.get(1)));
+    }
+    let arguments = words.iter().take_while(|word| *word != "--");
+    for flag in flags(arguments.map(String::as_str)) {
+        if !has_flag(command, &flag) && !has_flag(program, &flag) {
+            return Err(format!("{} has no {flag}", command.get_name()));
+        }
+    }
+    let Err(error) = program.clone().try_get_matches_from(words) else {
+        return Ok(());
+    };
+    match error.kind() {
+        // A command may be shortened, and FILE stands for a value.
+        ErrorKind::MissingRequiredArgument
+        | ErrorKind::MissingSubcommand
+        | ErrorKind::DisplayHelp
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Ok(()),
+        ErrorKind::ValueValidation | ErrorKind::InvalidValue
+            if words.iter().any(|word| is_placeholder(word)) =>
+        {
+            Ok(())
+        }
+        _ => Err(error.to_string()),
+    }
+}
+
+/// Returns true for `FILE`, `HOST[:PORT]`, `base:NAME` and `docker|oci`, which stand for a value.
+fn is_placeholder(word: &str) -> bool {
+    let mut letters = word.chars().filter(char::is_ascii_alphabetic);
+    word.contains(['|', '[']) || {
+        let last = word.rsplit([':', '/', '=']).next().unwrap_or_default();
+        letters.next().is_some() && last.chars().any(|c| c.is_ascii_uppercase())
+    }
+}
+
+/// The long flags among words.
+fn flags<'w>(words: impl Iterator<Item = &'w str>) -> Vec<String> {
+    let flags = words.filter_map(|word| {
+        let name = word
+            .trim_start_matches(['(', '"', '\''])
+            .strip_prefix("--")?;
+        let is_name = |c: &char| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '-';
+        let name: String = name.chars().take_while(is_name).collect();
+        let name = name.trim_end_matches('-').to_owned();
+        (!name.is_empty()).then(|| format!("--{name}"))
+    });
+    flags.collect()
+}
+
+fn has_flag(command: &Command, flag: &str) -> bool {
+    let is_it = |arg: &clap::Arg| {
+        let aliases = arg.get_all_aliases().unwrap_or_default();
+        let mut names = arg.get_long().into_iter().chain(aliases);
+        names.any(|name| flag.strip_prefix("--") == Some(name))
+    };
+    matches!(flag, "--help" | "--version") || command.get_arguments().any(is_it)
+}
+
+/// The innermost subcommand that arguments name, and true if they name one.
+fn innermost<'c>(program: &'c Command, arguments: &[String]) -> (&'c Command, bool) {
+    let mut command = program;
+    let mut is_named = false;
+    for word in arguments {
+        if let Some(inner) = command.find_subcommand(word) {
+            command = inner;
+            is_named = true;
+        } else if !command.has_subcommands() {
+            break;
+        }
+    }
+    (command, is_named)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    fn checked(hint: &str, running: &str) -> Result<(), String> {
+        let program = Cli::command();
+        let running = words(running);
+        let (running, is_command) = innermost(&program, &running);
+        let has = |flag: &str| match is_command {
+            true => has_flag(running, flag) || has_flag(&program, flag),
+            false => is_known(&program, flag),
+        };
+        check_parts(hint, &program, has)
+    }
+
+    #[test]
+    fn commands_and_flags_are_those_of_the_program() {
+        for (hint, running) in [
+            ("log in: wincimg login HOST", "build pause"),
+            ("add --registry HOST[:PORT][/PREFIX]", "build pause"),
+            (
+                "see `wincimg base list nanoserver`, or add --match nearest",
+                "build pause",
+            ),
+            ("type: kubectl get nodes --show-labels", "mirror x"),
+            (
+                "push it with `docker push --all-tags`; then --nodes FILE",
+                "mirror x",
+            ),
+            ("wincimg build … --host-build … --push", "lint x"),
+            ("set --config FILE", "lint x"),
+            ("set a limit with --memory", ""),
+        ] {
+            assert_eq!(checked(hint, running), Ok(()), "{hint}");
+        }
+        for (hint, running) in [
+            ("log in: wincimg signin HOST", "build pause"),
+            (
+                "publish only these tags with --no-index",
+                "fleet build fleet.toml",
+            ),
+            ("wincimg fleet build FILE --no-index", "build pause"),
+            ("wincimg hotfix resolve --newest 17763", "build pause"),
+            ("wincimg hotfix resolve 1.x", "build pause"),
+            ("anything --goes", ""),
+        ] {
+            assert!(checked(hint, running).is_err(), "{hint}");
+        }
+    }
+
+    /// Rust sources of the workspace.
+    fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("target") && !path.ends_with("tests") {
+                sources(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs")
+                && !path.ends_with("tests.rs")
+            {
+                found.push(path);
+            }
+        }
+    }
+
+    /// The string literals of a source that contain a command of this program.
+    fn literals(text: &str) -> Vec<String> {
+        let mut literals = Vec::new();
+        let text = text.split("\n#[cfg(test)]").next().unwrap_or_default();
+        let mut rest = text;
+        while let Some((_, after)) = rest.split_once('"') {
+            let mut literal = String::new();
+            let mut characters = after.char_indices();
+            let mut end = after.len();
+            while let Some((at, character)) = characters.next() {
+                match character {
+                    '"' => {
+                        end = at + 1;
+                        break;
+                    }
+                    '\\' => match characters.next() {
+                        Some((_, '\n')) => {
+                            let spaces = after[at + 2..].len() - after[at + 2..].trim_start().len();
+                            for _ in 0..spaces {
+                                characters.next();
+                            }
+                        }
+                        Some((_, 'n')) => literal.push('\n'),
+                        Some((_, other)) => literal.push(other),
+                        None => {}
+                    },
+                    other => literal.push(other),
+                }
+            }
+            literals.push(literal);
+            rest = &after[end..];
+        }
+        literals
+    }
+
+    /// The literal with an example in each placeholder.
+    fn filled(literal: &str) -> String {
+        let mut text = String::new();
+        let mut rest = literal;
+        while let Some((before, after)) = rest.split_once('{') {
+            text.push_str(before);
+            let (_, after) = after.split_once('}').unwrap_or(("", ""));
+            text.push_str("VALUE");
+            rest = after;
+        }
+        text + rest
+    }
+
+    #[test]
+    fn every_command_in_a_text_of_the_sources_is_one_of_the_program() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut files = Vec::new();
+        for folder in ["src", "crates"] {
+            sources(&root.join(folder), &mut files);
+        }
+        let program = Cli::command();
+        let (mut count, mut wrong) = (0, Vec::new());
+        for file in files {
+            let text = fs::read_to_string(&file).unwrap();
+            for literal in literals(&text) {
+                // Examples of the help have a test of their own.
+                if literal.contains("Examples:") || literal.contains("{command}") {
+                    continue;
+                }
+                let filled = filled(&literal);
+                let has_command = parts(&filled, &program)
+                    .iter()
+                    .any(|part| matches!(part, Part::Own(_)));
+                if !has_command {
+                    continue;
+                }
+                count += 1;
+                // A placeholder may stand for a flag.
+                let without = filled.replace(" VALUE", "");
+                let checked = checked(&filled, "").or_else(|_| checked(&without, ""));
+                if let Err(problem) = checked {
+                    wrong.push(format!("{}: {literal:?}: {problem}", file.display()));
+                }
+            }
+        }
+        assert!(count > 50, "{count}");
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+}
