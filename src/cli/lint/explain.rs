@@ -30,15 +30,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rule_has_a_page_with_two_examples() {
+    fn every_rule_has_a_section_with_a_correction() {
         for rule in &RULES {
-            let section = section(rule.name).unwrap_or_else(|| panic!("{} has no page", rule.name));
-            assert_eq!(
-                section.matches("```dockerfile\n").count(),
-                2,
-                "{}",
-                rule.name
-            );
+            let section = section(rule.name).unwrap_or_else(|| panic!("{} has no section", rule.name));
+            let examples = section.matches("```diff\n").count();
+            assert_eq!(examples, 1, "{}", rule.name);
         }
     }
 }

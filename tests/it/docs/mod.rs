@@ -354,13 +354,18 @@ fn the_page_of_rules_has_every_rule_of_lint_with_an_example() {
         let examples: Vec<&String> = blocks
             .iter()
             .filter_map(|block| match block {
-                Block::Other { language, text } if language == "dockerfile" => Some(text),
+                Block::Other { language, text } if language == "diff" => Some(text),
                 _ => None,
             })
             .collect();
-        let [wrong, right] = examples[..] else {
-            panic!("{name}: one example that is wrong and one that is right");
+        let [example] = examples[..] else {
+            panic!("{name}: one example, as a diff from wrong to right");
         };
+        let side = |other: char| -> String {
+            let lines = example.lines().filter(|line| !line.starts_with(other));
+            lines.map(|line| format!("{}\n", &line[1..])).collect()
+        };
+        let (wrong, right) = (&side('+'), &side('-'));
         assert!(found(wrong).contains(name), "{name}: {wrong}");
         assert!(!found(right).contains(name), "{name}: {right}");
         *shown.entry(name.to_owned()).or_default() += 1;
