@@ -9,40 +9,39 @@ pub const PAGE: &str = include_str!("../../../docs/registries.md");
 
 const HEAD: &str = "# Registries
 
-**No vendor's registry was tested.** The tests in `tests/it/zoo` simulate each one as a server with the differences from `distribution` below. A source about one release counts for all. `distribution` 2.8.2 is Debian's package itself.
+**No vendor's registry was tested.** The tests in `tests/it/zoo` simulate each one as a server with the [differences](#differences) from `distribution` below. A source about one release counts for all. `distribution` 2.8.2 is Debian's package itself.
 
-| Command | Tested |
+Tested are `build --push` on Microsoft's base and on one in the registry, `mirror` of a base, `inspect` of every layer, `base list` of all tags, and `doctor`, with small layers and one of 40 MiB.
+
+| Registry | Tests passed |
 | --- | --- |
-| `build --push` | images on Microsoft's base and on the same base in the registry |
-| `mirror` | a base from Microsoft's registry |
-| `inspect` | every layer |
-| `base list` | all tags on all pages |
-| `doctor` | a test push finds no problem without a workaround |
-
-\"Yes\" covers small layers and one of 40 MiB. Images on Microsoft's bases are pushed to `distribution`.
-
-| Registry | `build --push` | `mirror` | `inspect` | `base list` | `doctor` |
-| --- | --- | --- | --- | --- | --- |
 ";
 
 const ATTACHED: &str = "
-Documents about an image, such as indexes of `mirror` and `base index --push`, use the referrers API, or the tag `sha256-DIGEST` of registries without it (`distribution`, GHCR, Nexus). Entries of other tools in that tag are kept.
+Documents about an image use the referrers API, or the tag `sha256-DIGEST` of registries without it (`distribution`, GHCR, Nexus), whose other entries are kept.
 ";
 
 /// The registry that is run for real.
 pub const ITSELF: &str = "distribution 2.8.2 itself, Debian's";
 
+/// The commands of the outcomes, in their order.
+const COMMANDS: [&str; 5] = ["build --push", "mirror", "inspect", "base list", "doctor"];
+
 /// A line in the table.
 pub fn row(name: &str, outcomes: Outcomes) -> String {
-    let cells: Vec<&str> = outcomes
+    let failures: Vec<String> = outcomes
         .iter()
-        .map(|&(small, large)| match (small, large.unwrap_or(small)) {
-            (true, true) => "yes",
-            (true, false) => "small layers",
-            _ => "no",
+        .zip(COMMANDS)
+        .filter_map(|(&(small, large), command)| match (small, large) {
+            (true, Some(true) | None) => None,
+            (true, Some(false)) => Some(format!("`{command}` of large layers")),
+            (false, _) => Some(format!("`{command}`")),
         })
         .collect();
-    format!("| {name} | {} |", cells.join(" | "))
+    match failures.as_slice() {
+        [] => format!("| {name} | all |"),
+        failures => format!("| {name} | all except {} |", failures.join(", ")),
+    }
 }
 
 /// The whole page; keeps the table's lines, which other tests check.
@@ -60,7 +59,7 @@ pub fn page() -> String {
     for profile in ALL {
         text += &format!("\n### {}\n\n{}\n", profile.name, login(profile));
         for (quirk, source) in profile.rows {
-            text += &format!("- {} ([source]({source}))\n", capital(&quirk.to_string()));
+            text += &format!("- [{}]({source})\n", capital(&quirk.to_string()));
         }
         if !profile.flags.is_empty() {
             text += &format!("\nPush requires `{}`.\n", profile.flags.join(" "));
