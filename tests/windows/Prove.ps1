@@ -608,9 +608,9 @@ Register-Check -Name 'stop-pause' -NeedsDocker -Proves 'the pause container ends
     "exit code 0 after $($stop.Seconds) s"
 }
 
-Register-Check -Name 'stop-told' -NeedsDocker -Proves 'CTRL_SHUTDOWN reaches the shim, CTRL_BREAK the program behind it, and its exit code comes back' -Body {
+Register-Check -Name 'stop-signal' -NeedsDocker -Proves 'CTRL_SHUTDOWN reaches the shim, CTRL_BREAK the program behind it, and its exit code comes back' -Body {
     $image = Get-Image 'app'
-    $container = Start-ProofContainer -Image $image.reference -Name 'stop-told' -Command @('C:\proof\probe.exe', '--do', 'clean-up', '2', '7')
+    $container = Start-ProofContainer -Image $image.reference -Name 'stop-signal' -Command @('C:\proof\probe.exe', '--do', 'clean-up', '2', '7')
     Start-Sleep -Seconds 3
     $stop = Measure-Stop $container
     Assert-True ($stop.Code -eq 7) "exit code $($stop.Code): $($stop.Log)"

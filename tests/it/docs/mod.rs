@@ -417,12 +417,14 @@ fn the_page_of_errors_has_every_code() {
         }
     }
     let page = Page::named("docs/errors.md");
-    let rows = page
-        .text
-        .lines()
-        .filter_map(|line| line.strip_prefix("- `"));
+    let blocks = page.blocks();
+    let list = blocks.iter().find_map(|block| match block {
+        Block::Other { language, text } if language == "text" => Some(text),
+        _ => None,
+    });
+    let rows = list.unwrap().lines();
     let listed: BTreeSet<String> = rows
-        .filter_map(|row| row.split('`').next())
+        .filter_map(|row| row.split_whitespace().next())
         .map(str::to_owned)
         .collect();
     // Codes of the command line itself.
