@@ -32,7 +32,8 @@ mod tests {
     #[test]
     fn every_rule_has_a_section_with_a_correction() {
         for rule in &RULES {
-            let section = section(rule.name).unwrap_or_else(|| panic!("{} has no section", rule.name));
+            let section =
+                section(rule.name).unwrap_or_else(|| panic!("{} has no section", rule.name));
             let examples = section.matches("```diff\n").count();
             assert_eq!(examples, 1, "{}", rule.name);
         }
