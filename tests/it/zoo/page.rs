@@ -76,10 +76,7 @@ fn login(profile: &Profile) -> String {
     };
     match profile.login {
         Login::Open => format!("`{host}`; public and read-only.\n"),
-        Login::Password => format!("`{host}`; password{user}.\n"),
-        Login::Token {
-            host: realm, path, ..
-        } => format!("`{host}`; token from `https://{realm}{path}`{user}.\n"),
+        Login::Password | Login::Token { .. } => format!("`{host}`{user}.\n"),
     }
 }
 
