@@ -130,9 +130,9 @@ impl<W: Write> Base<W> {
     }
 }
 
-struct Counted<W>(W, u64);
+struct CountingWriter<W>(W, u64);
 
-impl<W: Write> Write for Counted<W> {
+impl<W: Write> Write for CountingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.0.write(bytes)?;
         self.1 += count as u64;
@@ -146,7 +146,7 @@ impl<W: Write> Write for Counted<W> {
 
 fn make(path: &Path) {
     let random = &mut Random(1);
-    let file = Counted(BufWriter::new(File::create(path).unwrap()), 0);
+    let file = CountingWriter(BufWriter::new(File::create(path).unwrap()), 0);
     let mut base = Base {
         tar: tar::Builder::new(GzEncoder::new(file, Compression::new(6))),
     };
@@ -196,9 +196,9 @@ fn make(path: &Path) {
 }
 
 /// As whoever reads a blob does: the digest is made while the bytes go by.
-struct Hashed<R>(R, Sha256);
+struct HashingReader<R>(R, Sha256);
 
-impl<R: Read> Read for Hashed<R> {
+impl<R: Read> Read for HashingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.0.read(buffer)?;
         self.1.update(&buffer[..count]);
@@ -207,7 +207,7 @@ impl<R: Read> Read for Hashed<R> {
 }
 
 fn look(layer: &Path, facts: &Path) {
-    let input = Hashed(File::open(layer).unwrap(), Sha256::new());
+    let input = HashingReader(File::open(layer).unwrap(), Sha256::new());
     let found = collect_layer(input, LayerPosition::Bottom, &Extent::Everything).unwrap();
     let bytes = assemble(&sha256(b""), None, &Extent::Everything, vec![found]).unwrap();
     fs::write(facts, bytes).unwrap();

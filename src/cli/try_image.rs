@@ -14,7 +14,7 @@ use serde::Serialize;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::wine::{Prefix, StartCommand, StartError, WineInstallation};
-use wincimg_inspect::{Own, own, windows_images};
+use wincimg_inspect::{OwnContents, own, windows_images};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::store::{Location, Source};
@@ -166,7 +166,7 @@ impl Try {
         &self,
         prefix: &Prefix,
         start: &StartCommand,
-        own: &Own,
+        own: &OwnContents,
         session: &Session,
     ) -> Result<u32, Failure> {
         for (number, size) in &own.windows {
@@ -219,7 +219,7 @@ impl Try {
         &self,
         image: &Image,
         start: &StartCommand,
-        own: &Own,
+        own: &OwnContents,
     ) -> Result<CommandOutcome, Failure> {
         let plan = TryPlan {
             reference: self.image.to_string(),

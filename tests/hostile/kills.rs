@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use wincimg_testkit::noise;
 
 use super::{Dice, outcome, rounds, survives};
-use crate::fake_catalog::desk::Desk;
+use crate::fake_catalog::setup::CatalogSetup;
 use crate::site::Site;
 
 #[test]
@@ -64,18 +64,18 @@ fn mirror(dice: &mut Dice) -> &'static str {
 }
 
 fn hotfix(dice: &mut Dice) -> &'static str {
-    let (desk, _) = Desk::with_april_2020();
+    let (setup, _) = CatalogSetup::with_april_2020();
     let command = || {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        command.current_dir(desk.folder.path());
+        command.current_dir(setup.folder.path());
         command.args(["hotfix", "fetch", "17763.1158", "--output", "out"]);
-        command.args(["--catalog", &format!("http://{}", desk.catalog.host)]);
-        command.args(["--insecure-registry", &desk.catalog.host]);
-        command.env("XDG_CACHE_HOME", desk.folder.path().join("cache"));
+        command.args(["--catalog", &format!("http://{}", setup.catalog.host)]);
+        command.args(["--insecure-registry", &setup.catalog.host]);
+        command.env("XDG_CACHE_HOME", setup.folder.path().join("cache"));
         command
     };
-    ended(dice, command, &[&desk.out()]);
-    let names = desk.names();
+    ended(dice, command, &[&setup.out()]);
+    let names = setup.names();
     assert!(
         !names.iter().any(|name| name.contains(".part")),
         "{names:?}"

@@ -22,13 +22,13 @@ pub struct Api {
     _served: TestServer,
 }
 
-type Shared = Arc<Mutex<Played>>;
+type Shared = Arc<Mutex<ApiState>>;
 
 /// The version of an unmodified list.
 const FIRST_VERSION: u64 = 7;
 
 #[derive(Default)]
-struct Played {
+struct ApiState {
     lists: HashMap<String, Vec<Value>>,
     /// Written objects, by path.
     objects: BTreeMap<String, Value>,
@@ -205,7 +205,7 @@ impl Api {
     }
 }
 
-impl Played {
+impl ApiState {
     fn version(&self) -> u64 {
         FIRST_VERSION + self.writes
     }

@@ -16,12 +16,12 @@ use crate::failure::{Fails, Failure};
 use crate::site::{Site, stderr};
 
 /// A registry with a password, and a user whose credential helper is this script.
-struct Helped {
+struct HelperSetup {
     folder: tempfile::TempDir,
     registry: TestServer,
 }
 
-impl Helped {
+impl HelperSetup {
     fn by(script: &str) -> Self {
         let (_, registry) = scripted(|asked| match asked.header("authorization") {
             Some(_) => answer(200, &[], r#"{"tags":["10.0.17763.973"]}"#),
@@ -69,14 +69,14 @@ impl Helped {
 
 #[test]
 fn a_helper_that_answers_is_used() {
-    let helped = Helped::by(r#"cat >/dev/null; echo '{"Username":"bob","Secret":"sesame"}'"#);
+    let helped = HelperSetup::by(r#"cat >/dev/null; echo '{"Username":"bob","Secret":"sesame"}'"#);
     let (output, _) = helped.run(&[]);
     assert!(output.status.success(), "{}", stderr(&output));
 }
 
 #[test]
 fn a_helper_that_hangs_is_ended_by_the_time_limit() {
-    let helped = Helped::by("exec sleep 60");
+    let helped = HelperSetup::by("exec sleep 60");
     let (output, took) = helped.run(&["--timeout", "1s", "--format", "json"]);
     assert_eq!(output.status.code(), Some(3));
     assert!(took < Duration::from_secs(2), "{took:?}");
@@ -86,7 +86,7 @@ fn a_helper_that_hangs_is_ended_by_the_time_limit() {
 
 #[test]
 fn a_helper_that_hangs_is_ended_by_a_signal() {
-    let helped = Helped::by("exec sleep 60");
+    let helped = HelperSetup::by("exec sleep 60");
     let mut child = helped.command(&[]).stderr(Stdio::piped()).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(20);
     while fs::read_to_string(helped.pid_file())
@@ -106,7 +106,7 @@ fn a_helper_that_hangs_is_ended_by_a_signal() {
 
 #[test]
 fn a_helper_that_talks_without_end_is_not_listened_to() {
-    let helped = Helped::by("exec yes");
+    let helped = HelperSetup::by("exec yes");
     let (output, took) = helped.run(&["--format", "json"]);
     assert_eq!(output.status.code(), Some(3));
     assert!(took < Duration::from_secs(5), "{took:?}");
@@ -116,7 +116,7 @@ fn a_helper_that_talks_without_end_is_not_listened_to() {
 
 #[test]
 fn what_a_helper_says_moves_no_terminal() {
-    let helped = Helped::by(r"printf '\033[2Jno \r::error::way\n' >&2; exit 1");
+    let helped = HelperSetup::by(r"printf '\033[2Jno \r::error::way\n' >&2; exit 1");
     let (output, _) = helped.run(&["--format", "json"]);
     assert_eq!(output.status.code(), Some(3));
     let said = Failure::of(&output).is("registry/credential", &[]).stderr;

@@ -208,11 +208,11 @@ impl Drop for BuildKit {
 /// An image in a layout: its configuration, and the entries of the layers above its base.
 struct Built {
     config: Value,
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<String, LayerEntry>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
+struct LayerEntry {
     kind: String,
     content: Vec<u8>,
     attributes: String,
@@ -256,7 +256,7 @@ fn read(layout: &Path, base_layers: usize) -> Built {
             let path = path.trim_end_matches('/').to_owned();
             entries.insert(
                 path,
-                Entry {
+                LayerEntry {
                     kind,
                     content,
                     attributes,
@@ -303,20 +303,20 @@ fn differences(direct: &Built, buildkit: &Built) -> Vec<Difference> {
     paths.dedup();
     for path in paths {
         let (ours, theirs) = (direct.entries.get(path), buildkit.entries.get(path));
-        let kind = |entry: Option<&Entry>| entry.map_or("-".to_owned(), |it| it.kind.clone());
+        let kind = |entry: Option<&LayerEntry>| entry.map_or("-".to_owned(), |it| it.kind.clone());
         compare(format!("kind of {path}"), kind(ours), kind(theirs));
         let (Some(ours), Some(theirs)) = (ours, theirs) else {
             continue;
         };
-        let content = |entry: &Entry| String::from_utf8_lossy(&entry.content).into_owned();
+        let content = |entry: &LayerEntry| String::from_utf8_lossy(&entry.content).into_owned();
         compare(format!("content of {path}"), content(ours), content(theirs));
-        let attributes = |entry: &Entry| entry.attributes.clone();
+        let attributes = |entry: &LayerEntry| entry.attributes.clone();
         compare(
             format!("attributes of {path}"),
             attributes(ours),
             attributes(theirs),
         );
-        let descriptor = |entry: &Entry| entry.descriptor.clone();
+        let descriptor = |entry: &LayerEntry| entry.descriptor.clone();
         compare(
             format!("descriptor of {path}"),
             descriptor(ours),
@@ -439,7 +439,7 @@ fn buildkit_makes_the_same_images_but_for_what_is_known() {
         std::os::unix::fs::symlink("x.txt", site.path(&format!("{recipe}/files/deep/er/link")))
             .unwrap();
     }
-    let mut known = Known::new(&ALLOWED);
+    let mut known = KnownDifferences::new(&ALLOWED);
     for (recipe, layers, settings) in [
         ("pause", 1, &[][..]),
         ("app", 1, &["--set", "program=server.exe"]),
@@ -606,7 +606,7 @@ fn buildkit_makes_the_same_of_dockerfiles_that_run_nothing() {
         "docker/bundle.tar.gz",
         tar.into_inner().unwrap().finish().unwrap(),
     );
-    let mut known = Known::new(&ALLOWED_OF_DOCKERFILES);
+    let mut known = KnownDifferences::new(&ALLOWED_OF_DOCKERFILES);
     let mut compared = |name: &str| {
         let (ours, theirs) = (format!("direct-{name}"), format!("buildkit-{name}"));
         let layout = site.path(&theirs);
@@ -640,13 +640,13 @@ fn buildkit_makes_the_same_of_dockerfiles_that_run_nothing() {
 }
 
 /// Differences, sorted into known and unknown ones.
-struct Known {
+struct KnownDifferences {
     allowed: &'static [Allowed],
     met: Vec<bool>,
     unknown: Vec<String>,
 }
 
-impl Known {
+impl KnownDifferences {
     fn new(allowed: &'static [Allowed]) -> Self {
         Self {
             allowed,

@@ -27,12 +27,12 @@ const NEW: WindowsVersion = WindowsVersion::new(17763, 1158);
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A cluster, a registry, and a fleet.
-struct Scene {
+struct FollowSetup {
     site: Site,
     api: Api,
 }
 
-impl Scene {
+impl FollowSetup {
     fn new(images: usize) -> Self {
         let site = Site::new();
         let host = site.host();
@@ -261,7 +261,7 @@ impl Drop for Replica {
 /// A node is patched, and its images are built automatically.
 #[test]
 fn a_node_with_a_new_build_finds_its_images() {
-    let scene = Scene::new(1);
+    let scene = FollowSetup::new(1);
     scene.publish(NEW);
     let replica = scene.start(&["--resync", "1h"]);
     let reference = format!("{}/pause-0:latest", scene.site.host());
@@ -312,7 +312,7 @@ fn a_node_with_a_new_build_finds_its_images() {
 /// and no duplicate events.
 #[test]
 fn what_is_known_is_neither_asked_nor_said_again() {
-    let scene = Scene::new(2);
+    let scene = FollowSetup::new(2);
     let replica = scene.start(&["--resync", "1h"]);
     replica.until("the event", || scene.events("win-a").len() == 1);
     let asked = scene.site.requests();
@@ -340,7 +340,7 @@ fn what_is_known_is_neither_asked_nor_said_again() {
 #[test]
 fn another_replica_takes_over_from_one_that_was_killed() {
     let count = 24;
-    let scene = Scene::new(count);
+    let scene = FollowSetup::new(count);
     let mut first = scene.start(&[]);
     first.until("the lease", || first.leads());
     let second = scene.start(&[]);
@@ -385,7 +385,7 @@ fn another_replica_takes_over_from_one_that_was_killed() {
 
 #[test]
 fn whoever_is_asked_to_end_lets_another_have_the_lease_at_once() {
-    let scene = Scene::new(1);
+    let scene = FollowSetup::new(1);
     // Too long to wait for.
     let mut first = scene.start(&["--lease-duration", "1h"]);
     first.until("the lease", || first.leads());
@@ -409,7 +409,7 @@ fn whoever_is_asked_to_end_lets_another_have_the_lease_at_once() {
 /// meantime are found.
 #[test]
 fn an_api_that_is_away_is_waited_for() {
-    let scene = Scene::new(1);
+    let scene = FollowSetup::new(1);
     scene.publish(NEW);
     let replica = scene.start(&["--resync", "1h"]);
     replica.until("the first image", || {
@@ -445,7 +445,7 @@ fn an_api_that_is_away_is_waited_for() {
 
 #[test]
 fn while_another_holds_the_lease_nothing_is_done() {
-    let scene = Scene::new(1);
+    let scene = FollowSetup::new(1);
     let renewed = |second: u32| {
         json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -482,7 +482,7 @@ fn while_another_holds_the_lease_nothing_is_done() {
 /// A missing base: an event is recorded, the build is retried, and another event is recorded.
 #[test]
 fn what_is_missing_is_said_and_tried_again() {
-    let scene = Scene::new(1);
+    let scene = FollowSetup::new(1);
     scene
         .api
         .change(&node("win-b", WindowsVersion::new(17134, 1)));
@@ -514,7 +514,7 @@ fn what_is_missing_is_said_and_tried_again() {
 
 #[test]
 fn whoever_may_not_have_the_lease_is_told_what_grants_it() {
-    let scene = Scene::new(1);
+    let scene = FollowSetup::new(1);
     for (path, code, values) in [
         (LEASE, 403, &["wincimg/wincimg-fleet", "(403)"][..]),
         ("/api/v1/nodes", 403, &["nodes", "(403)"]),
@@ -575,7 +575,7 @@ fn the_role_that_ships_grants_what_is_asked_for_and_no_more() {
         }
     }
     assert_eq!(names, BTreeSet::from(["wincimg-fleet".to_owned()]));
-    let scene = Scene::new(1);
+    let scene = FollowSetup::new(1);
     scene
         .api
         .change(&node("win-b", WindowsVersion::new(17134, 1)));
@@ -628,7 +628,7 @@ fn the_role_that_ships_grants_what_is_asked_for_and_no_more() {
 /// Without permission to write events, images are still built.
 #[test]
 fn events_that_nobody_takes_stop_no_work() {
-    let scene = Scene::new(1);
+    let scene = FollowSetup::new(1);
     scene.api.refuse(EVENTS, 403);
     let replica = scene.start(&[]);
     replica.until("the image", || scene.versions(0) == ["10.0.17763.973"]);

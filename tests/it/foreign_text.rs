@@ -8,8 +8,8 @@ use serde_json::json;
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::scripted::{answer, scripted};
 
-use crate::fake_catalog::desk::Desk;
-use crate::fake_catalog::{Instead, msu};
+use crate::fake_catalog::setup::CatalogSetup;
+use crate::fake_catalog::{ResponseOverride, msu};
 
 /// Control characters, bidirectional marks, and commands of CI systems.
 const POISON: &str = "\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}31mred\r\n::error::forged\u{2028}\n\
@@ -298,18 +298,19 @@ fn catalog(poison: &str) {
         let numbered = text.chars().map(|c| format!("&#{};", u32::from(c)));
         numbered.collect::<String>()
     };
-    let desk = Desk::new();
+    let setup = CatalogSetup::new();
     let title =
         "2020-04 Cumulative Update for Windows Server 2019 for x64-based Systems (KB4549949)";
     let name = "windows10.0-kb4549949-x64.msu";
     let bytes = msu("4549949", "amd64", 100);
-    desk.catalog
+    setup
+        .catalog
         .publish(&shown(poison), &[(name, bytes.clone())]);
     let spoilt = format!("{title}{}", shown(poison));
-    desk.catalog.publish(&spoilt, &[(name, bytes)]);
-    let check = |arguments: &[&str], instead: Option<Instead>| {
-        desk.catalog.instead(instead);
-        let outcome = desk.ask(arguments);
+    setup.catalog.publish(&spoilt, &[(name, bytes)]);
+    let check = |arguments: &[&str], instead: Option<ResponseOverride>| {
+        setup.catalog.instead(instead);
+        let outcome = setup.run_with_catalog(arguments);
         let text = format!("{}\n{}", outcome.stdout, outcome.stderr);
         let output = Output {
             status: std::process::ExitStatus::default(),
@@ -330,24 +331,27 @@ fn catalog(poison: &str) {
         ),
         shown(poison),
     ] {
-        check(&["search", "KB4549949"], Some(Instead::Page(page.clone())));
+        check(
+            &["search", "KB4549949"],
+            Some(ResponseOverride::Page(page.clone())),
+        );
         check(
             &["fetch", "KB4549949", "--output", "out"],
-            Some(Instead::Page(page)),
+            Some(ResponseOverride::Page(page)),
         );
     }
-    desk.catalog.set_release_info(&format!(
+    setup.catalog.set_release_info(&format!(
         "<html><body><table><tr><td>{0}</td><td>{0}</td></tr></table></body></html>",
         shown(poison)
     ));
-    let page = format!("http://{}/release-info", desk.catalog.host);
+    let page = format!("http://{}/release-info", setup.catalog.host);
     let from = [
         "--release-info",
         &page,
         "--insecure-registry",
-        &desk.catalog.host,
+        &setup.catalog.host,
     ];
-    let outcome = desk.run(&[&["resolve", "17763.1158", "--refresh"][..], &from].concat());
+    let outcome = setup.run(&[&["resolve", "17763.1158", "--refresh"][..], &from].concat());
     assert!(!outcome.stderr.contains('\u{1b}'), "{}", outcome.stderr);
 }
 

@@ -7,19 +7,19 @@ use serde_json::Value;
 use wincimg_testkit::powershell::syntax_errors;
 
 use crate::failure::{Fails, warning};
-use crate::fake_catalog::desk::{Desk, FILE};
-use crate::fake_catalog::{ERROR_PAGE, Instead, msu};
+use crate::fake_catalog::setup::{CatalogSetup, FILE};
+use crate::fake_catalog::{ERROR_PAGE, ResponseOverride, msu};
 
 #[test]
 fn a_build_leads_to_its_article_and_back() {
-    let desk = Desk::new();
-    let there = desk
+    let setup = CatalogSetup::new();
+    let there = setup
         .run(&["resolve", "17763.1158", "--format", "json"])
-        .ended_with(0)
+        .assert_code(0)
         .json();
-    let back = desk
+    let back = setup
         .run(&["resolve", "kb4549949", "--format", "json"])
-        .ended_with(0)
+        .assert_code(0)
         .json();
     assert_eq!(there, back);
     assert_eq!(there["build"], "17763.1158");
@@ -30,10 +30,10 @@ fn a_build_leads_to_its_article_and_back() {
 
 #[test]
 fn a_revision_between_two_updates_names_both() {
-    let desk = Desk::new();
-    let outcome = desk
+    let setup = CatalogSetup::new();
+    let outcome = setup
         .run(&["resolve", "17763.1040", "--format", "json"])
-        .ended_with(1);
+        .assert_code(1);
     let json = outcome.json();
     assert_eq!(json["kb"], Value::Null);
     assert_eq!(json["before"]["kb"], "KB4532691");
@@ -47,62 +47,69 @@ fn a_revision_between_two_updates_names_both() {
     ] {
         assert!(outcome.stderr.contains(value), "{}", outcome.stderr);
     }
-    outcome.said("wincimg hotfix resolve 17763.1075");
+    outcome.assert_printed("wincimg hotfix resolve 17763.1075");
 }
 
 #[test]
 fn what_is_not_known_is_a_no_and_what_is_not_meant_is_wrong_usage() {
-    let desk = Desk::new();
-    desk.run(&["resolve", "17764.1"])
-        .ended_with(1)
-        .said("17764")
-        .said("wincimg hotfix resolve --latest 17763")
-        .did_not_say("--refresh");
-    desk.run(&["resolve", "--latest", "29501"])
-        .ended_with(1)
-        .said("wincimg hotfix resolve --latest 29501 --refresh");
-    desk.run(&["resolve", "KB9999999"])
-        .ended_with(1)
-        .said("KB9999999");
-    desk.run(&["resolve", "17763"])
-        .ended_with(2)
-        .said("--latest 17763");
-    desk.run(&["resolve", "ltsc2019"])
-        .ended_with(2)
-        .said("\"ltsc2019\"")
-        .said("17763.1158");
-    desk.asking(&["fetch", "17763.1", "--output", "out"])
+    let setup = CatalogSetup::new();
+    setup
+        .run(&["resolve", "17764.1"])
+        .assert_code(1)
+        .assert_printed("17764")
+        .assert_printed("wincimg hotfix resolve --latest 17763")
+        .assert_not_printed("--refresh");
+    setup
+        .run(&["resolve", "--latest", "29501"])
+        .assert_code(1)
+        .assert_printed("wincimg hotfix resolve --latest 29501 --refresh");
+    setup
+        .run(&["resolve", "KB9999999"])
+        .assert_code(1)
+        .assert_printed("KB9999999");
+    setup
+        .run(&["resolve", "17763"])
+        .assert_code(2)
+        .assert_printed("--latest 17763");
+    setup
+        .run(&["resolve", "ltsc2019"])
+        .assert_code(2)
+        .assert_printed("\"ltsc2019\"")
+        .assert_printed("17763.1158");
+    setup
+        .catalog_command(&["fetch", "17763.1", "--output", "out"])
         .fails(1, "no", &["17763.1"]);
 }
 
 #[test]
 fn a_refresh_is_kept_and_used_by_later_runs() {
-    let desk = Desk::new();
-    desk.catalog.set_release_info(include_str!(
+    let setup = CatalogSetup::new();
+    setup.catalog.set_release_info(include_str!(
         "../../crates/catalog/tests/data/windows-server-release-info.html"
     ));
-    let page = format!("http://{}/release-info", desk.catalog.host);
+    let page = format!("http://{}/release-info", setup.catalog.host);
     let refresh = [
         "--refresh",
         "--release-info",
         &page,
         "--insecure-registry",
-        &desk.catalog.host,
+        &setup.catalog.host,
     ];
     let latest = ["resolve", "--latest", "26100"];
-    let before = desk.run(&latest).ended_with(0).stdout;
-    let refreshed = desk
+    let before = setup.run(&latest).assert_code(0).stdout;
+    let refreshed = setup
         .run(&[&latest[..], &refresh[..]].concat())
-        .ended_with(0)
+        .assert_code(0)
         .stdout;
     assert_ne!(before, refreshed);
     assert_eq!(refreshed, "26100.33500 KB5131031 2026-10-13 B\n");
-    assert_eq!(desk.run(&latest).ended_with(0).stdout, refreshed);
+    assert_eq!(setup.run(&latest).assert_code(0).stdout, refreshed);
 
-    desk.catalog.set_release_info("<h1>We moved</h1>");
-    desk.wincimg(&[&latest[..], &refresh[..]].concat())
+    setup.catalog.set_release_info("<h1>We moved</h1>");
+    setup
+        .wincimg(&[&latest[..], &refresh[..]].concat())
         .fails(3, "updates/table", &[&page]);
-    assert_eq!(desk.run(&latest).ended_with(0).stdout, refreshed);
+    assert_eq!(setup.run(&latest).assert_code(0).stdout, refreshed);
 }
 
 /// The source of the page with the calendar of hotpatches.
@@ -111,35 +118,38 @@ const MARKDOWN: &str =
 
 #[test]
 fn a_page_carried_here_is_read_from_its_file() {
-    let desk = Desk::new();
+    let setup = CatalogSetup::new();
     let row = "| LTSC | 2026-09 B | soon | 17763.9333 | [KB5131041](https://a) |";
     let page = MARKDOWN.replace(
         "| LTSC | 2026-09 B | 2026-09-08 | 17763",
         &format!("{row}\n| LTSC | 2026-09 B | 2026-09-08 | 17763"),
     );
-    fs::write(desk.folder.path().join("page.md"), page).unwrap();
+    fs::write(setup.folder.path().join("page.md"), page).unwrap();
     let refresh = ["--refresh", "--release-info", "page.md"];
-    let outcome = desk
+    let outcome = setup
         .run(&[&["resolve", "20348.5550"], &refresh[..]].concat())
-        .ended_with(0)
-        .said("LTSC | 2026-09 B | soon");
+        .assert_code(0)
+        .assert_printed("LTSC | 2026-09 B | soon");
     assert_eq!(outcome.stdout, "20348.5550 KB5131021 2026-09-08 hotpatch\n");
-    assert_eq!(desk.catalog.requests(), [""; 0]);
+    assert_eq!(setup.catalog.requests(), [""; 0]);
 
     let none = ["--refresh", "--release-info", "none.md"];
-    desk.wincimg(&[&["resolve", "20348.5550"], &none[..]].concat())
+    setup
+        .wincimg(&[&["resolve", "20348.5550"], &none[..]].concat())
         .fails(3, "file/io", &["none.md"]);
     let folder = ["--refresh", "--release-info", "."];
-    desk.wincimg(&[&["resolve", "20348.5550"], &folder[..]].concat())
+    setup
+        .wincimg(&[&["resolve", "20348.5550"], &folder[..]].concat())
         .fails(3, "file/io", &["."]);
 }
 
 #[test]
 fn every_command_works_with_the_refreshed_table() {
-    let desk = Desk::new();
-    fs::write(desk.folder.path().join("page.md"), MARKDOWN).unwrap();
+    let setup = CatalogSetup::new();
+    fs::write(setup.folder.path().join("page.md"), MARKDOWN).unwrap();
     let simulated = || {
-        desk.wincimg_itself()
+        setup
+            .program()
             .args(["check-compat", "--host-build", "26100.33296"])
             .args(["--image-build", "26100.33500", "--on", "2026-10-20"])
             .args(["--simulate-hotfix", "KB5131031"])
@@ -148,18 +158,19 @@ fn every_command_works_with_the_refreshed_table() {
     };
     let before = simulated();
     assert_eq!(before.status.code(), Some(2), "{before:?}");
-    desk.run(&[
-        "resolve",
-        "KB5131031",
-        "--refresh",
-        "--release-info",
-        "page.md",
-    ])
-    .ended_with(0);
+    setup
+        .run(&[
+            "resolve",
+            "KB5131031",
+            "--refresh",
+            "--release-info",
+            "page.md",
+        ])
+        .assert_code(0);
     let after = simulated();
     assert_eq!(after.status.code(), Some(0), "{after:?}");
-    let base = desk
-        .wincimg_itself()
+    let base = setup
+        .program()
         .args(["check-compat", "--host-build", "26100.33296"])
         .args(["--image-build", "26100.33499", "--on", "2026-10-20"])
         .output()
@@ -172,10 +183,10 @@ fn every_command_works_with_the_refreshed_table() {
 
 #[test]
 fn a_table_without_the_last_months_says_so() {
-    let desk = Desk::new();
+    let setup = CatalogSetup::new();
     let checked = |day: &str| {
-        let output = desk
-            .wincimg_itself()
+        let output = setup
+            .program()
             .args(["check-compat", "--host-build", "17763.973"])
             .args(["--image-build", "17763.973", "--on", day])
             .output()
@@ -191,9 +202,9 @@ fn a_table_without_the_last_months_says_so() {
 
 #[test]
 fn an_update_that_breaks_something_is_named_with_its_mend() {
-    let desk = Desk::new();
-    let output = desk
-        .wincimg_itself()
+    let setup = CatalogSetup::new();
+    let output = setup
+        .program()
         .args(["check-compat", "--host-build", "14393.9418"])
         .args(["--image-build", "14393.9512", "--on", "2026-09-20"])
         .output()
@@ -201,124 +212,137 @@ fn an_update_that_breaks_something_is_named_with_its_mend() {
     let text = String::from_utf8(output.stdout).unwrap();
     let breaks = ["KB5123099", "Remote Desktop", "KB5129239"];
     assert!(breaks.iter().all(|it| text.contains(it)), "{text}");
-    desk.run(&["resolve", "14393.9512"])
-        .ended_with(0)
-        .warned(&breaks);
+    setup
+        .run(&["resolve", "14393.9512"])
+        .assert_code(0)
+        .assert_warning(&breaks);
 }
 
 #[test]
 fn a_damaged_cache_is_reported_and_not_used() {
-    let desk = Desk::new();
-    let cache = desk.folder.path().join("cache/wincimg");
+    let setup = CatalogSetup::new();
+    let cache = setup.folder.path().join("cache/wincimg");
     fs::create_dir_all(&cache).unwrap();
     fs::write(cache.join("windows-updates.tsv"), "17763\n").unwrap();
-    let outcome = desk
+    let outcome = setup
         .run(&["resolve", "17763.1158"])
-        .ended_with(0)
-        .said("line 1")
-        .said("--refresh");
+        .assert_code(0)
+        .assert_printed("line 1")
+        .assert_printed("--refresh");
     assert_eq!(outcome.stdout, "17763.1158 KB4549949 2020-04-14 B\n");
 }
 
 #[test]
 fn a_search_goes_through_all_pages() {
-    let desk = Desk::new();
+    let setup = CatalogSetup::new();
     for number in 0..60 {
-        desk.catalog.publish(&format!("Update {number}"), &[]);
+        setup.catalog.publish(&format!("Update {number}"), &[]);
     }
-    let json = desk
-        .ask(&["search", "KB4549949", "--format", "json"])
-        .ended_with(0)
+    let json = setup
+        .run_with_catalog(&["search", "KB4549949", "--format", "json"])
+        .assert_code(0)
         .json();
     let updates = json["updates"].as_array().unwrap();
     assert_eq!(updates.len(), 60);
     assert_eq!(updates[59]["title"], "Update 59");
     assert_eq!(updates[59]["date"], "2020-04-14");
     assert_eq!(
-        desk.catalog.requests(),
+        setup.catalog.requests(),
         ["GET /Search.aspx", "POST /Search.aspx", "POST /Search.aspx"]
     );
-    let text = desk.ask(&["search", "KB4549949"]).ended_with(0).stdout;
+    let text = setup
+        .run_with_catalog(&["search", "KB4549949"])
+        .assert_code(0)
+        .stdout;
     assert_eq!(text.lines().count(), 61);
 }
 
 #[test]
 fn nothing_found_is_a_no_and_a_broken_answer_a_failure() {
-    let desk = Desk::new();
-    let outcome = desk
-        .ask(&["search", "KB1", "--format", "json"])
-        .ended_with(1);
+    let setup = CatalogSetup::new();
+    let outcome = setup
+        .run_with_catalog(&["search", "KB1", "--format", "json"])
+        .assert_code(1);
     assert_eq!(outcome.json()["updates"], serde_json::json!([]));
-    outcome.said("\"KB1\"");
-    desk.catalog.instead([Instead::Page(
+    outcome.assert_printed("\"KB1\"");
+    setup.catalog.instead([ResponseOverride::Page(
         "<html>Sign in to the network</html>".to_owned(),
     )]);
-    desk.asking(&["search", "KB1"])
+    setup
+        .catalog_command(&["search", "KB1"])
         .fails(3, "catalog/answer", &[]);
 }
 
 #[test]
 fn an_error_page_that_stays_is_quoted() {
-    let desk = Desk::new();
-    desk.catalog
-        .instead(vec![Instead::Page(ERROR_PAGE.to_owned()); 20]);
-    desk.ask(&["search", "x"]).ended_with(3).said("8DDD0010");
+    let setup = CatalogSetup::new();
+    setup
+        .catalog
+        .instead(vec![ResponseOverride::Page(ERROR_PAGE.to_owned()); 20]);
+    setup
+        .run_with_catalog(&["search", "x"])
+        .assert_code(3)
+        .assert_printed("8DDD0010");
 }
 
 #[test]
 fn a_catalog_without_tls_has_to_be_listed() {
-    let desk = Desk::new();
-    let address = format!("http://{}", desk.catalog.host);
-    desk.run(&["search", "x", "--catalog", &address])
-        .ended_with(3)
-        .said(&format!("add --insecure-registry {}", desk.catalog.host));
+    let setup = CatalogSetup::new();
+    let address = format!("http://{}", setup.catalog.host);
+    setup
+        .run(&["search", "x", "--catalog", &address])
+        .assert_code(3)
+        .assert_printed(&format!("add --insecure-registry {}", setup.catalog.host));
 }
 
 #[test]
 fn a_script_installs_what_the_catalog_lists() {
-    let (desk, _) = Desk::with_april_2020();
+    let (setup, _) = CatalogSetup::with_april_2020();
     let mirror = "https://mirror.lan/hotfix";
-    desk.ask(&[
-        "script",
-        "17763.1158",
-        "--from-url",
-        mirror,
-        "--restart",
-        "--output",
-        "a.ps1",
-    ])
-    .ended_with(0);
-    let script = fs::read_to_string(desk.folder.path().join("a.ps1")).unwrap();
+    setup
+        .run_with_catalog(&[
+            "script",
+            "17763.1158",
+            "--from-url",
+            mirror,
+            "--restart",
+            "--output",
+            "a.ps1",
+        ])
+        .assert_code(0);
+    let script = fs::read_to_string(setup.folder.path().join("a.ps1")).unwrap();
     assert!(
         script.contains(&format!("Url = '{mirror}/KB4549949/{FILE}'")),
         "{script}"
     );
     assert!(script.contains("Restart  = $true"), "{script}");
     assert!(script.contains("Revision = 1158"), "{script}");
-    assert_eq!(desk.file_requests(), [""; 0]);
+    assert_eq!(setup.file_requests(), [""; 0]);
 }
 
 #[test]
 fn a_script_for_a_folder_says_what_is_missing() {
-    let (desk, _) = Desk::with_april_2020();
+    let (setup, _) = CatalogSetup::with_april_2020();
     let files = ["script", "17763.1158", "--files", "out"];
-    desk.run(&files)
-        .ended_with(3)
-        .said("wincimg hotfix fetch KB4549949 --output out");
+    setup
+        .run(&files)
+        .assert_code(3)
+        .assert_printed("wincimg hotfix fetch KB4549949 --output out");
     // A package without update.json is not a fetched update.
-    fs::create_dir_all(desk.out()).unwrap();
-    fs::write(desk.out().join(FILE), msu("4549949", "amd64", 5)).unwrap();
-    desk.wincimg(&files)
+    fs::create_dir_all(setup.out()).unwrap();
+    fs::write(setup.out().join(FILE), msu("4549949", "amd64", 5)).unwrap();
+    setup
+        .wincimg(&files)
         .fails(3, "updates/folder", &["out", "KB4549949"]);
-    desk.fetch().ended_with(0);
-    let script = desk.run(&files).ended_with(0).stdout;
+    setup.fetch().assert_code(0);
+    let script = setup.run(&files).assert_code(0).stdout;
     assert!(script.contains("Algorithm = 'SHA1'"), "{script}");
     assert!(
         script.contains("Folder   = \"$PSScriptRoot\\KB4549949\""),
         "{script}"
     );
     let share = [&files[..], &["--from-dir", "C:\\hotfix\\"]].concat();
-    let script = desk.run(&share).ended_with(0).stdout;
+    let script = setup.run(&share).assert_code(0).stdout;
     assert!(
         script.contains("Folder   = 'C:\\hotfix\\KB4549949'"),
         "{script}"
@@ -327,16 +351,16 @@ fn a_script_for_a_folder_says_what_is_missing() {
 
 #[test]
 fn scripts_are_powershell_by_its_grammar() {
-    let (desk, _) = Desk::with_april_2020();
-    desk.fetch().ended_with(0);
+    let (setup, _) = CatalogSetup::with_april_2020();
+    setup.fetch().assert_code(0);
     for more in [
         &[][..],
         &["--restart", "--from-url", "https://mirror.lan/it's"],
         &["--files", "out"],
         &["--files", "out", "--from-dir", "C:\\f\u{fc}r 'alle'"],
     ] {
-        let script = desk.ask(&[&["script", "17763.1158"], more].concat());
-        let script = script.ended_with(0).stdout;
+        let script = setup.run_with_catalog(&[&["script", "17763.1158"], more].concat());
+        let script = script.assert_code(0).stdout;
         assert_eq!(syntax_errors(&script), [""; 0]);
         assert_ne!(syntax_errors(&(script + "\nif (")), [""; 0]);
     }
@@ -344,8 +368,11 @@ fn scripts_are_powershell_by_its_grammar() {
 
 #[test]
 fn the_script_changes_nothing_before_its_files_are_verified() {
-    let (desk, _) = Desk::with_april_2020();
-    let script = desk.ask(&["script", "17763.1158"]).ended_with(0).stdout;
+    let (setup, _) = CatalogSetup::with_april_2020();
+    let script = setup
+        .run_with_catalog(&["script", "17763.1158"])
+        .assert_code(0)
+        .stdout;
     let (_, install) = script.split_once("function Install-Hotfix {").unwrap();
     let (install, _) = install.split_once("\n}").unwrap();
     let at = |words: &str| install.find(words).unwrap();
@@ -367,11 +394,11 @@ fn the_script_changes_nothing_before_its_files_are_verified() {
 
 #[test]
 fn every_command_that_a_hint_names_can_run() {
-    let (desk, _) = Desk::with_april_2020();
-    desk.catalog.set_release_info(include_str!(
+    let (setup, _) = CatalogSetup::with_april_2020();
+    setup.catalog.set_release_info(include_str!(
         "../../crates/catalog/tests/data/windows-server-release-info.html"
     ));
-    let catalog = format!("http://{}", desk.catalog.host);
+    let catalog = format!("http://{}", setup.catalog.host);
     let mut run = 0;
     for arguments in [
         &["resolve", "17763.1040"][..],
@@ -385,7 +412,7 @@ fn every_command_that_a_hint_names_can_run() {
         &["script", "17763.1158", "--files", "out"],
         &["fetch", "17763.1039", "--output", "out"],
     ] {
-        let said = desk.ask_if_it_can(arguments).stderr;
+        let said = setup.run_with_catalog_if_supported(arguments).stderr;
         let commands = said.lines().filter_map(|line| {
             let (_, command) = line.split_once("wincimg ")?;
             Some(command.split([';', '`']).next()?.to_owned())
@@ -398,8 +425,8 @@ fn every_command_that_a_hint_names_can_run() {
             if command.contains("--refresh") {
                 words.push(format!("--release-info {catalog}/release-info"));
             }
-            words.push(format!("--insecure-registry {}", desk.catalog.host));
-            let output = desk.shell(&words.join(" "));
+            words.push(format!("--insecure-registry {}", setup.catalog.host));
+            let output = setup.shell(&words.join(" "));
             // Finding nothing new is a valid answer.
             let code = output.status.code().unwrap();
             assert!(code <= 1, "{arguments:?}: {words:?}: {output:?}");
@@ -421,30 +448,33 @@ fn examples(help: &str) -> Vec<String> {
 fn every_command_of_the_help_texts_runs() {
     let mut run = 0;
     for about in ["", "resolve", "search", "fetch", "script"] {
-        let (desk, _) = Desk::with_april_2020();
+        let (setup, _) = CatalogSetup::with_april_2020();
         let newest = "2026-09 Cumulative Update for Microsoft server operating system version 24H2 for x64-based Systems (KB5129235)";
         let wim = b"MSWIM\0\0\0".to_vec();
-        desk.catalog
+        setup
+            .catalog
             .publish(newest, &[("windows11.0-kb5129235-x64.msu", wim)]);
-        desk.catalog.set_release_info(include_str!(
+        setup.catalog.set_release_info(include_str!(
             "../../crates/catalog/tests/data/windows-server-release-info.html"
         ));
         // Prerequisite of examples that use fetched files.
-        desk.ask(&["fetch", "17763.1158", "--output", "./hotfix"])
-            .ended_with(0);
-        let help = desk.run(&[&[about], &["--help"][..]].concat()[usize::from(about.is_empty())..]);
-        for example in examples(&help.ended_with(0).stdout) {
+        setup
+            .run_with_catalog(&["fetch", "17763.1158", "--output", "./hotfix"])
+            .assert_code(0);
+        let help =
+            setup.run(&[&[about], &["--help"][..]].concat()[usize::from(about.is_empty())..]);
+        for example in examples(&help.assert_code(0).stdout) {
             let mut words = vec![format!("wincimg {example}")];
-            let catalog = format!("http://{}", desk.catalog.host);
+            let catalog = format!("http://{}", setup.catalog.host);
             if !example.starts_with("hotfix resolve") {
                 words.push(format!("--catalog {catalog}"));
             }
             if example.contains("--refresh") {
                 words.push(format!("--release-info {catalog}/release-info"));
             }
-            words.push(format!("--insecure-registry {}", desk.catalog.host));
+            words.push(format!("--insecure-registry {}", setup.catalog.host));
             let line = words.join(" ");
-            let output = desk.shell(&line);
+            let output = setup.shell(&line);
             assert!(output.status.success(), "{line}: {output:?}");
             run += 1;
         }

@@ -7,33 +7,34 @@ use predicates::Predicate as _;
 use wincimg_testkit::component;
 
 use crate::failure::{Fails, note};
-use crate::fake_catalog::desk::{Desk, FILE, TITLE};
-use crate::fake_catalog::{ERROR_PAGE, Fault, Instead, Listed, msu};
+use crate::fake_catalog::setup::{CatalogSetup, FILE, TITLE};
+use crate::fake_catalog::{ERROR_PAGE, Fault, Listed, ResponseOverride, msu};
 
 #[test]
 fn an_overloaded_catalog_is_asked_again() {
-    let (desk, bytes) = Desk::with_april_2020();
-    desk.catalog.instead([
-        Instead::Status(429),
-        Instead::Page(ERROR_PAGE.to_owned()),
-        Instead::Status(503),
+    let (setup, bytes) = CatalogSetup::with_april_2020();
+    setup.catalog.instead([
+        ResponseOverride::Status(429),
+        ResponseOverride::Page(ERROR_PAGE.to_owned()),
+        ResponseOverride::Status(503),
     ]);
-    desk.fetch().ended_with(0);
-    assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
+    setup.fetch().assert_code(0);
+    assert_eq!(fs::read(setup.out().join(FILE)).unwrap(), bytes);
 }
 
 #[test]
 fn the_update_of_a_build_is_fetched_verified_and_not_fetched_twice() {
-    let (desk, bytes) = Desk::with_april_2020();
-    let outcome = desk.fetch().ended_with(0);
+    let (setup, bytes) = CatalogSetup::with_april_2020();
+    let outcome = setup.fetch().assert_code(0);
     assert_eq!(outcome.stdout, format!("out/KB4549949/{FILE}\n"));
-    assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
-    assert_eq!(desk.names(), ["update.json", FILE]);
-    assert_eq!(desk.file_requests(), [format!("GET /files/{FILE}")]);
+    assert_eq!(fs::read(setup.out().join(FILE)).unwrap(), bytes);
+    assert_eq!(setup.names(), ["update.json", FILE]);
+    assert_eq!(setup.file_requests(), [format!("GET /files/{FILE}")]);
 
-    let again = desk.ask(&["fetch", "KB4549949", "--output", "out", "--format", "json"]);
-    let json = again.ended_with(0).json();
-    assert_eq!(desk.file_requests(), [""; 0]);
+    let again =
+        setup.run_with_catalog(&["fetch", "KB4549949", "--output", "out", "--format", "json"]);
+    let json = again.assert_code(0).json();
+    assert_eq!(setup.file_requests(), [""; 0]);
     assert_eq!(json["kb"], "KB4549949");
     assert_eq!(json["build"], "17763.1158");
     assert_eq!(json["title"], TITLE);
@@ -51,13 +52,14 @@ fn the_update_of_a_build_is_fetched_verified_and_not_fetched_twice() {
 fn a_sha256_is_preferred() {
     use base64::Engine as _;
     use sha2::Digest as _;
-    let (desk, bytes) = Desk::with_april_2020();
+    let (setup, bytes) = CatalogSetup::with_april_2020();
     let sha256 = base64::engine::general_purpose::STANDARD.encode(sha2::Sha256::digest(&bytes));
-    desk.catalog
+    setup
+        .catalog
         .change_last(|update| update.files[0].sha256 = Some(sha256));
-    let json = desk
-        .ask(&["fetch", "17763.1158", "--output", "out", "--format", "json"])
-        .ended_with(0)
+    let json = setup
+        .run_with_catalog(&["fetch", "17763.1158", "--output", "out", "--format", "json"])
+        .assert_code(0)
         .json();
     assert!(
         json["files"][0]["digest"]
@@ -69,17 +71,17 @@ fn a_sha256_is_preferred() {
 
 #[test]
 fn a_file_of_other_content_under_the_name_is_replaced() {
-    let (desk, bytes) = Desk::with_april_2020();
-    fs::create_dir_all(desk.out()).unwrap();
-    fs::write(desk.out().join(FILE), "something else").unwrap();
-    desk.fetch().ended_with(0).noted(&[FILE]);
-    assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
+    let (setup, bytes) = CatalogSetup::with_april_2020();
+    fs::create_dir_all(setup.out()).unwrap();
+    fs::write(setup.out().join(FILE), "something else").unwrap();
+    setup.fetch().assert_code(0).assert_note(&[FILE]);
+    assert_eq!(fs::read(setup.out().join(FILE)).unwrap(), bytes);
 }
 
 #[test]
 fn a_connection_that_breaks_is_continued_where_it_broke() {
-    let (desk, bytes) = Desk::with_april_2020();
-    desk.catalog.fail(
+    let (setup, bytes) = CatalogSetup::with_april_2020();
+    setup.catalog.fail(
         FILE,
         [
             Fault::Cut(150_000),
@@ -88,156 +90,166 @@ fn a_connection_that_breaks_is_continued_where_it_broke() {
             Fault::Slow,
         ],
     );
-    desk.fetch().ended_with(0);
-    assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
-    let requests = desk.file_requests();
+    setup.fetch().assert_code(0);
+    assert_eq!(fs::read(setup.out().join(FILE)).unwrap(), bytes);
+    let requests = setup.file_requests();
     assert_eq!(requests.len(), 4, "{requests:?}");
     assert!(requests[3].ends_with("bytes=250000-"), "{requests:?}");
 }
 
 /// Leaves the first 150,000 bytes of the file, like an interrupted run.
-fn broken_off(desk: &Desk) {
-    desk.catalog
+fn broken_off(setup: &CatalogSetup) {
+    setup
+        .catalog
         .fail(FILE, [Fault::Cut(150_000), Fault::Status(404)]);
-    desk.fetch().ended_with(3).said("404");
+    setup.fetch().assert_code(3).assert_printed("404");
     let part = format!("{FILE}.part");
-    assert_eq!(desk.names(), [part.clone(), format!("{part}.json")]);
-    assert_eq!(fs::metadata(desk.out().join(part)).unwrap().len(), 150_000);
-    desk.file_requests();
+    assert_eq!(setup.names(), [part.clone(), format!("{part}.json")]);
+    assert_eq!(fs::metadata(setup.out().join(part)).unwrap().len(), 150_000);
+    setup.file_requests();
 }
 
 #[test]
 fn a_run_that_was_broken_off_is_continued_by_the_next_one() {
-    let (desk, bytes) = Desk::with_april_2020();
-    broken_off(&desk);
-    desk.fetch().ended_with(0);
+    let (setup, bytes) = CatalogSetup::with_april_2020();
+    broken_off(&setup);
+    setup.fetch().assert_code(0);
     assert_eq!(
-        desk.file_requests(),
+        setup.file_requests(),
         [format!("GET /files/{FILE} bytes=150000-")]
     );
-    assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
-    assert_eq!(desk.names(), ["update.json", FILE]);
+    assert_eq!(fs::read(setup.out().join(FILE)).unwrap(), bytes);
+    assert_eq!(setup.names(), ["update.json", FILE]);
 }
 
 #[test]
 fn a_file_that_changed_in_between_is_begun_again() {
-    let (desk, bytes) = Desk::with_april_2020();
-    desk.catalog.change_served(FILE, |served| {
+    let (setup, bytes) = CatalogSetup::with_april_2020();
+    setup.catalog.change_served(FILE, |served| {
         served.bytes.reverse();
         served.etag = Some("\"old\"".to_owned());
     });
-    broken_off(&desk);
-    desk.catalog.change_served(FILE, |served| {
+    broken_off(&setup);
+    setup.catalog.change_served(FILE, |served| {
         served.bytes.reverse();
         served.etag = Some("\"new\"".to_owned());
     });
-    desk.fetch().ended_with(0);
-    assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
+    setup.fetch().assert_code(0);
+    assert_eq!(fs::read(setup.out().join(FILE)).unwrap(), bytes);
 }
 
 #[test]
 fn pieces_that_do_not_fit_together_are_begun_again_even_if_the_server_does_not_tell() {
-    let (desk, bytes) = Desk::with_april_2020();
-    desk.catalog.change_served(FILE, |served| {
+    let (setup, bytes) = CatalogSetup::with_april_2020();
+    setup.catalog.change_served(FILE, |served| {
         served.bytes.reverse();
         (served.etag, served.careful) = (None, false);
     });
-    broken_off(&desk);
-    desk.catalog
+    broken_off(&setup);
+    setup
+        .catalog
         .change_served(FILE, |served| served.bytes.reverse());
-    desk.fetch().ended_with(0).noted(&[FILE]);
-    assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
-    assert_eq!(desk.names(), ["update.json", FILE]);
+    setup.fetch().assert_code(0).assert_note(&[FILE]);
+    assert_eq!(fs::read(setup.out().join(FILE)).unwrap(), bytes);
+    assert_eq!(setup.names(), ["update.json", FILE]);
 }
 
 #[test]
 fn a_server_that_lost_the_range_is_asked_for_the_whole() {
-    let (desk, bytes) = Desk::with_april_2020();
-    broken_off(&desk);
-    desk.catalog.fail(FILE, [Fault::Status(416)]);
-    desk.fetch().ended_with(0);
-    assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
+    let (setup, bytes) = CatalogSetup::with_april_2020();
+    broken_off(&setup);
+    setup.catalog.fail(FILE, [Fault::Status(416)]);
+    setup.fetch().assert_code(0);
+    assert_eq!(fs::read(setup.out().join(FILE)).unwrap(), bytes);
 }
 
 #[test]
 fn wrong_bytes_never_get_the_files_name() {
-    let (desk, _) = Desk::with_april_2020();
-    desk.catalog
+    let (setup, _) = CatalogSetup::with_april_2020();
+    setup
+        .catalog
         .change_served(FILE, |served| served.bytes[1000] ^= 1);
-    let failure = desk.fetching().fails(3, "download/changed", &[FILE]);
+    let failure = setup.fetch_command().fails(3, "download/changed", &[FILE]);
     assert_eq!(failure.message.matches("SHA-1 ").count(), 2, "{failure:#?}");
-    assert_eq!(desk.names(), [""; 0]);
+    assert_eq!(setup.names(), [""; 0]);
 }
 
 #[test]
 fn a_file_of_another_length_is_not_even_begun() {
-    let (desk, bytes) = Desk::with_april_2020();
-    desk.catalog
+    let (setup, bytes) = CatalogSetup::with_april_2020();
+    setup
+        .catalog
         .change_served(FILE, |served| served.bytes.truncate(1000));
     let length = bytes.len().to_string();
-    desk.fetching()
+    setup
+        .fetch_command()
         .fails(3, "download/changed", &["1000", &length]);
-    assert_eq!(desk.names(), [""; 0]);
+    assert_eq!(setup.names(), [""; 0]);
 }
 
 #[test]
 fn a_package_of_another_article_or_architecture_is_not_kept() {
     for (article, architecture) in [("4549950", "amd64"), ("4549949", "arm64")] {
-        let desk = Desk::new();
-        desk.catalog
+        let setup = CatalogSetup::new();
+        setup
+            .catalog
             .publish(TITLE, &[(FILE, msu(article, architecture, 100))]);
-        desk.fetching()
+        setup
+            .fetch_command()
             .fails(3, "download/other", &["4549949", "amd64"]);
-        assert_eq!(desk.names(), [""; 0]);
+        assert_eq!(setup.names(), [""; 0]);
     }
 }
 
 #[test]
 fn an_error_page_in_the_place_of_a_file_is_not_kept() {
-    let desk = Desk::new();
-    desk.catalog
+    let setup = CatalogSetup::new();
+    setup
+        .catalog
         .publish(TITLE, &[(FILE, b"<html>oops</html>".to_vec())]);
-    desk.fetching().fails(3, "download/other", &[FILE]);
-    assert_eq!(desk.names(), [""; 0]);
+    setup.fetch_command().fails(3, "download/other", &[FILE]);
+    assert_eq!(setup.names(), [""; 0]);
 }
 
 #[test]
 fn a_dialog_of_another_shape_is_a_failure() {
-    let (desk, _) = Desk::with_april_2020();
-    desk.catalog.change_last(|update| update.files.clear());
-    desk.fetching().fails(3, "catalog/answer", &[]);
-    desk.catalog.change_last(|update| {
+    let (setup, _) = CatalogSetup::with_april_2020();
+    setup.catalog.change_last(|update| update.files.clear());
+    setup.fetch_command().fails(3, "catalog/answer", &[]);
+    setup.catalog.change_last(|update| {
         update.files = vec![Listed::of("..%2fpasswd", b"x")];
     });
-    desk.fetching().fails(3, "catalog/answer", &["passwd"]);
+    setup
+        .fetch_command()
+        .fails(3, "catalog/answer", &["passwd"]);
 }
 
 #[test]
 fn all_files_of_a_checkpoint_set_are_fetched() {
-    let desk = Desk::new();
+    let setup = CatalogSetup::new();
     let wim = |number: u8| [b"MSWIM\0\0\0".as_slice(), &[number; 1000]].concat();
     let (checkpoint, target) = (
         "windows11.0-kb5043080-x64.msu",
         "windows11.0-kb5120233-x64.msu",
     );
-    desk.catalog.publish(
+    setup.catalog.publish(
         "2026-08 Cumulative Update for Microsoft server operating system version 24H2 for x64-based Systems (KB5120233)",
         &[(checkpoint, wim(1)), (target, wim(2))],
     );
     // The listed size does not name its file.
-    desk.catalog.change_last(|update| update.size = Some(1008));
-    let outcome = desk
-        .ask(&["fetch", "26100.33296", "--output", "out"])
-        .ended_with(0);
+    setup.catalog.change_last(|update| update.size = Some(1008));
+    let outcome = setup
+        .run_with_catalog(&["fetch", "26100.33296", "--output", "out"])
+        .assert_code(0);
     let folder = "out/KB5120233";
     assert_eq!(
         outcome.stdout,
         format!("{folder}/{checkpoint}\n{folder}/{target}\n")
     );
-    let names = desk.names_in(folder);
+    let names = setup.names_in(folder);
     assert_eq!(names, ["update.json", checkpoint, target]);
 
-    let script = desk
+    let script = setup
         .run(&[
             "script",
             "26100.33296",
@@ -246,7 +258,7 @@ fn all_files_of_a_checkpoint_set_are_fetched() {
             "--from-dir",
             "\\\\share\\hotfix",
         ])
-        .ended_with(0)
+        .assert_code(0)
         .stdout;
     assert!(script.contains("Tool     = 'dism'"), "{script}");
     assert!(
@@ -261,104 +273,115 @@ fn all_files_of_a_checkpoint_set_are_fetched() {
 
 #[test]
 fn a_file_without_a_digest_is_refused_unless_told() {
-    let (desk, bytes) = Desk::with_april_2020();
-    desk.catalog
+    let (setup, bytes) = CatalogSetup::with_april_2020();
+    setup
+        .catalog
         .change_last(|update| update.files[0].sha1 = None);
-    desk.fetching()
+    setup
+        .fetch_command()
         .fails(3, "download/no-digest", &[FILE])
         .advises(&["--without-digest"]);
-    assert_eq!(desk.file_requests(), [""; 0]);
-    desk.ask(&["fetch", "17763.1158", "--output", "out", "--without-digest"])
-        .ended_with(0)
-        .warned(&[FILE]);
-    assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
+    assert_eq!(setup.file_requests(), [""; 0]);
+    setup
+        .run_with_catalog(&["fetch", "17763.1158", "--output", "out", "--without-digest"])
+        .assert_code(0)
+        .assert_warning(&[FILE]);
+    assert_eq!(fs::read(setup.out().join(FILE)).unwrap(), bytes);
 }
 
 #[test]
 fn a_link_without_tls_is_good_enough_for_a_file_with_a_digest_alone() {
-    let (desk, bytes) = Desk::with_april_2020();
+    let (setup, bytes) = CatalogSetup::with_april_2020();
     // The same server under a name that is not listed.
-    let elsewhere = desk.catalog.host.replace("127.0.0.1", "localhost");
-    desk.catalog
+    let elsewhere = setup.catalog.host.replace("127.0.0.1", "localhost");
+    setup
+        .catalog
         .change_last(|update| update.files[0].host = Some(elsewhere.clone()));
-    desk.fetch().ended_with(0);
-    assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
+    setup.fetch().assert_code(0);
+    assert_eq!(fs::read(setup.out().join(FILE)).unwrap(), bytes);
 
-    fs::remove_file(desk.out().join(FILE)).unwrap();
-    desk.catalog
+    fs::remove_file(setup.out().join(FILE)).unwrap();
+    setup
+        .catalog
         .change_last(|update| update.files[0].sha1 = None);
-    desk.ask(&["fetch", "17763.1158", "--output", "out", "--without-digest"])
-        .ended_with(3)
-        .said(&format!("add --insecure-registry {elsewhere}"));
-    assert_eq!(desk.names(), ["update.json"]);
+    setup
+        .run_with_catalog(&["fetch", "17763.1158", "--output", "out", "--without-digest"])
+        .assert_code(3)
+        .assert_printed(&format!("add --insecure-registry {elsewhere}"));
+    assert_eq!(setup.names(), ["update.json"]);
 }
 
 #[test]
 fn several_updates_that_fit_are_listed_with_the_flags_that_pick_them() {
-    let (desk, _) = Desk::with_april_2020();
-    let twin = desk
+    let (setup, _) = CatalogSetup::with_april_2020();
+    let twin = setup
         .catalog
         .publish(TITLE, &[(FILE, msu("4549949", "amd64", 5))]);
-    desk.fetching()
+    setup
+        .fetch_command()
         .fails(1, "updates/ambiguous", &["2", "KB4549949"])
         .is(
             "updates/ambiguous",
             &["Windows Server 2019", &format!("--update-id {twin}")],
         );
-    desk.ask(&[
-        "fetch",
-        "17763.1158",
-        "--output",
-        "out",
-        "--update-id",
-        &twin,
-    ])
-    .ended_with(0);
+    setup
+        .run_with_catalog(&[
+            "fetch",
+            "17763.1158",
+            "--output",
+            "out",
+            "--update-id",
+            &twin,
+        ])
+        .assert_code(0);
 }
 
 #[test]
 fn an_update_that_the_catalog_has_only_for_others_is_a_no() {
-    let desk = Desk::new();
+    let setup = CatalogSetup::new();
     let client = TITLE.replace("Windows Server 2019", "Windows 10 Version 1809");
-    desk.catalog
+    setup
+        .catalog
         .publish(&client, &[(FILE, msu("4549949", "amd64", 5))]);
-    desk.fetching()
+    setup
+        .fetch_command()
         .fails(1, "updates/not-found", &["KB4549949"])
         .names(&["Windows Server 2019"]);
-    desk.ask(&[
-        "fetch",
-        "KB4549949",
-        "--product",
-        "windows 10 version 1809",
-        "--output",
-        "out",
-    ])
-    .ended_with(0);
+    setup
+        .run_with_catalog(&[
+            "fetch",
+            "KB4549949",
+            "--product",
+            "windows 10 version 1809",
+            "--output",
+            "out",
+        ])
+        .assert_code(0);
 }
 
 #[test]
 fn ten_that_want_the_same_update_at_once_all_get_it() {
-    let (desk, bytes) = Desk::with_april_2020();
-    desk.catalog.fail(FILE, [Fault::Slow]);
+    let (setup, bytes) = CatalogSetup::with_april_2020();
+    setup.catalog.fail(FILE, [Fault::Slow]);
     let outcomes: Vec<_> = std::thread::scope(|scope| {
-        let users: Vec<_> = (0..10).map(|_| scope.spawn(|| desk.fetch())).collect();
+        let users: Vec<_> = (0..10).map(|_| scope.spawn(|| setup.fetch())).collect();
         users.into_iter().map(|user| user.join().unwrap()).collect()
     });
     let mut waited = 0;
     for outcome in outcomes {
-        let outcome = outcome.ended_with(0);
+        let outcome = outcome.assert_code(0);
         assert_eq!(outcome.stdout, format!("out/KB4549949/{FILE}\n"));
         waited += usize::from(note(&[FILE]).eval(&outcome.stderr));
     }
     assert!(waited > 0);
-    assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
-    assert_eq!(desk.names(), ["update.json", FILE]);
-    assert_eq!(desk.file_requests().len(), 1);
+    assert_eq!(fs::read(setup.out().join(FILE)).unwrap(), bytes);
+    assert_eq!(setup.names(), ["update.json", FILE]);
+    assert_eq!(setup.file_requests().len(), 1);
 }
 
 /// Publishes updates of Server 2016 for two revisions, and the prerequisite of the newer one.
-fn with_two_updates_of_2016() -> Desk {
-    let desk = Desk::new();
+fn with_two_updates_of_2016() -> CatalogSetup {
+    let setup = CatalogSetup::new();
     let title = |month: &str, kind: &str, article: &str| {
         format!("{month} {kind} for Windows Server 2016 for x64-based Systems (KB{article})")
     };
@@ -369,21 +392,23 @@ fn with_two_updates_of_2016() -> Desk {
     ] {
         let file = format!("windows10.0-kb{article}-x64.msu");
         let bytes = msu(article, "amd64", 1000);
-        desk.catalog
+        setup
+            .catalog
             .publish(&title(month, kind, article), &[(&file, bytes)]);
     }
-    desk
+    setup
 }
 
 #[test]
 fn each_of_two_updates_in_one_folder_gets_a_script_of_its_own() {
-    let desk = with_two_updates_of_2016();
+    let setup = with_two_updates_of_2016();
     for build in ["14393.693", "14393.8783"] {
-        desk.ask(&["fetch", build, "--output", "hotfix"])
-            .ended_with(0);
+        setup
+            .run_with_catalog(&["fetch", build, "--output", "hotfix"])
+            .assert_code(0);
     }
     assert_eq!(
-        desk.names_in("hotfix/KB5073722"),
+        setup.names_in("hotfix/KB5073722"),
         [
             "update.json",
             "windows10.0-kb5073447-x64.msu",
@@ -392,9 +417,10 @@ fn each_of_two_updates_in_one_folder_gets_a_script_of_its_own() {
     );
     let script = |build: &str| {
         let output = format!("hotfix/{build}.ps1");
-        desk.run(&["script", build, "--files", "hotfix", "--output", &output])
-            .ended_with(0);
-        fs::read_to_string(desk.folder.path().join(output)).unwrap()
+        setup
+            .run(&["script", build, "--files", "hotfix", "--output", &output])
+            .assert_code(0);
+        fs::read_to_string(setup.folder.path().join(output)).unwrap()
     };
     let old = script("14393.693");
     assert!(
@@ -408,32 +434,34 @@ fn each_of_two_updates_in_one_folder_gets_a_script_of_its_own() {
     assert!(new.contains(&format!("Install  = {both}")), "{new}");
     assert!(!new.contains("3213986"), "{new}");
     // A Server 2019 script uses neither.
-    desk.wincimg(&["script", "17763.1158", "--files", "hotfix"])
+    setup
+        .wincimg(&["script", "17763.1158", "--files", "hotfix"])
         .fails(3, "updates/folder", &["hotfix", "KB4549949"])
         .advises(&["wincimg hotfix fetch KB4549949 --output hotfix"]);
 }
 
 #[test]
 fn an_article_of_two_builds_is_installed_on_the_one_that_it_was_fetched_for() {
-    let desk = Desk::new();
+    let setup = CatalogSetup::new();
     let file = "windows10.0-kb4580364-x64.msu";
     for product in [
         "Windows Server, version 2004",
         "Windows Server, version 20H2",
     ] {
-        desk.catalog.publish(
+        setup.catalog.publish(
             &format!(
                 "2020-10 Cumulative Update Preview for {product} for x64-based Systems (KB4580364)"
             ),
             &[(file, msu("4580364", "amd64", 1000))],
         );
     }
-    desk.ask(&["fetch", "19041.610", "--output", "out"])
-        .ended_with(0);
-    let command = |what: &str| desk.wincimg(&["script", what, "--files", "out"]);
-    let script = |what: &str| desk.run(&["script", what, "--files", "out"]);
+    setup
+        .run_with_catalog(&["fetch", "19041.610", "--output", "out"])
+        .assert_code(0);
+    let command = |what: &str| setup.wincimg(&["script", what, "--files", "out"]);
+    let script = |what: &str| setup.run(&["script", what, "--files", "out"]);
     for what in ["19041.610", "KB4580364"] {
-        let text = script(what).ended_with(0).stdout;
+        let text = script(what).assert_code(0).stdout;
         assert!(text.contains("Build    = 19041"), "{text}");
     }
     command("19042.610").fails(3, "updates/folder", &["19041.610", "19042.610"]);
@@ -441,27 +469,29 @@ fn an_article_of_two_builds_is_installed_on_the_one_that_it_was_fetched_for() {
 
 #[test]
 fn what_an_update_needs_first_is_said_where_the_catalog_lacks_it() {
-    let desk = Desk::new();
+    let setup = CatalogSetup::new();
     let file = "windows10.0-kb5122876-x64.msu";
-    desk.catalog.publish(
+    setup.catalog.publish(
         "2026-09 Cumulative Update for Windows Server 2019 for x64-based Systems (KB5122876)",
         &[(file, msu("5122876", "amd64", 1000))],
     );
     let fetch = ["fetch", "17763.9245", "--output", "out"];
-    desk.ask(&fetch)
-        .ended_with(1)
-        .said("KB5122876 requires KB5005112 first")
-        .said("--without-prerequisites");
-    desk.ask(&[&fetch[..], &["--without-prerequisites"]].concat())
-        .ended_with(0);
+    setup
+        .run_with_catalog(&fetch)
+        .assert_code(1)
+        .assert_printed("KB5122876 requires KB5005112 first")
+        .assert_printed("--without-prerequisites");
+    setup
+        .run_with_catalog(&[&fetch[..], &["--without-prerequisites"]].concat())
+        .assert_code(0);
     let stack = "windows10.0-kb5005112-x64.msu";
-    desk.catalog.publish(
+    setup.catalog.publish(
         "2021-08 Servicing Stack Update for Windows Server 2019 for x64-based Systems (KB5005112)",
         &[(stack, msu("5005112", "amd64", 1000))],
     );
-    let json = desk
-        .ask(&[&fetch[..], &["--format", "json"]].concat())
-        .ended_with(0)
+    let json = setup
+        .run_with_catalog(&[&fetch[..], &["--format", "json"]].concat())
+        .assert_code(0)
         .json();
     let roles: Vec<_> = json["files"]
         .as_array()
@@ -474,16 +504,17 @@ fn what_an_update_needs_first_is_said_where_the_catalog_lacks_it() {
 
 #[test]
 fn a_folder_that_is_not_what_was_fetched_makes_no_script() {
-    let (desk, bytes) = Desk::with_april_2020();
-    desk.fetch().ended_with(0);
+    let (setup, bytes) = CatalogSetup::with_april_2020();
+    setup.fetch().assert_code(0);
     let script = ["script", "17763.1158", "--files", "out"];
-    desk.run(&script).ended_with(0);
-    let fails = |value: &str| desk.wincimg(&script).fails(3, "updates/folder", &[value]);
+    setup.run(&script).assert_code(0);
+    let fails = |value: &str| setup.wincimg(&script).fails(3, "updates/folder", &[value]);
     // The update's own folder is accepted too.
-    desk.run(&["script", "17763.1158", "--files", "out/KB4549949"])
-        .ended_with(0);
+    setup
+        .run(&["script", "17763.1158", "--files", "out/KB4549949"])
+        .assert_code(0);
 
-    let stranger = desk.out().join("windows10.0-kb5000000-x64.msu");
+    let stranger = setup.out().join("windows10.0-kb5000000-x64.msu");
     fs::write(&stranger, "x").unwrap();
     let failure = fails("windows10.0-kb5000000-x64.msu");
     assert!(failure.message.contains("update.json"), "{failure:#?}");
@@ -493,14 +524,14 @@ fn a_folder_that_is_not_what_was_fetched_makes_no_script() {
     changed[5000] ^= 1;
     let mut messages = BTreeSet::new();
     for content in [&changed[..], &bytes[1..]] {
-        fs::write(desk.out().join(FILE), content).unwrap();
+        fs::write(setup.out().join(FILE), content).unwrap();
         messages.insert(fails(FILE).message);
     }
-    fs::remove_file(desk.out().join(FILE)).unwrap();
+    fs::remove_file(setup.out().join(FILE)).unwrap();
     messages.insert(fails(FILE).message);
     assert_eq!(messages.len(), 3, "{messages:#?}");
 
-    let description = desk.out().join("update.json");
+    let description = setup.out().join("update.json");
     let sound = fs::read_to_string(&description).unwrap();
     for (from, to, value) in [
         ("KB4549949\"", "KB4549950\"", "KB4549950"),
@@ -514,35 +545,39 @@ fn a_folder_that_is_not_what_was_fetched_makes_no_script() {
         let damaged = sound.replacen(from, to, 1);
         assert_ne!(damaged, sound, "{from}");
         fs::write(&description, damaged).unwrap();
-        fs::write(desk.out().join(FILE), &bytes).unwrap();
+        fs::write(setup.out().join(FILE), &bytes).unwrap();
         fails(value);
     }
 }
 
 #[test]
 fn links_that_lead_elsewhere_than_into_the_world_are_refused() {
-    let (desk, _) = Desk::with_april_2020();
+    let (setup, _) = CatalogSetup::with_april_2020();
     for host in ["169.254.169.254", "[fe80::1]"] {
-        desk.catalog
+        setup
+            .catalog
             .change_last(|update| update.files[0].host = Some(host.to_owned()));
-        desk.fetching().fails(3, "catalog/answer", &[host]);
-        desk.asking(&["script", "17763.1158"])
+        setup.fetch_command().fails(3, "catalog/answer", &[host]);
+        setup
+            .catalog_command(&["script", "17763.1158"])
             .fails(3, "catalog/answer", &[host]);
     }
     for link in ["file:///etc/passwd", "//server/share/a.msu"] {
-        desk.catalog
+        setup
+            .catalog
             .change_last(|update| update.files[0].link = Some(link.to_owned()));
-        desk.fetching().fails(3, "catalog/answer", &[link]);
+        setup.fetch_command().fails(3, "catalog/answer", &[link]);
     }
-    assert_eq!(desk.file_requests(), [""; 0]);
+    assert_eq!(setup.file_requests(), [""; 0]);
 }
 
 #[test]
 fn a_fetch_that_takes_too_long_ends() {
-    let (desk, _) = Desk::with_april_2020();
-    desk.catalog.fail(FILE, [Fault::Slow]);
+    let (setup, _) = CatalogSetup::with_april_2020();
+    setup.catalog.fail(FILE, [Fault::Slow]);
     let began = std::time::Instant::now();
-    desk.asking(&["fetch", "17763.1158", "--output", "out"])
+    setup
+        .catalog_command(&["fetch", "17763.1158", "--output", "out"])
         .args(["--timeout", "300ms"])
         .fails(3, "network/time-limit", &["0.3"]);
     assert!(began.elapsed() < std::time::Duration::from_secs(20));
@@ -591,17 +626,17 @@ fn packages_as_server_23h2_has_them_are_read_by_their_metadata() {
     let file = "windows11.0-kb5087541-x64.msu";
     for (version, code) in [("25398.2330", 0), ("25398.2276", 3)] {
         let bytes = uup_style("5087541", version);
-        let desk = Desk::new();
-        desk.catalog.publish(
+        let setup = CatalogSetup::new();
+        setup.catalog.publish(
             "2026-05 Cumulative Update for Microsoft server operating system, version 23H2 for x64-based Systems (KB5087541)",
             &[(file, bytes)],
         );
-        let mut fetch = desk.asking(&["fetch", "25398.2330", "--output", "out"]);
+        let mut fetch = setup.catalog_command(&["fetch", "25398.2330", "--output", "out"]);
         if code == 3 {
             fetch.fails(3, "download/other", &["25398.2276"]);
         } else {
             fetch.assert().code(0);
-            let names = desk.names_in("out/KB5087541");
+            let names = setup.names_in("out/KB5087541");
             assert_eq!(names, ["update.json", file]);
         }
     }
@@ -609,7 +644,7 @@ fn packages_as_server_23h2_has_them_are_read_by_their_metadata() {
 
 #[test]
 fn a_genuine_package_that_says_nothing_of_itself_is_kept() {
-    let desk = Desk::new();
+    let setup = CatalogSetup::new();
     let mut builder = cab::CabinetBuilder::new();
     builder
         .add_folder(cab::CompressionType::None)
@@ -619,13 +654,15 @@ fn a_genuine_package_that_says_nothing_of_itself_is_kept() {
         std::io::Write::write_all(&mut file, b"hello").unwrap();
     }
     let bytes = writer.finish().unwrap().into_inner();
-    desk.catalog.publish(TITLE, &[(FILE, bytes.clone())]);
-    desk.fetch().ended_with(0).warned(&[FILE]);
-    assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
+    setup.catalog.publish(TITLE, &[(FILE, bytes.clone())]);
+    setup.fetch().assert_code(0).assert_warning(&[FILE]);
+    assert_eq!(fs::read(setup.out().join(FILE)).unwrap(), bytes);
     // Without the digest, nothing else verifies it.
-    desk.catalog
+    setup
+        .catalog
         .change_last(|update| update.files[0].sha1 = None);
     let other = ["fetch", "17763.1158", "--output", "other"];
-    desk.asking(&[&other[..], &["--without-digest"]].concat())
+    setup
+        .catalog_command(&[&other[..], &["--without-digest"]].concat())
         .fails(3, "download/other", &["pkgProperties.txt"]);
 }

@@ -73,6 +73,7 @@ mod registry;
 mod registry_access;
 mod registry_downloads;
 mod registry_limits;
+mod registry_products;
 mod registry_redirects;
 mod registry_strangers;
 mod registry_streamed;
@@ -97,7 +98,6 @@ mod windows_program;
 mod windows_proof;
 mod words;
 mod workflows;
-mod zoo;
 
 fn main() -> std::process::ExitCode {
     wincimg_testkit::harness::main()

@@ -12,7 +12,7 @@ use wincimg_windows::quoting::{Escape, RunShell, argv, cmd, command_text, powers
 
 /// Output of one started program.
 #[derive(Debug, Default, PartialEq)]
-struct Seen {
+struct ParsedArguments {
     runtime: Option<Vec<String>>,
     shell32: Option<Vec<String>>,
 }
@@ -50,7 +50,7 @@ impl Quoted {
     }
 
     /// Runs every command line, in sequence, in one wine process.
-    fn run(&self, lines: &[String]) -> Vec<Seen> {
+    fn run(&self, lines: &[String]) -> Vec<ParsedArguments> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), lines.join("\0")).unwrap();
         let mut program = self.wine.command("argv.exe");
@@ -61,12 +61,12 @@ impl Quoted {
     }
 }
 
-fn read_output(text: &str) -> Vec<Seen> {
+fn read_output(text: &str) -> Vec<ParsedArguments> {
     let mut seen = Vec::new();
     for line in text.lines() {
         let mut fields = line.split('/');
         match fields.next() {
-            Some("line") => seen.push(Seen::default()),
+            Some("line") => seen.push(ParsedArguments::default()),
             Some("runtime") => seen.last_mut().unwrap().runtime = Some(arguments(fields)),
             Some("shell32") => seen.last_mut().unwrap().shell32 = Some(arguments(fields)),
             // cmd's message for a line that it cannot run; the missing output shows it.
@@ -233,7 +233,7 @@ fn a_quoted_program_without_quotes_around_the_whole_does_not_start() {
         format!("{}{text}", cmd::PREFIX),
         format!("{}\"{text}\"", cmd::PREFIX),
     ]);
-    assert_eq!(seen[0], Seen::default());
+    assert_eq!(seen[0], ParsedArguments::default());
     assert_eq!(
         seen[1].runtime,
         Some(vec![wine.spaced.clone(), "b c".to_owned()])
@@ -244,7 +244,7 @@ fn assert_arrived(wine: &Quoted, lists: &[Vec<String>], lines: &[String]) {
     let seen = wine.run(lines);
     for ((list, line), mut seen) in lists.iter().zip(lines).zip(seen) {
         // Rarely, once in many thousands of starts, a wine process ends at once.
-        if seen == Seen::default() {
+        if seen == ParsedArguments::default() {
             seen = wine.run(std::slice::from_ref(line)).remove(0);
         }
         assert_eq!(seen.runtime.as_ref(), Some(list), "{line}");

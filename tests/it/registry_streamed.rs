@@ -14,13 +14,13 @@ use crate::site::{Site, json_of, stderr};
 const MIB: usize = 1024 * 1024;
 
 /// A growing blob, and its upload.
-struct Growing {
+struct GrowingBlob {
     bytes: Bytes,
     grown: watch::Sender<u64>,
     sending: JoinHandle<Option<PartialUpload>>,
 }
 
-impl Growing {
+impl GrowingBlob {
     fn to(repository: &Repository, size: usize) -> Self {
         let bytes = Bytes::from(noise(size, 1));
         let (grown, size) = watch::channel(0);
@@ -67,7 +67,7 @@ fn sent(proxy: &FaultProxy) -> usize {
 #[test]
 async fn a_blob_goes_on_where_its_beginning_ended() {
     let (_server, proxy, repository) = place(|_| ProxyFault::Pass).await;
-    let growing = Growing::to(&repository, 30 * MIB);
+    let growing = GrowingBlob::to(&repository, 30 * MIB);
     growing.grow(9 * MIB, &proxy, "PATCH", 1).await;
     growing.grow(10 * MIB, &proxy, "PATCH", 1).await;
     growing.grow(18 * MIB, &proxy, "PATCH", 2).await;
@@ -87,7 +87,7 @@ async fn a_blob_goes_on_where_its_beginning_ended() {
 #[test]
 async fn what_is_small_is_not_begun() {
     let (_server, proxy, repository) = place(|_| ProxyFault::Pass).await;
-    let growing = Growing::to(&repository, 7 * MIB);
+    let growing = GrowingBlob::to(&repository, 7 * MIB);
     growing.grow(7 * MIB, &proxy, "PATCH", 0).await;
     assert!(growing.end().await.is_none());
     assert!(proxy.log().is_empty());
@@ -102,7 +102,7 @@ async fn a_registry_that_takes_no_pieces_gets_the_blob_when_it_is_whole() {
             ProxyFault::Answer(status, Vec::new(), String::new()),
         );
         let (_server, proxy, repository) = place(rule).await;
-        let growing = Growing::to(&repository, 10 * MIB);
+        let growing = GrowingBlob::to(&repository, 10 * MIB);
         growing.grow(10 * MIB, &proxy, "DELETE", 1).await;
         let bytes = growing.bytes.clone();
         assert!(growing.end().await.is_none(), "{status}");
@@ -112,7 +112,7 @@ async fn a_registry_that_takes_no_pieces_gets_the_blob_when_it_is_whole() {
     }
     let (_server, proxy, repository) = place(|_| ProxyFault::Pass).await;
     drop(proxy);
-    let growing = Growing::to(&repository, 10 * MIB);
+    let growing = GrowingBlob::to(&repository, 10 * MIB);
     growing.grown.send_replace(10 << 20);
     assert!(growing.end().await.is_none());
 }
@@ -120,7 +120,7 @@ async fn a_registry_that_takes_no_pieces_gets_the_blob_when_it_is_whole() {
 #[test]
 async fn what_nobody_goes_on_with_is_cancelled() {
     let (_server, proxy, repository) = place(|_| ProxyFault::Pass).await;
-    let growing = Growing::to(&repository, 10 * MIB);
+    let growing = GrowingBlob::to(&repository, 10 * MIB);
     growing.grow(10 * MIB, &proxy, "PATCH", 1).await;
     let (bytes, digest) = (growing.bytes.clone(), growing.digest());
     growing.end().await.unwrap().keep(&digest);
@@ -130,7 +130,7 @@ async fn what_nobody_goes_on_with_is_cancelled() {
     put(&repository, &bytes).await;
     assert_eq!(proxy.requests("POST", "").len(), 2);
 
-    let growing = Growing::to(&repository, 10 * MIB);
+    let growing = GrowingBlob::to(&repository, 10 * MIB);
     growing.grow(10 * MIB, &proxy, "PATCH", 2).await;
     growing.end().await.unwrap().cancel().await;
     assert_eq!(proxy.requests("DELETE", "/uploads/").len(), 2);
@@ -141,7 +141,7 @@ async fn what_nobody_goes_on_with_is_cancelled() {
 async fn a_connection_that_breaks_spoils_nothing() {
     let rule = first(1, method("PATCH"), ProxyFault::CutRequest(MIB));
     let (_server, proxy, repository) = place(rule).await;
-    let growing = Growing::to(&repository, 10 * MIB);
+    let growing = GrowingBlob::to(&repository, 10 * MIB);
     growing.grow(10 * MIB, &proxy, "DELETE", 1).await;
     let bytes = growing.bytes.clone();
     assert!(growing.end().await.is_none());

@@ -17,7 +17,7 @@ use wincimg_testkit::{chain, describe, docker_config, loopback_options, reposito
 
 /// A request received by a server.
 #[derive(Debug, Clone)]
-struct Seen {
+struct ReceivedRequest {
     method: Method,
     uri: Uri,
     authorization: Option<String>,
@@ -26,22 +26,22 @@ struct Seen {
 
 /// Requests received by a token server and its registry, and their responses.
 #[derive(Default)]
-struct Office {
+struct TokenServerLog {
     /// Requests to the token server.
-    asked: Vec<Seen>,
+    asked: Vec<ReceivedRequest>,
     /// Requests to the registry.
-    shown: Vec<Seen>,
+    shown: Vec<ReceivedRequest>,
     /// Statuses with which the token server fails before it succeeds.
     failures: Vec<StatusCode>,
     /// The tokens that the registry accepts, the newest last.
     valid: Vec<String>,
 }
 
-type Shared = Arc<Mutex<Office>>;
+type Shared = Arc<Mutex<TokenServerLog>>;
 
-fn seen(method: &Method, uri: &Uri, headers: &HeaderMap, body: String) -> Seen {
+fn seen(method: &Method, uri: &Uri, headers: &HeaderMap, body: String) -> ReceivedRequest {
     let authorization = headers.get("authorization");
-    Seen {
+    ReceivedRequest {
         method: method.clone(),
         uri: uri.clone(),
         authorization: authorization.map(|value| value.to_str().unwrap().to_owned()),
@@ -110,7 +110,7 @@ fn office() -> (Shared, TestServer, TestServer) {
     (office, tokens, serve(router))
 }
 
-fn query(seen: &Seen) -> Vec<(String, String)> {
+fn query(seen: &ReceivedRequest) -> Vec<(String, String)> {
     let url = reqwest::Url::parse(&format!("http://x{}", seen.uri)).unwrap();
     url.query_pairs().into_owned().collect()
 }

@@ -124,9 +124,9 @@ async fn an_upload_under_a_wrong_digest_is_refused_by_the_registry() {
 }
 
 /// A source that returns too few bytes, or an error.
-struct Broken(Option<&'static str>);
+struct TruncatedSource(Option<&'static str>);
 
-impl BlobSource for Broken {
+impl BlobSource for TruncatedSource {
     fn open(&self, _offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
         Box::pin(async move {
             match self.0 {
@@ -143,8 +143,8 @@ async fn a_source_that_fails_is_told_from_a_network_that_does() {
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
     let blob = describe(b"longer than that");
     for (source, reason) in [
-        (Broken(Some("bad sector")), "bad sector"),
-        (Broken(None), " 5 bytes"),
+        (TruncatedSource(Some("bad sector")), "bad sector"),
+        (TruncatedSource(None), " 5 bytes"),
     ] {
         let put = repository.put_blob(&blob.digest, blob.size, &source, &Silent);
         let error = put.await.unwrap_err();
@@ -196,9 +196,9 @@ async fn a_damaged_blob_is_found_out_before_its_last_bytes_are_sent() {
 }
 
 /// A source of any size, generated while it is read.
-struct Endless(u64);
+struct GeneratedSource(u64);
 
-impl BlobSource for Endless {
+impl BlobSource for GeneratedSource {
     fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
         let left = self.0 - offset;
         Box::pin(async move { Ok(Box::pin(tokio::io::repeat(7).take(left)) as BlobReader) })
@@ -215,7 +215,7 @@ async fn a_large_blob_goes_up_and_down_in_little_memory() {
         (0..512).for_each(|_| hasher.update(&chunk));
         let digest = hasher.finish();
         repository
-            .put_blob(&digest, size, &Endless(size), &Silent)
+            .put_blob(&digest, size, &GeneratedSource(size), &Silent)
             .await
             .unwrap();
         let blob = Descriptor::new(OCI_LAYER, digest, size);
@@ -259,7 +259,7 @@ async fn an_upload_that_cannot_end_is_cancelled() {
     let proxy = FaultProxy::start(docker.host(), |_| ProxyFault::Pass).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let blob = describe(b"longer than that");
-    let put = repository.put_blob(&blob.digest, blob.size, &Broken(None), &Silent);
+    let put = repository.put_blob(&blob.digest, blob.size, &TruncatedSource(None), &Silent);
     put.await.unwrap_err();
     assert_eq!(proxy.requests("DELETE", "/uploads/").len(), 1);
 }

@@ -23,7 +23,7 @@ const SECRETS: [&str; 5] = [
 
 /// The server that responds with a redirect.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Place {
+enum RedirectingServer {
     Registry,
     Token,
     Upload,
@@ -31,14 +31,14 @@ enum Place {
 
 /// Location of the secret.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Where {
+enum SecretLocation {
     Header,
     Query,
     Body,
 }
 
 /// The server that redirects, and the one that must not receive a secret.
-struct World {
+struct SecretSetup {
     own: (RequestLog, TestServer),
     other: (RequestLog, TestServer),
     _folder: tempfile::TempDir,
@@ -48,8 +48,8 @@ struct World {
 /// The other host: another port, or another name of the same machine.
 const NAMES: [&str; 2] = ["127.0.0.1", "localhost"];
 
-impl World {
-    fn new(place: Place, part: Where, status: u16, name: &str) -> Self {
+impl SecretSetup {
+    fn new(place: RedirectingServer, part: SecretLocation, status: u16, name: &str) -> Self {
         let other = scripted(|_| answer(200, &[], r#"{"token":"sesame-token","tags":[]}"#));
         let target = other.1.url("taken").replace("127.0.0.1", name);
         let own = scripted(move |asked: &ScriptedRequest| {
@@ -58,17 +58,19 @@ impl World {
             let known = asked.header("authorization").is_some();
             let host = asked.header("host").unwrap_or_default();
             match (asked.path.as_str(), place) {
-                ("/token", Place::Token) => away(),
+                ("/token", RedirectingServer::Token) => away(),
                 ("/token", _) => answer(200, &[], r#"{"token":"sesame-token"}"#),
-                (_, Place::Token | Place::Upload) if !bearer => {
+                (_, RedirectingServer::Token | RedirectingServer::Upload) if !bearer => {
                     let realm = format!("Bearer realm=\"http://{host}/token\"");
                     answer(401, &[("WWW-Authenticate", &realm)], "")
                 }
-                (_, Place::Registry) if !known => {
+                (_, RedirectingServer::Registry) if !known => {
                     answer(401, &[("WWW-Authenticate", "Basic realm=\"r\"")], "")
                 }
                 ("/v2/", _) => answer(200, &[], "{}"),
-                (path, Place::Upload) if path.ends_with("/uploads/") && part == Where::Query => {
+                (path, RedirectingServer::Upload)
+                    if path.ends_with("/uploads/") && part == SecretLocation::Query =>
+                {
                     answer(202, &[("Location", "/v2/a/state?_state=sesame-state")], "")
                 }
                 _ => away(),
@@ -76,7 +78,9 @@ impl World {
         });
         let folder = tempfile::tempdir().unwrap();
         let entry = match part {
-            Where::Body if place == Place::Token => json!({ "identitytoken": "sesame-refresh" }),
+            SecretLocation::Body if place == RedirectingServer::Token => {
+                json!({ "identitytoken": "sesame-refresh" })
+            }
             _ => json!({ "username": "bob", "password": "sesame-password" }),
         };
         let auths = json!({ "auths": { own.1.host(): entry } });
@@ -118,11 +122,19 @@ fn secrets_in(log: &RequestLog) -> Vec<String> {
 #[test]
 async fn no_redirect_takes_a_secret_to_another_host() {
     let mut followed = 0;
-    for place in [Place::Registry, Place::Token, Place::Upload] {
-        for part in [Where::Header, Where::Query, Where::Body] {
+    for place in [
+        RedirectingServer::Registry,
+        RedirectingServer::Token,
+        RedirectingServer::Upload,
+    ] {
+        for part in [
+            SecretLocation::Header,
+            SecretLocation::Query,
+            SecretLocation::Body,
+        ] {
             for status in STATUSES {
                 for name in NAMES {
-                    let world = World::new(place, part, status, name);
+                    let world = SecretSetup::new(place, part, status, name);
                     let blob = Bytes::from_static(b"a blob");
                     let digest = describe(&blob).digest;
                     // The result does not matter here.

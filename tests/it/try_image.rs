@@ -28,14 +28,14 @@ const BASE_PATH: &str = r"%SystemRoot%\system32;%SystemRoot%";
 
 /// A folder with the program that prints what it sees, a base with a registry, and a temporary
 /// folder that shows leftovers.
-struct Trial {
+struct TrySetup {
     folder: TempDir,
     server: FakeRegistry,
     /// Limits the tests to one Windows of wine at a time.
     _turn: MutexGuard<'static, ()>,
 }
 
-async fn trial() -> Trial {
+async fn trial() -> TrySetup {
     static TURN: Mutex<()> = Mutex::new(());
     component("wine64");
     let compiler = component("x86_64-w64-mingw32-gcc");
@@ -71,14 +71,14 @@ async fn trial() -> Trial {
     let repository = registry(&host).repository(&reference);
     base.put(&Sink::Registry(repository.for_push()), Some(VERSION))
         .await;
-    Trial {
+    TrySetup {
         folder,
         server,
         _turn: TURN.lock().unwrap_or_else(PoisonError::into_inner),
     }
 }
 
-impl Trial {
+impl TrySetup {
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -152,7 +152,7 @@ fn strings(value: &Value) -> Vec<String> {
 }
 
 /// Writes a recipe with special characters, and the input of its program.
-fn write_hard_recipe(trial: &Trial, openssl: &Path) {
+fn write_hard_recipe(trial: &TrySetup, openssl: &Path) {
     let request =
         "req -x509 -newkey rsa:2048 -nodes -keyout root.key -out root.pem -subj /CN=Corp -days 30";
     succeed(
@@ -382,7 +382,7 @@ async fn what_a_dockerfile_does_is_what_its_program_sees() {
 }
 
 /// A recipe whose program never ends.
-fn endless(trial: &Trial) {
+fn endless(trial: &TrySetup) {
     trial.write("ask.txt", "");
     trial.write(
         "recipe.toml",

@@ -6,9 +6,9 @@ use std::process::Stdio;
 
 use wincimg_testkit::wine::{Wine, succeed};
 
-use super::harness::{Ended, Running, put, run, shim, start};
+use super::harness::{CommandOutput, RunningCommand, put, run, shim, start};
 
-fn end_of(wine: &Wine, words: &[&str]) -> Ended {
+fn end_of(wine: &Wine, words: &[&str]) -> CommandOutput {
     start(wine, words).end()
 }
 
@@ -205,7 +205,7 @@ pub(crate) fn the_stop_time_comes_from_the_pod(wine: &Wine) {
         let mut command = shim(wine, options);
         command.args(["--", "probe.exe", "--do", "ignore"]);
         command.env("WINCIMG_STOP_TIMEOUT", value);
-        let mut running = Running::start(command);
+        let mut running = RunningCommand::start(command);
         running.wait_for("ready");
         running.ask_to_stop();
         running.end()

@@ -49,13 +49,13 @@ pub(crate) fn shim(wine: &Wine, words: &[&str]) -> Command {
 }
 
 /// The shim with options, started.
-pub(crate) fn start(wine: &Wine, words: &[&str]) -> Running {
-    Running::start(shim(wine, words))
+pub(crate) fn start(wine: &Wine, words: &[&str]) -> RunningCommand {
+    RunningCommand::start(shim(wine, words))
 }
 
 /// Output and exit of a command.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct CommandOutput {
     pub code: i32,
     /// Output of the shim and its program.
     pub said: String,
@@ -64,19 +64,19 @@ pub(crate) struct Ended {
 }
 
 /// Runs a command to its end.
-pub(crate) fn run(command: Command) -> Ended {
-    Running::start(command).end()
+pub(crate) fn run(command: Command) -> CommandOutput {
+    RunningCommand::start(command).end()
 }
 
 /// A running command, killed on drop.
-pub(crate) struct Running {
+pub(crate) struct RunningCommand {
     child: Child,
     lines: Receiver<String>,
     said: String,
     asked: Option<Instant>,
 }
 
-impl Running {
+impl RunningCommand {
     pub(crate) fn start(mut command: Command) -> Self {
         // One pipe for both streams preserves the order.
         let (said, speaker) = std::io::pipe().unwrap();
@@ -136,7 +136,7 @@ impl Running {
     }
 
     /// Waits for the end.
-    pub(crate) fn end(mut self) -> Ended {
+    pub(crate) fn end(mut self) -> CommandOutput {
         let status = self.wait();
         let stopping = self.asked.map(|asked| asked.elapsed()).unwrap_or_default();
         // Remaining processes keep the pipes open: the output so far is enough.
@@ -144,7 +144,7 @@ impl Running {
             self.said += &line;
             self.said.push('\n');
         }
-        Ended {
+        CommandOutput {
             // Or the signal that ended wine itself.
             code: status
                 .code()
@@ -179,14 +179,14 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Ended {
+impl CommandOutput {
     #[track_caller]
     pub(crate) fn assert_code(&self, code: i32) -> &Self {
         assert_eq!(self.code, code, "{self:#?}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use wincimg_testkit::wine::{Wine, succeed};
 
-use super::harness::{Running, start};
+use super::harness::{RunningCommand, start};
 
 /// Installs the probe as a service with start and stop times in seconds.
 fn install(wine: &Wine, name: &str, start: &str, stop: &str, code: &str) {
@@ -33,7 +33,7 @@ fn wait_until(wine: &Wine, name: &str, state: &str) {
 
 const WHOLE_LIFE: [&str; 4] = ["starting", "running", "stopping", "stopped"];
 
-fn start_service(wine: &Wine, words: &[&str]) -> Running {
+fn start_service(wine: &Wine, words: &[&str]) -> RunningCommand {
     let mut running = start(wine, words);
     match running.hear("is running") {
         Ok(_) => running,

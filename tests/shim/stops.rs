@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use wincimg_testkit::wine::Wine;
 
-use super::harness::{Running, run, shim, start};
+use super::harness::{RunningCommand, run, shim, start};
 
 /// Starts the shim, waits until its program is ready and asks to stop.
-fn stopped(wine: &Wine, words: &[&str]) -> Running {
+fn stopped(wine: &Wine, words: &[&str]) -> RunningCommand {
     let mut running = start(wine, words);
     running.wait_for("ready");
     running.ask_to_stop();
@@ -92,7 +92,7 @@ pub(crate) fn ctrl_break_is_sent_to_the_program_s_own_group(wine: &Wine) {
         &["--stop-timeout", "1", "--", "probe.exe", "--do", "ignore"],
     );
     command.env("WINEDEBUG", "trace+console");
-    let mut running = Running::start(command);
+    let mut running = RunningCommand::start(command);
     let started = running.wait_for("started probe.exe");
     running.wait_for("ready");
     running.ask_to_stop();
@@ -109,7 +109,7 @@ pub(crate) fn ctrl_break_is_sent_to_the_program_s_own_group(wine: &Wine) {
 ///
 /// The shell that `script` starts is replaced by wine: dash would handle the ^C itself and exit
 /// with 130.
-fn with_ctrl_c_typed(wine: &Wine, words: &str) -> super::harness::Ended {
+fn with_ctrl_c_typed(wine: &Wine, words: &str) -> super::harness::CommandOutput {
     let shim = shim(wine, &[]);
     let loader = shim.get_program().to_string_lossy();
     let script = format!(
@@ -326,7 +326,7 @@ pub(crate) fn the_environment_wins(wine: &Wine) {
         .env("SHIM_STOP_TIMEOUT", "1")
         .env("SHIM_DRAIN", "0")
         .env("SHIM_LOG", "json");
-    let mut running = Running::start(command);
+    let mut running = RunningCommand::start(command);
     running.wait_for("ready");
     running.ask_to_stop();
     running
@@ -411,7 +411,7 @@ fn work(process: u32) -> Vec<String> {
 }
 
 /// Asserts that no thread of the shim runs while it waits.
-fn assert_idle(running: &Running) {
+fn assert_idle(running: &RunningCommand) {
     sleep(Duration::from_millis(500));
     let before = work(running.id());
     let woken = before.iter().any(|line| line.starts_with("voluntary"));
@@ -436,7 +436,7 @@ pub(crate) fn it_asks_to_be_told_of_a_shutdown_first(wine: &Wine) {
     let mut command = shim(wine, &["pause"]);
     // wine names functions that it implements only in part.
     command.env("WINEDEBUG", "fixme+all");
-    let mut running = Running::start(command);
+    let mut running = RunningCommand::start(command);
     running.wait_for("SetProcessShutdownParameters (000003ff, 00000000)");
     running.wait_for("waiting for a stop request");
     running.ask_to_stop();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use wincimg_iis::IisSettings;
-use wincimg_layer::OnDisk;
+use wincimg_layer::DiskSource;
 use wincimg_recipe::{
     CommandForm, EmbeddedProgram, FileSource, PlanBase, PlannedCommand, PlannedFile, Recipe,
     RecipeInputs,
@@ -342,7 +342,7 @@ fn the_context_is_laid_out_like_the_drive() {
     let mut plan = plan();
     plan.files = vec![
         file(
-            FileSource::Folder(OnDisk {
+            FileSource::Folder(DiskSource {
                 top: folder.path().into(),
                 path: folder.path().join("site").into(),
             }),

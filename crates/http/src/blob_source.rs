@@ -32,7 +32,7 @@ impl BlobSource for Bytes {
 }
 
 /// The last reader and its position: the next chunk continues there without reopening the source.
-pub type KeptReader = Mutex<Option<(u64, BlobReader)>>;
+pub type CachedReader = Mutex<Option<(u64, BlobReader)>>;
 
 /// A file by path.
 impl BlobSource for PathBuf {

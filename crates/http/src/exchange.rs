@@ -7,7 +7,7 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCAT
 use reqwest::{Method, Response, Url};
 use wincimg_common::progress::Task;
 
-use super::blob_source::{BlobSource, KeptReader};
+use super::blob_source::{BlobSource, CachedReader};
 use super::error::HttpError;
 use super::urls::{host_of, redacted};
 
@@ -49,7 +49,7 @@ pub struct SourceRange<'a> {
     /// The whole source.
     pub source: &'a dyn BlobSource,
     /// The open reader of the source.
-    pub reader: &'a KeptReader,
+    pub reader: &'a CachedReader,
     /// Progress that counts its bytes.
     pub task: &'a dyn Task,
     /// Offset of the first byte.

@@ -25,7 +25,7 @@ mod transfer;
 mod urls;
 mod verifier;
 
-pub use blob_source::{BlobReader, BlobSource, KeptReader};
+pub use blob_source::{BlobReader, BlobSource, CachedReader};
 pub use certificates::CertificateFiles;
 pub use client::{HttpClient, IDLE_TIMEOUT};
 pub use downloads::{DownloadError, DownloadedFile, Downloads, Remote};

@@ -89,7 +89,7 @@ pub struct KeyDiff {
     pub components: Vec<String>,
     /// Effect on the key with that path below.
     #[serde(rename = "l")]
-    pub over: Over,
+    pub over: KeyEffect,
     /// Hash of its descriptor.
     #[serde(rename = "r")]
     pub rights: ContentHash,
@@ -101,7 +101,7 @@ pub struct KeyDiff {
 /// Effect of a layer's key on the key below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Over {
+pub enum KeyEffect {
     /// Merges with it.
     Merges,
     /// Hides its values.
@@ -312,10 +312,10 @@ impl LayerDiff {
                 hive,
                 components: path.clone(),
                 over: match key.layer.semantics {
-                    Semantics::Merge => Over::Merges,
-                    Semantics::SupersedeLocal => Over::HidesValues,
-                    Semantics::SupersedeTree => Over::Hides,
-                    Semantics::Tombstone => Over::Deletes,
+                    Semantics::Merge => KeyEffect::Merges,
+                    Semantics::SupersedeLocal => KeyEffect::HidesValues,
+                    Semantics::SupersedeTree => KeyEffect::Hides,
+                    Semantics::Tombstone => KeyEffect::Deletes,
                 },
                 rights: ContentHash::from_descriptor(key.security),
                 values,

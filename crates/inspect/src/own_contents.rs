@@ -21,7 +21,7 @@ const STEPS_OF_WINDOWS: [&str; 2] = ["Apply image ", "Install update "];
 
 /// The contents of an image without Windows.
 #[derive(Debug, Default)]
-pub struct Own {
+pub struct OwnContents {
     /// Files and folders, by paths from the drive's root with slashes.
     pub files: BTreeMap<String, ExtractedEntry>,
     /// Deleted paths in lower case.
@@ -40,10 +40,10 @@ pub async fn own(
     source: &Source,
     image: &Image,
     progress: &Arc<dyn Progress>,
-) -> Result<Own, Problem> {
+) -> Result<OwnContents, Problem> {
     let facts = ImageFacts::new(image);
     let mut layers: Vec<(usize, &Descriptor)> = Vec::new();
-    let mut own = Own::default();
+    let mut own = OwnContents::default();
     for (number, blob) in image.manifest().layers.iter().enumerate() {
         let facts = facts.layers.get(number);
         let step = facts.and_then(|layer| layer.created_by.as_deref());

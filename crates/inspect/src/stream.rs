@@ -184,20 +184,20 @@ mod tests {
 
     /// A source of zeros that counts what it returned, and stops after some.
     #[derive(Clone)]
-    struct Zeros {
+    struct ZeroSource {
         given: Arc<AtomicU64>,
         until: u64,
-        then: Then,
+        then: AtEnd,
     }
 
     #[derive(Clone, Copy)]
-    enum Then {
+    enum AtEnd {
         Fail,
         Stall,
     }
 
-    impl Zeros {
-        fn new(until: u64, then: Then) -> Self {
+    impl ZeroSource {
+        fn new(until: u64, then: AtEnd) -> Self {
             Self {
                 given: Arc::default(),
                 until,
@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    impl AsyncRead for Zeros {
+    impl AsyncRead for ZeroSource {
         fn poll_read(
             self: Pin<&mut Self>,
             _context: &mut Context<'_>,
@@ -218,8 +218,8 @@ mod tests {
         ) -> Poll<io::Result<()>> {
             if self.given.load(Ordering::SeqCst) >= self.until {
                 return match self.then {
-                    Then::Fail => Poll::Ready(Err(io::Error::other("the line went dead"))),
-                    Then::Stall => Poll::Pending,
+                    AtEnd::Fail => Poll::Ready(Err(io::Error::other("the line went dead"))),
+                    AtEnd::Stall => Poll::Pending,
                 };
             }
             let count = buffer.remaining().min(64 << 10);
@@ -237,7 +237,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_more_than_the_beginning_is_asked_for() {
-        let zeros = Zeros::new(u64::MAX, Then::Stall);
+        let zeros = ZeroSource::new(u64::MAX, AtEnd::Stall);
         let depth = Depth::Beginning(1 << 20);
         let outcome = read(zeros.open(), depth, &Silent, count_all).await;
         assert!(matches!(outcome, Ok(BlobReadOutcome::OutOfReach)));
@@ -246,7 +246,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_is_done_asks_for_nothing_more_even_of_a_silent_source() {
-        let zeros = Zeros::new(CHUNK as u64, Then::Stall);
+        let zeros = ZeroSource::new(CHUNK as u64, AtEnd::Stall);
         let work = |input: &mut Input| {
             let mut some = [0; 10];
             input.read_exact(&mut some).map_err(LayerProblem::Read)
@@ -259,7 +259,7 @@ mod tests {
     #[tokio::test]
     async fn the_reason_why_the_bytes_ended_is_told_rather_than_their_number() {
         for depth in [Depth::ToTheEnd, Depth::UntilFound] {
-            let zeros = Zeros::new(300_000, Then::Fail);
+            let zeros = ZeroSource::new(300_000, AtEnd::Fail);
             let outcome = read(zeros.open(), depth, &Silent, count_all).await;
             let error = outcome.err().unwrap();
             assert_eq!(
@@ -271,7 +271,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_thread_ends_when_the_work_is_given_up() {
-        let zeros = Zeros::new(300_000, Then::Stall);
+        let zeros = ZeroSource::new(300_000, AtEnd::Stall);
         let (sender, ended) = tokio::sync::oneshot::channel();
         let work = |input: &mut Input| {
             let count = count_all(input);
@@ -287,7 +287,7 @@ mod tests {
 
     #[tokio::test]
     async fn wrong_bytes_are_the_cause_of_what_is_made_of_them() {
-        let zeros = Zeros::new(3 * CHUNK as u64, Then::Fail);
+        let zeros = ZeroSource::new(3 * CHUNK as u64, AtEnd::Fail);
         let work = |_: &mut Input| -> Result<(), _> { Err(LayerProblem::TooMuch { limit: 0 }) };
         let outcome = read(zeros.open(), Depth::ToTheEnd, &Silent, work).await;
         let error = outcome.err().unwrap();

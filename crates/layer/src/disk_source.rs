@@ -10,7 +10,7 @@ use super::dockerignore::{IgnoreError, IgnoreRules};
 
 /// A file or folder on disk. Copies share the paths, for a plan may have many thousands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OnDisk {
+pub struct DiskSource {
     /// Source folder whose `.dockerignore` applies: the context, or the recipe's own.
     pub top: Arc<Path>,
     /// Path on disk.
@@ -28,7 +28,7 @@ struct Rules {
     folder: String,
 }
 
-impl OnDisk {
+impl DiskSource {
     /// Path relative to the top, with slashes; empty for the top itself.
     pub fn inside(&self) -> String {
         let inside = self.path.strip_prefix(&self.top).unwrap_or(&self.path);
@@ -75,7 +75,7 @@ impl OnDisk {
 }
 
 /// Serialized as its path.
-impl Serialize for OnDisk {
+impl Serialize for DiskSource {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.path.serialize(serializer)
     }
@@ -118,8 +118,8 @@ mod tests {
         folder
     }
 
-    fn on_disk(folder: &tempfile::TempDir, inside: &str) -> OnDisk {
-        OnDisk {
+    fn on_disk(folder: &tempfile::TempDir, inside: &str) -> DiskSource {
+        DiskSource {
             top: folder.path().into(),
             path: folder.path().join(inside).into(),
         }

@@ -7,7 +7,7 @@ use std::{fs, io};
 use super::content::{Layer, LinkTo, Symlink};
 use super::error::LayerError;
 use super::path::LayerPath;
-use crate::{IgnoreFilter, OnDisk};
+use crate::{DiskSource, IgnoreFilter};
 
 impl Layer {
     /// Adds the content of `folder` below `under`, or at the top of the drive if that is `None`.
@@ -17,13 +17,13 @@ impl Layer {
     pub fn folder(&mut self, folder: &Path, under: Option<&LayerPath>) -> Result<(), LayerError> {
         let folder: Arc<Path> = folder.into();
         let (top, path) = (Arc::clone(&folder), folder);
-        self.folder_of(&OnDisk { top, path }, under)
+        self.folder_of(&DiskSource { top, path }, under)
     }
 
     /// Adds a folder inside another one, whose `.dockerignore` applies too.
     pub fn folder_of(
         &mut self,
-        folder: &OnDisk,
+        folder: &DiskSource,
         under: Option<&LayerPath>,
     ) -> Result<(), LayerError> {
         if let Some(under) = under {

@@ -396,14 +396,14 @@ impl BaseContents for BaseOverlay<'_> {
 
 /// A base without some folders and their content.
 #[derive(Debug)]
-pub struct Without<'a> {
+pub struct MaskedBase<'a> {
     /// The base.
     pub inside: &'a dyn BaseContents,
     /// The folders.
     pub gone: &'a [ImagePath],
 }
 
-impl Without<'_> {
+impl MaskedBase<'_> {
     fn is_removed(&self, path: &ImagePath) -> bool {
         self.gone
             .iter()
@@ -411,13 +411,13 @@ impl Without<'_> {
     }
 }
 
-impl BaseKeys for Without<'_> {
+impl BaseKeys for MaskedBase<'_> {
     fn key(&self, path: &KeyPath) -> Result<Presence<BaseKey>, BaseReadError> {
         self.inside.key(path)
     }
 }
 
-impl BaseContents for Without<'_> {
+impl BaseContents for MaskedBase<'_> {
     fn file(&self, path: &ImagePath) -> Result<Presence<BaseFile>, BaseReadError> {
         if self.is_removed(path) {
             return Ok(Presence::Absent);

@@ -238,7 +238,7 @@ impl Stream for Blocks<'_, '_> {
 }
 
 /// A block for a compressor, the window before it, and the channel of the result.
-struct Job {
+struct CompressionJob {
     before: Vec<u8>,
     block: Arc<Vec<u8>>,
     result: SyncSender<io::Result<EncodedBlock>>,
@@ -250,7 +250,7 @@ type DigestAndSize = (Digest, u64);
 /// Worker threads, fed by bounded channels whose drop ends them.
 struct WorkerPool<'scope> {
     to_hash: SyncSender<Arc<Vec<u8>>>,
-    to_compress: SyncSender<Job>,
+    to_compress: SyncSender<CompressionJob>,
     to_write: SyncSender<PendingBlock>,
     /// Window of the previous block.
     before: Vec<u8>,
@@ -302,7 +302,7 @@ impl<'scope> WorkerPool<'scope> {
             && self.to_hash.send(Arc::clone(&block)).is_ok()
             && self
                 .to_compress
-                .send(Job {
+                .send(CompressionJob {
                     before,
                     block,
                     result,
@@ -323,7 +323,11 @@ pub(super) fn thread_panicked() -> LayerError {
     LayerError::Compress(io::Error::other("a thread ended early"))
 }
 
-fn compress_blocks(queue: &Mutex<Receiver<Job>>, mut encoder: Encoder, done: &Sender<Vec<u8>>) {
+fn compress_blocks(
+    queue: &Mutex<Receiver<CompressionJob>>,
+    mut encoder: Encoder,
+    done: &Sender<Vec<u8>>,
+) {
     loop {
         let next = lock(queue).recv();
         let Ok(job) = next else { return };

@@ -34,7 +34,7 @@ pub(super) struct ReadAhead<'scope, 'env, 'a, P> {
     scope: &'scope Scope<'scope, 'env>,
     paths: P,
     /// Channel to the readers, if there is more than one batch.
-    readers: Option<SyncSender<Job<'a>>>,
+    readers: Option<SyncSender<ReadJob<'a>>>,
     /// Pending batches.
     awaited: VecDeque<Receiver<Batch<'a>>>,
     current: Batch<'a>,
@@ -43,7 +43,7 @@ pub(super) struct ReadAhead<'scope, 'env, 'a, P> {
 }
 
 /// The next file.
-pub(super) enum Ready<'a, 'b> {
+pub(super) enum PreparedFile<'a, 'b> {
     /// The whole content.
     Read(&'b [u8]),
     /// A large file, opened.
@@ -64,7 +64,7 @@ enum BatchFile<'a> {
     Large(OpenFile<'a>),
 }
 
-struct Job<'a> {
+struct ReadJob<'a> {
     paths: Vec<&'a Path>,
     room: Vec<u8>,
     result: SyncSender<Batch<'a>>,
@@ -88,7 +88,7 @@ where
     }
 
     /// Returns the next file.
-    pub(super) fn next(&mut self) -> Result<Ready<'a, '_>, LayerError> {
+    pub(super) fn next(&mut self) -> Result<PreparedFile<'a, '_>, LayerError> {
         if self.current.files.len() == 0 {
             let done = mem::take(&mut self.current);
             self.spare.push(done.bytes);
@@ -96,8 +96,8 @@ where
         }
         let batch = &mut self.current;
         Ok(match batch.files.next().ok_or_else(thread_panicked)?? {
-            BatchFile::Small(own) => Ready::Read(&batch.bytes[own]),
-            BatchFile::Large(file) => Ready::Open(file),
+            BatchFile::Small(own) => PreparedFile::Read(&batch.bytes[own]),
+            BatchFile::Large(file) => PreparedFile::Open(file),
         })
     }
 
@@ -114,7 +114,7 @@ where
             let scope = self.scope;
             let readers = self.readers.get_or_insert_with(|| start_readers(scope));
             let (result, awaited) = sync_channel(1);
-            let job = Job {
+            let job = ReadJob {
                 paths,
                 room,
                 result,
@@ -127,7 +127,7 @@ where
     }
 }
 
-fn start_readers<'scope, 'a: 'scope>(scope: &'scope Scope<'scope, '_>) -> SyncSender<Job<'a>> {
+fn start_readers<'scope, 'a: 'scope>(scope: &'scope Scope<'scope, '_>) -> SyncSender<ReadJob<'a>> {
     let (readers, jobs) = sync_channel(AHEAD);
     let jobs = Arc::new(Mutex::new(jobs));
     for _ in 0..READERS {
@@ -137,7 +137,7 @@ fn start_readers<'scope, 'a: 'scope>(scope: &'scope Scope<'scope, '_>) -> SyncSe
     readers
 }
 
-fn read_files(jobs: &Mutex<Receiver<Job>>) {
+fn read_files(jobs: &Mutex<Receiver<ReadJob>>) {
     loop {
         let next = lock(jobs).recv();
         let Ok(job) = next else { return };

@@ -10,7 +10,7 @@ use super::content::{ContentSource, EntryContent};
 use super::error::LayerError;
 use super::header::{self, BLOCK};
 use super::pipeline::Stream;
-use super::read_ahead::{ReadAhead, Ready};
+use super::read_ahead::{PreparedFile, ReadAhead};
 use super::sorted::SortedLayer;
 use crate::archive;
 use crate::archive::ArchiveError;
@@ -45,12 +45,12 @@ impl SortedLayer<'_> {
             };
             let size = match item.content {
                 EntryContent::File(ContentSource::Path(_)) => match files.next()? {
-                    Ready::Read(bytes) => {
+                    PreparedFile::Read(bytes) => {
                         begin(bytes.len() as u64, blocks)?;
                         blocks.write(bytes)?;
                         bytes.len() as u64
                     }
-                    Ready::Open(file) => {
+                    PreparedFile::Open(file) => {
                         let size = file.size();
                         begin(size, blocks)?;
                         file.copy(blocks)?;

@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use wincimg_common::diagnose::{Excerpt, error_chain};
 use wincimg_common::untrusted::without_password;
 use wincimg_http::{download_url, name_in};
-use wincimg_layer::{OnDisk, PlannedDownload, dockerignore};
+use wincimg_layer::{DiskSource, PlannedDownload, dockerignore};
 use wincimg_windows::path::{ImagePath, PathError};
 
 use super::file::FileEntry;
@@ -161,7 +161,7 @@ impl Recipe {
     fn on_disk(
         &self,
         text: &Text,
-        source: OnDisk,
+        source: DiskSource,
     ) -> Result<(FileSource, Option<String>), RecipeError> {
         let path = &source.path;
         let metadata =
@@ -195,7 +195,7 @@ impl Recipe {
     }
 
     /// A file or folder of the context.
-    fn in_context(&self, text: &Text, context: &Path) -> Result<OnDisk, RecipeError> {
+    fn in_context(&self, text: &Text, context: &Path) -> Result<DiskSource, RecipeError> {
         let path = context.join(self.relative(text)?);
         if let Err(error) = std::fs::metadata(&path) {
             let hint = format!(
@@ -214,7 +214,7 @@ impl Recipe {
     }
 
     /// A file or folder relative to the recipe.
-    pub(super) fn in_recipe_folder(&self, text: &Text) -> Result<OnDisk, RecipeError> {
+    pub(super) fn in_recipe_folder(&self, text: &Text) -> Result<DiskSource, RecipeError> {
         let relative = self.relative(text)?;
         match &self.origin.folder {
             Some(folder) => self.within(text, folder, folder.join(relative)),
@@ -223,9 +223,9 @@ impl Recipe {
     }
 
     /// Rejects a link that leads out of its folder.
-    fn within(&self, text: &Text, top: &Path, path: PathBuf) -> Result<OnDisk, RecipeError> {
+    fn within(&self, text: &Text, top: &Path, path: PathBuf) -> Result<DiskSource, RecipeError> {
         let (top, path) = (top.into(), path.into());
-        let source = OnDisk { top, path };
+        let source = DiskSource { top, path };
         match source.escape() {
             Ok(None) => Ok(source),
             Ok(Some(target)) => {

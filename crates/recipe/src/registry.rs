@@ -52,13 +52,13 @@ enum Data {
     Number(i64),
     Text(String),
     List(Vec<String>),
-    Typed(Typed),
+    TypedValue(TypedValue),
 }
 
 /// Data whose type is given.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Typed {
+struct TypedValue {
     #[serde(rename = "type")]
     kind: String,
     data: Box<Data>,
@@ -88,7 +88,7 @@ impl<'de> Deserialize<'de> for Data {
             }
 
             fn visit_map<A: de::MapAccess<'de>>(self, fields: A) -> Result<Data, A::Error> {
-                Typed::deserialize(MapAccessDeserializer::new(fields)).map(Data::Typed)
+                TypedValue::deserialize(MapAccessDeserializer::new(fields)).map(Data::TypedValue)
             }
         }
 
@@ -232,7 +232,7 @@ fn data_of(data: &Data) -> Result<RegistryData, String> {
         Data::Number(number) => dword(*number),
         Data::Text(text) => Ok(RegistryData::sz(text)),
         Data::List(list) => multi_sz(list),
-        Data::Typed(Typed { kind, data }) => typed(kind, data),
+        Data::TypedValue(TypedValue { kind, data }) => typed(kind, data),
     }
 }
 

@@ -9,17 +9,17 @@ use wincimg_common::digest::Digest;
 use wincimg_common::files::SpoolPart;
 use wincimg_images::shim;
 use wincimg_layer::archive::{Archive, ArchiveError, ArchiveLocation, Archives, Member};
-use wincimg_layer::{OnDisk, PlannedDownload};
+use wincimg_layer::{DiskSource, PlannedDownload};
 
 /// Source of a file's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileSource {
     /// A file on disk.
-    Disk(OnDisk),
+    Disk(DiskSource),
     /// Contents of a folder on disk.
     #[serde(rename = "disk")]
-    Folder(OnDisk),
+    Folder(DiskSource),
     /// Text.
     Text(String),
     /// A download; boxed because it is large and plans have many thousand other sources.

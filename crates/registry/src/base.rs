@@ -23,7 +23,7 @@ pub enum Presence<T, L = Infallible> {
     /// It exists, with this value.
     Present(T),
     /// It depends on a download.
-    Later(L),
+    Deferred(L),
 }
 
 impl<T, L> Presence<T, L> {
@@ -31,7 +31,7 @@ impl<T, L> Presence<T, L> {
     pub fn present(self) -> Option<T> {
         match self {
             Self::Present(value) => Some(value),
-            Self::Unknown | Self::Absent | Self::Later(_) => None,
+            Self::Unknown | Self::Absent | Self::Deferred(_) => None,
         }
     }
 
@@ -41,7 +41,7 @@ impl<T, L> Presence<T, L> {
             Self::Present(value) => of(value),
             Self::Unknown => Presence::Unknown,
             Self::Absent => Presence::Absent,
-            Self::Later(later) => Presence::Later(later),
+            Self::Deferred(later) => Presence::Deferred(later),
         }
     }
 

@@ -27,7 +27,7 @@ pub enum ScriptErrorKind {
     /// Depends on content of the image that is unknown.
     NotKnown,
     /// Depends on a file that is not downloaded yet.
-    Later,
+    Deferred,
     /// Fails, as it does on Windows.
     Fails,
     /// Refused, whatever its result on Windows.
@@ -62,7 +62,7 @@ impl ScriptError {
 
     /// Depends on a file that is not downloaded yet.
     pub fn later(what: impl Into<String>) -> Self {
-        Self::new(ScriptErrorKind::Later, what)
+        Self::new(ScriptErrorKind::Deferred, what)
     }
 
     /// Fails, as it does on Windows.

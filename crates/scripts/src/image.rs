@@ -13,10 +13,10 @@ use super::error::ScriptError;
 
 /// Marks something that is known only after a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Later;
+pub struct Deferred;
 
 /// Result of a lookup in an image.
-pub type Lookup<T> = Presence<T, Later>;
+pub type Lookup<T> = Presence<T, Deferred>;
 
 /// Kind of a path. Links are not followed; their targets are unknown.
 pub type EntryKind = FileKind<(), Infallible>;

@@ -3,7 +3,7 @@
 //!
 //! Nothing is guessed: an unsupported command, option or syntax, and a result that depends on
 //! unknown content of the image, is a [`ScriptError`] that names it. Nothing is downloaded either:
-//! whatever depends on a download is [`Later`].
+//! whatever depends on a download is [`Deferred`].
 //!
 //! ```
 //! use wincimg_scripts::script::read;
@@ -29,8 +29,8 @@ mod tests;
 
 pub use error::{ScriptError, ScriptErrorKind};
 pub use image::{
-    AccessChange, AccessOperation, Algorithm, EntryKind, IisCommand, ImageAction, ImageState,
-    Later, Lookup, OverwriteMode, ServiceChange, ServiceFailure, ServiceStart, UnpackAction,
+    AccessChange, AccessOperation, Algorithm, Deferred, EntryKind, IisCommand, ImageAction,
+    ImageState, Lookup, OverwriteMode, ServiceChange, ServiceFailure, ServiceStart, UnpackAction,
     UnpackFormat,
 };
 use process::Process;

@@ -8,7 +8,7 @@
 use wincimg_windows::path::ImagePath;
 
 use super::error::ScriptError;
-use super::image::{AccessOperation, EntryKind, ImageAction, Later, Lookup};
+use super::image::{AccessOperation, Deferred, EntryKind, ImageAction, Lookup};
 use super::process::{Process, parent};
 
 /// Folders that only administrators may write to.
@@ -58,7 +58,7 @@ pub(super) fn check(machine: &Process<'_>, action: &ImageAction) -> Result<(), S
 /// Checks a write to a path that may exist.
 fn may_write(machine: &Process<'_>, path: &ImagePath) -> Result<(), ScriptError> {
     match machine.entry(path) {
-        Lookup::Absent | Lookup::Later(Later) => may_make(machine, path),
+        Lookup::Absent | Lookup::Deferred(Deferred) => may_make(machine, path),
         Lookup::Present(EntryKind::Folder) if !is_guarded(path) => Ok(()),
         _ => may_change(machine, path),
     }
@@ -90,7 +90,7 @@ fn may_change(machine: &Process<'_>, path: &ImagePath) -> Result<(), ScriptError
         return Err(denied(machine, &format!("change {path}")));
     }
     match machine.entry(path) {
-        Lookup::Absent | Lookup::Later(Later) => Ok(()),
+        Lookup::Absent | Lookup::Deferred(Deferred) => Ok(()),
         _ => Err(unclear(machine, path)),
     }
 }

@@ -5,7 +5,7 @@ use wincimg_registry::{KeyPath, RegistryEdit};
 use wincimg_windows::path::ImagePath;
 
 use super::error::ScriptError;
-use super::image::{EntryKind, ImageAction, ImageState, Later, Lookup};
+use super::image::{Deferred, EntryKind, ImageAction, ImageState, Lookup};
 use super::variables::Variables;
 
 /// Maximum depth of nested shells.
@@ -33,7 +33,7 @@ pub(super) enum PathState {
     Folder,
     File,
     Absent,
-    Later,
+    Deferred,
 }
 
 /// Dialect of wildcards.
@@ -58,7 +58,7 @@ pub(super) enum Paths {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum GlobMatches {
     Paths(Vec<ImagePath>),
-    Later,
+    Deferred,
 }
 
 impl<'a> Process<'a> {
@@ -157,7 +157,7 @@ impl<'a> Process<'a> {
             Lookup::Present(EntryKind::Folder) => Ok(PathState::Folder),
             Lookup::Present(EntryKind::File(())) => Ok(PathState::File),
             Lookup::Absent => Ok(PathState::Absent),
-            Lookup::Later(Later) => Ok(PathState::Later),
+            Lookup::Deferred(Deferred) => Ok(PathState::Deferred),
             Lookup::Unknown => Err(ScriptError::unknown(format!(
                 "its effect depends on what the base has at {path}"
             ))),
@@ -168,7 +168,7 @@ impl<'a> Process<'a> {
     pub(super) fn has_file(&self, path: &ImagePath) -> Result<bool, ScriptError> {
         Ok(matches!(
             self.path_state(path)?,
-            PathState::File | PathState::Later
+            PathState::File | PathState::Deferred
         ))
     }
 
@@ -218,7 +218,7 @@ impl<'a> Process<'a> {
         let mut names = pattern.split(['\\', '/']).filter(|name| !name.is_empty());
         let mut found = match self.glob_folder(folder, names.next().unwrap_or("*"), wildcards)? {
             GlobMatches::Paths(paths) => paths,
-            GlobMatches::Later => return Ok(GlobMatches::Later),
+            GlobMatches::Deferred => return Ok(GlobMatches::Deferred),
         };
         for name in names {
             let mut below = Vec::new();
@@ -227,14 +227,14 @@ impl<'a> Process<'a> {
                     let path = child(&folder, name)?;
                     match self.path_state(&path)? {
                         PathState::Absent => {}
-                        PathState::Later => return Ok(GlobMatches::Later),
+                        PathState::Deferred => return Ok(GlobMatches::Deferred),
                         PathState::File | PathState::Folder => below.push(path),
                     }
                     continue;
                 }
                 match self.glob_folder(&folder, name, wildcards)? {
                     GlobMatches::Paths(paths) => below.extend(paths),
-                    GlobMatches::Later => return Ok(GlobMatches::Later),
+                    GlobMatches::Deferred => return Ok(GlobMatches::Deferred),
                 }
             }
             found = below;
@@ -261,7 +261,7 @@ impl<'a> Process<'a> {
                 }
             }
             Lookup::Absent => Vec::new(),
-            Lookup::Later(Later) => return Ok(GlobMatches::Later),
+            Lookup::Deferred(Deferred) => return Ok(GlobMatches::Deferred),
             Lookup::Unknown => {
                 return Err(ScriptError::unknown(format!(
                     "which files match depends on the content of {folder} in the base"
@@ -286,7 +286,7 @@ impl<'a> Process<'a> {
             return Ok(true);
         };
         match self.entry(&parent) {
-            Lookup::Present(EntryKind::Folder) | Lookup::Later(Later) => Ok(true),
+            Lookup::Present(EntryKind::Folder) | Lookup::Deferred(Deferred) => Ok(true),
             Lookup::Present(EntryKind::File(())) | Lookup::Absent => Ok(false),
             Lookup::Unknown => Err(ScriptError::unknown(format!(
                 "it fails unless the base has the folder {parent}"

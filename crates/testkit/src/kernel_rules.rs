@@ -18,7 +18,7 @@ const LARGEST_CELL: usize = 1 << 20;
 
 /// Remains in a valid hive; Windows leaves some behind, a fresh hive has none.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Sound {
+pub struct HiveSummary {
     pub keys: usize,
     pub values: usize,
     pub long_values: usize,
@@ -34,7 +34,7 @@ pub struct Sound {
     pub rest: usize,
 }
 
-impl Sound {
+impl HiveSummary {
     /// Returns true if nothing is left behind, as in a newly written hive.
     pub fn is_fresh(&self) -> bool {
         self.lost_cells == 0
@@ -47,7 +47,7 @@ impl Sound {
 type HiveCheckResult<T> = Result<T, String>;
 
 /// Checks a hive; the error names the broken rule and its offset.
-pub fn check(file: &[u8]) -> HiveCheckResult<Sound> {
+pub fn check(file: &[u8]) -> HiveCheckResult<HiveSummary> {
     let head = base_block(file)?;
     let bins = &file[PAGE..PAGE + head.bins];
     let mut hive = Hive {
@@ -57,9 +57,9 @@ pub fn check(file: &[u8]) -> HiveCheckResult<Sound> {
         layered: head.layered,
         has_segments: head.minor > 3,
         references: BTreeMap::new(),
-        sound: Sound {
+        sound: HiveSummary {
             rest: file.len() - PAGE - head.bins,
-            ..Sound::default()
+            ..HiveSummary::default()
         },
     };
     let root = hive.tree(head.root)?;
@@ -155,11 +155,11 @@ struct Hive<'h> {
     has_segments: bool,
     /// Number of keys with each descriptor.
     references: BTreeMap<u32, u32>,
-    sound: Sound,
+    sound: HiveSummary,
 }
 
 /// A key that is still to be checked.
-struct Next {
+struct PendingKey {
     cell: u32,
     parent: u32,
     depth: usize,
@@ -191,7 +191,7 @@ impl<'h> Hive<'h> {
 
     /// Checks every key from the root down and returns the root's descriptor.
     fn tree(&mut self, root: u32) -> HiveCheckResult<u32> {
-        let mut waiting = vec![Next {
+        let mut waiting = vec![PendingKey {
             cell: root,
             parent: NOWHERE,
             depth: 1,
@@ -205,7 +205,7 @@ impl<'h> Hive<'h> {
             *self.references.entry(descriptor).or_default() += 1;
             let below = self.subkeys(&next, node)?;
             let is_new = self.layer(&next, node, below.len())?;
-            waiting.extend(below.into_iter().map(|cell| Next {
+            waiting.extend(below.into_iter().map(|cell| PendingKey {
                 cell,
                 parent: next.cell,
                 depth: next.depth + 1,
@@ -216,7 +216,7 @@ impl<'h> Hive<'h> {
     }
 
     /// Checks a key without its subkeys.
-    fn key(&mut self, next: &Next) -> HiveCheckResult<&'h [u8]> {
+    fn key(&mut self, next: &PendingKey) -> HiveCheckResult<&'h [u8]> {
         let at = next.cell as usize;
         let node = self.record(next.cell, *b"nk", 76)?;
         let is_root = next.parent == NOWHERE;
@@ -340,7 +340,7 @@ impl<'h> Hive<'h> {
     }
 
     /// The subkeys of a key: sorted, each once, with their hashes.
-    fn subkeys(&mut self, next: &Next, node: &[u8]) -> HiveCheckResult<Vec<u32>> {
+    fn subkeys(&mut self, next: &PendingKey, node: &[u8]) -> HiveCheckResult<Vec<u32>> {
         let at = next.cell as usize;
         let count = number(&node[20..]) as usize;
         if count == 0 {
@@ -404,7 +404,7 @@ impl<'h> Hive<'h> {
     }
 
     /// Checks the layer flags of a key and returns whether it hides the tree below.
-    fn layer(&mut self, next: &Next, node: &[u8], subkeys: usize) -> HiveCheckResult<bool> {
+    fn layer(&mut self, next: &PendingKey, node: &[u8], subkeys: usize) -> HiveCheckResult<bool> {
         let at = next.cell as usize;
         let byte = node[13];
         if !self.layered {

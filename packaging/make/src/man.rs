@@ -181,7 +181,7 @@ fn shown(command: &Command) -> impl Iterator<Item = &Command> {
 
 fn page(command: &Command, above: &[&Command], edition: &Edition<'_>) -> io::Result<String> {
     let name = page_name(command);
-    let words = After::from_command(command);
+    let words = HelpSections::from_command(command);
     // One line in place of every flag, which OPTIONS has.
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage:").trim().to_owned();
@@ -227,13 +227,13 @@ fn mended(page: &str) -> String {
 
 /// What a command's help says after its options.
 #[derive(Debug, Default)]
-struct After {
+struct HelpSections {
     examples: Vec<String>,
     exit: Vec<String>,
     notes: Vec<String>,
 }
 
-impl After {
+impl HelpSections {
     fn from_command(command: &Command) -> Self {
         let text = command.get_after_long_help().or(command.get_after_help());
         let text = text.map(ToString::to_string).unwrap_or_default();
@@ -270,7 +270,7 @@ fn commands(command: &Command) -> Roff {
     section
 }
 
-fn examples(words: &After, section: &mut Roff) {
+fn examples(words: &HelpSections, section: &mut Roff) {
     if words.examples.is_empty() {
         return;
     }
@@ -282,7 +282,7 @@ fn examples(words: &After, section: &mut Roff) {
     section.control("fi", []);
 }
 
-fn exit_status(words: &After, section: &mut Roff) {
+fn exit_status(words: &HelpSections, section: &mut Roff) {
     section.control("SH", ["EXIT STATUS"]);
     for (code, what) in EXIT_CODES {
         section.control("TP", []);

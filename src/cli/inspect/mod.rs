@@ -157,7 +157,7 @@ impl Inspect {
                 write_result(None, |out| text::write(&self.image, &inspection, out))?;
             }
             InspectFormat::Json => {
-                let answer = WithReference {
+                let answer = NamedInspection {
                     reference: self.image.to_string(),
                     inspection: &inspection,
                 };
@@ -232,7 +232,7 @@ impl Inspect {
 }
 
 #[derive(Serialize)]
-struct WithReference<'a> {
+struct NamedInspection<'a> {
     reference: String,
     #[serde(flatten)]
     inspection: &'a Inspection,

@@ -31,13 +31,13 @@ fn site() -> Site {
 }
 
 /// A build with push, its stderr, and its requests.
-struct Pushed {
+struct PushedBuild {
     built: Value,
     said: String,
     asked: Vec<String>,
 }
 
-impl Pushed {
+impl PushedBuild {
     fn layers(&self) -> &[Value] {
         self.built["images"][0]["layers"].as_array().unwrap()
     }
@@ -68,7 +68,7 @@ impl Pushed {
     }
 }
 
-fn push(site: &Site, more: &[&str]) -> Pushed {
+fn push(site: &Site, more: &[&str]) -> PushedBuild {
     let before = site.requests();
     let host = site.host();
     let mut command = site.build(".");
@@ -77,7 +77,7 @@ fn push(site: &Site, more: &[&str]) -> Pushed {
     let output = output.unwrap();
     let said = stderr(&output);
     assert!(output.status.success(), "{said}");
-    Pushed {
+    PushedBuild {
         built: serde_json::from_slice(&output.stdout).unwrap(),
         said,
         asked: site.requests_since(before),
@@ -268,7 +268,7 @@ fn documents_are_the_same_for_a_layer_that_was_not_written() {
     let taken = [&with[..], &["--name", "other", "--cache-from", &from]].concat();
     let taken = push(&site, &taken);
     assert!(taken.took_it());
-    let document = |pushed: &Pushed| pushed.built["images"][0]["documents"].clone();
+    let document = |pushed: &PushedBuild| pushed.built["images"][0]["documents"].clone();
     assert_ne!(document(&anew), Value::Null);
     assert_eq!(
         document(&anew)[0]["document"],

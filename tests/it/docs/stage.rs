@@ -13,7 +13,7 @@ use wincimg_testkit::test_bases::{bottom_layer, image_of, made_software, made_sy
 use wincimg_windows::version::WindowsVersion;
 
 use super::ROOT;
-use crate::fake_catalog::desk::Desk;
+use crate::fake_catalog::setup::CatalogSetup;
 use crate::iis_server::base_with_iis;
 use crate::site::{add_base, copy_folder};
 
@@ -23,7 +23,7 @@ pub(super) struct Stage {
     /// Stand-ins for `repo.mylan.k8s:8888`, `repo.mylan.k8s:9999` and `mcr.microsoft.com`.
     pub(super) registries: [DemoRegistry; 3],
     /// Stand-in for the Update Catalog.
-    desk: Desk,
+    setup: CatalogSetup,
     /// Stand-in for `https://files.lan`.
     tools: FileServer,
     /// Variables that the page sets.
@@ -63,7 +63,7 @@ impl Stage {
         let stage = Self {
             folder: tempfile::tempdir().unwrap(),
             registries,
-            desk: Desk::with_april_2020().0,
+            setup: CatalogSetup::with_april_2020().0,
             tools: FileServer::with_tools(),
             exports: String::new(),
         };
@@ -139,7 +139,7 @@ impl Stage {
         format!(
             "base-registry = \"{}\"\ninsecure-registry = [\"127.0.0.1\"]\ncatalog = \"http://{}\"\n",
             self.registries[2].host(),
-            self.desk.catalog.host
+            self.setup.catalog.host
         )
     }
 

@@ -2,7 +2,7 @@
 //! real one.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
-pub mod desk;
+pub mod setup;
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
@@ -35,9 +35,9 @@ pub struct FakeCatalog {
 #[derive(Default)]
 struct Content {
     updates: Vec<Update>,
-    served: HashMap<String, Served>,
+    served: HashMap<String, ServedFile>,
     /// Responses for the next requests for pages.
-    instead: VecDeque<Instead>,
+    instead: VecDeque<ResponseOverride>,
     release_info: String,
     requests: Vec<String>,
 }
@@ -64,7 +64,7 @@ pub struct Listed {
 }
 
 /// A file on the server.
-pub struct Served {
+pub struct ServedFile {
     pub bytes: Vec<u8>,
     pub etag: Option<String>,
     /// True if `If-Range` is supported.
@@ -85,7 +85,7 @@ pub enum Fault {
 
 /// Response for a page.
 #[derive(Clone)]
-pub enum Instead {
+pub enum ResponseOverride {
     Status(u16),
     /// With status 200.
     Page(String),
@@ -118,7 +118,7 @@ impl FakeCatalog {
             .map(|(name, bytes)| Listed::of(name, bytes))
             .collect();
         for (name, bytes) in files {
-            let served = Served {
+            let served = ServedFile {
                 etag: Some(format!(
                     "\"{}\"",
                     &hex::encode(sha1::Sha1::digest(bytes))[..8]
@@ -143,7 +143,7 @@ impl FakeCatalog {
         change(self.content.lock().unwrap().updates.last_mut().unwrap());
     }
 
-    pub fn change_served(&self, name: &str, change: impl FnOnce(&mut Served)) {
+    pub fn change_served(&self, name: &str, change: impl FnOnce(&mut ServedFile)) {
         change(self.content.lock().unwrap().served.get_mut(name).unwrap());
     }
 
@@ -153,7 +153,7 @@ impl FakeCatalog {
     }
 
     /// Sets the responses for the next requests for pages.
-    pub fn instead(&self, answers: impl IntoIterator<Item = Instead>) {
+    pub fn instead(&self, answers: impl IntoIterator<Item = ResponseOverride>) {
         self.content.lock().unwrap().instead.extend(answers);
     }
 
@@ -224,8 +224,8 @@ async fn answer(
     let is_page = !path.starts_with("/files/");
     if is_page && let Some(instead) = content.instead.pop_front() {
         return Ok(match instead {
-            Instead::Status(status) => plain(status, "later"),
-            Instead::Page(html) => plain(200, html),
+            ResponseOverride::Status(status) => plain(status, "later"),
+            ResponseOverride::Page(html) => plain(200, html),
         });
     }
     Ok(match (parts.method, path.as_str()) {
@@ -361,7 +361,7 @@ impl Content {
     }
 }
 
-impl Served {
+impl ServedFile {
     fn send(&mut self, range: Option<&str>, if_range: Option<&str>) -> Response<Body> {
         let fault = self.faults.pop_front();
         if let Some(Fault::Status(status)) = fault {

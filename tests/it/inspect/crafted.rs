@@ -29,7 +29,7 @@ fn large(files: &Files) -> StandIn {
 fn of_a_large_layer_the_beginning_is_enough_where_hives_come_first() {
     let mut files = deltas(&edits(20));
     files.push(zeros());
-    let layout = InLayout::new(&large(&files));
+    let layout = LayoutImage::new(&large(&files));
     let (code, found, said) = json_of(&mut inspect(&layout.place, &[]));
     assert_eq!((code, said.as_str()), (0, ""));
     let image = &found["images"][0];
@@ -47,7 +47,7 @@ fn of_a_large_layer_the_beginning_is_enough_where_hives_come_first() {
 fn a_large_layer_with_files_first_is_read_only_when_all_are_wanted() {
     let mut files = vec![zeros()];
     files.extend(deltas(&edits(20)));
-    let layout = InLayout::new(&large(&files));
+    let layout = LayoutImage::new(&large(&files));
     let (code, found, said) = json_of(&mut inspect(&layout.place, &[]));
     assert_eq!(code, 0);
     assert!(note(&["64 MiB"]).eval(&said), "{said}");
@@ -66,7 +66,7 @@ fn hives_that_begin_within_the_beginning_and_end_after_it_are_not_half_read() {
     let mut files = vec![file("Hives/Sam_Delta", filler)];
     files.extend(deltas(&edits(20)));
     files.push(zeros());
-    let layout = InLayout::new(&large(&files));
+    let layout = LayoutImage::new(&large(&files));
     let (_, found, _) = json_of(&mut inspect(&layout.place, &[]));
     assert_eq!(found["images"][0]["layers"][1]["reason"], "large");
     assert_eq!(found["images"][0]["shutdown"]["complete"], false);
@@ -75,7 +75,7 @@ fn hives_that_begin_within_the_beginning_and_end_after_it_are_not_half_read() {
 #[test]
 fn layers_can_be_left_alone() {
     let image = windows().files(&deltas(&edits(20)));
-    let layout = InLayout::new(&image);
+    let layout = LayoutImage::new(&image);
     std::fs::remove_file(layout.blob(&image, 2)).unwrap();
     let (code, found, _) = json_of(&mut inspect(&layout.place, &["--layers", "none"]));
     assert_eq!(code, 0);
@@ -92,7 +92,7 @@ fn a_foreign_layer_without_bytes_is_skipped_with_a_note() {
     let image = windows()
         .stored(foreign, b"update", b"elsewhere".to_vec())
         .files(&deltas(&edits(20)));
-    let layout = InLayout::new(&image);
+    let layout = LayoutImage::new(&image);
     std::fs::remove_file(layout.blob(&image, 2)).unwrap();
     let (code, found, said) = json_of(&mut inspect(&layout.place, &[]));
     assert_eq!(code, 0);
@@ -110,7 +110,7 @@ fn the_registry_of_a_base_whose_bytes_are_elsewhere_cannot_be_shown() {
     let image = empty()
         .stored(foreign, b"windows", b"elsewhere".to_vec())
         .files(&deltas(&edits(20)));
-    let layout = InLayout::new(&image);
+    let layout = LayoutImage::new(&image);
     std::fs::remove_file(layout.blob(&image, 1)).unwrap();
     let (code, found, said) = json_of(&mut inspect(&layout.place, &["--merged"]));
     assert_eq!(code, 3);
@@ -179,7 +179,7 @@ fn with_base() -> StandIn {
 
 #[test]
 fn changes_are_shown_by_layer_and_together() {
-    let layout = InLayout::new(&with_base());
+    let layout = LayoutImage::new(&with_base());
     let text = text_of(&mut inspect(&layout.place, &["--registry"]));
     let names = [(&*layout.place, "oci:DIR:app")];
     insta::assert_snapshot!("two_layers", redacted(&text, &names));
@@ -192,7 +192,7 @@ fn changes_are_shown_by_layer_and_together() {
 
 #[test]
 fn a_registry_file_does_what_the_layers_do() {
-    let layout = InLayout::new(&with_base());
+    let layout = LayoutImage::new(&with_base());
     let output = inspect(&layout.place, &["--format", "reg"])
         .output()
         .unwrap();
@@ -217,7 +217,7 @@ fn a_registry_file_does_what_the_layers_do() {
 
 #[test]
 fn a_bottom_layer_without_a_registry_is_named_when_it_is_wanted() {
-    let layout = InLayout::new(&windows().files(&deltas(&edits(20))));
+    let layout = LayoutImage::new(&windows().files(&deltas(&edits(20))));
     let (code, found, said) = json_of(&mut inspect(&layout.place, &["--merged"]));
     assert_eq!(code, 3);
     let expected = "caused by: the bottom layer of an image for Windows should have \
@@ -234,7 +234,7 @@ fn a_large_bottom_layer_is_read_as_far_as_its_hives() {
     let image = empty()
         .stored(ManifestFormat::Oci.layer(), &tar.clone(), tar.clone())
         .files(&deltas(&edits(20)));
-    let layout = InLayout::new(&image);
+    let layout = LayoutImage::new(&image);
     let mut damaged = tar;
     *damaged.last_mut().unwrap() = 1;
     std::fs::write(layout.blob(&image, 1), damaged).unwrap();
@@ -251,7 +251,7 @@ fn a_large_bottom_layer_is_read_as_far_as_its_hives() {
 fn a_hive_that_windows_wrote_is_shown_whole() {
     let hive = std::fs::read(sample("hives/System_Delta")).unwrap();
     let image = windows().files(&vec![file("Hives/System_Delta", hive)]);
-    let layout = InLayout::new(&image);
+    let layout = LayoutImage::new(&image);
     let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry"]));
     assert_eq!(code, 0, "{said}");
     let changes = found["images"][0]["registry"]["layers"][0]["changes"].clone();

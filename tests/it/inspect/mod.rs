@@ -185,12 +185,12 @@ impl Push for StandIn {
 }
 
 /// A layout with one image.
-struct InLayout {
+struct LayoutImage {
     folder: TempDir,
     place: String,
 }
 
-impl InLayout {
+impl LayoutImage {
     fn new(image: &StandIn) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let place = format!("oci:{}:app", folder.path().display());

@@ -27,7 +27,7 @@ fn linux() -> StandIn {
 
 #[test]
 fn an_image_for_linux_is_shown_without_a_registry() {
-    let layout = InLayout::new(&linux());
+    let layout = LayoutImage::new(&linux());
     let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry"]));
     assert_eq!(code, 0);
     let image = &found["images"][0];
@@ -160,7 +160,7 @@ fn places_without_an_image_say_so() {
         .fails(3, "archive/invalid", &["nodes.json"])
         .hides("kernelVersion");
     assert_eq!(failure.stderr.lines().count(), 1, "{failure:#?}");
-    let layout = InLayout::new(&windows());
+    let layout = LayoutImage::new(&windows());
     let other = layout.place.replace(":app", ":other");
     inspect(&other, &[])
         .assert()
@@ -175,7 +175,7 @@ fn layers_that_were_changed_or_cut_are_told_apart() {
         "a",
         RegistryData::dword(1),
     )]));
-    let layout = InLayout::new(&image);
+    let layout = LayoutImage::new(&image);
     let blob = layout.blob(&image, 2);
     let right = fs::read(&blob).unwrap();
     let mut changed = right.clone();
@@ -231,7 +231,7 @@ fn what_is_no_tar_or_no_hive_inside_a_sound_layer_is_named() {
         b"no tar",
         b"no tar at all".to_vec(),
     );
-    let layout = InLayout::new(&image);
+    let layout = LayoutImage::new(&image);
     let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry"]));
     assert_eq!(code, 3);
     assert!(said.contains("Software_Delta"), "{said}");
@@ -258,7 +258,7 @@ fn an_entry_point_that_is_the_shim_is_shown_with_what_it_will_do() {
                 config.config.entrypoint = Some(words.iter().map(ToString::to_string).collect());
             })
             .unwrap();
-        let layout = InLayout::new(&image);
+        let layout = LayoutImage::new(&image);
         let text = text_of(&mut inspect(&layout.place, &[]));
         let row = text.lines().find(|line| line.starts_with("  shim "));
         row.map(str::to_owned)

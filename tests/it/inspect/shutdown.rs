@@ -15,7 +15,7 @@ fn shutdown_of(layers: &[&[RegistryEdit]]) -> Value {
 }
 
 fn shutdown_in(image: &StandIn) -> Value {
-    let layout = InLayout::new(image);
+    let layout = LayoutImage::new(image);
     let (code, found, said) = json_of(&mut inspect(&layout.place, &[]));
     assert_eq!(code, 0, "{said}");
     found["images"][0]["shutdown"].clone()
@@ -111,7 +111,7 @@ fn warnings_are_part_of_the_text_too() {
         ShutdownValue::Process,
         RegistryData::dword(30),
     )]));
-    let layout = InLayout::new(&image);
+    let layout = LayoutImage::new(&image);
     let text = text_of(&mut inspect(&layout.place, &[]));
     insta::assert_snapshot!(
         "a_warning",
@@ -122,7 +122,7 @@ fn warnings_are_part_of_the_text_too() {
 #[test]
 fn an_image_can_be_asked_for_its_times_alone() {
     let image = windows().files(&deltas(&edits(45)));
-    let layout = InLayout::new(&image);
+    let layout = LayoutImage::new(&image);
     let times = run(async {
         let place = layout.place.parse().unwrap();
         let source = wincimg_oci::store::Source::open(&place, &no_registry())

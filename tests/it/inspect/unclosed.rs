@@ -19,19 +19,19 @@ use crate::failure::note;
 const CONFIG: &str = "Files/Windows/System32/config";
 
 /// A hive that was not closed, its two logs, and the value of PATH after each of its changes.
-struct Unclosed {
+struct UnclosedHive {
     hive: Vec<u8>,
     logs: [Vec<u8>; 2],
     paths: [&'static str; 4],
 }
 
 /// `SYSTEM`, whose changes are split between both logs; the second has the earlier ones.
-fn system() -> Unclosed {
+fn system() -> UnclosedHive {
     let paths = [r"C:\first", r"C:\second", r"C:\third one", r"C:\fourth"];
     let states = paths.map(made_system);
     let mut hive = states[0].clone();
     set_sequences(&mut hive, 8, 7);
-    Unclosed {
+    UnclosedHive {
         hive,
         logs: [new_log(&states[1..], 8), new_log(&states[..2], 7)],
         paths,
@@ -85,7 +85,7 @@ fn extents() -> [Extent; 2] {
 
 #[test]
 fn facts_are_what_the_logs_say_wherever_they_lie_in_the_layer() {
-    let Unclosed { hive, logs, paths } = system();
+    let UnclosedHive { hive, logs, paths } = system();
     let logs = [("SYSTEM.LOG1", &*logs[0]), ("system.log2", &*logs[1])];
     let after = bottom(&hive, &logs).tar();
     let mut before = LayerTar::default();
@@ -111,7 +111,7 @@ fn facts_are_what_the_logs_say_wherever_they_lie_in_the_layer() {
 
 #[test]
 fn what_the_logs_of_a_hive_lack_is_a_problem_of_the_base() {
-    let Unclosed { hive, logs, paths } = system();
+    let UnclosedHive { hive, logs, paths } = system();
     let [later, earlier] = &logs;
     // Its second entry is torn.
     let torn = &later[..9000];
@@ -196,7 +196,7 @@ fn a_delta_hive_that_was_not_closed_has_its_logs_beside_it() {
         assert_eq!(problems_of(&facts), []);
     }
     let image = image_of("10.0.17763.1040", tars.to_vec());
-    let layout = InLayout::new(&image);
+    let layout = LayoutImage::new(&image);
     let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry"]));
     assert_eq!(code, 0, "{said}");
     let layer = &found["images"][0]["registry"]["layers"][0];
@@ -211,7 +211,7 @@ fn a_delta_hive_that_was_not_closed_has_its_logs_beside_it() {
 
 #[test]
 fn inspect_shows_the_registry_with_the_logs_and_says_so() {
-    let Unclosed { hive, logs, paths } = system();
+    let UnclosedHive { hive, logs, paths } = system();
     for (logs, path, state, words) in [
         (
             vec![("SYSTEM.LOG1", &*logs[0]), ("SYSTEM.LOG2", &*logs[1])],
@@ -234,7 +234,7 @@ fn inspect_shows_the_registry_with_the_logs_and_says_so() {
         (vec![], paths[0], "unreplayed", "without usable log files"),
     ] {
         let image = image_of("10.0.17763.1040", vec![bottom(&hive, &logs).tar()]);
-        let layout = InLayout::new(&image);
+        let layout = LayoutImage::new(&image);
         let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry", "--merged"]));
         assert_eq!(code, 0, "{said}");
         assert!(
@@ -259,7 +259,7 @@ fn inspect_shows_the_registry_with_the_logs_and_says_so() {
         "10.0.17763.1040",
         vec![bottom(&made_system(paths[0]), &[]).tar()],
     );
-    let layout = InLayout::new(&image);
+    let layout = LayoutImage::new(&image);
     let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry", "--merged"]));
     assert_eq!((code, said.as_str()), (0, ""));
     assert_eq!(

@@ -11,11 +11,11 @@ use wincimg_layer::{Compression, Layer, LinkTo};
 use wincimg_registry::hive::{FileTime, layer_hives};
 use wincimg_registry::{RegistryData, RegistryEdit, UnknownBase};
 
-use super::windows_import::{Imported, Place, import};
+use super::windows_import::{Imported, LayerPlacement, import};
 use super::{TIMESTAMP, options, path};
 use crate::site::{Site, json_of};
 
-fn imported(site: &Site, layer: &Value, place: Place) -> Imported {
+fn imported(site: &Site, layer: &Value, place: LayerPlacement) -> Imported {
     let digest = layer["digest"].as_str().unwrap().replace(':', "/");
     let blob = std::fs::read(site.path("layout/blobs").join(digest)).unwrap();
     import(GzDecoder::new(blob.as_slice()), place).unwrap()
@@ -37,8 +37,8 @@ fn built(site: &Site, recipe: &[&str]) -> Vec<Imported> {
         .filter(|(_, layer)| layer["from"] == "recipe")
         .map(|(at, layer)| {
             let place = match at {
-                0 if is_bottom => Place::Bottom,
-                _ => Place::Above,
+                0 if is_bottom => LayerPlacement::Bottom,
+                _ => LayerPlacement::Above,
             };
             imported(site, layer, place)
         })
@@ -166,7 +166,7 @@ proptest! {
         let mut blob = Vec::new();
         // Invalid trees are refused before; all others must be accepted.
         if layer.write(&mut blob, &options(Compression::Gzip)).is_ok() {
-            let imported = import(GzDecoder::new(blob.as_slice()), Place::Above);
+            let imported = import(GzDecoder::new(blob.as_slice()), LayerPlacement::Above);
             let imported = imported.map_err(TestCaseError::fail)?;
             prop_assert_eq!(imported.hives, if with_hives { 5 } else { 0 });
             let deleted = steps.iter().filter(|step| matches!(step, Step::Delete(_))).count();
@@ -176,9 +176,9 @@ proptest! {
 }
 
 /// A hand-made entry of a tar: its name, type and PAX records.
-type Crafted<'a> = (&'a str, tar::EntryType, Vec<(&'a str, String)>);
+type RawTarEntry<'a> = (&'a str, tar::EntryType, Vec<(&'a str, String)>);
 
-fn crafted(entries: &[Crafted<'_>]) -> Vec<u8> {
+fn crafted(entries: &[RawTarEntry<'_>]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for (name, kind, records) in entries {
         let records: Vec<(&str, &[u8])> = records
@@ -218,10 +218,10 @@ fn a_tar_that_windows_does_not_take_is_refused_with_the_reason() {
     const OWNED: &str = "AQAAgBQAAAAkAAAAAAAAAAAAAAABAgAAAAAABSAAAAAgAgAAAQEAAAAAAAUSAAAA";
     let top = |name| (name, Directory, records(16, None));
     let file = |name| (name, Regular, records(32, Some(OWNED)));
-    let refused = |more: Vec<Crafted<'_>>| {
+    let refused = |more: Vec<RawTarEntry<'_>>| {
         let mut entries = vec![top("Files"), top("Hives"), file("Files/x")];
         entries.extend(more);
-        import(crafted(&entries).as_slice(), Place::Above).unwrap_err()
+        import(crafted(&entries).as_slice(), LayerPlacement::Above).unwrap_err()
     };
     for (entries, reason) in [
         (
@@ -279,15 +279,15 @@ fn a_tar_that_windows_does_not_take_is_refused_with_the_reason() {
     }
     let linked = ("Files/y", Link, Vec::new());
     let whole = [top("Files"), top("Hives"), file("Files/x"), linked];
-    let imported = import(crafted(&whole).as_slice(), Place::Above).unwrap();
+    let imported = import(crafted(&whole).as_slice(), LayerPlacement::Above).unwrap();
     assert_eq!(imported.names().count(), 4, "a hard link is one more name");
-    let said = import(crafted(&[top("Files")]).as_slice(), Place::Above).unwrap_err();
+    let said = import(crafted(&[top("Files")]).as_slice(), LayerPlacement::Above).unwrap_err();
     assert_eq!(said, "Hives is missing");
-    let said = import(crafted(&whole).as_slice(), Place::Bottom).unwrap_err();
+    let said = import(crafted(&whole).as_slice(), LayerPlacement::Bottom).unwrap_err();
     assert_eq!(said, "Hives in the bottom layer");
-    let said = import(crafted(&[top("Files")]).as_slice(), Place::Bottom).unwrap_err();
+    let said = import(crafted(&[top("Files")]).as_slice(), LayerPlacement::Bottom).unwrap_err();
     assert!(said.ends_with("config/DEFAULT is missing"), "{said}");
     let whole = [top("Files"), top("Hives"), file("Files/.wh.y")];
-    let said = import(crafted(&whole).as_slice(), Place::Bottom).unwrap_err();
+    let said = import(crafted(&whole).as_slice(), LayerPlacement::Bottom).unwrap_err();
     assert_eq!(said, "Files/.wh.y: a deletion with nothing below");
 }

@@ -342,7 +342,7 @@ fn a_spooled_layer_is_the_layer() {
 /// Runs one test of this file alone with an environment and returns its output; memory can be
 /// measured only in a separate process.
 #[cfg(target_os = "linux")]
-fn alone(test: &str, file: &Path) -> Measured {
+fn alone(test: &str, file: &Path) -> Measurement {
     let output = in_child(test, file.to_str().unwrap(), &[]);
     let line = output.lines().find(|line| line.contains(RESULT)).unwrap();
     let (_, values) = line.split_once(RESULT).unwrap();
@@ -350,14 +350,14 @@ fn alone(test: &str, file: &Path) -> Measured {
         .split(' ')
         .map(|value| value.parse().unwrap())
         .collect();
-    Measured {
+    Measurement {
         uncompressed: values[0],
         peak_mib: values[1],
     }
 }
 
 #[cfg(target_os = "linux")]
-struct Measured {
+struct Measurement {
     uncompressed: u64,
     peak_mib: u64,
 }

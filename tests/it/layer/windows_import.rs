@@ -26,7 +26,7 @@ const DELTAS: [&str; 5] = [
 
 /// Position of a layer in the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum LayerPlacement {
     Bottom,
     Above,
 }
@@ -35,13 +35,13 @@ pub(super) enum Place {
 #[derive(Debug, Default)]
 pub(super) struct Imported {
     /// Attributes of every entry, by its name as compared by Windows.
-    entries: BTreeMap<Vec<u16>, Entry>,
+    entries: BTreeMap<Vec<u16>, ImportedEntry>,
     deleted: BTreeSet<Vec<u16>>,
     pub hives: usize,
 }
 
 #[derive(Debug, Clone)]
-struct Entry {
+struct ImportedEntry {
     name: String,
     attributes: u32,
 }
@@ -56,7 +56,7 @@ struct Header {
 }
 
 /// Imports a tar; the error names the entry and the reason.
-pub(super) fn import(tar: impl Read, place: Place) -> Result<Imported, String> {
+pub(super) fn import(tar: impl Read, place: LayerPlacement) -> Result<Imported, String> {
     let mut imported = Imported::default();
     let mut archive = tar::Archive::new(tar);
     for entry in archive.entries().map_err(|error| error.to_string())? {
@@ -156,7 +156,7 @@ impl Header {
 }
 
 impl Imported {
-    fn take(&mut self, header: &Header, place: Place) -> Result<(), String> {
+    fn take(&mut self, header: &Header, place: LayerPlacement) -> Result<(), String> {
         let name = header.name.trim_end_matches('/');
         check_name(name)?;
         let (folder, base) = name.rsplit_once('/').unwrap_or(("", name));
@@ -178,7 +178,7 @@ impl Imported {
             return Err("a link to nowhere".to_owned());
         }
         if name.starts_with("Hives/") {
-            if place == Place::Bottom || !DELTAS.contains(&base) {
+            if place == LayerPlacement::Bottom || !DELTAS.contains(&base) {
                 return Err("not the name of a layer's hive".to_owned());
             }
             self.hives += 1;
@@ -208,7 +208,7 @@ impl Imported {
                 return Err("its folder is spelled in another way".to_owned());
             }
         }
-        let entry = Entry {
+        let entry = ImportedEntry {
             name: name.to_owned(),
             attributes,
         };
@@ -223,9 +223,9 @@ impl Imported {
         folder: &str,
         deleted: &str,
         header: &Header,
-        place: Place,
+        place: LayerPlacement,
     ) -> Result<(), String> {
-        if place == Place::Bottom {
+        if place == LayerPlacement::Bottom {
             return Err("a deletion with nothing below".to_owned());
         }
         if folder != "Files" && !folder.starts_with("Files/") {
@@ -251,10 +251,10 @@ impl Imported {
     }
 
     /// Applies the deletions at the end of the tar.
-    fn finish(self, place: Place) -> Result<Self, String> {
+    fn finish(self, place: LayerPlacement) -> Result<Self, String> {
         let tops: &[&str] = match place {
-            Place::Above => &["Hives", "Files"],
-            Place::Bottom => &["Files"],
+            LayerPlacement::Above => &["Hives", "Files"],
+            LayerPlacement::Bottom => &["Files"],
         };
         if let Some(top) = tops
             .iter()
@@ -262,7 +262,7 @@ impl Imported {
         {
             return Err(format!("{top} is missing"));
         }
-        if place == Place::Bottom {
+        if place == LayerPlacement::Bottom {
             // hcsshim's base layer has its hives as files, and no deltas.
             let has_deltas = self.entries.contains_key(&key("Hives"));
             require(!has_deltas, "Hives in the bottom layer")?;

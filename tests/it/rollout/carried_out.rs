@@ -12,7 +12,7 @@ use wincimg_windows::version::WindowsVersion;
 use super::what_if::node;
 use super::*;
 use crate::build::joined::push_linux;
-use crate::fake_catalog::desk::{Desk, FILE};
+use crate::fake_catalog::setup::{CatalogSetup, FILE};
 
 /// The bases for both sides of the update of 2020-02, and for another release.
 const BASES: [WindowsVersion; 3] = [
@@ -22,21 +22,21 @@ const BASES: [WindowsVersion; 3] = [
 ];
 
 /// Cluster, registries and catalog for the commands of a plan.
-struct World {
+struct PlanSetup {
     bases: DemoRegistry,
     target: DockerRegistry,
     vendor: FakeRegistry,
-    desk: Desk,
+    setup: CatalogSetup,
 }
 
-impl World {
+impl PlanSetup {
     fn start() -> Self {
         let python = component("python3");
         let world = Self {
             bases: DemoRegistry::start().unwrap(),
             target: DockerRegistry::start(Setup::default()),
             vendor: FakeRegistry::start(),
-            desk: Desk::with_april_2020().0,
+            setup: CatalogSetup::with_april_2020().0,
         };
         let bases = &world.bases;
         bases
@@ -52,7 +52,7 @@ impl World {
         fs::create_dir(world.path("RECIPE")).unwrap();
         let recipe = "name = \"web\"\nbase = \"nanoserver\"\n";
         fs::write(world.path("RECIPE/recipe.toml"), recipe).unwrap();
-        let catalog = &world.desk.catalog.host;
+        let catalog = &world.setup.catalog.host;
         let defaults = format!(
             "base-registry = \"{}/mcr\"\ncatalog = \"http://{catalog}\"\n\
              insecure-registry = [\"{catalog}\"]\n",
@@ -63,7 +63,7 @@ impl World {
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {
-        self.desk.folder.path().join(name)
+        self.setup.folder.path().join(name)
     }
 
     fn write(&self, name: &str, items: &[Value]) {
@@ -75,7 +75,7 @@ impl World {
     fn run(&self, command: &str) -> Assert {
         let path = std::env::var("PATH").unwrap();
         Command::new("sh")
-            .current_dir(self.desk.folder.path())
+            .current_dir(self.setup.folder.path())
             .env("PATH", format!("{}:{path}", self.path("bin").display()))
             .env("WINCIMG_CONFIG", self.path("wincimg.toml"))
             .env("XDG_CACHE_HOME", self.path("cache"))
@@ -138,7 +138,7 @@ fn workload(kind: &str, name: &str, image: &str, label: (&str, &str)) -> Value {
 
 #[test]
 fn everything_starts_once_the_printed_commands_are_typed() {
-    let world = World::start();
+    let world = PlanSetup::start();
     let target = world.target.host();
     // A third-party image, which cannot be rebuilt, and a Linux image.
     let fixed = &world.vendor;

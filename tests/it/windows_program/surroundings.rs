@@ -158,9 +158,9 @@ fn a_pipe_that_is_not_there_is_named_with_what_to_do() {
 }
 
 /// A program that is killed on drop.
-struct Ends(Child);
+struct KilledOnDrop(Child);
 
-impl Drop for Ends {
+impl Drop for KilledOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -192,7 +192,7 @@ async fn the_docker_daemon_answers_over_its_named_pipe() {
     exe.wine.compile(source, "pipe.exe", &["-lws2_32"]).unwrap();
     let mut server = exe.wine.command(r"C:\pipe.exe");
     server.args([r"\\.\pipe\docker_engine", &port]);
-    let mut server = Ends(
+    let mut server = KilledOnDrop(
         server
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

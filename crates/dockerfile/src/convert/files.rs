@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use wincimg_layer::{EntryContent, Layer, OnDisk, Symlink};
+use wincimg_layer::{DiskSource, EntryContent, Layer, Symlink};
 use wincimg_recipe::{
     FileSource, PlannedContent, PlannedEntry, PlannedFile, add_files, utf16_with_mark,
 };
@@ -44,7 +44,7 @@ impl RecipeFolder {
     }
 
     /// Path of a file relative to the recipe's folder; `None` if it is outside.
-    fn names(&mut self, file: &OnDisk) -> Option<Vec<String>> {
+    fn names(&mut self, file: &DiskSource) -> Option<Vec<String>> {
         let top = self.tops.entry(Arc::clone(&file.top));
         let top = top.or_insert_with(|| canonical_path(&file.top));
         let inside = match file.inside() {
@@ -63,7 +63,7 @@ impl RecipeFolder {
         path.extend(&whole.from);
         let mut layer = Layer::new(0);
         let file = PlannedFile {
-            source: FileSource::Folder(OnDisk {
+            source: FileSource::Folder(DiskSource {
                 top: self.folder.as_path().into(),
                 path: path.into(),
             }),
@@ -336,7 +336,7 @@ fn is_alike(
     }
 }
 
-fn outside_reason(file: &OnDisk, folder: &Path) -> Reason {
+fn outside_reason(file: &DiskSource, folder: &Path) -> Reason {
     let why = format!(
         "{} is outside of the recipe's folder, {}",
         file.path.display(),

@@ -115,7 +115,7 @@ impl Values {
 }
 
 /// Next step of the visit.
-enum Next {
+enum VisitStep {
     Stage(usize),
     /// Number of values before a stage.
     Leave(usize),
@@ -128,20 +128,20 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
     for (index, stage) in stages.iter().enumerate().rev() {
         match stage.base {
             StageBaseRef::Stage(base) => above[base].push(index),
-            _ => next.push(Next::Stage(index)),
+            _ => next.push(VisitStep::Stage(index)),
         }
     }
     let mut values = Values::default();
     let mut times: Vec<Vec<ShutdownAssignment<'_>>> = vec![Vec::new(); stages.len()];
     while let Some(step) = next.pop() {
         let index = match step {
-            Next::Stage(index) => index,
-            Next::Leave(length) => {
+            VisitStep::Stage(index) => index,
+            VisitStep::Leave(length) => {
                 values.truncate(length);
                 continue;
             }
         };
-        next.push(Next::Leave(values.added.len()));
+        next.push(VisitStep::Leave(values.added.len()));
         let stage = &stages[index];
         let mut own = match stage.base {
             StageBaseRef::Stage(base) => times[base].clone(),
@@ -163,7 +163,7 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
             check_pair(&own, findings);
         }
         times[index] = own;
-        next.extend(above[index].iter().copied().map(Next::Stage));
+        next.extend(above[index].iter().copied().map(VisitStep::Stage));
     }
 }
 

@@ -172,7 +172,7 @@ impl Heading {
                 code: "dockerfile/not-understood",
                 problem: "RUN is unsupported",
             },
-            ScriptErrorKind::NotKnown | ScriptErrorKind::Later => Self {
+            ScriptErrorKind::NotKnown | ScriptErrorKind::Deferred => Self {
                 code: "dockerfile/not-known",
                 problem: "RUN depends on unknown contents",
             },

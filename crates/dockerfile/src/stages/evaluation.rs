@@ -16,9 +16,9 @@ use wincimg_windows::quoting::Escape;
 use super::copy::Draft;
 use super::drive::Tree;
 use super::error::Workaround;
-use super::files::{Files, OfImage, fixed_part};
+use super::files::{Files, ImageSource, fixed_part};
 use super::run::RootBase;
-use super::stage_files::OfStage;
+use super::stage_files::StageSource;
 use super::state::StageState;
 use super::{Inputs, StageBaseImage, StageError, Stages, copy, download, paths, run, user};
 use crate::expand::Lexer;
@@ -234,7 +234,7 @@ impl<'a> Evaluation<'a> {
             Ok(done) => done,
             Err(trouble) => {
                 let may_wait = match trouble.kind {
-                    ScriptErrorKind::Later => true,
+                    ScriptErrorKind::Deferred => true,
                     ScriptErrorKind::NotKnown | ScriptErrorKind::Fails => !self.unclear.is_empty(),
                     _ => false,
                 };
@@ -313,7 +313,7 @@ impl<'a> Evaluation<'a> {
                     state.add_layer(copy_history(copy), PlannedLayer::default());
                     return Ok(());
                 };
-                taken = OfImage { files: known, name };
+                taken = ImageSource { files: known, name };
                 &taken
             }
             (None, None) => &stages.context,
@@ -325,7 +325,7 @@ impl<'a> Evaluation<'a> {
                 self.check_drive(*other, state, step, copy)?;
                 let image = stages.base_of(*other);
                 let files = self.inputs.files.get(image);
-                made_there = OfStage {
+                made_there = StageSource {
                     tree: &state.tree,
                     name: &stages.all[*other].name,
                     base: RootBase { image, files },

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use wincimg_common::diagnose::error_chain;
 use wincimg_inspect::ExtractedEntry;
 use wincimg_layer::dockerignore::{Glob, IgnoreRules};
-use wincimg_layer::{OnDisk, link};
+use wincimg_layer::{DiskSource, link};
 use wincimg_recipe::{FetchedFile, FileSource, PlannedContent};
 use wincimg_windows::path::fold;
 
@@ -159,7 +159,7 @@ impl Folder {
     }
 
     fn source(&self, path: &str) -> PlannedContent {
-        PlannedContent::File(FileSource::Disk(OnDisk {
+        PlannedContent::File(FileSource::Disk(DiskSource {
             top: self.root.clone(),
             path: self.on_disk(path).into(),
         }))
@@ -189,7 +189,7 @@ impl Files for Folder {
         if is_excluded {
             return Ok(None);
         }
-        let source = OnDisk {
+        let source = DiskSource {
             top: self.root.clone(),
             path: on_disk.as_path().into(),
         };
@@ -313,12 +313,12 @@ impl ExtractedFiles {
 }
 
 /// Files of an image as a source of copies.
-pub(super) struct OfImage<'a> {
+pub(super) struct ImageSource<'a> {
     pub(super) files: &'a ExtractedFiles,
     pub(super) name: &'a str,
 }
 
-impl OfImage<'_> {
+impl ImageSource<'_> {
     fn content(&self, path: &str, taken: &ExtractedEntry) -> Result<PlannedContent, String> {
         match taken {
             ExtractedEntry::Folder => Ok(PlannedContent::Folder),
@@ -336,7 +336,7 @@ impl OfImage<'_> {
     }
 }
 
-impl Files for OfImage<'_> {
+impl Files for ImageSource<'_> {
     fn find(&self, path: &str) -> Result<Option<FoundFile>, String> {
         let found = self.files.get(path).map(|(path, taken)| {
             Ok::<FoundFile, String>(FoundFile {

@@ -367,7 +367,7 @@ impl Stages {
             ScriptErrorKind::NeedsWindows
             | ScriptErrorKind::NotUnderstood
             | ScriptErrorKind::Refused => error.isolated(),
-            ScriptErrorKind::NotKnown | ScriptErrorKind::Later | ScriptErrorKind::Fails => error,
+            ScriptErrorKind::NotKnown | ScriptErrorKind::Deferred | ScriptErrorKind::Fails => error,
         }
     }
 

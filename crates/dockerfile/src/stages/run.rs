@@ -24,7 +24,7 @@ use wincimg_layer::archive::Archives;
 use wincimg_recipe::{DownloadRequests, FileSource, PlannedContent, PlannedEntry, PlannedLayer};
 use wincimg_registry::{BaseReadError, KeyPath, Presence, RegistryData};
 use wincimg_scripts::{
-    EntryKind, ImageAction, ImageState, Later, Lookup, RunCommand, RunEnvironment, ScriptError,
+    Deferred, EntryKind, ImageAction, ImageState, Lookup, RunCommand, RunEnvironment, ScriptError,
     run_line,
 };
 use wincimg_windows::path::ImagePath;
@@ -226,11 +226,11 @@ impl RunState<'_> {
 impl ImageState for RunState<'_> {
     fn entry(&self, path: &ImagePath) -> Lookup<EntryKind> {
         if self.tree.later.contains(&key(path)) && !path.components().is_empty() {
-            return Lookup::Later(Later);
+            return Lookup::Deferred(Deferred);
         }
         match self.kind(path) {
             Ok(Presence::Absent | Presence::Unknown) if self.tree.is_later(path) => {
-                Lookup::Later(Later)
+                Lookup::Deferred(Deferred)
             }
             Ok(Presence::Present(PathKind::Folder)) => Lookup::Present(EntryKind::Folder),
             Ok(Presence::Present(PathKind::File(()))) => Lookup::Present(EntryKind::File(())),
@@ -244,7 +244,7 @@ impl ImageState for RunState<'_> {
 
     fn names(&self, folder: &ImagePath) -> Lookup<Vec<String>> {
         if self.tree.is_later(folder) {
-            return Lookup::Later(Later);
+            return Lookup::Deferred(Deferred);
         }
         match (self.entry(folder), self.tree.inside(folder)) {
             (Lookup::Absent, _) => Lookup::Absent,
@@ -257,7 +257,7 @@ impl ImageState for RunState<'_> {
 
     fn content(&self, file: &ImagePath) -> Lookup<Vec<u8>> {
         if self.is_pending_download(file) || self.tree.is_later(file) {
-            return Lookup::Later(Later);
+            return Lookup::Deferred(Deferred);
         }
         let Some(entry) = self.tree.created_entry(file) else {
             return self.content_of_base(file);
@@ -305,7 +305,7 @@ impl ImageState for RunState<'_> {
             ImageAction::Append { path, content } => match self.content(&path) {
                 Lookup::Present(before) => self.write(path, [before, content].concat()),
                 Lookup::Absent => self.write(path, content),
-                Lookup::Later(Later) | Lookup::Unknown => Err(ScriptError::unknown(format!(
+                Lookup::Deferred(Deferred) | Lookup::Unknown => Err(ScriptError::unknown(format!(
                     "the content of {path} is unknown"
                 ))),
             },

@@ -10,12 +10,12 @@ use wincimg_registry::{BaseReadError, Presence};
 use wincimg_windows::path::ImagePath;
 
 use super::drive::{PathKind, Tree};
-use super::files::{Files, FoundFile, OfImage, join_path, names_of};
+use super::files::{Files, FoundFile, ImageSource, join_path, names_of};
 use super::paths;
 use super::run::RootBase;
 
 /// Drive of a stage as a source of copies.
-pub(super) struct OfStage<'a> {
+pub(super) struct StageSource<'a> {
     pub(super) tree: &'a Tree,
     pub(super) name: &'a str,
     /// Base image at its root.
@@ -24,11 +24,11 @@ pub(super) struct OfStage<'a> {
     pub(super) lacking: &'a RefCell<BTreeSet<String>>,
 }
 
-impl OfStage<'_> {
+impl StageSource<'_> {
     /// Files extracted from the base; `None` if a path must be extracted first.
-    fn taken(&self, path: &str) -> Option<OfImage<'_>> {
+    fn taken(&self, path: &str) -> Option<ImageSource<'_>> {
         if let Some(files) = self.base.files.filter(|files| files.contains(path)) {
-            return Some(OfImage {
+            return Some(ImageSource {
                 files,
                 name: self.base.image,
             });
@@ -49,7 +49,7 @@ impl OfStage<'_> {
     }
 }
 
-impl Files for OfStage<'_> {
+impl Files for StageSource<'_> {
     fn find(&self, path: &str) -> Result<Option<FoundFile>, String> {
         let place = place(path)?;
         let path = place.components().join("/");

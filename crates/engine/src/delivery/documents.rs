@@ -355,7 +355,7 @@ fn strip(value: &mut Value) {
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use wincimg_layer::OnDisk;
+    use wincimg_layer::DiskSource;
     use wincimg_recipe::{FileSource, PlannedFile};
 
     use super::*;
@@ -364,7 +364,7 @@ mod tests {
         let path = PathBuf::from(folder).join("app.exe");
         Plan {
             files: vec![PlannedFile {
-                source: FileSource::Disk(OnDisk {
+                source: FileSource::Disk(DiskSource {
                     top: Path::new(folder).into(),
                     path: path.into(),
                 }),

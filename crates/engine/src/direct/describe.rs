@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wincimg_layer::{BaseOverlay, Layer, LayerError, LayerPart, LayerPath, Without};
+use wincimg_layer::{BaseOverlay, Layer, LayerError, LayerPart, LayerPath, MaskedBase};
 use wincimg_oci::document::{Image, ManifestFormat, Platform};
 use wincimg_recipe::{
     Instructions, Plan, PlannedContent, PlannedLayer, add_entries, add_files, copy_metadata,
@@ -36,7 +36,7 @@ pub(super) fn check_describable(plan: &Plan) -> Result<(), DirectError> {
     let base = BaseSource {
         image,
         inside: if is_bottom(plan, image) {
-            &NothingBelow
+            &EmptyBase
         } else {
             &UnknownBase
         },
@@ -85,11 +85,7 @@ pub(super) fn describe_steps(
     timestamp: u64,
 ) -> Result<Vec<DescribedStep>, DirectError> {
     let is_bottom = is_bottom(plan, base.image);
-    let mut below = BaseOverlay::over(if is_bottom {
-        &NothingBelow
-    } else {
-        base.inside
-    });
+    let mut below = BaseOverlay::over(if is_bottom { &EmptyBase } else { base.inside });
     let mut described = Vec::new();
     for step in plan.instructions.iter().flat_map(|all| &all.steps) {
         let layer = match &step.layer {
@@ -223,7 +219,7 @@ fn describe_step(
     add_entries(&mut layer, &step.entries)?;
     copy_metadata(&mut layer, &step.kept, below)?;
     layer.copy_up(&step.access, below, &step.anew)?;
-    let inside = &Without {
+    let inside = &MaskedBase {
         inside: below,
         gone: &step.anew,
     };
@@ -265,15 +261,15 @@ fn bottom(layer: &mut Layer, time: FileTime) -> Result<(), DirectError> {
 
 /// The content below the bottom layer of an image: no file.
 #[derive(Debug)]
-struct NothingBelow;
+struct EmptyBase;
 
-impl BaseKeys for NothingBelow {
+impl BaseKeys for EmptyBase {
     fn key(&self, _: &KeyPath) -> Result<Presence<BaseKey>, BaseReadError> {
         Ok(Presence::Unknown)
     }
 }
 
-impl BaseContents for NothingBelow {
+impl BaseContents for EmptyBase {
     fn file(&self, path: &ImagePath) -> Result<Presence<BaseFile>, BaseReadError> {
         if !path.components().is_empty() {
             return Ok(Presence::Absent);

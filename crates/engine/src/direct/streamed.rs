@@ -46,10 +46,10 @@ struct State {
 pub(super) struct StreamedLayer {
     blob: BlobBuffer,
     size: u64,
-    sending: Sending,
+    sending: StreamState,
 }
 
-enum Sending {
+enum StreamState {
     /// Not streamed.
     No,
     /// Streamed once it is large enough. True if it is known to be new to the registry.
@@ -100,8 +100,8 @@ impl StreamedLayer {
         is_changed: bool,
     ) -> Self {
         let sending = match streams.zip(Handle::try_current().ok()) {
-            Some((streams, runtime)) => Sending::Soon(streams, runtime, is_changed),
-            None => Sending::No,
+            Some((streams, runtime)) => StreamState::Soon(streams, runtime, is_changed),
+            None => StreamState::No,
         };
         Self {
             blob,
@@ -112,7 +112,7 @@ impl StreamedLayer {
 
     /// Finishes the blob. This waits for the upload: call it outside of asynchronous code.
     pub(super) fn finish(self, digest: &Digest) -> BufferedBlob {
-        if let Sending::Yes(streams, grown, sent) = self.sending {
+        if let StreamState::Yes(streams, grown, sent) = self.sending {
             drop(grown);
             if let Ok(Some(begun)) = sent.blocking_recv() {
                 streams.state().begun.push(digest.clone());
@@ -123,13 +123,13 @@ impl StreamedLayer {
     }
 
     /// Starts the upload once there is a file to read from.
-    fn begun(&self) -> Option<Sending> {
-        let Sending::Soon(streams, runtime, is_changed) = &self.sending else {
+    fn begun(&self) -> Option<StreamState> {
+        let StreamState::Soon(streams, runtime, is_changed) = &self.sending else {
             return None;
         };
         // A blob that cannot be read twice is sent when it is complete.
         let Ok(spool) = self.blob.spool()?.reopen() else {
-            return Some(Sending::No);
+            return Some(StreamState::No);
         };
         let (grown, size) = watch::channel(0);
         let (tell, sent) = oneshot::channel();
@@ -146,7 +146,7 @@ impl StreamedLayer {
             }
         });
         streams.state().sending.push(sending);
-        Some(Sending::Yes(Arc::clone(streams), grown, sent))
+        Some(StreamState::Yes(Arc::clone(streams), grown, sent))
     }
 }
 
@@ -157,7 +157,7 @@ impl Write for StreamedLayer {
         if let Some(sending) = self.begun() {
             self.sending = sending;
         }
-        if let Sending::Yes(_, grown, _) = &self.sending {
+        if let StreamState::Yes(_, grown, _) = &self.sending {
             grown.send_replace(self.size);
         }
         Ok(written)

@@ -26,7 +26,7 @@ use wincimg_oci::remote::DaemonCredential;
 use super::endpoint::Endpoint;
 use super::error::{ApiVersion, CUT_OFF, DockerError, unanswered, unexpected};
 use super::response::one_line;
-use super::transport::{DaemonResponse, TooLong, Transport};
+use super::transport::{BodyTooLong, DaemonResponse, Transport};
 
 /// Time limit for an answer that needs no work.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -132,7 +132,7 @@ impl Client {
                 source,
             },
             Error::HyperResponseError { err } if is_too_long(&err) => {
-                unexpected(&what, &TooLong).into()
+                unexpected(&what, &BodyTooLong).into()
             }
             Error::HyperResponseError { err: source } => DockerError::Broken { what, source },
             Error::DockerResponseServerError {
@@ -156,7 +156,7 @@ impl Client {
 fn is_too_long(error: &hyper::Error) -> bool {
     let cause = std::error::Error::source(error);
     let cause = cause.and_then(|cause| cause.downcast_ref::<io::Error>());
-    matches!(cause.and_then(io::Error::get_ref), Some(inner) if inner.is::<TooLong>())
+    matches!(cause.and_then(io::Error::get_ref), Some(inner) if inner.is::<BodyTooLong>())
 }
 
 /// A credential for a registry, as bollard takes it.

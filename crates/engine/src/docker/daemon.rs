@@ -11,7 +11,7 @@ use super::api::{ImageInfo, Info};
 use super::client::{Client, within};
 use super::endpoint::Endpoint;
 use super::error::{ApiVersion, DockerError, unexpected};
-use super::response::Pieces;
+use super::response::BodyChunks;
 
 /// API version of Docker 17.06, the first that reports an image's version of Windows.
 const OLDEST: ApiVersion = ApiVersion {
@@ -70,7 +70,7 @@ impl Daemon {
         let work = async {
             let call = async |docker: Docker| docker.info().await;
             let answer = self.client.call_raw(what, "", call).await?;
-            Pieces::new(what, answer).document().await
+            BodyChunks::new(what, answer).document().await
         };
         within(what, work).await
     }
@@ -94,11 +94,11 @@ impl Daemon {
     }
 
     /// The image as `docker save` writes it. It may be large and slow.
-    pub(super) async fn save(&self, name: &str) -> Result<Pieces, DockerError> {
+    pub(super) async fn save(&self, name: &str) -> Result<BodyChunks, DockerError> {
         let what = format!("save {name}");
         let call = async |docker: Docker| docker.export_images(&[name]).try_next().await;
         let answer = self.client.call_raw(&what, "", call).await?;
-        Ok(Pieces::new(&what, answer))
+        Ok(BodyChunks::new(&what, answer))
     }
 }
 

@@ -70,17 +70,17 @@ mod tests {
 
     /// Records the calls.
     #[derive(Clone, Default)]
-    struct Told(Arc<Mutex<Vec<String>>>);
+    struct RecordedProgress(Arc<Mutex<Vec<String>>>);
 
-    struct Line(Told, String);
+    struct Line(RecordedProgress, String);
 
-    impl Told {
+    impl RecordedProgress {
         fn write(&self, text: String) {
             self.0.lock().unwrap().push(text);
         }
     }
 
-    impl Progress for Told {
+    impl Progress for RecordedProgress {
         fn task(&self, label: &str, total: Option<u64>) -> Arc<dyn Task> {
             self.write(format!("{label} of {total:?}"));
             Arc::new(Line(self.clone(), label.to_owned()))
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn each_layer_has_a_line_for_what_is_done_about_it() {
-        let told = Told::default();
+        let told = RecordedProgress::default();
         let mut layers = Layers::new(&told);
         for message in [
             r#"{"status": "The push refers to repository [x]"}"#,

@@ -7,15 +7,15 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::{DockerError, unexpected};
-use super::transport::{DaemonResponse, MAX_BYTES, TooLong};
+use super::transport::{BodyTooLong, DaemonResponse, MAX_BYTES};
 
 /// Body of an answer, piece by piece. Dropping it closes the connection.
-pub(super) struct Pieces {
+pub(super) struct BodyChunks {
     what: String,
     answer: DaemonResponse,
 }
 
-impl Pieces {
+impl BodyChunks {
     pub(super) fn new(what: &str, answer: DaemonResponse) -> Self {
         Self {
             what: what.to_owned(),
@@ -50,7 +50,7 @@ impl Pieces {
         if bytes.len() <= MAX_BYTES {
             return Ok(());
         }
-        Err(unexpected(&self.what, &TooLong).into())
+        Err(unexpected(&self.what, &BodyTooLong).into())
     }
 
     fn read<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, DockerError> {
@@ -60,14 +60,14 @@ impl Pieces {
 
 /// Messages of a streaming answer, one a line.
 pub(super) struct Messages {
-    pieces: Pieces,
+    pieces: BodyChunks,
     pending: BytesMut,
 }
 
 impl Messages {
     pub(super) fn new(what: &str, answer: DaemonResponse) -> Self {
         Self {
-            pieces: Pieces::new(what, answer),
+            pieces: BodyChunks::new(what, answer),
             pending: BytesMut::new(),
         }
     }

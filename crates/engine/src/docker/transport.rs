@@ -31,7 +31,7 @@ pub(super) const MAX_BYTES: usize = 32 << 20;
 /// A document or a message is larger.
 #[derive(Debug, thiserror::Error)]
 #[error("it is longer than {MAX_BYTES} bytes")]
-pub(super) struct TooLong;
+pub(super) struct BodyTooLong;
 
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
@@ -130,7 +130,7 @@ impl AsyncRead for LimitedBody {
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         let read = (buffer.filled().len() - before) as u64;
         if read > self.left.load(Ordering::Relaxed) {
-            return Poll::Ready(Err(io::Error::other(TooLong)));
+            return Poll::Ready(Err(io::Error::other(BodyTooLong)));
         }
         self.left.fetch_sub(read, Ordering::Relaxed);
         Poll::Ready(Ok(()))

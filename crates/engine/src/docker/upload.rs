@@ -54,7 +54,7 @@ pub(super) fn upload(
     let (sender, receiver) = mpsc::channel(WAITING);
     let failed = outcome.clone();
     tokio::task::spawn_blocking(move || {
-        let pieces = Pieces {
+        let pieces = ChunkWriter {
             pending: BytesMut::with_capacity(PIECE),
             sender,
             task,
@@ -68,7 +68,7 @@ pub(super) fn upload(
     (pieces, outcome)
 }
 
-fn write(listing: &ContextListing, timestamp: u64, pieces: Pieces, outcome: &UploadOutcome) {
+fn write(listing: &ContextListing, timestamp: u64, pieces: ChunkWriter, outcome: &UploadOutcome) {
     let mut tar = Builder::new(pieces);
     let mut members = Vec::new();
     let appended = listing
@@ -86,7 +86,7 @@ fn write(listing: &ContextListing, timestamp: u64, pieces: Pieces, outcome: &Upl
     match appended {
         Ok(()) => {
             // The receiver knows why it is gone.
-            drop(tar.into_inner().and_then(Pieces::finish));
+            drop(tar.into_inner().and_then(ChunkWriter::finish));
         }
         Err(failure) => {
             if let Failure::Context(error) = failure {
@@ -98,7 +98,7 @@ fn write(listing: &ContextListing, timestamp: u64, pieces: Pieces, outcome: &Upl
 }
 
 fn append_members(
-    tar: &mut Builder<Pieces>,
+    tar: &mut Builder<ChunkWriter>,
     members: &[(&str, &Member)],
     timestamp: u64,
 ) -> Result<(), Failure> {
@@ -129,7 +129,11 @@ impl From<ArchiveError> for Failure {
     }
 }
 
-fn append(tar: &mut Builder<Pieces>, entry: &ContextEntry, timestamp: u64) -> Result<(), Failure> {
+fn append(
+    tar: &mut Builder<ChunkWriter>,
+    entry: &ContextEntry,
+    timestamp: u64,
+) -> Result<(), Failure> {
     let mut header = Header::new_gnu();
     header.set_mtime(timestamp);
     header.set_size(0);
@@ -168,7 +172,7 @@ fn append(tar: &mut Builder<Pieces>, entry: &ContextEntry, timestamp: u64) -> Re
 }
 
 fn append_file(
-    tar: &mut Builder<Pieces>,
+    tar: &mut Builder<ChunkWriter>,
     header: &mut Header,
     name: &str,
     path: &Path,
@@ -183,7 +187,7 @@ fn append_file(
     } else {
         0o644
     });
-    let mut source = Exactly {
+    let mut source = FixedSizeFile {
         file: file.take(size),
         problem: None,
     };
@@ -202,7 +206,7 @@ fn append_file(
 }
 
 /// A file that must have exactly as many bytes as when it was opened.
-struct Exactly {
+struct FixedSizeFile {
     file: io::Take<File>,
     problem: Option<Stop>,
 }
@@ -212,14 +216,14 @@ enum Stop {
     Changed,
 }
 
-impl Exactly {
+impl FixedSizeFile {
     /// Returns true if the file ends here.
     fn ends(&mut self) -> bool {
         matches!(self.file.get_mut().read(&mut [0]), Ok(0))
     }
 }
 
-impl Read for Exactly {
+impl Read for FixedSizeFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let stop = || io::Error::other("the file cannot be sent");
         match self.file.read(buffer) {
@@ -237,14 +241,14 @@ impl Read for Exactly {
 }
 
 /// Writer of the tar stream: sends it piece by piece.
-struct Pieces {
+struct ChunkWriter {
     pending: BytesMut,
     sender: mpsc::Sender<io::Result<Bytes>>,
     task: Arc<dyn Task>,
     abandoned: bool,
 }
 
-impl Pieces {
+impl ChunkWriter {
     fn send(&mut self) -> io::Result<()> {
         let piece = self.pending.split().freeze();
         self.task.advance(piece.len() as u64);
@@ -266,7 +270,7 @@ impl Pieces {
     }
 }
 
-impl Write for Pieces {
+impl Write for ChunkWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.abandoned {
             return Ok(bytes.len());

@@ -25,12 +25,12 @@ pub(super) struct CandidateQueue<S> {
 
 pub(super) struct BaseCandidate<S> {
     pub(super) tag: BaseTag,
-    pub(super) basis: Basis<S>,
+    pub(super) basis: VersionSource<S>,
     estimate: Estimate,
 }
 
 /// Basis of a candidate's version; the greater, the more reliable.
-pub(super) enum Basis<S> {
+pub(super) enum VersionSource<S> {
     /// An estimate.
     Guessed,
     /// The tag names it.
@@ -50,12 +50,14 @@ impl<S> CandidateQueue<S> {
             vague: by_image.without_version(),
         };
         for (tag, version) in by_image.with_exact_version() {
-            offers
-                .open
-                .push(BaseCandidate::known(tag, version, Basis::Promised(version)));
+            offers.open.push(BaseCandidate::known(
+                tag,
+                version,
+                VersionSource::Promised(version),
+            ));
         }
         for (tag, estimate) in by_image.with_estimated_version() {
-            let basis = Basis::Guessed;
+            let basis = VersionSource::Guessed;
             offers.open.push(BaseCandidate {
                 tag,
                 basis,
@@ -86,7 +88,7 @@ impl<S> CandidateQueue<S> {
             Some(index) => Some(self.open.swap_remove(index)),
             None => self.vague.pop().map(|tag| BaseCandidate {
                 tag,
-                basis: Basis::Guessed,
+                basis: VersionSource::Guessed,
                 estimate: Estimate::from_floating_tag(self.host.version.build, 0),
             }),
         }
@@ -94,7 +96,7 @@ impl<S> CandidateQueue<S> {
 
     /// Adds the image of a tag.
     pub(super) fn add(&mut self, tag: BaseTag, version: WindowsVersion, seen: S) {
-        let basis = Basis::Seen(version, seen);
+        let basis = VersionSource::Seen(version, seen);
         self.open.push(BaseCandidate::known(tag, version, basis));
     }
 
@@ -116,7 +118,7 @@ impl<S> CandidateQueue<S> {
         let fit = |version| Fit::of(version, self.host, self.wanted);
         // A tag that names the version ranks before one that points to it today.
         let names_it = matches!(offer.tag.names, TagPrecision::Version(_));
-        let seen = matches!(offer.basis, Basis::Seen(..));
+        let seen = matches!(offer.basis, VersionSource::Seen(..));
         Some((
             fit(offer.estimate.possible.nearest_to(self.host))?,
             &offer.tag.flavour,
@@ -128,7 +130,7 @@ impl<S> CandidateQueue<S> {
 }
 
 impl<S> BaseCandidate<S> {
-    fn known(tag: BaseTag, version: WindowsVersion, basis: Basis<S>) -> Self {
+    fn known(tag: BaseTag, version: WindowsVersion, basis: VersionSource<S>) -> Self {
         let revision = version.revision.unwrap_or(0);
         let estimate = Estimate {
             possible: Span {
@@ -148,7 +150,7 @@ impl<S> BaseCandidate<S> {
         Some(NearestImage {
             version: self.estimate.likely?,
             tag: self.tag.text.clone(),
-            certain: !matches!(self.basis, Basis::Guessed),
+            certain: !matches!(self.basis, VersionSource::Guessed),
         })
     }
 }

@@ -14,7 +14,7 @@ use wincimg_windows::compat::{HostBuild, Isolation, check};
 use wincimg_windows::version::WindowsVersion;
 
 use super::best_fit::BaseMatch;
-use super::candidates::{Basis, CandidateQueue, NearestImage};
+use super::candidates::{CandidateQueue, NearestImage, VersionSource};
 use super::flavour_selector::FlavourSelector;
 use super::host_process::HOST_PROCESS;
 use super::list::BaseListing;
@@ -373,7 +373,7 @@ impl Search<'_> {
         let mut looks = 0;
         while let Some(offer) = self.offers.pop_best() {
             let promised = match offer.basis {
-                Basis::Seen(version, found) => {
+                VersionSource::Seen(version, found) => {
                     match found.load(self.repository, version).await? {
                         Ok(image) => {
                             let tag = &offer.tag.text;
@@ -383,8 +383,8 @@ impl Search<'_> {
                     }
                     continue;
                 }
-                Basis::Promised(version) => Some(version),
-                Basis::Guessed => None,
+                VersionSource::Promised(version) => Some(version),
+                VersionSource::Guessed => None,
             };
             looks += 1;
             if looks > MAX_LOOKS {

@@ -21,7 +21,7 @@ enum Pointer {
 }
 
 /// A suitable image, or the reason why it cannot be a base. Connection errors are separate.
-pub(super) type Suitable<T> = Result<T, String>;
+pub(super) type BaseResult<T> = Result<T, String>;
 
 impl TagTarget {
     /// Loads the image and checks that it has the expected version.
@@ -29,7 +29,7 @@ impl TagTarget {
         &self,
         repository: &Repository,
         version: WindowsVersion,
-    ) -> Result<Suitable<Image>, RegistryError> {
+    ) -> Result<BaseResult<Image>, RegistryError> {
         let image = match &self.image {
             Pointer::Loaded(image) => return Ok(Ok(image.as_ref().clone())),
             Pointer::Entry(entry) => {
@@ -57,7 +57,7 @@ impl TagTarget {
 pub(super) async fn read_tag(
     repository: &Repository,
     tag: &str,
-) -> Result<Suitable<Vec<(WindowsVersion, TagTarget)>>, RegistryError> {
+) -> Result<BaseResult<Vec<(WindowsVersion, TagTarget)>>, RegistryError> {
     let document = match read_document(repository, tag).await? {
         Ok(document) => document,
         Err(reason) => return Ok(Err(reason)),
@@ -83,7 +83,7 @@ pub(super) async fn read_tag(
 async fn read_index(
     repository: &Repository,
     index: &Verbatim<Index>,
-) -> Result<Suitable<Vec<(WindowsVersion, TagTarget)>>, RegistryError> {
+) -> Result<BaseResult<Vec<(WindowsVersion, TagTarget)>>, RegistryError> {
     let mut seen = Vec::new();
     let mut problem = None;
     for entry in index.manifests.iter().filter(|entry| is_for_nodes(entry)) {
@@ -123,7 +123,7 @@ fn is_for_nodes(entry: &Descriptor) -> bool {
 async fn load_entry(
     repository: &Repository,
     digest: &Digest,
-) -> Result<Suitable<Image>, RegistryError> {
+) -> Result<BaseResult<Image>, RegistryError> {
     match read_document(repository, digest.as_ref()).await? {
         Ok(Document::Manifest(manifest)) => load_config(repository, *manifest).await,
         Ok(Document::Index(_)) => Ok(Err("its index contains another index".to_owned())),
@@ -134,7 +134,7 @@ async fn load_entry(
 async fn read_document(
     repository: &Repository,
     which: &str,
-) -> Result<Suitable<Document>, RegistryError> {
+) -> Result<BaseResult<Document>, RegistryError> {
     let raw = match repository.get_manifest(which).await {
         Ok(raw) => raw,
         // Deleted after the tags were listed.
@@ -148,7 +148,7 @@ async fn read_document(
 async fn load_config(
     repository: &Repository,
     manifest: Verbatim<Manifest>,
-) -> Result<Suitable<Image>, RegistryError> {
+) -> Result<BaseResult<Image>, RegistryError> {
     if !manifest.is_image() {
         return Ok(Err(format!(
             "its configuration is of type {}, not an image's",
@@ -169,7 +169,7 @@ async fn load_config(
 }
 
 /// The Windows version of an image, or the reason why it is not for Windows nodes.
-fn windows_version(image: &Image) -> Suitable<WindowsVersion> {
+fn windows_version(image: &Image) -> BaseResult<WindowsVersion> {
     let platform = image.config().platform();
     if platform.os != "windows" || platform.architecture != "amd64" {
         return Err(format!(

@@ -5,7 +5,7 @@ use wincimg_windows::update::{Kb, Updates};
 use wincimg_windows::version::WindowsVersion;
 
 /// Names of a build in vulnerability databases.
-struct Names {
+struct ProductNames {
     build: u32,
     /// In the CPE dictionary (NVD).
     cpe: &'static str,
@@ -14,7 +14,7 @@ struct Names {
     product: Option<&'static str>,
 }
 
-const NAMES: [Names; 10] = [
+const NAMES: [ProductNames; 10] = [
     names(14393, "windows_server_2016", Some("10855")),
     names(16299, "windows_server_1709", None),
     names(17134, "windows_server_1803", None),
@@ -27,8 +27,8 @@ const NAMES: [Names; 10] = [
     names(26100, "windows_server_2025", Some("12437")),
 ];
 
-const fn names(build: u32, cpe: &'static str, product: Option<&'static str>) -> Names {
-    Names {
+const fn names(build: u32, cpe: &'static str, product: Option<&'static str>) -> ProductNames {
+    ProductNames {
         build,
         cpe,
         product,

@@ -13,7 +13,7 @@ use super::drive::Drive;
 use super::error::{WineError, failed, unwritable, wine_ended};
 use super::find::WineInstallation;
 use super::start::StartCommand;
-use crate::Own;
+use crate::OwnContents;
 
 /// Prefix of the folder names, by which a later run finds those of killed ones.
 const NAME: &str = "wincimg-try-";
@@ -150,7 +150,11 @@ impl Prefix {
 
     /// Copies an image's files to drive C, and creates the folders that Windows creates at its
     /// start.
-    pub fn copy_files(&self, own: &Own, start: &StartCommand) -> Result<CopySummary, WineError> {
+    pub fn copy_files(
+        &self,
+        own: &OwnContents,
+        start: &StartCommand,
+    ) -> Result<CopySummary, WineError> {
         let mut drive = Drive::new(self.drive());
         let mut laid = CopySummary::default();
         for path in &own.gone {

@@ -165,14 +165,14 @@ fn stamp(metadata: &fs::Metadata) -> Stamp {
 }
 
 /// Total size of an archive while it is listed.
-struct Sum<'a> {
+struct ArchiveSize<'a> {
     archive: &'a str,
     most: u64,
     bytes: u64,
     count: usize,
 }
 
-impl<'a> Sum<'a> {
+impl<'a> ArchiveSize<'a> {
     /// Starts a sum for an archive of this size.
     fn new(archive: &'a str, length: u64) -> Self {
         Self {

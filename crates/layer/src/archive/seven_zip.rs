@@ -10,7 +10,7 @@ use wincimg_common::files::FileWindow;
 
 use super::error::ArchiveError;
 use super::member::MemberReader;
-use super::{Archive, ArchiveEntry, ArchiveEntryKind, Sum};
+use super::{Archive, ArchiveEntry, ArchiveEntryKind, ArchiveSize};
 
 /// Maximum dictionary size, that of 7-Zip's largest setting.
 const LARGEST_DICTIONARY: u64 = 1536 << 20;
@@ -48,7 +48,7 @@ fn failed(archive: &str, error: Error) -> ArchiveError {
 }
 
 pub(super) fn list(archive: &str, window: FileWindow) -> Result<Vec<ArchiveEntry>, ArchiveError> {
-    let mut sum = Sum::new(archive, window.length());
+    let mut sum = ArchiveSize::new(archive, window.length());
     let (mut file, listed) = open(archive, window)?;
     for (index, block) in listed.blocks.iter().enumerate() {
         if let Some(problem) = block.coders.iter().find_map(problem) {

@@ -8,7 +8,7 @@ use super::error::ArchiveError;
 use super::format::StreamCompression;
 use super::member::MemberReader;
 use super::tar::{Limits, TarEntryKind, TarReadError, TarReader};
-use super::{Archive, ArchiveEntry, ArchiveEntryKind, Sum};
+use super::{Archive, ArchiveEntry, ArchiveEntryKind, ArchiveSize};
 
 /// Maximum overhead of a stream: headers and padding of all members.
 const BESIDE: u64 = 1 << 30;
@@ -28,7 +28,7 @@ fn reader(
     Ok(TarReader::new_uncompressed(stream, limits))
 }
 
-fn failed(archive: &str, sum: &Sum<'_>, error: TarReadError) -> ArchiveError {
+fn failed(archive: &str, sum: &ArchiveSize<'_>, error: TarReadError) -> ArchiveError {
     match error {
         TarReadError::TooLong(_) => sum.too_much(),
         TarReadError::Io(source) => {
@@ -45,7 +45,7 @@ pub(super) fn list(
     window: FileWindow,
     packing: StreamCompression,
 ) -> Result<Vec<ArchiveEntry>, ArchiveError> {
-    let mut sum = Sum::new(archive, window.length());
+    let mut sum = ArchiveSize::new(archive, window.length());
     let mut reader = reader(archive, window, packing, sum.most)?;
     let mut entries: Vec<ArchiveEntry> = Vec::new();
     let mut files: HashMap<String, usize> = HashMap::new();
@@ -113,7 +113,7 @@ pub(super) fn each<E: From<ArchiveError>>(
     let Some(last) = wanted.last() else {
         return Ok(());
     };
-    let sum = Sum::new(&archive.name, window.length());
+    let sum = ArchiveSize::new(&archive.name, window.length());
     let mut reader = reader(&archive.name, window, packing, sum.most)?;
     for index in 0..=*last {
         let next = reader.next_entry();

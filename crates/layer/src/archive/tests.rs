@@ -67,7 +67,7 @@ fn zip(names: &[&str]) -> Vec<u8> {
 }
 
 /// A member of a tar.
-enum Tarred<'a> {
+enum TarMember<'a> {
     File(&'a str, &'a str),
     Folder(&'a str),
     Link(&'a str, &'a str),
@@ -75,17 +75,17 @@ enum Tarred<'a> {
     Device(&'a str),
 }
 
-fn tar(members: &[Tarred<'_>]) -> Vec<u8> {
+fn tar(members: &[TarMember<'_>]) -> Vec<u8> {
     let mut builder = ::tar::Builder::new(Vec::new());
     for member in members {
         let mut header = ::tar::Header::new_ustar();
         header.set_mode(0o644);
         let (kind, name, target, content) = match member {
-            Tarred::File(name, content) => (::tar::EntryType::Regular, name, "", *content),
-            Tarred::Folder(name) => (::tar::EntryType::Directory, name, "", ""),
-            Tarred::Link(name, target) => (::tar::EntryType::Symlink, name, *target, ""),
-            Tarred::Same(name, target) => (::tar::EntryType::Link, name, *target, ""),
-            Tarred::Device(name) => (::tar::EntryType::Char, name, "", ""),
+            TarMember::File(name, content) => (::tar::EntryType::Regular, name, "", *content),
+            TarMember::Folder(name) => (::tar::EntryType::Directory, name, "", ""),
+            TarMember::Link(name, target) => (::tar::EntryType::Symlink, name, *target, ""),
+            TarMember::Same(name, target) => (::tar::EntryType::Link, name, *target, ""),
+            TarMember::Device(name) => (::tar::EntryType::Char, name, "", ""),
         };
         header.set_entry_type(kind);
         let fields = header.as_old_mut();
@@ -115,7 +115,7 @@ fn what_is_wanted_is_there_with_its_folders() {
     let inside = UnpackSelection {
         strip: 1,
         only: &["app/bin".to_owned(), "other".to_owned()],
-        by: Unpacker::Own,
+        by: Unpacker::Native,
     };
     assert_eq!(listed(&archive, &inside), ["bin/", "bin/a.exe=0"]);
     let missing = UnpackSelection {
@@ -128,7 +128,7 @@ fn what_is_wanted_is_there_with_its_folders() {
 
 #[test]
 fn links_of_a_tar_stay_inside_and_a_later_version_counts() {
-    use Tarred::{File, Folder, Link, Same};
+    use TarMember::{File, Folder, Link, Same};
     let archive = tar(&[
         Folder("./d/"),
         File("./d/one", "1"),
@@ -151,7 +151,7 @@ fn links_of_a_tar_stay_inside_and_a_later_version_counts() {
 
 #[test]
 fn what_would_not_be_what_it_is_on_windows_is_refused_with_its_name() {
-    use Tarred::{Device, File, Folder, Link, Same};
+    use TarMember::{Device, File, Folder, Link, Same};
     for (name, why) in [
         ("../x", "escapes the folder"),
         (r"..\x", "escapes the folder"),
@@ -312,9 +312,9 @@ fn an_archive_that_changes_after_it_was_listed_is_not_believed() {
 #[test]
 fn members_are_read_in_one_pass_and_again_where_they_are_wanted_twice() {
     let archive = open(&tar(&[
-        Tarred::File("one", "1"),
-        Tarred::File("two", "22"),
-        Tarred::File("three", "333"),
+        TarMember::File("one", "1"),
+        TarMember::File("two", "22"),
+        TarMember::File("three", "333"),
     ]));
     let archive = archive.unwrap().unwrap();
     let member = |index| Member {
@@ -377,7 +377,7 @@ proptest! {
         flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {
-        let tar = tar(&[Tarred::Folder("d"), Tarred::File("d/x", "content"), Tarred::Link("l", "d")]);
+        let tar = tar(&[TarMember::Folder("d"), TarMember::File("d/x", "content"), TarMember::Link("l", "d")]);
         let gzip = || {
             let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
             out.write_all(&tar).unwrap();
@@ -421,7 +421,7 @@ proptest! {
         names in prop::collection::vec("([a-cA-C.: ]{1,3}[/\\\\]){0,3}[a-cA-C.]{1,3}", 1..6),
         strip in 0..3_usize,
     ) {
-        let members: Vec<Tarred<'_>> = names.iter().map(|name| Tarred::File(name, "")).collect();
+        let members: Vec<TarMember<'_>> = names.iter().map(|name| TarMember::File(name, "")).collect();
         let selection = UnpackSelection { strip, ..UnpackSelection::default() };
         let mut keys = BTreeSet::new();
         for entry in unpacked(&tar(&members), &selection).unwrap_or_default() {

@@ -28,7 +28,7 @@ pub struct UnpackSelection<'a> {
 pub enum Unpacker {
     /// This program.
     #[default]
-    Own,
+    Native,
     /// .NET on Windows, which unpacks a link in a zip as a text file with the target.
     Dotnet,
     /// Another program on Windows.
@@ -126,7 +126,7 @@ impl Draft<'_> {
         if let Some(problem) = &entry.problem {
             return Err(refused(problem.clone()));
         }
-        if entry.is_by_code_page && by != Unpacker::Own {
+        if entry.is_by_code_page && by != Unpacker::Native {
             let problem = "it does not state the encoding of its name: on Windows that depends on \
                            the code page";
             return Err(refused(problem.to_owned()));

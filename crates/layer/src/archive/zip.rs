@@ -10,7 +10,7 @@ use wincimg_common::files::FileWindow;
 
 use super::error::ArchiveError;
 use super::member::MemberReader;
-use super::{Archive, ArchiveEntry, ArchiveEntryKind, Sum};
+use super::{Archive, ArchiveEntry, ArchiveEntryKind, ArchiveSize};
 
 /// Maximum length of a symbolic link's target.
 const LONGEST_TARGET: u64 = 4096;
@@ -36,7 +36,7 @@ fn failed(archive: &str, error: ZipError) -> ArchiveError {
 }
 
 pub(super) fn list(archive: &str, window: FileWindow) -> Result<Vec<ArchiveEntry>, ArchiveError> {
-    let mut sum = Sum::new(archive, window.length());
+    let mut sum = ArchiveSize::new(archive, window.length());
     let mut zip = open(archive, window)?;
     let directory = zip.central_directory_start();
     let mut entries = Vec::with_capacity(zip.len().min(super::MOST));

@@ -42,9 +42,9 @@ fn layer(paths: &[&str]) -> Layer {
 }
 
 /// Names, attributes and descriptors of the entries.
-type Written = BTreeMap<String, (Option<u32>, Option<Vec<u8>>)>;
+type WrittenEntries = BTreeMap<String, (Option<u32>, Option<Vec<u8>>)>;
 
-fn written(layer: &Layer) -> Written {
+fn written(layer: &Layer) -> WrittenEntries {
     let items = layer.items().unwrap().into_iter();
     let inside = items.filter_map(|item| {
         let name = item.name.strip_prefix("Files/")?.to_owned();
@@ -53,7 +53,7 @@ fn written(layer: &Layer) -> Written {
     inside.collect()
 }
 
-fn settled(inside: &dyn BaseContents, mut layer: Layer) -> Written {
+fn settled(inside: &dyn BaseContents, mut layer: Layer) -> WrittenEntries {
     layer.fit_to_base(inside).unwrap();
     let names = written(&layer);
     layer.fit_to_base(inside).unwrap();
@@ -239,7 +239,7 @@ impl<'b> Stack<'b> {
     }
 
     /// Fits a layer and puts it on top.
-    fn lay(&mut self, mut layer: Layer) -> Written {
+    fn lay(&mut self, mut layer: Layer) -> WrittenEntries {
         layer.fit_to_base(&self.below).unwrap();
         let found = written(&layer);
         self.below.lay(&Arc::new(layer)).unwrap();

@@ -20,7 +20,7 @@ use crate::error::LayerError;
 use crate::path::{LayerPath, fold};
 
 /// Something at or below the path of a change.
-struct Place {
+struct GrantTarget {
     path: LayerPath,
     is_folder: bool,
     found: SecurityDescriptor,
@@ -87,13 +87,13 @@ fn places(
     edit: &AccessEdit,
     inside: &dyn BaseContents,
     secured: &HashMap<String, Security>,
-) -> Result<BTreeMap<String, Place>, GrantError> {
+) -> Result<BTreeMap<String, GrantTarget>, GrantError> {
     let top = LayerPath::try_from(&edit.path).map_err(LayerError::Path)?;
     let key = fold(top.as_str());
     let mut places = BTreeMap::new();
     for (path, own, is_folder) in layer.entries_within(&key)? {
         let found = current_descriptor(secured, inside, &path, &own, is_folder)?;
-        let place = Place {
+        let place = GrantTarget {
             found: as_inherited(found, is_folder)?,
             path: path.parse().map_err(LayerError::Path)?,
             is_folder,
@@ -106,7 +106,7 @@ fn places(
     let is_own_folder = places.get(&key).is_some_and(|place| place.is_folder);
     check_is_known(&edit.path, is_own_folder, &of_base)?;
     if let Entry::Vacant(top_place) = places.entry(key) {
-        top_place.insert(Place {
+        top_place.insert(GrantTarget {
             found: as_inherited(folder_of_base(&edit.path, of_base)?, true)?,
             path: top,
             is_folder: true,
@@ -124,7 +124,7 @@ fn places(
                 && let Some(found) = base_descriptor(&path, &file)?
             {
                 let (path, is_folder, found) = (entry, true, as_inherited(found, true)?);
-                let place = Place {
+                let place = GrantTarget {
                     path,
                     is_folder,
                     found,
@@ -196,7 +196,7 @@ fn inherited_entries(
     )
 }
 
-impl Place {
+impl GrantTarget {
     /// The descriptor after the change of the folder above, and what it inherits.
     fn in_folder(&self, parent: &ChangedFolder) -> (SecurityDescriptor, Vec<Ace>) {
         let passed_on = |parent| inherited_entries(parent, self.is_folder, Some(&self.found));

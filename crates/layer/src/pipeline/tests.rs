@@ -69,9 +69,9 @@ fn digests_and_sizes_are_those_of_the_bytes() {
 }
 
 /// Notes which thread writes to it.
-struct Witness(Option<thread::ThreadId>);
+struct ThreadRecorder(Option<thread::ThreadId>);
 
-impl Write for Witness {
+impl Write for ThreadRecorder {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         self.0 = Some(thread::current().id());
         Ok(buffer.len())
@@ -85,7 +85,7 @@ impl Write for Witness {
 #[test]
 fn only_a_layer_of_several_blocks_starts_threads() {
     let writer_of = |size| {
-        let mut sink = Witness(None);
+        let mut sink = ThreadRecorder(None);
         let options = options(Compression::Gzip, 2);
         layer(size).write(&mut sink, &options).unwrap();
         sink.0.unwrap()
@@ -265,9 +265,9 @@ fn a_folder_in_the_place_of_a_file_is_refused() {
 }
 
 /// Changes a file when the stream has come to its middle.
-struct Meddle<'a>(&'a Path, fn(&Path));
+struct FileChanger<'a>(&'a Path, fn(&Path));
 
-impl Task for Meddle<'_> {
+impl Task for FileChanger<'_> {
     fn advance(&self, _bytes: u64) {
         self.1(self.0);
     }
@@ -298,7 +298,7 @@ fn a_file_that_changes_while_it_is_read_is_an_error_that_names_it() {
         std::fs::write(&path, words(3 << 20)).unwrap();
         let mut layer = Layer::new(0);
         layer.file("log.txt".parse().unwrap(), path.clone());
-        let meddle = Meddle(&path, meddle);
+        let meddle = FileChanger(&path, meddle);
         let options = WriteOptions {
             progress: &meddle,
             ..options(Compression::Gzip, 2)

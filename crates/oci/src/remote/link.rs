@@ -4,7 +4,7 @@ use reqwest::header::{HeaderMap, LINK};
 
 /// Next page according to the `Link` headers of a response.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextPage {
     /// No next page: no link, or only links with other relations.
     None,
     /// This URL, which may be relative.
@@ -13,7 +13,7 @@ pub(super) enum Next {
     Unclear,
 }
 
-impl Next {
+impl NextPage {
     /// Parses all `Link` headers.
     pub(super) fn read(headers: &HeaderMap) -> Self {
         let mut next = Self::None;
@@ -116,16 +116,16 @@ mod tests {
 
     use super::*;
 
-    fn next(headers: &[&str]) -> Next {
+    fn next(headers: &[&str]) -> NextPage {
         let mut map = HeaderMap::new();
         for header in headers {
             map.append(LINK, HeaderValue::from_bytes(header.as_bytes()).unwrap());
         }
-        Next::read(&map)
+        NextPage::read(&map)
     }
 
-    fn at(target: &str) -> Next {
-        Next::At(target.to_owned())
+    fn at(target: &str) -> NextPage {
+        NextPage::At(target.to_owned())
     }
 
     #[test]
@@ -153,11 +153,11 @@ mod tests {
 
     #[test]
     fn links_to_other_things_are_no_pages() {
-        assert_eq!(next(&[]), Next::None);
-        assert_eq!(next(&[""]), Next::None);
-        assert_eq!(next(&[r#"</docs>; rel="help""#]), Next::None);
-        assert_eq!(next(&["</a>; rel=prev; rel=next"]), Next::None);
-        assert_eq!(next(&["</a>; rel=nextish"]), Next::None);
+        assert_eq!(next(&[]), NextPage::None);
+        assert_eq!(next(&[""]), NextPage::None);
+        assert_eq!(next(&[r#"</docs>; rel="help""#]), NextPage::None);
+        assert_eq!(next(&["</a>; rel=prev; rel=next"]), NextPage::None);
+        assert_eq!(next(&["</a>; rel=nextish"]), NextPage::None);
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
             r#"</v2/a?last=b>; rel="next"#,
             "</v2/a?last=b> rel=next",
         ] {
-            assert_eq!(next(&[link]), Next::Unclear, "{link}");
+            assert_eq!(next(&[link]), NextPage::Unclear, "{link}");
         }
     }
 
@@ -186,7 +186,7 @@ mod tests {
             target in "/[a-z?=&,;]{0,20}",
         ) {
             let link = format!("</x>; rel=\"up\"; title=\"{title}\", <{target}>; title=\"{title}\"; rel=\"next\"");
-            prop_assert_eq!(next(&[&link]), Next::At(target));
+            prop_assert_eq!(next(&[&link]), NextPage::At(target));
         }
     }
 }

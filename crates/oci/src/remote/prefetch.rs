@@ -29,14 +29,14 @@ pub(super) struct Prefetch {
 }
 
 /// Requests, and the time they were sent.
-struct Pending<A>(Mutex<HashMap<Key, Sent<A>>>);
+struct Pending<A>(Mutex<HashMap<Key, SentRequest<A>>>);
 
-type Sent<A> = (Instant, AbortOnDropHandle<Answer<A>>);
+type SentRequest<A> = (Instant, AbortOnDropHandle<RequestResult<A>>);
 
 /// Repository, tag or digest, and whether it is requested for a push.
 type Key = (String, String, bool);
 
-type Answer<A> = Result<A, RegistryError>;
+type RequestResult<A> = Result<A, RegistryError>;
 
 /// Returns true if an image's referrers will be requested.
 type Filter = dyn Fn(&Repository, &Digest) -> bool + Send + Sync;
@@ -73,7 +73,10 @@ impl Repository {
     }
 
     /// Takes the prefetched manifest of a tag, if any.
-    pub(super) async fn prefetched_manifest(&self, tag: &str) -> Option<Answer<RawManifest>> {
+    pub(super) async fn prefetched_manifest(
+        &self,
+        tag: &str,
+    ) -> Option<RequestResult<RawManifest>> {
         let answer = self.inner().prefetch.manifests.take(&self.key(tag)).await?;
         let is_certain = match &answer {
             Ok(_) => true,
@@ -101,7 +104,7 @@ impl Repository {
         &self,
         subject: &Digest,
         artifact_type: &str,
-    ) -> Option<Answer<Vec<Descriptor>>> {
+    ) -> Option<RequestResult<Vec<Descriptor>>> {
         let prefetch = &self.inner().prefetch;
         if prefetch.wanted.get()?.artifact_type != artifact_type {
             return None;
@@ -116,7 +119,7 @@ impl Repository {
 
 impl<A: Send + 'static> Pending<A> {
     /// Sends a request, unless it was sent before.
-    fn send(&self, key: Key, request: impl Future<Output = Answer<A>> + Send + 'static) {
+    fn send(&self, key: Key, request: impl Future<Output = RequestResult<A>> + Send + 'static) {
         if let Ok(runtime) = Handle::try_current() {
             lock(&self.0).entry(key).or_insert_with(|| {
                 let answer = AbortOnDropHandle::new(runtime.spawn(request));
@@ -126,7 +129,7 @@ impl<A: Send + 'static> Pending<A> {
     }
 
     /// Takes the response to a recent request.
-    async fn take(&self, key: &Key) -> Option<Answer<A>> {
+    async fn take(&self, key: &Key) -> Option<RequestResult<A>> {
         let (sent, answer) = lock(&self.0).remove(key)?;
         if sent.elapsed() > MAX_AGE {
             return None;

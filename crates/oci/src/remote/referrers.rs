@@ -13,7 +13,7 @@ use reqwest::{Method, StatusCode, Url};
 use wincimg_common::progress::Silent;
 
 use super::error::RegistryError;
-use super::link::Next;
+use super::link::NextPage;
 use super::repository::Repository;
 use super::request::RequestTarget;
 use crate::document::{
@@ -175,8 +175,8 @@ impl Repository {
             };
             let grew = !index.manifests.is_empty();
             found.extend(index.manifests);
-            let next = match Next::read(&headers) {
-                Next::At(target) if grew && found.len() < MOST_ENTRIES => behind(&target, &url),
+            let next = match NextPage::read(&headers) {
+                NextPage::At(target) if grew && found.len() < MOST_ENTRIES => behind(&target, &url),
                 _ => None,
             };
             let Some(next) = next else { break };

@@ -16,7 +16,7 @@ use super::challenge::Scope;
 use super::client::{Inner, RegistryClient};
 use super::error::RegistryError;
 use super::host::Host;
-use super::link::Next;
+use super::link::NextPage;
 use super::request::{Request, RequestTarget};
 use crate::reference::{Reference, parse_reference};
 
@@ -154,7 +154,7 @@ impl Repository {
             let grew = tags.len() > before;
             let is_endless =
                 tags.len() > MOST_TAGS || bytes > MOST_BYTES || started.elapsed() > LONGEST_LISTING;
-            if is_endless && Next::read(&headers) != Next::None {
+            if is_endless && NextPage::read(&headers) != NextPage::None {
                 self.inner().http.progress().note(&format!(
                     "the list of tags of {self} does not end: using the first {}",
                     tags.len()
@@ -163,8 +163,8 @@ impl Repository {
             }
             let is_full = self.host.takes.get().tags_page == Some(length);
             fruitless = if grew { 0 } else { fruitless + 1 };
-            page = match Next::read(&headers) {
-                Next::At(target) => {
+            page = match NextPage::read(&headers) {
+                NextPage::At(target) => {
                     gives_links = true;
                     let next = Page::behind(&target, &url, tags.last());
                     // Repeating the same empty page means the end.
@@ -180,15 +180,17 @@ impl Repository {
                 }
                 // An empty page follows the last tag. If the same page repeats, the registry does
                 // not support `last`, and the rest is behind the unparsed link.
-                Next::Unclear if !grew && length > 0 => {
+                NextPage::Unclear if !grew && length > 0 => {
                     let reason = "its link to the next page cannot be read";
                     return Err(broken(reason.to_owned()));
                 }
-                Next::Unclear if grew => Page::After(tags.last().cloned()),
+                NextPage::Unclear if grew => Page::After(tags.last().cloned()),
                 // A registry that fills the page without a link may still support `last`; one that
                 // does not returns the same page, which ends the list.
-                Next::None if is_full && grew && !gives_links => Page::After(tags.last().cloned()),
-                Next::None | Next::Unclear => break,
+                NextPage::None if is_full && grew && !gives_links => {
+                    Page::After(tags.last().cloned())
+                }
+                NextPage::None | NextPage::Unclear => break,
             };
         }
         Ok(tags)

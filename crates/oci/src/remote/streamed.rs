@@ -6,7 +6,7 @@
 
 use tokio::sync::watch;
 use wincimg_common::progress::Silent;
-use wincimg_http::{BlobSource, KeptReader, SourceRange};
+use wincimg_http::{BlobSource, CachedReader, SourceRange};
 
 use super::capabilities::UploadMode;
 use super::error::RegistryError;
@@ -36,7 +36,7 @@ impl Repository {
         mut grown: watch::Receiver<u64>,
     ) -> Option<PartialUpload> {
         let mut begun = None;
-        let reader = KeptReader::default();
+        let reader = CachedReader::default();
         while let Some(most) = self.most_at_once() {
             let (offset, least) = match &begun {
                 Some(Session { offset, least, .. }) => (*offset, *least),

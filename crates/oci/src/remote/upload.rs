@@ -10,7 +10,7 @@
 use reqwest::header::{HeaderMap, RANGE};
 use reqwest::{Method, StatusCode, Url};
 use wincimg_common::progress::Task;
-use wincimg_http::{BlobSource, KeptReader, Payload, SourceRange, Transient};
+use wincimg_http::{BlobSource, CachedReader, Payload, SourceRange, Transient};
 
 use super::capabilities::UploadMode;
 use super::challenge::Scope;
@@ -29,7 +29,7 @@ struct Upload<'a> {
     digest: &'a Digest,
     size: u64,
     source: &'a dyn BlobSource,
-    reader: KeptReader,
+    reader: CachedReader,
     task: &'a dyn Task,
     manner: UploadMode,
     /// The modes that were refused.
@@ -95,7 +95,7 @@ impl Repository {
             digest,
             size,
             source,
-            reader: KeptReader::default(),
+            reader: CachedReader::default(),
             task,
             manner: self.host.takes.get().manner.unwrap_or(pieces),
             refused: Vec::new(),

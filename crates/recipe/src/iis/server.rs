@@ -151,16 +151,16 @@ pub(crate) struct ConfigEntry {
     clear: Vec<Field<ElementPath>>,
     /// Entries to remove, such as fileExtensions.[fileExtension='.asp'].
     #[serde(default)]
-    remove: Vec<Field<Entry>>,
+    remove: Vec<Field<EntryPath>>,
     /// Entries to add, replacing those with the same key, such as [value='index.html'].
     #[serde(default)]
-    add: Vec<Field<Entry>>,
+    add: Vec<Field<EntryPath>>,
     /// Entries to add before the existing ones, replacing those with the same key.
     #[serde(default)]
-    add_first: Vec<Field<Entry>>,
+    add_first: Vec<Field<EntryPath>>,
     /// Entries to add unless one with the same key exists.
     #[serde(default)]
-    ensure: Vec<Field<Entry>>,
+    ensure: Vec<Field<EntryPath>>,
     /// True if configuration files below may set the section (appcmd unlock config), false if not
     /// (appcmd lock config).
     delegate: Option<bool>,
@@ -191,9 +191,9 @@ impl FromStr for EntryValue {
 
 /// The path of an entry.
 #[derive(Debug, Clone)]
-struct Entry(ElementPath);
+struct EntryPath(ElementPath);
 
-impl FromStr for Entry {
+impl FromStr for EntryPath {
     type Err = InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -340,14 +340,14 @@ impl Recipe {
         let mut changes: Vec<ConfigChange> = cleared
             .map(|element| ConfigChange::Clear { element })
             .collect();
-        for Entry(entry) in plain(&entry.remove) {
+        for EntryPath(entry) in plain(&entry.remove) {
             changes.push(ConfigChange::Remove { entry });
         }
         for (fields, first) in [(&entry.add, false), (&entry.add_first, true)] {
             let added = plain(fields).into_iter();
-            changes.extend(added.map(|Entry(entry)| ConfigChange::Add { entry, first }));
+            changes.extend(added.map(|EntryPath(entry)| ConfigChange::Add { entry, first }));
         }
-        for Entry(entry) in plain(&entry.ensure) {
+        for EntryPath(entry) in plain(&entry.ensure) {
             changes.push(ConfigChange::Ensure { entry });
         }
         changes.extend(

@@ -140,7 +140,7 @@ pub(super) struct Entries<'f> {
 }
 
 /// A change of a hive.
-pub(super) struct Entry<'f> {
+pub(super) struct LogEntry<'f> {
     pub(super) sequence: u32,
     pub(super) flags: u32,
     pub(super) bins_size: u32,
@@ -148,9 +148,9 @@ pub(super) struct Entry<'f> {
 }
 
 impl<'f> Iterator for Entries<'f> {
-    type Item = Entry<'f>;
+    type Item = LogEntry<'f>;
 
-    fn next(&mut self) -> Option<Entry<'f>> {
+    fn next(&mut self) -> Option<LogEntry<'f>> {
         let header: &[u8; ENTRY_HEADER] = self.rest.first_chunk()?;
         let size = word(header, 4)? as usize;
         let whole = self.rest.get(..size)?;
@@ -160,7 +160,7 @@ impl<'f> Iterator for Entries<'f> {
             && word(header, 12) == Some(self.next)
             && marvin::hash(&header[..HASHED_HEADER]) == hash_at(header, 32)?
             && marvin::hash(&whole[ENTRY_HEADER..]) == hash_at(header, 24)?;
-        let entry = is_sound.then(|| Entry::read(whole)).flatten()?;
+        let entry = is_sound.then(|| LogEntry::read(whole)).flatten()?;
         self.rest = &self.rest[size..];
         self.next = self.next.wrapping_add(1);
         Some(entry)
@@ -176,7 +176,7 @@ impl Entries<'_> {
     }
 }
 
-impl<'f> Entry<'f> {
+impl<'f> LogEntry<'f> {
     fn read(whole: &'f [u8]) -> Option<Self> {
         let bins_size = word(whole, 16).filter(|&size| is_bins_size(size))?;
         let count = word(whole, 20)? as usize;

@@ -12,7 +12,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::format::{BIN_TIME, PAGE, base, checksum};
-use super::log::{BaseBlock, Entry, Log, LoggedChanges, Page, SECTOR, file_type};
+use super::log::{BaseBlock, Log, LogEntry, LoggedChanges, Page, SECTOR, file_type};
 use super::{Hive, HiveReadError};
 
 /// How a hive was left, and what its content is now.
@@ -273,7 +273,7 @@ impl Replay {
     }
 
     /// Makes a change; false, without a change, if the hive would become too large.
-    fn apply(&mut self, entry: &Entry<'_>, most_bytes: usize) -> bool {
+    fn apply(&mut self, entry: &LogEntry<'_>, most_bytes: usize) -> bool {
         if !self.write(entry.bins_size, &entry.pages, most_bytes) {
             return false;
         }

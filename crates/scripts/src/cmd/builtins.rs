@@ -1,7 +1,7 @@
 //! Built-in commands of cmd, except those on files.
 
 use super::super::error::ScriptError;
-use super::super::image::{EntryKind, ImageAction, Later, Lookup};
+use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{PathState, is_nul};
 use super::super::traced_text::TracedText;
 use super::Cmd;
@@ -185,8 +185,8 @@ impl Cmd<'_, '_> {
             let path = self.machine.path(operand)?;
             match self.machine.path_state(&path)? {
                 PathState::File => {}
-                PathState::Later if self.output.is_none() => {}
-                PathState::Later => {
+                PathState::Deferred if self.output.is_none() => {}
+                PathState::Deferred => {
                     return Err(ScriptError::later("its content depends on a download"));
                 }
                 PathState::Absent | PathState::Folder => {
@@ -275,7 +275,7 @@ impl Cmd<'_, '_> {
             Lookup::Present(EntryKind::File(())) | Lookup::Absent => {
                 Ok(self.machine.fail(1, format!("folder {path} not found")))
             }
-            Lookup::Present(_) | Lookup::Later(Later) => {
+            Lookup::Present(_) | Lookup::Deferred(Deferred) => {
                 self.machine.folder = path;
                 Ok(0)
             }
@@ -298,7 +298,7 @@ impl Cmd<'_, '_> {
                     code = self.machine.fail(1, format!("{path} already exists"));
                 }
                 Lookup::Absent => self.machine.apply(ImageAction::MakeFolder(path))?,
-                Lookup::Later(Later) => self.machine.apply(ImageAction::Unclear(path))?,
+                Lookup::Deferred(Deferred) => self.machine.apply(ImageAction::Unclear(path))?,
                 Lookup::Unknown => {
                     return Err(ScriptError::unknown(format!(
                         "it fails if the base has {path}"
@@ -327,7 +327,7 @@ impl Cmd<'_, '_> {
                         .glob(&folder, &pattern, super::Wildcards::Cmd)?
                     {
                         super::GlobMatches::Paths(paths) => paths.is_empty(),
-                        super::GlobMatches::Later => false,
+                        super::GlobMatches::Deferred => false,
                     }
                 }
             };

@@ -3,7 +3,7 @@
 use wincimg_windows::quoting::cmd::LIMIT;
 
 use super::super::error::ScriptError;
-use super::super::image::{Later, Lookup};
+use super::super::image::{Deferred, Lookup};
 use super::super::process::Process;
 use super::super::traced_text::TracedText;
 
@@ -65,7 +65,7 @@ fn value(machine: &Process<'_>, inside: &str) -> Result<Option<String>, ScriptEr
             }
             _ => return Ok(None),
         },
-        Lookup::Later(Later) => {
+        Lookup::Deferred(Deferred) => {
             return Err(ScriptError::later(format!(
                 "the value of %{name}% depends on a download"
             )));

@@ -3,7 +3,7 @@
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::ScriptError;
-use super::super::image::{ImageAction, Later, Lookup};
+use super::super::image::{Deferred, ImageAction, Lookup};
 use super::super::process::{
     GlobMatches, PathState, Paths, Wildcards, child, is_nul, is_same, is_within, last_name, parent,
 };
@@ -25,7 +25,7 @@ impl Cmd<'_, '_> {
             match self.machine.path_state(&path)? {
                 PathState::Absent => code = 2,
                 PathState::File => code = 267,
-                PathState::Later => self.machine.apply(ImageAction::Unclear(path))?,
+                PathState::Deferred => self.machine.apply(ImageAction::Unclear(path))?,
                 PathState::Folder => {
                     if !words.has("/s") {
                         match self.machine.image.names(&path) {
@@ -34,7 +34,7 @@ impl Cmd<'_, '_> {
                                 code = 145;
                                 continue;
                             }
-                            Lookup::Later(Later) => {
+                            Lookup::Deferred(Deferred) => {
                                 self.machine.apply(ImageAction::Unclear(path))?;
                                 continue;
                             }
@@ -69,7 +69,7 @@ impl Cmd<'_, '_> {
             let (folder, pattern, is_pattern) = match paths {
                 Paths::One(path) => match self.machine.path_state(&path)? {
                     PathState::Folder => (path, "*".to_owned(), true),
-                    PathState::Later => {
+                    PathState::Deferred => {
                         self.machine.apply(ImageAction::Unclear(path))?;
                         continue;
                     }
@@ -88,19 +88,21 @@ impl Cmd<'_, '_> {
                 return Err(ScriptError::unclear("without /q it asks for confirmation"));
             }
             match self.machine.path_state(&folder)? {
-                PathState::Folder | PathState::Later => {}
+                PathState::Folder | PathState::Deferred => {}
                 PathState::Absent | PathState::File => {
                     code = 1;
                     continue;
                 }
             }
             match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
-                GlobMatches::Later => self.machine.apply(ImageAction::Unclear(folder))?,
+                GlobMatches::Deferred => self.machine.apply(ImageAction::Unclear(folder))?,
                 GlobMatches::Paths(paths) => {
                     for path in paths {
                         match self.machine.path_state(&path)? {
                             PathState::File => self.machine.apply(ImageAction::Delete(path))?,
-                            PathState::Later => self.machine.apply(ImageAction::Unclear(path))?,
+                            PathState::Deferred => {
+                                self.machine.apply(ImageAction::Unclear(path))?
+                            }
                             PathState::Folder | PathState::Absent => {}
                         }
                     }
@@ -116,13 +118,13 @@ impl Cmd<'_, '_> {
             Paths::One(path) => match self.machine.path_state(&path)? {
                 PathState::File => return Ok(GlobMatches::Paths(vec![path])),
                 PathState::Absent => return Ok(GlobMatches::Paths(Vec::new())),
-                PathState::Later => return Ok(GlobMatches::Later),
+                PathState::Deferred => return Ok(GlobMatches::Deferred),
                 PathState::Folder => (path, "*".to_owned()),
             },
             Paths::Pattern { folder, pattern } => (folder, pattern),
         };
         match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
-            GlobMatches::Later => Ok(GlobMatches::Later),
+            GlobMatches::Deferred => Ok(GlobMatches::Deferred),
             GlobMatches::Paths(paths) => {
                 let mut files = Vec::new();
                 for path in paths {
@@ -162,7 +164,7 @@ impl Cmd<'_, '_> {
                 PathState::Folder => {
                     Err(ScriptError::unclear("NUL cannot be copied into a folder"))
                 }
-                PathState::Later => self.machine.apply(ImageAction::Unclear(target)).map(|()| 0),
+                PathState::Deferred => self.machine.apply(ImageAction::Unclear(target)).map(|()| 0),
                 PathState::File | PathState::Absent => self
                     .machine
                     .apply(ImageAction::Write {
@@ -174,7 +176,7 @@ impl Cmd<'_, '_> {
         }
         let files = match self.files(from)? {
             GlobMatches::Paths(files) => files,
-            GlobMatches::Later => {
+            GlobMatches::Deferred => {
                 self.machine.apply(ImageAction::Unclear(target))?;
                 return Ok(0);
             }
@@ -192,7 +194,7 @@ impl Cmd<'_, '_> {
                     self.transfer(file, to, true)?;
                 }
             }
-            PathState::Later => self.machine.apply(ImageAction::Unclear(target))?,
+            PathState::Deferred => self.machine.apply(ImageAction::Unclear(target))?,
             PathState::File | PathState::Absent => {
                 let [file] = files.as_slice() else {
                     return Err(ScriptError::unclear(
@@ -238,13 +240,13 @@ impl Cmd<'_, '_> {
                 PathState::Absent => {
                     return Ok(self.machine.fail(1, format!("{path} not found")));
                 }
-                PathState::Later => return self.moved_later(path, target),
+                PathState::Deferred => return self.moved_later(path, target),
                 PathState::Folder => return self.move_folder(path, target, at_target),
                 PathState::File => vec![path],
             },
             Paths::Pattern { .. } => match self.files(from)? {
                 GlobMatches::Paths(files) => files,
-                GlobMatches::Later => return self.moved_later(self.machine.path(".")?, target),
+                GlobMatches::Deferred => return self.moved_later(self.machine.path(".")?, target),
             },
         };
         if source.is_empty() {
@@ -257,7 +259,7 @@ impl Cmd<'_, '_> {
                     self.transfer(file, to, false)?;
                 }
             }
-            PathState::Later => return self.moved_later(source[0].clone(), target),
+            PathState::Deferred => return self.moved_later(source[0].clone(), target),
             PathState::File | PathState::Absent => {
                 let [file] = source.as_slice() else {
                     return Ok(1);
@@ -291,7 +293,7 @@ impl Cmd<'_, '_> {
     ) -> Result<i32, ScriptError> {
         let to = match at_target {
             PathState::Folder => child(&target, last_name(&from))?,
-            PathState::Later => return self.moved_later(from, target),
+            PathState::Deferred => return self.moved_later(from, target),
             PathState::Absent if self.machine.check_parent_exists(&target)? => target,
             PathState::Absent | PathState::File => return Ok(1),
         };
@@ -305,7 +307,7 @@ impl Cmd<'_, '_> {
                 .machine
                 .apply(ImageAction::Move { from, to })
                 .map(|()| 0),
-            PathState::Later => self.moved_later(from, to),
+            PathState::Deferred => self.moved_later(from, to),
             PathState::Folder | PathState::File => Ok(1),
         }
     }
@@ -329,7 +331,7 @@ impl Cmd<'_, '_> {
             self.machine.path_state(&from)?,
             self.machine.path_state(&to)?,
         ) {
-            (PathState::Later, _) | (_, PathState::Later) => self.moved_later(from, to),
+            (PathState::Deferred, _) | (_, PathState::Deferred) => self.moved_later(from, to),
             (PathState::Absent, _) => Ok(1),
             (_, at_target) if at_target == PathState::Absent || is_same(&from, &to) => self
                 .machine

@@ -9,11 +9,11 @@ mod expand;
 mod files;
 mod parse;
 
-use parse::{CmdNode, Redirect, RedirectTarget, Simple, Test};
+use parse::{CmdNode, Redirect, RedirectTarget, SimpleCommand, Test};
 use wincimg_windows::quoting::cmd as quoting;
 
 use super::error::ScriptError;
-use super::image::{ImageAction, Later, Lookup};
+use super::image::{Deferred, ImageAction, Lookup};
 use super::process::{GlobMatches, PathState, Paths, Process, Wildcards, is_nul, parent};
 use super::tools;
 use super::traced_text::TracedText;
@@ -187,7 +187,7 @@ impl Cmd<'_, '_> {
         };
         let prefix = item.rfind(['\\', '/']).map_or("", |at| &item[..=at]);
         match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
-            GlobMatches::Later => Err(ScriptError::later(
+            GlobMatches::Deferred => Err(ScriptError::later(
                 "the files of the loop are known only after a download",
             )),
             GlobMatches::Paths(paths) => {
@@ -257,7 +257,7 @@ impl Cmd<'_, '_> {
             Test::Defined(name) => match self.machine.variable(name.as_str()) {
                 Lookup::Present(_) => Ok(true),
                 Lookup::Absent => Ok(false),
-                Lookup::Later(Later) | Lookup::Unknown => Err(ScriptError::unknown(format!(
+                Lookup::Deferred(Deferred) | Lookup::Unknown => Err(ScriptError::unknown(format!(
                     "whether the variable {} is set is unknown",
                     name.as_str()
                 ))
@@ -285,14 +285,14 @@ impl Cmd<'_, '_> {
                 PathState::Folder => Ok(true),
                 PathState::File => Ok(!is_folder),
                 PathState::Absent => Ok(false),
-                PathState::Later => Err(ScriptError::later(
+                PathState::Deferred => Err(ScriptError::later(
                     "it depends on a file that is downloaded later",
                 )),
             },
             Paths::Pattern { folder, pattern } => {
                 match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
                     GlobMatches::Paths(paths) => Ok(!paths.is_empty()),
-                    GlobMatches::Later => Err(ScriptError::later(
+                    GlobMatches::Deferred => Err(ScriptError::later(
                         "it depends on a file that is downloaded later",
                     )),
                 }
@@ -346,7 +346,7 @@ impl Cmd<'_, '_> {
         })
     }
 
-    fn simple(&mut self, simple: &Simple) -> Result<i32, ScriptError> {
+    fn simple(&mut self, simple: &SimpleCommand) -> Result<i32, ScriptError> {
         let at = simple.text.origin(0);
         let (name, rest) = command_name(&simple.text);
         let writes = simple.redirects.iter().any(

@@ -34,7 +34,7 @@ pub(super) enum CmdNode {
         at: usize,
     },
     /// Any other command.
-    Simple(Simple),
+    Simple(SimpleCommand),
     /// `rem` or an empty command.
     Nothing,
 }
@@ -54,7 +54,7 @@ pub(super) enum Test {
 
 /// Text of a command with its quotes, without redirections and carets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Simple {
+pub(super) struct SimpleCommand {
     pub(super) text: TracedText,
     pub(super) redirects: Vec<Redirect>,
     /// True if only spaces follow the last redirection.
@@ -415,7 +415,7 @@ impl Parser {
         })
     }
 
-    fn simple(&mut self, in_block: bool) -> Result<Simple, ScriptError> {
+    fn simple(&mut self, in_block: bool) -> Result<SimpleCommand, ScriptError> {
         let mut text = TracedText::default();
         let mut redirects = Vec::new();
         let mut quoted = false;
@@ -455,7 +455,7 @@ impl Parser {
         }
         let after = redirected_at.map_or("", |at| &text.as_str()[at..]);
         let ends_in_spaces = !after.is_empty() && after.trim().is_empty();
-        Ok(Simple {
+        Ok(SimpleCommand {
             text,
             redirects,
             ends_in_spaces,
@@ -563,7 +563,7 @@ impl CmdNode {
                 },
                 at: *at,
             },
-            Self::Simple(simple) => Self::Simple(Simple {
+            Self::Simple(simple) => Self::Simple(SimpleCommand {
                 text: replaced(&simple.text, variable, value)?,
                 redirects: replaced_in_redirects(&simple.redirects, variable, value)?,
                 ends_in_spaces: simple.ends_in_spaces,

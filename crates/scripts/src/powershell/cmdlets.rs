@@ -1,7 +1,7 @@
 //! Supported cmdlets and their aliases.
 
 use super::super::error::ScriptError;
-use super::super::image::{EntryKind, ImageAction, Later, Lookup};
+use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{PathState, Paths, Wildcards};
 use super::super::tools;
 use super::ast::CommandAst;
@@ -391,7 +391,7 @@ impl Shell<'_, '_> {
                     "it fails unless the base has the folder {path}"
                 )));
             }
-            Lookup::Present(EntryKind::Folder) | Lookup::Later(Later) => {}
+            Lookup::Present(EntryKind::Folder) | Lookup::Deferred(Deferred) => {}
         }
         if pushes {
             self.machine.stack.push(self.machine.folder.clone());
@@ -478,7 +478,7 @@ impl Shell<'_, '_> {
                     }
                 };
                 match (now, kind.as_deref()) {
-                    (PathState::Later, _) => {
+                    (PathState::Deferred, _) => {
                         return Err(ScriptError::later(
                             "it depends on a file that is downloaded later",
                         ));
@@ -499,7 +499,7 @@ impl Shell<'_, '_> {
             Drive::Environment(name) => match self.machine.variable(&name) {
                 Lookup::Present(_) => true,
                 Lookup::Absent => false,
-                Lookup::Later(Later) | Lookup::Unknown => {
+                Lookup::Deferred(Deferred) | Lookup::Unknown => {
                     return Err(ScriptError::unknown(format!(
                         "whether the variable {name} is set is unknown"
                     )));

@@ -1,7 +1,7 @@
 //! Cmdlets that write and read text, with their default encodings.
 
 use super::super::error::ScriptError;
-use super::super::image::{EntryKind, ImageAction, Later, Lookup};
+use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::PathState;
 use super::ast::CommandAst;
 use super::cmdlets::{Drive, path_of};
@@ -111,7 +111,7 @@ impl Shell<'_, '_> {
         };
         match now {
             PathState::Folder => return Err(ScriptError::fails(format!("{path} is a folder"))),
-            PathState::Later if appends => {
+            PathState::Deferred if appends => {
                 return Err(ScriptError::later(
                     "the file that it appends to is downloaded later",
                 ));
@@ -222,7 +222,7 @@ impl Shell<'_, '_> {
             PathState::Absent | PathState::Folder => {
                 return Err(ScriptError::fails(format!("file {path} not found")));
             }
-            PathState::Later => {
+            PathState::Deferred => {
                 return Ok(PsValue::Opaque(ScriptError::later(format!(
                     "the content of {path} is used"
                 ))));
@@ -231,7 +231,7 @@ impl Shell<'_, '_> {
         }
         let content = match self.machine.image.content(&path) {
             Lookup::Present(content) => content,
-            Lookup::Later(Later) => {
+            Lookup::Deferred(Deferred) => {
                 return Ok(PsValue::Opaque(ScriptError::later(format!(
                     "the content of {path} is used"
                 ))));

@@ -6,7 +6,7 @@ use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::powershell::native_command_line;
 
 use super::super::error::{ScriptError, ScriptErrorKind};
-use super::super::image::{ImageAction, Later, Lookup};
+use super::super::image::{Deferred, ImageAction, Lookup};
 use super::super::process::Process;
 use super::super::tools;
 use super::super::traced_text::TracedText;
@@ -518,7 +518,7 @@ impl Shell<'_, '_> {
             return match self.machine.variable(variable) {
                 Lookup::Present(value) => PsValue::Text(value),
                 Lookup::Absent => PsValue::Null,
-                Lookup::Later(Later) => PsValue::Opaque(ScriptError::later(format!(
+                Lookup::Deferred(Deferred) => PsValue::Opaque(ScriptError::later(format!(
                     "$env:{variable} depends on a download"
                 ))),
                 Lookup::Unknown => PsValue::Opaque(ScriptError::unknown(format!(

@@ -4,7 +4,7 @@ use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::ScriptError;
-use super::super::image::{EntryKind, ImageAction, Later, Lookup};
+use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{
     GlobMatches, PathState, Paths, Wildcards, child, is_same, is_within, last_name, parent,
 };
@@ -114,7 +114,7 @@ impl Shell<'_, '_> {
         let is_wild = Self::is_wild(source, wild);
         let paths = match self.resolved(source, wild)? {
             GlobMatches::Paths(paths) => paths,
-            GlobMatches::Later => {
+            GlobMatches::Deferred => {
                 let folder = self.folder_of(source)?;
                 return self.apply(ImageAction::Unclear(folder));
             }
@@ -126,7 +126,7 @@ impl Shell<'_, '_> {
                     let error = ScriptError::fails(format!("{path} not found"));
                     self.handle_error(on_error, error)?;
                 }
-                PathState::Later => self.apply(ImageAction::Unclear(path))?,
+                PathState::Deferred => self.apply(ImageAction::Unclear(path))?,
                 PathState::File => self.apply(ImageAction::Delete(path))?,
                 PathState::Folder => self.remove_folder(path, given.has("recurse"))?,
             }
@@ -141,7 +141,7 @@ impl Shell<'_, '_> {
         if !recurses {
             match self.machine.image.names(&path) {
                 Lookup::Present(names) if names.is_empty() => {}
-                Lookup::Later(Later) => return self.apply(ImageAction::Unclear(path)),
+                Lookup::Deferred(Deferred) => return self.apply(ImageAction::Unclear(path)),
                 Lookup::Present(_) => {
                     return Err(ScriptError::unclear(
                         "without -Recurse it asks before it deletes a folder that is not empty",
@@ -214,7 +214,7 @@ impl Shell<'_, '_> {
             let target = self.machine.path(&destination)?;
             let paths = match self.resolved(&source, wild)? {
                 GlobMatches::Paths(paths) => paths,
-                GlobMatches::Later => {
+                GlobMatches::Deferred => {
                     if is_move {
                         let folder = self.folder_of(&source)?;
                         self.apply(ImageAction::Unclear(folder))?;
@@ -254,7 +254,7 @@ impl Shell<'_, '_> {
     ) -> Result<(), ScriptError> {
         let source = self.machine.path_state(&from)?;
         let to = match self.machine.path_state(target)? {
-            PathState::Later => return self.unclear(from, target.clone(), is_move),
+            PathState::Deferred => return self.unclear(from, target.clone(), is_move),
             PathState::Folder => child(target, last_name(&from))?,
             PathState::File if source == PathState::Folder => {
                 return Err(ScriptError::fails(format!("{target} is a file")));
@@ -275,7 +275,7 @@ impl Shell<'_, '_> {
             }
         };
         let at_target = self.machine.path_state(&to)?;
-        if source == PathState::Later || at_target == PathState::Later {
+        if source == PathState::Deferred || at_target == PathState::Deferred {
             return self.unclear(from, to, is_move);
         }
         if is_same(&from, &to) || is_within(&to, &from) {
@@ -360,7 +360,7 @@ impl Shell<'_, '_> {
             self.machine.path_state(&from)?,
             self.machine.path_state(&to)?,
         ) {
-            (PathState::Later, _) | (_, PathState::Later) => self.unclear(from, to, true)?,
+            (PathState::Deferred, _) | (_, PathState::Deferred) => self.unclear(from, to, true)?,
             (PathState::Absent, _) => {
                 return Err(ScriptError::fails(format!("{from} not found")));
             }
@@ -443,7 +443,7 @@ impl Shell<'_, '_> {
             Lookup::Present(EntryKind::Folder) if forced => Ok(()),
             Lookup::Present(_) => Err(ScriptError::fails(format!("{path} already exists"))),
             Lookup::Absent => self.apply(ImageAction::MakeFolder(path)),
-            Lookup::Later(Later) => self.apply(ImageAction::Unclear(path)),
+            Lookup::Deferred(Deferred) => self.apply(ImageAction::Unclear(path)),
             Lookup::Unknown if forced => self.apply(ImageAction::MakeFolder(path)),
             Lookup::Unknown => Err(ScriptError::unknown(format!(
                 "it fails if the base has {path}"
@@ -463,7 +463,7 @@ impl Shell<'_, '_> {
             PathState::File if !forced => {
                 return Err(ScriptError::fails(format!("{path} already exists")));
             }
-            PathState::Later => return self.apply(ImageAction::Unclear(path)),
+            PathState::Deferred => return self.apply(ImageAction::Unclear(path)),
             PathState::File | PathState::Absent => {}
         }
         if !self.machine.check_parent_exists(&path)? {
@@ -542,7 +542,7 @@ impl Shell<'_, '_> {
         };
         match self.machine.path_state(&path)? {
             PathState::Absent => Err(ScriptError::fails(format!("{path} not found"))),
-            PathState::Later => Ok(later()),
+            PathState::Deferred => Ok(later()),
             PathState::File => Ok(PsValue::Item(path)),
             PathState::Folder if itself => Ok(PsValue::Item(path)),
             PathState::Folder => self.matching_items(&path, "*", &given),

@@ -3,7 +3,7 @@
 use wincimg_registry::{RegistryData, RegistryEdit};
 
 use super::super::error::ScriptError;
-use super::super::image::{ImageAction, Later, Lookup};
+use super::super::image::{Deferred, ImageAction, Lookup};
 use super::super::process::{PathState, Process, parent};
 use super::super::tools;
 use super::super::variables::{MACHINE, machine_variable};
@@ -144,7 +144,7 @@ impl Shell<'_, '_> {
                 let path = self.process_path(&file.text()?)?;
                 let path = self.machine.path(&path)?;
                 match self.machine.path_state(&path)? {
-                    PathState::Later => Err(ScriptError::later(
+                    PathState::Deferred => Err(ScriptError::later(
                         "it depends on a file that is downloaded later",
                     )),
                     PathState::Absent => Ok(PsValue::Bool(false)),
@@ -242,9 +242,11 @@ impl Shell<'_, '_> {
             "machine" => Ok(match machine_variable(name, &*self.machine.image) {
                 Lookup::Present(value) => PsValue::Text(value),
                 Lookup::Absent => PsValue::Null,
-                Lookup::Later(Later) | Lookup::Unknown => PsValue::Opaque(ScriptError::unknown(
-                    format!("the value of the machine variable {name} is unknown"),
-                )),
+                Lookup::Deferred(Deferred) | Lookup::Unknown => {
+                    PsValue::Opaque(ScriptError::unknown(format!(
+                        "the value of the machine variable {name} is unknown"
+                    )))
+                }
             }),
             "user" => Ok(PsValue::Opaque(ScriptError::unknown(format!(
                 "the value of the user variable {name} is unknown"

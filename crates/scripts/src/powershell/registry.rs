@@ -3,7 +3,7 @@
 use wincimg_registry::{DataType, KeyPath, RegistryData, RegistryEdit, TypedData};
 
 use super::super::error::ScriptError;
-use super::super::image::{ImageAction, Later, Lookup, ServiceStart};
+use super::super::image::{Deferred, ImageAction, Lookup, ServiceStart};
 use super::super::process::Process;
 use super::super::tools::{empty_service, is_present};
 use super::ast::CommandAst;
@@ -108,12 +108,12 @@ impl Shell<'_, '_> {
                 )));
             }
             (Lookup::Present(data), false, _) => Some(data.kind()),
-            (Lookup::Unknown | Lookup::Later(Later), true, false) => {
+            (Lookup::Unknown | Lookup::Deferred(Deferred), true, false) => {
                 return Err(ScriptError::unknown(format!(
                     "it fails if {key} in the base has the value {name:?}"
                 )));
             }
-            (Lookup::Unknown | Lookup::Later(Later), false, _) if kind.is_none() => {
+            (Lookup::Unknown | Lookup::Deferred(Deferred), false, _) if kind.is_none() => {
                 return Err(ScriptError::unknown(format!(
                     "the type of {name:?} depends on {key} in the base"
                 )));
@@ -166,7 +166,7 @@ impl Shell<'_, '_> {
             Lookup::Absent => {
                 return Err(ScriptError::fails(format!("{key} has no value {name:?}")));
             }
-            Lookup::Later(Later) | Lookup::Unknown => {
+            Lookup::Deferred(Deferred) | Lookup::Unknown => {
                 return Ok(PsValue::Opaque(ScriptError::unknown(format!(
                     "the value {name:?} of {key} in the base is unknown"
                 ))));

@@ -1,7 +1,7 @@
 use super::{
     CMD, POWERSHELL, actions_of, describe, image, in_cmd, in_powershell, refused, run_as, run_on,
 };
-use crate::ScriptErrorKind::{Fails, Later, NeedsWindows, NotUnderstood};
+use crate::ScriptErrorKind::{Deferred, Fails, NeedsWindows, NotUnderstood};
 
 const SHA: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
@@ -174,7 +174,7 @@ fn downloads_with_checksums_are_pinned() {
 fn what_depends_on_a_download_waits_for_it() {
     let start = "iwr https://example.com/a.txt -OutFile C:\\a.txt;";
     let line = format!("{start} $v = Get-Content C:\\a.txt; mkdir C:\\$v");
-    assert_eq!(refused(&POWERSHELL, &line).0, Later);
+    assert_eq!(refused(&POWERSHELL, &line).0, Deferred);
     let mut tree = image();
     tree.file(r"C:\b.txt", Some(b"7\r\n".to_vec()));
     let tree = run_on(

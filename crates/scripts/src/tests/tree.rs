@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Root};
 use wincimg_windows::path::ImagePath;
 
-use crate::{EntryKind, ImageAction, ImageState, Later, Lookup, ScriptError};
+use crate::{Deferred, EntryKind, ImageAction, ImageState, Lookup, ScriptError};
 
 /// Looks up the kind of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Node {
     Folder,
     File(Option<Vec<u8>>),
-    Later,
+    Deferred,
     Gone,
 }
 
@@ -108,7 +108,7 @@ impl Tree {
         let mut above: ImagePath = r"C:\".parse().unwrap();
         for name in &path.components()[..path.components().len().saturating_sub(1)] {
             above = above.join(name).unwrap();
-            let is_there = matches!(self.node(&above), Some(Node::Folder | Node::Later));
+            let is_there = matches!(self.node(&above), Some(Node::Folder | Node::Deferred));
             if !is_there {
                 self.nodes
                     .insert(lower(&above), (above.clone(), Node::Folder));
@@ -133,7 +133,8 @@ impl Tree {
     fn is_in_later(&self, path: &ImagePath) -> bool {
         let mut text = lower(path);
         loop {
-            if self.loose.contains(&text) || matches!(self.nodes.get(&text), Some((_, Node::Later)))
+            if self.loose.contains(&text)
+                || matches!(self.nodes.get(&text), Some((_, Node::Deferred)))
             {
                 return true;
             }
@@ -156,9 +157,9 @@ impl Tree {
 
     fn copy_tree(&mut self, from: &ImagePath, to: &ImagePath) {
         let nodes = self.below(from);
-        let mut own = self.node(from).cloned().unwrap_or(Node::Later);
+        let mut own = self.node(from).cloned().unwrap_or(Node::Deferred);
         if self.is_in_later(from) {
-            own = Node::Later;
+            own = Node::Deferred;
         }
         let depth = from.components().len();
         let is_folder = matches!(self.node(to), Some(Node::Folder));
@@ -181,7 +182,7 @@ impl Tree {
             .filter(|(_, node)| *node != Node::Gone)
             .map(|(path, node)| match node {
                 Node::Folder => format!("{path}\\"),
-                Node::Later => format!("{path} ?"),
+                Node::Deferred => format!("{path} ?"),
                 _ => path.to_string(),
             })
             .collect()
@@ -197,23 +198,23 @@ impl ImageState for Tree {
         match self.node(path) {
             Some(Node::Folder) => Lookup::Present(EntryKind::Folder),
             Some(Node::File(_)) => Lookup::Present(EntryKind::File(())),
-            Some(Node::Later) => Lookup::Later(Later),
-            None if self.is_in_later(path) => Lookup::Later(Later),
+            Some(Node::Deferred) => Lookup::Deferred(Deferred),
+            None if self.is_in_later(path) => Lookup::Deferred(Deferred),
             Some(Node::Gone) | None => Lookup::Absent,
         }
     }
 
     fn names(&self, folder: &ImagePath) -> Lookup<Vec<String>> {
         if self.is_in_later(folder) {
-            return Lookup::Later(Later);
+            return Lookup::Deferred(Deferred);
         }
         let depth = folder.components().len() + 1;
         let below = self.below(folder);
         if below
             .iter()
-            .any(|(path, node)| *node == Node::Later && path.components().len() == depth)
+            .any(|(path, node)| *node == Node::Deferred && path.components().len() == depth)
         {
-            return Lookup::Later(Later);
+            return Lookup::Deferred(Deferred);
         }
         Lookup::Present(
             below
@@ -227,8 +228,8 @@ impl ImageState for Tree {
     fn content(&self, file: &ImagePath) -> Lookup<Vec<u8>> {
         match self.node(file) {
             Some(Node::File(Some(content))) => Lookup::Present(content.clone()),
-            Some(Node::File(None) | Node::Later) => Lookup::Later(Later),
-            _ if self.is_in_later(file) => Lookup::Later(Later),
+            Some(Node::File(None) | Node::Deferred) => Lookup::Deferred(Deferred),
+            _ if self.is_in_later(file) => Lookup::Deferred(Deferred),
             _ => Lookup::Absent,
         }
     }
@@ -277,7 +278,7 @@ impl ImageState for Tree {
             }
             ImageAction::Download { path, .. } => self.put(path, Node::File(None)),
             ImageAction::Unpack(unpack) => {
-                if self.entry(&unpack.into) != Lookup::Later(Later)
+                if self.entry(&unpack.into) != Lookup::Deferred(Deferred)
                     && !unpack.into.components().is_empty()
                 {
                     self.put(&unpack.into, Node::Folder);
@@ -294,7 +295,7 @@ impl ImageState for Tree {
                 if path.components().is_empty() {
                     self.loose.insert(lower(path));
                 } else {
-                    self.put(path, Node::Later);
+                    self.put(path, Node::Deferred);
                 }
             }
             ImageAction::UserVariable { name, data, .. } => {

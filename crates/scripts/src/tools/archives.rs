@@ -93,7 +93,7 @@ fn is_folder(
 ) -> Result<bool, ScriptError> {
     Ok(matches!(
         machine.path_state(path)?,
-        PathState::Folder | PathState::Later
+        PathState::Folder | PathState::Deferred
     ))
 }
 

@@ -3,7 +3,7 @@
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::ScriptError;
-use super::super::image::{ImageAction, Later, Lookup};
+use super::super::image::{Deferred, ImageAction, Lookup};
 use super::super::process::{
     GlobMatches, PathState, Paths, Process, Wildcards, child, is_within, last_name,
 };
@@ -35,7 +35,7 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, 
     let target = machine.path(to)?;
     let is_folder = match machine.path_state(&target)? {
         PathState::Folder => true,
-        PathState::Later => {
+        PathState::Deferred => {
             machine.apply(ImageAction::Unclear(target))?;
             return Ok(0);
         }
@@ -45,7 +45,7 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, 
     match machine.paths(from, Wildcards::Cmd)? {
         Paths::One(path) => match machine.path_state(&path)? {
             PathState::Absent => Ok(4),
-            PathState::Later => machine.apply(ImageAction::Unclear(target)).map(|()| 0),
+            PathState::Deferred => machine.apply(ImageAction::Unclear(target)).map(|()| 0),
             PathState::File if is_folder => {
                 let to = child(&target, last_name(&path))?;
                 copy_to(machine, path, to)
@@ -106,7 +106,7 @@ pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i3
         PathState::Absent | PathState::File => {
             return Ok(machine.fail(16, format!("folder {from} not found")));
         }
-        PathState::Later => {
+        PathState::Deferred => {
             machine.apply(ImageAction::Unclear(to))?;
             return Ok(1);
         }
@@ -114,7 +114,7 @@ pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i3
     }
     let has_anything = match machine.image.names(&from) {
         Lookup::Present(names) => !names.is_empty(),
-        Lookup::Later(Later) => true,
+        Lookup::Deferred(Deferred) => true,
         Lookup::Absent | Lookup::Unknown => {
             return Err(ScriptError::unknown(format!(
                 "the content of {from} is unknown"
@@ -159,7 +159,7 @@ fn files_into(
     target: &ImagePath,
 ) -> Result<i32, ScriptError> {
     match machine.glob(folder, pattern, Wildcards::Cmd)? {
-        GlobMatches::Later => machine.apply(ImageAction::Unclear(target.clone()))?,
+        GlobMatches::Deferred => machine.apply(ImageAction::Unclear(target.clone()))?,
         GlobMatches::Paths(paths) => {
             machine.apply(ImageAction::MakeFolder(target.clone()))?;
             for from in paths {
@@ -168,7 +168,7 @@ fn files_into(
                         let to = child(target, last_name(&from))?;
                         copy_to(machine, from, to)?;
                     }
-                    PathState::Later => machine.apply(ImageAction::Unclear(target.clone()))?,
+                    PathState::Deferred => machine.apply(ImageAction::Unclear(target.clone()))?,
                     PathState::Folder | PathState::Absent => {}
                 }
             }

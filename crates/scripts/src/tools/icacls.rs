@@ -38,7 +38,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
     let is_file = match machine.path_state(&path)? {
         PathState::Absent => return Ok(2),
         PathState::File => true,
-        PathState::Folder | PathState::Later => false,
+        PathState::Folder | PathState::Deferred => false,
     };
     options.check(is_file)?;
     for operation in options.operations {

@@ -20,7 +20,7 @@ use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_windows::quoting::argv;
 
 use super::error::ScriptError;
-use super::image::{EntryKind, IisCommand, ImageAction, Later, Lookup};
+use super::image::{Deferred, EntryKind, IisCommand, ImageAction, Lookup};
 use super::process::{PathState, Process};
 use super::traced_text::TracedText;
 use super::variables::MACHINE;
@@ -224,7 +224,7 @@ fn check_installed(machine: &Process<'_>, name: &str) -> Result<(), ScriptError>
         path.is_ok_and(|path| {
             matches!(
                 machine.entry(&path),
-                Lookup::Present(EntryKind::File(())) | Lookup::Later(Later)
+                Lookup::Present(EntryKind::File(())) | Lookup::Deferred(Deferred)
             )
         })
     };
@@ -305,7 +305,7 @@ pub(super) fn set_user_variable(
             name: name.to_owned(),
             data,
         }),
-        PathState::Later => Err(ScriptError::later(format!("{hive} is downloaded later"))),
+        PathState::Deferred => Err(ScriptError::later(format!("{hive} is downloaded later"))),
         PathState::Absent | PathState::Folder => {
             let why = format!(
                 "a user variable is in {hive}, which Windows creates when {user} first logs on"

@@ -3,7 +3,7 @@
 use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, regfile};
 
 use super::super::error::ScriptError;
-use super::super::image::{Later, Lookup};
+use super::super::image::{Deferred, Lookup};
 use super::super::process::Process;
 
 pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
@@ -86,7 +86,7 @@ fn add(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> 
                     "the value already exists, and without /f it asks for confirmation",
                 ));
             }
-            Lookup::Unknown | Lookup::Later(Later) => {
+            Lookup::Unknown | Lookup::Deferred(Deferred) => {
                 return Err(ScriptError::unknown(
                     "without /f it fails if the value exists",
                 ));
@@ -170,7 +170,7 @@ pub(in super::super) fn is_present<T>(seen: &Lookup<T>) -> Option<bool> {
     match seen {
         Lookup::Present(_) => Some(true),
         Lookup::Absent => Some(false),
-        Lookup::Later(Later) | Lookup::Unknown => None,
+        Lookup::Deferred(Deferred) | Lookup::Unknown => None,
     }
 }
 
@@ -189,7 +189,7 @@ fn import(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptErro
             Ok(0)
         }
         Lookup::Absent => Ok(machine.fail(1, format!("{path} not found"))),
-        Lookup::Later(Later) => Ok(0),
+        Lookup::Deferred(Deferred) => Ok(0),
         Lookup::Unknown => Err(ScriptError::unknown(format!(
             "the content of {path} is unknown"
         ))),

@@ -9,7 +9,7 @@ use crate::version::WindowsVersion;
 
 /// Images that are reported not to start on hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Break {
+pub(super) struct ReportedBreak {
     host: u32,
     image: u32,
     first_revision: Option<u32>,
@@ -22,7 +22,7 @@ pub(super) struct Break {
     pub sources: Vec<&'static str>,
 }
 
-static BREAKS: LazyLock<Vec<Break>> = LazyLock::new(|| {
+static BREAKS: LazyLock<Vec<ReportedBreak>> = LazyLock::new(|| {
     #[expect(clippy::expect_used, reason = "embedded; a test parses every row")]
     parse(include_str!("../data/reported-breaks.tsv")).expect("the embedded table is sound")
 });
@@ -32,14 +32,14 @@ pub(super) fn find_reported(
     host: HostBuild,
     image: WindowsVersion,
     isolation: Isolation,
-) -> Option<&'static Break> {
+) -> Option<&'static ReportedBreak> {
     BREAKS
         .iter()
         .rev()
         .find(|entry| entry.is_between(host.version, image, isolation))
 }
 
-impl Break {
+impl ReportedBreak {
     fn is_between(
         &self,
         host: WindowsVersion,
@@ -56,7 +56,7 @@ impl Break {
     }
 }
 
-impl fmt::Display for Break {
+impl fmt::Display for ReportedBreak {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -68,9 +68,9 @@ impl fmt::Display for Break {
     }
 }
 
-fn parse(text: &'static str) -> Result<Vec<Break>, TableError> {
+fn parse(text: &'static str) -> Result<Vec<ReportedBreak>, TableError> {
     read_rows(text, |row| {
-        Ok(Break {
+        Ok(ReportedBreak {
             host: row.value("host build")?,
             image: row.value("image build")?,
             first_revision: row.optional("first revision")?,

@@ -51,7 +51,7 @@ enum EntryFilter {
 
 /// Choice among several entries that match.
 #[derive(Clone, Copy)]
-enum First {
+enum EntryOrder {
     HighestRevision,
     InOrder,
     /// The one whose `os.version` sorts last as text.
@@ -119,11 +119,11 @@ impl Containerd {
         }
     }
 
-    fn first(self) -> First {
+    fn first(self) -> EntryOrder {
         match self {
-            Self::V1_0 | Self::V1_6 | Self::V1_6_18 | Self::V1_6_23 => First::HighestRevision,
-            Self::V1_7 | Self::V1_7_6 => First::InOrder,
-            Self::V2_1_6 | Self::V2_3_5 | Self::Unknown => First::LastAsText,
+            Self::V1_0 | Self::V1_6 | Self::V1_6_18 | Self::V1_6_23 => EntryOrder::HighestRevision,
+            Self::V1_7 | Self::V1_7_6 => EntryOrder::InOrder,
+            Self::V2_1_6 | Self::V2_3_5 | Self::Unknown => EntryOrder::LastAsText,
         }
     }
 
@@ -156,8 +156,8 @@ impl Containerd {
             .iter()
             .copied()
             .reduce(|best, next| match self.first() {
-                First::HighestRevision if revision(next) > revision(best) => next,
-                First::LastAsText if text(next) > text(best) => next,
+                EntryOrder::HighestRevision if revision(next) > revision(best) => next,
+                EntryOrder::LastAsText if text(next) > text(best) => next,
                 _ => best,
             })
     }

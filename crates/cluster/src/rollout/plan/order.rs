@@ -19,7 +19,7 @@ use crate::rollout::{Placement, Rollout};
 
 /// Hosts of one kind, patched by at most one action, where the pods of a workload start today and
 /// can be scheduled throughout.
-struct Place<'a> {
+struct HostSet<'a> {
     placement: &'a Placement,
     group: usize,
     hosts: Vec<usize>,
@@ -97,7 +97,10 @@ pub(super) fn interruptions(rollout: &Rollout, actions: &[PlanAction]) -> Vec<In
 }
 
 /// Intervals of actions in which pods do not start in a place.
-fn interrupted_intervals(effects: &Effects<'_>, place: &Place<'_>) -> Vec<(usize, Option<usize>)> {
+fn interrupted_intervals(
+    effects: &Effects<'_>,
+    place: &HostSet<'_>,
+) -> Vec<(usize, Option<usize>)> {
     let kind = place.placement.selection.groups[place.group].kind;
     let starts_after = |last: usize| {
         let patch = place.patch.filter(|patch| *patch <= last);
@@ -131,7 +134,7 @@ fn affected_places<'a>(
     rollout: &'a Rollout,
     actions: &[PlanAction],
     effects: &Effects<'_>,
-) -> Vec<Place<'a>> {
+) -> Vec<HostSet<'a>> {
     let mut places = Vec::new();
     for placement in &rollout.placements {
         let Some(workload) = placement.workload else {
@@ -159,7 +162,7 @@ fn affected_places<'a>(
                 let patch = effects.patches.get(&host).copied();
                 by_patch.entry(patch).or_default().push(host);
             }
-            let of_group = by_patch.into_iter().map(|(patch, hosts)| Place {
+            let of_group = by_patch.into_iter().map(|(patch, hosts)| HostSet {
                 placement,
                 group,
                 hosts,

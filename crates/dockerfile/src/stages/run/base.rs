@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use wincimg_inspect::ExtractedEntry;
 use wincimg_recipe::{CopiedEntry, FetchedFile, FileSource, PlannedContent, PlannedEntry};
 use wincimg_registry::Presence;
-use wincimg_scripts::{Later, Lookup, ScriptError};
+use wincimg_scripts::{Deferred, Lookup, ScriptError};
 use wincimg_windows::base_contents::{FileDigest, FileKind};
 use wincimg_windows::path::ImagePath;
 
@@ -85,7 +85,7 @@ impl RunState<'_> {
         match self.base.source(file) {
             Some(Ok(source)) => bytes(&source).map_or(Lookup::Unknown, Lookup::Present),
             Some(Err(_)) => Lookup::Unknown,
-            None => Lookup::Later(Later),
+            None => Lookup::Deferred(Deferred),
         }
     }
 

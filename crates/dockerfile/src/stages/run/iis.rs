@@ -15,7 +15,7 @@ use wincimg_iis::{
 };
 use wincimg_recipe::{FileSource, PlannedContent, PlannedEntry};
 use wincimg_registry::Presence;
-use wincimg_scripts::{EntryKind, IisCommand, ImageState, Later, Lookup, ScriptError};
+use wincimg_scripts::{Deferred, EntryKind, IisCommand, ImageState, Lookup, ScriptError};
 use wincimg_windows::path::ImagePath;
 
 use super::RunState;
@@ -95,7 +95,7 @@ impl RunState<'_> {
                     ScriptError::fails("the image has no IIS").help("use a base image with IIS")
                 );
             }
-            Lookup::Later(Later) => {
+            Lookup::Deferred(Deferred) => {
                 return Err(ScriptError::later(format!(
                     "it changes {file}, which is not downloaded yet"
                 )));
@@ -120,7 +120,7 @@ impl RunState<'_> {
             match self.content(&file) {
                 Lookup::Present(bytes) => files.push((file.to_string(), bytes)),
                 Lookup::Absent => {}
-                Lookup::Later(Later) | Lookup::Unknown => {
+                Lookup::Deferred(Deferred) | Lookup::Unknown => {
                     return Err(ScriptError::unknown(format!(
                         "the content of {file} is unknown"
                     )));
@@ -157,7 +157,7 @@ impl RunState<'_> {
                 format!("the folder {path} does not exist, and the result is unknown"),
             )
             .help("create the folder first")),
-            Lookup::Later(Later) | Lookup::Unknown => Err(ScriptError::unknown(format!(
+            Lookup::Deferred(Deferred) | Lookup::Unknown => Err(ScriptError::unknown(format!(
                 "it fails unless the base has the folder {path}"
             ))),
         }

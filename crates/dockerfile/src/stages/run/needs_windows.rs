@@ -23,7 +23,7 @@ pub(in crate::stages) fn needs_windows(
         user: None,
     };
     let asked = |shell: &[String]| {
-        let result = run_line(command(program, shell), setting, &mut Nothing);
+        let result = run_line(command(program, shell), setting, &mut UnknownImage);
         let trouble = result.err();
         trouble.filter(|trouble| trouble.kind == ScriptErrorKind::NeedsWindows)
     };
@@ -61,13 +61,13 @@ pub(crate) fn script_error(
         folder: &folder,
         user: state.config.user.as_deref(),
     };
-    run_line(command(program, shell), setting, &mut Nothing).err()
+    run_line(command(program, shell), setting, &mut UnknownImage).err()
 }
 
 /// An image with unknown contents.
-struct Nothing;
+struct UnknownImage;
 
-impl ImageState for Nothing {
+impl ImageState for UnknownImage {
     fn entry(&self, _: &ImagePath) -> Lookup<EntryKind> {
         Lookup::Unknown
     }

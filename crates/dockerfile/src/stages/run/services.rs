@@ -2,7 +2,7 @@
 
 use wincimg_registry::{RegistryData, RegistryEdit, TypedData};
 use wincimg_scripts::{
-    ImageState as _, Later, Lookup, ScriptError, ServiceChange, ServiceFailure, ServiceStart,
+    Deferred, ImageState as _, Lookup, ScriptError, ServiceChange, ServiceFailure, ServiceStart,
 };
 use wincimg_windows::invalid::InvalidText;
 use wincimg_windows::service::{FailureActions, ServiceName, ServiceSettings, StartType};
@@ -54,7 +54,7 @@ impl RunState<'_> {
         match self.key(&name.key()) {
             Lookup::Present(()) => Ok(()),
             Lookup::Absent => Err(ScriptError::fails(format!("service {name} not found"))),
-            Lookup::Unknown | Lookup::Later(Later) => {
+            Lookup::Unknown | Lookup::Deferred(Deferred) => {
                 let why = format!("it is unknown whether the base has the service {name}");
                 Err(ScriptError::unknown(why))
             }

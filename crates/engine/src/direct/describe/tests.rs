@@ -247,12 +247,12 @@ fn planned(actions: &[Action], drive: &mut Drive) -> PlannedLayer {
 
 /// What a container finds of the layers: rights by path, and the number of hives of each layer.
 #[derive(Debug, Default)]
-struct Found {
+struct ContainerView {
     rights: BTreeMap<String, [u32; 2]>,
     hives: Vec<usize>,
 }
 
-impl Found {
+impl ContainerView {
     fn take(&mut self, layer: &Layer) {
         let cancelled = AtomicBool::new(false);
         let task = Silent.task("layer", None);
@@ -360,13 +360,13 @@ fn plan(layers: Vec<PlannedLayer>) -> Plan {
     }
 }
 
-fn written(plan: &Plan, inside: &dyn BaseContents) -> Found {
+fn written(plan: &Plan, inside: &dyn BaseContents) -> ContainerView {
     let image = Image::empty(ManifestFormat::Oci, Platform::windows("10.0.17763.973")).unwrap();
     let base = BaseSource {
         image: &image,
         inside,
     };
-    let mut found = Found::default();
+    let mut found = ContainerView::default();
     for step in describe_steps(plan, base, 1).unwrap() {
         if let Some(layer) = step.layer {
             found.take(&layer);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use wincimg_inspect::base::{BaseFacts, BaseHive, BaseKeyPath, FactsError};
-use wincimg_inspect::layer_diff::{ContentHash, KeyDiff, LayerDiff, Over};
+use wincimg_inspect::layer_diff::{ContentHash, KeyDiff, KeyEffect, LayerDiff};
 use wincimg_registry::name_folding::eq_ignore_case;
 use wincimg_registry::{BaseKey, Presence};
 
@@ -63,7 +63,7 @@ impl Comparison<'_> {
         let is_serviced = |(hive, names): &(BaseHive, &[&str])| {
             *hive == path.hive && begins(&path.components, names)
         };
-        let says_something = !key.values.is_empty() || key.over != Over::Merges;
+        let says_something = !key.values.is_empty() || key.over != KeyEffect::Merges;
         if says_something && SERVICED.iter().any(is_serviced) {
             return Ok(Some(Conflict::Servicing));
         }
@@ -74,7 +74,7 @@ impl Comparison<'_> {
         if hidden.iter().any(is_hidden) {
             return Ok(None);
         }
-        if matches!(key.over, Over::Hides | Over::Deletes) {
+        if matches!(key.over, KeyEffect::Hides | KeyEffect::Deletes) {
             hidden.push(path.components.clone());
             return self.keys_below(path);
         }
@@ -94,7 +94,7 @@ impl Comparison<'_> {
             (_, Some(new)) => {
                 let of = |key: &BaseKey| ContentHash::from_descriptor(&key.security);
                 let is_same = old.as_ref().is_some_and(|old| of(old) == of(new));
-                if key.over == Over::HidesValues {
+                if key.over == KeyEffect::HidesValues {
                     let old: &[_] = old.as_ref().map_or(&[], |old| &old.values);
                     if let Some(name) = first_difference(old, &new.values) {
                         return Ok(Some(Conflict::Value(name)));

@@ -18,14 +18,14 @@ fn asked(host: &str, tags: &[&str], truth: &[(&str, &str)]) -> Vec<String> {
     let mut asked = Vec::new();
     while let Some(offer) = pool.pop_best() {
         match offer.basis {
-            Basis::Guessed => {
+            VersionSource::Guessed => {
                 asked.push(offer.tag.text.clone());
                 let of_tag = truth.iter().filter(|(tag, _)| *tag == offer.tag.text);
                 for (_, version) in of_tag {
                     pool.add(offer.tag.clone(), version.parse().unwrap(), ());
                 }
             }
-            Basis::Promised(version) | Basis::Seen(version, ()) => {
+            VersionSource::Promised(version) | VersionSource::Seen(version, ()) => {
                 asked.push(format!("{version} as {}", offer.tag.text));
                 break;
             }

@@ -86,12 +86,12 @@ const BEFORE: [&[Column]; ASSEMBLY] = [
 ];
 
 /// Number of rows of each table, and widths of the heap indexes.
-struct Shape {
+struct TableLayout {
     rows: [u32; TABLES],
     heaps: u8,
 }
 
-impl Shape {
+impl TableLayout {
     fn width(&self, column: Column) -> usize {
         let heap = |bit: u8| if self.heaps & bit == 0 { 2 } else { 4 };
         let index = |most: u32, bits: u32| if most < 1 << (16 - bits) { 2 } else { 4 };
@@ -148,7 +148,7 @@ pub(super) fn assembly(pe: &Pe) -> Option<Assembly> {
 }
 
 fn read(tables: &[u8], strings: &[u8]) -> Option<Assembly> {
-    let mut shape = Shape {
+    let mut shape = TableLayout {
         rows: [0; TABLES],
         heaps: *tables.get(6)?,
     };

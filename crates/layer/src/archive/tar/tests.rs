@@ -105,9 +105,9 @@ fn entries(blob: &[u8]) -> Result<Vec<TarEntry>, TarReadError> {
 }
 
 /// A source that fails the test when it is read further than its bytes.
-struct NoFurther<'a>(&'a [u8]);
+struct BoundedSource<'a>(&'a [u8]);
 
-impl Read for NoFurther<'_> {
+impl Read for BoundedSource<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.0.read(buffer)? {
             0 => Err(io::Error::other("read too far")),
@@ -188,7 +188,7 @@ fn hives_are_read_and_nothing_behind_them() {
         .windows(6)
         .position(|bytes| bytes == b"Files\0")
         .unwrap();
-    let hives = read_hives(NoFurther(&plain[..files + BLOCK]), LIMITS).unwrap();
+    let hives = read_hives(BoundedSource(&plain[..files + BLOCK]), LIMITS).unwrap();
     assert_eq!(
         hives,
         [
@@ -206,7 +206,7 @@ fn files_are_found_in_any_case_and_nothing_is_read_behind_the_last() {
         .position(|bytes| bytes == [b'M'; 3000])
         .unwrap();
     let found = find_files(
-        NoFurther(&plain[..shim + 3000]),
+        BoundedSource(&plain[..shim + 3000]),
         &["files/APP/shim.exe", "Hives/System_Delta"],
         LIMITS,
     );

@@ -226,7 +226,7 @@ fn a_link_that_leads_nowhere_is_refused() {
 fn a_descriptor_that_cannot_be_read_stays_and_is_passed_over() {
     let mut strange = security(OPEN);
     strange[0] = 9;
-    let odd = Odd {
+    let odd = FaultyBase {
         base: base(),
         strange: strange.clone(),
     };
@@ -244,12 +244,12 @@ fn a_descriptor_that_cannot_be_read_stays_and_is_passed_over() {
 
 /// A base one of whose keys is strange, and another cannot be read.
 #[derive(Debug)]
-struct Odd {
+struct FaultyBase {
     base: Keys,
     strange: Vec<u8>,
 }
 
-impl BaseKeys for Odd {
+impl BaseKeys for FaultyBase {
     fn key(&self, key: &KeyPath) -> Result<Presence<BaseKey>, BaseReadError> {
         let mut found = self.base.key(key)?;
         match key.components().last().map(String::as_str) {
@@ -267,7 +267,7 @@ impl BaseKeys for Odd {
 
 #[test]
 fn what_cannot_be_read_of_the_base_is_an_error() {
-    let odd = Odd {
+    let odd = FaultyBase {
         base: base(),
         strange: Vec::new(),
     };

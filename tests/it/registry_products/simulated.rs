@@ -19,7 +19,7 @@ use super::profile::{Login, Profile, Quirk};
 pub const PASSWORD: &str = "open sesame";
 
 /// A registry: its differences and its content.
-pub struct Animal {
+pub struct SimulatedRegistry {
     pub profile: &'static Profile,
     pub registry: DemoRegistry,
     pub memory: Mutex<Memory>,
@@ -45,7 +45,7 @@ pub struct Upload {
     pub state: u32,
 }
 
-pub type Answer = Response<Full<Bytes>>;
+pub type HttpResponse = Response<Full<Bytes>>;
 
 /// A request's subject: `/v2/NAME/KIND/REST`.
 pub struct Target<'a> {
@@ -56,16 +56,16 @@ pub struct Target<'a> {
 
 /// The value of a difference in the profile, if present.
 macro_rules! said {
-    ($animal:expr, $quirk:ident) => {
-        $animal.profile.find(|quirk| match quirk {
-            $crate::zoo::profile::Quirk::$quirk(value) => Some(value),
+    ($simulated:expr, $quirk:ident) => {
+        $simulated.profile.find(|quirk| match quirk {
+            $crate::registry_products::profile::Quirk::$quirk(value) => Some(value),
             _ => None,
         })
     };
 }
 pub(super) use said;
 
-impl Animal {
+impl SimulatedRegistry {
     pub fn new(profile: &'static Profile) -> Self {
         Self {
             profile,
@@ -74,7 +74,7 @@ impl Animal {
         }
     }
 
-    pub async fn answer(&self, host: &str, head: &Parts, body: Bytes) -> Answer {
+    pub async fn answer(&self, host: &str, head: &Parts, body: Bytes) -> HttpResponse {
         let path = head.uri.path();
         if self.profile.blobs_from() == Some(host) {
             return self.blob_from_elsewhere(head).await;
@@ -135,7 +135,7 @@ impl Animal {
         uri: &str,
         head: Option<&Parts>,
         body: Bytes,
-    ) -> Answer {
+    ) -> HttpResponse {
         let connection = TcpStream::connect(self.registry.host()).await.unwrap();
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(connection))
@@ -157,14 +157,14 @@ impl Animal {
         Response::from_parts(head, Full::new(body))
     }
 
-    pub async fn pass(&self, head: &Parts, body: Bytes) -> Answer {
+    pub async fn pass(&self, head: &Parts, body: Bytes) -> HttpResponse {
         let uri = head.uri.path_and_query().unwrap().to_string();
         self.behind(head.method.clone(), &uri, Some(head), body)
             .await
     }
 
     /// Converts the registry's own errors to this profile's format.
-    pub fn refused(&self, answer: Answer) -> Answer {
+    pub fn refused(&self, answer: HttpResponse) -> HttpResponse {
         match answer.status().as_u16() {
             404 => self.error(404, "NOT_FOUND"),
             400 => self.error(400, "DIGEST_INVALID"),
@@ -173,7 +173,7 @@ impl Animal {
     }
 
     /// An error in this profile's format.
-    pub fn error(&self, status: u16, code: &str) -> Answer {
+    pub fn error(&self, status: u16, code: &str) -> HttpResponse {
         let body = self.find(|quirk| match quirk {
             Quirk::Errors(body) => Some(
                 body.replace("400", &status.to_string())
@@ -213,7 +213,7 @@ pub fn fields(query: &str) -> Vec<(String, String)> {
     url.query_pairs().into_owned().collect()
 }
 
-pub fn location(answer: &Answer) -> String {
+pub fn location(answer: &HttpResponse) -> String {
     let location = answer.headers().get(LOCATION);
     location
         .and_then(|value| value.to_str().ok())
@@ -221,7 +221,7 @@ pub fn location(answer: &Answer) -> String {
         .to_owned()
 }
 
-pub async fn body_of(answer: &mut Answer) -> Bytes {
+pub async fn body_of(answer: &mut HttpResponse) -> Bytes {
     let body = std::mem::take(answer.body_mut())
         .collect()
         .await
@@ -231,18 +231,18 @@ pub async fn body_of(answer: &mut Answer) -> Bytes {
     body
 }
 
-pub fn plain(status: u16) -> Answer {
+pub fn plain(status: u16) -> HttpResponse {
     with_body(status, "")
 }
 
-pub fn with_body(status: u16, body: &str) -> Answer {
+pub fn with_body(status: u16, body: &str) -> HttpResponse {
     let mut answer = Response::new(Full::new(Bytes::from(body.to_owned())));
     *answer.status_mut() = StatusCode::from_u16(status).unwrap();
     set(&mut answer, CONTENT_LENGTH, &body.len().to_string());
     answer
 }
 
-pub fn set(answer: &mut Answer, name: HeaderName, value: &str) {
+pub fn set(answer: &mut HttpResponse, name: HeaderName, value: &str) {
     answer.headers_mut().insert(name, value.parse().unwrap());
 }
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -16,7 +16,7 @@ pub const TITLE: &str =
 pub const FILE: &str = "windows10.0-kb4549949-x64.msu";
 
 /// A user's environment.
-pub struct Desk {
+pub struct CatalogSetup {
     pub catalog: FakeCatalog,
     pub folder: TempDir,
 }
@@ -27,7 +27,7 @@ pub struct Outcome {
     pub stderr: String,
 }
 
-impl Desk {
+impl CatalogSetup {
     pub fn new() -> Self {
         Self {
             catalog: FakeCatalog::start(),
@@ -37,22 +37,23 @@ impl Desk {
 
     /// An environment whose catalog has the update of April 2020 among similar ones.
     pub fn with_april_2020() -> (Self, Vec<u8>) {
-        let desk = Self::new();
+        let setup = Self::new();
         let bytes = msu("4549949", "amd64", 400_000);
         for other in [
             "2020-04 Cumulative Update for Windows 10 Version 1809 for x64-based Systems (KB4549949)",
             "2020-04 Dynamic Cumulative Update for Windows Server 2019 for x64-based Systems (KB4549949)",
             "2020-04 Cumulative Update for Windows Server 2019 for ARM64-based Systems (KB4549949)",
         ] {
-            desk.catalog
+            setup
+                .catalog
                 .publish(other, &[("other.msu", b"MSCF".to_vec())]);
         }
-        desk.catalog.publish(TITLE, &[(FILE, bytes.clone())]);
-        (desk, bytes)
+        setup.catalog.publish(TITLE, &[(FILE, bytes.clone())]);
+        (setup, bytes)
     }
 
     /// The program in this environment, for any command.
-    pub fn wincimg_itself(&self) -> Command {
+    pub fn program(&self) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
         command
             .current_dir(self.folder.path())
@@ -81,7 +82,7 @@ impl Desk {
     }
 
     pub fn wincimg(&self, arguments: &[&str]) -> Command {
-        let mut command = self.wincimg_itself();
+        let mut command = self.program();
         command.arg("hotfix").args(arguments);
         command
     }
@@ -91,7 +92,7 @@ impl Desk {
     }
 
     /// A command with flags for the catalog.
-    pub fn asking(&self, arguments: &[&str]) -> Command {
+    pub fn catalog_command(&self, arguments: &[&str]) -> Command {
         let address = format!("http://{}", self.catalog.host);
         let mut command = self.wincimg(arguments);
         command.args(["--catalog", &address]);
@@ -100,26 +101,26 @@ impl Desk {
     }
 
     /// Runs a command with flags for the catalog.
-    pub fn ask(&self, arguments: &[&str]) -> Outcome {
-        Outcome::of(&mut self.asking(arguments))
+    pub fn run_with_catalog(&self, arguments: &[&str]) -> Outcome {
+        Outcome::of(&mut self.catalog_command(arguments))
     }
 
-    /// Like [`Self::ask`], if the command has a flag for the catalog.
-    pub fn ask_if_it_can(&self, arguments: &[&str]) -> Outcome {
+    /// Like [`Self::run_with_catalog`], if the command has a flag for the catalog.
+    pub fn run_with_catalog_if_supported(&self, arguments: &[&str]) -> Outcome {
         if arguments[0] == "resolve" {
             self.run(arguments)
         } else {
-            self.ask(arguments)
+            self.run_with_catalog(arguments)
         }
     }
 
     pub fn fetch(&self) -> Outcome {
-        Outcome::of(&mut self.fetching())
+        Outcome::of(&mut self.fetch_command())
     }
 
     /// The command that fetches the update of April 2020.
-    pub fn fetching(&self) -> Command {
-        self.asking(&["fetch", "17763.1158", "--output", "out"])
+    pub fn fetch_command(&self) -> Command {
+        self.catalog_command(&["fetch", "17763.1158", "--output", "out"])
     }
 
     /// The folder of the update of April 2020.
@@ -163,13 +164,13 @@ impl Outcome {
     }
 
     #[track_caller]
-    pub fn ended_with(self, code: i32) -> Self {
+    pub fn assert_code(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{}{}", self.stdout, self.stderr);
         self
     }
 
     #[track_caller]
-    pub fn said(self, words: &str) -> Self {
+    pub fn assert_printed(self, words: &str) -> Self {
         assert!(
             self.stderr.contains(words),
             "{words:?} is not in: {}",
@@ -179,7 +180,7 @@ impl Outcome {
     }
 
     #[track_caller]
-    pub fn did_not_say(self, words: &str) -> Self {
+    pub fn assert_not_printed(self, words: &str) -> Self {
         assert!(
             !self.stderr.contains(words),
             "{words:?} is in: {}",
@@ -190,14 +191,14 @@ impl Outcome {
 
     /// Asserts that one note names all of these values.
     #[track_caller]
-    pub fn noted(self, values: &[&str]) -> Self {
+    pub fn assert_note(self, values: &[&str]) -> Self {
         assert!(note(values).eval(&self.stderr), "{}", self.stderr);
         self
     }
 
     /// Asserts that one warning names all of these values.
     #[track_caller]
-    pub fn warned(self, values: &[&str]) -> Self {
+    pub fn assert_warning(self, values: &[&str]) -> Self {
         assert!(warning(values).eval(&self.stderr), "{}", self.stderr);
         self
     }

@@ -5,18 +5,20 @@ use hyper::header::{CONTENT_RANGE, LOCATION, RANGE};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 
-use super::animal::{Animal, Answer, Target, Upload, fields, location, lock, said, set, with_body};
 use super::login::Proof;
-use super::profile::{Place, Quirk};
+use super::profile::{Quirk, UploadLocation};
+use super::simulated::{
+    HttpResponse, SimulatedRegistry, Target, Upload, fields, location, lock, said, set, with_body,
+};
 
-impl Animal {
+impl SimulatedRegistry {
     pub async fn upload(
         &self,
         proof: &Proof,
         head: &Parts,
         target: &Target<'_>,
         body: Bytes,
-    ) -> Answer {
+    ) -> HttpResponse {
         match head.method {
             Method::POST => self.begin(proof, head, target).await,
             Method::DELETE => self.pass(head, body).await,
@@ -27,7 +29,7 @@ impl Animal {
         }
     }
 
-    pub async fn begin(&self, proof: &Proof, head: &Parts, target: &Target<'_>) -> Answer {
+    pub async fn begin(&self, proof: &Proof, head: &Parts, target: &Target<'_>) -> HttpResponse {
         let fields = fields(head.uri.query().unwrap_or_default());
         let from = fields.iter().find(|(key, _)| key == "from");
         let refused = said!(self, Mount);
@@ -54,7 +56,7 @@ impl Animal {
     }
 
     /// The reason to refuse a chunk or a blob; an accepted one is recorded.
-    fn note_piece(&self, head: &Parts, body: &Bytes) -> Option<Answer> {
+    fn note_piece(&self, head: &Parts, body: &Bytes) -> Option<HttpResponse> {
         let size = body.len() as u64;
         let piece = head.method == Method::PATCH;
         let mut memory = lock(&self.memory);
@@ -63,7 +65,11 @@ impl Animal {
         };
         let query = head.uri.query().unwrap_or_default();
         let changes = self.find(|quirk| {
-            matches!(quirk, Quirk::Location(Place::State | Place::Once)).then_some(())
+            matches!(
+                quirk,
+                Quirk::Location(UploadLocation::State | UploadLocation::Once)
+            )
+            .then_some(())
         });
         if changes.is_some() && !query.contains(&format!("_state={}", upload.state)) {
             return Some(self.error(404, "BLOB_UPLOAD_UNKNOWN"));
@@ -113,7 +119,7 @@ impl Animal {
         None
     }
 
-    pub async fn take_piece(&self, head: &Parts, body: Bytes) -> Answer {
+    pub async fn take_piece(&self, head: &Parts, body: Bytes) -> HttpResponse {
         let mut answer = self.pass(head, body).await;
         if head.method == Method::PUT || answer.status().is_client_error() {
             return self.refused(answer);
@@ -142,7 +148,7 @@ impl Animal {
     }
 
     /// Adds the upload's location in this registry's form.
-    fn show_place(&self, answer: &mut Answer) {
+    fn show_place(&self, answer: &mut HttpResponse) {
         let path = location(answer);
         let api = self.profile.api;
         let style = said!(self, Location);
@@ -152,8 +158,8 @@ impl Animal {
         };
         let place = match style {
             None => path,
-            Some(Place::PlainHttp) => format!("http://{api}{path}"),
-            Some(Place::State | Place::Once) => {
+            Some(UploadLocation::PlainHttp) => format!("http://{api}{path}"),
+            Some(UploadLocation::State | UploadLocation::Once) => {
                 upload.state += 1;
                 format!(
                     "https://{api}{path}?_nouploadcache=false&_state={}",

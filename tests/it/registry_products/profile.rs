@@ -94,7 +94,7 @@ pub enum Quirk {
     /// Manifests cannot be deleted; the status of a refusal.
     NoDelete(u16),
     /// Location of an upload.
-    Location(Place),
+    Location(UploadLocation),
     /// Blobs are on another host, which refuses `Authorization`.
     BlobsFrom(&'static str),
     /// Maximum number of tags on a page, whatever was requested.
@@ -102,7 +102,7 @@ pub enum Quirk {
     /// Requesting a larger page is an error, 400.
     PageRefused(usize),
     /// Form of the link to the next page.
-    Next(Next),
+    NextLink(NextLink),
     /// Docker manifests are refused with this status.
     OciOnly(u16),
     /// An OCI index must not contain Docker manifests.
@@ -115,7 +115,7 @@ pub enum Quirk {
 
 /// Location of an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum UploadLocation {
     /// An absolute URL with a `_state` that must be sent back.
     State,
     /// A new URL after each chunk; the previous one is invalid.
@@ -126,7 +126,7 @@ pub enum Place {
 
 /// Form of the link to the next page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum NextLink {
     /// A token instead of the last tag.
     Token,
     /// Lacks the repository's first part.
@@ -174,13 +174,13 @@ impl Profile {
             Quirk::PageAtMost(page) | Quirk::PageRefused(page) => Some(page),
             _ => None,
         });
-        let pages = self.find(|quirk| matches!(quirk, Quirk::Next(_)).then_some(()));
+        let pages = self.find(|quirk| matches!(quirk, Quirk::NextLink(_)).then_some(()));
         match (page, pages) {
             (Some(page), _) => page + 7,
             (None, Some(())) => 1007,
             (None, None) => 7,
         }
-        .min(if self.has(Quirk::Next(Next::AllAtOnce)) {
+        .min(if self.has(Quirk::NextLink(NextLink::AllAtOnce)) {
             900
         } else {
             usize::MAX
@@ -197,7 +197,7 @@ impl fmt::Display for Size {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for UploadLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::State => "an upload URL's query must be repeated unchanged",
@@ -207,7 +207,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl fmt::Display for Next {
+impl fmt::Display for NextLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Token => f.write_str("the next page has a token"),
@@ -288,7 +288,7 @@ impl fmt::Display for Quirk {
             Self::BlobsFrom(host) => write!(f, "blobs are on another host, such as `{host}`"),
             Self::PageAtMost(page) => write!(f, "at most {page} tags per page"),
             Self::PageRefused(page) => write!(f, "a page of more than {page} tags: 400"),
-            Self::Next(next) => next.fmt(f),
+            Self::NextLink(next) => next.fmt(f),
             Self::OciOnly(status) => write!(f, "Docker manifests: {status}"),
             Self::OneFamily => write!(f, "an OCI index of Docker manifests: 400"),
             Self::Limited => write!(f, "too many pulls: 429"),

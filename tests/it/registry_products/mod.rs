@@ -5,13 +5,13 @@
 #![allow(unreachable_pub)]
 #![allow(clippy::unwrap_used, clippy::format_push_string)]
 
-mod animal;
 mod content;
-mod keeper;
+mod host;
 mod login;
 mod page;
 mod profile;
 mod profiles;
+mod simulated;
 mod uploads;
 mod visit;
 
@@ -21,7 +21,7 @@ use profiles::{
 };
 
 /// Checks a line of the page's table against the result.
-fn check(name: &str, visit: &visit::Visit) {
+fn check(name: &str, visit: &visit::VisitResult) {
     let row = page::row(name, visit.outcomes);
     let on_page = page::PAGE.lines().any(|line| line == row);
     assert!(on_page, "not on the page: {row}\n{}", visit.said);
@@ -63,7 +63,7 @@ products! {
 
 #[test]
 fn distribution_itself() {
-    check(page::ITSELF, &visit::visit_distribution());
+    check(page::ITSELF, &visit::run_distribution());
 }
 
 /// Docker Hub's API has another host name than references and `wincimg login`.

@@ -25,20 +25,20 @@ use wincimg_demo::RegistryState;
 use wincimg_testkit::docker_registry::certificates;
 use wincimg_testkit::serve::{acceptor, in_background, listen};
 
-use super::animal::{Animal, PASSWORD, lock, plain};
 use super::profile::{Profile, Quirk};
+use super::simulated::{PASSWORD, SimulatedRegistry, lock, plain};
 
 /// Registries that run until this is dropped.
-pub struct Keeper {
+pub struct RegistryHost {
     address: SocketAddr,
     folder: TempDir,
-    animals: Arc<Vec<Animal>>,
+    registries: Arc<Vec<SimulatedRegistry>>,
     /// Requested hosts that are not among these.
     strangers: Arc<Mutex<Vec<String>>>,
     _stop: oneshot::Sender<()>,
 }
 
-impl Keeper {
+impl RegistryHost {
     /// Starts registries with these profiles.
     pub fn start(profiles: &[&'static Profile]) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -48,14 +48,14 @@ impl Keeper {
             .collect();
         certificates(folder.path(), names);
         let acceptor = acceptor(folder.path());
-        let animals: Vec<Animal> = profiles
+        let registries: Vec<SimulatedRegistry> = profiles
             .iter()
-            .map(|&profile| Animal::new(profile))
+            .map(|&profile| SimulatedRegistry::new(profile))
             .collect();
-        let animals = Arc::new(animals);
+        let registries = Arc::new(registries);
         let strangers = Arc::<Mutex<Vec<String>>>::default();
         let (listener, address) = listen();
-        let (served, unknown) = (Arc::clone(&animals), Arc::clone(&strangers));
+        let (served, unknown) = (Arc::clone(&registries), Arc::clone(&strangers));
         let stop = in_background(async move || {
             let listener = tokio::net::TcpListener::from_std(listener).unwrap();
             while let Ok((connection, _)) = listener.accept().await {
@@ -70,7 +70,7 @@ impl Keeper {
         Self {
             address,
             folder,
-            animals,
+            registries,
             strangers,
             _stop: stop,
         }
@@ -98,7 +98,7 @@ impl Keeper {
     /// Docker's `config.json` with the logins of all users.
     pub fn config(&self) -> PathBuf {
         let file = self.folder.path().join("config.json");
-        let logins = self.animals.iter().map(|animal| animal.profile);
+        let logins = self.registries.iter().map(|simulated| simulated.profile);
         let logins = logins.filter(|profile| !profile.user.is_empty());
         let auths: serde_json::Map<String, Value> = logins
             .map(|profile| {
@@ -126,20 +126,20 @@ impl Keeper {
 
     /// Creates repositories, for a registry that requires it before a push.
     pub fn create(&self, profile: &Profile, repository: &str) {
-        let animal = self.animal(profile);
-        lock(&animal.memory)
+        let simulated = self.simulated(profile);
+        lock(&simulated.memory)
             .repositories
             .insert(repository.to_owned());
     }
 
     /// Changes what a registry holds, without HTTP.
     pub fn with<T>(&self, profile: &Profile, change: impl FnOnce(&mut RegistryState) -> T) -> T {
-        self.animal(profile).registry.with(change)
+        self.simulated(profile).registry.with(change)
     }
 
     /// Host where a registry's content can be read without login.
     pub fn behind(&self, profile: &Profile) -> String {
-        self.animal(profile).registry.host()
+        self.simulated(profile).registry.host()
     }
 
     /// Requested hosts that are not served.
@@ -147,10 +147,10 @@ impl Keeper {
         lock(&self.strangers).clone()
     }
 
-    fn animal(&self, profile: &Profile) -> &Animal {
-        let mut animals = self.animals.iter();
-        animals
-            .find(|animal| animal.profile.name == profile.name)
+    fn simulated(&self, profile: &Profile) -> &SimulatedRegistry {
+        let mut registries = self.registries.iter();
+        registries
+            .find(|simulated| simulated.profile.name == profile.name)
             .unwrap()
     }
 }
@@ -159,7 +159,7 @@ impl Keeper {
 async fn converse(
     mut connection: TcpStream,
     acceptor: TlsAcceptor,
-    animals: &Arc<Vec<Animal>>,
+    registries: &Arc<Vec<SimulatedRegistry>>,
     strangers: &Mutex<Vec<String>>,
 ) -> io::Result<()> {
     let mut head = Vec::new();
@@ -169,9 +169,9 @@ async fn converse(
     let head = String::from_utf8_lossy(&head).into_owned();
     let target = head.split(' ').nth(1).unwrap_or_default();
     let host = target.trim_end_matches(":443").to_owned();
-    let found = animals
+    let found = registries
         .iter()
-        .position(|animal| animal.profile.hosts().contains(&host.as_str()));
+        .position(|simulated| simulated.profile.hosts().contains(&host.as_str()));
     let (Some(found), true) = (found, head.starts_with("CONNECT ")) else {
         lock(strangers).push(target.to_owned());
         return connection
@@ -181,7 +181,7 @@ async fn converse(
     connection.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
     let stream = acceptor.accept(connection).await?;
     let service = service_fn(|request: Request<Incoming>| {
-        let (animals, host) = (Arc::clone(animals), host.clone());
+        let (registries, host) = (Arc::clone(registries), host.clone());
         async move {
             let (head, body) = request.into_parts();
             let body = body
@@ -191,7 +191,7 @@ async fn converse(
             let Ok(body) = body else {
                 return Ok::<_, Infallible>(plain(400));
             };
-            Ok(animals[found].answer(&host, &head, body).await)
+            Ok(registries[found].answer(&host, &head, body).await)
         }
     });
     let _ = hyper::server::conn::http1::Builder::new()

@@ -1,7 +1,7 @@
 //! The profiles. Each row has its public source; documentation of one release is assumed to hold
 //! for all.
 
-use super::profile::{Login, Next, Place, Profile, Quirk};
+use super::profile::{Login, NextLink, Profile, Quirk, UploadLocation};
 
 const TOKEN_SPEC: &str = "https://distribution.github.io/distribution/spec/auth/token/";
 const GITEA_CODE: &str =
@@ -175,7 +175,7 @@ pub static ACR: Profile = Profile {
             "https://github.com/goharbor/harbor/issues/23015",
         ),
         (
-            Quirk::Location(Place::State),
+            Quirk::Location(UploadLocation::State),
             "https://github.com/Azure/acr/issues/866",
         ),
         (
@@ -216,7 +216,7 @@ pub static ARTIFACT_REGISTRY: Profile = Profile {
             "https://github.com/containerd/containerd/issues/1318",
         ),
         (
-            Quirk::Location(Place::Once),
+            Quirk::Location(UploadLocation::Once),
             "https://github.com/containerd/containerd/issues/1318",
         ),
     ],
@@ -245,7 +245,7 @@ pub static QUAY: Profile = Profile {
             "https://github.com/regclient/regclient/issues/272",
         ),
         (
-            Quirk::Next(Next::Token),
+            Quirk::NextLink(NextLink::Token),
             "https://github.com/deitch/docker_registry2/issues/56",
         ),
         (
@@ -280,7 +280,7 @@ pub static HARBOR: Profile = Profile {
             "https://github.com/goharbor/harbor/issues/17097",
         ),
         (
-            Quirk::Location(Place::PlainHttp),
+            Quirk::Location(UploadLocation::PlainHttp),
             "https://github.com/goharbor/harbor/issues/6405",
         ),
     ],
@@ -332,7 +332,7 @@ pub static ARTIFACTORY: Profile = Profile {
             "https://github.com/docker/buildx/issues/196",
         ),
         (
-            Quirk::Next(Next::WithoutPrefix),
+            Quirk::NextLink(NextLink::WithoutPrefix),
             "https://github.com/renovatebot/renovate/pull/20745",
         ),
         (
@@ -352,7 +352,7 @@ pub static NEXUS: Profile = Profile {
     key: "nexus.example.com",
     flags: &[],
     rows: &[(
-        Quirk::Next(Next::Below("/repository/docker-hosted")),
+        Quirk::NextLink(NextLink::Below("/repository/docker-hosted")),
         "https://github.com/sonatype/nexus-public/issues/1011",
     )],
 };
@@ -397,7 +397,7 @@ pub static GITEA: Profile = Profile {
         (Quirk::BasicToo, GITEA_CODE),
         (Quirk::RangeNeeded, GITEA_CODE),
         (Quirk::CountedRange, GITEA_CODE),
-        (Quirk::Next(Next::AfterTags), GITEA_CODE),
+        (Quirk::NextLink(NextLink::AfterTags), GITEA_CODE),
     ],
 };
 
@@ -412,11 +412,11 @@ pub static DISTRIBUTION_2: Profile = Profile {
     flags: &[],
     rows: &[
         (
-            Quirk::Location(Place::State),
+            Quirk::Location(UploadLocation::State),
             "https://github.com/distribution/distribution/issues/479",
         ),
         (
-            Quirk::Next(Next::AllAtOnce),
+            Quirk::NextLink(NextLink::AllAtOnce),
             "https://github.com/distribution/distribution/issues/1936",
         ),
     ],
@@ -433,7 +433,7 @@ pub static DISTRIBUTION_3: Profile = Profile {
     flags: &[],
     rows: &[
         (
-            Quirk::Location(Place::State),
+            Quirk::Location(UploadLocation::State),
             "https://github.com/distribution/distribution/issues/479",
         ),
         (

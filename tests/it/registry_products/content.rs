@@ -6,11 +6,13 @@ use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 use serde_json::Value;
 
-use super::animal::{Animal, Answer, Target, body_of, fields, lock, plain, said, set, with_body};
-use super::profile::{Next, Quirk};
+use super::profile::{NextLink, Quirk};
+use super::simulated::{
+    HttpResponse, SimulatedRegistry, Target, body_of, fields, lock, plain, said, set, with_body,
+};
 
-impl Animal {
-    pub async fn blob(&self, head: &Parts, target: &Target<'_>) -> Answer {
+impl SimulatedRegistry {
+    pub async fn blob(&self, head: &Parts, target: &Target<'_>) -> HttpResponse {
         let elsewhere = self
             .profile
             .blobs_from()
@@ -27,7 +29,7 @@ impl Animal {
         answer
     }
 
-    pub async fn blob_from_elsewhere(&self, head: &Parts) -> Answer {
+    pub async fn blob_from_elsewhere(&self, head: &Parts) -> HttpResponse {
         if head.headers.contains_key(AUTHORIZATION) {
             return with_body(
                 400,
@@ -41,7 +43,7 @@ impl Animal {
             .await
     }
 
-    pub async fn tags(&self, head: &Parts, target: &Target<'_>) -> Answer {
+    pub async fn tags(&self, head: &Parts, target: &Target<'_>) -> HttpResponse {
         let fields = fields(head.uri.query().unwrap_or_default());
         let field = |name: &str| {
             let mut fields = fields.iter();
@@ -50,7 +52,7 @@ impl Animal {
                 .map(|(_, value)| value.clone())
         };
         let asked: usize = field("n").and_then(|n| n.parse().ok()).unwrap_or(1000);
-        let manner = said!(self, Next);
+        let manner = said!(self, NextLink);
         let mut page = asked.min(1000);
         for (quirk, _) in self.profile.rows {
             match *quirk {
@@ -58,12 +60,12 @@ impl Animal {
                     return self.error(400, "PAGINATION_NUMBER_INVALID");
                 }
                 Quirk::PageAtMost(most) => page = page.min(most),
-                Quirk::Next(Next::AllAtOnce) => page = 1000,
+                Quirk::NextLink(NextLink::AllAtOnce) => page = 1000,
                 _ => {}
             }
         }
         let last = match manner {
-            Some(Next::Token) => field("next_page").map(|token| token.chars().rev().collect()),
+            Some(NextLink::Token) => field("next_page").map(|token| token.chars().rev().collect()),
             _ => field("last"),
         };
         let last: String = last.unwrap_or_default();
@@ -79,21 +81,21 @@ impl Animal {
         let more = answer.headers_mut().remove(LINK).is_some();
         let query = format!("n={page}&last={end}");
         let link = match manner {
-            Some(Next::Token) if more => {
+            Some(NextLink::Token) if more => {
                 let token: String = end.chars().rev().collect();
                 Some(format!("{own}?next_page={token}&n={page}"))
             }
-            Some(Next::WithoutPrefix) if more => {
+            Some(NextLink::WithoutPrefix) if more => {
                 let below = target
                     .repository
                     .split_once('/')
                     .map_or("", |(_, rest)| rest);
                 Some(format!("/v2/{below}/tags/list?{query}"))
             }
-            Some(Next::Below(path)) if more => {
+            Some(NextLink::Below(path)) if more => {
                 Some(format!("https://{}{path}{own}?{query}", self.profile.api))
             }
-            Some(Next::AfterTags) if end != last => Some(format!("{own}?{query}")),
+            Some(NextLink::AfterTags) if end != last => Some(format!("{own}?{query}")),
             None if more => Some(format!("{own}?{query}")),
             _ => None,
         };
@@ -103,7 +105,7 @@ impl Animal {
         answer
     }
 
-    pub async fn manifest(&self, head: &Parts, target: &Target<'_>, body: Bytes) -> Answer {
+    pub async fn manifest(&self, head: &Parts, target: &Target<'_>, body: Bytes) -> HttpResponse {
         if head.method == Method::GET && self.has(Quirk::Limited) {
             let limited = std::mem::replace(&mut lock(&self.memory).limited, true);
             if !limited {
@@ -128,7 +130,12 @@ impl Animal {
     }
 
     /// The reason to reject a manifest: its format, or missing content.
-    pub async fn refuses(&self, head: &Parts, target: &Target<'_>, body: &Bytes) -> Option<Answer> {
+    pub async fn refuses(
+        &self,
+        head: &Parts,
+        target: &Target<'_>,
+        body: &Bytes,
+    ) -> Option<HttpResponse> {
         let media_type = head.headers.get(CONTENT_TYPE)?.to_str().ok()?.to_owned();
         let docker = |text: &str| text.contains(".docker.");
         let refused = said!(self, OciOnly);

@@ -11,7 +11,7 @@ use wincimg_oci::document::{Document, Index, ManifestFormat, Verbatim};
 use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup};
 use wincimg_testkit::windows_base::StandIn;
 
-use super::keeper::Keeper;
+use super::host::RegistryHost;
 use super::profile::{Login, Profile, Quirk};
 use super::profiles::{DISTRIBUTION_2, MCR};
 
@@ -26,7 +26,7 @@ pub type Outcome = (bool, Option<bool>);
 pub type Outcomes = [Outcome; 5];
 
 /// Results of the commands.
-pub struct Visit {
+pub struct VisitResult {
     /// In the page's order.
     pub outcomes: Outcomes,
     /// The output of failed commands.
@@ -34,8 +34,8 @@ pub struct Visit {
 }
 
 /// Runs every command against a fake registry.
-pub fn visit(profile: &'static Profile) -> Visit {
-    let mut tour = Tour {
+pub fn visit(profile: &'static Profile) -> VisitResult {
+    let mut runner = CommandRunner {
         profile,
         // In another registry if this one is read-only.
         target: match profile.login {
@@ -45,32 +45,32 @@ pub fn visit(profile: &'static Profile) -> Visit {
         said: String::new(),
     };
     let outcomes = [
-        (tour.build(SMALL), Some(tour.build(LARGE))),
-        (tour.mirror(SMALL), Some(tour.mirror(LARGE))),
-        (tour.inspect(SMALL), Some(tour.inspect(LARGE))),
-        (tour.list(), None),
-        (tour.doctor(), None),
+        (runner.build(SMALL), Some(runner.build(LARGE))),
+        (runner.mirror(SMALL), Some(runner.mirror(LARGE))),
+        (runner.inspect(SMALL), Some(runner.inspect(LARGE))),
+        (runner.list(), None),
+        (runner.doctor(), None),
     ];
-    Visit {
+    VisitResult {
         outcomes,
-        said: tour.said,
+        said: runner.said,
     }
 }
 
 /// The output of `mirror` without login.
 pub fn refusal(profile: &'static Profile) -> String {
-    let keeper = Keeper::start(&[&MCR, profile]);
-    seed(&keeper, &MCR, "windows/nanoserver", SMALL, 1);
+    let running = RegistryHost::start(&[&MCR, profile]);
+    seed(&running, &MCR, "windows/nanoserver", SMALL, 1);
     let image = format!("{}/windows/nanoserver:{VERSION}", MCR.host);
     let place = format!("{}/{}", profile.api, profile.prefix);
     let arguments = ["mirror", &image, "--to", &place];
-    let output = run(&arguments, &keeper.no_login(), &keeper.environment());
+    let output = run(&arguments, &running.no_login(), &running.environment());
     assert_eq!(output.status.code(), Some(3));
     String::from_utf8(output.stderr).unwrap()
 }
 
 /// Runs every command against Debian's `docker-registry`, with TLS and a password.
-pub fn visit_distribution() -> Visit {
+pub fn run_distribution() -> VisitResult {
     let mut outcomes = [(true, Some(true)); 5];
     let mut said = String::new();
     for size in [SMALL, LARGE] {
@@ -79,9 +79,9 @@ pub fn visit_distribution() -> Visit {
             password: true,
             ..Setup::default()
         });
-        let keeper = Keeper::start(&[&MCR]);
-        seed(&keeper, &MCR, "windows/nanoserver", size, 1);
-        let trusted = keeper.trusting(&docker.ca());
+        let running = RegistryHost::start(&[&MCR]);
+        seed(&running, &MCR, "windows/nanoserver", size, 1);
+        let trusted = running.trusting(&docker.ca());
         let host = docker.host();
         let place = format!("{host}/me");
         let base = format!("{place}/windows/nanoserver");
@@ -116,7 +116,7 @@ pub fn visit_distribution() -> Visit {
             }
         }
     }
-    Visit { outcomes, said }
+    VisitResult { outcomes, said }
 }
 
 /// `build pause --push` under a name, on the base in a registry.
@@ -138,22 +138,22 @@ fn build<'a>(name: &'a str, place: &'a str, base: &'a str) -> [&'a str; 13] {
     ]
 }
 
-struct Tour {
+struct CommandRunner {
     profile: &'static Profile,
     target: &'static Profile,
     said: String,
 }
 
-impl Tour {
+impl CommandRunner {
     /// Microsoft's registry and this one; optionally both with the base image of this size.
-    fn keeper(&self, size: usize, own: bool) -> Keeper {
-        let keeper = Keeper::start(&[&MCR, self.target]);
-        seed(&keeper, &MCR, "windows/nanoserver", size, 1);
+    fn running(&self, size: usize, own: bool) -> RegistryHost {
+        let running = RegistryHost::start(&[&MCR, self.target]);
+        seed(&running, &MCR, "windows/nanoserver", size, 1);
         if own && self.profile.name != MCR.name {
             let tags = self.profile.tags();
-            seed(&keeper, self.profile, &self.own_base(), size, tags);
+            seed(&running, self.profile, &self.own_base(), size, tags);
         }
-        keeper
+        running
     }
 
     /// The repository of the base image in this registry.
@@ -168,7 +168,7 @@ impl Tour {
 
     /// Builds on Microsoft's base and, if the registry can store it, on the same base there.
     fn build(&mut self, size: usize) -> bool {
-        let keeper = self.keeper(size, true);
+        let running = self.running(size, true);
         let place = self.place();
         let mut bases = vec![MCR.host];
         if self.target.name == self.profile.name {
@@ -178,43 +178,43 @@ impl Tour {
         for (number, base) in bases.iter().enumerate() {
             let name = format!("pause{number}");
             let repository = format!("{}/{name}", self.target.prefix);
-            keeper.create(self.target, &repository);
+            running.create(self.target, &repository);
             let mut arguments = build(&name, &place, base).to_vec();
             arguments.extend(self.target.flags);
-            done &= self.run(&keeper, &arguments).is_some() && self.holds(&keeper, &repository);
+            done &= self.run(&running, &arguments).is_some() && self.holds(&running, &repository);
         }
         done
     }
 
     fn mirror(&mut self, size: usize) -> bool {
-        let keeper = self.keeper(size, false);
+        let running = self.running(size, false);
         let repository = base_in(self.target);
-        keeper.create(self.target, &repository);
+        running.create(self.target, &repository);
         let image = format!("{}/windows/nanoserver:{VERSION}", MCR.host);
         let place = self.place();
         let mut arguments = vec!["mirror", &image, "--to", &place];
         arguments.extend(self.target.flags);
-        let ran = self.run(&keeper, &arguments).is_some();
-        ran && self.holds(&keeper, &repository)
+        let ran = self.run(&running, &arguments).is_some();
+        ran && self.holds(&running, &repository)
     }
 
     fn inspect(&mut self, size: usize) -> bool {
-        let keeper = self.keeper(size, true);
+        let running = self.running(size, true);
         let image = format!("{}/{}:{VERSION}", self.profile.host, self.own_base());
         let arguments = ["inspect", &image, "--layers", "all", "--format", "json"];
-        let shown = self.run(&keeper, &arguments);
+        let shown = self.run(&running, &arguments);
         shown.is_some_and(|shown| shown.contains(VERSION))
     }
 
     /// Returns true if every tag is found.
     fn list(&mut self) -> bool {
-        let keeper = self.keeper(SMALL, true);
+        let running = self.running(SMALL, true);
         let repository = format!("{}/{}", self.profile.host, self.own_base());
         let wanted = match self.profile.login {
             Login::Open => 1,
             _ => self.profile.tags(),
         };
-        let shown = self.run(&keeper, &["base", "list", &repository, "--format", "json"]);
+        let shown = self.run(&running, &["base", "list", &repository, "--format", "json"]);
         let listed = shown.map_or(0, |shown| {
             let document: Value = serde_json::from_str(&shown).unwrap();
             document["images"].as_array().map_or(0, Vec::len)
@@ -227,17 +227,17 @@ impl Tour {
 
     /// Returns true if the registry has no problem except one that `--manifest-format` solves.
     fn doctor(&mut self) -> bool {
-        let keeper = self.keeper(SMALL, false);
+        let running = self.running(SMALL, false);
         let host = self.profile.host;
         let repository = format!("{}/wincimg-doctor", self.profile.prefix);
         let trial = format!("{host}/{repository}");
         let mut arguments = vec!["doctor", "--format", "json"];
         if self.target.name == self.profile.name {
-            keeper.create(self.profile, &repository);
+            running.create(self.profile, &repository);
             arguments.extend(["--registry", &trial, "--push"]);
         }
         // There is neither a daemon nor a catalog, so the exit code is 1.
-        let output = run(&arguments, &keeper.config(), &keeper.environment());
+        let output = run(&arguments, &running.config(), &running.environment());
         let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         let checks = document["checks"].as_array().cloned().unwrap_or_default();
         let about = checks.iter().filter(|check| {
@@ -259,15 +259,15 @@ impl Tour {
 
     /// The output of a command, if it succeeded and used no other host. Public content is read
     /// without login.
-    fn run(&mut self, keeper: &Keeper, arguments: &[&str]) -> Option<String> {
+    fn run(&mut self, running: &RegistryHost, arguments: &[&str]) -> Option<String> {
         let reads = matches!(arguments[0], "inspect" | "base");
         let config = if reads && self.profile.has(Quirk::PublicReads) {
-            keeper.no_login()
+            running.no_login()
         } else {
-            keeper.config()
+            running.config()
         };
-        let output = run(arguments, &config, &keeper.environment());
-        let strangers = keeper.strangers();
+        let output = run(arguments, &config, &running.environment());
+        let strangers = running.strangers();
         if output.status.success() && strangers.is_empty() {
             return Some(String::from_utf8(output.stdout).unwrap());
         }
@@ -279,9 +279,9 @@ impl Tour {
     }
 
     /// Returns true if the version's tag exists; a manifest is accepted only if its content exists.
-    fn holds(&mut self, keeper: &Keeper, repository: &str) -> bool {
+    fn holds(&mut self, running: &RegistryHost, repository: &str) -> bool {
         let path = format!("/v2/{repository}/manifests/{VERSION}");
-        let found = found(&keeper.behind(self.target), &path);
+        let found = found(&running.behind(self.target), &path);
         if !found {
             self.said += &format!("{repository}:{VERSION} is not there\n");
         }
@@ -309,14 +309,14 @@ fn base(size: usize, flavour: ManifestFormat) -> &'static StandIn {
 }
 
 /// Adds the base image to a registry, under its version, with this total number of tags.
-fn seed(keeper: &Keeper, profile: &Profile, repository: &str, size: usize, tags: usize) {
+fn seed(running: &RegistryHost, profile: &Profile, repository: &str, size: usize, tags: usize) {
     let refused = profile.find(|quirk| matches!(quirk, Quirk::OciOnly(_)).then_some(()));
     let flavour = refused.map_or(ManifestFormat::Docker, |()| ManifestFormat::Oci);
     let base = base(size, flavour);
     let index = Verbatim::new(Index::new(flavour, vec![base.image.index_entry()])).unwrap();
     let index = Document::Index(index);
-    keeper.create(profile, repository);
-    keeper.with(profile, |stored| {
+    running.create(profile, repository);
+    running.with(profile, |stored| {
         for (_, bytes) in &base.layers {
             stored.add_blob(repository, bytes.clone());
         }

@@ -9,8 +9,10 @@ use hyper::Method;
 use hyper::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use hyper::http::request::Parts;
 
-use super::animal::{Animal, Answer, PASSWORD, Target, fields, lock, said, set, with_body};
 use super::profile::{Login, Quirk};
+use super::simulated::{
+    HttpResponse, PASSWORD, SimulatedRegistry, Target, fields, lock, said, set, with_body,
+};
 
 /// Credential of a request.
 pub enum Proof {
@@ -37,7 +39,7 @@ impl Proof {
     }
 }
 
-impl Animal {
+impl SimulatedRegistry {
     pub fn proof(&self, head: &Parts) -> Proof {
         let Some(sent) = head.headers.get(AUTHORIZATION) else {
             return Proof::None;
@@ -68,7 +70,12 @@ impl Animal {
     }
 
     /// The reason to deny this request.
-    pub fn turn_away(&self, proof: &Proof, head: &Parts, target: &Target<'_>) -> Option<Answer> {
+    pub fn turn_away(
+        &self,
+        proof: &Proof,
+        head: &Parts,
+        target: &Target<'_>,
+    ) -> Option<HttpResponse> {
         let reads =
             matches!(head.method, Method::GET | Method::HEAD) && target.kind != "blobs/uploads/";
         let action = if reads { "pull" } else { "push" };
@@ -92,7 +99,7 @@ impl Animal {
     }
 
     /// 401 with a challenge.
-    pub fn challenge(&self, wanted: Option<(&str, &str)>, insufficient: bool) -> Answer {
+    pub fn challenge(&self, wanted: Option<(&str, &str)>, insufficient: bool) -> HttpResponse {
         let mut answer = self.error(401, "UNAUTHORIZED");
         let Login::Token {
             host,
@@ -137,7 +144,7 @@ impl Animal {
     }
 
     /// The token server.
-    pub fn token(&self, head: &Parts, body: &Bytes) -> Answer {
+    pub fn token(&self, head: &Parts, body: &Bytes) -> HttpResponse {
         let refresh = self.has(Quirk::RefreshToken);
         let query = if head.method == Method::POST {
             String::from_utf8_lossy(body).into_owned()
