@@ -147,7 +147,7 @@ impl Build {
         request.engine = self.engine;
         request.is_shared = !self.tags.no_index;
         request.labels.clone_from(&self.labels);
-        request.downloads = self.manner();
+        request.downloads = self.mode();
         request.options = EngineOptions {
             compression: self.compression,
             created,
@@ -157,10 +157,10 @@ impl Build {
         };
         let online = self.recipe.online(session)?;
         session.cache.enable_document_cache(&online.registry);
-        let means = online.build_context();
+        let ctx = online.build_context();
         if self.dry_run {
             return registry_args::run(async {
-                let images = plans(&request, Purpose::Rehearsal, &means).await?;
+                let images = plans(&request, Purpose::Rehearsal, &ctx).await?;
                 if request.daemon_stages().is_some() {
                     session
                         .note("the daemon runs the instructions: the plan contains only the base");
@@ -189,12 +189,12 @@ impl Build {
             review: &|outlooks| check_served(outlooks, &nodes, today, session),
         };
         registry_args::run(async {
-            let delivered = build(&request, target, &means).await?;
+            let delivered = build(&request, target, &ctx).await?;
             self.print(&delivered, &left_out)
         })
     }
 
-    fn manner(&self) -> LockMode {
+    fn mode(&self) -> LockMode {
         match (self.dry_run, self.update_lock) {
             (true, _) => LockMode::Offline,
             (false, true) => LockMode::Noting,

@@ -68,11 +68,11 @@ impl Convert {
             None => request.design.context(),
         };
         let online = self.recipe.online(session)?;
-        let means = online.build_context();
-        let mut supply = request.downloads(&means)?;
+        let ctx = online.build_context();
+        let mut supply = request.downloads(&ctx)?;
         let planned = registry_args::run(async {
-            let mut images = request.plan(&means).await?;
-            let finishing = request.finish(&mut images, Purpose::Layers, &mut supply, &means);
+            let mut images = request.plan(&ctx).await?;
+            let finishing = request.finish(&mut images, Purpose::Layers, &mut supply, &ctx);
             finishing.await?;
             Ok(images)
         });

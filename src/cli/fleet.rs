@@ -159,7 +159,7 @@ impl CommonArgs {
         let online = Online::new(&self.connection, session)?;
         let created = source_date_epoch()?;
         let run = SyncOptions {
-            means: online.build_context(),
+            ctx: online.build_context(),
             base_registry: &self.base.base_registry,
             documents: &documents.to_options(None, Vec::new(), created),
             created,

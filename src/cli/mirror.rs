@@ -154,11 +154,11 @@ impl Mirror {
         for warning in library.take_warnings() {
             session.warn(warning);
         }
-        for learnt in report.images.iter().flat_map(|image| &image.facts) {
-            if let Some(problem) = &learnt.problem {
+        for recorded in report.images.iter().flat_map(|image| &image.facts) {
+            if let Some(problem) = &recorded.problem {
                 session.warn(format_args!(
                     "cannot attach the index of {}: {problem}",
-                    learnt.image
+                    recorded.image
                 ));
             }
         }
@@ -358,17 +358,17 @@ fn write_image(
         Untrusted(&image.target)
     )?;
     writeln!(out, "  {} {state}", copied.digest)?;
-    for learnt in &image.facts {
-        let what = match learnt.outcome {
+    for recorded in &image.facts {
+        let what = match recorded.outcome {
             CompanionOutcome::Present => "already indexed",
             CompanionOutcome::Copied => "index copied from the source",
             CompanionOutcome::Made => "index created and attached",
             CompanionOutcome::Failed => "not indexed",
         };
-        let size = learnt
+        let size = recorded
             .size
             .map_or_else(String::new, |size| format!(" ({})", BinaryBytes(size)));
-        writeln!(out, "  contents of {}: {what}{size}", learnt.image)?;
+        writeln!(out, "  contents of {}: {what}{size}", recorded.image)?;
     }
     for carried in &image.beside {
         let what = match (carried.outcome, dry_run) {

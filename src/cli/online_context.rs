@@ -50,7 +50,7 @@ impl<'s> Online<'s> {
             downloads: &self.downloads,
             remembered: &self.remembered,
             progress: &self.progress,
-            tell: self.session,
+            reporter: self.session,
         }
     }
 }

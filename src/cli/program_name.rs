@@ -86,9 +86,9 @@ mod tests {
 
     #[test]
     fn commands_are_renamed_and_nothing_else() {
-        let said = |text| replaced(text, "kubectl wincimg");
+        let printed = |text| replaced(text, "kubectl wincimg");
         assert_eq!(
-            said("`wincimg login h`, or\n  wincimg lint . | wincimg build"),
+            printed("`wincimg login h`, or\n  wincimg lint . | wincimg build"),
             "`kubectl wincimg login h`, or\n  kubectl wincimg lint . | kubectl wincimg build"
         );
         for text in [
@@ -98,7 +98,7 @@ mod tests {
             "wincimg-report x",
             "wincimg",
         ] {
-            assert_eq!(said(text), text);
+            assert_eq!(printed(text), text);
         }
     }
 

@@ -60,9 +60,9 @@ impl Render {
             request.downloads = LockMode::Offline;
         }
         let online = self.recipe.online(session)?;
-        let means = online.build_context();
+        let ctx = online.build_context();
         let images = registry_args::run(async {
-            let planning = plans(&request, Purpose::Dockerfile, &means);
+            let planning = plans(&request, Purpose::Dockerfile, &ctx);
             Ok(planning.await?)
         })?;
         let several = images.len() > 1;

@@ -97,7 +97,7 @@ impl Update {
         let hosts = self.hosts.distinct_builds(session)?;
         let targets = hosts.targets();
         let online = Online::new(&self.registry, session)?;
-        let means = online.build_context();
+        let ctx = online.build_context();
         let request = UpdateRequest {
             image: &image,
             hosts: &targets,
@@ -108,7 +108,7 @@ impl Update {
             reads_bases: !self.check,
         };
         let work = async {
-            let planned = update::plan(&request, &means).await;
+            let planned = update::plan(&request, &ctx).await;
             for warning in online.library.take_warnings() {
                 session.warn(warning);
             }
@@ -152,7 +152,7 @@ impl Update {
                 documents: self.documents(&image, &updates)?,
                 review: &|outlooks| check_served(outlooks, &hosts.nodes, today, session),
             };
-            let delivered = update::deliver(&updates, &image, target, &means).await?;
+            let delivered = update::deliver(&updates, &image, target, &ctx).await?;
             self.print(&image, &updates, Some(&delivered), &hosts.left_out)?;
             Ok(CommandOutcome::Yes)
         };
@@ -255,7 +255,7 @@ fn reports(updates: &UpdatePlan) -> Vec<Value> {
 
 /// Warnings about the bases, each once.
 fn warn(updates: &UpdatePlan, session: &Session) {
-    let mut told: Vec<String> = Vec::new();
+    let mut reported: Vec<String> = Vec::new();
     for update in &updates.planned {
         let planned = &update.planned;
         let aside = planned.set_aside.iter().map(ToString::to_string);
@@ -265,9 +265,9 @@ fn warn(updates: &UpdatePlan, session: &Session) {
             .zip(host)
             .and_then(|(version, host)| warning(version, host));
         for text in aside.chain(speaks_against) {
-            if !told.contains(&text) {
+            if !reported.contains(&text) {
                 session.warn(&text);
-                told.push(text);
+                reported.push(text);
             }
         }
     }

@@ -73,20 +73,20 @@ pub(crate) fn write_fleet_text(report: &FleetReport, out: &mut dyn Write) -> io:
                 details(build)
             );
             writeln!(out, "{}", Untrusted(line.trim_end()))?;
-            if let Some(trouble) = &build.problem {
-                write_trouble(trouble, "    ", out)?;
+            if let Some(failure) = &build.problem {
+                write_failure(failure, "    ", out)?;
             }
         }
-        if let Some(trouble) = &image.problem {
-            write_trouble(trouble, "  ", out)?;
+        if let Some(failure) = &image.problem {
+            write_failure(failure, "  ", out)?;
         }
     }
     Ok(())
 }
 
-fn write_trouble(trouble: &ReportedError, indent: &str, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{indent}error: {}", Untrusted(&trouble.problem))?;
-    match &trouble.hint {
+fn write_failure(failure: &ReportedError, indent: &str, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{indent}error: {}", Untrusted(&failure.problem))?;
+    match &failure.hint {
         Some(hint) => writeln!(out, "{indent}hint: {}", Untrusted(hint)),
         None => Ok(()),
     }
@@ -104,22 +104,22 @@ pub(crate) fn write_fleet_markdown(report: &FleetReport, out: &mut dyn Write) ->
     let mut rows = Vec::new();
     for image in report.images.iter().filter(|it| is_worth_a_word(it)) {
         for build in &image.builds {
-            let trouble = build.problem.as_ref().or(image.problem.as_ref());
-            let trouble = trouble.filter(|_| !build.state.is_present());
+            let failure = build.problem.as_ref().or(image.problem.as_ref());
+            let failure = failure.filter(|_| !build.state.is_present());
             rows.push(format!(
                 "| {} | {} | {} | {} | {} |\n",
                 cell(&image.reference),
                 cell(host(build)),
                 build.state.name(),
                 cell(build.reason.as_deref().unwrap_or_default()),
-                trouble.map_or_else(String::new, in_a_cell)
+                failure.map_or_else(String::new, in_a_cell)
             ));
         }
-        if let (true, Some(trouble)) = (image.builds.is_empty(), &image.problem) {
+        if let (true, Some(failure)) = (image.builds.is_empty(), &image.problem) {
             let name = cell(&image.reference);
             rows.push(format!(
                 "| {name} | | failed | | {} |\n",
-                in_a_cell(trouble)
+                in_a_cell(failure)
             ));
         }
     }
@@ -142,10 +142,10 @@ pub(crate) fn write_fleet_markdown(report: &FleetReport, out: &mut dyn Write) ->
     Ok(())
 }
 
-fn in_a_cell(trouble: &ReportedError) -> String {
-    match &trouble.hint {
-        Some(hint) => format!("{}<br>{}", cell(&trouble.problem), cell(hint)),
-        None => cell(&trouble.problem),
+fn in_a_cell(failure: &ReportedError) -> String {
+    match &failure.hint {
+        Some(hint) => format!("{}<br>{}", cell(&failure.problem), cell(hint)),
+        None => cell(&failure.problem),
     }
 }
 
@@ -194,8 +194,8 @@ fn case(title: String, image: &ImageReport, build: Option<&BuildReport>) -> Test
 /// Reason why an image is missing, and the hint.
 fn reason<'r>(image: &'r ImageReport, build: Option<&'r BuildReport>) -> (String, Option<&'r str>) {
     let own = build.and_then(|build| build.problem.as_ref());
-    if let Some(trouble) = own.or(image.problem.as_ref()) {
-        return (trouble.problem.clone(), trouble.hint.as_deref());
+    if let Some(failure) = own.or(image.problem.as_ref()) {
+        return (failure.problem.clone(), failure.hint.as_deref());
     }
     let name = build
         .map_or(FleetImageState::Missing, |build| build.state)
@@ -298,13 +298,13 @@ fn write_row(
             " class=\"no\""
         }
     };
-    let trouble = build.and_then(|build| build.problem.as_ref());
-    let trouble = trouble.or(image.problem.as_ref());
-    let trouble = trouble.filter(|_| !state.is_present());
-    let problem = trouble.map_or_else(String::new, |trouble| {
-        let hint = trouble.hint.as_ref();
+    let failure = build.and_then(|build| build.problem.as_ref());
+    let failure = failure.or(image.problem.as_ref());
+    let failure = failure.filter(|_| !state.is_present());
+    let problem = failure.map_or_else(String::new, |failure| {
+        let hint = failure.hint.as_ref();
         let hint = hint.map_or_else(String::new, |hint| format!("<br>{}", page_text(hint)));
-        format!("{}{hint}", page_text(&trouble.problem))
+        format!("{}{hint}", page_text(&failure.problem))
     });
     writeln!(
         out,

@@ -135,9 +135,9 @@ fn element<'w, W: Write>(
 }
 
 /// A text without the characters that XML cannot contain.
-fn text(said: &str) -> String {
+fn text(printed: &str) -> String {
     let is_said = |c: &char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..);
-    said.chars().filter(is_said).collect()
+    printed.chars().filter(is_said).collect()
 }
 
 /// Numbers of skipped, failed and erroneous cases.

@@ -83,17 +83,17 @@ pub(crate) fn survives(command: Command) -> Output {
     let mut command = assert_cmd::Command::from(command);
     let output = command.timeout(PATIENCE).output().unwrap();
     assert!(started.elapsed() < PATIENCE, "it hung: {shown}");
-    let said = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-    let said = said.concat();
+    let printed = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    let printed = printed.concat();
     let code = output.status.code();
     assert!(
         code.is_some_and(|code| (0..=3).contains(&code)),
-        "it ended with {:?}: {shown}\n{said}",
+        "it ended with {:?}: {shown}\n{printed}",
         output.status
     );
-    assert!(!said.contains("panicked"), "{shown}\n{said}");
+    assert!(!printed.contains("panicked"), "{shown}\n{printed}");
     let moves = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    assert!(!said.contains(moves), "{shown}\n{said:?}");
+    assert!(!printed.contains(moves), "{shown}\n{printed:?}");
     output
 }
 

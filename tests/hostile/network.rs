@@ -43,8 +43,8 @@ fn network() {
         let before = published(&runtime, &site);
         cutting.store(false, Ordering::Relaxed);
         let again = survives(push("50s"));
-        let said = String::from_utf8_lossy(&again.stderr).into_owned();
-        assert!(again.status.success(), "{said}");
+        let printed = String::from_utf8_lossy(&again.stderr).into_owned();
+        assert!(again.status.success(), "{printed}");
         let after = published(&runtime, &site);
         assert!(!after.is_empty());
         if output.status.success() {

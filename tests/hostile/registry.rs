@@ -62,9 +62,12 @@ fn registry() {
             let sent = format!("{asked:?}");
             assert!(!sent.contains(SECRET) && !sent.contains("sesame"), "{sent}");
         }
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_ne!(outcome(&output), "refused", "{said}");
-        assert!(!said.contains("sesame") && !said.contains(SECRET), "{said}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_ne!(outcome(&output), "refused", "{printed}");
+        assert!(
+            !printed.contains("sesame") && !printed.contains(SECRET),
+            "{printed}"
+        );
         outcome(&output)
     });
 }

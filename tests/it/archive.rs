@@ -239,8 +239,8 @@ async fn docker_loads_what_we_write_and_we_read_what_docker_saves() {
     image.put(&target, Some("app:1.4")).await;
     target.finish().await.unwrap();
 
-    let said = daemon.must(&["load", "--input", &ours]);
-    assert!(said.contains("app:1.4"), "{said}");
+    let printed = daemon.must(&["load", "--input", &ours]);
+    assert!(printed.contains("app:1.4"), "{printed}");
     let id = daemon.must(&["inspect", "--format", "{{.Id}}", "app:1.4"]);
     assert_eq!(id, image.image.config().digest().to_string());
 

@@ -119,9 +119,12 @@ fn what_a_helper_says_moves_no_terminal() {
     let helped = HelperSetup::by(r"printf '\033[2Jno \r::error::way\n' >&2; exit 1");
     let (output, _) = helped.run(&["--format", "json"]);
     assert_eq!(output.status.code(), Some(3));
-    let said = Failure::of(&output).is("registry/credential", &[]).stderr;
-    assert!(said.contains("\\u{1b}[2Jno \\r::error::way"), "{said}");
-    assert!(!said.contains(['\u{1b}', '\r']), "{said:?}");
+    let printed = Failure::of(&output).is("registry/credential", &[]).stderr;
+    assert!(
+        printed.contains("\\u{1b}[2Jno \\r::error::way"),
+        "{printed}"
+    );
+    assert!(!printed.contains(['\u{1b}', '\r']), "{printed:?}");
 }
 
 /// A pipe without a writer, instead of a file.
@@ -211,12 +214,12 @@ fn a_closed_port_and_an_unknown_name_are_tried_twice_and_quickly() {
             command
                 .args(["--insecure-registry", host])
                 .fails(3, "network/unreachable", &[host]);
-        let said = &failure.stderr;
-        let lines = said.lines().filter(|line| line.contains(host));
-        assert!(lines.count() > 1, "{said}");
+        let printed = &failure.stderr;
+        let lines = printed.lines().filter(|line| line.contains(host));
+        assert!(lines.count() > 1, "{printed}");
         if host == closed {
-            assert!(started.elapsed() < Duration::from_secs(2), "{said}");
-            assert!(failure.message.contains('2'), "{said}");
+            assert!(started.elapsed() < Duration::from_secs(2), "{printed}");
+            assert!(failure.message.contains('2'), "{printed}");
         }
     }
 }

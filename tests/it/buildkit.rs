@@ -188,9 +188,9 @@ impl BuildKit {
             .arg("--output")
             .arg(format!("type=oci,dest={}", archive.display()));
         let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
         let dockerfile = fs::read_to_string(folder.join("Dockerfile")).unwrap();
-        assert!(output.status.success(), "{said}\n{dockerfile}");
+        assert!(output.status.success(), "{printed}\n{dockerfile}");
         fs::create_dir_all(layout).unwrap();
         let file = fs::File::open(archive).unwrap();
         tar::Archive::new(file).unpack(layout).unwrap();

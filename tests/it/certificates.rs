@@ -50,11 +50,15 @@ fn counts_for_itself_alone(registry: &DockerRegistry, other: &DockerRegistry) {
 fn a_ca_that_is_named_vouches_and_the_hint_names_the_flag_first() {
     let registry = DockerRegistry::start(TLS);
     let home = tempfile::tempdir().unwrap();
-    let said = is_refused(ask(&registry, home.path(), &[])).hint;
-    let place = |flag: &str| said.find(flag).unwrap_or_else(|| panic!("{flag}: {said}"));
+    let printed = is_refused(ask(&registry, home.path(), &[])).hint;
+    let place = |flag: &str| {
+        printed
+            .find(flag)
+            .unwrap_or_else(|| panic!("{flag}: {printed}"))
+    };
     assert!(
         place("--ca-file FILE") < place("--insecure-registry"),
-        "{said}"
+        "{printed}"
     );
 
     let ca = registry.ca().display().to_string();

@@ -48,9 +48,9 @@ fn with_wincimg(
         .envs(environment.iter().copied())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
-    (output.status.code().unwrap(), said)
+    (output.status.code().unwrap(), printed)
 }
 
 /// A workload for which the kubeadm cluster has one outdated node.
@@ -93,8 +93,8 @@ fn the_script_writes_every_report_and_keeps_the_answer() {
             ],
         )
     };
-    let (code, said) = run("17763.973 20348.1", "127.0.0.1:1/other:1");
-    assert_eq!(code, 1, "{said}");
+    let (code, printed) = run("17763.973 20348.1", "127.0.0.1:1/other:1");
+    assert_eq!(code, 1, "{printed}");
     for (name, part) in [
         ("check-compat.md", "127.0.0.1:1/other:1"),
         ("check-compat.xml", "<testsuites"),
@@ -106,8 +106,8 @@ fn the_script_writes_every_report_and_keeps_the_answer() {
         assert!(text.contains(part), "{name}");
     }
     assert_eq!(fs::read_to_string(&output).unwrap(), "compatible=false\n");
-    let (code, said) = run("nonsense", "");
-    assert_eq!(code, 2, "{said}");
+    let (code, printed) = run("nonsense", "");
+    assert_eq!(code, 2, "{printed}");
 }
 
 #[test]
@@ -127,8 +127,8 @@ fn the_gitlab_job_is_a_script_that_works() {
         ("WORKLOADS", "w.yaml"),
         ("STRICT", "true"),
     ];
-    let (code, said) = with_wincimg(&script, folder.path(), &environment);
-    assert_eq!(code, 1, "{said}");
+    let (code, printed) = with_wincimg(&script, folder.path(), &environment);
+    assert_eq!(code, 1, "{printed}");
     let junit = job["artifacts"]["reports"]["junit"].as_str().unwrap();
     assert!(folder.path().join(junit).is_file());
 }

@@ -228,9 +228,9 @@ fn scripts_are_there_for_programs_too() {
         .args(["completions", "bash", "--format", "json"])
         .output()
         .unwrap();
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(told["shell"], "bash");
-    assert_eq!(told["script"], script_for("bash"));
+    let reported: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(reported["shell"], "bash");
+    assert_eq!(reported["script"], script_for("bash"));
 }
 
 #[test]

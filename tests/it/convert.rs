@@ -188,7 +188,7 @@ fn every_line_that_stands_in_the_way_is_told_once() {
     ));
     let (code, answer) = answer_of(&mut convert(&site, &[]));
     assert_eq!(code, 1);
-    let told: Vec<(u64, &str)> = answer["obstacles"]
+    let reported: Vec<(u64, &str)> = answer["obstacles"]
         .as_array()
         .unwrap()
         .iter()
@@ -200,7 +200,7 @@ fn every_line_that_stands_in_the_way_is_told_once() {
         })
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             (2, "RUN msbuild app.sln"),
             (6, "COPY missing.txt /"),
@@ -213,10 +213,10 @@ fn every_line_that_stands_in_the_way_is_told_once() {
     // Text output too.
     let output = convert(&site, &[]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stdout);
-    let first = said.lines().next().unwrap();
-    assert!(first.starts_with("./app/Dockerfile:2: "), "{said}");
-    assert!(first.contains("msbuild"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let first = printed.lines().next().unwrap();
+    assert!(first.starts_with("./app/Dockerfile:2: "), "{printed}");
+    assert!(first.contains("msbuild"), "{printed}");
     assert!(line(&["3"]).eval(&stderr(&output)), "{}", stderr(&output));
 }
 

@@ -36,9 +36,9 @@ fn the_demonstration_is_there_for_programs_too() {
     fs::write(folder.path().join("wincimg.toml"), "[build]\ntag = \"x\"\n").unwrap();
     let mut command = wincimg();
     command.current_dir(folder.path());
-    let told = command.args(["demo", "--format", "json"]).assert().code(0);
-    let told: Value = serde_json::from_slice(&told.get_output().stdout).unwrap();
-    let steps = told["steps"].as_array().unwrap();
+    let reported = command.args(["demo", "--format", "json"]).assert().code(0);
+    let reported: Value = serde_json::from_slice(&reported.get_output().stdout).unwrap();
+    let steps = reported["steps"].as_array().unwrap();
     let codes: Vec<_> = steps.iter().map(|step| &step["exit_code"]).collect();
     assert_eq!(codes, [0, 0, 0, 0, 0, 1]);
     let command = steps[0]["command"].as_str().unwrap();

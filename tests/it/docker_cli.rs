@@ -92,11 +92,11 @@ async fn a_recipe_with_commands_goes_to_the_daemon_and_v_says_why() {
         ],
     );
     let document = json_of(&output);
-    let said = stderr(&output);
-    assert!(said.contains("engine docker"), "{said}");
+    let printed = stderr(&output);
+    assert!(printed.contains("engine docker"), "{printed}");
     assert!(
-        said.contains("`C:\\Windows\\System32\\hostname.exe`"),
-        "{said}"
+        printed.contains("`C:\\Windows\\System32\\hostname.exe`"),
+        "{printed}"
     );
     let image = &document["images"][0];
     assert_eq!(image["engine"], "docker");
@@ -245,8 +245,8 @@ async fn a_dockerfile_goes_to_the_daemon_as_it_is_on_the_base_of_the_host() {
         .args(["--stage", "one=own/a", "--target=0"])
         .output()
         .unwrap();
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{printed}");
 }
 
 #[test(multi_thread = 2)]
@@ -257,8 +257,8 @@ async fn a_recipe_without_commands_is_built_directly_unless_a_daemon_is_asked_fo
     fs::write(site.folder.path().join("recipe.toml"), recipe).unwrap();
     let output = build(&site, &["--docker-host", &windows.host(), "-v"]);
     assert!(output.status.success());
-    let said = stderr(&output);
-    assert!(said.contains("engine direct"), "{said}");
+    let printed = stderr(&output);
+    assert!(printed.contains("engine direct"), "{printed}");
     assert!(windows.asked("/").is_empty());
 
     let arguments = ["--docker-host", &windows.host(), "--engine=docker"];
@@ -378,9 +378,9 @@ async fn what_is_no_context_is_refused_by_name_before_the_daemon_is_asked() {
             std::os::unix::fs::symlink(target, files.join("link")).unwrap();
         }
         let output = build(&site, &["--docker-host", &windows.host()]);
-        let said = stderr(&output);
+        let printed = stderr(&output);
         assert!(!output.status.success(), "{names:?} {link:?}");
-        assert!(said.contains(expected), "{names:?} {link:?}: {said}");
+        assert!(printed.contains(expected), "{names:?} {link:?}: {printed}");
         fs::remove_dir_all(&files).unwrap();
         fs::create_dir(&files).unwrap();
     }

@@ -46,8 +46,8 @@ fn refused(instructions: &str, arguments: &[&str]) -> Failure {
     let site = site(instructions, &["a.txt", "b.txt", "d/c.txt", "d/e.log"]);
     let mut build = build(&site, &["--dry-run", "--format", "json"]);
     let output = build.args(arguments).output().unwrap();
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{instructions}: {said}");
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{instructions}: {printed}");
     Failure::of(&output)
 }
 
@@ -637,9 +637,9 @@ fn every_host_gets_its_base_and_equal_layers_are_one() {
     ])
     .env("SOURCE_DATE_EPOCH", "1580256000");
     let output = both.output().unwrap();
-    let said = stderr(&output);
-    assert!(output.status.success(), "{said}");
-    assert!(note(&["20348"]).eval(&said), "{said}");
+    let printed = stderr(&output);
+    assert!(output.status.success(), "{printed}");
+    assert!(note(&["20348"]).eval(&printed), "{printed}");
     both.args(["--format", "json"]);
     let mut report = || -> Value {
         let output = both.output().unwrap();
@@ -691,18 +691,18 @@ fn users_are_accounts_of_windows_or_of_the_base() {
         (r#""nt authority\system""#, r"nt authority\system"),
         ("Guest", "Guest"),
     ] {
-        let (found, said) = user(&from, written);
-        assert_eq!(found, Some(json!(expected)), "{written}: {said}");
-        assert!(!said.contains("account"), "{said}");
+        let (found, printed) = user(&from, written);
+        assert_eq!(found, Some(json!(expected)), "{written}: {printed}");
+        assert!(!printed.contains("account"), "{printed}");
     }
-    let (found, said) = user(
+    let (found, printed) = user(
         &format!("# escape=`\n{from}"),
         r"NT AUTHORITY\NETWORK SERVICE",
     );
     assert_eq!(
         found,
         Some(json!(r"NT AUTHORITY\NETWORK SERVICE")),
-        "{said}"
+        "{printed}"
     );
     refused(r"USER NT AUTHORITY\NETWORK SERVICE", &[])
         .advises(&[r"USER NT AUTHORITY\\NETWORK SERVICE", "# escape=`"]);

@@ -113,9 +113,9 @@ async fn every_kind_of_rule_leaves_out_what_docker_leaves_out() {
     for (number, rules) in RULES.iter().enumerate() {
         fs::write(folder.path().join(".dockerignore"), rules).unwrap();
         let output = docker_build(&docker, &windows, folder.path());
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
         let asked = windows.asked("/build");
-        assert_eq!(asked.len(), number + 1, "docker sent nothing: {said}");
+        assert_eq!(asked.len(), number + 1, "docker sent nothing: {printed}");
         let sent = files_in(&asked[number].body);
         let kept = kept(rules);
         if sent != kept {

@@ -39,11 +39,11 @@ fn build(site: &Site, arguments: &[&str]) -> assert_cmd::Command {
 }
 
 /// The output of a build with this exit code.
-fn said(command: &mut assert_cmd::Command, code: i32) -> String {
+fn printed(command: &mut assert_cmd::Command, code: i32) -> String {
     let output = command.output().unwrap();
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(code), "{said}");
-    said
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(code), "{printed}");
+    printed
 }
 
 /// A file of the built image.
@@ -85,7 +85,7 @@ fn a_recipes_file_is_pinned_by_its_digest_and_fetched_once() {
     );
     let content = &dry["plans"][0]["content"][0];
     assert_eq!(*content, json!({"path": r"C:\app\tool.exe", "size": null}));
-    let noted = said(&mut build(&site, &["--dry-run"]), 0);
+    let noted = printed(&mut build(&site, &["--dry-run"]), 0);
     let is_noted = note(&[&server.url("/tools/tool.exe")]).eval(&noted);
     assert!(is_noted, "{noted}");
     assert_eq!(server.requests(), [""; 0]);
@@ -114,7 +114,7 @@ fn a_file_that_nothing_pins_is_noted_and_refused_when_it_has_changed() {
         "{hint}"
     );
     assert_eq!(site.requests(), before);
-    let warned = said(&mut build(&site, &["--dry-run"]), 0);
+    let warned = printed(&mut build(&site, &["--dry-run"]), 0);
     assert!(warning(&[&url, "--update-lock"]).eval(&warned), "{warned}");
     assert_eq!(server.requests(), [""; 0]);
 
@@ -129,7 +129,7 @@ fn a_file_that_nothing_pins_is_noted_and_refused_when_it_has_changed() {
         ),
     );
     let arguments = [&["--update-lock"][..], &insecure].concat();
-    let noted = said(build(&site, &arguments).args(["--output", "oci:first"]), 0);
+    let noted = printed(build(&site, &arguments).args(["--output", "oci:first"]), 0);
     let is_noted = note(&["./app/wincimg.lock", "1", "0"]).eval(&noted);
     assert!(is_noted, "{noted}");
     let lock = site.text("app/wincimg.lock");
@@ -156,7 +156,7 @@ fn a_file_that_nothing_pins_is_noted_and_refused_when_it_has_changed() {
         .advises(&["wincimg build"]);
     assert!(!site.path("second").exists());
     let arguments = [&arguments[..], &elsewhere].concat();
-    let noted = said(build(&site, &arguments).args(["--output", "oci:third"]), 0);
+    let noted = printed(build(&site, &arguments).args(["--output", "oci:third"]), 0);
     assert!(note(&["wincimg.lock", "0", "1"]).eval(&noted), "{noted}");
     assert_eq!(built(&site, &elsewhere, "app/tool.exe"), b"other");
 }
@@ -245,7 +245,7 @@ fn two_builds_at_once_fetch_a_file_once() {
         let builds = ["one", "two", "three"].map(|name| {
             let site = &site;
             scope.spawn(move || {
-                said(
+                printed(
                     build(site, &[]).args(["--output", &format!("oci:{name}")]),
                     0,
                 )
@@ -412,7 +412,7 @@ fn a_digest_that_a_line_checks_pins_what_it_downloads() {
             sha256(&tool())
         ),
     );
-    let noted = said(&mut build(&site, &["--dry-run"]), 0);
+    let noted = printed(&mut build(&site, &["--dry-run"]), 0);
     let is_noted = note(&["Dockerfile:4", &url]).eval(&noted);
     assert!(is_noted, "{noted}");
     assert_eq!(server.requests(), [""; 0]);
@@ -464,7 +464,7 @@ fn what_depends_on_a_download_is_done_once_it_is_here() {
         )
         .replace('\"', "\\\""),
     );
-    let noted = said(&mut build(&site, &["--dry-run"]), 0);
+    let noted = printed(&mut build(&site, &["--dry-run"]), 0);
     assert!(noted.contains("Dockerfile:4: "), "{noted}");
     let noting = ["--update-lock", "--insecure-registry", &server.host()];
     assert_eq!(built(&site, &noting, "tool.exe"), tool());

@@ -94,13 +94,13 @@ fn a_tool_is_downloaded_checked_unpacked_and_found() {
             .any(|line| line.to_lowercase().starts_with("\"path\"=")),
         "{variables:?}"
     );
-    let said = build(&site, &["--build-arg", &host, "--dry-run"])
+    let printed = build(&site, &["--build-arg", &host, "--dry-run"])
         .output()
         .unwrap();
-    let said = String::from_utf8(said.stdout).unwrap();
+    let printed = String::from_utf8(printed.stdout).unwrap();
     assert!(
-        said.contains("\"PATH\" = REG_SZ \"C:\\\\tool;C:\\\\Windows\""),
-        "{said}"
+        printed.contains("\"PATH\" = REG_SZ \"C:\\\\tool;C:\\\\Windows\""),
+        "{printed}"
     );
 }
 
@@ -113,11 +113,11 @@ fn a_tool_of_another_digest_is_refused() {
     );
     let host = format!("TOOL_HOST=http://{}", server.host());
     let output = build(&site, &["--build-arg", &host]).output().unwrap();
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(3), "{said}");
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{printed}");
     assert!(
-        said.contains("887a799421a10441abb7a69e6b42111936637317eb88492a35042a7c83355eed"),
-        "{said}"
+        printed.contains("887a799421a10441abb7a69e6b42111936637317eb88492a35042a7c83355eed"),
+        "{printed}"
     );
 }
 
@@ -163,12 +163,12 @@ fn a_site_of_dotnet_framework_has_its_own_pool_site_and_certificate() {
         3,
         "the folder and its two files"
     );
-    let said = build(&site, &["--dry-run"]).output().unwrap();
-    let said = String::from_utf8(said.stdout).unwrap();
+    let printed = build(&site, &["--dry-run"]).output().unwrap();
+    let printed = String::from_utf8(printed.stdout).unwrap();
     assert!(
-        said.contains("\"Blob\" = REG_BINARY of 472 bytes\n")
-            && said.contains("\"SystemDefaultTlsVersions\" = REG_DWORD 1\n"),
-        "{said}"
+        printed.contains("\"Blob\" = REG_BINARY of 472 bytes\n")
+            && printed.contains("\"SystemDefaultTlsVersions\" = REG_DWORD 1\n"),
+        "{printed}"
     );
     let config = layers.iter().rev().find_map(|layer| layer.get(CONFIG));
     let config = elements(std::str::from_utf8(config.unwrap()).unwrap());

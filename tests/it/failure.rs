@@ -158,8 +158,8 @@ pub(crate) fn warning(values: &[&str]) -> impl Predicate<str> + use<> {
 
 fn one_line(label: &'static str, values: &[&str]) -> impl Predicate<str> + use<> {
     let values: Vec<String> = values.iter().map(|&value| value.to_owned()).collect();
-    function(move |said: &str| {
-        let lines = said.lines().filter(|line| line.starts_with(label));
+    function(move |printed: &str| {
+        let lines = printed.lines().filter(|line| line.starts_with(label));
         let named = |line: &&str| values.iter().all(|value| line.contains(value));
         lines.filter(named).count() == 1
     })

@@ -241,8 +241,8 @@ fn what_fails_of_one_image_stops_no_other() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let said = stderr(&output);
-    assert!(warning(&["win-d"]).eval(&said), "{said}");
+    let printed = stderr(&output);
+    assert!(warning(&["win-d"]).eval(&printed), "{printed}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["left_out"], json!(["win-d"]));
     let problem = |image: usize| report["images"][image]["problem"]["problem"].to_string();
@@ -282,8 +282,8 @@ fn images_are_for_the_nodes_that_their_selectors_choose() {
     assert_eq!(states(&report, 0).len(), 1);
     assert_eq!(states(&report, 1).len(), 2);
     assert_eq!(states(&report, 2).len(), 0);
-    let said = stderr(&output);
-    assert!(said.contains("pool=cache"), "{said}");
+    let printed = stderr(&output);
+    assert!(printed.contains("pool=cache"), "{printed}");
 }
 
 #[test]

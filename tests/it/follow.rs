@@ -121,12 +121,13 @@ impl FollowSetup {
         let mut events = self.api.objects(EVENTS);
         events.retain(|event| event["regarding"]["name"] == node);
         events.sort_by_key(|event| event["eventTime"].to_string());
-        let said = events.iter();
-        said.map(|event| {
-            let count = event["series"]["count"].as_i64().unwrap_or(1);
-            (event["reason"].as_str().unwrap().to_owned(), count)
-        })
-        .collect()
+        let printed = events.iter();
+        printed
+            .map(|event| {
+                let count = event["series"]["count"].as_i64().unwrap_or(1);
+                (event["reason"].as_str().unwrap().to_owned(), count)
+            })
+            .collect()
     }
 }
 
@@ -148,7 +149,7 @@ fn node(name: &str, version: WindowsVersion) -> Value {
 /// A running program, which is killed with the test.
 struct Replica {
     child: Child,
-    said: Arc<Mutex<Vec<Value>>>,
+    printed: Arc<Mutex<Vec<Value>>>,
     errors: Arc<Mutex<String>>,
     place: String,
 }
@@ -161,9 +162,12 @@ impl Replica {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let said = Arc::<Mutex<Vec<Value>>>::default();
+        let printed = Arc::<Mutex<Vec<Value>>>::default();
         let errors = Arc::<Mutex<String>>::default();
-        let (lines, to) = (BufReader::new(child.stdout.take().unwrap()), said.clone());
+        let (lines, to) = (
+            BufReader::new(child.stdout.take().unwrap()),
+            printed.clone(),
+        );
         std::thread::spawn(move || {
             for line in lines.lines().map_while(Result::ok) {
                 let line = serde_json::from_str(&line).unwrap_or(Value::String(line));
@@ -178,14 +182,14 @@ impl Replica {
         });
         Self {
             child,
-            said,
+            printed,
             errors,
             place,
         }
     }
 
-    fn said(&self) -> Vec<Value> {
-        self.said.lock().unwrap().clone()
+    fn printed(&self) -> Vec<Value> {
+        self.printed.lock().unwrap().clone()
     }
 
     fn errors(&self) -> String {
@@ -196,10 +200,10 @@ impl Replica {
     fn until(&self, what: &str, is_so: impl Fn() -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !is_so() {
-            let told = (self.said(), self.errors());
+            let reported = (self.printed(), self.errors());
             assert!(
                 Instant::now() < deadline,
-                "{what} did not happen: {told:#?}"
+                "{what} did not happen: {reported:#?}"
             );
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -297,7 +301,7 @@ fn a_node_with_a_new_build_finds_its_images() {
     assert_eq!(replica.get("/readyz").0, 200);
     assert_eq!(replica.get("/secrets").0, 404);
     let images = || {
-        let mut images = replica.said();
+        let mut images = replica.printed();
         images.retain(|it| it["image"].is_string());
         images
     };
@@ -327,7 +331,7 @@ fn what_is_known_is_neither_asked_nor_said_again() {
     let rounds = "rounds_total{result=\"complete\"}";
     replica.until("a round", || replica.metric(rounds) == Some(1.0));
     replica.until("events", || {
-        let nodes = replica.said();
+        let nodes = replica.printed();
         nodes.iter().filter(|it| it["node"].is_string()).count() == 2
     });
     for name in ["win-a", "win-b"] {
@@ -523,22 +527,23 @@ fn whoever_may_not_have_the_lease_is_told_what_grants_it() {
         scene.api.refuse(path, code);
         let mut replica = scene.start(&[]);
         let ended = replica.child.wait().unwrap();
-        let said = replica.errors();
-        assert_eq!(ended.code(), Some(3), "{said}");
+        let printed = replica.errors();
+        assert_eq!(ended.code(), Some(3), "{printed}");
         replica.until("its hint", || replica.errors().contains("hint: "));
         replica.until("its code", || {
-            let said = replica.said();
-            said.iter()
+            let printed = replica.printed();
+            printed
+                .iter()
                 .any(|line| line.to_string().contains("cluster/denied"))
         });
-        let said = replica.errors();
+        let printed = replica.errors();
         for value in values {
-            assert!(said.contains(value), "{said}");
+            assert!(printed.contains(value), "{printed}");
         }
         if code == 403 {
             assert!(
-                said.contains("templates/ci/kubernetes/fleet/rbac.yaml"),
-                "{said}"
+                printed.contains("templates/ci/kubernetes/fleet/rbac.yaml"),
+                "{printed}"
             );
         }
         scene.api.refuse(path, 500);

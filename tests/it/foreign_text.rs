@@ -52,8 +52,8 @@ fn stays_in_line(mut command: Command) -> String {
         "{command:?}: {output:?}"
     );
     is_harmless(&format!("{command:?}"), &output);
-    let said = [output.stdout, output.stderr].concat();
-    String::from_utf8(said).unwrap()
+    let printed = [output.stdout, output.stderr].concat();
+    String::from_utf8(printed).unwrap()
 }
 
 fn is_harmless(command: &str, output: &Output) {
@@ -68,16 +68,17 @@ fn is_harmless(command: &str, output: &Output) {
         .iter()
         .any(|form| command.contains(form));
     for (bytes, is_data) in [(&output.stdout, is_data), (&output.stderr, false)] {
-        let said = std::str::from_utf8(bytes).unwrap_or_else(|_| panic!("{command}: no Unicode"));
-        assert!(!said.contains("panicked"), "{command}\n{said}");
-        for line in said.lines() {
+        let printed =
+            std::str::from_utf8(bytes).unwrap_or_else(|_| panic!("{command}: no Unicode"));
+        assert!(!printed.contains("panicked"), "{command}\n{printed}");
+        for line in printed.lines() {
             let is_bad = |c: char| c < ' ' || !is_data && (c.is_control() || steers(c));
             // Markdown headings are ours.
             let is_forged = line.trim_start().starts_with("::")
                 || !is_data && line.trim_start_matches('#').contains("##");
             assert!(
                 !line.contains(is_bad) && !is_forged,
-                "{command}\n{line:?}\nof {said}"
+                "{command}\n{line:?}\nof {printed}"
             );
         }
     }
@@ -152,8 +153,11 @@ fn image(poison: &str) {
             &["mirror", &image, "--to", &format!("{host}/copy")],
             &["lint", "Dockerfile", "--base", &image],
         ] {
-            let said = stays_in_line(wincimg(&folder, &[arguments, &secure].concat()));
-            assert!(arguments[0] != "inspect" || said.contains(MARK), "{said}");
+            let printed = stays_in_line(wincimg(&folder, &[arguments, &secure].concat()));
+            assert!(
+                arguments[0] != "inspect" || printed.contains(MARK),
+                "{printed}"
+            );
         }
     }
     let own = format!("{host}/app");
@@ -252,8 +256,8 @@ fn nodes_and_workloads(poison: &str) {
     for format in ["text", "markdown", "json", "junit", "sarif"] {
         for images in [&build[..], &["--workloads", "workloads.json", "--offline"]] {
             let nodes = ["check-compat", "--nodes", "nodes.json", "--format", format];
-            let said = stays_in_line(wincimg(&folder, &[&nodes[..], images].concat()));
-            assert!(said.contains(MARK), "{said}");
+            let printed = stays_in_line(wincimg(&folder, &[&nodes[..], images].concat()));
+            assert!(printed.contains(MARK), "{printed}");
         }
     }
     for file in ["broken.json", "broken.yaml"] {
@@ -377,8 +381,8 @@ fn dockerfile(poison: &str) {
             &["--shell", "cmd", "--format", "sarif"],
             &["--shell", "cmd", "--format", "json"],
         ] {
-            let said = stays_in_line(wincimg(&folder, &[&["lint", name], flags].concat()));
-            assert!(said.contains(MARK), "{said}");
+            let printed = stays_in_line(wincimg(&folder, &[&["lint", name], flags].concat()));
+            assert!(printed.contains(MARK), "{printed}");
         }
     }
     let recipe = format!("name = \"x\"\nbase = \"nanoserver\"\n{in_line} = 1\n");
@@ -420,10 +424,10 @@ fn server(poison: &str) {
                 &["mirror", &image, "--to", &host],
             ] {
                 let common = ["--insecure-registry", &host, "--timeout", "1s"];
-                let said = stays_in_line(wincimg(&folder, &[arguments, &common].concat()));
+                let printed = stays_in_line(wincimg(&folder, &[arguments, &common].concat()));
                 assert!(
-                    arguments[0] != "inspect" || said.contains(MARK),
-                    "{status} {said}"
+                    arguments[0] != "inspect" || printed.contains(MARK),
+                    "{status} {printed}"
                 );
             }
         }

@@ -28,7 +28,7 @@ struct Runner {
 /// Result of a step.
 struct Step {
     code: i32,
-    said: String,
+    printed: String,
     outputs: String,
     /// The PATH of later steps.
     path: String,
@@ -111,7 +111,7 @@ impl Runner {
         assert!(left.is_empty(), "{left:?}");
         Step {
             code: output.status.code().unwrap(),
-            said: String::from_utf8_lossy(&output.stdout).into_owned()
+            printed: String::from_utf8_lossy(&output.stdout).into_owned()
                 + &String::from_utf8_lossy(&output.stderr),
             outputs: fs::read_to_string(outputs).unwrap(),
             path: fs::read_to_string(path).unwrap(),
@@ -140,11 +140,11 @@ fn digest(bytes: &[u8]) -> String {
 fn the_release_of_this_tree_is_installed_once() {
     let runner = Runner::new();
     let step = runner.step(&[]);
-    assert_eq!(step.code, 0, "{}", step.said);
+    assert_eq!(step.code, 0, "{}", step.printed);
     assert!(
-        step.said.contains(&format!("wincimg {VERSION}")),
+        step.printed.contains(&format!("wincimg {VERSION}")),
         "{}",
-        step.said
+        step.printed
     );
     let program = runner.installed("wincimg");
     let folder = program.parent().unwrap().display();
@@ -156,7 +156,7 @@ fn the_release_of_this_tree_is_installed_once() {
 
     runner.server.forget();
     let again = runner.step(&[]);
-    assert_eq!(again.code, 0, "{}", again.said);
+    assert_eq!(again.code, 0, "{}", again.printed);
     assert!(again.outputs.contains("cached=true"), "{}", again.outputs);
     assert_eq!(again.path, step.path);
     assert!(runner.server.requests().is_empty());
@@ -168,12 +168,12 @@ fn a_program_of_the_cache_that_was_changed_is_replaced() {
     runner.step(&[]);
     fs::write(runner.installed("wincimg"), "#!/bin/sh\necho no\n").unwrap();
     let step = runner.step(&[]);
-    assert_eq!(step.code, 0, "{}", step.said);
+    assert_eq!(step.code, 0, "{}", step.printed);
     assert!(step.outputs.contains("cached=false"), "{}", step.outputs);
     assert!(
-        step.said.contains(&format!("wincimg {VERSION}")),
+        step.printed.contains(&format!("wincimg {VERSION}")),
         "{}",
-        step.said
+        step.printed
     );
 }
 
@@ -182,7 +182,7 @@ fn windows_gets_the_program_for_windows() {
     let runner = Runner::new();
     for architecture in ["X64", "ARM64"] {
         let step = runner.step(&[("RUNNER_OS", "Windows"), ("RUNNER_ARCH", architecture)]);
-        assert_eq!(step.code, 0, "{}", step.said);
+        assert_eq!(step.code, 0, "{}", step.printed);
         assert!(step.outputs.contains("wincimg.exe\n"), "{}", step.outputs);
     }
     assert!(runner.server.requests().contains(&place(&name(WINDOWS))));
@@ -199,7 +199,7 @@ fn what_has_another_checksum_is_not_installed() {
         &name(LINUX),
         &digest(b"something else"),
     ] {
-        assert!(step.said.contains(value), "{}", step.said);
+        assert!(step.printed.contains(value), "{}", step.printed);
     }
     assert!(step.path.is_empty() && step.outputs.is_empty());
     assert!(!runner.installed("wincimg").exists());
@@ -210,16 +210,16 @@ fn a_pinned_digest_decides_whatever_the_release_says() {
     let runner = Runner::new();
     let other = runner.step(&[("SHA256", &"0".repeat(64))]);
     assert_eq!(other.code, 1);
-    assert!(other.said.contains(&name(LINUX)), "{}", other.said);
+    assert!(other.printed.contains(&name(LINUX)), "{}", other.printed);
     assert_eq!(runner.server.requests(), [place("SHA256SUMS")]);
     let step = runner.step(&[("SHA256", &runner.digest.to_uppercase())]);
-    assert_eq!(step.code, 0, "{}", step.said);
+    assert_eq!(step.code, 0, "{}", step.printed);
     // The cached release is not the pinned one.
     let other = runner.step(&[("SHA256", &"0".repeat(64))]);
-    assert_eq!(other.code, 1, "{}", other.said);
+    assert_eq!(other.code, 1, "{}", other.printed);
     let nonsense = runner.step(&[("SHA256", "abc")]);
     assert_eq!(nonsense.code, 1);
-    assert!(nonsense.said.contains("\"abc\""), "{}", nonsense.said);
+    assert!(nonsense.printed.contains("\"abc\""), "{}", nonsense.printed);
 }
 
 #[test]
@@ -228,18 +228,18 @@ fn a_release_that_is_not_there_is_named() {
     let step = runner.step(&[("VERSION", "v9.9.9")]);
     assert_eq!(step.code, 1);
     let url = runner.server.url("/releases/v9.9.9");
-    assert!(step.said.contains(&url), "{}", step.said);
-    assert!(step.said.contains("hint: "), "{}", step.said);
+    assert!(step.printed.contains(&url), "{}", step.printed);
+    assert!(step.printed.contains("hint: "), "{}", step.printed);
 
     let sums = format!("{}  other.zip\n", "0".repeat(64));
     runner.server.put(&place("SHA256SUMS"), sums);
     let step = runner.step(&[]);
     assert_eq!(step.code, 1);
-    assert!(step.said.contains(&name(LINUX)), "{}", step.said);
+    assert!(step.printed.contains(&name(LINUX)), "{}", step.printed);
 
     let step = runner.step(&[("RUNNER_OS", "macOS"), ("RUNNER_ARCH", "ARM64")]);
     assert_eq!(step.code, 1);
-    assert!(step.said.contains("macOS-ARM64"), "{}", step.said);
+    assert!(step.printed.contains("macOS-ARM64"), "{}", step.printed);
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn a_server_that_fails_once_is_asked_again() {
         .server
         .fail(&place(&name(LINUX)), [ResponseFault::Status(503)]);
     let step = runner.step(&[]);
-    assert_eq!(step.code, 0, "{}", step.said);
+    assert_eq!(step.code, 0, "{}", step.printed);
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn failure(host: &str, arguments: &[&str]) -> Failure {
 }
 
 /// The output of a command that fails.
-fn said(host: &str, arguments: &[&str]) -> String {
+fn printed(host: &str, arguments: &[&str]) -> String {
     let output = command(host, arguments).output().unwrap();
     assert!(!output.status.success(), "{arguments:?}");
     String::from_utf8(output.stderr).unwrap() + &String::from_utf8(output.stdout).unwrap()
@@ -84,16 +84,16 @@ fn a_name_and_a_tag_that_are_like_others_are_guessed() {
     assert!(!other.hint.contains(&host), "{other:#?}");
     // Every command that reads an image suggests.
     let target = format!("{host}/copies");
-    let mirrored = said(&host, &["mirror", &image("shop/wbe:1.4"), "--to", &target]);
+    let mirrored = printed(&host, &["mirror", &image("shop/wbe:1.4"), "--to", &target]);
     assert!(mirrored.contains(&image("shop/web")), "{mirrored}");
     let typed = image("shop/web:1.5");
-    let checked = said(
+    let checked = printed(
         &host,
         &["check-compat", &typed, "--host-build", "17763.973"],
     );
     assert!(checked.contains(&image("shop/web:1.4")), "{checked}");
     let prefix = format!("{host}/windos");
-    let resolved = said(
+    let resolved = printed(
         &host,
         &[
             "base",
@@ -187,7 +187,7 @@ fn a_guess_is_one_question_and_changes_nothing_else() {
         (200, "{}".to_owned()),
     ));
     let image = format!("{}/team/app@sha256:{}", served.host(), "0".repeat(64));
-    said(&served.host(), &["inspect", &image]);
+    printed(&served.host(), &["inspect", &image]);
     assert_eq!(log.count("GET", "/tags/list"), 0, "{:?}", log.lines());
     // Many missing images are not misspellings.
     let images: Vec<String> = (0..20)
@@ -195,6 +195,6 @@ fn a_guess_is_one_question_and_changes_nothing_else() {
         .collect();
     let mut arguments = vec!["check-compat", "--host-build", "17763.973"];
     arguments.extend(images.iter().map(String::as_str));
-    said(&served.host(), &arguments);
+    printed(&served.host(), &arguments);
     assert!(log.count("GET", "/tags/list") <= 8, "{:?}", log.lines());
 }

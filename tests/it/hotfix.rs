@@ -412,8 +412,8 @@ fn every_command_that_a_hint_names_can_run() {
         &["script", "17763.1158", "--files", "out"],
         &["fetch", "17763.1039", "--output", "out"],
     ] {
-        let said = setup.run_with_catalog_if_supported(arguments).stderr;
-        let commands = said.lines().filter_map(|line| {
+        let printed = setup.run_with_catalog_if_supported(arguments).stderr;
+        let commands = printed.lines().filter_map(|line| {
             let (_, command) = line.split_once("wincimg ")?;
             Some(command.split([';', '`']).next()?.to_owned())
         });

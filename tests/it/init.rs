@@ -91,10 +91,10 @@ fn a_project_gets_a_recipe_that_says_what_to_publish() {
         .with_no_bases(&["init", "mytool", "--dotnet", "tool/Tool.csproj"])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     assert!(
-        said.contains("dotnet publish ./tool/Tool.csproj -c Release -r win-x64"),
-        "{said}"
+        printed.contains("dotnet publish ./tool/Tool.csproj -c Release -r win-x64"),
+        "{printed}"
     );
     let recipe = site.text("tool/recipe.toml");
     for part in [

@@ -187,9 +187,9 @@ async fn a_mirror_learns_what_is_inside_from_the_bytes_that_pass_by() {
     let machine = Machine::new();
     let arguments = ["mirror", &reference, "--to", &mirror.host()];
     let report = machine.json(&arguments);
-    let learnt = &report["images"][0]["facts"][0];
-    assert_eq!(learnt["outcome"], "made", "{report}");
-    assert_eq!(learnt["image"], base.image.digest().to_string());
+    let recorded = &report["images"][0]["facts"][0];
+    assert_eq!(recorded["outcome"], "made", "{report}");
+    assert_eq!(recorded["image"], base.image.digest().to_string());
     // Each layer was downloaded once, and was not read back.
     let layers = base.layers.iter().map(|it| it.0.digest.to_string());
     for layer in layers {
@@ -542,8 +542,8 @@ async fn a_cache_that_cannot_be_written_is_a_warning() {
             .join("bases")
             .display()
             .to_string()]));
-    let said = machine.plans(&server.host());
-    said.stderr(is_unknown());
+    let printed = machine.plans(&server.host());
+    printed.stderr(is_unknown());
     fs::remove_file(machine.cache()).unwrap();
     machine
         .run(&["base", "show", &reference, "--cache-size", "1K"])
@@ -575,8 +575,8 @@ async fn any_number_of_processes_share_a_cache() {
         let runs: Vec<_> = (0..4).map(|_| scope.spawn(run)).collect();
         for run in runs {
             let output = run.join().unwrap();
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(output.status.success(), "{said}");
+            let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{printed}");
         }
     });
     assert_eq!(machine.kept().len(), 1);

@@ -367,8 +367,8 @@ fn a_toml_file_is_not_taken_for_a_dockerfile() {
 #[test]
 fn what_a_recipe_does_without_windows_is_a_note_and_no_finding() {
     let output = lint(SOUND).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(note(&["[iis]"]).eval(&said), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(note(&["[iis]"]).eval(&printed), "{printed}");
 }
 
 /// A folder with Dockerfiles, and a command in it.

@@ -121,8 +121,8 @@ fn skopeo_reads_what_a_login_keeps() {
         .arg(registry.host())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(said.trim(), USER, "{output:?}");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(printed.trim(), USER, "{output:?}");
 }
 
 #[test]
@@ -138,8 +138,8 @@ fn docker_reads_what_a_login_keeps() {
         .args(["manifest", "inspect", "--insecure", &image])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("no such manifest"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(printed.contains("no such manifest"), "{printed}");
 }
 
 #[test]
@@ -305,14 +305,14 @@ fn a_terminal_is_asked_and_does_not_show_the_password() {
             .unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    let said = at_a_terminal(&format!("User:={USER}\\n|Password:={PASSWORD}\\n"));
-    assert!(said.starts_with("0 True"), "{said}");
+    let printed = at_a_terminal(&format!("User:={USER}\\n|Password:={PASSWORD}\\n"));
+    assert!(printed.starts_with("0 True"), "{printed}");
     assert!(
-        said.contains(&registry.host()) && said.contains(USER),
-        "{said}"
+        printed.contains(&registry.host()) && printed.contains(USER),
+        "{printed}"
     );
-    assert!(!said.contains(PASSWORD), "{said}");
+    assert!(!printed.contains(PASSWORD), "{printed}");
     // Ctrl-C at the second prompt.
-    let said = at_a_terminal(&format!("User:={USER}\\n|Password:=sec\\x03"));
-    assert!(said.starts_with("-2 True"), "{said}");
+    let printed = at_a_terminal(&format!("User:={USER}\\n|Password:=sec\\x03"));
+    assert!(printed.starts_with("-2 True"), "{printed}");
 }

@@ -183,8 +183,8 @@ async fn skopeo_pulls_what_was_mirrored() {
         .env("HOME", "/nonexistent")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}");
     for (blob, bytes) in &base.layers {
         let pulled = std::fs::read(dir.path().join(blob.digest.digest())).unwrap();
         assert_eq!(&pulled, bytes);

@@ -91,8 +91,8 @@ impl Pair {
             .args(["--format", "json"])
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{printed}");
         serde_json::from_slice(&output.stdout).unwrap()
     }
 }
@@ -293,10 +293,10 @@ fn each_layer_is_a_line_in_a_log() {
     let image = "base:nanoserver";
     let builds = ["--host-build", "17763.973", "--host-build", "17763.1040"];
     let output = pair.mirror(&[image]).args(builds).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{printed}");
     let repository = format!("{}/mcr/windows/nanoserver ", pair.target.host());
-    let copied: Vec<&str> = said
+    let copied: Vec<&str> = printed
         .lines()
         .filter_map(|line| line.strip_prefix(&repository))
         .collect();
@@ -305,8 +305,11 @@ fn each_layer_is_a_line_in_a_log() {
             .is_some_and(|end| end.starts_with(": copied, "))
     };
     // Two layers for each image, one of them shared, and two configurations.
-    assert_eq!(copied.iter().filter(is_layer).count(), 5, "{said}");
-    assert!(!said.contains('\x1b') && !said.contains('\r'), "{said:?}");
+    assert_eq!(copied.iter().filter(is_layer).count(), 5, "{printed}");
+    assert!(
+        !printed.contains('\x1b') && !printed.contains('\r'),
+        "{printed:?}"
+    );
 
     let again = pair.mirror(&[image, "-q"]).args(builds).output().unwrap();
     assert_eq!(String::from_utf8(again.stderr).unwrap(), "");

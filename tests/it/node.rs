@@ -127,12 +127,12 @@ fn scripts_are_powershell_by_its_grammar() {
 #[test]
 fn what_a_script_does_is_told_without_it() {
     let args = ["--host-build", "17763.973", "--dry-run"];
-    let told = text(&args);
+    let reported = text(&args);
     assert!(
-        told.contains("pause     repo.mylan.k8s:8888/pause:10.0.17763.973\n"),
-        "{told}"
+        reported.contains("pause     repo.mylan.k8s:8888/pause:10.0.17763.973\n"),
+        "{reported}"
     );
-    assert!(!told.contains("function"));
+    assert!(!reported.contains("function"));
     let json: Value =
         serde_json::from_str(&text(&[&args[..], &["--format", "json"]].concat())).unwrap();
     assert_eq!(json["images"][0]["build"], "17763.973");
@@ -144,12 +144,12 @@ fn what_a_script_does_is_told_without_it() {
 
 #[test]
 fn mistakes_are_told_with_what_to_type() {
-    let said = refusal(&["--host-build", "17763"]);
-    assert!(line(&["hint: ", "17763.973"]).eval(&said), "{said}");
-    let said = refusal(&[]);
-    assert!(said.contains("--host-build 17763.973"), "{said}");
-    let said = refusal(&["--host-build", "17763.973", "--base", "nano server"]);
-    assert!(said.contains("nano server"), "{said}");
-    let said = refusal(&["--host-build", "17763.973", "--ca-file", "missing.crt"]);
-    assert!(said.contains("missing.crt"), "{said}");
+    let printed = refusal(&["--host-build", "17763"]);
+    assert!(line(&["hint: ", "17763.973"]).eval(&printed), "{printed}");
+    let printed = refusal(&[]);
+    assert!(printed.contains("--host-build 17763.973"), "{printed}");
+    let printed = refusal(&["--host-build", "17763.973", "--base", "nano server"]);
+    assert!(printed.contains("nano server"), "{printed}");
+    let printed = refusal(&["--host-build", "17763.973", "--ca-file", "missing.crt"]);
+    assert!(printed.contains("missing.crt"), "{printed}");
 }

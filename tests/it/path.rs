@@ -112,8 +112,8 @@ fn merged_path(python: &Path, folder: &Path, hives: &[&[u8]]) -> String {
         .args(files.collect::<Vec<_>>())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}");
     String::from_utf8(output.stdout).unwrap()
 }
 

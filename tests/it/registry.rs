@@ -66,10 +66,10 @@ async fn a_manifest_that_is_not_there_is_no_error_to_look_for_and_one_to_read() 
     assert_eq!(repository.head_manifest("none").await.unwrap(), None);
     let error = repository.get_manifest("none").await.unwrap_err();
     assert!(error.is_not_found());
-    let said = error.to_string();
+    let printed = error.to_string();
     let place = format!("{}/a", docker.host());
     for value in [docker.host().as_str(), "none", &place, "404 Not Found"] {
-        assert!(said.contains(value), "{said}");
+        assert!(printed.contains(value), "{printed}");
     }
 }
 
@@ -232,9 +232,9 @@ async fn a_full_disk_is_a_clear_error_and_leaves_no_file() {
         .download(&file, &Silent)
         .await
         .unwrap_err();
-    let said = chain(&error);
-    assert!(said.contains("layer.part"), "{said}");
-    assert!(said.contains("No space left"), "{said}");
+    let printed = chain(&error);
+    assert!(printed.contains("layer.part"), "{printed}");
+    assert!(printed.contains("No space left"), "{printed}");
     assert!(!file.exists());
 }
 
@@ -244,8 +244,8 @@ fn skopeo(arguments: &[&str]) -> Vec<u8> {
         .args(arguments)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "skopeo {arguments:?}: {said}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "skopeo {arguments:?}: {printed}");
     output.stdout
 }
 

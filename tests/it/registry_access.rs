@@ -120,10 +120,10 @@ async fn nobody_there_says_so() {
         .tags()
         .await
         .unwrap_err();
-    let said = chain(&error);
+    let printed = chain(&error);
     assert_eq!(error.diagnosis().code, "network/unreachable");
-    assert!(said.contains(&host), "{said}");
-    assert!(said.contains("refused"), "{said}");
+    assert!(printed.contains(&host), "{printed}");
+    assert!(printed.contains("refused"), "{printed}");
 }
 
 fn locked(tls: bool) -> DockerRegistry {
@@ -182,9 +182,9 @@ async fn a_refusal_says_which_credential_from_where_was_tried() {
         &format!("{host}/a"),
     );
     let error = wrong.tags().await.unwrap_err();
-    let said = error.to_string();
-    assert!(said.contains("\"bob\""), "{said}");
-    assert!(said.contains(&file.display().to_string()), "{said}");
+    let printed = error.to_string();
+    assert!(printed.contains("\"bob\""), "{printed}");
+    assert!(printed.contains(&file.display().to_string()), "{printed}");
     assert!(!format!("{error:?} {}", chain(&error)).contains("wrong secret"));
 }
 

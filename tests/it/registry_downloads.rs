@@ -111,9 +111,9 @@ async fn a_registry_that_asks_for_too_much_patience_is_given_up() {
     let bytes = Bytes::from_static(b"never");
     let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
-    let said = chain(&repository.get_blob(&blob, 100).await.unwrap_err());
+    let printed = chain(&repository.get_blob(&blob, 100).await.unwrap_err());
     for value in ["429", "pull rate limit", "TOOMANYREQUESTS"] {
-        assert!(said.contains(value), "{said}");
+        assert!(printed.contains(value), "{printed}");
     }
     assert_eq!(proxy.requests("GET", "/blobs/").len(), 1);
 }
@@ -130,13 +130,13 @@ async fn server_errors_pass_or_are_told_with_what_was_tried() {
     let proxy = FaultProxy::start(docker.host(), first(99, reads_blob, broken)).await;
     let broken = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let error = broken.get_blob(&blob, 100).await.unwrap_err();
-    let said = chain(&error);
+    let printed = chain(&error);
     let (host, digest) = (proxy.host(), blob.digest.to_string());
     for value in [" 6 ", &host, &digest, "500 Internal Server Error"] {
-        assert!(said.contains(value), "{said}");
+        assert!(printed.contains(value), "{printed}");
     }
     // The error page is not shown.
-    assert!(!said.contains("oops"), "{said}");
+    assert!(!printed.contains("oops"), "{printed}");
     assert_eq!(proxy.requests("GET", "/blobs/").len(), 6);
 }
 
@@ -198,8 +198,11 @@ async fn a_length_that_lies_is_an_error() {
     let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let error = repository.get_blob(&blob, 2000).await.unwrap_err();
-    let said = error.to_string();
-    assert!(said.contains("1000") && said.contains("500"), "{said}");
+    let printed = error.to_string();
+    assert!(
+        printed.contains("1000") && printed.contains("500"),
+        "{printed}"
+    );
 
     for size in [999, 1001] {
         let lie = Descriptor::new(OCI_LAYER, blob.digest.clone(), size);

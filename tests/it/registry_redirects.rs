@@ -133,10 +133,10 @@ async fn a_broken_connection_to_storage_does_not_show_the_signature_of_its_url()
     let options = with_password(folder.path(), &server.host());
     let repository = repository(options, &format!("{}/a", server.host()));
     let error = repository.get_blob(&describe(b"x"), 100).await.unwrap_err();
-    let said = format!("{} {error:?}", chain(&error));
+    let printed = format!("{} {error:?}", chain(&error));
     assert_eq!(error.diagnosis().code, "network/unreachable");
-    assert!(said.contains(&format!("127.0.0.1:{port}")), "{said}");
-    assert!(!said.contains("very-secret"), "{said}");
+    assert!(printed.contains(&format!("127.0.0.1:{port}")), "{printed}");
+    assert!(!printed.contains("very-secret"), "{printed}");
 }
 
 #[test]

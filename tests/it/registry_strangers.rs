@@ -84,12 +84,12 @@ async fn a_credential_that_was_not_sent_is_not_said_to_be_tried() {
     let (log, server) = scripted_tls(refusing);
     let folder = tempfile::tempdir().unwrap();
     let repository = repository(trusting(&server, &folder), &format!("{}/a", server.host()));
-    let said = repository.tags().await.unwrap_err().to_string();
+    let printed = repository.tags().await.unwrap_err().to_string();
     let sent = |asked: &ScriptedRequest| asked.header("authorization").is_some();
     assert!(!log.all().iter().any(sent));
-    assert!(said.contains("\"bob\""), "{said}");
-    assert!(!said.contains("tried user"), "{said}");
-    assert!(said.ends_with("not from here"), "{said}");
+    assert!(printed.contains("\"bob\""), "{printed}");
+    assert!(!printed.contains("tried user"), "{printed}");
+    assert!(printed.ends_with("not from here"), "{printed}");
 }
 
 #[test]
@@ -110,8 +110,8 @@ async fn a_repository_is_asked_for_with_the_credential_of_its_own() {
     let team = repository(options.clone(), &format!("{host}/team/app"));
     assert_eq!(team.tags().await.unwrap(), ["1"]);
     let others = repository(options, &format!("{host}/teams/app"));
-    let said = others.tags().await.unwrap_err().to_string();
-    assert!(said.contains("\"bob\""), "{said}");
+    let printed = others.tags().await.unwrap_err().to_string();
+    assert!(printed.contains("\"bob\""), "{printed}");
 }
 
 /// A registry that issues every token and then rejects it as insufficient.

@@ -260,7 +260,7 @@ async fn a_token_server_that_fails_is_named() {
     office.lock().unwrap().failures = vec![StatusCode::INTERNAL_SERVER_ERROR; 99];
     let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
     let error = repository.tags().await.unwrap_err();
-    let said = chain(&error);
+    let printed = chain(&error);
     let (server, realm) = (server.host(), tokens.url("token"));
     for value in [
         &server,
@@ -268,7 +268,7 @@ async fn a_token_server_that_fails_is_named() {
         "500 Internal Server Error",
         "no tokens today",
     ] {
-        assert!(said.contains(value), "{said}");
+        assert!(printed.contains(value), "{printed}");
     }
     assert_eq!(
         office.lock().unwrap().asked.len(),
@@ -303,9 +303,9 @@ async fn a_token_answer_that_is_none_does_not_show_its_content() {
     let state = (Shared::default(), tokens.url("token"));
     let server = serve(Router::new().fallback(registry).with_state(state));
     let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
-    let said = chain(&repository.tags().await.unwrap_err());
-    assert!(said.contains(&tokens.host()), "{said}");
-    assert!(!said.contains("very-secret"), "{said}");
+    let printed = chain(&repository.tags().await.unwrap_err());
+    assert!(printed.contains(&tokens.host()), "{printed}");
+    assert!(!printed.contains("very-secret"), "{printed}");
 }
 
 #[test]

@@ -207,7 +207,7 @@ async fn tables_filter_and_explain() {
 
     browser.click("tbody tr:nth-child(3) td button").await;
     let details = browser.text("#details").await;
-    for said in [
+    for printed in [
         "registry.example/shop/migrate:2.0",
         "on akswin22000000: Server 2022, 20348.2402, containerd",
         "does not start\ntoo-old-for-host",
@@ -215,7 +215,7 @@ async fn tables_filter_and_explain() {
         "for default/forgotten",
         "kubectl replace --force --filename pod-forgotten.json",
     ] {
-        assert!(details.contains(said), "{said:?} in {details}");
+        assert!(details.contains(printed), "{printed:?} in {details}");
     }
     assert_eq!(
         browser.eval("return location.hash").await,
@@ -266,14 +266,14 @@ async fn workloads_and_nodes_can_be_linked_to() {
     );
     assert_eq!(browser.text("tr[aria-current] a").await, "shop/web");
     let details = browser.text("#details").await;
-    for said in [
+    for printed in [
         "shop/web can land where it does not start",
         "registry.example/shop/migrate:2.0",
         "on 2 nodes of 20348.2402 · Server 2022",
         "registry.example/shop/web:1.4",
         "build-match",
     ] {
-        assert!(details.contains(said), "{said:?} in {details}");
+        assert!(details.contains(printed), "{printed:?} in {details}");
     }
     // All containers of a pod must start, so a workload has one result for each kind of node.
     let of_web = browser.text("tr[aria-current]").await;

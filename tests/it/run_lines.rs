@@ -356,7 +356,7 @@ async fn certificates_come_in_every_form_that_windows_reads() {
     assert!(!failure.hint.is_empty(), "{failure:#?}");
 }
 
-fn said(sddl: &str) -> String {
+fn printed(sddl: &str) -> String {
     sddl.parse::<SecurityDescriptor>().unwrap().to_string()
 }
 
@@ -378,26 +378,26 @@ RUN move C:\in\a.txt C:\a.txt";
     bench.write("Dockerfile", format!("# escape=`\nFROM {BASE}\n{lines}\n"));
     let host = bench.server.host();
     let arguments = ["--host-build", "17763.973", "--base-registry", &host];
-    let told = bench
+    let reported = bench
         .machine
         .run(&[&["convert", "./app"], &arguments[..]].concat());
-    let told = told.code(1).get_output().stdout.clone();
-    let told = String::from_utf8(told).unwrap();
-    let first = told.lines().next().unwrap();
-    assert!(first.starts_with("./app/Dockerfile:5: "), "{told}");
+    let reported = reported.code(1).get_output().stdout.clone();
+    let reported = String::from_utf8(reported).unwrap();
+    let first = reported.lines().next().unwrap();
+    assert!(first.starts_with("./app/Dockerfile:5: "), "{reported}");
     assert!(
         first.contains(r"C:\a.txt") && first.contains(r"C:\in\a.txt"),
-        "{told}"
+        "{reported}"
     );
     // A recipe grants, and does nothing else to rights.
     let lines = r"RUN mkdir C:\d && icacls C:\d /deny Users:W";
     bench.write("Dockerfile", format!("# escape=`\nFROM {BASE}\n{lines}\n"));
-    let told = bench
+    let reported = bench
         .machine
         .run(&[&["convert", "./app"], &arguments[..]].concat());
-    let told = told.code(1).get_output().stdout.clone();
-    let told = String::from_utf8(told).unwrap();
-    assert!(told.starts_with("./app/Dockerfile:3: "), "{told}");
+    let reported = reported.code(1).get_output().stdout.clone();
+    let reported = String::from_utf8(reported).unwrap();
+    assert!(reported.starts_with("./app/Dockerfile:3: "), "{reported}");
 }
 
 #[test(multi_thread)]
@@ -425,17 +425,17 @@ RUN (Get-Content C:\moved\config.txt) -replace 'two', '2' | Set-Content C:\moved
         let content = files_of(&layers[2]);
         for path in ["Files/moved/Config.txt", "Files/moved/deep/again.txt"] {
             assert_eq!(content[path], b"one\r\ntwo\r\n", "{path}");
-            assert_eq!(moved[path].0, Some(said(OWN)), "{path}");
+            assert_eq!(moved[path].0, Some(printed(OWN)), "{path}");
         }
-        assert_eq!(moved["Files/moved/deep"].0, Some(said(DATA)));
+        assert_eq!(moved["Files/moved/deep"].0, Some(printed(DATA)));
         assert_eq!(
             moved["Files/moved/fixed.txt"],
-            (Some(said(OWN)), "33".to_owned())
+            (Some(printed(OWN)), "33".to_owned())
         );
 
         let path = "Files/moved/Config.txt";
         assert_eq!(files_of(&layers[3])[path], b"one\r\ntwo\r\nthree\r\n");
-        assert_eq!(entries_of(&layers[3])[path].0, Some(said(OWN)));
+        assert_eq!(entries_of(&layers[3])[path].0, Some(printed(OWN)));
         assert_eq!(files_of(&layers[4])[path], b"one\r\n2\r\nthree\r\n");
         assert_eq!(names(&layers[4], "moved/deep/"), ["", ".wh.again.txt"]);
         built.push(layers.iter().map(|it| files_of(it)).collect::<Vec<_>>());
@@ -540,7 +540,7 @@ async fn rights_on_a_folder_of_the_base_reach_its_files() {
     let of = |path: &str| found[path].0.clone().unwrap();
     assert_eq!(
         of("Files/inetpub/wwwroot"),
-        said(&format!("{DATA}(A;OICI;0x1301bf;;;WD)"))
+        printed(&format!("{DATA}(A;OICI;0x1301bf;;;WD)"))
     );
     let file = of("Files/inetpub/wwwroot/iisstart.htm");
     assert!(file.contains("(A;ID;0x1301bf;;;WD)"), "{file}");
@@ -951,7 +951,7 @@ RUN powershell "[Environment]::SetEnvironmentVariable('KIND', 'big', 'User')""#,
         assert_eq!(variables(1)[1], r#""MORE"="small small""#);
         assert_eq!(variables(2)[0], r#""KIND"="big""#);
         let (security, attributes) = &entries_of(&layers[0])[file];
-        assert_eq!((security, attributes.as_str()), (&Some(said(OWN)), "34"));
+        assert_eq!((security, attributes.as_str()), (&Some(printed(OWN)), "34"));
         assert!(
             !files_of(&layers[0])
                 .keys()

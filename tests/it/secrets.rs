@@ -100,7 +100,7 @@ impl SecretSetup {
 }
 
 fn secrets_in(log: &RequestLog) -> Vec<String> {
-    let heard = log.all().into_iter().map(|asked| {
+    let received = log.all().into_iter().map(|asked| {
         let headers: Vec<String> = asked
             .headers
             .iter()
@@ -114,8 +114,8 @@ fn secrets_in(log: &RequestLog) -> Vec<String> {
             headers.join("\n")
         )
     });
-    heard
-        .filter(|heard| SECRETS.iter().any(|secret| heard.contains(secret)))
+    received
+        .filter(|received| SECRETS.iter().any(|secret| received.contains(secret)))
         .collect()
 }
 
@@ -143,10 +143,10 @@ async fn no_redirect_takes_a_secret_to_another_host() {
                     let _ = world.repository.put_blob(&digest, 6, &blob, &Silent).await;
                     let manifest = Bytes::from_static(b"{}");
                     let _ = world.repository.put_manifest("1", "x/y", manifest).await;
-                    let told = secrets_in(&world.other.0);
+                    let reported = secrets_in(&world.other.0);
                     assert!(
-                        told.is_empty(),
-                        "{place:?} {part:?} {status} {name}: {told:?}"
+                        reported.is_empty(),
+                        "{place:?} {part:?} {status} {name}: {reported:?}"
                     );
                     let asked = secrets_in(&world.own.0);
                     assert!(
@@ -200,7 +200,7 @@ fn the_address_of_a_catalog_tells_nobody_a_password() {
             .unwrap();
         assert!(!output.status.success());
         assert_eq!(secrets_in(&other.0), [""; 0], "{status}");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!said.contains("sesame"), "{said}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!printed.contains("sesame"), "{printed}");
     }
 }

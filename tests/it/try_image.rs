@@ -121,10 +121,10 @@ impl TrySetup {
     fn seen(&self, arguments: &[&str], input: &str) -> (Value, i32) {
         let mut command = self.attempt(arguments);
         let output = command.write_stdin(input).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
+        let printed = String::from_utf8_lossy(&output.stderr);
         let seen = serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{error}: {said}"));
-        assert!(said.contains("seen"), "{said}");
+            .unwrap_or_else(|error| panic!("{error}: {printed}"));
+        assert!(printed.contains("seen"), "{printed}");
         (seen, output.status.code().unwrap())
     }
 
@@ -343,12 +343,12 @@ async fn what_a_dockerfile_does_is_what_its_program_sees() {
     trial.build();
     let mut command = trial.attempt(&[]);
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     let text = String::from_utf8_lossy(&output.stdout);
-    let (seen, after) = text.rsplit_once('}').expect(&said);
-    assert_eq!(after.trim(), "after", "{text}{said}");
+    let (seen, after) = text.rsplit_once('}').expect(&printed);
+    assert_eq!(after.trim(), "after", "{text}{printed}");
     // `echo` keeps the program's exit code.
-    assert_eq!(output.status.code(), Some(255), "{said}");
+    assert_eq!(output.status.code(), Some(255), "{printed}");
     let seen: Value = serde_json::from_str(&format!("{seen}}}")).unwrap();
     assert_eq!(
         seen["arguments"],
@@ -373,9 +373,12 @@ async fn what_a_dockerfile_does_is_what_its_program_sees() {
     // The program by its own name on PATH, instead of the command; its whole exit code is reported.
     let arguments = ["--entrypoint", "seen", "--", "--version", "a b"];
     let output = trial.attempt(&arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(255), "{said}");
-    assert!(note(&["3221225781", "0xC0000135"]).eval(&said), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(255), "{printed}");
+    assert!(
+        note(&["3221225781", "0xC0000135"]).eval(&printed),
+        "{printed}"
+    );
     let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(seen["arguments"], json!(["seen", "--version", "a b"]));
     assert_eq!(trial.left(), Vec::<PathBuf>::new());
@@ -397,9 +400,9 @@ async fn a_program_that_does_not_end_is_ended_and_nothing_is_left_of_it() {
     let trial = trial().await;
     endless(&trial);
     let limited = trial.attempt(&["--timeout", "25s"]).output().unwrap();
-    let said = String::from_utf8_lossy(&limited.stderr);
-    assert_eq!(limited.status.code(), Some(3), "{said}");
-    assert!(said.contains("--timeout"), "{said}");
+    let printed = String::from_utf8_lossy(&limited.stderr);
+    assert_eq!(limited.status.code(), Some(3), "{printed}");
+    assert!(printed.contains("--timeout"), "{printed}");
     assert_eq!(trial.left(), Vec::<PathBuf>::new());
 
     let mut asked = trial
@@ -557,11 +560,14 @@ async fn a_hostile_layer_stays_in_its_drive() {
         .timeout(Duration::from_mins(8))
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(note(&["layer 1"]).eval(&said), "{said}");
-    assert!(warning(&[" 4 "]).eval(&said), "{said}");
-    assert!(line(&["error: ", r"C:\..\..\x"]).eval(&said), "{said}");
-    assert_eq!(output.status.code(), Some(3), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(note(&["layer 1"]).eval(&printed), "{printed}");
+    assert!(warning(&[" 4 "]).eval(&printed), "{printed}");
+    assert!(
+        line(&["error: ", r"C:\..\..\x"]).eval(&printed),
+        "{printed}"
+    );
+    assert_eq!(output.status.code(), Some(3), "{printed}");
     for place in ["escaped", "tmp/escaped"] {
         assert!(!trial.path(place).exists());
     }

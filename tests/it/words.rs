@@ -5,7 +5,7 @@ use std::path::Path;
 use assert_cmd::Command;
 
 /// The output of a refused command.
-fn said(folder: &Path, arguments: &[&str]) -> String {
+fn printed(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
         .current_dir(folder)
         .env_remove("DOCKER_HOST")
@@ -78,9 +78,9 @@ fn an_error_in_a_file_shows_the_line_with_its_word_marked() {
             "  3 |     name: x\n    | ",
         ),
     ] {
-        let said = said(folder.path(), arguments);
-        assert!(said.contains(shown), "{arguments:?}: {said}");
-        assert!(!said.contains('\x1b'), "{said}");
+        let printed = printed(folder.path(), arguments);
+        assert!(printed.contains(shown), "{arguments:?}: {printed}");
+        assert!(!printed.contains('\x1b'), "{printed}");
     }
 }
 
@@ -132,8 +132,8 @@ fn what_is_not_on_docker_hub_is_told_what_to_type() {
             "docker-archive:new.tar",
         ),
     ] {
-        let said = said(folder.path(), arguments);
-        assert!(said.contains(expected), "{arguments:?}: {said}");
+        let printed = printed(folder.path(), arguments);
+        assert!(printed.contains(expected), "{arguments:?}: {printed}");
     }
 }
 
@@ -192,8 +192,8 @@ fn every_name_that_was_mistyped_is_guessed() {
             .args(&arguments)
             .output()
             .unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
+        let printed = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success(), "{arguments:?}");
-        assert!(said.contains(expected), "{arguments:?}: {said}");
+        assert!(printed.contains(expected), "{arguments:?}: {printed}");
     }
 }

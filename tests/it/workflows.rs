@@ -45,16 +45,16 @@ fn actionlint_and_shellcheck_find_nothing() {
         .current_dir(HERE)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{printed}");
     let scripts = ["actions/setup/install.sh", "templates/ci/check-compat.sh"];
     let output = Command::new(shellcheck)
         .args(scripts)
         .current_dir(HERE)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{printed}");
 }
 
 /// A tag can be moved to other code; a commit cannot.

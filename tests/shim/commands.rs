@@ -158,7 +158,7 @@ pub(crate) fn json_messages_are_one_object_a_line(wine: &Wine) {
     );
     ended.assert_code(3);
     let events: Vec<serde_json::Value> = ended
-        .said
+        .printed
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
@@ -175,7 +175,7 @@ pub(crate) fn quiet_leaves_only_what_is_wrong(wine: &Wine) {
         wine,
         &["--quiet", "--", "probe.exe", "--do", "echo", "hello"],
     );
-    assert_eq!(ended.said, "hello\n");
+    assert_eq!(ended.printed, "hello\n");
     end_of(wine, &["--quiet", "--", "absent.exe"]).assert_said("error: cannot start");
 }
 
@@ -242,7 +242,7 @@ pub(crate) fn the_stop_time_comes_from_the_registry(wine: &Wine) {
             "0",
         ];
         end_of(wine, &words)
-            .said
+            .printed
             .contains("warning: the stop time is 20 s, but Windows ends this container after 5 s")
     };
     assert_eq!(stop_time(), "4 s");

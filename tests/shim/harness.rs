@@ -58,7 +58,7 @@ pub(crate) fn start(wine: &Wine, words: &[&str]) -> RunningCommand {
 pub(crate) struct CommandOutput {
     pub code: i32,
     /// Output of the shim and its program.
-    pub said: String,
+    pub printed: String,
     /// Time from the first stop request to the exit, if any.
     pub stopping: Duration,
 }
@@ -72,14 +72,14 @@ pub(crate) fn run(command: Command) -> CommandOutput {
 pub(crate) struct RunningCommand {
     child: Child,
     lines: Receiver<String>,
-    said: String,
+    printed: String,
     asked: Option<Instant>,
 }
 
 impl RunningCommand {
     pub(crate) fn start(mut command: Command) -> Self {
         // One pipe for both streams preserves the order.
-        let (said, speaker) = std::io::pipe().unwrap();
+        let (printed, speaker) = std::io::pipe().unwrap();
         let child = command
             .stdin(Stdio::null())
             .stdout(speaker.try_clone().unwrap())
@@ -90,7 +90,7 @@ impl RunningCommand {
         drop(command);
         let (sender, lines) = channel();
         thread::spawn(move || {
-            for line in BufReader::new(said).lines() {
+            for line in BufReader::new(printed).lines() {
                 if line.is_err() || sender.send(line.unwrap_or_default()).is_err() {
                     return;
                 }
@@ -99,7 +99,7 @@ impl RunningCommand {
         Self {
             child,
             lines,
-            said: String::new(),
+            printed: String::new(),
             asked: None,
         }
     }
@@ -107,7 +107,7 @@ impl RunningCommand {
     /// Waits for a line with this text and returns it.
     pub(crate) fn wait_for(&mut self, text: &str) -> String {
         let line = self.hear(text);
-        line.unwrap_or_else(|said| panic!("nobody said '{text}', only: {said}"))
+        line.unwrap_or_else(|printed| panic!("nobody said '{text}', only: {printed}"))
     }
 
     /// Like [`Self::wait_for`]; the error is the output so far.
@@ -116,10 +116,10 @@ impl RunningCommand {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let Ok(line) = self.lines.recv_timeout(left) else {
-                return Err(self.said.clone());
+                return Err(self.printed.clone());
             };
-            self.said += &line;
-            self.said.push('\n');
+            self.printed += &line;
+            self.printed.push('\n');
             if line.contains(text) {
                 return Ok(line);
             }
@@ -141,8 +141,8 @@ impl RunningCommand {
         let stopping = self.asked.map(|asked| asked.elapsed()).unwrap_or_default();
         // Remaining processes keep the pipes open: the output so far is enough.
         while let Ok(line) = self.lines.recv_timeout(Duration::from_millis(300)) {
-            self.said += &line;
-            self.said.push('\n');
+            self.printed += &line;
+            self.printed.push('\n');
         }
         CommandOutput {
             // Or the signal that ended wine itself.
@@ -150,7 +150,7 @@ impl RunningCommand {
                 .code()
                 .or(status.signal().map(|it| -it))
                 .unwrap_or(-1),
-            said: std::mem::take(&mut self.said),
+            printed: std::mem::take(&mut self.printed),
             stopping,
         }
     }
@@ -172,10 +172,10 @@ impl RunningCommand {
 
     fn said_so_far(&mut self) -> &str {
         while let Ok(line) = self.lines.try_recv() {
-            self.said += &line;
-            self.said.push('\n');
+            self.printed += &line;
+            self.printed.push('\n');
         }
-        &self.said
+        &self.printed
     }
 }
 
@@ -195,20 +195,20 @@ impl CommandOutput {
 
     #[track_caller]
     pub(crate) fn assert_said(&self, text: &str) -> &Self {
-        assert!(self.said.contains(text), "'{text}' in {self:#?}");
+        assert!(self.printed.contains(text), "'{text}' in {self:#?}");
         self
     }
 
     #[track_caller]
     pub(crate) fn assert_not_said(&self, text: &str) -> &Self {
-        assert!(!self.said.contains(text), "'{text}' in {self:#?}");
+        assert!(!self.printed.contains(text), "'{text}' in {self:#?}");
         self
     }
 
     /// Asserts that these texts were printed, in this order.
     #[track_caller]
     pub(crate) fn assert_order(&self, texts: &[&str]) -> &Self {
-        let mut rest = self.said.as_str();
+        let mut rest = self.printed.as_str();
         for text in texts {
             let Some((_, after)) = rest.split_once(text) else {
                 panic!("'{text}' in its place in {self:#?}");

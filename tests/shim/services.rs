@@ -38,12 +38,12 @@ fn start_service(wine: &Wine, words: &[&str]) -> RunningCommand {
     match running.hear("is running") {
         Ok(_) => running,
         // Wine's service manager timed out: the machine was too busy.
-        Err(said) if said.contains("Windows error 1359") => {
+        Err(printed) if printed.contains("Windows error 1359") => {
             let mut again = start(wine, words);
             again.wait_for("is running");
             again
         }
-        Err(said) => panic!("the service does not run: {said}"),
+        Err(printed) => panic!("the service does not run: {printed}"),
     }
 }
 

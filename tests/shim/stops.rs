@@ -83,7 +83,7 @@ pub(crate) fn a_second_request_is_harmless(wine: &Wine) {
     running.ask_to_stop();
     let ended = running.end();
     ended.assert_code(7).assert_said("clean");
-    assert_eq!(ended.said.matches("asked to stop").count(), 1);
+    assert_eq!(ended.printed.matches("asked to stop").count(), 1);
 }
 
 pub(crate) fn ctrl_break_is_sent_to_the_program_s_own_group(wine: &Wine) {
@@ -342,8 +342,8 @@ fn is_running(wine: &Wine, spawned: &str) -> bool {
     let mut probe = wine.command("probe.exe");
     probe.args(["--do", "is-running", id.trim()]);
     let ended = run(probe);
-    assert!(ended.said.starts_with("running "), "{ended:?}");
-    ended.said.starts_with("running yes")
+    assert!(ended.printed.starts_with("running "), "{ended:?}");
+    ended.printed.starts_with("running yes")
 }
 
 pub(crate) fn what_a_program_leaves_is_ended_with_it(wine: &Wine) {

@@ -178,13 +178,13 @@ pub(crate) fn a_lost_connection_is_1_with_words(wine: &Wine) {
     // Bytes that nobody reads make it a reset.
     drop(cat.peer);
     assert_eq!(code_of(&mut cat.child), Some(1));
-    let mut said = String::new();
+    let mut printed = String::new();
     let mut errors = cat.child.stderr.take().unwrap();
-    errors.read_to_string(&mut said).unwrap();
-    assert!(said.contains("(Windows error 10054)"), "{said}");
+    errors.read_to_string(&mut printed).unwrap();
+    assert!(printed.contains("(Windows error 10054)"), "{printed}");
     assert!(
-        said.starts_with("wincat: error: connection to port "),
-        "{said}"
+        printed.starts_with("wincat: error: connection to port "),
+        "{printed}"
     );
 }
 

@@ -151,18 +151,18 @@ fn yaml_documents(
                     .and_then(|location| usize::try_from(of(location)).ok())
                     .unwrap_or(1)
             };
-            let said = error.to_string();
-            let said = without_place(first_line(&said));
+            let printed = error.to_string();
+            let printed = without_place(first_line(&printed));
             let is_twice = matches!(error, serde_saphyr::Error::DuplicateMappingKey { .. });
             // The rest of the library's message is for programmers.
-            let problem = said.split_once(", set ").filter(|_| is_twice);
+            let problem = printed.split_once(", set ").filter(|_| is_twice);
             let line = place(serde_saphyr::Location::line);
             let column = place(serde_saphyr::Location::column);
             YamlError {
                 malformed: SyntaxError {
                     line,
                     column,
-                    problem: problem.map_or(said, |(problem, _)| problem).to_owned(),
+                    problem: problem.map_or(printed, |(problem, _)| problem).to_owned(),
                     excerpt: Excerpt::at_place(text, line, column),
                 },
                 is_twice,
@@ -191,8 +191,8 @@ fn json_documents<D: DeserializeOwned + Into<Value>>(
             None => return Ok(documents),
             Some(Ok(document)) => documents.push((line, document.into())),
             Some(Err(error)) => {
-                let said = error.to_string();
-                let problem = without_place(&said);
+                let printed = error.to_string();
+                let problem = without_place(&printed);
                 return Err(YamlError {
                     is_twice: error.is_data() && problem.starts_with(TWICE),
                     malformed: SyntaxError {

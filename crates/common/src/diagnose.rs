@@ -229,16 +229,16 @@ impl Diagnose for serde_json::Error {
 /// Formats an error with its causes in one line, for a field, a log or a report: `cannot read
 /// a.toml: permission denied`.
 pub fn error_chain(error: &dyn Error) -> String {
-    let mut said = error.to_string();
+    let mut printed = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
         next = cause.source();
         if !is_layer(cause) {
-            said += ": ";
-            said += &cause.to_string();
+            printed += ": ";
+            printed += &cause.to_string();
         }
     }
-    said
+    printed
 }
 
 /// Returns true if a cause only names a layer of a library.
@@ -294,8 +294,8 @@ mod tests {
             name: "a.toml",
             source: fmt::Error,
         };
-        let said = error_chain(&error);
-        assert_eq!(said, format!("cannot read a.toml: {}", fmt::Error));
+        let printed = error_chain(&error);
+        assert_eq!(printed, format!("cannot read a.toml: {}", fmt::Error));
     }
 
     #[test]

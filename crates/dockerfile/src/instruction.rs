@@ -612,7 +612,7 @@ mod tests {
 
     #[test]
     fn what_is_no_instruction_says_what_it_should_be() {
-        for (text, said) in [
+        for (text, printed) in [
             ("COPPY a b", "did you mean COPY?"),
             ("COPY a", "at least two"),
             ("COPY --chown=a b c", "--chown is unsupported"),
@@ -633,7 +633,7 @@ mod tests {
             ("CMD [\"a\"] b", "after the array"),
         ] {
             let error = kind(text).map(|_| ()).unwrap_err();
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(printed), "{text}: {error}");
         }
     }
 

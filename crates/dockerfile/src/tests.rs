@@ -396,7 +396,7 @@ fn what_a_dockerfile_cannot_hold_is_refused_by_its_text() {
         plan.steps = vec![step(CommandForm::Shell(line.to_owned()))];
         problem(&plan)
     };
-    for (found, said) in [
+    for (found, printed) in [
         (
             with(|plan| _ = plan.env.insert("A".into(), "two\nlines".into())),
             "two\\nlines",
@@ -424,7 +424,7 @@ fn what_a_dockerfile_cannot_hold_is_refused_by_its_text() {
         (line("echo 1<<2"), "here-document"),
         (line(" "), "is empty"),
     ] {
-        assert!(found.contains(said), "{found}");
+        assert!(found.contains(printed), "{found}");
     }
 }
 

@@ -32,19 +32,19 @@ pub enum Purpose {
 pub(crate) async fn load_contents(
     images: &mut [PlannedImage],
     purpose: Purpose,
-    means: &BuildContext<'_>,
+    ctx: &BuildContext<'_>,
 ) -> Result<(), BoxError> {
     let bases = bases(images, purpose);
-    let known = find_contents(&bases, purpose, means).await;
-    for warning in means.library.take_warnings() {
-        means.tell.warn(&warning);
+    let known = find_contents(&bases, purpose, ctx).await;
+    for warning in ctx.library.take_warnings() {
+        ctx.reporter.warn(&warning);
     }
     for ((base, needs), known) in bases.into_iter().zip(known?) {
         let name = base.planned.display_name();
         let Some(known) = known else {
             tracing::info!("contents of {name}: {}", FactsSource::Nowhere);
             if !needs.is_empty() {
-                means.tell.note(&Notice::WouldRead {
+                ctx.reporter.note(&Notice::WouldRead {
                     what: content_name(&needs),
                     base: &name,
                 });
@@ -54,7 +54,7 @@ pub(crate) async fn load_contents(
         tracing::info!("contents of {name}: {}", known.from);
         for problem in known.problems_of(&needs).map(ToString::to_string) {
             let base = &name;
-            means.tell.warn(&Notice::Damaged { base, problem });
+            ctx.reporter.warn(&Notice::Damaged { base, problem });
         }
         let (digest, inside) = (base.planned.digest(), known.inside());
         for image in &mut *images {
@@ -72,14 +72,14 @@ pub(crate) async fn load_contents(
 async fn find_contents(
     bases: &[(BaseRequest, BaseRequirements)],
     purpose: Purpose,
-    means: &BuildContext<'_>,
+    ctx: &BuildContext<'_>,
 ) -> Result<Vec<Option<ResolvedFacts>>, BoxError> {
     let BuildContext {
         library,
         registry,
-        tell,
+        reporter,
         ..
-    } = means;
+    } = ctx;
     let looks = bases.iter().map(|(base, needs)| async move {
         let place = Source::Registry(registry.repository(&base.reference));
         let known = library
@@ -97,7 +97,7 @@ async fn find_contents(
                 return Ok(known);
             }
             let (what, name) = (content_name(needs), base.planned.display_name());
-            tell.note(&Notice::Reads { what, base: &name });
+            reporter.note(&Notice::Reads { what, base: &name });
             let extent = Extent::Part((*needs).clone());
             let read = library.read(&place, &base.planned.image, &extent).await;
             let (known, _) = read.map_err(|source| {

@@ -45,7 +45,7 @@ pub struct BuildContext<'a> {
     /// Display of running transfers.
     pub progress: &'a Arc<dyn Progress>,
     /// Receiver of notes and warnings.
-    pub tell: &'a dyn Reporter,
+    pub reporter: &'a dyn Reporter,
 }
 
 /// Options of the engines.
@@ -68,12 +68,12 @@ pub struct EngineOptions {
 pub async fn plans(
     request: &BuildRequest,
     purpose: Purpose,
-    means: &BuildContext<'_>,
+    ctx: &BuildContext<'_>,
 ) -> Result<Vec<PlannedImage>, BoxError> {
-    let mut supply = request.downloads(means)?;
+    let mut supply = request.downloads(ctx)?;
     request.check(&supply)?;
-    let mut images = request.plan(means).await?;
-    let finishing = request.finish(&mut images, purpose, &mut supply, means);
+    let mut images = request.plan(ctx).await?;
+    let finishing = request.finish(&mut images, purpose, &mut supply, ctx);
     Box::pin(finishing).await?;
     Ok(images)
 }
@@ -82,20 +82,20 @@ pub async fn plans(
 pub async fn build(
     request: &BuildRequest,
     mut target: DeliveryTarget<'_>,
-    means: &BuildContext<'_>,
+    ctx: &BuildContext<'_>,
 ) -> Result<DeliveryReport, BoxError> {
     // Reports a mistake in the recipe or its folder before a registry is contacted.
-    let mut supply = request.downloads(means)?;
+    let mut supply = request.downloads(ctx)?;
     request.check(&supply)?;
-    prefetch_tags(&target, &request.hosts, means.registry);
+    prefetch_tags(&target, &request.hosts, ctx.registry);
     // The matching bases, and a plan on each.
-    let mut images = request.plan(means).await?;
+    let mut images = request.plan(ctx).await?;
     let (engine, reason) = request.engine_for(images.iter().map(|image| &image.plan));
     // The downloads, and the required contents of the bases.
-    let finishing = request.finish(&mut images, engine.purpose(), &mut supply, means);
+    let finishing = request.finish(&mut images, engine.purpose(), &mut supply, ctx);
     Box::pin(finishing).await?;
     if target.is_not_pushed() {
-        means.tell.note(&Notice::NotPushed);
+        ctx.reporter.note(&Notice::NotPushed);
     }
     tracing::info!("engine {}: {reason}", engine.name());
     // What will be published, before anything is built.
@@ -108,7 +108,7 @@ pub async fn build(
                 let folder = format!("./{name}-{}", publication.tag());
                 target.destinations.push(Destination::Layout(folder.into()));
             }
-            let delivering = deliver_directly(&publication, &request.options, &target, means);
+            let delivering = deliver_directly(&publication, &request.options, &target, ctx);
             Box::pin(delivering).await
         }
         Engine::Docker => {
@@ -118,7 +118,7 @@ pub async fn build(
                 &publication,
                 reason,
                 &target,
-                means,
+                ctx,
             ))
             .await
         }
@@ -127,9 +127,9 @@ pub async fn build(
 
 impl BuildRequest {
     /// The files to download, as far as they are pinned or may be locked.
-    pub fn downloads(&self, means: &BuildContext<'_>) -> Result<DownloadSet, BoxError> {
+    pub fn downloads(&self, ctx: &BuildContext<'_>) -> Result<DownloadSet, BoxError> {
         let lock = self.design.lock()?;
-        let store = means.downloads.clone();
+        let store = ctx.downloads.clone();
         Ok(DownloadSet::new(
             self.downloads,
             store,
@@ -156,13 +156,13 @@ impl BuildRequest {
     }
 
     /// Resolves the bases and makes a plan on each; reports rejected tags.
-    pub async fn plan(&self, means: &BuildContext<'_>) -> Result<Vec<PlannedImage>, BoxError> {
-        let images = self.on_bases(means.bases).await.inspect_err(|error| {
+    pub async fn plan(&self, ctx: &BuildContext<'_>) -> Result<Vec<PlannedImage>, BoxError> {
+        let images = self.on_bases(ctx.bases).await.inspect_err(|error| {
             if let Some(error) = search(error) {
-                report_searched_tags(error, means.tell);
+                report_searched_tags(error, ctx.reporter);
             }
         })?;
-        report_planned(&images, means.tell);
+        report_planned(&images, ctx.reporter);
         Ok(images)
     }
 
@@ -178,21 +178,21 @@ impl BuildRequest {
         images: &mut [PlannedImage],
         purpose: Purpose,
         supply: &mut DownloadSet,
-        means: &BuildContext<'_>,
+        ctx: &BuildContext<'_>,
     ) -> Result<(), BoxError> {
-        self.evaluate(images, false, supply, means).await?;
+        self.evaluate(images, false, supply, ctx).await?;
         // New facts may require further ones.
         loop {
-            load_contents(images, purpose, means).await?;
-            let told = notes(images);
-            let lacking = self.evaluate(images, true, supply, means).await?;
-            report_missing(&lacking, supply, means.tell);
-            for note in notes(images).difference(&told) {
-                means.tell.note(note);
+            load_contents(images, purpose, ctx).await?;
+            let reported = notes(images);
+            let lacking = self.evaluate(images, true, supply, ctx).await?;
+            report_missing(&lacking, supply, ctx.reporter);
+            for note in notes(images).difference(&reported) {
+                ctx.reporter.note(note);
             }
             if let Some((lock, written)) = supply.write_lock()? {
                 let (lock, written) = (&lock, &written);
-                means.tell.note(&Notice::LockWritten { lock, written });
+                ctx.reporter.note(&Notice::LockWritten { lock, written });
             }
             if !images.iter().any(|image| image.stages.requires_contents) {
                 return Ok(());

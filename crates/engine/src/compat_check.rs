@@ -17,11 +17,11 @@ pub fn check_served(
     outlooks: &[PlannedTag<'_>],
     nodes: &[Node],
     today: Date,
-    tell: &dyn Reporter,
+    reporter: &dyn Reporter,
 ) -> Result<(), Problem> {
     for outlook in outlooks {
         for warning in check_tag(outlook, nodes, today)? {
-            tell.warn(&format_args!("{}: {warning}", outlook.tag));
+            reporter.warn(&format_args!("{}: {warning}", outlook.tag));
         }
     }
     Ok(())

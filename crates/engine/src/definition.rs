@@ -61,9 +61,9 @@ fn misplaced(problem: String, hint: impl Into<String>) -> BoxError {
 
 impl BuildInput {
     /// Reads the recipe, or the Dockerfile with its build arguments.
-    pub fn read(&self, tell: &dyn Reporter) -> Result<BuildDefinition, BoxError> {
+    pub fn read(&self, reporter: &dyn Reporter) -> Result<BuildDefinition, BoxError> {
         if let Some((file, folder)) = self.dockerfile() {
-            return self.read_dockerfile(file, folder, tell);
+            return self.read_dockerfile(file, folder, reporter);
         }
         let given = [
             ("--target", self.target.is_some()),
@@ -74,7 +74,7 @@ impl BuildInput {
             return Err(misplaced(problem, "name a Dockerfile, or remove it"));
         }
         if let Some(path) = Recipe::shadowing_file(&self.image) {
-            tell.note(&format_args!(
+            reporter.note(&format_args!(
                 "using the built-in recipe {:?}; the one in this folder is {}",
                 self.image,
                 path.display()
@@ -97,7 +97,7 @@ impl BuildInput {
         &self,
         file: PathBuf,
         context: PathBuf,
-        tell: &dyn Reporter,
+        reporter: &dyn Reporter,
     ) -> Result<BuildDefinition, BoxError> {
         if let Some((variable, _)) = self.values.first() {
             let problem = format!(
@@ -116,7 +116,7 @@ impl BuildInput {
         };
         let stages = Stages::read(&request)?;
         for unused in unused_arguments(&request) {
-            tell.warn(&unused);
+            reporter.warn(&unused);
         }
         Ok(BuildDefinition {
             made_by: DefinitionKind::Dockerfile(Box::new(stages)),

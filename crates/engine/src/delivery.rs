@@ -168,8 +168,8 @@ impl Delivery<'_> {
         // Reports follow when all images are at all destinations.
         let mut delivered = DeliveryReport::default();
         for (destination, place) in destinations.iter().zip(places) {
-            let told = self.report_documents(publication, &made, place, destination, &surveys);
-            delivered.add(Box::pin(told).await?);
+            let reported = self.report_documents(publication, &made, place, destination, &surveys);
+            delivered.add(Box::pin(reported).await?);
         }
         Ok(delivered)
     }
@@ -209,8 +209,8 @@ impl Delivery<'_> {
                 })
             })
             .collect();
-        let told: Vec<_> = stream::iter(work).buffered(ATTACHING).try_collect().await?;
-        for (documents, location) in told {
+        let reported: Vec<_> = stream::iter(work).buffered(ATTACHING).try_collect().await?;
+        for (documents, location) in reported {
             delivered.record_documents(&location, &documents);
         }
         Ok(delivered)

@@ -34,7 +34,7 @@ pub enum LockMode {
 
 /// The downloads of a build.
 pub struct DownloadSet {
-    manner: LockMode,
+    mode: LockMode,
     store: Downloads,
     /// The lock file; none without a folder.
     lock: Option<LockFile>,
@@ -45,9 +45,9 @@ pub struct DownloadSet {
 
 impl DownloadSet {
     /// Downloads in a store, pinned by a lock file; `again` is the command that updates it.
-    pub fn new(manner: LockMode, store: Downloads, lock: Option<LockFile>, again: String) -> Self {
+    pub fn new(mode: LockMode, store: Downloads, lock: Option<LockFile>, again: String) -> Self {
         Self {
-            manner,
+            mode,
             store,
             lock,
             again,
@@ -60,7 +60,7 @@ impl DownloadSet {
         if let Some(digest) = want.digests.first() {
             return Some(digest.clone());
         }
-        if self.manner == LockMode::Noting && self.lock.is_some() {
+        if self.mode == LockMode::Noting && self.lock.is_some() {
             return None;
         }
         self.locked(url).map(|locked| locked.digest.clone())
@@ -68,7 +68,7 @@ impl DownloadSet {
 
     /// Returns true if no server is contacted, as nothing is built.
     pub(crate) fn is_offline(&self) -> bool {
-        self.manner == LockMode::Offline
+        self.mode == LockMode::Offline
     }
 
     fn locked(&self, url: &str) -> Option<&LockedDownload> {
@@ -86,8 +86,8 @@ impl DownloadSet {
 
     /// Rejects files without a pin that would be downloaded.
     pub fn check(&self, wants: &DownloadRequests) -> Result<(), BoxError> {
-        let may_note = self.manner == LockMode::Noting && self.lock.is_some();
-        if may_note || self.manner == LockMode::Offline {
+        let may_note = self.mode == LockMode::Noting && self.lock.is_some();
+        if may_note || self.mode == LockMode::Offline {
             return Ok(());
         }
         let open = self.not_pinned(wants);
@@ -135,7 +135,7 @@ impl DownloadSet {
             let Some(downloaded) = downloaded else {
                 continue;
             };
-            let is_noted = self.manner == LockMode::Noting && wants[&url].digests.is_empty();
+            let is_noted = self.mode == LockMode::Noting && wants[&url].digests.is_empty();
             if let (Some(lock), true) = (&mut self.lock, is_noted) {
                 let locked = LockedDownload {
                     digest: downloaded.digest.clone(),
@@ -155,7 +155,7 @@ impl DownloadSet {
         http: &HttpClient,
     ) -> Result<(String, Option<DownloadedFile>), BoxError> {
         let pin = self.pin(url, want);
-        if self.manner == LockMode::Offline {
+        if self.mode == LockMode::Offline {
             let found = match &pin {
                 Some(digest) => self.store.find(digest).await,
                 None => None,
@@ -228,7 +228,7 @@ impl DownloadSet {
     pub(crate) fn write_lock(&mut self) -> Result<Option<(String, LockChanges)>, BoxError> {
         let name = self.lock_name();
         match &mut self.lock {
-            Some(lock) if self.manner == LockMode::Noting => Ok(Some((name, lock.write()?))),
+            Some(lock) if self.mode == LockMode::Noting => Ok(Some((name, lock.write()?))),
             _ => Ok(None),
         }
     }

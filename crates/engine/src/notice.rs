@@ -95,29 +95,29 @@ impl fmt::Display for Notice<'_> {
 }
 
 /// Reports the rejected tags and reasons before a failed search is reported.
-pub fn report_searched_tags(error: &ResolveError, tell: &dyn Reporter) {
+pub fn report_searched_tags(error: &ResolveError, reporter: &dyn Reporter) {
     if let ResolveError::NothingFits(nothing) = error {
         for tag in &nothing.set_aside {
-            tell.warn(tag);
+            reporter.warn(tag);
         }
         for reason in nothing.reasons() {
-            tell.note(&reason);
+            reporter.note(&reason);
         }
     }
 }
 
 /// Reports what concerns planned images: rejected tags, notes for authors, warnings about bases,
 /// and possible secrets.
-pub(crate) fn report_planned(images: &[PlannedImage], tell: &dyn Reporter) {
+pub(crate) fn report_planned(images: &[PlannedImage], reporter: &dyn Reporter) {
     for tag in images.iter().flat_map(|image| &image.set_aside) {
-        tell.warn(tag);
+        reporter.warn(tag);
     }
     for note in &notes(images) {
-        tell.note(note);
+        reporter.note(note);
     }
     let warnings = images.iter().flat_map(|image| &image.plan.warnings);
     for warning in warnings.collect::<BTreeSet<_>>() {
-        tell.warn(warning);
+        reporter.warn(warning);
     }
     for image in images {
         let version = image.base.os_version;
@@ -125,7 +125,7 @@ pub(crate) fn report_planned(images: &[PlannedImage], tell: &dyn Reporter) {
         if let Some((version, host)) = version.zip(host)
             && let Some(warning) = warning(version, host.build)
         {
-            tell.warn(&warning);
+            reporter.warn(&warning);
         }
     }
     // Images for several hosts mostly have the same files.
@@ -142,7 +142,7 @@ pub(crate) fn report_planned(images: &[PlannedImage], tell: &dyn Reporter) {
     let contents = contents.into_iter().filter_map(|plan| secrets(plan).ok());
     let found: BTreeSet<String> = contents.flatten().collect();
     if !found.is_empty() {
-        tell.warn(&Notice::Secrets(found));
+        reporter.warn(&Notice::Secrets(found));
     }
 }
 
@@ -153,20 +153,24 @@ pub(crate) fn notes(images: &[PlannedImage]) -> BTreeSet<String> {
 }
 
 /// Reports what a build would download first.
-pub(crate) fn report_missing(lacking: &MissingInputs, supply: &DownloadSet, tell: &dyn Reporter) {
+pub(crate) fn report_missing(
+    lacking: &MissingInputs,
+    supply: &DownloadSet,
+    reporter: &dyn Reporter,
+) {
     let not_pinned = supply.not_pinned(&lacking.files);
     for (url, want) in &lacking.files {
         let place = &want.place;
         if not_pinned.contains(&url.as_str()) {
-            tell.warn(&Notice::NotPinned { place, url });
+            reporter.warn(&Notice::NotPinned { place, url });
         } else {
-            tell.note(&Notice::WouldDownload { place, url });
+            reporter.note(&Notice::WouldDownload { place, url });
         }
     }
     for place in &lacking.needs_download {
-        tell.note(&Notice::NeedsDownload { place });
+        reporter.note(&Notice::NeedsDownload { place });
     }
     for problem in &lacking.needs_contents {
-        tell.note(&Notice::NeedsContents { problem });
+        reporter.note(&Notice::NeedsContents { problem });
     }
 }

@@ -189,8 +189,8 @@ impl BuildRequest {
             let mut on_bases = StageBases::new(planned);
             let mut instructions = None;
             if self.daemon_stages().is_none() {
-                let (begun, said) = on_bases.evaluate_draft(stages)?;
-                notes.extend(said);
+                let (begun, printed) = on_bases.evaluate_draft(stages)?;
+                notes.extend(printed);
                 instructions = Some(begun);
             }
             let Some((base, set_aside)) = own else {
@@ -249,9 +249,9 @@ impl BuildRequest {
         images: &mut [PlannedImage],
         is_seen: bool,
         supply: &mut DownloadSet,
-        means: &BuildContext<'_>,
+        ctx: &BuildContext<'_>,
     ) -> Result<MissingInputs, BoxError> {
-        let registry = means.registry;
+        let registry = ctx.registry;
         let stages = match &self.design.made_by {
             DefinitionKind::Recipe(recipe) => {
                 return self.fetch_missing(recipe, images, registry, supply).await;
@@ -268,7 +268,7 @@ impl BuildRequest {
             wanted: self.matched,
             registry,
             supply,
-            progress: means.progress,
+            progress: ctx.progress,
             is_seen,
             taken: HashMap::new(),
         };

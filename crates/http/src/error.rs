@@ -230,12 +230,12 @@ fn nobody_there(error: &reqwest::Error) -> bool {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     let mut of_name = false;
     while let Some(error) = next {
-        let said = error.to_string();
-        of_name |= said.starts_with("dns error");
+        let printed = error.to_string();
+        of_name |= printed.starts_with("dns error");
         if let Some(io) = error.downcast_ref::<io::Error>() {
             let passing = ["Temporary failure", "try again"];
             return io.kind() == io::ErrorKind::ConnectionRefused
-                || of_name && !passing.iter().any(|words| said.contains(words));
+                || of_name && !passing.iter().any(|words| printed.contains(words));
         }
         next = error.source();
     }

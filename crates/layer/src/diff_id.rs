@@ -23,8 +23,8 @@ const BLOCKS: usize = 4;
 
 /// Digest of everything that determines the bytes of a layer's blob, given the digest of its tar.
 pub fn inputs(diff_id: &Digest, compression: Compression) -> Digest {
-    let manner = compression.format_id();
-    sha256(format!("wincimg layer {EDITION} {manner} {diff_id}\n").as_bytes())
+    let mode = compression.format_id();
+    sha256(format!("wincimg layer {EDITION} {mode} {diff_id}\n").as_bytes())
 }
 
 impl SortedLayer<'_> {

@@ -295,10 +295,10 @@ mod tests {
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
             layer.file(name.parse().unwrap(), path);
         }
-        for (gone, told) in [("299.bin", "299.bin"), ("200.bin", "200.bin")] {
+        for (gone, reported) in [("299.bin", "299.bin"), ("200.bin", "200.bin")] {
             fs::remove_file(folder.path().join(gone)).unwrap();
             let error = written(&layer).unwrap_err();
-            let path = folder.path().join(told);
+            let path = folder.path().join(reported);
             assert!(
                 error.to_string().contains(&path.display().to_string()),
                 "{error}"

@@ -157,10 +157,10 @@ mod tests {
 
     fn split(layer: &Layer, places: &[ImagePath]) -> Vec<(Option<String>, Vec<String>)> {
         let parts = layer.clone().split(places, LEAST).unwrap();
-        let told = parts
+        let reported = parts
             .iter()
             .map(|(place, part)| (place.map(ToString::to_string), names(part)));
-        told.collect()
+        reported.collect()
     }
 
     #[test]

@@ -388,8 +388,8 @@ fn published_name(target: &Reference, copied: Option<&CopyReport>) -> String {
 
 #[expect(clippy::ref_option, reason = "serde passes the field like this")]
 fn as_text<S: Serializer>(error: &Option<CopyError>, serializer: S) -> Result<S::Ok, S::Error> {
-    let said = error.as_ref().map(|error| error_chain(error));
-    serializer.serialize_str(&said.unwrap_or_default())
+    let printed = error.as_ref().map(|error| error_chain(error));
+    serializer.serialize_str(&printed.unwrap_or_default())
 }
 
 fn totals(images: &[MirroredImage]) -> Totals {

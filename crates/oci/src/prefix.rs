@@ -193,13 +193,13 @@ mod tests {
 
     #[test]
     fn a_url_is_told_to_drop_its_scheme() {
-        let said = |text: &str| text.parse::<RegistryPrefix>().unwrap_err().to_string();
+        let printed = |text: &str| text.parse::<RegistryPrefix>().unwrap_err().to_string();
         assert_eq!(
-            said("https://repo.lan/apps/"),
+            printed("https://repo.lan/apps/"),
             "a registry has no scheme: type repo.lan/apps"
         );
         assert_eq!(
-            said("http://repo.lan:8888/apps"),
+            printed("http://repo.lan:8888/apps"),
             "a registry has no scheme: type repo.lan:8888/apps, and --insecure-registry repo.lan:8888 \
              if it uses plain HTTP"
         );

@@ -191,7 +191,7 @@ mod tests {
         );
         let made = made.unwrap();
         let steps = &made.instructions.as_ref().unwrap().steps;
-        let told: Vec<(&str, usize, usize)> = steps
+        let reported: Vec<(&str, usize, usize)> = steps
             .iter()
             .map(|step| {
                 let layer = step.layer.as_ref();
@@ -200,7 +200,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            reported,
             [
                 ("by hand", 2, 1),
                 ("ENV A=1", 0, 0),
@@ -257,8 +257,8 @@ mod tests {
                 "expected utf-8 or utf-16",
             ),
         ] {
-            let said = problem(body);
-            assert!(said.contains(expected), "{body}: {said}");
+            let printed = problem(body);
+            assert!(printed.contains(expected), "{body}: {printed}");
         }
     }
 }

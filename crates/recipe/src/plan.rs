@@ -334,8 +334,8 @@ impl fmt::Display for PlannedFile {
 impl fmt::Display for Plan {
     /// One fact per line; fields that only the base sets are omitted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (what, said) in self.facts() {
-            writeln!(f, "{what:<12}{}", Untrusted(said))?;
+        for (what, printed) in self.facts() {
+            writeln!(f, "{what:<12}{}", Untrusted(printed))?;
         }
         Ok(())
     }

@@ -320,7 +320,7 @@ fn files_come_from_the_recipes_folder_the_context_or_the_recipe_itself() {
 
 #[test]
 fn files_that_cannot_be_are_refused_with_their_place() {
-    for (entry, said) in [
+    for (entry, printed) in [
         (
             "from = \"../Cargo.toml\"\nto = \"/x\"",
             "5:8: \"../Cargo.toml\" leads out",
@@ -350,7 +350,7 @@ fn files_that_cannot_be_are_refused_with_their_place() {
         ("embedded = \"shimm\"\nto = \"/x\"", "\"shimm\""),
     ] {
         let found = problem(&format!("#\n[[files]]\n{entry}\n"));
-        assert!(found.contains(said), "{found}");
+        assert!(found.contains(printed), "{found}");
     }
 }
 
@@ -370,7 +370,7 @@ fn registry_values_get_the_type_that_they_look_like_or_say() {
 
 #[test]
 fn registry_entries_that_cannot_be_are_refused() {
-    for (entry, said) in [
+    for (entry, printed) in [
         ("key = 'HKCU\\Software\\X'", "4:7: "),
         (
             "key = 'HKLM\\SOFTWARE\\X'\nmode = \"mrge\"",
@@ -391,7 +391,7 @@ fn registry_entries_that_cannot_be_are_refused() {
         ),
     ] {
         let found = problem(&format!("[[registry]]\n{entry}\n"));
-        assert!(found.contains(said), "{found}");
+        assert!(found.contains(printed), "{found}");
     }
 }
 
@@ -427,7 +427,7 @@ fn a_registration_file_is_imported_and_its_mistakes_are_placed() {
 
 #[test]
 fn names_of_variables_are_those_that_windows_tells_apart() {
-    for (env, said) in [
+    for (env, printed) in [
         (
             r#"{ "A=B" = "x" }"#,
             "recipe.toml:3:17: invalid name of a variable: \"A=B\"",
@@ -439,7 +439,7 @@ fn names_of_variables_are_those_that_windows_tells_apart() {
         ),
     ] {
         let problem = problem(&format!("env = {env}\n"));
-        assert!(problem.contains(said), "{problem}");
+        assert!(problem.contains(printed), "{problem}");
     }
 }
 
@@ -581,24 +581,27 @@ fn the_settings_of_a_site_are_read_from_lists_or_from_one_text() {
     assert_eq!(listed.site.as_str(), "Default Web Site");
     assert_eq!(listed.path.to_string(), r"C:\inetpub\wwwroot");
     assert_eq!(listed.app_pool.as_str(), "DefaultAppPool");
-    let said = in_one.to_string();
-    assert!(said.contains("iis         may serve .woff2\n"), "{said}");
+    let printed = in_one.to_string();
     assert!(
-        said.contains("iis         .json is application/json\n"),
-        "{said}"
+        printed.contains("iis         may serve .woff2\n"),
+        "{printed}"
     );
     assert!(
-        said.contains(
+        printed.contains("iis         .json is application/json\n"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains(
             "iis         system.applicationHost/applicationPools \
              [name='DefaultAppPool'].autoStart:true\n"
         ),
-        "{said}"
+        "{printed}"
     );
 }
 
 #[test]
 fn settings_of_a_site_that_cannot_be_are_refused_with_their_place() {
-    for (entry, said) in [
+    for (entry, printed) in [
         ("site_s = 1", "4:1: unknown field `site_s`"),
         ("app_pool = { pool = 1 }", "4:14: unknown field `pool`"),
         (
@@ -631,7 +634,7 @@ fn settings_of_a_site_that_cannot_be_are_refused_with_their_place() {
         ),
     ] {
         let found = problem(&format!("[iis]\n{entry}\n"));
-        assert!(found.contains(said), "{entry}: {found}");
+        assert!(found.contains(printed), "{entry}: {found}");
     }
 }
 
@@ -709,7 +712,7 @@ fn what_no_value_can_make_right_is_refused_before_there_are_values() {
         );
         recipe(&text).unwrap_err().to_string()
     };
-    for (body, said) in [
+    for (body, printed) in [
         ("ports = [\"${port}\", \"http\"]", "3:21: invalid port"),
         (
             "user = \"${port}\"\nfiels = 1",
@@ -726,6 +729,6 @@ fn what_no_value_can_make_right_is_refused_before_there_are_values() {
         ),
     ] {
         let problem = refused(body);
-        assert!(problem.contains(said), "{body}: {problem}");
+        assert!(problem.contains(printed), "{body}: {problem}");
     }
 }

@@ -213,8 +213,8 @@ fn openssl(folder: &Path, arguments: &str) {
         .current_dir(folder)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "openssl {arguments}: {said}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "openssl {arguments}: {printed}");
 }
 
 /// Creates a CA (`ca.pem`) and a certificate of it (`server.pem`, `server.key`) for 127.0.0.1 and

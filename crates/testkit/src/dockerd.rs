@@ -123,18 +123,18 @@ impl Dockerd {
             .env("HOME", self.folder.path())
             .output()
             .unwrap();
-        let said = [output.stdout, output.stderr].concat();
+        let printed = [output.stdout, output.stderr].concat();
         (
             output.status.success(),
-            String::from_utf8_lossy(&said).trim().to_owned(),
+            String::from_utf8_lossy(&printed).trim().to_owned(),
         )
     }
 
     /// Runs the client, which must succeed, and returns its output.
     pub fn must(&self, arguments: &[&str]) -> String {
-        let (succeeded, said) = self.run(arguments);
-        assert!(succeeded, "docker {arguments:?}: {said}");
-        said
+        let (succeeded, printed) = self.run(arguments);
+        assert!(succeeded, "docker {arguments:?}: {printed}");
+        printed
     }
 }
 

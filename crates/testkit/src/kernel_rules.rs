@@ -452,13 +452,13 @@ impl<'h> Hive<'h> {
                 place,
             )?;
             let keys = references.get(&at).copied().unwrap_or(0);
-            let said = number(&record[12..]);
+            let printed = number(&record[12..]);
             require(
-                said > 0 && said >= keys,
+                printed > 0 && printed >= keys,
                 "a descriptor counts fewer keys than it has",
                 place,
             )?;
-            self.sound.volatile_references += said - keys;
+            self.sound.volatile_references += printed - keys;
             let size = number(&record[16..]) as usize;
             let bytes = record[20..].get(..size);
             let bytes =

@@ -202,13 +202,13 @@ pub fn in_child(test: &str, argument: &str, environment: &[(&str, &str)]) -> Str
         .envs(environment.iter().copied())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.success() && said.contains("1 passed"),
-        "{said}"
+        output.status.success() && printed.contains("1 passed"),
+        "{printed}"
     );
-    said
+    printed
 }
 
 /// The argument of [`in_child`], in the process that it started.

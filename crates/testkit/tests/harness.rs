@@ -31,13 +31,14 @@ async fn a_test_that_lacks_something_is_ignored_and_counted() {
             .env("WINCIMG_REQUIRE_ALL", is_required)
             .output()
             .unwrap();
-        let said = [output.stdout, output.stderr].concat();
-        (output.status.success(), String::from_utf8(said).unwrap())
+        let printed = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(printed).unwrap())
     };
-    let (is_well, said) = run("0");
-    assert!(is_well, "{said}");
+    let (is_well, printed) = run("0");
+    assert!(is_well, "{printed}");
     assert_eq!(
-        said.lines()
+        printed
+            .lines()
             .filter(|line| !line.starts_with("test result: "))
             .collect::<Vec<_>>(),
         [
@@ -49,9 +50,12 @@ async fn a_test_that_lacks_something_is_ignored_and_counted() {
             "skipped: 1 (requires a thing (apt-get install things))"
         ]
     );
-    let (is_well, said) = run("1");
-    assert!(!is_well && said.contains("missing: a thing"), "{said}");
-    assert!(said.contains(THIS), "{said}");
+    let (is_well, printed) = run("1");
+    assert!(
+        !is_well && printed.contains("missing: a thing"),
+        "{printed}"
+    );
+    assert!(printed.contains(THIS), "{printed}");
     assert_eq!(
         std::fs::read_to_string(collected).unwrap(),
         "a thing (apt-get install things)\n"

@@ -403,14 +403,16 @@ impl CompatVerdict {
         match self.rule {
             CompatRule::BuildMatch => format!("host {host} and image {image} have the same build"),
             CompatRule::ImageNewerRevision => {
-                let said = format!("image {image} is newer than host {host} of the same build, ");
+                let printed =
+                    format!("image {image} is newer than host {host} of the same build, ");
                 let reported = self.host.and_then(|host| {
                     reported_breaks::find_reported(host, image, Isolation::Process)
                 });
                 match reported {
-                    Some(entry) => said + &format!("and {entry}"),
+                    Some(entry) => printed + &format!("and {entry}"),
                     None => {
-                        said + "which is documented to work, but is reported to fail on some updates"
+                        printed
+                            + "which is documented to work, but is reported to fail on some updates"
                     }
                 }
             }

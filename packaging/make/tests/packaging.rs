@@ -33,10 +33,10 @@ fn run(program: &str, arguments: &[&str]) -> Output {
 }
 
 fn must(program: &str, arguments: &[&str]) -> String {
-    said(&run(program, arguments), program)
+    printed(&run(program, arguments), program)
 }
 
-fn said(output: &Output, what: &str) -> String {
+fn printed(output: &Output, what: &str) -> String {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{what}: {errors}");
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -182,7 +182,7 @@ fn stand_in() -> TempDir {
         ])
         .output()
         .unwrap();
-    said(&compiled, "cc");
+    printed(&compiled, "cc");
     fs::remove_file(source).unwrap();
     must("packaging/extras", &[text(&folder), TARGET]);
     let packed = Command::new("tar")
@@ -194,7 +194,7 @@ fn stand_in() -> TempDir {
         ])
         .output()
         .unwrap();
-    said(&packed, "tar");
+    printed(&packed, "tar");
     out
 }
 
@@ -223,7 +223,7 @@ fn the_debian_package_is_what_debian_wants() {
         .args(["--contents", deb])
         .output()
         .unwrap();
-    let listed = said(&listed, "dpkg-deb");
+    let listed = printed(&listed, "dpkg-deb");
     for path in [
         "/usr/bin/wincimg\n",
         "/usr/bin/kubectl-wincimg -> wincimg\n",
@@ -328,8 +328,11 @@ fn only_a_static_program_of_that_processor_becomes_an_image() {
             &to,
         ]);
         let output = run(TOOL, &arguments);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains(reason), "{said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && printed.contains(reason),
+            "{printed}"
+        );
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn follow(
         loop {
             let change = watch.next().await?;
             let events = events(&change, request);
-            let told = match &mut table {
+            let reported = match &mut table {
                 Some(table) => {
                     let words: Vec<String> = events.iter().map(Event::in_words).collect();
                     table.take(&change, &words);
@@ -53,7 +53,7 @@ pub(super) fn follow(
                 }
                 None => print(&events, format),
             };
-            match told {
+            match reported {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
                 other => other?,
             }

@@ -144,10 +144,10 @@ impl FollowArgs {
         }
         let fleet = Fleet::read(&self.file)?;
         let online = Online::new(&self.connection, session)?;
-        let tell = DedupPrinter::new(session);
+        let reporter = DedupPrinter::new(session);
         let run = SyncOptions {
-            means: BuildContext {
-                tell: &tell,
+            ctx: BuildContext {
+                reporter: &reporter,
                 ..online.build_context()
             },
             base_registry: &self.base.base_registry,
@@ -231,21 +231,21 @@ fn identity() -> String {
 /// Prints each message once.
 struct DedupPrinter<'a> {
     session: &'a Session,
-    said: Mutex<HashSet<String>>,
+    printed: Mutex<HashSet<String>>,
 }
 
 impl<'a> DedupPrinter<'a> {
     fn new(session: &'a Session) -> Self {
-        let said = Mutex::default();
-        Self { session, said }
+        let printed = Mutex::default();
+        Self { session, printed }
     }
 
     fn is_new(&self, message: &str) -> bool {
-        let mut said = lock(&self.said);
-        if said.len() >= SAID {
-            said.clear();
+        let mut printed = lock(&self.printed);
+        if printed.len() >= SAID {
+            printed.clear();
         }
-        said.insert(message.to_owned())
+        printed.insert(message.to_owned())
     }
 }
 
@@ -299,8 +299,8 @@ impl Lines {
                 .session
                 .note(format_args!("waiting for the lease: {holder} holds it")),
             ControllerEvent::Waits(None) => self.session.note("waiting for the lease"),
-            ControllerEvent::Trouble(error) => self.warn(error),
-            ControllerEvent::Image(brought) => self.image(brought),
+            ControllerEvent::Failure(error) => self.warn(error),
+            ControllerEvent::Image(result) => self.image(result),
             ControllerEvent::Node(node, state) => self.node(&node.name, state),
         }
     }
@@ -312,12 +312,12 @@ impl Lines {
             .warn(format_args!("{}{hint}", error_chain(error)));
     }
 
-    fn image(&self, brought: &EntryResult) {
+    fn image(&self, result: &EntryResult) {
         let EntryResult {
             entry,
             build,
             outcome,
-        } = brought;
+        } = result;
         let (state, words, problem, hint) = match outcome {
             EntryOutcome::Ready => ("ready", format!("{entry} exists for {build}"), None, None),
             EntryOutcome::Made => ("made", format!("built {entry} for {build}"), None, None),

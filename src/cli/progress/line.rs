@@ -107,10 +107,10 @@ pub(super) fn under_way(label: &str, figures: &ProgressFigures, quiet_for: Durat
 /// The sentence about a finished task, for a log.
 pub(super) fn finished(label: &str, outcome: &str, figures: &ProgressFigures) -> String {
     let is_long = figures.spent >= Duration::from_secs(1);
-    let said = |is_worth_it: bool, text: String| if is_worth_it { text } else { String::new() };
-    let bytes = said(figures.at > 0, format!(", {}", BinaryBytes(figures.at)));
-    let time = said(is_long, format!(" in {}", short(figures.spent)));
-    let rate = said(
+    let printed = |is_worth_it: bool, text: String| if is_worth_it { text } else { String::new() };
+    let bytes = printed(figures.at > 0, format!(", {}", BinaryBytes(figures.at)));
+    let time = printed(is_long, format!(" in {}", short(figures.spent)));
+    let rate = printed(
         is_long && figures.rate > 0,
         format!(", {}/s", BinaryBytes(figures.rate)),
     );
@@ -221,13 +221,13 @@ mod tests {
     #[test]
     fn a_log_gets_sentences() {
         let quiet = Duration::from_secs(30);
-        let said = |figures| under_way("nanoserver 1a2b", &figures, quiet);
+        let printed = |figures| under_way("nanoserver 1a2b", &figures, quiet);
         assert_eq!(
-            said(figures(1 << 30, Some(4 << 30))),
+            printed(figures(1 << 30, Some(4 << 30))),
             "nanoserver 1a2b: 1.00 GiB of 4.00 GiB, 85.00 MiB/s, 36s left"
         );
         assert_eq!(
-            said(figures(1 << 30, None)),
+            printed(figures(1 << 30, None)),
             "nanoserver 1a2b: 1.00 GiB, 85.00 MiB/s"
         );
         let stalled = ProgressFigures {
@@ -235,14 +235,14 @@ mod tests {
             ..figures(1 << 30, Some(4 << 30))
         };
         assert_eq!(
-            said(stalled),
+            printed(stalled),
             "nanoserver 1a2b: 1.00 GiB of 4.00 GiB, no progress for 30s"
         );
         let step = ProgressFigures {
             rate: 0,
             ..figures(0, None)
         };
-        assert_eq!(said(step), "nanoserver 1a2b: 51s so far");
+        assert_eq!(printed(step), "nanoserver 1a2b: 51s so far");
         let ended = |figures| finished("nanoserver 1a2b", "copied", &figures);
         assert_eq!(
             ended(figures(4 << 30, None)),

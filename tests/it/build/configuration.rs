@@ -237,9 +237,12 @@ fn what_a_base_has_for_its_children_is_carried_out_or_needs_windows() {
     assert!(printed.contains("onbuild     COPY . /app"), "{printed}");
     for engine in ["auto", "direct"] {
         let output = build().args(["--engine", engine]).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
+        let printed = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success());
-        assert!(said.contains("ONBUILD COPY . /app"), "{engine}: {said}");
+        assert!(
+            printed.contains("ONBUILD COPY . /app"),
+            "{engine}: {printed}"
+        );
     }
 }
 

@@ -93,16 +93,19 @@ fn what_looks_like_a_secret_is_told_in_one_line_by_a_dry_run_and_by_a_build() {
             .output()
             .unwrap();
         assert!(output.status.success());
-        let said = stderr(&output);
-        let warnings: Vec<&str> = said.lines().filter(|it| it.contains("warning:")).collect();
+        let printed = stderr(&output);
+        let warnings: Vec<&str> = printed
+            .lines()
+            .filter(|it| it.contains("warning:"))
+            .collect();
         let [warning] = warnings[..] else {
-            panic!("{said}");
+            panic!("{printed}");
         };
         assert!(
             warning.contains("assets/.env, ") && warning.contains('3'),
-            "{said}"
+            "{printed}"
         );
-        assert!(warning.contains(".dockerignore"), "{said}");
+        assert!(warning.contains(".dockerignore"), "{printed}");
     }
     let own = site
         .build("web")

@@ -160,8 +160,8 @@ fn the_time_limit_ends_what_compresses_within_a_second() {
         let took = started.elapsed();
         assert!(took < Duration::from_secs(2), "{took:?}");
         assert_eq!(output.status.code(), Some(3));
-        let said = stderr(&output);
-        assert!(line(&["hint: ", "--timeout"]).eval(&said), "{said}");
+        let printed = stderr(&output);
+        assert!(line(&["hint: ", "--timeout"]).eval(&printed), "{printed}");
     }
 }
 

@@ -390,8 +390,8 @@ fn a_mistake_in_the_recipe_or_its_folder_is_told_before_a_registry_is_asked() {
                 .fails(2, code, values)
                 .hides(&nobody);
             if arguments == ["typed"] {
-                let said = failure.on_line(3).stderr;
-                assert!(said.contains("       ^"), "{said}");
+                let printed = failure.on_line(3).stderr;
+                assert!(printed.contains("       ^"), "{printed}");
             }
         }
     }

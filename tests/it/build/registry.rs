@@ -38,11 +38,11 @@ fn registry_changes_go_where_windows_looks_and_create_nothing_by_deleting() {
     let named = "[[registry]]\nkey = 'HKLM\\SOFTWARE\\Vendor'\n";
     let linked = "[[registry]]\nkey = 'HKLM\\SOFTWARE\\WOW6432Node\\Policies\\Acme'\nvalues = { Empty = [] }\n";
     let built = recipe(&format!("{named}{toolbar}{linked}"));
-    let said = stderr(&built);
-    assert!(built.status.success(), "{said}");
+    let printed = stderr(&built);
+    assert!(built.status.success(), "{printed}");
     let linked = r"HKLM\SOFTWARE\WOW6432Node\Policies";
-    let is_noted = note(&[linked, r"HKLM\SOFTWARE\Policies"]).eval(&said);
-    assert!(is_noted, "{said}");
+    let is_noted = note(&[linked, r"HKLM\SOFTWARE\Policies"]).eval(&printed);
+    assert!(is_noted, "{printed}");
     let inspected = site
         .command(&["inspect", "oci:layout:1", "--registry", "--format", "json"])
         .output()

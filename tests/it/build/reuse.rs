@@ -33,7 +33,7 @@ fn site() -> Site {
 /// A build with push, its stderr, and its requests.
 struct PushedBuild {
     built: Value,
-    said: String,
+    printed: String,
     asked: Vec<String>,
 }
 
@@ -49,16 +49,16 @@ impl PushedBuild {
     /// Returns true if the layer with the libraries was reused.
     fn took_it(&self) -> bool {
         assert_ne!(
-            self.said.contains("unchanged"),
+            self.printed.contains("unchanged"),
             self.layers_written() == 2,
             "{}",
-            self.said
+            self.printed
         );
-        self.said.contains("unchanged")
+        self.printed.contains("unchanged")
     }
 
     fn layers_written(&self) -> usize {
-        self.said.matches("written").count()
+        self.printed.matches("written").count()
     }
 
     fn sent(&self) -> Vec<&String> {
@@ -75,11 +75,11 @@ fn push(site: &Site, more: &[&str]) -> PushedBuild {
     command.args(["--host-build", "17763.973", "--registry", &host, "--push"]);
     let output = command.args(more).args(["--format", "json"]).output();
     let output = output.unwrap();
-    let said = stderr(&output);
-    assert!(output.status.success(), "{said}");
+    let printed = stderr(&output);
+    assert!(output.status.success(), "{printed}");
     PushedBuild {
         built: serde_json::from_slice(&output.stdout).unwrap(),
-        said,
+        printed,
         asked: site.requests_since(before),
     }
 }
@@ -141,9 +141,11 @@ fn a_large_entry_of_a_recipe_is_a_layer_of_its_own() {
     let second = push(&site, &[]);
     assert_eq!(first.layers()[1], second.layers()[1]);
     assert!(
-        second.said.contains(r"layer of app: C:\app\lib: unchanged"),
+        second
+            .printed
+            .contains(r"layer of app: C:\app\lib: unchanged"),
         "{}",
-        second.said
+        second.printed
     );
     let sent = second.sent();
     let puts = sent
@@ -301,7 +303,7 @@ fn what_is_not_there_or_lies_is_not_taken() {
     };
     assert!(note.starts_with("io.wincimg.inputs=sha256:"), "{note}");
 
-    let tell = |name: &str, manifest: &Value, config: &Value, has_blob: bool| {
+    let reporter = |name: &str, manifest: &Value, config: &Value, has_blob: bool| {
         let config = Bytes::from(config.to_string());
         let mut manifest = manifest.clone();
         manifest["config"]["digest"] = json!(sha256(&config).to_string());
@@ -325,28 +327,28 @@ fn what_is_not_there_or_lies_is_not_taken() {
         assert_eq!(pushed.digest(), first.digest(), "{name}");
         pushed
     };
-    tell("honest", &manifest, &config, true);
+    reporter("honest", &manifest, &config, true);
     assert!(take("honest").took_it());
-    tell("gone", &manifest, &config, false);
+    reporter("gone", &manifest, &config, false);
     assert!(!take("gone").took_it());
 
     let mut short = config.clone();
     short["rootfs"]["diff_ids"].as_array_mut().unwrap().pop();
-    tell("short", &manifest, &short, true);
+    reporter("short", &manifest, &short, true);
     let mut other = config.clone();
     other["rootfs"]["diff_ids"][1] = other["rootfs"]["diff_ids"][0].clone();
-    tell("other", &manifest, &other, true);
+    reporter("other", &manifest, &other, true);
     let note = |name: &str, note: Value| {
         let mut config = config.clone();
         config["history"][1]["comment"] = note;
-        tell(name, &manifest, &config, true);
+        reporter(name, &manifest, &config, true);
     };
     note("note", json!(format!("io.wincimg.inputs={layer}")));
     note("without-note", Value::Null);
     let lie = |name: &str, key: &str, value: Value| {
         let mut manifest = manifest.clone();
         manifest["layers"][1][key] = value;
-        tell(name, &manifest, &config, true);
+        reporter(name, &manifest, &config, true);
     };
     let foreign = "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip";
     lie("foreign", "mediaType", json!(foreign));
@@ -367,8 +369,8 @@ fn what_is_not_there_or_lies_is_not_taken() {
 
     let nothing = format!("{}/nothing:1", site.host());
     let pushed = push(&site, &["--name", "last", "--cache-from", &nothing]);
-    let is_told = failure::note(&[&nothing]).eval(&pushed.said);
-    assert!(is_told, "{}", pushed.said);
+    let is_told = failure::note(&[&nothing]).eval(&pushed.printed);
+    assert!(is_told, "{}", pushed.printed);
 }
 
 /// Returns the registry's content below `/v2/`.
@@ -412,9 +414,9 @@ async fn distribution_takes_the_note_and_the_layer_back() {
         command.args(["--base-registry", &host, "--registry", &host, "--push"]);
         command.args(["--insecure-registry", &host]);
         let output = command.args(["--format", "json"]).output().unwrap();
-        let said = stderr(&output);
-        assert!(output.status.success(), "{said}");
-        assert_eq!(said.contains("unchanged"), expected, "{said}");
+        let printed = stderr(&output);
+        assert!(output.status.success(), "{printed}");
+        assert_eq!(printed.contains("unchanged"), expected, "{printed}");
         let built: Value = serde_json::from_slice(&output.stdout).unwrap();
         digests.push(built["images"][0]["digest"].clone());
     }

@@ -171,9 +171,9 @@ impl Stage {
         let output = self.output(line, "");
         let stdout = self.there(&String::from_utf8_lossy(&output.stdout));
         let stderr = String::from_utf8_lossy(&output.stderr);
-        let said = format!("$ {line}\n{stdout}{stderr}");
-        assert_eq!(output.status.code(), Some(code), "{said}");
-        assert!(is_shown(&stdout, shown), "{said}\nis shown as\n{shown}");
+        let printed = format!("$ {line}\n{stdout}{stderr}");
+        assert_eq!(output.status.code(), Some(code), "{printed}");
+        assert!(is_shown(&stdout, shown), "{printed}\nis shown as\n{shown}");
     }
 
     pub(super) fn output(&mut self, line: &str, before: &str) -> Output {

@@ -53,8 +53,8 @@ fn elided(text: &str) -> String {
 /// Terminal output of a line, and its exit code.
 fn says(stage: &mut Stage, line: &str) -> (String, i32) {
     let output = stage.output(line, "exec 2>&1\n");
-    let said = stage.there(&String::from_utf8_lossy(&output.stdout));
-    (said, output.status.code().unwrap())
+    let printed = stage.there(&String::from_utf8_lossy(&output.stdout));
+    (printed, output.status.code().unwrap())
 }
 
 /// Adds the tutorial's folder, cluster and images of its shop.
@@ -121,9 +121,9 @@ fn rerun(page: &str, stage: &mut Stage) -> String {
             .next_if(|line| !line.starts_with("$ ") && *line != "```")
             .is_some()
         {}
-        let (said, ended) = says(stage, command);
-        assert_eq!(ended, code, "{command}\n{said}");
-        written += &elided(&said);
+        let (printed, ended) = says(stage, command);
+        assert_eq!(ended, code, "{command}\n{printed}");
+        written += &elided(&printed);
     }
     written
 }
@@ -153,10 +153,10 @@ fn the_tutorial_shows_what_its_commands_print() {
 #[test]
 fn what_differs_from_run_to_run_is_left_out() {
     let digest = "a".repeat(64);
-    let said = format!(
+    let printed = format!(
         "layer of x: written, 1.2 KiB\nr.lan/x 0d975a738282: copied, 5 B\nbase  x@sha256:{digest}\n\
          1 new (1,234 bytes)\n17763.973 of 2020-04-14 B\n"
     );
     let left = "base  x@sha256:…\n1 new (… bytes)\n17763.973 of 2020-04-14 B\n";
-    assert_eq!(elided(&said), left);
+    assert_eq!(elided(&printed), left);
 }

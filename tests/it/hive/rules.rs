@@ -110,8 +110,8 @@ impl Raw {
 fn a_base_block_or_a_bin_that_is_not_whole_is_refused() {
     let whole = Raw(hive_of(&rich()));
     let refused = |rule: &str, change: &dyn Fn(&mut Raw)| {
-        let said = broken(&whole, change);
-        assert!(said.starts_with(rule), "{rule}: {said}");
+        let printed = broken(&whole, change);
+        assert!(printed.starts_with(rule), "{rule}: {printed}");
     };
     refused("the sequence numbers differ", &|raw| raw.0[4] ^= 2);
     refused("version", &|raw| raw.0[24] = 7);
@@ -142,8 +142,8 @@ fn a_key_that_contradicts_those_around_it_is_refused() {
     let root = whole.header(36);
     let list = whole.u32(a, 28);
     let refused = |rule: &str, change: &dyn Fn(&mut Raw)| {
-        let said = broken(&whole, change);
-        assert!(said.starts_with(rule), "{rule}: {said}");
+        let printed = broken(&whole, change);
+        assert!(printed.starts_with(rule), "{rule}: {printed}");
     };
     refused("no nk record", &|raw| raw.put(a, 0, b"nx"));
     refused("a cell has two owners", &|raw| {
@@ -220,8 +220,8 @@ fn a_value_that_contradicts_its_data_is_refused() {
     let [long, number, old, text] = ["long", "number", "old", "text"].map(value);
     let big = whole.u32(long, 8);
     let refused = |rule: &str, change: &dyn Fn(&mut Raw)| {
-        let said = broken(&whole, change);
-        assert!(said.starts_with(rule), "{rule}: {said}");
+        let printed = broken(&whole, change);
+        assert!(printed.starts_with(rule), "{rule}: {printed}");
     };
     refused("no vk record", &|raw| raw.put(text, 0, b"vx"));
     refused("a value list is not in its cell", &|raw| {
@@ -263,8 +263,8 @@ fn descriptors_that_are_no_ring_or_no_descriptors_are_refused() {
     let second = whole.u32(first, 4);
     assert_ne!(first, second, "two descriptors at least");
     let refused = |rule: &str, change: &dyn Fn(&mut Raw)| {
-        let said = broken(&whole, change);
-        assert!(said.starts_with(rule), "{rule}: {said}");
+        let printed = broken(&whole, change);
+        assert!(printed.starts_with(rule), "{rule}: {printed}");
     };
     refused("no sk record", &|raw| raw.put(second, 0, b"sx"));
     refused("a descriptor does not point back", &|raw| {

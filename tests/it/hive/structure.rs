@@ -249,14 +249,14 @@ fn key_nodes_say_how_long_the_longest_things_in_them_are() {
             .max();
         [subkeys, names, sizes].map(Option::unwrap_or_default)
     };
-    let said = |raw: &Raw, key: u32| [52, 60, 64].map(|at| raw.u32(key, at));
+    let printed = |raw: &Raw, key: u32| [52, 60, 64].map(|at| raw.u32(key, at));
     for key in ours.keys() {
-        assert_eq!(said(&ours, key), longest(&ours, key));
+        assert_eq!(printed(&ours, key), longest(&ours, key));
     }
     // Earlier content may have been longer.
     for key in theirs.keys() {
-        for (said, is) in said(&theirs, key).into_iter().zip(longest(&theirs, key)) {
-            assert!(said >= is);
+        for (printed, is) in printed(&theirs, key).into_iter().zip(longest(&theirs, key)) {
+            assert!(printed >= is);
         }
     }
 }

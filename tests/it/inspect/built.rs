@@ -166,8 +166,8 @@ fn an_image_is_the_same_wherever_it_is() {
             .env("HOME", "/nonexistent")
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "skopeo: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "skopeo: {printed}");
         let (code, here, _) = json_of(&mut inspect(&place, &["--registry"]));
         assert_eq!(code, 0);
         assert_eq!(here["reference"], json!(place));
@@ -212,13 +212,13 @@ fn a_host_among_the_defaults_of_flags_is_no_wish_to_see_the_registry() {
     let host = built.registry.host();
     let defaults = format!("registry = {host:?}\ninsecure-registry = [{host:?}]\n");
     fs::write(built.folder.path().join("wincimg.toml"), defaults).unwrap();
-    let (code, found, said) = json_of(
+    let (code, found, printed) = json_of(
         wincimg("inspect")
             .current_dir(built.folder.path())
             .args(["--config", "wincimg.toml"])
             .arg(built.reference("1.0")),
     );
-    assert_eq!(code, 0, "{said}");
+    assert_eq!(code, 0, "{printed}");
     assert_eq!(found["images"][0]["registry"], json!(null));
 }
 
@@ -251,9 +251,12 @@ fn a_layer_that_a_registry_damaged_is_named_and_the_rest_is_shown() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0xFF;
     fs::write(&file, bytes).unwrap();
-    let (code, found, said) = json_of(&mut built.inspect(tag, &["--registry"]));
+    let (code, found, printed) = json_of(&mut built.inspect(tag, &["--registry"]));
     assert_eq!(code, 3);
-    assert!(line(&["error: ", "layer 2", digest]).eval(&said), "{said}");
+    assert!(
+        line(&["error: ", "layer 2", digest]).eval(&printed),
+        "{printed}"
+    );
     let image = &found["images"][0];
     assert_eq!(image["os_version"], "10.0.17763.973");
     assert_eq!(image["layers"][1]["read"], "failed");

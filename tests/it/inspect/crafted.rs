@@ -30,8 +30,8 @@ fn of_a_large_layer_the_beginning_is_enough_where_hives_come_first() {
     let mut files = deltas(&edits(20));
     files.push(zeros());
     let layout = LayoutImage::new(&large(&files));
-    let (code, found, said) = json_of(&mut inspect(&layout.place, &[]));
-    assert_eq!((code, said.as_str()), (0, ""));
+    let (code, found, printed) = json_of(&mut inspect(&layout.place, &[]));
+    assert_eq!((code, printed.as_str()), (0, ""));
     let image = &found["images"][0];
     assert_eq!(image["layers"][1]["read"], "part");
     assert_eq!(image["shutdown"]["seconds"], 20);
@@ -48,15 +48,15 @@ fn a_large_layer_with_files_first_is_read_only_when_all_are_wanted() {
     let mut files = vec![zeros()];
     files.extend(deltas(&edits(20)));
     let layout = LayoutImage::new(&large(&files));
-    let (code, found, said) = json_of(&mut inspect(&layout.place, &[]));
+    let (code, found, printed) = json_of(&mut inspect(&layout.place, &[]));
     assert_eq!(code, 0);
-    assert!(note(&["64 MiB"]).eval(&said), "{said}");
+    assert!(note(&["64 MiB"]).eval(&printed), "{printed}");
     let image = &found["images"][0];
     assert_eq!(image["layers"][1]["reason"], "large");
     assert_eq!(image["shutdown"]["seconds"], 5);
     assert_eq!(image["shutdown"]["complete"], false);
-    let (_, found, said) = json_of(&mut inspect(&layout.place, &["--layers", "all"]));
-    assert_eq!(said, "");
+    let (_, found, printed) = json_of(&mut inspect(&layout.place, &["--layers", "all"]));
+    assert_eq!(printed, "");
     assert_eq!(found["images"][0]["shutdown"]["seconds"], 20);
 }
 
@@ -94,9 +94,9 @@ fn a_foreign_layer_without_bytes_is_skipped_with_a_note() {
         .files(&deltas(&edits(20)));
     let layout = LayoutImage::new(&image);
     std::fs::remove_file(layout.blob(&image, 2)).unwrap();
-    let (code, found, said) = json_of(&mut inspect(&layout.place, &[]));
+    let (code, found, printed) = json_of(&mut inspect(&layout.place, &[]));
     assert_eq!(code, 0);
-    assert!(note(&["foreign", "oci:"]).eval(&said), "{said}");
+    assert!(note(&["foreign", "oci:"]).eval(&printed), "{printed}");
     let image = &found["images"][0];
     assert_eq!(image["layers"][1]["foreign"], true);
     assert_eq!(image["layers"][1]["reason"], "foreign_bytes");
@@ -112,12 +112,12 @@ fn the_registry_of_a_base_whose_bytes_are_elsewhere_cannot_be_shown() {
         .files(&deltas(&edits(20)));
     let layout = LayoutImage::new(&image);
     std::fs::remove_file(layout.blob(&image, 1)).unwrap();
-    let (code, found, said) = json_of(&mut inspect(&layout.place, &["--merged"]));
+    let (code, found, printed) = json_of(&mut inspect(&layout.place, &["--merged"]));
     assert_eq!(code, 3);
-    assert!(line(&["error: ", "layer 1"]).eval(&said), "{said}");
+    assert!(line(&["error: ", "layer 1"]).eval(&printed), "{printed}");
     assert_eq!(found["images"][0]["registry"]["over_base"], false);
-    let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry"]));
-    assert_eq!((code, said.as_str()), (0, ""));
+    let (code, found, printed) = json_of(&mut inspect(&layout.place, &["--registry"]));
+    assert_eq!((code, printed.as_str()), (0, ""));
     assert_eq!(found["images"][0]["shutdown"]["complete"], true);
 }
 
@@ -200,29 +200,32 @@ fn a_registry_file_does_what_the_layers_do() {
     let edits = wincimg_registry::regfile::import(&output.stdout)
         .unwrap()
         .edits;
-    let said: Vec<String> = edits.iter().map(ToString::to_string).collect();
-    insta::assert_snapshot!("registry_file", said.join("\n"));
+    let printed: Vec<String> = edits.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!("registry_file", printed.join("\n"));
     let mut merged = inspect(&layout.place, &["--format", "reg", "--merged"]);
     let output = merged.output().unwrap();
     let edits = wincimg_registry::regfile::import(&output.stdout)
         .unwrap()
         .edits;
-    let said: Vec<String> = edits.iter().map(ToString::to_string).collect();
-    assert!(said.iter().any(|edit| edit.contains("Kept")), "{said:?}");
+    let printed: Vec<String> = edits.iter().map(ToString::to_string).collect();
     assert!(
-        !said.iter().any(|edit| edit.contains("DiagTrack")),
-        "{said:?}"
+        printed.iter().any(|edit| edit.contains("Kept")),
+        "{printed:?}"
+    );
+    assert!(
+        !printed.iter().any(|edit| edit.contains("DiagTrack")),
+        "{printed:?}"
     );
 }
 
 #[test]
 fn a_bottom_layer_without_a_registry_is_named_when_it_is_wanted() {
     let layout = LayoutImage::new(&windows().files(&deltas(&edits(20))));
-    let (code, found, said) = json_of(&mut inspect(&layout.place, &["--merged"]));
+    let (code, found, printed) = json_of(&mut inspect(&layout.place, &["--merged"]));
     assert_eq!(code, 3);
     let expected = "caused by: the bottom layer of an image for Windows should have \
                     Files/Windows/System32/config/SYSTEM";
-    assert!(said.contains(expected), "{said}");
+    assert!(printed.contains(expected), "{printed}");
     assert_eq!(found["images"][0]["shutdown"]["seconds"], 20);
 }
 
@@ -238,8 +241,8 @@ fn a_large_bottom_layer_is_read_as_far_as_its_hives() {
     let mut damaged = tar;
     *damaged.last_mut().unwrap() = 1;
     std::fs::write(layout.blob(&image, 1), damaged).unwrap();
-    let (code, found, said) = json_of(&mut inspect(&layout.place, &["--merged"]));
-    assert_eq!(code, 0, "the damage is beyond what is read: {said}");
+    let (code, found, printed) = json_of(&mut inspect(&layout.place, &["--merged"]));
+    assert_eq!(code, 0, "the damage is beyond what is read: {printed}");
     let image = &found["images"][0];
     assert_eq!(image["layers"][0]["read"], "part");
     assert_eq!(image["layers"][1]["read"], "whole");
@@ -252,8 +255,8 @@ fn a_hive_that_windows_wrote_is_shown_whole() {
     let hive = std::fs::read(sample("hives/System_Delta")).unwrap();
     let image = windows().files(&vec![file("Hives/System_Delta", hive)]);
     let layout = LayoutImage::new(&image);
-    let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry"]));
-    assert_eq!(code, 0, "{said}");
+    let (code, found, printed) = json_of(&mut inspect(&layout.place, &["--registry"]));
+    assert_eq!(code, 0, "{printed}");
     let changes = found["images"][0]["registry"]["layers"][0]["changes"].clone();
     let deleted = changes.as_array().unwrap().iter();
     let deleted = deleted.filter(|change| change["action"] == "delete_key");

@@ -56,17 +56,17 @@ fn inspect(image: &str, arguments: &[&str]) -> Command {
 /// The exit code, the only JSON document on stdout, and stderr.
 fn json_of(command: &mut Command) -> (i32, Value, String) {
     let output = command.args(["--format", "json"]).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
+    let printed = String::from_utf8(output.stderr).unwrap();
     let value =
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
-    (output.status.code().unwrap(), value, said)
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {printed}"));
+    (output.status.code().unwrap(), value, printed)
 }
 
 /// The output of a successful command.
 fn text_of(command: &mut Command) -> String {
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{printed}");
     String::from_utf8(output.stdout).unwrap()
 }
 

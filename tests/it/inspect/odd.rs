@@ -28,7 +28,7 @@ fn linux() -> StandIn {
 #[test]
 fn an_image_for_linux_is_shown_without_a_registry() {
     let layout = LayoutImage::new(&linux());
-    let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry"]));
+    let (code, found, printed) = json_of(&mut inspect(&layout.place, &["--registry"]));
     assert_eq!(code, 0);
     let image = &found["images"][0];
     assert_eq!(image["os"], "linux");
@@ -37,7 +37,7 @@ fn an_image_for_linux_is_shown_without_a_registry() {
         (&image["shutdown"], &image["registry"]),
         (&json!(null), &json!(null))
     );
-    assert!(said.contains("linux/amd64"), "{said}");
+    assert!(printed.contains("linux/amd64"), "{printed}");
     inspect(&layout.place, &["--format", "reg"])
         .assert()
         .code(2)
@@ -91,10 +91,10 @@ fn mixed() -> (TempDir, String) {
 #[test]
 fn of_an_index_the_images_for_windows_are_shown_and_the_rest_is_named() {
     let (_folder, place) = mixed();
-    let (code, found, said) = json_of(&mut inspect(&place, &[]));
+    let (code, found, printed) = json_of(&mut inspect(&place, &[]));
     assert_eq!(code, 3);
     let lost = sha256(b"lost").to_string();
-    assert!(line(&["error: ", &lost]).eval(&said), "{said}");
+    assert!(line(&["error: ", &lost]).eval(&printed), "{printed}");
     assert_eq!(found["images"].as_array().unwrap().len(), 1);
     assert_eq!(found["images"][0]["shutdown"]["seconds"], 20);
     let kinds: Vec<&Value> = found["others"]
@@ -140,12 +140,12 @@ fn places_without_an_image_say_so() {
         format!("docker-archive:{path}/no.tar"),
         format!("docker-archive:{path}/missing.tar"),
     ] {
-        let said = contains(path.to_string());
+        let printed = contains(path.to_string());
         inspect(&place, &[])
             .assert()
             .code(3)
             .stdout("")
-            .stderr(said);
+            .stderr(printed);
     }
     for place in ["oci:", "a b"] {
         inspect(place, &[]).assert().code(2).stdout("");
@@ -191,19 +191,19 @@ fn layers_that_were_changed_or_cut_are_told_apart() {
     ];
     for (bytes, values) in cases {
         fs::write(&blob, &bytes).unwrap();
-        let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry"]));
+        let (code, found, printed) = json_of(&mut inspect(&layout.place, &["--registry"]));
         assert_eq!(code, 3);
-        let told = found["images"][0]["layers"][1]["problems"][0].clone();
-        let told = told.as_str().unwrap();
+        let reported = found["images"][0]["layers"][1]["problems"][0].clone();
+        let reported = reported.as_str().unwrap();
         for value in &values {
             assert!(
-                said.contains(value) && told.contains(value),
-                "{value}: {said}"
+                printed.contains(value) && reported.contains(value),
+                "{value}: {printed}"
             );
         }
         assert!(
-            line(&["error: ", "layer 2", "sha256:"]).eval(&said),
-            "{said}"
+            line(&["error: ", "layer 2", "sha256:"]).eval(&printed),
+            "{printed}"
         );
         let image = &found["images"][0];
         assert_eq!(image["registry"]["layers"][0]["layer"], 3);
@@ -232,10 +232,10 @@ fn what_is_no_tar_or_no_hive_inside_a_sound_layer_is_named() {
         b"no tar at all".to_vec(),
     );
     let layout = LayoutImage::new(&image);
-    let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry"]));
+    let (code, found, printed) = json_of(&mut inspect(&layout.place, &["--registry"]));
     assert_eq!(code, 3);
-    assert!(said.contains("Software_Delta"), "{said}");
-    assert!(line(&["error: ", "layer 3"]).eval(&said), "{said}");
+    assert!(printed.contains("Software_Delta"), "{printed}");
+    assert!(line(&["error: ", "layer 3"]).eval(&printed), "{printed}");
     let image = &found["images"][0];
     assert_eq!(image["shutdown"]["seconds"], 20);
     assert_eq!(image["layers"][1]["read"], "failed");

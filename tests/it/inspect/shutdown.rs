@@ -16,8 +16,8 @@ fn shutdown_of(layers: &[&[RegistryEdit]]) -> Value {
 
 fn shutdown_in(image: &StandIn) -> Value {
     let layout = LayoutImage::new(image);
-    let (code, found, said) = json_of(&mut inspect(&layout.place, &[]));
-    assert_eq!(code, 0, "{said}");
+    let (code, found, printed) = json_of(&mut inspect(&layout.place, &[]));
+    assert_eq!(code, 0, "{printed}");
     found["images"][0]["shutdown"].clone()
 }
 

@@ -197,8 +197,8 @@ fn a_delta_hive_that_was_not_closed_has_its_logs_beside_it() {
     }
     let image = image_of("10.0.17763.1040", tars.to_vec());
     let layout = LayoutImage::new(&image);
-    let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry"]));
-    assert_eq!(code, 0, "{said}");
+    let (code, found, printed) = json_of(&mut inspect(&layout.place, &["--registry"]));
+    assert_eq!(code, 0, "{printed}");
     let layer = &found["images"][0]["registry"]["layers"][0];
     assert_eq!(layer["changes"][0]["value"], r"C:\b");
     assert_eq!(layer["other_hives"], json!([]));
@@ -235,11 +235,12 @@ fn inspect_shows_the_registry_with_the_logs_and_says_so() {
     ] {
         let image = image_of("10.0.17763.1040", vec![bottom(&hive, &logs).tar()]);
         let layout = LayoutImage::new(&image);
-        let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry", "--merged"]));
-        assert_eq!(code, 0, "{said}");
+        let (code, found, printed) =
+            json_of(&mut inspect(&layout.place, &["--registry", "--merged"]));
+        assert_eq!(code, 0, "{printed}");
         assert!(
-            note(&[&format!("{CONFIG}/SYSTEM"), words]).eval(&said),
-            "{said}"
+            note(&[&format!("{CONFIG}/SYSTEM"), words]).eval(&printed),
+            "{printed}"
         );
         let image = &found["images"][0];
         let file = format!("{CONFIG}/SYSTEM");
@@ -260,8 +261,8 @@ fn inspect_shows_the_registry_with_the_logs_and_says_so() {
         vec![bottom(&made_system(paths[0]), &[]).tar()],
     );
     let layout = LayoutImage::new(&image);
-    let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry", "--merged"]));
-    assert_eq!((code, said.as_str()), (0, ""));
+    let (code, found, printed) = json_of(&mut inspect(&layout.place, &["--registry", "--merged"]));
+    assert_eq!((code, printed.as_str()), (0, ""));
     assert_eq!(
         found["images"][0]["layers"][0]["unclosed_hives"],
         Value::Null

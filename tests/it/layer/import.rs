@@ -274,20 +274,20 @@ fn a_tar_that_windows_does_not_take_is_refused_with_the_reason() {
             "Hives/Sam_Delta: no base block",
         ),
     ] {
-        let said = refused(entries);
-        assert!(said.starts_with(reason), "{reason}: {said}");
+        let printed = refused(entries);
+        assert!(printed.starts_with(reason), "{reason}: {printed}");
     }
     let linked = ("Files/y", Link, Vec::new());
     let whole = [top("Files"), top("Hives"), file("Files/x"), linked];
     let imported = import(crafted(&whole).as_slice(), LayerPlacement::Above).unwrap();
     assert_eq!(imported.names().count(), 4, "a hard link is one more name");
-    let said = import(crafted(&[top("Files")]).as_slice(), LayerPlacement::Above).unwrap_err();
-    assert_eq!(said, "Hives is missing");
-    let said = import(crafted(&whole).as_slice(), LayerPlacement::Bottom).unwrap_err();
-    assert_eq!(said, "Hives in the bottom layer");
-    let said = import(crafted(&[top("Files")]).as_slice(), LayerPlacement::Bottom).unwrap_err();
-    assert!(said.ends_with("config/DEFAULT is missing"), "{said}");
+    let printed = import(crafted(&[top("Files")]).as_slice(), LayerPlacement::Above).unwrap_err();
+    assert_eq!(printed, "Hives is missing");
+    let printed = import(crafted(&whole).as_slice(), LayerPlacement::Bottom).unwrap_err();
+    assert_eq!(printed, "Hives in the bottom layer");
+    let printed = import(crafted(&[top("Files")]).as_slice(), LayerPlacement::Bottom).unwrap_err();
+    assert!(printed.ends_with("config/DEFAULT is missing"), "{printed}");
     let whole = [top("Files"), top("Hives"), file("Files/.wh.y")];
-    let said = import(crafted(&whole).as_slice(), LayerPlacement::Bottom).unwrap_err();
-    assert_eq!(said, "Files/.wh.y: a deletion with nothing below");
+    let printed = import(crafted(&whole).as_slice(), LayerPlacement::Bottom).unwrap_err();
+    assert_eq!(printed, "Files/.wh.y: a deletion with nothing below");
 }

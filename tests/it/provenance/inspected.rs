@@ -62,9 +62,9 @@ fn where_nothing_is_the_answer_is_no_and_says_what_is_there() {
     let output = inspect(&site, &[&base, "--sbom"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
-    let said = stderr(&output);
-    assert!(said.contains(&base), "{said}");
-    assert!(said.contains("--sbom spdx --push"), "{said}");
+    let printed = stderr(&output);
+    assert!(printed.contains(&base), "{printed}");
+    assert!(printed.contains("--sbom spdx --push"), "{printed}");
     let mut command = site.build("pause");
     command.args([
         "--host-build",
@@ -77,8 +77,8 @@ fn where_nothing_is_the_answer_is_no_and_says_what_is_there() {
     let other = image.replace("10.0.17763.973", "10.0.20348.2402");
     let output = inspect(&site, &[&other, "--sbom=cyclonedx"]);
     assert_eq!(output.status.code(), Some(1));
-    let said = stderr(&output);
-    assert!(said.contains("SPDX"), "{said}");
+    let printed = stderr(&output);
+    assert!(printed.contains("SPDX"), "{printed}");
 }
 
 #[test]
@@ -205,8 +205,8 @@ async fn attestations_of_buildx_are_found_in_the_index() {
     let host = site.host();
     let (theirs, image) = plain_image(&site).await;
     let bill = json!({"spdxVersion": "SPDX-2.3", "by": "buildx"});
-    let said = statement("https://spdx.dev/Document", &bill).to_string();
-    let mut layer = stored(&theirs, "application/vnd.in-toto+json", &said).await;
+    let printed = statement("https://spdx.dev/Document", &bill).to_string();
+    let mut layer = stored(&theirs, "application/vnd.in-toto+json", &printed).await;
     let kind = (
         "in-toto.io/predicate-type".to_owned(),
         "https://spdx.dev/Document".to_owned(),

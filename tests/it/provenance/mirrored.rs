@@ -70,9 +70,9 @@ async fn cosign(place: &Repository, image: &str) {
 }
 
 /// The outcomes, by kind.
-fn fates(report: &Value) -> Vec<(&str, &str)> {
+fn outcomes(report: &Value) -> Vec<(&str, &str)> {
     let beside = report["images"][0]["beside"].as_array().unwrap().iter();
-    let mut fates: Vec<(&str, &str)> = beside
+    let mut outcomes: Vec<(&str, &str)> = beside
         .map(|it| {
             (
                 it["kind"].as_str().unwrap(),
@@ -80,8 +80,8 @@ fn fates(report: &Value) -> Vec<(&str, &str)> {
             )
         })
         .collect();
-    fates.sort_unstable();
-    fates
+    outcomes.sort_unstable();
+    outcomes
 }
 
 const KINDS: [&str; 4] = [
@@ -94,12 +94,12 @@ const KINDS: [&str; 4] = [
 fn goes_along(site: &Site, to: &str) {
     let (image, _) = signed_image(site);
     let (plan, _) = mirror(site, &image, to, &["--dry-run"]);
-    assert_eq!(fates(&plan).len(), 4, "{plan}");
+    assert_eq!(outcomes(&plan).len(), 4, "{plan}");
     let (first, output) = mirror(site, &image, to, &[]);
     assert!(output.status.success(), "{}", stderr(&output));
-    assert_eq!(fates(&first), KINDS.map(|kind| (kind, "copied")));
+    assert_eq!(outcomes(&first), KINDS.map(|kind| (kind, "copied")));
     let (second, _) = mirror(site, &image, to, &[]);
-    assert_eq!(fates(&second), KINDS.map(|kind| (kind, "present")));
+    assert_eq!(outcomes(&second), KINDS.map(|kind| (kind, "present")));
     let there = image.replace(&site.host(), to);
     let mut command = site.command(&["inspect", &there, "--sbom=spdx"]);
     let printed = command.args(["--insecure-registry", to]).output().unwrap();
@@ -139,14 +139,16 @@ fn what_is_about_other_bytes_stays_and_is_told() {
     let target = DemoRegistry::start().unwrap();
     let words = ["--manifest-format", "oci"];
     let (report, output) = mirror(&site, &image, &target.host(), &words);
-    let said = stderr(&output);
-    assert!(output.status.success(), "{said}");
+    let printed = stderr(&output);
+    assert!(output.status.success(), "{printed}");
     assert!(
-        fates(&report).iter().all(|(_, fate)| *fate == "left"),
+        outcomes(&report)
+            .iter()
+            .all(|(_, outcome)| *outcome == "left"),
         "{report}"
     );
-    let warnings = said.lines().filter(|line| line.starts_with("warning: "));
-    assert_eq!(warnings.count(), fates(&report).len(), "{said}");
+    let warnings = printed.lines().filter(|line| line.starts_with("warning: "));
+    assert_eq!(warnings.count(), outcomes(&report).len(), "{printed}");
 }
 
 #[test]
@@ -166,12 +168,12 @@ fn a_thing_that_cannot_be_copied_is_an_error_after_the_images_are_there() {
     let target = DemoRegistry::start().unwrap();
     let (report, output) = mirror(&site, &image, &target.host(), &[]);
     assert_eq!(output.status.code(), Some(3));
-    let said = stderr(&output);
-    assert!(line(&["error: ", "1"]).eval(&said), "{said}");
-    assert!(said.contains("--no-referrers"), "{said}");
-    let failed = fates(&report)
+    let printed = stderr(&output);
+    assert!(line(&["error: ", "1"]).eval(&printed), "{printed}");
+    assert!(printed.contains("--no-referrers"), "{printed}");
+    let failed = outcomes(&report)
         .iter()
-        .filter(|(_, fate)| *fate == "failed")
+        .filter(|(_, outcome)| *outcome == "failed")
         .count();
     assert_eq!(failed, 1, "{report}");
 }

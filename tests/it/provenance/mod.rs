@@ -52,8 +52,8 @@ fn with_packages() -> Site {
 /// The bytes of a document in a layout, given the output of `build`.
 fn document_in(site: &Site, built: &Value, name: &str) -> Vec<u8> {
     let documents = built["images"][0]["documents"].as_array().unwrap();
-    let told = documents.iter().find(|it| it["document"] == name).unwrap();
-    std::fs::read(blob_in(&site.path("layout"), &told["content"])).unwrap()
+    let reported = documents.iter().find(|it| it["document"] == name).unwrap();
+    std::fs::read(blob_in(&site.path("layout"), &reported["content"])).unwrap()
 }
 
 fn build_to_layout(site: &Site, more: &[&str]) -> Value {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::profile::{NextLink, Quirk};
 use super::simulated::{
-    HttpResponse, SimulatedRegistry, Target, body_of, fields, lock, plain, said, set, with_body,
+    HttpResponse, SimulatedRegistry, Target, body_of, fields, lock, plain, printed, set, with_body,
 };
 
 impl SimulatedRegistry {
@@ -52,7 +52,7 @@ impl SimulatedRegistry {
                 .map(|(_, value)| value.clone())
         };
         let asked: usize = field("n").and_then(|n| n.parse().ok()).unwrap_or(1000);
-        let manner = said!(self, NextLink);
+        let mode = printed!(self, NextLink);
         let mut page = asked.min(1000);
         for (quirk, _) in self.profile.rows {
             match *quirk {
@@ -64,7 +64,7 @@ impl SimulatedRegistry {
                 _ => {}
             }
         }
-        let last = match manner {
+        let last = match mode {
             Some(NextLink::Token) => field("next_page").map(|token| token.chars().rev().collect()),
             _ => field("last"),
         };
@@ -80,7 +80,7 @@ impl SimulatedRegistry {
         let end = end.and_then(Value::as_str).unwrap_or(&last).to_owned();
         let more = answer.headers_mut().remove(LINK).is_some();
         let query = format!("n={page}&last={end}");
-        let link = match manner {
+        let link = match mode {
             Some(NextLink::Token) if more => {
                 let token: String = end.chars().rev().collect();
                 Some(format!("{own}?next_page={token}&n={page}"))
@@ -117,12 +117,12 @@ impl SimulatedRegistry {
         {
             return refusal;
         }
-        let kept = said!(self, NoDelete).filter(|_| head.method == Method::DELETE);
+        let kept = printed!(self, NoDelete).filter(|_| head.method == Method::DELETE);
         if let Some(status) = kept {
             return self.error(status, "UNSUPPORTED");
         }
         let answer = self.pass(head, body).await;
-        let missing = said!(self, MissingIs);
+        let missing = printed!(self, MissingIs);
         match (answer.status(), missing) {
             (StatusCode::NOT_FOUND, Some(status)) => self.error(status, "DENIED"),
             _ => self.refused(answer),
@@ -138,7 +138,7 @@ impl SimulatedRegistry {
     ) -> Option<HttpResponse> {
         let media_type = head.headers.get(CONTENT_TYPE)?.to_str().ok()?.to_owned();
         let docker = |text: &str| text.contains(".docker.");
-        let refused = said!(self, OciOnly);
+        let refused = printed!(self, OciOnly);
         if let Some(status) = refused.filter(|_| docker(&media_type)) {
             return Some(self.error(status, "MANIFEST_INVALID"));
         }

@@ -11,7 +11,7 @@ use hyper::http::request::Parts;
 
 use super::profile::{Login, Quirk};
 use super::simulated::{
-    HttpResponse, PASSWORD, SimulatedRegistry, Target, fields, lock, said, set, with_body,
+    HttpResponse, PASSWORD, SimulatedRegistry, Target, fields, lock, printed, set, with_body,
 };
 
 /// Credential of a request.
@@ -91,7 +91,7 @@ impl SimulatedRegistry {
         if proof.opens(target.repository, needed) {
             return None;
         }
-        if let (Proof::None, Some(status)) = (proof, said!(self, Unchallenged)) {
+        if let (Proof::None, Some(status)) = (proof, printed!(self, Unchallenged)) {
             return Some(self.error(status, "DENIED"));
         }
         let insufficient = matches!(proof, Proof::Token(_));
@@ -199,14 +199,14 @@ impl SimulatedRegistry {
                 }
             }
         }
-        let refused = said!(self, TokenRefused);
+        let refused = printed!(self, TokenRefused);
         if let Some(status) = refused.filter(|_| !known && opens.len() < asked) {
             return self.error(status, "DENIED");
         }
         let mut memory = lock(&self.memory);
         let token = format!("token-{}", memory.tokens.len());
         memory.tokens.insert(token.clone(), opens);
-        let answer = said!(self, TokenAnswer);
+        let answer = printed!(self, TokenAnswer);
         let answer = answer.unwrap_or(r#"{"token":"T","expires_in":300}"#);
         with_body(200, &answer.replace("\"T\"", &format!("\"{token}\"")))
     }

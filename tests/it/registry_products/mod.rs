@@ -24,7 +24,7 @@ use profiles::{
 fn check(name: &str, visit: &visit::VisitResult) {
     let row = page::row(name, visit.outcomes);
     let on_page = page::PAGE.lines().any(|line| line == row);
-    assert!(on_page, "not on the page: {row}\n{}", visit.said);
+    assert!(on_page, "not on the page: {row}\n{}", visit.printed);
 }
 
 /// A test for each product: its row on the page is the actual result.
@@ -69,10 +69,10 @@ fn distribution_itself() {
 /// Docker Hub's API has another host name than references and `wincimg login`.
 #[test]
 fn docker_hub_is_called_as_its_users_call_it() {
-    let said = visit::refusal(&DOCKER_HUB);
-    assert!(said.contains(" docker.io "), "{said}");
-    assert!(said.contains("`wincimg login docker.io`"), "{said}");
-    assert!(!said.contains("registry-1."), "{said}");
+    let printed = visit::refusal(&DOCKER_HUB);
+    assert!(printed.contains(" docker.io "), "{printed}");
+    assert!(printed.contains("`wincimg login docker.io`"), "{printed}");
+    assert!(!printed.contains("registry-1."), "{printed}");
 }
 
 #[test]

@@ -55,7 +55,7 @@ pub struct Target<'a> {
 }
 
 /// The value of a difference in the profile, if present.
-macro_rules! said {
+macro_rules! printed {
     ($simulated:expr, $quirk:ident) => {
         $simulated.profile.find(|quirk| match quirk {
             $crate::registry_products::profile::Quirk::$quirk(value) => Some(value),
@@ -63,7 +63,7 @@ macro_rules! said {
         })
     };
 }
-pub(super) use said;
+pub(super) use printed;
 
 impl SimulatedRegistry {
     pub fn new(profile: &'static Profile) -> Self {

@@ -30,7 +30,7 @@ pub struct VisitResult {
     /// In the page's order.
     pub outcomes: Outcomes,
     /// The output of failed commands.
-    pub said: String,
+    pub printed: String,
 }
 
 /// Runs every command against a fake registry.
@@ -42,7 +42,7 @@ pub fn visit(profile: &'static Profile) -> VisitResult {
             Login::Open => &DISTRIBUTION_2,
             _ => profile,
         },
-        said: String::new(),
+        printed: String::new(),
     };
     let outcomes = [
         (runner.build(SMALL), Some(runner.build(LARGE))),
@@ -53,7 +53,7 @@ pub fn visit(profile: &'static Profile) -> VisitResult {
     ];
     VisitResult {
         outcomes,
-        said: runner.said,
+        printed: runner.printed,
     }
 }
 
@@ -72,7 +72,7 @@ pub fn refusal(profile: &'static Profile) -> String {
 /// Runs every command against Debian's `docker-registry`, with TLS and a password.
 pub fn run_distribution() -> VisitResult {
     let mut outcomes = [(true, Some(true)); 5];
-    let mut said = String::new();
+    let mut printed = String::new();
     for size in [SMALL, LARGE] {
         let docker = DockerRegistry::start(Setup {
             tls: true,
@@ -108,7 +108,7 @@ pub fn run_distribution() -> VisitResult {
                 _ => output.status.success(),
             };
             if !done {
-                said += &failure(arguments, &output);
+                printed += &failure(arguments, &output);
                 match size {
                     SMALL => outcome.0 = false,
                     _ => outcome.1 = Some(false),
@@ -116,7 +116,7 @@ pub fn run_distribution() -> VisitResult {
             }
         }
     }
-    VisitResult { outcomes, said }
+    VisitResult { outcomes, printed }
 }
 
 /// `build pause --push` under a name, on the base in a registry.
@@ -141,7 +141,7 @@ fn build<'a>(name: &'a str, place: &'a str, base: &'a str) -> [&'a str; 13] {
 struct CommandRunner {
     profile: &'static Profile,
     target: &'static Profile,
-    said: String,
+    printed: String,
 }
 
 impl CommandRunner {
@@ -220,7 +220,7 @@ impl CommandRunner {
             document["images"].as_array().map_or(0, Vec::len)
         });
         if listed != wanted {
-            self.said += &format!("base list: {listed} of {wanted} tags\n");
+            self.printed += &format!("base list: {listed} of {wanted} tags\n");
         }
         listed == wanted
     }
@@ -251,8 +251,8 @@ impl CommandRunner {
         });
         let done = ill.is_empty() && !well.is_empty();
         if !done {
-            self.said += &failure(&arguments, &output);
-            self.said += &format!("{ill:?}\n");
+            self.printed += &failure(&arguments, &output);
+            self.printed += &format!("{ill:?}\n");
         }
         done
     }
@@ -271,9 +271,9 @@ impl CommandRunner {
         if output.status.success() && strangers.is_empty() {
             return Some(String::from_utf8(output.stdout).unwrap());
         }
-        self.said += &failure(arguments, &output);
+        self.printed += &failure(arguments, &output);
         for stranger in strangers {
-            self.said += &format!("asked {stranger}, which is not played\n");
+            self.printed += &format!("asked {stranger}, which is not played\n");
         }
         None
     }
@@ -283,7 +283,7 @@ impl CommandRunner {
         let path = format!("/v2/{repository}/manifests/{VERSION}");
         let found = found(&running.behind(self.target), &path);
         if !found {
-            self.said += &format!("{repository}:{VERSION} is not there\n");
+            self.printed += &format!("{repository}:{VERSION} is not there\n");
         }
         found
     }
@@ -357,8 +357,8 @@ fn run(arguments: &[&str], config: &Path, environment: &[(&str, PathBuf)]) -> Ou
 }
 
 fn failure(arguments: &[&str], output: &Output) -> String {
-    let said = String::from_utf8_lossy(&output.stderr);
-    format!("wincimg {}\n{said}", arguments.join(" "))
+    let printed = String::from_utf8_lossy(&output.stderr);
+    format!("wincimg {}\n{printed}", arguments.join(" "))
 }
 
 /// Returns true if a registry without login has the path.

@@ -39,12 +39,12 @@ fn a_moved_image_is_what_a_build_on_the_new_base_makes() {
         image["layers"][1]["digest"],
         image_of_report(&built)["layers"][1]["digest"]
     );
-    let told = &report["updates"][0];
-    assert_eq!(told["status"], "moves");
-    assert_eq!(told["on"]["found_by"], "named");
-    assert_eq!(told["on"]["os_version"], OLD);
-    assert_eq!(told["layers"][0]["compared"], "bases");
-    assert_eq!(told["layers"][0]["instruction"], "wincimg build pause");
+    let reported = &report["updates"][0];
+    assert_eq!(reported["status"], "moves");
+    assert_eq!(reported["on"]["found_by"], "named");
+    assert_eq!(reported["on"]["os_version"], OLD);
+    assert_eq!(reported["layers"][0]["compared"], "bases");
+    assert_eq!(reported["layers"][0]["instruction"], "wincimg build pause");
 
     // Its own layer is in the same position.
     let own = image["layers"][1]["digest"].as_str().unwrap();
@@ -91,10 +91,10 @@ fn what_is_known_of_a_layer_is_not_read_again_and_folders_of_its_own_need_no_loo
     assert_eq!(read(start, own.digest.as_ref()), 1);
     let start = site.requests();
     let report = json_of(&mut update(&site, &["--push"]));
-    let told = &report["updates"][0];
-    assert_eq!(told["layers"][0]["compared"], "folders");
-    assert_eq!(told["layers"][0]["instruction"], "COPY app C:/app");
-    assert_eq!(told["on"]["found_by"], "layers");
+    let reported = &report["updates"][0];
+    assert_eq!(reported["layers"][0]["compared"], "folders");
+    assert_eq!(reported["layers"][0]["instruction"], "COPY app C:/app");
+    assert_eq!(reported["on"]["found_by"], "layers");
     assert_eq!(read(start, own.digest.as_ref()), 0);
     assert_eq!(read(start, windows.digest.as_ref()), 0);
     let moved = config(&site, &format!("{}/app:1.4", site.host()));
@@ -110,13 +110,13 @@ fn what_is_known_of_a_layer_is_not_read_again_and_folders_of_its_own_need_no_loo
 fn what_is_the_same_in_both_bases_may_be_touched() {
     let service = r"HKLM\SYSTEM\ControlSet001\Services\own";
     let delta = upper_layer(&[set(service, "Start", RegistryData::dword(2))]);
-    let told = verdict(delta.tar());
+    let reported = verdict(delta.tar());
     assert_eq!(
-        told["obstacles"],
+        reported["obstacles"],
         json!([]),
         "one hive without the other's values"
     );
-    let told = verdict(layer(|tar| {
+    let reported = verdict(layer(|tar| {
         tar.folder("Files/Windows", Some(FOLDER))
             .folder("Files/Windows/System32", Some(FOLDER))
             .file("Files/Windows/System32/same.dll", b"other", Some(FILE))
@@ -130,8 +130,8 @@ fn what_is_the_same_in_both_bases_may_be_touched() {
                 Some(FILE),
             );
     }));
-    assert_eq!(told["obstacles"], json!([]));
-    assert_eq!(told["layers"][0]["compared"], "bases");
+    assert_eq!(reported["obstacles"], json!([]));
+    assert_eq!(reported["layers"][0]["compared"], "bases");
 }
 
 #[test]
@@ -224,11 +224,11 @@ fn documents_lie_beside_an_updated_image_too() {
     // The rebased layer, and the new Windows version.
     assert!(text.contains("Files/wincimg/shim.exe"), "{text}");
     assert!(text.contains("Contains update KB4549949"), "{text}");
-    let said = site
+    let printed = site
         .command(&["inspect", reference, "--provenance"])
         .output();
-    let said: Value = serde_json::from_slice(&said.unwrap().stdout).unwrap();
-    let source = &said["predicate"]["buildDefinition"]["externalParameters"]["source"];
+    let printed: Value = serde_json::from_slice(&printed.unwrap().stdout).unwrap();
+    let source = &printed["predicate"]["buildDefinition"]["externalParameters"]["source"];
     let old = image_of_report(&built)["digest"].as_str().unwrap();
     assert_eq!(source["name"], "image");
     assert_eq!(

@@ -13,9 +13,9 @@ use crate::site::answer_of;
 
 /// Path and kind of the obstacle in a layer.
 fn obstacle(layer: Vec<u8>) -> (String, String) {
-    let told = verdict(layer);
-    let found = &told["obstacles"][0];
-    assert_eq!(found["layer"], 2, "{told}");
+    let reported = verdict(layer);
+    let found = &reported["obstacles"][0];
+    assert_eq!(found["layer"], 2, "{reported}");
     assert_eq!(found["instruction"], "RUN it");
     let text = |name: &str| found[name].as_str().unwrap().to_owned();
     (text("place"), text("conflict"))
@@ -129,10 +129,10 @@ fn keys_whose_value_differs_between_the_bases_are_not_hidden() {
             "{edits:?}"
         );
     }
-    let told = verdict(with_keys(&[set(KEY, "Same", RegistryData::dword(2))]));
-    assert_eq!(told["obstacles"], json!([]), "the same in both");
-    let told = verdict(with_keys(&[set(KEY, "version", RegistryData::sz(NEW))]));
-    assert_eq!(told["obstacles"], json!([]), "the new base's own value");
+    let reported = verdict(with_keys(&[set(KEY, "Same", RegistryData::dword(2))]));
+    assert_eq!(reported["obstacles"], json!([]), "the same in both");
+    let reported = verdict(with_keys(&[set(KEY, "version", RegistryData::sz(NEW))]));
+    assert_eq!(reported["obstacles"], json!([]), "the new base's own value");
 }
 
 #[test]
@@ -160,9 +160,9 @@ fn rights_that_the_new_base_changed_are_not_set_back() {
             "1.4",
             on(&with(OLD, FOLDER), parent, "COPY x C:/ProgramData/"),
         );
-        let told = update(&site, &[]).assert().code(expected);
+        let reported = update(&site, &[]).assert().code(expected);
         if expected == 1 {
-            told.stdout(contains(r"C:\ProgramData"));
+            reported.stdout(contains(r"C:\ProgramData"));
         }
     }
 }
@@ -228,11 +228,11 @@ fn copies_of_files_that_servicing_changes_are_not_left_as_they_are() {
         (GDI, of_windows("10.0.19041.685"), None),
         (GDI, program_of("Shop", "10.0.17763.973"), None),
     ] {
-        let told = verdict(copied(path, &bytes));
-        let found = told["obstacles"][0]["conflict"].as_str();
-        assert_eq!(found, expected, "{path}: {told}");
+        let reported = verdict(copied(path, &bytes));
+        let found = reported["obstacles"][0]["conflict"].as_str();
+        assert_eq!(found, expected, "{path}: {reported}");
         if expected.is_some() {
-            assert_eq!(told["obstacles"][0]["instruction"], "RUN it");
+            assert_eq!(reported["obstacles"][0]["instruction"], "RUN it");
         }
     }
 }

@@ -69,8 +69,12 @@ impl Exe {
     /// The user's folder in this prefix.
     pub(super) fn profile(&self) -> PathBuf {
         let line = ["/c", "echo %USERPROFILE%"];
-        let said = succeed(self.wine.command("cmd").args(line)).unwrap();
-        let below = said.trim().strip_prefix(r"C:\").unwrap().replace('\\', "/");
+        let printed = succeed(self.wine.command("cmd").args(line)).unwrap();
+        let below = printed
+            .trim()
+            .strip_prefix(r"C:\")
+            .unwrap()
+            .replace('\\', "/");
         self.wine.drive().join(below)
     }
 }

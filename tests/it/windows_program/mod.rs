@@ -52,9 +52,9 @@ fn build_pause(exe: &Exe, site: &Site, folder: &Path, more: &[&str]) -> Value {
 fn the_tour_works() {
     let exe = Exe::find();
     let folder = tempfile::tempdir().unwrap();
-    let said = succeed(exe.command(folder.path(), &["demo"]));
-    assert!(said.contains("pause:10.0.17763.973"), "{said}");
-    assert!(!said.contains('\x1b'), "{said}");
+    let printed = succeed(exe.command(folder.path(), &["demo"]));
+    assert!(printed.contains("pause:10.0.17763.973"), "{printed}");
+    assert!(!printed.contains('\x1b'), "{printed}");
 }
 
 /// Results are the same on Windows.
@@ -137,11 +137,11 @@ fn an_image_has_the_digest_that_linux_gives_it() {
         &["--output", "oci:on-windows"],
     );
     assert_eq!(windows["images"][0]["digest"], linux["images"][0]["digest"]);
-    let said = succeed(exe.command(
+    let printed = succeed(exe.command(
         site.folder.path(),
         &["inspect", "oci:on-linux", "--registry"],
     ));
-    assert!(said.contains("EpMapDisallowedProtocols"), "{said}");
+    assert!(printed.contains("EpMapDisallowedProtocols"), "{printed}");
 }
 
 #[test]

@@ -39,16 +39,16 @@ fn images_are_written_wherever_a_path_of_windows_leads() {
         } else {
             here
         };
-        let said = build_pause(&exe, &site, folder, &["--output", &output]);
-        digests.push(said["images"][0]["digest"].clone());
+        let printed = build_pause(&exe, &site, folder, &["--output", &output]);
+        digests.push(printed["images"][0]["digest"].clone());
         assert!(
             place.join("index.json").is_file(),
             "{output}: {}",
             place.display()
         );
         // It can be read from there.
-        let said = succeed(exe.command(folder, &["inspect", &output]));
-        assert!(said.contains("10.0.17763.973"), "{output}: {said}");
+        let printed = succeed(exe.command(folder, &["inspect", &output]));
+        assert!(printed.contains("10.0.17763.973"), "{output}: {printed}");
     }
     assert!(digests.windows(2).all(|pair| pair[0] == pair[1]));
 }
@@ -71,8 +71,8 @@ fn archives_recipes_and_dockerfiles_are_found_by_paths_of_windows() {
     command.args(["--output", r"docker-archive:.\out.tar"]);
     succeed(command);
     let archive = format!("docker-archive:{}", below(here, "out.tar"));
-    let said = succeed(exe.command(here, &["inspect", &archive]));
-    assert!(said.contains("10.0.17763.973"), "{said}");
+    let printed = succeed(exe.command(here, &["inspect", &archive]));
+    assert!(printed.contains("10.0.17763.973"), "{printed}");
 
     site.write(
         r"sub/Dockerfile",
@@ -80,9 +80,9 @@ fn archives_recipes_and_dockerfiles_are_found_by_paths_of_windows() {
     );
     let whole = below(here, r"sub\Dockerfile");
     for file in [r"sub\Dockerfile", r".\sub\Dockerfile", &whole] {
-        let (code, said, errors) = run(exe.command(here, &["lint", file]));
+        let (code, printed, errors) = run(exe.command(here, &["lint", file]));
         assert_eq!(code, 1, "{errors}");
-        assert!(said.contains(&format!("{file}:2: error")), "{said}");
+        assert!(printed.contains(&format!("{file}:2: error")), "{printed}");
     }
 }
 

@@ -32,8 +32,8 @@ async fn what_is_known_of_a_base_is_kept_in_local_application_data() {
         "--insecure-registry",
         "127.0.0.1",
     ];
-    let said = tokio::task::block_in_place(|| succeed(exe.command(folder.path(), &arguments)));
-    assert!(said.contains(r"%SystemRoot%\system32"), "{said}");
+    let printed = tokio::task::block_in_place(|| succeed(exe.command(folder.path(), &arguments)));
+    assert!(printed.contains(r"%SystemRoot%\system32"), "{printed}");
     let cache = exe.profile().join("AppData/Local/wincimg/bases");
     assert!(fs::read_dir(&cache).unwrap().next().is_some());
 }
@@ -88,10 +88,10 @@ fn a_console_has_colours_and_a_file_has_none() {
         "--image-build",
         "17763.1158",
     ];
-    let (_, said, errors) = run(exe.command(folder.path(), &arguments));
+    let (_, printed, errors) = run(exe.command(folder.path(), &arguments));
     assert!(
-        !said.contains('\x1b') && !errors.contains('\x1b'),
-        "{said}{errors}"
+        !printed.contains('\x1b') && !errors.contains('\x1b'),
+        "{printed}{errors}"
     );
 
     let on_console = |colour: bool| {
@@ -150,10 +150,10 @@ fn a_pipe_that_is_not_there_is_named_with_what_to_do() {
         .args(["--base-registry", &base, "--insecure-registry", &host])
         .args(["--docker-host", "npipe:////./pipe/nobody"])
         .args(["--format", "json"]);
-    let (code, said, errors) = run(command);
+    let (code, printed, errors) = run(command);
     assert_eq!(code, 3, "{errors}");
     assert!(errors.contains("npipe:////./pipe/nobody"), "{errors}");
-    assert!(said.contains("\"daemon/unreachable\""), "{said}");
+    assert!(printed.contains("\"daemon/unreachable\""), "{printed}");
     assert!(errors.contains("hint: "), "{errors}");
 }
 
@@ -221,9 +221,9 @@ async fn the_docker_daemon_answers_over_its_named_pipe() {
     command
         .args(["--base-registry", &base, "--insecure-registry", &host])
         .args(["--engine", "docker", "--tag", "1"]);
-    let (code, said, errors) = tokio::task::block_in_place(|| run(command));
+    let (code, printed, errors) = tokio::task::block_in_place(|| run(command));
     let asked = daemon.asked("/build");
-    assert_eq!(asked.len(), 1, "{said}{errors}");
+    assert_eq!(asked.len(), 1, "{printed}{errors}");
     assert!(code == 3 && errors.contains("enough"), "{code}: {errors}");
     assert!(asked[0].bytes > 0, "the context came along");
 }

@@ -122,12 +122,12 @@ fn build(before: &str, line: &str, fails: bool) -> Value {
         .arg(&file)
         .output()
         .unwrap();
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let findings = said["findings"].as_array().unwrap();
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let findings = printed["findings"].as_array().unwrap();
     let finding = findings
         .iter()
         .find(|finding| finding["severity"] == "error")
-        .unwrap_or_else(|| panic!("{line}: {said}"));
+        .unwrap_or_else(|| panic!("{line}: {printed}"));
     let fixed = line.replacen(
         line.lines().next().unwrap(),
         finding["fix"].as_str().unwrap(),

@@ -56,8 +56,8 @@ async fn prepare(out: &Path) {
         .env("HTTPS_PROXY", "http://127.0.0.1:1")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}");
 }
 
 #[test(multi_thread)]
@@ -68,10 +68,10 @@ async fn the_folder_for_windows_is_made_on_linux() {
     let out = tempfile::tempdir().unwrap();
     prepare(out.path()).await;
     let out = out.path();
-    let said = json_in(&out.join("proof.json"));
-    assert_eq!(said["host_build"], "20348.2402");
-    assert_eq!(said["certificate"].as_str().unwrap().len(), 40);
-    let images = said["images"].as_array().unwrap();
+    let printed = json_in(&out.join("proof.json"));
+    assert_eq!(printed["host_build"], "20348.2402");
+    assert_eq!(printed["certificate"].as_str().unwrap().len(), 40);
+    let images = printed["images"].as_array().unwrap();
     let names: Vec<&str> = images
         .iter()
         .map(|image| image["name"].as_str().unwrap())
@@ -157,8 +157,8 @@ fn mono_compiles_what_asks_windows() {
         .arg(format!("{HERE}/Proof.cs"))
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{printed}");
 }
 
 /// The page next to the script has exactly one row for each check.

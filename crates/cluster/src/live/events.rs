@@ -54,7 +54,7 @@ pub struct EventRecorder {
     controller: &'static str,
     instance: String,
     /// Count of each event that this recorder wrote.
-    said: HashMap<String, i32>,
+    printed: HashMap<String, i32>,
 }
 
 impl EventRecorder {
@@ -66,7 +66,7 @@ impl EventRecorder {
             events,
             controller,
             instance,
-            said: HashMap::new(),
+            printed: HashMap::new(),
         }
     }
 
@@ -85,10 +85,10 @@ impl EventRecorder {
         let asked = self.events.create(&parameters, &event);
         match self.cluster.within(PATIENCE, &what, asked).await {
             Ok(_) => {
-                self.said.insert(name, 1);
+                self.printed.insert(name, 1);
             }
             Err(LiveError::Refused { code: 409, .. }) if is_news => {
-                let count = self.said.get(&name).map_or(2, |count| count + 1);
+                let count = self.printed.get(&name).map_or(2, |count| count + 1);
                 let series = json!({"series": {
                     "count": count,
                     "lastObservedTime": MicroTime(Timestamp::now()),
@@ -99,7 +99,7 @@ impl EventRecorder {
                 match self.cluster.within(PATIENCE, &what, asked).await {
                     // The event expired on the server, but was recorded.
                     Ok(_) | Err(LiveError::Refused { code: 404, .. }) => {
-                        self.said.insert(name, count);
+                        self.printed.insert(name, count);
                     }
                     Err(error) => return Err(error),
                 }
@@ -145,8 +145,8 @@ impl EventRecorder {
 
 /// Name of the event, the same for every replica.
 fn name_of(node: &NodeReference, event: &NodeEvent) -> String {
-    let said = [&node.uid, event.reason, event.action, event.note.as_str()].join("\n");
-    let digest = hex::encode(Sha256::digest(said));
+    let printed = [&node.uid, event.reason, event.action, event.note.as_str()].join("\n");
+    let digest = hex::encode(Sha256::digest(printed));
     let start = &node.name[..node.name.floor_char_boundary(LONGEST_NAME)];
     format!("{}.{}", start.trim_end_matches(['.', '-']), &digest[..16])
 }

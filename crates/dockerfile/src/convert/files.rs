@@ -193,8 +193,8 @@ pub(super) fn write(
                 let help = "unpack the archive next to the Dockerfile, and COPY the folder";
                 return Err(Reason::new(why, help).into());
             }
-            PlannedContent::File(FileSource::Brought(brought)) => {
-                let why = format!("{to} is {}, which a recipe does not support", brought.from);
+            PlannedContent::File(FileSource::Brought(result)) => {
+                let why = format!("{to} is {}, which a recipe does not support", result.from);
                 let help = "put the file next to the Dockerfile, and COPY it";
                 return Err(Reason::new(why, help).into());
             }

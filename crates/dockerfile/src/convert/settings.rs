@@ -49,22 +49,22 @@ pub(super) fn write_iis(edits: &[ConfigEdit], layer: &str, out: &mut String) {
             edits = &edits[count..];
             continue;
         };
-        let mut said: Vec<(String, &str)> = edits[..count]
+        let mut printed: Vec<(String, &str)> = edits[..count]
             .iter()
             .map(|edit| path_and_value(&edit.change))
             .collect();
         if word == "delegate" {
             count = 1;
-            said.truncate(1);
+            printed.truncate(1);
         }
         if word == "set" {
             // A recipe applies a table in the order of its keys.
-            let ascends = said
+            let ascends = printed
                 .windows(2)
                 .take_while(|pair| pair[0].0 < pair[1].0)
                 .count();
             count = ascends + 1;
-            said.truncate(count);
+            printed.truncate(count);
         }
         let _ = writeln!(out, "\n[[iis.config]]\nlayer = {}", quoted(layer));
         let _ = writeln!(out, "section = {}", text(first.section.as_str()));
@@ -72,16 +72,20 @@ pub(super) fn write_iis(edits: &[ConfigEdit], layer: &str, out: &mut String) {
             let _ = writeln!(out, "location = {}", text(&location.to_string()));
         }
         if word == "delegate" {
-            let last = said.last().map_or("false", |(allowed, _)| allowed);
+            let last = printed.last().map_or("false", |(allowed, _)| allowed);
             let _ = writeln!(out, "delegate = {last}");
         } else if word == "set" {
-            let set: Vec<String> = said
+            let set: Vec<String> = printed
                 .iter()
                 .map(|(path, value)| format!("{} = {}", key(path), text(value)))
                 .collect();
             let _ = writeln!(out, "set = {{ {} }}", set.join(", "));
         } else {
-            let _ = writeln!(out, "{word} = {}", list(said.iter().map(|(path, _)| path)));
+            let _ = writeln!(
+                out,
+                "{word} = {}",
+                list(printed.iter().map(|(path, _)| path))
+            );
         }
         edits = &edits[count..];
     }

@@ -232,13 +232,13 @@ impl<'a> Evaluation<'a> {
         }
         let done = match done {
             Ok(done) => done,
-            Err(trouble) => {
-                let may_wait = match trouble.kind {
+            Err(failure) => {
+                let may_wait = match failure.kind {
                     ScriptErrorKind::Deferred => true,
                     ScriptErrorKind::NotKnown | ScriptErrorKind::Fails => !self.unclear.is_empty(),
                     _ => false,
                 };
-                let error = stages.run_error(&stages.all[index], step, &trouble);
+                let error = stages.run_error(&stages.all[index], step, &failure);
                 if !may_wait {
                     return Err(error);
                 }

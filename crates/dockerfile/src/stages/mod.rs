@@ -262,8 +262,8 @@ impl Stages {
                 match &step.kind {
                     InstructionKind::Shell(words) => shell = Some(words),
                     InstructionKind::Run(program) => {
-                        if let Some(trouble) = run::needs_windows(program, shell) {
-                            return Err(self.run_error(stage, step, &trouble));
+                        if let Some(failure) = run::needs_windows(program, shell) {
+                            return Err(self.run_error(stage, step, &failure));
                         }
                     }
                     InstructionKind::Copy(copy) => self.check_copy(index, step, copy)?,
@@ -330,12 +330,12 @@ impl Stages {
         &self,
         stage: &Stage,
         step: &ParsedInstruction,
-        trouble: &ScriptError,
+        failure: &ScriptError,
     ) -> StageError {
         let is_target = std::ptr::eq(stage, &raw const self.all[self.target]);
-        let hint = if let Some(help) = trouble.help {
+        let hint = if let Some(help) = failure.help {
             help.to_owned()
-        } else if trouble.kind == ScriptErrorKind::Fails {
+        } else if failure.kind == ScriptErrorKind::Fails {
             "correct the line: it fails in a container too".to_owned()
         } else if is_target {
             "use COPY, ENV or the keys of a recipe instead, or build with Docker on Windows: \
@@ -348,8 +348,8 @@ impl Stages {
                 stage.name
             )
         };
-        let remedy = match trouble.kind {
-            ScriptErrorKind::NotKnown if trouble.help.is_none() => {
+        let remedy = match failure.kind {
+            ScriptErrorKind::NotKnown if failure.help.is_none() => {
                 let mut all = self.all.iter();
                 let place = all.position(|other| std::ptr::eq(other, stage));
                 place.map_or(Workaround::None, Workaround::IndexBase)
@@ -357,13 +357,13 @@ impl Stages {
             ScriptErrorKind::Fails => Workaround::Retry,
             _ => Workaround::None,
         };
-        let problem = Heading::for_kind(trouble.kind).problem;
-        let (line, text) = step.line_at(trouble.at);
-        let error = StageError::at(&self.file, line, &text, format!("{problem}: {trouble}"))
-            .with_kind(trouble.kind)
+        let problem = Heading::for_kind(failure.kind).problem;
+        let (line, text) = step.line_at(failure.at);
+        let error = StageError::at(&self.file, line, &text, format!("{problem}: {failure}"))
+            .with_kind(failure.kind)
             .with_hint(hint);
         let error = error.with_workaround(remedy);
-        match trouble.kind {
+        match failure.kind {
             ScriptErrorKind::NeedsWindows
             | ScriptErrorKind::NotUnderstood
             | ScriptErrorKind::Refused => error.isolated(),

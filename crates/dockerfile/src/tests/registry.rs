@@ -121,7 +121,7 @@ fn a_key_below_one_that_may_be_missing_is_deleted_without_adding_that() {
 
 #[test]
 fn what_reg_has_no_words_for_is_imported() {
-    let spoken = || set("Number", RegistryData::dword(1));
+    let received = || set("Number", RegistryData::dword(1));
     let odd = [
         set("None", RegistryData::new(DataType::NONE, [1])),
         set("Lines", RegistryData::sz("a\nb")),
@@ -129,7 +129,7 @@ fn what_reg_has_no_words_for_is_imported() {
         set("Empty", RegistryData::multi_sz::<&str>(&[]).unwrap()),
         set("Null", RegistryData::multi_sz(&[r"a\0b"]).unwrap()),
     ];
-    let edits = [&[spoken()], &odd[..], &[spoken()]].concat();
+    let edits = [&[received()], &odd[..], &[received()]].concat();
     let rendered = rendered(edits);
     let [file] = rendered.context.as_slice() else {
         panic!("one file expected");

@@ -323,8 +323,8 @@ fn shown(url: &str) -> String {
 fn digest_of(plan: &Plan) -> String {
     let mut value = serde_json::to_value(plan).unwrap_or_default();
     if let Some(plan) = value.as_object_mut() {
-        for said in ["notes", "warnings"] {
-            plan.remove(said);
+        for printed in ["notes", "warnings"] {
+            plan.remove(printed);
         }
         // The digest identifies the base, whatever its name.
         if let Some(base) = plan.get_mut("base").and_then(Value::as_object_mut) {
@@ -387,8 +387,11 @@ mod tests {
     #[test]
     fn a_url_is_told_without_its_secrets() {
         let url = "https://me:secret@files.lan/tool.zip?sig=abc#x";
-        let told = shown(url);
-        assert!(!told.contains("secret") && !told.contains("sig"), "{told}");
-        assert!(told.ends_with("files.lan/tool.zip"), "{told}");
+        let reported = shown(url);
+        assert!(
+            !reported.contains("secret") && !reported.contains("sig"),
+            "{reported}"
+        );
+        assert!(reported.ends_with("files.lan/tool.zip"), "{reported}");
     }
 }

@@ -18,13 +18,13 @@ pub(crate) async fn deliver_directly(
     publication: &Publication<'_>,
     options: &EngineOptions,
     target: &DeliveryTarget<'_>,
-    means: &BuildContext<'_>,
+    ctx: &BuildContext<'_>,
 ) -> Result<DeliveryReport, BoxError> {
     let held = match &options.reuse {
-        Some(images) => held(publication, images, target, means)?,
+        Some(images) => held(publication, images, target, ctx)?,
         None => LayerReuse::default(),
     };
-    let streams = streams(publication, target, means)?.map(Arc::new);
+    let streams = streams(publication, target, ctx)?.map(Arc::new);
     // Dropped with this future, so that its threads stop and do not delay the exit.
     let cancelled = CancelOnDrop::default();
     let assemble = AssembleOptions {
@@ -34,15 +34,15 @@ pub(crate) async fn deliver_directly(
         held: Arc::new(held),
         streams: streams.clone(),
     };
-    let engine = DirectEngine::new(assemble, Arc::clone(means.progress));
+    let engine = DirectEngine::new(assemble, Arc::clone(ctx.progress));
     let making = async {
         let made = engine.build_images(publication).await?;
         let made = made.into_iter().map(Box::new);
         Ok(made.map(BuiltImage::Assembled).collect())
     };
     let delivery = Delivery {
-        registry: means.registry,
-        progress: Arc::clone(means.progress),
+        registry: ctx.registry,
+        progress: Arc::clone(ctx.progress),
         target,
     };
     let delivered = Box::pin(delivery.deliver(publication, making)).await;
@@ -57,12 +57,12 @@ pub(crate) async fn deliver_directly(
 fn streams(
     publication: &Publication<'_>,
     target: &DeliveryTarget<'_>,
-    means: &BuildContext<'_>,
+    ctx: &BuildContext<'_>,
 ) -> Result<Option<LayerStreams>, BoxError> {
     for destination in &target.destinations {
         let place = destination.location(&publication.name, publication.tag())?;
         if let Location::Registry(reference) = place {
-            let repository = means.registry.repository(&reference);
+            let repository = ctx.registry.repository(&reference);
             return Ok(Some(LayerStreams::to(repository.for_push())));
         }
     }
@@ -74,7 +74,7 @@ fn held(
     publication: &Publication<'_>,
     images: &[Location],
     target: &DeliveryTarget<'_>,
-    means: &BuildContext<'_>,
+    ctx: &BuildContext<'_>,
 ) -> Result<LayerReuse, BoxError> {
     let mut tags = Vec::new();
     for destination in &target.destinations {
@@ -87,9 +87,9 @@ fn held(
     Ok(LayerReuse::from_locations(
         tags,
         images.to_vec(),
-        means.remembered.clone(),
-        means.registry.clone(),
-        Arc::clone(means.progress),
+        ctx.remembered.clone(),
+        ctx.registry.clone(),
+        Arc::clone(ctx.progress),
     ))
 }
 

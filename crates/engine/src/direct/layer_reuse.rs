@@ -169,12 +169,12 @@ fn wait_for<T: Send + 'static>(
     runtime: &Handle,
     work: impl Future<Output = T> + Send + 'static,
 ) -> Option<T> {
-    let (tell, told) = oneshot::channel();
+    let (reporter, reported) = oneshot::channel();
     runtime.spawn(async move {
         // The receiver is gone if the build was cancelled.
-        let _ = tell.send(work.await);
+        let _ = reporter.send(work.await);
     });
-    told.blocking_recv().ok()
+    reported.blocking_recv().ok()
 }
 
 impl ReuseSources {

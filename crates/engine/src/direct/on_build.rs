@@ -243,10 +243,10 @@ mod tests {
             "",
         ] {
             let error = apply_on_build(&plan(&["ENV A=b", trigger])).unwrap_err();
-            let said = error.to_string();
+            let printed = error.to_string();
             assert!(
-                said.contains(&format!("ONBUILD {trigger}")),
-                "{trigger}: {said}"
+                printed.contains(&format!("ONBUILD {trigger}")),
+                "{trigger}: {printed}"
             );
         }
     }

@@ -182,10 +182,10 @@ impl Stop {
             (Self::Failed(error), _) => error.into(),
             (Self::Step(complaint), Some(step)) => {
                 let message = one_line(&complaint.message);
-                let told = complaint.exit_code.and_then(ExitCode::new);
+                let reported = complaint.exit_code.and_then(ExitCode::new);
                 StepError {
                     step,
-                    exit_code: told.or_else(|| exit_code_in(&message)),
+                    exit_code: reported.or_else(|| exit_code_in(&message)),
                     output: StepOutput { message, lines },
                 }
                 .into()

@@ -41,16 +41,16 @@ impl Daemon {
             .get("api-version")
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default();
-        let spoken = ApiVersion::read(found);
-        let spoken = spoken.ok_or_else(|| unexpected(what, &"no Api-Version header"))?;
-        if spoken < OLDEST {
+        let received = ApiVersion::read(found);
+        let received = received.ok_or_else(|| unexpected(what, &"no Api-Version header"))?;
+        if received < OLDEST {
             let problem =
                 format!("the Docker daemon has API version {found}: expected {OLDEST} or newer");
             return Err(Problem::new("daemon/too-old", problem)
                 .hint("install a newer Docker on that machine")
                 .into());
         }
-        client.version = spoken.min(NEWEST);
+        client.version = received.min(NEWEST);
         Ok(Self { client })
     }
 

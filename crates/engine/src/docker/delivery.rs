@@ -21,7 +21,7 @@ pub(crate) async fn deliver_by_docker(
     publication: &Publication<'_>,
     reason: EngineReason,
     target: &DeliveryTarget<'_>,
-    means: &BuildContext<'_>,
+    ctx: &BuildContext<'_>,
 ) -> Result<DeliveryReport, BoxError> {
     let images = publication.images.iter();
     let dockerfiles = images.map(|image| dockerfile(request, image.planned));
@@ -40,11 +40,11 @@ pub(crate) async fn deliver_by_docker(
     let engine = DockerEngine {
         daemon: &daemon,
         info: &info,
-        registry: means.registry,
+        registry: ctx.registry,
         options: docker,
         named_after: target.named_after.clone(),
         pushes: target.registry().is_some(),
-        progress: means.progress.as_ref(),
+        progress: ctx.progress.as_ref(),
     };
     let making = async {
         let made = engine.build_images(publication, &dockerfiles).await?;
@@ -55,8 +55,8 @@ pub(crate) async fn deliver_by_docker(
             .collect())
     };
     let delivery = Delivery {
-        registry: means.registry,
-        progress: Arc::clone(means.progress),
+        registry: ctx.registry,
+        progress: Arc::clone(ctx.progress),
         target,
     };
     Box::pin(delivery.deliver(publication, making)).await

@@ -233,16 +233,20 @@ mod tests {
         );
         for row in ROWS.iter() {
             let failure = Failure::default();
-            let said = failure.fill_in(row);
-            assert!(!said.contains("{re") && !said.contains("{image") && !said.contains("{login"));
+            let printed = failure.fill_in(row);
+            assert!(
+                !printed.contains("{re")
+                    && !printed.contains("{image")
+                    && !printed.contains("{login")
+            );
         }
     }
 
     #[test]
     fn the_exit_code_is_found_where_the_daemon_says_it_in_words_alone() {
         let code = |message| exit_code_in(message).map(|code| code.to_string());
-        let said = "The command 'cmd /S /C x' returned a non-zero code: 3221225781";
-        assert!(code(said).unwrap().starts_with("0xC0000135"));
+        let printed = "The command 'cmd /S /C x' returned a non-zero code: 3221225781";
+        assert!(code(printed).unwrap().starts_with("0xC0000135"));
         assert_eq!(
             code("re-exec error: exit status 1: output: x").as_deref(),
             Some("1")

@@ -105,8 +105,8 @@ mod tests {
 
     #[test]
     fn each_layer_has_a_line_for_what_is_done_about_it() {
-        let told = RecordedProgress::default();
-        let mut layers = Layers::new(&told);
+        let reported = RecordedProgress::default();
+        let mut layers = Layers::new(&reported);
         for message in [
             r#"{"status": "The push refers to repository [x]"}"#,
             r#"{"status": "Preparing", "progressDetail": {}, "id": "aa"}"#,
@@ -119,9 +119,9 @@ mod tests {
         ] {
             layers.show(&Message::read(message.as_bytes()));
         }
-        let told = told.0.lock().unwrap().clone();
+        let reported = reported.0.lock().unwrap().clone();
         assert_eq!(
-            told,
+            reported,
             [
                 "layer aa downloading of Some(9)",
                 "layer aa downloading at 1",

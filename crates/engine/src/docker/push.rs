@@ -47,9 +47,9 @@ impl Daemon {
                 }));
             }
             layers.show(&message);
-            let told = message.pushed;
+            let reported = message.pushed;
             let shown = || digest_in(message.status.as_deref()?, tag);
-            digest = told.or_else(shown).or(digest);
+            digest = reported.or_else(shown).or(digest);
         }
         digest.ok_or_else(|| unanswered(&what, CUT_OFF).into())
     }

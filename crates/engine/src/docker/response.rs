@@ -155,14 +155,14 @@ impl DaemonFailure {
         let (error, detail) = (message.get("error"), message.get("errorDetail"));
         let error = error.filter(|error| !is_nothing(error));
         let detail = detail.filter(|detail| !is_nothing(detail));
-        let said = |value: &Value| {
+        let printed = |value: &Value| {
             let words = value.get("message").unwrap_or(value);
             words
                 .as_str()
                 .map(str::to_owned)
                 .filter(|it| !it.is_empty())
         };
-        let words = detail.and_then(said).or_else(|| error.and_then(said));
+        let words = detail.and_then(printed).or_else(|| error.and_then(printed));
         let whatever = error.or(detail)?;
         let code = detail.and_then(|detail| detail.get("code")?.as_i64());
         Some(Self {
@@ -217,24 +217,24 @@ mod tests {
     #[test]
     fn an_error_fails_whatever_it_looks_like_and_nothing_else_does() {
         let complaint = |line| read(line).complaint.map(|it| (it.message, it.exit_code));
-        let said = |words: &str, code| Some((words.to_owned(), code));
+        let printed = |words: &str, code| Some((words.to_owned(), code));
         for (line, expected) in [
-            (r#"{"error":"no"}"#, said("no", None)),
+            (r#"{"error":"no"}"#, printed("no", None)),
             (
                 r#"{"error":"no","errorDetail":{"message":"really","code":7}}"#,
-                said("really", Some(7)),
+                printed("really", Some(7)),
             ),
-            (r#"{"errorDetail":{"message":"no"}}"#, said("no", None)),
-            (r#"{"errorDetail":"no","error":""}"#, said("no", None)),
-            (r#"{"error":{"message":"no"}}"#, said("no", None)),
-            (r#"{"error":{"code":5}}"#, said("{\"code\":5}", None)),
+            (r#"{"errorDetail":{"message":"no"}}"#, printed("no", None)),
+            (r#"{"errorDetail":"no","error":""}"#, printed("no", None)),
+            (r#"{"error":{"message":"no"}}"#, printed("no", None)),
+            (r#"{"error":{"code":5}}"#, printed("{\"code\":5}", None)),
             (
                 r#"{"error":"no","errorDetail":{"code":0}}"#,
-                said("no", None),
+                printed("no", None),
             ),
             (
                 r#"{"error":"","errorDetail":{"code":1,"message":""}}"#,
-                said("{\"code\":1,\"message\":\"\"}", Some(1)),
+                printed("{\"code\":1,\"message\":\"\"}", Some(1)),
             ),
             (r#"{"error":null,"errorDetail":{}}"#, None),
             (r#"{"error":""}"#, None),

@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
-        for (text, line, said) in [
+        for (text, line, printed) in [
             ("", 1, "version"),
             ("version = 2", 1, "version 2"),
             ("version = 1\n\nother = 3", 3, "unknown field"),
@@ -232,7 +232,7 @@ mod tests {
             ("version = 1\n<<<<<<< ours", 2, ""),
         ] {
             let (found, problem) = parse(text).unwrap_err();
-            assert!(problem.contains(said), "{text}: {problem}");
+            assert!(problem.contains(printed), "{text}: {problem}");
             assert_eq!(found, line, "{text}: {problem}");
         }
     }

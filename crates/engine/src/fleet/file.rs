@@ -77,8 +77,8 @@ impl Fleet {
         };
         let file: FleetFile = toml::from_str(text).map_err(|error| {
             let found = explain_toml_error(text, &error);
-            let told = origin.error(found.offset, found.problem);
-            told.hint_if(found.hint)
+            let reported = origin.error(found.offset, found.problem);
+            reported.hint_if(found.hint)
         })?;
         if file.image.is_empty() {
             let problem = format!("{} lists no images", origin.name);

@@ -164,7 +164,7 @@ impl FleetReport {
 
     /// Returns true if nothing could be checked because no registry answered.
     pub fn is_unreachable(&self) -> bool {
-        let is_blind = |trouble: &ReportedError| trouble.blame == Blame::Circumstances;
+        let is_blind = |failure: &ReportedError| failure.blame == Blame::Circumstances;
         let mut images = self.images.iter();
         !self.images.is_empty() && images.all(|image| image.problem.as_ref().is_some_and(is_blind))
     }
@@ -183,13 +183,13 @@ impl ImageReport {
     }
 
     /// Sets the error of the image, and fails its builds that are not up to date.
-    pub(super) fn fail(&mut self, trouble: ReportedError) {
+    pub(super) fn fail(&mut self, failure: ReportedError) {
         for build in &mut self.builds {
             if !build.state.is_present() {
                 build.state = FleetImageState::Failed;
             }
         }
-        self.problem = Some(trouble);
+        self.problem = Some(failure);
     }
 
     /// Records the state of an image for each of its hosts.

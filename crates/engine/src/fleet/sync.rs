@@ -56,7 +56,7 @@ pub enum SyncMode {
 #[derive(Clone, Copy)]
 pub struct SyncOptions<'a> {
     /// Services of builds; bases are resolved again in each sync.
-    pub means: BuildContext<'a>,
+    pub ctx: BuildContext<'a>,
     /// Registry of base images, unless the file sets one.
     pub base_registry: &'a BaseRegistry,
     /// Documents to attach to built images.
@@ -79,9 +79,9 @@ pub async fn sync(
         run,
         mode,
         nodes,
-        bases: BaseSearch::new(run.means.registry),
+        bases: BaseSearch::new(run.ctx.registry),
         reached: RegistryReachability::default(),
-        said: Mutex::default(),
+        printed: Mutex::default(),
         builds: Semaphore::new(MAX_BUILDS),
     };
     let entries = stream::iter(&fleet.entries);
@@ -99,21 +99,21 @@ struct SyncContext<'a> {
     nodes: &'a [Node],
     bases: BaseSearch,
     reached: RegistryReachability,
-    said: Mutex<HashSet<String>>,
+    printed: Mutex<HashSet<String>>,
     builds: Semaphore,
 }
 
 /// Reporter of one image that drops messages already reported for another.
 struct DedupReporter<'a> {
-    tell: &'a dyn Reporter,
-    said: &'a Mutex<HashSet<String>>,
+    reporter: &'a dyn Reporter,
+    printed: &'a Mutex<HashSet<String>>,
     about: String,
 }
 
 impl DedupReporter<'_> {
     fn is_new(&self, message: &str) -> bool {
-        let mut said = lock(self.said);
-        said.insert(message.to_owned())
+        let mut printed = lock(self.printed);
+        printed.insert(message.to_owned())
     }
 }
 
@@ -121,14 +121,16 @@ impl Reporter for DedupReporter<'_> {
     fn note(&self, message: &dyn Display) {
         let message = message.to_string();
         if self.is_new(&message) {
-            self.tell.note(&format_args!("{}: {message}", self.about));
+            self.reporter
+                .note(&format_args!("{}: {message}", self.about));
         }
     }
 
     fn warn(&self, message: &dyn Display) {
         let message = message.to_string();
         if self.is_new(&message) {
-            self.tell.warn(&format_args!("{}: {message}", self.about));
+            self.reporter
+                .warn(&format_args!("{}: {message}", self.about));
         }
     }
 }
@@ -137,8 +139,8 @@ impl SyncContext<'_> {
     /// Handles one image.
     async fn report_entry(&self, entry: &FleetEntry) -> ImageReport {
         let mut report = ImageReport::new(entry);
-        if let Err(trouble) = Box::pin(self.sync_entry(entry, &mut report)).await {
-            report.fail(trouble);
+        if let Err(failure) = Box::pin(self.sync_entry(entry, &mut report)).await {
+            report.fail(failure);
         }
         report
     }
@@ -148,26 +150,26 @@ impl SyncContext<'_> {
         entry: &FleetEntry,
         report: &mut ImageReport,
     ) -> Result<(), ReportedError> {
-        let reporter = DedupReporter {
-            tell: self.run.means.tell,
-            said: &self.said,
+        let dedup = DedupReporter {
+            reporter: self.run.ctx.reporter,
+            printed: &self.printed,
             about: entry.label(),
         };
-        let means = BuildContext {
+        let ctx = BuildContext {
             bases: &self.bases,
-            tell: &reporter,
-            ..self.run.means
+            reporter: &dedup,
+            ..self.run.ctx
         };
         let nodes = self.nodes.iter().filter(|node| entry.matches(node));
         let nodes: Vec<Node> = nodes.cloned().collect();
         match &entry.work {
             EntrySource::Build(named) => {
-                let building = self.build(entry, named, &nodes, &means, report);
+                let building = self.build(entry, named, &nodes, &ctx, report);
                 Box::pin(building).await
             }
             EntrySource::Update { image, base } => {
                 let hosts = TargetHost::from_nodes(&nodes);
-                if !has_hosts(entry, &hosts, &means, report) {
+                if !has_hosts(entry, &hosts, &ctx, report) {
                     return Ok(());
                 }
                 self.check_registry(image).await?;
@@ -181,7 +183,7 @@ impl SyncContext<'_> {
                     nodes: &nodes,
                     builds: &self.builds,
                 };
-                Box::pin(updating.run(&means, report)).await
+                Box::pin(updating.run(&ctx, report)).await
             }
         }
     }
@@ -190,7 +192,7 @@ impl SyncContext<'_> {
     async fn check_registry(&self, reference: &Reference) -> Result<(), ReportedError> {
         let reached = self
             .reached
-            .check(self.run.means.registry, reference.registry());
+            .check(self.run.ctx.registry, reference.registry());
         reached.await
     }
 
@@ -199,15 +201,15 @@ impl SyncContext<'_> {
         entry: &FleetEntry,
         named: &BuildInput,
         nodes: &[Node],
-        means: &BuildContext<'_>,
+        ctx: &BuildContext<'_>,
         report: &mut ImageReport,
     ) -> Result<(), ReportedError> {
-        let design = named.read(means.tell)?;
+        let design = named.read(ctx.reporter)?;
         let hosts = if design.is_for_any_host()? {
             Vec::new()
         } else {
             let hosts = TargetHost::from_nodes(nodes);
-            if !has_hosts(entry, &hosts, means, report) {
+            if !has_hosts(entry, &hosts, ctx, report) {
                 return Ok(());
             }
             hosts
@@ -217,13 +219,14 @@ impl SyncContext<'_> {
         };
         self.check_registry(&reference).await?;
         let mut request = self.request(entry, design, hosts);
-        let standing = TagContents::read(means.registry, &reference);
-        let planning = plan(&mut request, report, means);
+        let standing = TagContents::read(ctx.registry, &reference);
+        let planning = plan(&mut request, report, ctx);
         let (standing, images) = tokio::join!(standing, planning);
         let (standing, mut images) = (standing?, images?);
         let documents = self.documents(named, &request);
-        let review =
-            |outlooks: &[PlannedTag<'_>]| check_served(outlooks, nodes, self.run.today, means.tell);
+        let review = |outlooks: &[PlannedTag<'_>]| {
+            check_served(outlooks, nodes, self.run.today, ctx.reporter)
+        };
         let target = entry.target(name.clone(), documents, &review);
         let publication = Publication::new(&images, &target.naming)?;
         let planned: Vec<_> = publication.images.iter().map(|it| it.planned).collect();
@@ -256,8 +259,8 @@ impl SyncContext<'_> {
         // While waiting here, a build holds no resource that others wait for.
         let _place = self.builds.acquire().await;
         request.noting = lock_command(named, &request);
-        let mut supply = request.downloads(means)?;
-        let finishing = request.finish(&mut images, engine.purpose(), &mut supply, means);
+        let mut supply = request.downloads(ctx)?;
+        let finishing = request.finish(&mut images, engine.purpose(), &mut supply, ctx);
         Box::pin(finishing).await?;
         let mut publication = Publication::new(&images, &target.naming)?;
         for image in &mut publication.images {
@@ -265,7 +268,7 @@ impl SyncContext<'_> {
                 .map(ImageInputs::annotations)
                 .unwrap_or_default();
         }
-        let delivering = deliver_directly(&publication, &request.options, &target, means);
+        let delivering = deliver_directly(&publication, &request.options, &target, ctx);
         report.record_built(Box::pin(delivering).await?);
         Ok(())
     }
@@ -290,12 +293,12 @@ impl SyncContext<'_> {
     /// The requested documents, with the source of this image.
     fn documents(&self, named: &BuildInput, request: &BuildRequest) -> AttachmentOptions {
         let mut documents = self.run.documents.clone();
-        if let Some(told) = &mut documents.provenance {
+        if let Some(reported) = &mut documents.provenance {
             let values = named.values.iter().chain(&named.arguments);
-            told.arguments = values.map(|(name, _)| name.clone()).collect();
-            told.arguments.sort();
-            told.arguments.dedup();
-            told.source = request.design.source();
+            reported.arguments = values.map(|(name, _)| name.clone()).collect();
+            reported.arguments.sort();
+            reported.arguments.dedup();
+            reported.source = request.design.source();
         }
         documents
     }
@@ -305,7 +308,7 @@ impl SyncContext<'_> {
 fn has_hosts(
     entry: &FleetEntry,
     hosts: &[TargetHost],
-    means: &BuildContext<'_>,
+    ctx: &BuildContext<'_>,
     report: &mut ImageReport,
 ) -> bool {
     for host in hosts {
@@ -314,8 +317,7 @@ fn has_hosts(
     if hosts.is_empty() {
         let selector = entry.selector.as_ref();
         let which = selector.map_or_else(String::new, |it| format!(" matches {it}"));
-        means
-            .tell
+        ctx.reporter
             .warn(&format_args!("line {}: no Windows node{which}", entry.line));
     }
     !hosts.is_empty()
@@ -331,10 +333,10 @@ fn tagged(entry: &FleetEntry, name: &str, tag: &str) -> String {
 async fn plan(
     request: &mut BuildRequest,
     report: &mut ImageReport,
-    means: &BuildContext<'_>,
+    ctx: &BuildContext<'_>,
 ) -> Result<Vec<PlannedImage>, ReportedError> {
     loop {
-        let error = match request.plan(means).await {
+        let error = match request.plan(ctx).await {
             Ok(images) => return Ok(images),
             Err(error) => error,
         };
@@ -346,11 +348,11 @@ async fn plan(
         if request.hosts.iter().all(is_unserved) {
             return Err(error.into());
         }
-        let trouble = ReportedError::from(error);
+        let failure = ReportedError::from(error);
         for host in request.hosts.iter().filter(|host| is_unserved(host)) {
             let build = report.for_host(Some(host));
             build.state = FleetImageState::Failed;
-            build.problem = Some(trouble.clone());
+            build.problem = Some(failure.clone());
         }
         request.hosts.retain(|host| !is_unserved(host));
     }

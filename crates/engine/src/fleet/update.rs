@@ -29,7 +29,7 @@ pub(super) struct EntryUpdate<'a> {
 impl EntryUpdate<'_> {
     pub(super) async fn run(
         &self,
-        means: &BuildContext<'_>,
+        ctx: &BuildContext<'_>,
         report: &mut ImageReport,
     ) -> Result<(), ReportedError> {
         let (run, entry) = (self.run, self.entry);
@@ -43,7 +43,7 @@ impl EntryUpdate<'_> {
             is_shared: true,
             reads_bases: self.mode == SyncMode::Build,
         };
-        let mut updates = plan(&request, means).await?;
+        let mut updates = plan(&request, ctx).await?;
         for update in &updates.planned {
             let build = report.for_host(update.planned.host.as_ref());
             let version = update.planned.base.version_text();
@@ -76,10 +76,11 @@ impl EntryUpdate<'_> {
         }
         let _place = self.builds.acquire().await;
         let name = self.image.repository().to_owned();
-        let review =
-            |outlooks: &[PlannedTag<'_>]| check_served(outlooks, self.nodes, run.today, means.tell);
+        let review = |outlooks: &[PlannedTag<'_>]| {
+            check_served(outlooks, self.nodes, run.today, ctx.reporter)
+        };
         let target = entry.target(name, run.documents.clone(), &review);
-        let delivering = deliver(&updates, self.image, target, means);
+        let delivering = deliver(&updates, self.image, target, ctx);
         report.record_built(Box::pin(delivering).await?);
         Ok(())
     }

@@ -29,7 +29,7 @@ const USUAL: [&str; 4] = ["nanoserver", "servercore", "server", "windows"];
 
 /// Resolver of old and new bases.
 pub(super) struct Bases<'a> {
-    pub(super) means: &'a BuildContext<'a>,
+    pub(super) ctx: &'a BuildContext<'a>,
     pub(super) base_registry: &'a BaseRegistry,
     /// Required match with the hosts.
     pub(super) wanted: BaseMatch,
@@ -106,7 +106,7 @@ impl Bases<'_> {
             matched,
         };
         let text = format!("{named:?}");
-        self.means.bases.by_name(&text, named, &wanted).await
+        self.ctx.bases.by_name(&text, named, &wanted).await
     }
 
     /// Detects the base of an image: named by the user, by the image, or by its layers.
@@ -248,7 +248,7 @@ impl Bases<'_> {
     ) -> Result<Option<LocatedBase>, BoxError> {
         for reference in exactly {
             let here = self.in_base_registry(reference);
-            let source = Source::Registry(self.means.registry.repository(&here));
+            let source = Source::Registry(self.ctx.registry.repository(&here));
             let which = here.digest().or(here.tag());
             let images = match windows_images(&source, which, &[]).await {
                 Ok(images) => images,
@@ -380,16 +380,18 @@ impl BaseAnnotations {
     fn from_image(image: &Image) -> Self {
         let annotations = image.manifest().other.get("annotations");
         let labels = &image.config().config.labels;
-        let said = |key: &str| {
+        let printed = |key: &str| {
             let noted = annotations
                 .and_then(|it| it.get(key))
                 .and_then(|it| it.as_str());
-            let said = noted.or_else(|| labels.get(key).map(String::as_str));
-            said.filter(|said| !said.is_empty()).map(str::to_owned)
+            let printed = noted.or_else(|| labels.get(key).map(String::as_str));
+            printed
+                .filter(|printed| !printed.is_empty())
+                .map(str::to_owned)
         };
         Self {
-            name: said(BASE_NAME),
-            digest: said(BASE_DIGEST).and_then(|digest| digest.parse().ok()),
+            name: printed(BASE_NAME),
+            digest: printed(BASE_DIGEST).and_then(|digest| digest.parse().ok()),
         }
     }
 }

@@ -21,9 +21,9 @@ pub async fn deliver(
     updates: &UpdatePlan,
     image: &Reference,
     mut target: DeliveryTarget<'_>,
-    means: &BuildContext<'_>,
+    ctx: &BuildContext<'_>,
 ) -> Result<DeliveryReport, BoxError> {
-    target.existing = existing(updates, image, &target, means);
+    target.existing = existing(updates, image, &target, ctx);
     if updates.is_index && target.naming.index == IndexMode::Several {
         target.naming.index = IndexMode::Always;
     }
@@ -31,8 +31,8 @@ pub async fn deliver(
     let images: Vec<PlannedImage> = images.collect();
     let publication = Publication::new(&images, &target.naming)?;
     let delivery = Delivery {
-        registry: means.registry,
-        progress: Arc::clone(means.progress),
+        registry: ctx.registry,
+        progress: Arc::clone(ctx.progress),
         target: &target,
     };
     let made = make(&publication, updates)?.into_iter().map(Box::new);
@@ -46,7 +46,7 @@ fn existing(
     updates: &UpdatePlan,
     image: &Reference,
     target: &DeliveryTarget<'_>,
-    means: &BuildContext<'_>,
+    ctx: &BuildContext<'_>,
 ) -> TagPolicy {
     let naming = &target.naming;
     let is_same_tag = naming.tag.as_deref() == image.tag();
@@ -66,7 +66,7 @@ fn existing(
     }
     for old in &updates.versions {
         if !new.iter().any(|new| generation(*new) == generation(*old)) {
-            means.tell.note(&format_args!(
+            ctx.reporter.note(&format_args!(
                 "{image} will no longer have {old}: hosts of that version cannot start its \
                  replacement"
             ));

@@ -175,9 +175,9 @@ impl UpdatePlan {
 /// Plans the update of an image for each host.
 pub async fn plan(
     request: &UpdateRequest<'_>,
-    means: &BuildContext<'_>,
+    ctx: &BuildContext<'_>,
 ) -> Result<UpdatePlan, BoxError> {
-    let source = Source::Registry(means.registry.repository(request.image));
+    let source = Source::Registry(ctx.registry.repository(request.image));
     let which = request.image.digest().or(request.image.tag());
     let document = source.resolve(which).await.map_err(InspectError::from)?;
     let is_index = matches!(document, Document::Index(_));
@@ -202,7 +202,7 @@ pub async fn plan(
     needed.sort_unstable();
     needed.dedup();
     let bases = Bases {
-        means,
+        ctx,
         base_registry: request.base_registry,
         wanted: request.wanted,
     };
@@ -215,7 +215,7 @@ pub async fn plan(
     let planner = Planner {
         request,
         bases: &bases,
-        means,
+        ctx,
         source: &source,
     };
     let mut updates: Vec<PlannedUpdate> = Vec::new();

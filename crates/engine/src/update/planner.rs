@@ -31,7 +31,7 @@ use crate::plans::{HostGroups, PlannedBase, PlannedImage, StageBases, TargetHost
 pub(super) struct Planner<'a> {
     pub(super) request: &'a UpdateRequest<'a>,
     pub(super) bases: &'a Bases<'a>,
-    pub(super) means: &'a BuildContext<'a>,
+    pub(super) ctx: &'a BuildContext<'a>,
     pub(super) source: &'a Source,
 }
 
@@ -192,7 +192,7 @@ impl Planner<'_> {
     async fn touched(&self, own: &[ImageLayer]) -> Result<Vec<Arc<LayerDiff>>, BoxError> {
         let reading = own.iter().map(async |layer| {
             let touched = self
-                .means
+                .ctx
                 .library
                 .layer_diff(self.source, &layer.descriptor)
                 .await;
@@ -213,9 +213,9 @@ impl Planner<'_> {
         needs: &BaseRequirements,
         reads_bases: bool,
     ) -> Result<Option<Arc<BaseFacts>>, BoxError> {
-        let place = Source::Registry(self.means.registry.repository(reference));
+        let place = Source::Registry(self.ctx.registry.repository(reference));
         let known = self
-            .means
+            .ctx
             .library
             .find_cached(&place, image.digest(), needs)
             .await;
@@ -227,13 +227,13 @@ impl Planner<'_> {
             return Ok(None);
         }
         let name = name_of(reference);
-        self.means.tell.note(&format_args!(
+        self.ctx.reporter.note(&format_args!(
             "reading the layers of {name} to compare the image with them; index it once with \
              `wincimg base index {name} --push` to avoid that in later updates"
         ));
         // Usually files are required, which takes all bytes.
         let read = self
-            .means
+            .ctx
             .library
             .read(&place, image, &Extent::Everything)
             .await;

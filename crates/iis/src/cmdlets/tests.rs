@@ -317,7 +317,7 @@ fn what_fails_on_windows_and_what_is_not_certain_is_told_apart() {
         let own = [("physicalpath", text(r"C:\w"))];
         refusal("new-website", &[&own[..], more].concat())
     };
-    for (error, is_unclear, said) in [
+    for (error, is_unclear, printed) in [
         (
             site(&[("name", text("Default Web Site"))]),
             false,
@@ -417,7 +417,7 @@ fn what_fails_on_windows_and_what_is_not_certain_is_told_apart() {
     ] {
         let is = matches!(error, IisChangeError::Unclear(_));
         assert!(
-            is == is_unclear && error.to_string().contains(said),
+            is == is_unclear && error.to_string().contains(printed),
             "{error:?}"
         );
     }

@@ -425,7 +425,7 @@ mod tests {
 
     #[test]
     fn what_is_no_path_of_the_schema_is_refused() {
-        for (filter, said) in [
+        for (filter, printed) in [
             ("/system.webServer/nothing", "the schema has no section"),
             (
                 "/system.webServer/httpErrors/nothing",
@@ -441,7 +441,7 @@ mod tests {
             ),
         ] {
             let refused = filtered(filter).unwrap_err();
-            assert!(refused.contains(said), "{filter}: {refused}");
+            assert!(refused.contains(printed), "{filter}: {refused}");
         }
     }
 

@@ -377,7 +377,7 @@ fn what_is_set_is_taken_back() {
 
 #[test]
 fn what_is_locked_stays_locked() {
-    for (section, text, said) in [
+    for (section, text, printed) in [
         (
             ERRORS,
             "defaultPath:/x",
@@ -395,7 +395,7 @@ fn what_is_locked_stays_locked() {
         ),
     ] {
         let found = refusal(section, "Default Web Site", text);
-        assert!(found.contains(said), "{found}");
+        assert!(found.contains(printed), "{found}");
     }
     assert!(!added(MODULES, "Default Web Site", &["-[name='Session']"]).is_empty());
     let (new, _) = lines(ERRORS, "", &["defaultPath:/x"]);
@@ -412,7 +412,7 @@ fn what_is_locked_stays_locked() {
 
 #[test]
 fn what_cannot_be_is_refused_by_name() {
-    for (section, location, text, said) in [
+    for (section, location, text, printed) in [
         (
             POOLS,
             "Default Web Site",
@@ -476,7 +476,7 @@ fn what_cannot_be_is_refused_by_name() {
         ),
     ] {
         let found = refusal(section, location, text);
-        assert!(found.contains(said), "{text}: {found}");
+        assert!(found.contains(printed), "{text}: {found}");
     }
     let mut server = server(FILE);
     let pool = edit(

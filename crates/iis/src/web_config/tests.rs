@@ -246,7 +246,7 @@ fn every_encoding_is_kept() {
 
 #[test]
 fn what_no_xml_reader_would_take_is_refused_with_its_place() {
-    for (text, said) in [
+    for (text, printed) in [
         ("", "line 1, column 1: the XML is malformed: missing root"),
         (
             "hello",
@@ -303,7 +303,7 @@ fn what_no_xml_reader_would_take_is_refused_with_its_place() {
         ),
     ] {
         let found = problem(text);
-        assert!(found.starts_with(said), "{text:?}: {found}");
+        assert!(found.starts_with(printed), "{text:?}: {found}");
     }
 }
 
@@ -327,7 +327,7 @@ fn what_iis_would_refuse_is_refused_with_its_place() {
 
 #[test]
 fn bytes_that_are_not_what_they_claim_are_refused() {
-    for (bytes, said) in [
+    for (bytes, printed) in [
         (
             &b"<configuration a='\xE4'/>"[..],
             "line 1, column 19: the file is not in utf-8",
@@ -347,7 +347,7 @@ fn bytes_that_are_not_what_they_claim_are_refused() {
         ),
     ] {
         let found = merge(Some(bytes), &json()).unwrap_err().to_string();
-        assert!(found.contains(said), "{found}");
+        assert!(found.contains(printed), "{found}");
     }
 }
 

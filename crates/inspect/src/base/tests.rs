@@ -67,10 +67,10 @@ static FACTS: LazyLock<Bytes> = LazyLock::new(|| facts_of(&LAYER).unwrap());
 /// Runs every query and returns the number of results.
 fn ask_all(bytes: impl Into<Bytes>) -> Result<usize, FactsError> {
     let facts = BaseFacts::read(bytes)?;
-    let mut said = facts.problems().len();
+    let mut printed = facts.problems().len();
     let mut outcome = Ok(());
     let mut count = |result: Result<(), FactsError>| match result {
-        Ok(()) => said += 1,
+        Ok(()) => printed += 1,
         Err(error) => outcome = Err(error),
     };
     for hive in BaseHive::ALL {
@@ -98,7 +98,7 @@ fn ask_all(bytes: impl Into<Bytes>) -> Result<usize, FactsError> {
         facts.file(&host),
         BaseKeys::key(&facts, &key),
     );
-    outcome.map(|()| said)
+    outcome.map(|()| printed)
 }
 
 /// The directory of a file and where it begins.
@@ -243,10 +243,10 @@ proptest! {
 
 #[test]
 fn an_undamaged_file_answers_everything() {
-    let said = ask_all(FACTS.clone()).unwrap();
+    let printed = ask_all(FACTS.clone()).unwrap();
     // Keys, their parents and the root; files, their folders and the drive; the lists; four hives
     // that the layer does not have.
-    assert!(said > 2000 + 300, "{said}");
+    assert!(printed > 2000 + 300, "{printed}");
     assert_eq!(BaseFacts::read(FACTS.clone()).unwrap().problems().len(), 4);
 }
 
@@ -377,7 +377,7 @@ fn descriptors_in_words_and_other_names_of_files_are_read() {
     assert_eq!(file(r"C:\b.dll").present().unwrap().security, None);
     assert_eq!(file(r"C:\c.dll"), Presence::Absent);
     assert_eq!(file(r"C:\d.dll"), Presence::Absent);
-    let said: Vec<String> = facts
+    let printed: Vec<String> = facts
         .problems()
         .iter()
         .map(BaseProblem::to_string)
@@ -388,8 +388,8 @@ fn descriptors_in_words_and_other_names_of_files_are_read() {
         r#"layer 1: Files/d.dll: hard link target "Hives/System_Delta" is not in Files"#,
     ] {
         assert!(
-            said.iter().any(|it| it.contains(problem)),
-            "{problem}: {said:?}"
+            printed.iter().any(|it| it.contains(problem)),
+            "{problem}: {printed:?}"
         );
     }
 }

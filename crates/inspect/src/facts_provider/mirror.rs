@@ -291,12 +291,12 @@ impl MirrorHook for MirrorFactsCollector {
         Box::pin(async move {
             let subjects = self.subjects(&copying).await;
             CompanionTask(Box::pin(async move {
-                let mut learnt = Vec::with_capacity(subjects.len());
+                let mut recorded = Vec::with_capacity(subjects.len());
                 // Sequential, because each holds the contents of its layers.
                 for subject in subjects {
-                    learnt.extend(self.conclude(&copying, subject).await);
+                    recorded.extend(self.conclude(&copying, subject).await);
                 }
-                learnt
+                recorded
             }))
         })
     }

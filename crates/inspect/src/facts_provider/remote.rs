@@ -83,8 +83,10 @@ impl BaseFactsProvider {
     ) -> Result<Vec<Descriptor>, RegistryError> {
         let mut entries = repository.referrers(base, ARTIFACT_TYPE).await?;
         let format = |entry: &Descriptor| -> u32 {
-            let said = entry.annotations.get(FORMAT_NOTE);
-            said.and_then(|said| said.parse().ok()).unwrap_or(FORMAT)
+            let printed = entry.annotations.get(FORMAT_NOTE);
+            printed
+                .and_then(|printed| printed.parse().ok())
+                .unwrap_or(FORMAT)
         };
         entries.retain(|entry| format(entry) <= FORMAT);
         entries.sort_by_key(|entry| (std::cmp::Reverse(format(entry)), entry.digest.to_string()));

@@ -43,7 +43,7 @@ pub async fn attach(
     let artifact = document.artifact(image);
     let artifact = artifact.map_err(|error| Problem::from_error("image/document", error))?;
     let blob = document.blob();
-    let told = |artifact: &Descriptor, content: &Descriptor, up_to_date| AttachmentReport {
+    let reported = |artifact: &Descriptor, content: &Descriptor, up_to_date| AttachmentReport {
         document: document.name,
         media_type: document.media_type,
         digest: artifact.digest.to_string(),
@@ -67,7 +67,7 @@ pub async fn attach(
                     && document.depends_on_times()
                     && document.is_equivalent(&place.bytes(content, LARGEST).await?);
             if is_same {
-                return Ok(told(&known.entry(), content, true));
+                return Ok(reported(&known.entry(), content, true));
             }
         }
     }
@@ -78,7 +78,7 @@ pub async fn attach(
         task.done("attached");
     }
     sink.attach(&artifact).await?;
-    Ok(told(&artifact.entry(), &blob, false))
+    Ok(reported(&artifact.entry(), &blob, false))
 }
 
 /// Contents of a layer in a registry or a layout.

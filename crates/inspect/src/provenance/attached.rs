@@ -225,11 +225,12 @@ impl AttachedDocument {
     pub async fn with_predicate(mut self, place: &Source) -> Result<Self, StoreError> {
         let is_statement = self.is_enveloped || self.media_type == IN_TOTO;
         if is_statement && self.predicate_type.is_none() && self.what == DocumentKind::Other {
-            let said = self.read(place).await?;
-            let said = said.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
-            let said = said.and_then(|it| Some(it.get("predicateType")?.as_str()?.to_owned()));
-            self.what = DocumentKind::from_media_type(&self.media_type, said.as_deref());
-            self.predicate_type = said;
+            let printed = self.read(place).await?;
+            let printed = printed.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+            let printed =
+                printed.and_then(|it| Some(it.get("predicateType")?.as_str()?.to_owned()));
+            self.what = DocumentKind::from_media_type(&self.media_type, printed.as_deref());
+            self.predicate_type = printed;
         }
         Ok(self)
     }

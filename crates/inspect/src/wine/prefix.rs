@@ -278,21 +278,21 @@ impl Prefix {
 
     async fn succeed(&self, command: &mut Command, what: &'static str) -> Result<(), WineError> {
         // Not a pipe: the processes that wine leaves running would keep it open.
-        let said = self.folder.join("said");
-        let file = written(&said, File::create(&said))?;
-        let both = written(&said, file.try_clone())?;
+        let printed = self.folder.join("said");
+        let file = written(&printed, File::create(&printed))?;
+        let both = written(&printed, file.try_clone())?;
         let mut child = self.spawn(command.stdout(both).stderr(file))?;
         let status = child.wait().await.map_err(|_| wine_ended())?;
         if status.success() {
             return Ok(());
         }
-        let said = fs::read(&said).unwrap_or_default();
-        let said = String::from_utf8_lossy(&said).into_owned();
-        let said = match said.trim() {
+        let printed = fs::read(&printed).unwrap_or_default();
+        let printed = String::from_utf8_lossy(&printed).into_owned();
+        let printed = match printed.trim() {
             "" => status.to_string(),
-            said => said.to_owned(),
+            printed => printed.to_owned(),
         };
-        Err(failed(format!("wine cannot {what}: {said}")).into())
+        Err(failed(format!("wine cannot {what}: {printed}")).into())
     }
 
     fn spawn(&self, command: &mut Command) -> Result<KillOnDrop, WineError> {

@@ -51,7 +51,7 @@ fn listed(bytes: &[u8], selection: &UnpackSelection<'_>) -> Vec<String> {
     all.iter().map(line).collect()
 }
 
-fn said(bytes: &[u8]) -> String {
+fn printed(bytes: &[u8]) -> String {
     let result = unpacked(bytes, &UnpackSelection::default());
     result.unwrap_err().to_string()
 }
@@ -172,13 +172,13 @@ fn what_would_not_be_what_it_is_on_windows_is_refused_with_its_name() {
         ("a?", "does not accept the name"),
     ] {
         let plain = ["first", name];
-        let error = said(&zip(&plain));
+        let error = printed(&zip(&plain));
         let shown = format!("cannot unpack {name:?} of a: ");
         assert!(error.starts_with(&shown) && error.contains(why), "{error}");
         // A tar drops what is before the first name.
         if !name.starts_with('/') {
             let tarred = tar(&[File("first", ""), File(name, "")]);
-            assert_eq!(said(&tarred), error);
+            assert_eq!(printed(&tarred), error);
         }
     }
     for (names, why) in [
@@ -191,7 +191,7 @@ fn what_would_not_be_what_it_is_on_windows_is_refused_with_its_name() {
         (&["a/x", "A"], r#""A" is a folder too"#),
         (&["a/x", r"a\x"], "it is a duplicate"),
     ] {
-        let error = said(&zip(names));
+        let error = printed(&zip(names));
         assert!(error.contains(why), "{names:?}: {error}");
     }
     for (members, why) in [
@@ -206,7 +206,7 @@ fn what_would_not_be_what_it_is_on_windows_is_refused_with_its_name() {
         (&[Device("c")], "a device or a pipe"),
         (&[File("x", ""), Folder("x")], "is not a folder"),
     ] {
-        let error = said(&tar(members));
+        let error = printed(&tar(members));
         assert!(error.contains(why), "{error}");
     }
 }
@@ -223,22 +223,22 @@ fn a_zip_that_says_two_things_is_refused() {
     let second = place(&sound, b"PK\x01\x02", directory + 4);
     let mut overlap = sound.clone();
     overlap[second + 42..second + 46].copy_from_slice(&[0; 4]);
-    assert!(said(&overlap).contains("its bytes overlap another member's"));
+    assert!(printed(&overlap).contains("its bytes overlap another member's"));
     let mut twice = sound.clone();
     let name = place(&sound, b"two", second);
     twice[name..name + 3].copy_from_slice(b"one");
-    let error = said(&twice);
+    let error = printed(&twice);
     assert_eq!(error, r#"cannot unpack "one" of a: it is a duplicate"#);
     let mut locked = sound.clone();
     locked[directory + 8] |= 1;
-    assert!(said(&locked).contains(r#""one" of a: it needs a password"#));
+    assert!(printed(&locked).contains(r#""one" of a: it needs a password"#));
     let mut odd = sound.clone();
     odd[directory + 10] = 14;
-    assert!(said(&odd).contains("compression not supported by Windows"));
+    assert!(printed(&odd).contains("compression not supported by Windows"));
     let mut oem = sound.clone();
     let name = place(&sound, b"one", directory);
     oem[name] = 0x81;
-    assert!(said(&oem).contains("its name is not in UTF-8"));
+    assert!(printed(&oem).contains("its name is not in UTF-8"));
     let mut unsaid = sound.clone();
     unsaid[name..name + 3].copy_from_slice("\u{e9}e".as_bytes());
     assert_eq!(listed(&unsaid, &UnpackSelection::default())[0], "\u{e9}e=0");
@@ -281,7 +281,7 @@ fn what_would_fill_disks_is_refused_before_anything_is_unpacked() {
         bomb.write_all(&zeros).unwrap();
     }
     let bomb = bomb.finish().unwrap().into_inner();
-    let error = said(&bomb);
+    let error = printed(&bomb);
     assert!(error.contains("200 times its own"), "{error}");
     // A tar says how long its members are before they come.
     let mut header = ::tar::Header::new_ustar();
@@ -290,7 +290,7 @@ fn what_would_fill_disks_is_refused_before_anything_is_unpacked() {
     header.set_cksum();
     let mut stream = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     stream.write_all(header.as_bytes()).unwrap();
-    let error = said(&stream.finish().unwrap());
+    let error = printed(&stream.finish().unwrap());
     assert!(error.contains("200 times its own"), "{error}");
 }
 
@@ -362,7 +362,7 @@ fn a_7z_is_read_and_a_locked_one_is_not() {
         ["d/", "d/empty=", "d/a.txt=one", "d/b.txt=two"]
     );
     let locked = include_bytes!("tests/locked.7z");
-    assert!(said(locked).contains("it needs a password"));
+    assert!(printed(locked).contains("it needs a password"));
     let hidden = include_bytes!("tests/hidden.7z");
     let error = open(hidden).unwrap_err().to_string();
     assert_eq!(error, "cannot unpack a: it needs a password");

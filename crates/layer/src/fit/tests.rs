@@ -165,7 +165,7 @@ fn what_is_in_the_way_is_told_before_anything_is_written() {
     linked
         .symlink(path("Program Files"), "x", LinkTo::Directory)
         .unwrap();
-    for (mut layer, said) in [
+    for (mut layer, printed) in [
         (
             layer(&["users/HOSTS/x.txt"]),
             r"C:\Users\HOSTS is a file in the base, but a folder in the image",
@@ -179,7 +179,7 @@ fn what_is_in_the_way_is_told_before_anything_is_written() {
             r"C:\Program Files is a folder in the base, but a link in the image",
         ),
     ] {
-        assert_eq!(layer.fit_to_base(&base()).unwrap_err().to_string(), said);
+        assert_eq!(layer.fit_to_base(&base()).unwrap_err().to_string(), printed);
     }
     let mut file = Layer::new(0);
     file.file(path("PROGRAM FILES"), ContentSource::Bytes("x".into()));

@@ -267,7 +267,7 @@ fn lists_after(changes: &[AccessChange]) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn told(list: &[(&str, &str)]) -> BTreeMap<String, String> {
+fn reported(list: &[(&str, &str)]) -> BTreeMap<String, String> {
     let pair = |(path, sddl): &(&str, &str)| ((*path).to_owned(), (*sddl).to_owned());
     list.iter().map(pair).collect()
 }
@@ -293,12 +293,12 @@ fn what_a_new_folder_has_counts_as_inherited() {
     ];
     assert_eq!(
         lists_after(&[inherit(Remove), grant("(OI)(CI)R", false)]),
-        told(&closed)
+        reported(&closed)
     );
     // Whether it was granted before makes no difference.
     assert_eq!(
         lists_after(&[grant("(OI)(CI)R", false), inherit(Remove)]),
-        told(&closed)
+        reported(&closed)
     );
     // What is kept is the folder's own, and can be taken away.
     let remove = edit(
@@ -437,7 +437,7 @@ fn changes_reach_folders_of_the_base_and_not_what_is_closed() {
     layer.change_access(&[all], &base).unwrap();
     assert_eq!(
         descriptors_of(&layer),
-        told(&[
+        reported(&[
             ("data", "O:BAG:SYD:AI(A;OICIID;FA;;;BA)"),
             ("data/a", "O:BUG:SYD:AI(A;OICIID;FA;;;BA)"),
         ])
@@ -599,7 +599,7 @@ proptest! {
         let mut model = vec![Node::default(); 3];
         for (at, change) in changes {
             let path = format!(r"C:\{}", CHAIN[at].replace('/', r"\"));
-            let told = match &change {
+            let reported = match &change {
                 DescriptorEdit::Grant { rights, replaces: false }
                     if !(rights.inherit_only || rights.no_propagate) =>
                 {
@@ -615,7 +615,7 @@ proptest! {
                 }
                 _ => edit(&path, change.clone(), false),
             };
-            let changed = layer.change_access(&[told], &UnknownBase);
+            let changed = layer.change_access(&[reported], &UnknownBase);
             match changed {
                 Ok(()) => change_model(&mut model, at, &change),
                 Err(GrantError::Unsupported { .. }) => {}

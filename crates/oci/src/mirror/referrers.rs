@@ -127,11 +127,12 @@ impl ReferrerCopier<'_> {
                 } else {
                     self.carry_artifact(entry, about).await
                 };
-                let Some(told) = report(about, kind_of(entry), Some(&entry.digest), done) else {
+                let Some(reported) = report(about, kind_of(entry), Some(&entry.digest), done)
+                else {
                     continue;
                 };
-                let goes_on = told.outcome != ReferrerOutcome::Failed && depth < DEPTH;
-                carried.push(told);
+                let goes_on = reported.outcome != ReferrerOutcome::Failed && depth < DEPTH;
+                carried.push(reported);
                 if goes_on {
                     self.carry_about(&entry.digest, depth + 1, carried).await;
                 }
@@ -141,7 +142,7 @@ impl ReferrerCopier<'_> {
                 for ending in ENDINGS {
                     let done = self.carry_tag(&tag_with(about, ending)).await;
                     let (digest, done) = match done {
-                        Ok(Some((digest, fate))) => (Some(digest), Ok(Some(fate))),
+                        Ok(Some((digest, outcome))) => (Some(digest), Ok(Some(outcome))),
                         Ok(None) => continue,
                         Err(error) => (None, Err(error)),
                     };
@@ -236,7 +237,7 @@ fn report(
     done: Result<Option<ReferrerOutcome>, CopyError>,
 ) -> Option<ReferrerReport> {
     let (outcome, problem) = match done {
-        Ok(fate) => (fate?, None),
+        Ok(outcome) => (outcome?, None),
         Err(error) => (ReferrerOutcome::Failed, Some(error_chain(&error))),
     };
     Some(ReferrerReport {

@@ -12,7 +12,7 @@ pub(super) struct HostCapabilities(Mutex<Capabilities>);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Capabilities {
     /// Upload method; `None` until one was refused.
-    pub(super) manner: Option<UploadMode>,
+    pub(super) mode: Option<UploadMode>,
     /// True if it mounts blobs from other repositories.
     pub(super) mounts: bool,
     /// True if it supports HEAD.
@@ -44,7 +44,7 @@ const SHORT_PAGE: usize = 100;
 impl Default for Capabilities {
     fn default() -> Self {
         Self {
-            manner: None,
+            mode: None,
             mounts: true,
             heads: true,
             referrers: false,

@@ -6,9 +6,9 @@ use serde_json::Value;
 pub(super) fn error_message(body: &[u8]) -> String {
     let text = match serde_json::from_slice::<Value>(body) {
         Ok(answer) => {
-            let mut said = Vec::new();
-            collect_words(&answer, 0, &mut said);
-            said.join("; ")
+            let mut printed = Vec::new();
+            collect_words(&answer, 0, &mut printed);
+            printed.join("; ")
         }
         // A proxy's HTML page has no one-line message.
         Err(_) if body.trim_ascii_start().starts_with(b"<") => String::new(),
@@ -42,20 +42,20 @@ const WRAPPED: usize = 4;
 
 /// Collects the messages of a response: `{"errors": […]}` with any entries, `{"error": …}`, or a
 /// bare message.
-fn collect_words(answer: &Value, depth: usize, said: &mut Vec<String>) {
+fn collect_words(answer: &Value, depth: usize, printed: &mut Vec<String>) {
     if depth > WRAPPED {
         return;
     }
     match answer {
-        Value::String(text) => said.push(text.clone()),
+        Value::String(text) => printed.push(text.clone()),
         Value::Array(entries) => {
             for entry in entries {
-                collect_words(entry, depth + 1, said);
+                collect_words(entry, depth + 1, printed);
             }
         }
         Value::Object(fields) => {
             if let Some(errors) = fields.get("errors").filter(|errors| has_words(errors)) {
-                return collect_words(errors, depth + 1, said);
+                return collect_words(errors, depth + 1, printed);
             }
             let inner = MESSAGES.iter().find_map(|key| {
                 let mut words = Vec::new();
@@ -68,7 +68,7 @@ fn collect_words(answer: &Value, depth: usize, said: &mut Vec<String>) {
                 Some(Value::Number(code)) => Some(format!("code {code}")),
                 _ => None,
             };
-            said.extend(match (inner, code) {
+            printed.extend(match (inner, code) {
                 (Some(message), Some(code)) => Some(format!("{message} ({code})")),
                 (message, code) => message.or(code),
             });

@@ -108,12 +108,12 @@ fn run(
         return Ok(Some(output));
     }
     // Helpers write errors to stdout; the protocol fixes the text for "unknown".
-    let said = [errors, output].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let all = said.concat().to_lowercase();
+    let printed = [errors, output].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let all = printed.concat().to_lowercase();
     if all.contains("credentials not found") || all.contains("no credentials") {
         return Ok(None);
     }
-    let mut lines = said.iter().flat_map(|text| text.lines());
+    let mut lines = printed.iter().flat_map(|text| text.lines());
     let line = lines.find(|line| !line.trim().is_empty());
     Err(match line {
         Some(line) => format!("it failed: {}", beginning(line)),

@@ -82,7 +82,7 @@ impl Repository {
 
     /// Returns true unless the host has refused chunked uploads.
     pub fn supports_chunks(&self) -> bool {
-        self.host.takes.get().manner != Some(UploadMode::Whole)
+        self.host.takes.get().mode != Some(UploadMode::Whole)
     }
 
     pub(super) fn inner(&self) -> &Inner {

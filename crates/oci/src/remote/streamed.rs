@@ -80,7 +80,7 @@ impl Repository {
 
     /// Maximum chunk; `None` if the host is known to refuse chunks.
     fn most_at_once(&self) -> Option<u64> {
-        match self.host.takes.get().manner {
+        match self.host.takes.get().mode {
             None => Some(self.inner().options.chunk_size.max(1)),
             Some(UploadMode::Pieces(size)) => Some(size),
             Some(UploadMode::Whole | UploadMode::Streamed) => None,

@@ -31,7 +31,7 @@ struct Upload<'a> {
     source: &'a dyn BlobSource,
     reader: CachedReader,
     task: &'a dyn Task,
-    manner: UploadMode,
+    mode: UploadMode,
     /// The modes that were refused.
     refused: Vec<UploadMode>,
 }
@@ -97,7 +97,7 @@ impl Repository {
             source,
             reader: CachedReader::default(),
             task,
-            manner: self.host.takes.get().manner.unwrap_or(pieces),
+            mode: self.host.takes.get().mode.unwrap_or(pieces),
             refused: Vec::new(),
         };
         let key = self.upload_key(digest);
@@ -115,10 +115,10 @@ impl Repository {
             let other = session
                 .as_ref()
                 .and_then(|open| upload.other_manner(open, &error));
-            if let Some(manner) = other
+            if let Some(mode) = other
                 && let Some(open) = session.take()
             {
-                session = upload.change(manner, open).await?;
+                session = upload.change(mode, open).await?;
                 continue;
             }
             let error = match &session {
@@ -169,11 +169,11 @@ impl Upload<'_> {
             Some(open) => open,
             None => session.insert(self.start().await?),
         };
-        let piece = match self.manner {
+        let piece = match self.mode {
             UploadMode::Pieces(size) => size.max(open.least),
             UploadMode::Whole | UploadMode::Streamed => self.size,
         };
-        if self.size <= piece && open.offset == 0 && self.manner != UploadMode::Streamed {
+        if self.size <= piece && open.offset == 0 && self.mode != UploadMode::Streamed {
             return self.finish(open, true).await;
         }
         while open.offset < self.size {
@@ -189,7 +189,7 @@ impl Upload<'_> {
     /// Returns another mode for an upload refused in this one, if there is one.
     fn other_manner(&self, session: &Session, error: &RegistryError) -> Option<UploadMode> {
         let status = error.status()?.as_u16();
-        let smaller = self.manner.smaller(session.least);
+        let smaller = self.mode.smaller(session.least);
         let other = match (session.sending, status) {
             (UploadStep::Piece, 413) => smaller,
             // After counted chunks, 416 may mean a wrong offset, which is then queried.
@@ -208,18 +208,18 @@ impl Upload<'_> {
             (UploadStep::Whole, 404 | 405 | 415 | 501) => Some(UploadMode::Streamed),
             _ => None,
         };
-        other.filter(|manner| *manner != self.manner && !self.refused.contains(manner))
+        other.filter(|mode| *mode != self.mode && !self.refused.contains(mode))
     }
 
     /// Continues in smaller chunks, if possible.
     fn shrink(&mut self) {
-        if let Some(smaller @ UploadMode::Pieces(size)) = self.manner.smaller(0)
+        if let Some(smaller @ UploadMode::Pieces(size)) = self.mode.smaller(0)
             && size < self.size
         {
             tracing::debug!(blob = %self.digest, ?smaller, "the connection broke twice at one place");
-            self.manner = smaller;
+            self.mode = smaller;
             let takes = &self.repository.host.takes;
-            takes.update(|known| known.manner = Some(smaller));
+            takes.update(|known| known.mode = Some(smaller));
         }
     }
 
@@ -227,19 +227,19 @@ impl Upload<'_> {
     /// to this host.
     async fn change(
         &mut self,
-        manner: UploadMode,
+        mode: UploadMode,
         session: Session,
     ) -> Result<Option<Session>, RegistryError> {
-        tracing::debug!(blob = %self.digest, ?manner, "the registry refuses what was sent");
-        self.refused.push(self.manner);
-        self.manner = manner;
+        tracing::debug!(blob = %self.digest, ?mode, "the registry refuses what was sent");
+        self.refused.push(self.mode);
+        self.mode = mode;
         // If the chunks were accepted but do not add up, the blob may be at fault.
         if session.sending != UploadStep::End {
             let takes = &self.repository.host.takes;
-            takes.update(|known| known.manner = Some(manner));
+            takes.update(|known| known.mode = Some(mode));
         }
         let location = session.location.clone();
-        let stands = match manner {
+        let stands = match mode {
             UploadMode::Pieces(_) => match self.resume(Some(session)).await {
                 // A registry that does not report an offset starts from the beginning.
                 Err(error) if error.status().is_some() => None,
@@ -280,7 +280,7 @@ impl Upload<'_> {
 
     /// Queries the offset of a broken upload; `None` if it must start again.
     async fn resume(&self, session: Option<Session>) -> Result<Option<Session>, RegistryError> {
-        let (Some(session), UploadMode::Pieces(_)) = (session, self.manner) else {
+        let (Some(session), UploadMode::Pieces(_)) = (session, self.mode) else {
             return Ok(None);
         };
         let (place, doing) = (session.location.clone(), "resume the upload of");

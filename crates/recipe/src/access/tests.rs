@@ -25,7 +25,7 @@ fn rights_are_a_line_of_the_plan() {
 
 #[test]
 fn what_grants_nothing_is_refused() {
-    for (keys, said) in [
+    for (keys, printed) in [
         ("path = '/'\ngrant = { Users = 'read' }", "the drive itself"),
         ("path = '/a'\ngrant = {}", "an access entry requires grant"),
         (
@@ -55,7 +55,7 @@ fn what_grants_nothing_is_refused() {
         ),
     ] {
         let problem = problem(&format!("[[access]]\n{keys}"));
-        assert!(problem.contains(said), "{keys}: {problem}");
+        assert!(problem.contains(printed), "{keys}: {problem}");
     }
 }
 

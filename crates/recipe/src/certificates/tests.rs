@@ -60,8 +60,8 @@ fn refused(bytes: &[u8]) -> (String, String) {
     let error = plan(&[("a.pem", bytes)], "root = ['a.pem']").unwrap_err();
     let diagnosis = error.diagnosis();
     assert_eq!(diagnosis.code, "recipe/invalid");
-    let said = error.to_string();
-    let (_place, problem) = said.split_once(": ").unwrap();
+    let printed = error.to_string();
+    let (_place, problem) = printed.split_once(": ").unwrap();
     (problem.to_owned(), diagnosis.hint.unwrap_or_default())
 }
 
@@ -146,12 +146,12 @@ fn what_is_no_certificate_is_refused_with_what_to_do() {
         "{problem}"
     );
 
-    for (path, said) in [
+    for (path, printed) in [
         ("../a.pem", "leads out of its folder"),
         ("b.pem", "cannot read"),
     ] {
         let error = plan(&[], &format!("ca = '{path}'")).unwrap_err();
-        assert!(error.to_string().contains(said), "{error}");
+        assert!(error.to_string().contains(printed), "{error}");
     }
 }
 

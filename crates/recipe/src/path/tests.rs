@@ -52,7 +52,7 @@ fn a_path_without_the_bases_is_an_ordinary_variable() {
 
 #[test]
 fn what_cannot_be_in_path_is_told_with_its_place() {
-    for (body, said) in [
+    for (body, printed) in [
         (
             r"path = ['C:\a;C:\b']",
             "recipe.toml:3:9: invalid folder \"C:\\\\a;C:\\\\b\" for PATH: it has a semicolon",
@@ -76,7 +76,7 @@ fn what_cannot_be_in_path_is_told_with_its_place() {
     ] {
         let problem = problem(body);
         assert!(
-            problem.contains(&said.replace(r"\\app'", r"\app'")),
+            problem.contains(&printed.replace(r"\\app'", r"\app'")),
             "{body}: {problem}"
         );
     }

@@ -51,7 +51,7 @@ values = { ServiceSidType = 1 }
 
 #[test]
 fn what_is_no_service_is_refused_in_its_place() {
-    for (keys, said) in [
+    for (keys, printed) in [
         ("name = 'a/b'", "invalid name of a service \"a/b\""),
         ("name = ''", "invalid name of a service"),
         ("program = 'app.exe'", "app.exe"),
@@ -111,7 +111,7 @@ fn what_is_no_service_is_refused_in_its_place() {
             "program = '/a.exe'\n"
         };
         let problem = problem(&format!("[[services]]\n{name}{program}{keys}\n"));
-        assert!(problem.contains(said), "{keys}: {problem}");
+        assert!(problem.contains(printed), "{keys}: {problem}");
     }
     let own = "[[services]]\nname = 'a'\nprogram = '/x'\ndepends_on = ['b', 'c']\n[[services]]\nname = 'b'\nprogram = '/x'\ndepends_on = ['c']\n[[services]]\nname = 'c'\nprogram = '/x'";
     assert!(plan(own).is_ok());

@@ -162,12 +162,12 @@ struct ProjectProperties {
 impl Project {
     /// Reads a project; `shared` is the text of the `Directory.Build.props` above it.
     pub fn parse(file: &str, text: &str, shared: Option<&str>) -> Result<Self, ProjectError> {
-        let mut said = ProjectProperties::default();
+        let mut printed = ProjectProperties::default();
         if let Some(shared) = shared {
             // An invalid shared file is not an error of this project.
-            let _ = said.read(shared);
+            let _ = printed.read(shared);
         }
-        let is_project = said.read(text).map_err(|problem| ProjectError {
+        let is_project = printed.read(text).map_err(|problem| ProjectError {
             problem: format!("{file}: the XML is malformed: {problem}"),
             hint: NO_PROJECT,
         })?;
@@ -177,7 +177,7 @@ impl Project {
                 hint: NO_PROJECT,
             });
         }
-        said.project(file)
+        printed.project(file)
     }
 }
 
@@ -482,8 +482,8 @@ mod tests {
                 "malformed",
             ),
         ] {
-            let said = result.unwrap_err().to_string();
-            assert!(said.contains(expected), "{said}");
+            let printed = result.unwrap_err().to_string();
+            assert!(printed.contains(expected), "{printed}");
         }
         let shared = "<Project><PropertyGroup><TargetFramework>net8.0</TargetFramework></PropertyGroup></Project>";
         let text = "<Project Sdk=\"Microsoft.NET.Sdk.Worker\"/>";

@@ -314,16 +314,16 @@ impl Cmd<'_, '_> {
             matches!(destination, Destination::File { .. }).then(Vec::new),
         );
         let result = run(self);
-        let said = std::mem::replace(&mut self.output, kept);
+        let printed = std::mem::replace(&mut self.output, kept);
         let code = result?;
-        if let (Destination::File { name, append }, Some(said)) = (destination, said) {
+        if let (Destination::File { name, append }, Some(printed)) = (destination, printed) {
             if code != 0 {
                 return Err(ScriptError::unclear(
                     "a command whose output is redirected to a file fails",
                 )
                 .at_position(at));
             }
-            self.write(&name.as_str().replace('"', ""), append, said)
+            self.write(&name.as_str().replace('"', ""), append, printed)
                 .map_err(|error| error.at_position(at))?;
         }
         Ok(code)

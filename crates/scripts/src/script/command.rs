@@ -41,8 +41,8 @@ impl Tokenizer<'_> {
                 .iter()
                 .any(|token| matches!(token, ScriptToken::Sign(sign) if sign.contains('>')));
         if is_message {
-            let said = out.split_off(start);
-            out.push(ScriptToken::Message(message_scripts(said)));
+            let printed = out.split_off(start);
+            out.push(ScriptToken::Message(message_scripts(printed)));
             return;
         }
         let file = name.rsplit(['\\', '/']).next().unwrap_or_default();
@@ -165,8 +165,9 @@ pub fn is_command_option(word: &str) -> bool {
 }
 
 /// Scripts in a message; its text does not matter.
-fn message_scripts(said: Vec<ScriptToken>) -> Vec<ScriptToken> {
-    said.into_iter()
+fn message_scripts(printed: Vec<ScriptToken>) -> Vec<ScriptToken> {
+    printed
+        .into_iter()
         .flat_map(|token| match token {
             ScriptToken::Value(value) => value
                 .into_iter()
@@ -182,9 +183,9 @@ fn message_scripts(said: Vec<ScriptToken>) -> Vec<ScriptToken> {
 }
 
 /// Stray tokens in a thrown error; the rest of it does not matter.
-pub(super) fn stray_tokens(said: &[ScriptToken]) -> Vec<ScriptToken> {
+pub(super) fn stray_tokens(printed: &[ScriptToken]) -> Vec<ScriptToken> {
     let mut found = Vec::new();
-    for token in said {
+    for token in printed {
         match token {
             ScriptToken::Stray => found.push(ScriptToken::Stray),
             ScriptToken::Group(_, inside) | ScriptToken::Message(inside) => {

@@ -188,9 +188,9 @@ impl Tokenizer<'_> {
         self.skip_blanks();
         match word.as_str() {
             "throw" => {
-                let mut said = Vec::new();
-                self.rest_of_statement(&mut said);
-                out.push(ScriptToken::Message(stray_tokens(&said)));
+                let mut printed = Vec::new();
+                self.rest_of_statement(&mut printed);
+                out.push(ScriptToken::Message(stray_tokens(&printed)));
             }
             "return" | "exit" => self.rest_of_statement(out),
             "function" | "filter" | "class" | "enum" | "using" => {

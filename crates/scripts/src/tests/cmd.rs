@@ -197,10 +197,10 @@ fn a_line_that_fails_names_the_command_and_its_reason() {
             "the line ends with exit code 2",
         ),
     ] {
-        let (kind, said) = refused(&CMD, line);
-        assert_eq!((kind, said.as_str()), (Fails, expected), "{line}");
+        let (kind, printed) = refused(&CMD, line);
+        assert_eq!((kind, printed.as_str()), (Fails, expected), "{line}");
     }
-    let (kind, said) = refused(&POWERSHELL, "tar -xf none.zip; exit $LASTEXITCODE");
+    let (kind, printed) = refused(&POWERSHELL, "tar -xf none.zip; exit $LASTEXITCODE");
     assert_eq!(kind, Fails);
-    assert_eq!(said, r"tar: file C:\work\none.zip not found");
+    assert_eq!(printed, r"tar: file C:\work\none.zip not found");
 }

@@ -194,8 +194,8 @@ fn items_are_copied_moved_and_deleted_as_the_cmdlets_do() {
     }
     let act = |line: &str| {
         run_on(tree.clone(), &POWERSHELL, line).map(|tree| {
-            let said: Vec<String> = tree.actions.iter().map(describe).collect();
-            said.join("; ")
+            let printed: Vec<String> = tree.actions.iter().map(describe).collect();
+            printed.join("; ")
         })
     };
     let ok = |line: &str| act(line).unwrap_or_else(|error| panic!("{line}: {error}"));
@@ -386,7 +386,7 @@ fn loops_functions_and_errors_that_are_caught() {
     ] {
         assert_eq!(in_powershell(script), expected, "{script}");
     }
-    for (script, kind, said) in [
+    for (script, kind, printed) in [
         (
             "while (!(Test-Path C:\\cache)) { Start-Sleep 1 }",
             NeedsWindows,
@@ -425,7 +425,7 @@ fn loops_functions_and_errors_that_are_caught() {
     ] {
         assert_eq!(
             refused(&POWERSHELL, script),
-            (kind, said.to_owned()),
+            (kind, printed.to_owned()),
             "{script}"
         );
     }
@@ -476,10 +476,10 @@ fn a_pipeline_fails_with_any_of_its_parts() {
 
 #[test]
 fn what_only_tells_is_left_out_and_cannot_be_used() {
-    let told = in_powershell("Get-Service w3svc; Get-Date | Out-Null; Get-Process | Out-Host");
-    assert_eq!(told.len(), 2, "{told:?}");
-    let (kind, said) = refused(&POWERSHELL, "if (Get-Service w3svc) { md C:\\x }");
-    assert_eq!(kind, NeedsWindows, "{said}");
+    let reported = in_powershell("Get-Service w3svc; Get-Date | Out-Null; Get-Process | Out-Host");
+    assert_eq!(reported.len(), 2, "{reported:?}");
+    let (kind, printed) = refused(&POWERSHELL, "if (Get-Service w3svc) { md C:\\x }");
+    assert_eq!(kind, NeedsWindows, "{printed}");
 }
 
 #[test]

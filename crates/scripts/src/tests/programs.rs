@@ -255,11 +255,11 @@ fn services_fail_and_go_as_sc_says() {
 fn icacls_has_one_change_for_each_option() {
     let changes = |words: &str| {
         let all = in_cmd(&format!(r"icacls C:\work {words}"));
-        let told = all.iter().map(|it| {
+        let reported = all.iter().map(|it| {
             let (_, after) = it.split_once("operation: ").unwrap();
             after.trim_end_matches(" })").to_owned()
         });
-        told.collect::<Vec<_>>()
+        reported.collect::<Vec<_>>()
     };
     assert_eq!(
         changes(r#"/inheritance:r /grant:r "Users:(OI)(CI)(np)rx" "SYSTEM:F" /q"#),

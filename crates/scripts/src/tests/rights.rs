@@ -27,7 +27,7 @@ fn container_user_may_make_and_change_what_is_its_own() {
 
 #[test]
 fn container_user_may_not_change_windows_or_what_others_made() {
-    for (line, kind, said) in [
+    for (line, kind, printed) in [
         (
             r"setx /M PATH C:\x",
             ScriptErrorKind::Fails,
@@ -59,7 +59,7 @@ fn container_user_may_not_change_windows_or_what_others_made() {
             r"echo: whether ContainerUser may change C:\app\given.txt depends on its owner and permissions",
         ),
     ] {
-        assert_eq!(outcome(line), Err((kind, said.to_owned())), "{line}");
+        assert_eq!(outcome(line), Err((kind, printed.to_owned())), "{line}");
     }
 }
 

@@ -60,16 +60,16 @@ fn windows_with_all_of_its_parts_is_another_repository_since_2022() {
         let findings = lint(&format!("FROM {from}\n"), &LintOptions::default());
         findings.into_iter().map(|finding| finding.message)
     };
-    let said = |from: &str| messages(from).collect::<Vec<_>>().join("\n");
+    let printed = |from: &str| messages(from).collect::<Vec<_>>().join("\n");
     let server = "such as mcr.microsoft.com/windows/server:ltsc2022";
     for from in [
         "mcr.microsoft.com/windows",
         "mcr.microsoft.com/windows:20H2",
         "mcr.microsoft.com/windows/server",
     ] {
-        assert!(said(from).contains(server), "{from}: {}", said(from));
+        assert!(printed(from).contains(server), "{from}: {}", printed(from));
     }
-    let core = said("mcr.microsoft.com/windows/servercore:20H2");
+    let core = printed("mcr.microsoft.com/windows/servercore:20H2");
     assert!(core.contains("such as mcr.microsoft.com/windows/servercore:ltsc2022"));
     let fix = |from: &str, host: &str| {
         let findings = lint(&format!("FROM {from}\n"), &for_host(host));

@@ -104,10 +104,10 @@ impl RunState<'_> {
             ),
             _ => return Ok(()),
         };
-        let trouble = ScriptError::new(kind, why);
+        let failure = ScriptError::new(kind, why);
         Err(match kind {
-            ScriptErrorKind::NotKnown => trouble,
-            _ => trouble.help(ELSEWHERE),
+            ScriptErrorKind::NotKnown => failure,
+            _ => failure.help(ELSEWHERE),
         })
     }
 }

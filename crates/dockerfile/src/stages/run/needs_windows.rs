@@ -24,8 +24,8 @@ pub(in crate::stages) fn needs_windows(
     };
     let asked = |shell: &[String]| {
         let result = run_line(command(program, shell), setting, &mut UnknownImage);
-        let trouble = result.err();
-        trouble.filter(|trouble| trouble.kind == ScriptErrorKind::NeedsWindows)
+        let failure = result.err();
+        failure.filter(|failure| failure.kind == ScriptErrorKind::NeedsWindows)
     };
     if let Some(shell) = shell {
         return asked(shell);

@@ -32,8 +32,8 @@ impl Certificates {
             let mut command = Command::new(&openssl);
             command.current_dir(folder.path());
             let output = command.args(arguments.split(' ')).output().unwrap();
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(output.status.success(), "openssl {arguments}: {said}");
+            let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "openssl {arguments}: {printed}");
         };
         let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
         for (authority, subject) in [("ca", "throwaway"), ("other", "somebody")] {
@@ -205,8 +205,8 @@ async fn a_context_that_docker_made_leads_to_its_daemon() {
             .env("DOCKER_CONFIG", home.path())
             .env("HOME", home.path());
         let output = command.args(arguments).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "docker {arguments:?}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "docker {arguments:?}: {printed}");
     };
     let file = |name| certificates.file(name).display().to_string();
     let secured = format!(
@@ -243,7 +243,7 @@ async fn a_context_that_docker_made_leads_to_its_daemon() {
 #[test]
 async fn a_daemon_that_redirects_takes_no_password_elsewhere() {
     for status in [301, 302, 303, 307, 308] {
-        let (heard, other) = scripted(|_| answer(200, &[], "{}"));
+        let (received, other) = scripted(|_| answer(200, &[], "{}"));
         let target = other.url("taken");
         let (asked, own) = scripted(move |asked| match asked.path.as_str() {
             "/_ping" => answer(200, &[("api-version", "1.41")], "OK"),
@@ -269,12 +269,13 @@ async fn a_daemon_that_redirects_takes_no_password_elsewhere() {
             .await;
         assert!(pushed.is_err(), "{status}");
         assert!(daemon.info().await.is_err(), "{status}");
-        let told = asked.all();
+        let reported = asked.all();
         assert!(
-            told.iter()
+            reported
+                .iter()
                 .any(|one| one.header("x-registry-auth").is_some()),
-            "{told:?}"
+            "{reported:?}"
         );
-        assert_eq!(heard.lines(), [""; 0], "{status}");
+        assert_eq!(received.lines(), [""; 0], "{status}");
     }
 }

@@ -126,9 +126,12 @@ fn what_is_no_address_is_refused_with_a_way_out() {
         ("tcp://:2375", "the host is missing", "tcp://HOST:PORT"),
     ] {
         let error = refusal(text);
-        let said = format!("{error} {}", error.diagnosis().hint.unwrap());
-        assert!(said.contains(problem) && said.contains(hint), "{said}");
-        assert!(!said.contains("SECRET"), "{said}");
+        let printed = format!("{error} {}", error.diagnosis().hint.unwrap());
+        assert!(
+            printed.contains(problem) && printed.contains(hint),
+            "{printed}"
+        );
+        assert!(!printed.contains("SECRET"), "{printed}");
     }
 }
 
@@ -141,8 +144,11 @@ async fn a_pipe_of_windows_is_told_elsewhere_what_to_do_there() {
     let endpoint = find(None, &config.environment());
     assert_eq!(endpoint.address.to_string(), pipe);
     let unreached = Daemon::connect(endpoint).await.unwrap_err();
-    let said = format!("{}: {}", unreached, unreached.source().unwrap());
-    assert!(said.contains("only Windows has named pipes"), "{said}");
+    let printed = format!("{}: {}", unreached, unreached.source().unwrap());
+    assert!(
+        printed.contains("only Windows has named pipes"),
+        "{printed}"
+    );
     for hint in [
         missing.diagnosis().hint.unwrap(),
         unreached.diagnosis().hint.unwrap(),

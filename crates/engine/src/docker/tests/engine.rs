@@ -86,14 +86,14 @@ async fn build(daemon: &Daemon, context: &RenderedDockerfile) -> Result<ImageInf
 }
 
 fn labels(daemon: &Dockerd, image: &str) -> Value {
-    let said = daemon.must(&[
+    let printed = daemon.must(&[
         "image",
         "inspect",
         image,
         "--format",
         "{{json .Config.Labels}}",
     ]);
-    serde_json::from_str(&said).unwrap()
+    serde_json::from_str(&printed).unwrap()
 }
 
 #[test]
@@ -174,8 +174,8 @@ async fn what_a_dockerfile_does_wrong_is_said_in_the_daemons_words() {
         (&format!("FROM {unreachable}\n"), "connection refused"),
     ] {
         let error = build(&daemon, &context(text, &[])).await.unwrap_err();
-        let said = chain(error.as_ref());
-        assert!(said.contains(expected), "{text:?}: {said}");
+        let printed = chain(error.as_ref());
+        assert!(printed.contains(expected), "{text:?}: {printed}");
     }
 }
 
@@ -186,9 +186,9 @@ async fn an_unknown_base_fails_the_step_that_wants_it() {
     let daemon = connect(&dockerd).await;
     let text = format!("FROM {}/windows/nanoserver:1\n", registry.host());
     let error = build(&daemon, &context(&text, &[])).await.unwrap_err();
-    let said = chain(error.as_ref());
-    assert!(said.starts_with("step 1 of 1 failed: FROM"), "{said}");
-    assert!(said.contains("not found"), "{said}");
+    let printed = chain(error.as_ref());
+    assert!(printed.starts_with("step 1 of 1 failed: FROM"), "{printed}");
+    assert!(printed.contains("not found"), "{printed}");
 }
 
 #[test]
@@ -202,10 +202,10 @@ async fn a_push_of_an_unknown_tag_or_to_a_closed_port_is_refused() {
     let name = format!("{}/app", registry.host());
     daemon.tag(&image.id, &name, "1").await.unwrap();
     let error = daemon.push(&name, "2", None, &Silent).await.unwrap_err();
-    let said = error.to_string();
+    let printed = error.to_string();
     assert!(
-        said.contains("tag does not exist") || said.contains("with the tag"),
-        "{said}"
+        printed.contains("tag does not exist") || printed.contains("with the tag"),
+        "{printed}"
     );
 
     // A port without a listener; a released one may be used by another test already.

@@ -190,10 +190,10 @@ async fn a_password_goes_to_no_daemon_over_a_line_that_others_read_unless_that_i
         .daemon_credential(&ping, true)
         .await
         .unwrap_err();
-    let said = error.to_string();
+    let printed = error.to_string();
     assert!(
-        said.contains("Docker daemon") && !said.contains(PASSWORD),
-        "{said}"
+        printed.contains("Docker daemon") && !printed.contains(PASSWORD),
+        "{printed}"
     );
 
     // A registry without authentication gets a password only over a private connection.

@@ -65,8 +65,8 @@ async fn a_document_without_end_is_not_read_to_it() {
     });
     let daemon = connect(&windows).await.unwrap();
     let error = daemon.image(SOME_ID).await.unwrap_err();
-    let said = chain(&error);
-    assert!(said.contains("longer than 33554432 bytes"), "{said}");
+    let printed = chain(&error);
+    assert!(printed.contains("longer than 33554432 bytes"), "{printed}");
 }
 
 #[test]
@@ -349,9 +349,12 @@ async fn a_daemon_of_this_machine_needs_room_for_the_build() {
     let preflight = Preflight::new(&daemon, &info);
     preflight.check_disk(1).unwrap();
     let error = preflight.check_disk(u64::MAX).unwrap_err();
-    let said = error.to_string();
-    assert!(said.starts_with(&info.docker_root_dir), "{said}");
-    assert!(said.contains("needs about 17592186044415 MiB"), "{said}");
+    let printed = error.to_string();
+    assert!(printed.starts_with(&info.docker_root_dir), "{printed}");
+    assert!(
+        printed.contains("needs about 17592186044415 MiB"),
+        "{printed}"
+    );
     assert!(
         error
             .diagnosis()

@@ -20,10 +20,10 @@ pub(super) async fn elect(
     retry: Duration,
     leading: watch::Sender<LeaderDeadline>,
     metrics: Arc<Metrics>,
-    tell: EventHandler,
+    reporter: EventHandler,
     stop: oneshot::Receiver<()>,
 ) -> Result<(), LiveError> {
-    let taking_part = take_part(&mut election, retry, &leading, &metrics, &tell);
+    let taking_part = take_part(&mut election, retry, &leading, &metrics, &reporter);
     let ended = tokio::select! {
         error = taking_part => Err(error),
         _ = stop => Ok(()),
@@ -32,7 +32,7 @@ pub(super) async fn elect(
     metrics.record_lease_lost();
     // If this fails, the next leader waits until the lease expires.
     if let Err(error) = election.release().await {
-        tell(ControllerEvent::Trouble(&error));
+        reporter(ControllerEvent::Failure(&error));
     }
     ended
 }
@@ -42,7 +42,7 @@ async fn take_part(
     retry: Duration,
     leading: &watch::Sender<LeaderDeadline>,
     metrics: &Metrics,
-    tell: &EventHandler,
+    reporter: &EventHandler,
 ) -> LiveError {
     let mut has_had_an_answer = false;
     let mut last_holder = None;
@@ -59,7 +59,7 @@ async fn take_part(
             Some(Ok(Leadership::Ours(until))) => {
                 metrics.set_leader(true);
                 if leading.send_replace(Some(until)).is_none() {
-                    tell(ControllerEvent::Leads);
+                    reporter(ControllerEvent::Leads);
                 }
                 (has_had_an_answer, last_holder) = (true, None);
                 last_trouble.clear();
@@ -67,10 +67,10 @@ async fn take_part(
             Some(Ok(Leadership::Anothers(holder))) => {
                 metrics.set_leader(false);
                 if leading.send_replace(None).is_some() {
-                    tell(ControllerEvent::Stopped);
+                    reporter(ControllerEvent::Stopped);
                 }
                 if last_holder.as_ref() != Some(&holder) {
-                    tell(ControllerEvent::Waits(holder.as_deref()));
+                    reporter(ControllerEvent::Waits(holder.as_deref()));
                     last_holder = Some(holder);
                 }
                 has_had_an_answer = true;
@@ -81,10 +81,10 @@ async fn take_part(
                 if !has_had_an_answer && error.is_permanent() {
                     return error;
                 }
-                let trouble = error.to_string();
-                if trouble != last_trouble {
-                    tell(ControllerEvent::Trouble(&error));
-                    last_trouble = trouble;
+                let failure = error.to_string();
+                if failure != last_trouble {
+                    reporter(ControllerEvent::Failure(&error));
+                    last_trouble = failure;
                 }
             }
             // It took until after the deadline.
@@ -96,7 +96,7 @@ async fn take_part(
         if is_over {
             leading.send_replace(None);
             metrics.record_lease_lost();
-            tell(ControllerEvent::Stopped);
+            reporter(ControllerEvent::Stopped);
         }
         tokio::time::sleep(retry).await;
     }

@@ -75,7 +75,7 @@ pub enum ControllerEvent<'a> {
     /// This replica leads no longer.
     Stopped,
     /// A request to the cluster failed. It is retried.
-    Trouble(&'a LiveError),
+    Failure(&'a LiveError),
     /// The result of an image changed.
     Image(&'a EntryResult),
     /// The state of a node's images.
@@ -102,7 +102,7 @@ pub async fn follow(
     run: SyncOptions<'_>,
     settings: ControllerConfig,
     listener: Option<TcpListener>,
-    tell: EventHandler,
+    reporter: EventHandler,
     stop: impl Future<Output = ()>,
 ) -> Result<(), LiveError> {
     let metrics = Arc::new(Metrics::new(settings.version, settings.terms.duration));
@@ -115,7 +115,7 @@ pub async fn follow(
         cluster.clone(),
         nodes_to,
         Arc::clone(&metrics),
-        Arc::clone(&tell),
+        Arc::clone(&reporter),
     );
     let mut watching = AbortOnDrop(tokio::spawn(watching));
     let (leading_to, leading) = watch::channel(None);
@@ -127,7 +127,7 @@ pub async fn follow(
         settings.terms.retry_period(),
         leading_to,
         Arc::clone(&metrics),
-        Arc::clone(&tell),
+        Arc::clone(&reporter),
         stopped,
     );
     let mut electing = AbortOnDrop(tokio::spawn(electing));
@@ -137,8 +137,8 @@ pub async fn follow(
         run,
         settings,
         metrics,
-        tell,
-        trouble: String::new(),
+        reporter,
+        failure: String::new(),
     };
     let ended = tokio::select! {
         () = stop => Ok(()),
@@ -167,7 +167,7 @@ async fn watch_nodes(
     cluster: Cluster,
     nodes: watch::Sender<Option<Arc<NodeSnapshot>>>,
     metrics: Arc<Metrics>,
-    tell: EventHandler,
+    reporter: EventHandler,
 ) -> Result<(), LiveError> {
     let know = |snapshot: &NodeSnapshot| {
         let list = snapshot.list();
@@ -192,11 +192,11 @@ async fn watch_nodes(
             Err(error) if !has_seen && error.is_permanent() => return Err(error),
             Err(error) => {
                 metrics.record_cluster_error();
-                let trouble = error.to_string();
-                if trouble != last_trouble {
-                    tell(ControllerEvent::Trouble(&error));
-                    metrics.record_watch_error(trouble.clone());
-                    last_trouble = trouble;
+                let failure = error.to_string();
+                if failure != last_trouble {
+                    reporter(ControllerEvent::Failure(&error));
+                    metrics.record_watch_error(failure.clone());
+                    last_trouble = failure;
                 }
             }
         }
@@ -210,9 +210,9 @@ struct Reconciler<'a> {
     settings: ControllerConfig,
     recorder: EventRecorder,
     metrics: Arc<Metrics>,
-    tell: EventHandler,
+    reporter: EventHandler,
     /// Last reported error of events, to report it once.
-    trouble: String,
+    failure: String,
 }
 
 type Nodes = watch::Receiver<Option<Arc<NodeSnapshot>>>;
@@ -233,7 +233,7 @@ impl Reconciler<'_> {
     /// worked since.
     async fn lead(&mut self, mut nodes: Nodes) {
         let mut known = FleetState::new(self.settings.patience);
-        let mut said = BTreeMap::new();
+        let mut printed = BTreeMap::new();
         let mut resync = Instant::now() + self.settings.resync;
         loop {
             let Ok(snapshot) = nodes.wait_for(Option::is_some).await.map(|it| it.clone()) else {
@@ -251,7 +251,11 @@ impl Reconciler<'_> {
             self.round(&mut known, &list).await;
             self.metrics.set_image_counts(known.count());
             let mut wake = known.next_due().map_or(resync, |due| due.min(resync));
-            if self.emit_event(&known, &snapshot, &mut said).await.is_err() {
+            if self
+                .emit_event(&known, &snapshot, &mut printed)
+                .await
+                .is_err()
+            {
                 wake = wake.min(Instant::now() + EVENT_RETRY_DELAY);
             }
             tokio::select! {
@@ -294,7 +298,7 @@ impl Reconciler<'_> {
         let failed = count(|outcome| matches!(outcome, EntryOutcome::Missing { .. }));
         self.metrics.record_reconcile(begun.elapsed(), made, failed);
         for news in known.record(&due, results, Instant::now()) {
-            (self.tell)(ControllerEvent::Image(&news));
+            (self.reporter)(ControllerEvent::Image(&news));
         }
     }
 
@@ -304,18 +308,18 @@ impl Reconciler<'_> {
         &mut self,
         known: &FleetState,
         snapshot: &NodeSnapshot,
-        said: &mut BTreeMap<NodeReference, NodeEventKey>,
+        printed: &mut BTreeMap<NodeReference, NodeEventKey>,
     ) -> Result<(), ()> {
         let nodes: Vec<(NodeReference, NodeList)> = snapshot.windows().collect();
         let there: BTreeSet<&NodeReference> = nodes.iter().map(|(node, _)| node).collect();
-        said.retain(|node, _| there.contains(node));
+        printed.retain(|node, _| there.contains(node));
         for (node, alone) in &nodes {
             let state = known.state_of(&demand(&self.fleet, alone));
             if matches!(state, NodeState::Unknown | NodeState::Ready(0)) {
                 continue;
             }
             let is = NodeEventKey::new(alone, &state);
-            let before = said.get(node);
+            let before = printed.get(node);
             if before == Some(&is) {
                 continue;
             }
@@ -323,16 +327,16 @@ impl Reconciler<'_> {
             let written = self.recorder.record(node, &event, before.is_some()).await;
             self.metrics.event(written.is_ok());
             if let Err(error) = written {
-                let trouble = error.to_string();
-                if trouble != self.trouble {
-                    (self.tell)(ControllerEvent::Trouble(&error));
-                    self.trouble = trouble;
+                let failure = error.to_string();
+                if failure != self.failure {
+                    (self.reporter)(ControllerEvent::Failure(&error));
+                    self.failure = failure;
                 }
                 return Err(());
             }
-            self.trouble.clear();
-            (self.tell)(ControllerEvent::Node(node, &state));
-            said.insert(node.clone(), is);
+            self.failure.clear();
+            (self.reporter)(ControllerEvent::Node(node, &state));
+            printed.insert(node.clone(), is);
         }
         Ok(())
     }
@@ -366,14 +370,14 @@ fn outcomes(report: &FleetReport, demand: &RequiredBuilds) -> Vec<EntryResult> {
                 Some(FleetImageState::Current) => EntryOutcome::Ready,
                 Some(FleetImageState::Built) => EntryOutcome::Made,
                 _ => {
-                    let trouble = found.and_then(|found| found.problem.as_ref());
-                    let trouble = trouble.or(image.problem.as_ref());
+                    let failure = found.and_then(|found| found.problem.as_ref());
+                    let failure = failure.or(image.problem.as_ref());
                     EntryOutcome::Missing {
-                        problem: trouble.map_or_else(
+                        problem: failure.map_or_else(
                             || "it was not built".to_owned(),
-                            |trouble| trouble.problem.clone(),
+                            |failure| failure.problem.clone(),
                         ),
-                        hint: trouble.and_then(|trouble| trouble.hint.clone()),
+                        hint: failure.and_then(|failure| failure.hint.clone()),
                     }
                 }
             };

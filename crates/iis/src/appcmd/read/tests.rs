@@ -127,7 +127,7 @@ fn lines_as_people_write_them_come_to_changes() {
 
 #[test]
 fn what_the_program_refuses_or_nobody_is_certain_of_is_refused() {
-    for (line, is_unclear, said) in [
+    for (line, is_unclear, printed) in [
         (
             "set config Default Web Site /section:httpErrors",
             false,
@@ -182,7 +182,7 @@ fn what_the_program_refuses_or_nobody_is_certain_of_is_refused() {
         let refused = asked(line).unwrap_err();
         let is = matches!(refused, IisChangeError::Unclear(_));
         assert!(
-            is == is_unclear && refused.to_string().contains(said),
+            is == is_unclear && refused.to_string().contains(printed),
             "{line}: {refused:?}"
         );
     }

@@ -94,16 +94,16 @@ fn a_program_is_what_its_details_say() {
 
 #[test]
 fn a_version_is_what_begins_with_a_number_or_else_the_files_own() {
-    for (said, version) in [
+    for (printed, version) in [
         ("10.0.17763.1 (WinBuild.160101.0800)", "10.0.17763.1"),
         ("v2.3.4+1f2e3d", "2.3.4"),
         ("8.0.1-rc.2", "8.0.1-rc.2"),
         ("unknown", "1.2.3.4"),
         ("", "1.2.3.4"),
     ] {
-        let bytes = with_version(&[("ProductName", "Tool"), ("ProductVersion", said)]);
+        let bytes = with_version(&[("ProductName", "Tool"), ("ProductVersion", printed)]);
         let found = told_by("tool.exe", &bytes);
-        assert_eq!(found[0].version.as_deref(), Some(version), "{said}");
+        assert_eq!(found[0].version.as_deref(), Some(version), "{printed}");
     }
 }
 

@@ -68,14 +68,15 @@ impl VersionInfo {
 
     /// The product's version in its usual form.
     pub(super) fn product_version(&self) -> Option<String> {
-        let said = self.string("ProductVersion").and_then(as_version);
-        said.or_else(|| self.product_version.clone())
+        let printed = self.string("ProductVersion").and_then(as_version);
+        printed
+            .or_else(|| self.product_version.clone())
             .or_else(|| self.file_version())
     }
 
     pub(super) fn file_version(&self) -> Option<String> {
-        let said = self.string("FileVersion").and_then(as_version);
-        said.or_else(|| self.file_version.clone())
+        let printed = self.string("FileVersion").and_then(as_version);
+        printed.or_else(|| self.file_version.clone())
     }
 }
 

@@ -206,7 +206,7 @@ fn a_link_that_leads_nowhere_is_refused() {
         )
         .with_link(r"HKLM\SOFTWARE\out", r"\Registry\Machine\HARDWARE\x");
     let deep = format!(r"\deep{}", r"\x".repeat(508));
-    for (edit, said) in [
+    for (edit, printed) in [
         (
             set(r"\a\x", "v", 1),
             r"cannot resolve a link of the base in HKLM\SOFTWARE\a\x: the path has more than 32 links",
@@ -218,7 +218,7 @@ fn a_link_that_leads_nowhere_is_refused() {
         (set(&deep, "v", 1), "the path is too deep"),
     ] {
         let error = on(&inside, &[edit]).unwrap_err().to_string();
-        assert!(error.ends_with(said), "{error}");
+        assert!(error.ends_with(printed), "{error}");
     }
 }
 

@@ -94,9 +94,9 @@ fn a_pinned_workload_is_told_the_new_tag_where_its_host_is_patched() {
         ]
     );
     let plan = plan(&request);
-    let told = plan.actions[1].commands().iter();
-    let told = told.filter(|command| command.starts_with("kubectl set image deployment/p"));
-    assert_eq!(told.count(), 3, "{plan:?}");
+    let reported = plan.actions[1].commands().iter();
+    let reported = reported.filter(|command| command.starts_with("kubectl set image deployment/p"));
+    assert_eq!(reported.count(), 3, "{plan:?}");
 }
 
 /// Renames an image in all workloads.
@@ -125,8 +125,8 @@ fn after(state: &RolloutRequest, action: &PlanAction) -> RolloutRequest {
             }
             ["kubectl", "set", "image", object, changes @ .., _, _] => {
                 let mut workloads = state.workloads.iter_mut();
-                let told = workloads.find(|own| object.ends_with(&format!("/{}", own.id.name)));
-                for container in &mut told.unwrap().template.containers {
+                let reported = workloads.find(|own| object.ends_with(&format!("/{}", own.id.name)));
+                for container in &mut reported.unwrap().template.containers {
                     let mut changes = changes.iter().filter_map(|change| change.split_once('='));
                     if let Some((_, image)) = changes.find(|(name, _)| *name == container.name) {
                         image.clone_into(&mut container.image);
@@ -255,15 +255,15 @@ proptest! {
         for (step, action) in plan.actions.iter().enumerate() {
             state = after(&state, action);
             let lost = lost(&today, &landed_on(&state));
-            let said: BTreeMap<(usize, usize), &Interruption> = plan
+            let printed: BTreeMap<(usize, usize), &Interruption> = plan
                 .interruptions
                 .iter()
                 .filter(|it| it.from <= step && it.until.is_none_or(|until| step < until))
                 .flat_map(|it| it.hosts.iter().map(move |host| ((it.workload, *host), it)))
                 .collect();
-            let pairs: BTreeSet<_> = said.keys().copied().collect();
+            let pairs: BTreeSet<_> = printed.keys().copied().collect();
             prop_assert_eq!(&lost, &pairs, "after {} of {:?}", step, plan);
-            for ((_, host), interruption) in said {
+            for ((_, host), interruption) in printed {
                 let is_said_to_be_broken = interruption.until.is_none();
                 prop_assert!(is_said_to_be_broken || is_cordoned(&state, host), "{:?}", plan);
             }
