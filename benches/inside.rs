@@ -24,7 +24,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 use wincimg_inspect::base::{BaseFacts, Extent, LayerPosition, assemble, collect_layer};
 use wincimg_oci::document::sha256;
-use wincimg_registry::hive::{FileTime, empty_hive, unsettled};
+use wincimg_registry::hive::{FileTime, empty_hive, unfitted_hives};
 use wincimg_registry::security::{directory_descriptor, file_descriptor};
 use wincimg_registry::{BaseKeys, KeyPath, RegistryData, RegistryEdit};
 
@@ -101,7 +101,7 @@ fn software(random: &mut Random) -> Vec<u8> {
         }
     }
     let time = FileTime::from_unix_seconds(1_600_000_000);
-    unsettled(&edits, time).unwrap().remove(0).bytes
+    unfitted_hives(&edits, time).unwrap().remove(0).bytes
 }
 
 struct Base<W: Write> {

@@ -199,7 +199,7 @@ impl Doctor {
         certificates: CertificateFiles,
     ) -> Vec<Check> {
         let base = &self.base.base_registry;
-        let (started, patience) = (Instant::now(), self.connection.short_timeout());
+        let (started, wait_limit) = (Instant::now(), self.connection.short_timeout());
         let hosts = self.hosts().into_iter().map(|host| async move {
             let (mut checks, connection) = check_host(registry, &host).await;
             if host == base.host() {
@@ -214,13 +214,13 @@ impl Doctor {
             (checks, connection.map(|connection| (host, connection)))
         });
         let insecure = &self.connection.insecure;
-        let catalog = self.catalog.check(insecure, certificates, patience);
+        let catalog = self.catalog.check(insecure, certificates, wait_limit);
         let (hosts, catalog) = tokio::join!(join_all(hosts), catalog);
         let (checks, reached): (Vec<_>, Vec<_>) = hosts.into_iter().unzip();
         let mut checks: Vec<Check> = checks.into_iter().flatten().collect();
         let reached: Vec<_> = reached.into_iter().flatten().collect();
         // Checked last, within the remaining time.
-        let rest = patience.saturating_sub(started.elapsed());
+        let rest = wait_limit.saturating_sub(started.elapsed());
         checks.extend(daemon::check(&self.docker, &reached, rest).await);
         checks.push(catalog);
         checks

@@ -14,7 +14,7 @@ use serde::Serialize;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::wine::{Prefix, StartCommand, StartError, WineInstallation};
-use wincimg_inspect::{OwnContents, own, windows_images};
+use wincimg_inspect::{OwnContents, read_own_contents, windows_images};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::store::{Location, Source};
@@ -103,7 +103,7 @@ impl Try {
                 }
             })?;
             let Some(wine) = wine else {
-                let own = own(&source, &image, &progress).await?;
+                let own = read_own_contents(&source, &image, &progress).await?;
                 return self.print(&image, &start, &own);
             };
             if start.is_powershell() {
@@ -115,7 +115,7 @@ impl Try {
             }
             let undoing = shutdown::CleanupGuard::new();
             let prefix = Prefix::boot(wine, &start.user);
-            let (own, prefix) = tokio::join!(own(&source, &image, &progress), prefix);
+            let (own, prefix) = tokio::join!(read_own_contents(&source, &image, &progress), prefix);
             let (prefix, own) = (prefix?, own?);
             let code = self.start_in(&prefix, &start, &own, session).await;
             drop(prefix);

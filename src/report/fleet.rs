@@ -42,7 +42,7 @@ fn headline(report: &FleetReport) -> String {
 }
 
 /// Returns true if an image is not simply up to date.
-fn is_worth_a_word(image: &ImageReport) -> bool {
+fn is_reportable(image: &ImageReport) -> bool {
     let mut builds = image.builds.iter();
     image.problem.is_some() || builds.any(|build| build.state != FleetImageState::Current)
 }
@@ -63,7 +63,7 @@ fn details(build: &BuildReport) -> String {
 /// Text: the number of images, and each image that is not simply up to date.
 pub(crate) fn write_fleet_text(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", Untrusted(headline(report)))?;
-    for image in report.images.iter().filter(|it| is_worth_a_word(it)) {
+    for image in report.images.iter().filter(|it| is_reportable(it)) {
         writeln!(out, "\n{}", Untrusted(&image.reference))?;
         for build in &image.builds {
             let line = format!(
@@ -102,7 +102,7 @@ pub(crate) fn write_fleet_json(report: &FleetReport, out: &mut dyn Write) -> io:
 pub(crate) fn write_fleet_markdown(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "### {}", cell(&headline(report)))?;
     let mut rows = Vec::new();
-    for image in report.images.iter().filter(|it| is_worth_a_word(it)) {
+    for image in report.images.iter().filter(|it| is_reportable(it)) {
         for build in &image.builds {
             let failure = build.problem.as_ref().or(image.problem.as_ref());
             let failure = failure.filter(|_| !build.state.is_present());

@@ -86,7 +86,7 @@ fn write_cases(rollout: &Rollout, room: usize, out: &mut impl Write) -> io::Resu
             fixes.join("<br>")
         )
     });
-    write_what_fits(rows, room, out)
+    write_limited(rows, room, out)
 }
 
 /// Images in rows, kinds of nodes in columns: names are longer than builds.
@@ -143,12 +143,12 @@ fn write_problems(rollout: &Rollout, room: usize, out: &mut impl Write) -> io::R
     )?;
     writeln!(out, "| --- | --- |{workload_rule} --- | --- | --- | --- |")?;
     let rows = problems.iter().map(|problem| row(problem, has_workloads));
-    write_what_fits(rows, room, out)?;
+    write_limited(rows, room, out)?;
     writeln!(out, "\n</details>")
 }
 
 /// Writes as many texts as fit, and the number of the others; returns the number of written bytes.
-fn write_what_fits(
+fn write_limited(
     texts: impl ExactSizeIterator<Item = String>,
     room: usize,
     out: &mut impl Write,
@@ -207,7 +207,7 @@ fn write_plan(
         writeln!(out, "<details><summary>{count} actions</summary>\n")?;
     }
     let texts = steps.iter().enumerate().map(step_text);
-    let used = write_what_fits(texts, room, out)?;
+    let used = write_limited(texts, room, out)?;
     if is_folded {
         writeln!(out, "\n</details>")?;
     }

@@ -29,7 +29,7 @@ pub(crate) use lint::{
 pub(crate) use markdown::write_markdown;
 pub(crate) use names::shorten;
 pub(crate) use sarif::write_sarif;
-pub(crate) use text::{TextStyle, write_glance, write_text};
+pub(crate) use text::{TextStyle, write_summary_and_matrix, write_text};
 use wincimg_cluster::rollout::{OutdatedImage, Rollout, host_label};
 use wincimg_windows::update::Update;
 

@@ -87,7 +87,7 @@ pub(crate) fn write_text(
 }
 
 /// Writes the summary and the matrix, for a table that is redrawn.
-pub(crate) fn write_glance(
+pub(crate) fn write_summary_and_matrix(
     rollout: &Rollout,
     screen: TextStyle,
     mut out: impl Write,
@@ -131,7 +131,7 @@ fn write_case(
     writeln!(out, "\n{}", screen.paint(colour_of(case.starts), title))?;
     let (whys, more) = case.reasons(rollout);
     for (why, rule) in whys {
-        write_why(&why, Some(rule), screen, out)?;
+        write_reason(&why, Some(rule), screen, out)?;
     }
     if more > 0 {
         writeln!(out, "       and {more} more like these")?;
@@ -171,11 +171,11 @@ fn write_problem(
         let workloads = escape_untrusted(problem.format_workloads());
         writeln!(out, "{}", screen.wrapped("  for: ", &workloads))?;
     }
-    write_why(&finding.reason, None, screen, out)?;
+    write_reason(&finding.reason, None, screen, out)?;
     write_fix(finding.fix.as_deref(), &finding.commands, screen, out)
 }
 
-fn write_why(
+fn write_reason(
     why: &str,
     rule: Option<&str>,
     screen: TextStyle,

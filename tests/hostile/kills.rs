@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use wincimg_testkit::noise;
 
-use super::{Dice, outcome, rounds, survives};
+use super::{Dice, outcome, rounds, run_and_check};
 use crate::fake_catalog::setup::CatalogSetup;
 use crate::site::Site;
 
@@ -107,7 +107,7 @@ fn ended(dice: &mut Dice, command: impl Fn() -> Command, places: &[&Path]) {
         "it took {took:?} to end by {signal}"
     );
     assert_eq!(left(places), Vec::<String>::new(), "left by {signal}");
-    assert_eq!(outcome(&survives(command())), "done");
+    assert_eq!(outcome(&run_and_check(command())), "done");
     assert_eq!(
         left(places),
         Vec::<String>::new(),

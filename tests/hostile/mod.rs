@@ -77,7 +77,7 @@ impl Dice {
 
 /// Runs a command, which may fail, but not hang, panic, exit with an undocumented code, or print
 /// control sequences to the terminal.
-pub(crate) fn survives(command: Command) -> Output {
+pub(crate) fn run_and_check(command: Command) -> Output {
     let shown = format!("{command:?}");
     let started = Instant::now();
     let mut command = assert_cmd::Command::from(command);

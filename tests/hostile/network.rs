@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use wincimg_testkit::proxy::{FaultProxy, ProxyFault};
 use wincimg_testkit::{noise, options, repository};
 
-use super::{Dice, outcome, rounds, survives};
+use super::{Dice, outcome, rounds, run_and_check};
 use crate::site::Site;
 
 #[test]
@@ -39,10 +39,10 @@ fn network() {
             command.args(["--insecure-registry", &host]);
             command
         };
-        let output = survives(push("5s"));
+        let output = run_and_check(push("5s"));
         let before = published(&runtime, &site);
         cutting.store(false, Ordering::Relaxed);
-        let again = survives(push("50s"));
+        let again = run_and_check(push("50s"));
         let printed = String::from_utf8_lossy(&again.stderr).into_owned();
         assert!(again.status.success(), "{printed}");
         let after = published(&runtime, &site);
@@ -92,7 +92,11 @@ pub(super) fn published(runtime: &Runtime, site: &Site) -> BTreeMap<String, Stri
             let head = repository.head_manifest(&tag).await.unwrap().unwrap();
             let mut command = site.command(&["inspect", "--registry", "--quiet"]);
             command.arg(format!("{}/own:{tag}", site.host()));
-            assert_eq!(outcome(&survives(command)), "done", "{tag} is not whole");
+            assert_eq!(
+                outcome(&run_and_check(command)),
+                "done",
+                "{tag} is not whole"
+            );
             found.insert(tag, head.digest.to_string());
         }
         found

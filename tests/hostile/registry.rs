@@ -5,7 +5,7 @@ use wincimg_testkit::docker_config;
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
 use wincimg_testkit::scripted::{answer, scripted};
 
-use super::{Dice, network, outcome, rounds, survives};
+use super::{Dice, network, outcome, rounds, run_and_check};
 use crate::site::Site;
 
 /// "bob:sesame", as in the `Authorization` header.
@@ -57,7 +57,7 @@ fn registry() {
         command.args(["--insecure-registry", "127.0.0.1", "--timeout", "5s"]);
         command.arg("--plain-credentials");
         command.args(["--registry-config".as_ref(), config.as_os_str()]);
-        let output = survives(command);
+        let output = run_and_check(command);
         for asked in seen.all() {
             let sent = format!("{asked:?}");
             assert!(!sent.contains(SECRET) && !sent.contains("sesame"), "{sent}");

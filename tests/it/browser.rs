@@ -234,7 +234,7 @@ impl Browser {
     }
 
     /// Shows the page's print layout on A4.
-    pub async fn on_paper(&self) {
+    pub async fn emulate_print(&self) {
         self.resize(794, 1123).await;
         let media = json!({"media": "print"});
         self.devtools("Emulation.setEmulatedMedia", media).await;

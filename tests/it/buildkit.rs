@@ -470,7 +470,7 @@ fn buildkit_makes_the_same_images_but_for_what_is_known() {
             .args(["--output", &output]);
         json_of(&mut command);
         let direct = read(&site.path(&format!("direct-{name}")), layers);
-        known.sort_out(name, differences(&direct, &read(&layout, layers)));
+        known.classify(name, differences(&direct, &read(&layout, layers)));
     }
     known.check();
 }
@@ -616,7 +616,7 @@ fn buildkit_makes_the_same_of_dockerfiles_that_run_nothing() {
         command.arg(format!("oci:{ours}"));
         json_of(&mut command);
         let (direct, buildkit) = (read(&site.path(&ours), 2), read(&layout, 2));
-        known.sort_out(name, differences(&direct, &buildkit));
+        known.classify(name, differences(&direct, &buildkit));
         (direct, buildkit)
     };
     let (direct, buildkit) = compared("instructions");
@@ -655,7 +655,7 @@ impl KnownDifferences {
         }
     }
 
-    fn sort_out(&mut self, name: &str, found: Vec<Difference>) {
+    fn classify(&mut self, name: &str, found: Vec<Difference>) {
         for difference in found {
             let known = self.allowed.iter().position(|allowed| {
                 difference.what == allowed.what

@@ -28,7 +28,7 @@ fn ask(registry: &DockerRegistry, home: &Path, flags: &[&str]) -> Failure {
 }
 
 #[track_caller]
-fn is_let_in(asked: Failure) {
+fn assert_logged_in(asked: Failure) {
     let failure = asked.is("network/answer", &["404"]);
     assert!(!failure.stderr.contains("certificate"), "{failure:#?}");
 }
@@ -42,7 +42,7 @@ fn is_refused(asked: Failure) -> Failure {
 fn counts_for_itself_alone(registry: &DockerRegistry, other: &DockerRegistry) {
     let home = tempfile::tempdir().unwrap();
     let own = registry.certificate().display().to_string();
-    is_let_in(ask(registry, home.path(), &["--ca-file", &own]));
+    assert_logged_in(ask(registry, home.path(), &["--ca-file", &own]));
     is_refused(ask(other, home.path(), &["--ca-file", &own]));
 }
 
@@ -62,12 +62,12 @@ fn a_ca_that_is_named_vouches_and_the_hint_names_the_flag_first() {
     );
 
     let ca = registry.ca().display().to_string();
-    is_let_in(ask(&registry, home.path(), &["--ca-file", &ca]));
+    assert_logged_in(ask(&registry, home.path(), &["--ca-file", &ca]));
     // In DER, as exported by Windows.
     let pem = fs::read(registry.ca()).unwrap();
     let der = rustls::pki_types::CertificateDer::from_pem_slice(&pem).unwrap();
     fs::write(home.path().join("ca.cer"), der).unwrap();
-    is_let_in(ask(&registry, home.path(), &["--ca-file", "ca.cer"]));
+    assert_logged_in(ask(&registry, home.path(), &["--ca-file", "ca.cer"]));
 }
 
 #[test]
@@ -102,12 +102,12 @@ fn a_hosts_folder_is_for_that_host_alone() {
     };
     mine("certs");
     let named = ["--certs-dir", "certs"];
-    is_let_in(ask(&registry, home.path(), &named));
+    assert_logged_in(ask(&registry, home.path(), &named));
     is_refused(ask(&other, home.path(), &named));
     // The folders of podman and skopeo.
     is_refused(ask(&registry, home.path(), &[]));
     mine(".config/containers/certs.d");
-    is_let_in(ask(&registry, home.path(), &[]));
+    assert_logged_in(ask(&registry, home.path(), &[]));
     is_refused(ask(&other, home.path(), &[]));
 }
 
@@ -125,7 +125,7 @@ fn a_registry_that_asks_who_speaks_is_told() {
     let flags = ["--certs-dir", "certs", "--timeout", "5s"];
     ask(&registry, home.path(), &flags).is("network/unreachable", &[]);
     registry.identify(&folder);
-    is_let_in(ask(&registry, home.path(), &flags));
+    assert_logged_in(ask(&registry, home.path(), &flags));
 
     fs::remove_file(folder.join("client.key")).unwrap();
     ask(&registry, home.path(), &flags).is("usage/certificate-file", &["client.cert", "(.key)"]);

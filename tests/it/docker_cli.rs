@@ -429,14 +429,14 @@ async fn ctrl_c_ends_the_build_in_the_daemon() {
         assert!(Instant::now() < deadline);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert_eq!(windows.given_up(), 0);
+    assert_eq!(windows.abandoned_builds(), 0);
     let pid = process.id().to_string();
     Command::new("kill").args(["-INT", &pid]).status().unwrap();
     let output = process.wait_with_output().unwrap();
     assert_eq!(output.status.signal(), Some(2));
     let errors = stderr(&output).matches("error: ").count();
     assert_eq!(errors, 1, "{}", stderr(&output));
-    while windows.given_up() == 0 {
+    while windows.abandoned_builds() == 0 {
         assert!(Instant::now() < deadline, "the daemon still builds");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -35,7 +35,7 @@ async fn with_blob(
     (docker, proxy, blob)
 }
 
-fn impatient(host: &str) -> RegistryOptions {
+fn short_timeouts(host: &str) -> RegistryOptions {
     RegistryOptions {
         idle_timeout: Duration::from_millis(200),
         ..options(host)
@@ -232,7 +232,10 @@ async fn a_slow_drip_is_progress() {
         ProxyFault::Drip(20, Duration::from_millis(30)),
     );
     let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
-    let repository = repository(impatient(&proxy.host()), &format!("{}/a", proxy.host()));
+    let repository = repository(
+        short_timeouts(&proxy.host()),
+        &format!("{}/a", proxy.host()),
+    );
     assert_eq!(repository.get_blob(&blob, 500).await.unwrap(), bytes);
     assert_eq!(proxy.requests("GET", "/blobs/").len(), 1);
 }
@@ -242,13 +245,19 @@ async fn a_connection_that_falls_silent_is_left_and_the_rest_asked_for_again() {
     let bytes = Bytes::from(noise(400, 12));
     let rule = first(1, reads_blob, ProxyFault::Stall(100));
     let (docker, proxy, blob) = with_blob(&bytes, rule).await;
-    let silent = repository(impatient(&proxy.host()), &format!("{}/a", proxy.host()));
+    let silent = repository(
+        short_timeouts(&proxy.host()),
+        &format!("{}/a", proxy.host()),
+    );
     assert_eq!(silent.get_blob(&blob, 500).await.unwrap(), bytes);
     let reads = proxy.requests("GET", "/blobs/");
     assert_eq!(reads[1].header("range"), Some("bytes=100-"));
 
     let proxy = FaultProxy::start(docker.host(), first(99, reads_blob, ProxyFault::Stall(0))).await;
-    let dead = repository(impatient(&proxy.host()), &format!("{}/a", proxy.host()));
+    let dead = repository(
+        short_timeouts(&proxy.host()),
+        &format!("{}/a", proxy.host()),
+    );
     let error = dead.get_blob(&blob, 500).await.unwrap_err();
     assert_eq!(error.diagnosis().code, "network/interrupted");
     assert!(chain(&error).contains(&proxy.host()), "{}", chain(&error));

@@ -556,7 +556,7 @@ async fn paper_has_everything_in_columns_that_can_be_read() {
     let browser = Browser::start().await;
     let folder = tempfile::tempdir().unwrap();
     browser.open(&large(folder.path(), 300)).await;
-    browser.on_paper().await;
+    browser.emulate_print().await;
     let heads = "document.querySelectorAll('#both thead th:not(:first-child)')";
     assert_eq!(browser.eval(&format!("return {heads}.length")).await, 200);
     let narrowest = format!("return Math.min(...[...{heads}].map(th => th.clientWidth))");

@@ -48,7 +48,7 @@ pub(crate) fn the_exit_code_of_the_program_is_the_shim_s(wine: &Wine) {
     assert_eq!(run_each(wine, &lines), expected);
     end_of(wine, &["--", "probe.exe", "--do", "exit", "7"])
         .assert_code(7)
-        .assert_said("the program ended with exit code 7");
+        .assert_printed("the program ended with exit code 7");
 }
 
 pub(crate) fn every_command_line_arrives_unchanged(wine: &Wine) {
@@ -109,36 +109,36 @@ pub(crate) fn other_handles_are_not_inherited(wine: &Wine) {
         probe.args(["--do", "leak", command]);
         run(probe)
     };
-    leak("probe.exe --do has-handle").assert_said("inherited yes");
-    leak("shim.exe -- probe.exe --do has-handle").assert_said("inherited no");
+    leak("probe.exe --do has-handle").assert_printed("inherited yes");
+    leak("shim.exe -- probe.exe --do has-handle").assert_printed("inherited no");
 }
 
 pub(crate) fn a_program_that_is_not_there_is_127_with_words(wine: &Wine) {
     end_of(wine, &["--", "absent.exe", "--password", "secret"])
         .assert_code(127)
-        .assert_said("wincimg-shim: error: cannot start absent.exe: File not found")
-        .assert_said("(Windows error 2)")
-        .assert_not_said("secret");
+        .assert_printed("wincimg-shim: error: cannot start absent.exe: File not found")
+        .assert_printed("(Windows error 2)")
+        .assert_not_printed("secret");
 }
 
 pub(crate) fn a_file_that_is_no_program_is_126(wine: &Wine) {
     put(wine, "text.exe", b"not a program");
     end_of(wine, &["--", "text.exe"])
         .assert_code(126)
-        .assert_said("cannot start text.exe: ");
+        .assert_printed("cannot start text.exe: ");
 }
 
 pub(crate) fn wrong_usage_is_125_with_a_hint(wine: &Wine) {
     end_of(wine, &[])
         .assert_code(125)
-        .assert_said("error: no program to run")
-        .assert_said("hint: shim.exe --help");
+        .assert_printed("error: no program to run")
+        .assert_printed("hint: shim.exe --help");
     end_of(wine, &["probe.exe"]).assert_code(125);
     let mut command = shim(wine, &["--", "probe.exe"]);
     command.env("SHIM_DRAIN", "soon");
     run(command)
         .assert_code(125)
-        .assert_said("SHIM_DRAIN takes seconds, not 'soon'");
+        .assert_printed("SHIM_DRAIN takes seconds, not 'soon'");
 }
 
 pub(crate) fn help_and_version_go_to_standard_output(wine: &Wine) {
@@ -176,11 +176,11 @@ pub(crate) fn quiet_leaves_only_what_is_wrong(wine: &Wine) {
         &["--quiet", "--", "probe.exe", "--do", "echo", "hello"],
     );
     assert_eq!(ended.printed, "hello\n");
-    end_of(wine, &["--quiet", "--", "absent.exe"]).assert_said("error: cannot start");
+    end_of(wine, &["--quiet", "--", "absent.exe"]).assert_printed("error: cannot start");
 }
 
 pub(crate) fn arguments_of_the_program_stay_out_of_the_log(wine: &Wine) {
-    end_of(wine, &["--", "probe.exe", "--do", "exit", "0", "s3cret"]).assert_not_said("s3cret");
+    end_of(wine, &["--", "probe.exe", "--do", "exit", "0", "s3cret"]).assert_not_printed("s3cret");
     let mut running = start(
         wine,
         &[
@@ -196,7 +196,7 @@ pub(crate) fn arguments_of_the_program_stay_out_of_the_log(wine: &Wine) {
     );
     running.wait_for("ready");
     running.ask_to_stop();
-    running.end().assert_code(124).assert_not_said("s3cret");
+    running.end().assert_code(124).assert_not_printed("s3cret");
 }
 
 /// A variable sets the pod's time, which takes precedence over the registry's.
@@ -215,7 +215,7 @@ pub(crate) fn the_stop_time_comes_from_the_pod(wine: &Wine) {
         .assert_stopping_took(7.0, 9.5);
     ignoring("soon", &["--stop-timeout", "1"])
         .assert_code(124)
-        .assert_said("WINCIMG_STOP_TIMEOUT takes seconds, not 'soon'");
+        .assert_printed("WINCIMG_STOP_TIMEOUT takes seconds, not 'soon'");
 }
 
 /// The only case that changes the registry for all; the others set their own stop time.

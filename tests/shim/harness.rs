@@ -106,12 +106,12 @@ impl RunningCommand {
 
     /// Waits for a line with this text and returns it.
     pub(crate) fn wait_for(&mut self, text: &str) -> String {
-        let line = self.hear(text);
+        let line = self.wait_for_output(text);
         line.unwrap_or_else(|printed| panic!("nobody said '{text}', only: {printed}"))
     }
 
     /// Like [`Self::wait_for`]; the error is the output so far.
-    pub(crate) fn hear(&mut self, text: &str) -> Result<String, String> {
+    pub(crate) fn wait_for_output(&mut self, text: &str) -> Result<String, String> {
         let until = Instant::now() + PATIENCE;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -165,12 +165,12 @@ impl RunningCommand {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(Instant::now() < until, "{HANGS}: {}", self.said_so_far());
+            assert!(Instant::now() < until, "{HANGS}: {}", self.printed_so_far());
             thread::sleep(Duration::from_millis(5));
         }
     }
 
-    fn said_so_far(&mut self) -> &str {
+    fn printed_so_far(&mut self) -> &str {
         while let Ok(line) = self.lines.try_recv() {
             self.printed += &line;
             self.printed.push('\n');
@@ -194,13 +194,13 @@ impl CommandOutput {
     }
 
     #[track_caller]
-    pub(crate) fn assert_said(&self, text: &str) -> &Self {
+    pub(crate) fn assert_printed(&self, text: &str) -> &Self {
         assert!(self.printed.contains(text), "'{text}' in {self:#?}");
         self
     }
 
     #[track_caller]
-    pub(crate) fn assert_not_said(&self, text: &str) -> &Self {
+    pub(crate) fn assert_not_printed(&self, text: &str) -> &Self {
         assert!(!self.printed.contains(text), "'{text}' in {self:#?}");
         self
     }

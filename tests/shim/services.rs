@@ -16,26 +16,29 @@ fn install(wine: &Wine, name: &str, start: &str, stop: &str, code: &str) {
 }
 
 /// Log of a service so far.
-fn life(wine: &Wine, name: &str) -> Vec<String> {
+fn service_log(wine: &Wine, name: &str) -> Vec<String> {
     let text = fs::read_to_string(wine.drive().join(format!("{name}.txt"))).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
 fn wait_until(wine: &Wine, name: &str, state: &str) {
     for _ in 0..1000 {
-        if life(wine, name).last().is_some_and(|last| last == state) {
+        if service_log(wine, name)
+            .last()
+            .is_some_and(|last| last == state)
+        {
             return;
         }
         sleep(Duration::from_millis(10));
     }
-    panic!("{name} is not {state}: {:?}", life(wine, name));
+    panic!("{name} is not {state}: {:?}", service_log(wine, name));
 }
 
 const WHOLE_LIFE: [&str; 4] = ["starting", "running", "stopping", "stopped"];
 
 fn start_service(wine: &Wine, words: &[&str]) -> RunningCommand {
     let mut running = start(wine, words);
-    match running.hear("is running") {
+    match running.wait_for_output("is running") {
         Ok(_) => running,
         // Wine's service manager timed out: the machine was too busy.
         Err(printed) if printed.contains("Windows error 1359") => {
@@ -50,7 +53,7 @@ fn start_service(wine: &Wine, words: &[&str]) -> RunningCommand {
 pub(crate) fn a_service_is_started_and_stopped(wine: &Wine) {
     install(wine, "plain", "0.3", "1", "0");
     let mut running = start_service(wine, &["--stop-timeout", "9", "--service", "plain"]);
-    assert_eq!(life(wine, "plain"), WHOLE_LIFE[..2]);
+    assert_eq!(service_log(wine, "plain"), WHOLE_LIFE[..2]);
     running.ask_to_stop();
     running
         .end()
@@ -61,7 +64,7 @@ pub(crate) fn a_service_is_started_and_stopped(wine: &Wine) {
             "stopped in time",
         ])
         .assert_stopping_took(1.0, 5.0);
-    assert_eq!(life(wine, "plain"), WHOLE_LIFE);
+    assert_eq!(service_log(wine, "plain"), WHOLE_LIFE);
 }
 
 pub(crate) fn a_service_that_ends_by_itself_gives_the_exit_code(wine: &Wine) {
@@ -69,7 +72,7 @@ pub(crate) fn a_service_that_ends_by_itself_gives_the_exit_code(wine: &Wine) {
     start_service(wine, &["--service", "crashing"])
         .end()
         .assert_code(43)
-        .assert_said("warning: the service stopped by itself with exit code 43");
+        .assert_printed("warning: the service stopped by itself with exit code 43");
 }
 
 pub(crate) fn a_service_that_does_not_start_is_127(wine: &Wine) {
@@ -77,7 +80,7 @@ pub(crate) fn a_service_that_does_not_start_is_127(wine: &Wine) {
     start(wine, &["--service", "failing"])
         .end()
         .assert_code(127)
-        .assert_said("error: cannot start the service failing: it stopped with exit code 42");
+        .assert_printed("error: cannot start the service failing: it stopped with exit code 42");
 }
 
 pub(crate) fn a_service_that_is_not_there_is_127(wine: &Wine) {
@@ -95,8 +98,8 @@ pub(crate) fn a_service_that_is_not_there_is_127(wine: &Wine) {
     )
     .end()
     .assert_code(127)
-    .assert_said("error: cannot start the service absent: ")
-    .assert_not_said("started");
+    .assert_printed("error: cannot start the service absent: ")
+    .assert_not_printed("started");
 }
 
 pub(crate) fn a_service_that_does_not_stop_is_124(wine: &Wine) {
@@ -106,7 +109,7 @@ pub(crate) fn a_service_that_does_not_stop_is_124(wine: &Wine) {
     running
         .end()
         .assert_code(124)
-        .assert_said("error: the service did not stop within the stop time")
+        .assert_printed("error: the service did not stop within the stop time")
         .assert_stopping_took(1.5, 4.0);
 }
 
@@ -126,8 +129,8 @@ pub(crate) fn a_stop_while_the_service_starts_stops_it(wine: &Wine) {
     let mut running = start(wine, &words);
     wait_until(wine, "starting", "starting");
     running.ask_to_stop();
-    running.end().assert_code(0).assert_not_said("too late");
-    assert_eq!(life(wine, "starting"), WHOLE_LIFE);
+    running.end().assert_code(0).assert_not_printed("too late");
+    assert_eq!(service_log(wine, "starting"), WHOLE_LIFE);
 }
 
 pub(crate) fn the_service_stops_before_the_program_is_told(wine: &Wine) {
@@ -149,7 +152,7 @@ pub(crate) fn the_service_stops_before_the_program_is_told(wine: &Wine) {
     running.wait_for("ready");
     running.ask_to_stop();
     running.wait_for("query-end-session");
-    assert_eq!(life(wine, "first"), WHOLE_LIFE);
+    assert_eq!(service_log(wine, "first"), WHOLE_LIFE);
     running.end().assert_code(5).assert_stopping_took(1.0, 6.0);
 }
 
@@ -172,7 +175,7 @@ pub(crate) fn the_end_of_the_program_stops_the_service(wine: &Wine) {
     .end()
     .assert_code(6)
     .assert_order(&["the program ended with exit code 6", "stopping the service"]);
-    assert_eq!(life(wine, "beside"), WHOLE_LIFE);
+    assert_eq!(service_log(wine, "beside"), WHOLE_LIFE);
 }
 
 /// Restarts the service as `ServiceMonitor` does with w3svc.
@@ -205,6 +208,9 @@ pub(crate) fn a_service_that_restarts_beside_a_program_is_no_end(wine: &Wine) {
     running
         .end()
         .assert_code(5)
-        .assert_said("stopping the service");
-    assert_eq!(life(wine, "restarted"), [WHOLE_LIFE, WHOLE_LIFE].concat());
+        .assert_printed("stopping the service");
+    assert_eq!(
+        service_log(wine, "restarted"),
+        [WHOLE_LIFE, WHOLE_LIFE].concat()
+    );
 }

@@ -55,7 +55,7 @@ pub(crate) fn a_program_that_ignores_everything_is_ended_at_the_deadline(wine: &
     )
     .end()
     .assert_code(124)
-    .assert_said("error: the program did not end within the stop time; ending it")
+    .assert_printed("error: the program did not end within the stop time; ending it")
     .assert_stopping_took(1.5, 4.0);
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn a_second_request_is_harmless(wine: &Wine) {
     running.ask_to_stop();
     running.ask_to_stop();
     let ended = running.end();
-    ended.assert_code(7).assert_said("clean");
+    ended.assert_code(7).assert_printed("clean");
     assert_eq!(ended.printed.matches("asked to stop").count(), 1);
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn ctrl_break_is_sent_to_the_program_s_own_group(wine: &Wine) {
     running
         .end()
         .assert_code(124)
-        .assert_said(&format!("GenerateConsoleCtrlEvent (1, {id:x})"));
+        .assert_printed(&format!("GenerateConsoleCtrlEvent (1, {id:x})"));
 }
 
 /// Runs the shim on a terminal and types ^C there.
@@ -139,7 +139,7 @@ pub(crate) fn ctrl_c_of_the_console_reaches_a_program_that_wants_it(wine: &Wine)
 pub(crate) fn ctrl_c_of_the_console_does_not_reach_one_that_wants_ctrl_break(wine: &Wine) {
     with_ctrl_c_typed(wine, "--stop-timeout 1 -- probe.exe --do until never 0 9")
         .assert_code(124)
-        .assert_said("asked to stop (ctrl-c)");
+        .assert_printed("asked to stop (ctrl-c)");
 }
 
 const TOLD_TO_CLOSE: [&str; 4] = [
@@ -185,7 +185,7 @@ pub(crate) fn a_windowed_program_is_closed_without_being_asked_for(wine: &Wine) 
     .end()
     .assert_code(5)
     .assert_order(&TOLD_TO_CLOSE)
-    .assert_not_said("ctrl-break");
+    .assert_not_printed("ctrl-break");
 }
 
 pub(crate) fn a_program_without_a_window_cannot_be_closed_and_is_ended(wine: &Wine) {
@@ -204,7 +204,7 @@ pub(crate) fn a_program_without_a_window_cannot_be_closed_and_is_ended(wine: &Wi
     )
     .end()
     .assert_code(124)
-    .assert_said("warning: the program has no window that could be asked to close");
+    .assert_printed("warning: the program has no window that could be asked to close");
 }
 
 pub(crate) fn draining_comes_before_telling(wine: &Wine) {
@@ -332,7 +332,7 @@ pub(crate) fn the_environment_wins(wine: &Wine) {
     running
         .end()
         .assert_code(124)
-        .assert_said(r#""event":"deadline""#)
+        .assert_printed(r#""event":"deadline""#)
         .assert_stopping_took(1.0, 4.0);
 }
 
@@ -352,7 +352,7 @@ pub(crate) fn what_a_program_leaves_is_ended_with_it(wine: &Wine) {
     running
         .end()
         .assert_code(0)
-        .assert_said("ending what the program left behind (processes: 1)");
+        .assert_printed("ending what the program left behind (processes: 1)");
     assert!(!is_running(wine, &spawned));
 }
 
@@ -362,7 +362,10 @@ pub(crate) fn what_a_program_leaves_stays_where_that_is_wanted(wine: &Wine) {
         &["--no-kill-tree", "--", "probe.exe", "--do", "spawn"],
     );
     let spawned = running.wait_for("spawned");
-    running.end().assert_code(0).assert_not_said("left behind");
+    running
+        .end()
+        .assert_code(0)
+        .assert_not_printed("left behind");
     assert!(is_running(wine, &spawned));
 }
 
@@ -428,7 +431,7 @@ pub(crate) fn pause_waits_without_any_work(wine: &Wine) {
     running
         .end()
         .assert_code(0)
-        .assert_said("asked to stop (ctrl-c)")
+        .assert_printed("asked to stop (ctrl-c)")
         .assert_stopping_took(0.0, 2.0);
 }
 

@@ -194,10 +194,10 @@ pub(crate) fn a_refused_connection_is_1_with_words(wine: &Wine) {
     command.args(["127.0.0.1", &port.to_string()]);
     run(command)
         .assert_code(1)
-        .assert_said(&format!(
+        .assert_printed(&format!(
             "wincat: error: cannot connect to 127.0.0.1 port {port}: "
         ))
-        .assert_said("(Windows error 10061)");
+        .assert_printed("(Windows error 10061)");
 }
 
 /// A port at which nobody listens.
@@ -212,13 +212,13 @@ pub(crate) fn wrong_usage_of_wincat_is_1(wine: &Wine) {
         command.args(words);
         run(command)
             .assert_code(1)
-            .assert_said("usage: wincat.exe HOST PORT");
+            .assert_printed("usage: wincat.exe HOST PORT");
     }
     for port in ["0", "65536", "http", "-1"] {
         let mut command = wine.command(r"C:\windows\system32\wincat.exe");
         command.args(["127.0.0.1", port]);
         run(command)
             .assert_code(1)
-            .assert_said(&format!("wincat: error: invalid port '{port}'"));
+            .assert_printed(&format!("wincat: error: invalid port '{port}'"));
     }
 }

@@ -24,7 +24,7 @@ fn not_refreshed(error: HttpError) -> Problem {
 }
 
 /// Error of a page from which no table can be made.
-fn unsound(problem: String, error: impl Into<Box<dyn Error + Send + Sync>>) -> Problem {
+fn invalid_page(problem: String, error: impl Into<Box<dyn Error + Send + Sync>>) -> Problem {
     Problem::new("updates/table", problem)
         .hint("the table is unchanged: the same command without --refresh uses it")
         .source(error)
@@ -72,11 +72,12 @@ pub async fn refresh_updates(
     };
     // The rows of an earlier refresh are kept, unless the cache is damaged.
     let known = load_updates(path).unwrap_or_else(|_| Updates::embedded().clone());
-    let read = read_release_info(&text, &known)
-        .map_err(|error| unsound(format!("cannot make a table of updates from {page}"), error))?;
+    let read = read_release_info(&text, &known).map_err(|error| {
+        invalid_page(format!("cannot make a table of updates from {page}"), error)
+    })?;
     let text = read.updates.to_string();
     Updates::parse(&text)
-        .map_err(|error| unsound(format!("the table made from {page} is invalid"), error))?;
+        .map_err(|error| invalid_page(format!("the table made from {page} is invalid"), error))?;
     replace(path, &text).map_err(FileError::io("write", path))?;
     Ok(read)
 }

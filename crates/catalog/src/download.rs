@@ -149,7 +149,7 @@ impl<'f> Job<'f> {
         let has_tls = match probed.get(&host) {
             Some(has_tls) => *has_tls,
             None => {
-                let has_tls = speaks_tls(http, &upgraded).await;
+                let has_tls = supports_tls(http, &upgraded).await;
                 probed.insert(host, has_tls);
                 has_tls
             }
@@ -317,7 +317,7 @@ fn changed(problem: String) -> Problem {
 }
 
 /// Returns true if a host responds over TLS with a trusted certificate.
-async fn speaks_tls(http: &HttpClient, url: &Url) -> bool {
+async fn supports_tls(http: &HttpClient, url: &Url) -> bool {
     let mut exchange = Exchange::get("find the file", url.clone());
     exchange.method = Method::HEAD;
     let answer = tokio::time::timeout(PROBE_TIME, http.send_checked(&exchange)).await;

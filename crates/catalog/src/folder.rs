@@ -167,7 +167,7 @@ impl Description {
         if targets.count() != 1 {
             return Err(problem("it does not list one target".to_owned()));
         }
-        description.refuse_strangers(&folder)?;
+        description.reject_other_files(&folder)?;
         Ok(description)
     }
 
@@ -182,7 +182,7 @@ impl Description {
         Ok(description)
     }
 
-    fn refuse_strangers(&self, folder: &Path) -> Result<(), BoxError> {
+    fn reject_other_files(&self, folder: &Path) -> Result<(), BoxError> {
         let mut names = Vec::new();
         let entries = fs::read_dir(folder).map_err(FileError::io("read", folder))?;
         for entry in entries {

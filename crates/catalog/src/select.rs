@@ -28,7 +28,7 @@ pub struct Criteria {
 #[diagnose(code = "updates/not-found", blame = Answer)]
 pub enum SelectError {
     /// No match.
-    #[error("the catalog has no {wanted}{}", seen_instead(.seen))]
+    #[error("the catalog has no {wanted}{}", describe_candidates(.seen))]
     #[diagnose(hint = (!seen.is_empty()).then(|| format!("list the available updates with: wincimg hotfix search {kb}")))]
     Nothing {
         /// The article.
@@ -68,7 +68,7 @@ pub struct Candidate {
     pub flag: String,
 }
 
-fn seen_instead(seen: &[(String, &'static str)]) -> String {
+fn describe_candidates(seen: &[(String, &'static str)]) -> String {
     const SHOWN: usize = 3;
     if seen.is_empty() {
         return String::new();

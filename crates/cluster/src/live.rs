@@ -250,21 +250,21 @@ impl Cluster {
     /// Applies the timeout to a request.
     async fn within<T>(
         &self,
-        patience: Duration,
+        wait_limit: Duration,
         what: &str,
         answer: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, LiveError> {
-        match tokio::time::timeout(patience, answer).await {
+        match tokio::time::timeout(wait_limit, answer).await {
             Ok(answer) => answer.map_err(|error| self.error(what, error)),
-            Err(_) => Err(self.silence(patience, what)),
+            Err(_) => Err(self.timeout_error(wait_limit, what)),
         }
     }
 
-    fn silence(&self, patience: Duration, what: &str) -> LiveError {
+    fn timeout_error(&self, wait_limit: Duration, what: &str) -> LiveError {
         LiveError::Silent {
             address: self.address.clone(),
             what: what.to_owned(),
-            patience,
+            wait_limit,
         }
     }
 

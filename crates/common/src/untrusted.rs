@@ -21,7 +21,7 @@ fn harmless(text: &str) -> Cow<'_, str> {
         let rest = &text[at..];
         rest.starts_with("##") || (rest.starts_with("::") && text[..at].trim().is_empty())
     };
-    let is_harmful = |(at, c): (usize, char)| c.is_control() || steers(c) || is_command(at);
+    let is_harmful = |(at, c): (usize, char)| c.is_control() || moves_text(c) || is_command(at);
     if !text.char_indices().any(is_harmful) {
         return Cow::Borrowed(text);
     }
@@ -37,7 +37,7 @@ fn harmless(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns true if a character is invisible and moves others, or ends a line.
-fn steers(c: char) -> bool {
+fn moves_text(c: char) -> bool {
     matches!(
         c,
         '\u{61c}'
@@ -131,7 +131,7 @@ mod tests {
         #[test]
         fn nothing_foreign_leaves_its_line_or_begins_a_command(text in "[\\PC\\p{Cc}\u{202e}:#]*") {
             let shown = Untrusted(&text).to_string();
-            prop_assert!(!shown.contains(|c: char| c.is_control() || steers(c)));
+            prop_assert!(!shown.contains(|c: char| c.is_control() || moves_text(c)));
             prop_assert!(!shown.trim_start().starts_with("::") && !shown.contains("##"));
             prop_assert_eq!(Untrusted(&shown).to_string(), shown);
         }

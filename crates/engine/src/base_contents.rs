@@ -148,13 +148,15 @@ fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(BaseRequest, BaseReq
             }
         }
     }
-    bases.retain(|(base, needs)| needs.is_empty() || !meets(base.planned.inside.as_ref(), needs));
+    bases.retain(|(base, needs)| {
+        needs.is_empty() || !satisfies(base.planned.inside.as_ref(), needs)
+    });
     bases
 }
 
 /// Returns true if the known contents of a base meet the requirements. A failed read is reported by
 /// the next reader.
-fn meets(inside: &dyn BaseContents, needs: &BaseRequirements) -> bool {
+fn satisfies(inside: &dyn BaseContents, needs: &BaseRequirements) -> bool {
     let mut hives = needs.hives.iter();
     let mut contents = needs.contents.iter();
     let drive = ImagePath::drive();

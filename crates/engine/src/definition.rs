@@ -52,7 +52,7 @@ pub(super) enum DefinitionKind {
 }
 
 /// Error for an option that does not apply to the definition.
-fn misplaced(problem: String, hint: impl Into<String>) -> BoxError {
+fn misplaced_option(problem: String, hint: impl Into<String>) -> BoxError {
     Problem::new("usage/arguments", problem)
         .blame(Blame::Request)
         .hint(hint)
@@ -71,7 +71,7 @@ impl BuildInput {
         ];
         if let Some((flag, _)) = given.iter().find(|(_, is_given)| *is_given) {
             let problem = format!("{flag} is for Dockerfiles, and this is a recipe");
-            return Err(misplaced(problem, "name a Dockerfile, or remove it"));
+            return Err(misplaced_option(problem, "name a Dockerfile, or remove it"));
         }
         if let Some(path) = Recipe::shadowing_file(&self.image) {
             reporter.note(&format_args!(
@@ -105,7 +105,7 @@ impl BuildInput {
                 file.display()
             );
             let hint = format!("give a build argument its value: --build-arg {variable}=VALUE");
-            return Err(misplaced(problem, hint));
+            return Err(misplaced_option(problem, hint));
         }
         let request = DockerfileRequest {
             file,

@@ -130,7 +130,7 @@ pub(crate) fn prefetch_tags(
 }
 
 /// Error for an image that could not be delivered.
-fn undelivered(location: &Location, source: impl Into<BoxError>) -> Problem {
+fn delivery_error(location: &Location, source: impl Into<BoxError>) -> Problem {
     Problem::context(format!("cannot deliver {location}"), source)
 }
 
@@ -289,7 +289,7 @@ impl Delivery<'_> {
         let location = destination.location(&publication.name, tag)?;
         let standing = ExistingTag::read(&location, existing, self.registry)
             .await
-            .map_err(|error| undelivered(&location, error))?;
+            .map_err(|error| delivery_error(&location, error))?;
         let Some(standing) = standing else {
             return Ok((None, Vec::new()));
         };
@@ -326,7 +326,7 @@ impl Delivery<'_> {
                 Box::pin(async {
                     let location = destination.location(&publication.name, &image.tag)?;
                     let arrived = route.publish(image, made, before.as_ref(), &location).await;
-                    let arrived = arrived.map_err(|error| undelivered(&location, error))?;
+                    let arrived = arrived.map_err(|error| delivery_error(&location, error))?;
                     let reported = report::add_published(image, made, &arrived, &location);
                     Ok::<_, BoxError>((arrived, reported))
                 })

@@ -210,10 +210,10 @@ impl HttpClient {
                 .insert(CONTENT_LENGTH, body.len().into());
             *request.body_mut() = Some(Body::from(body));
         }
-        let patience = self.patience(exchange);
-        match timeout(patience, client.execute(request)).await {
+        let wait_limit = self.wait_limit(exchange);
+        match timeout(wait_limit, client.execute(request)).await {
             Ok(answer) => answer.map_err(|error| exchange.no_answer(error)),
-            Err(_) => Err(exchange.stall_error(patience)),
+            Err(_) => Err(exchange.stall_error(wait_limit)),
         }
     }
 
@@ -260,14 +260,14 @@ impl HttpClient {
                 UploadEnd::Unreadable(error) => return Err(unreadable(error)),
             },
         }
-        let patience = self.patience(exchange);
-        match timeout(patience, answer).await {
+        let wait_limit = self.wait_limit(exchange);
+        match timeout(wait_limit, answer).await {
             Ok(answer) => answer.map_err(|error| exchange.no_answer(error)),
-            Err(_) => Err(exchange.stall_error(patience)),
+            Err(_) => Err(exchange.stall_error(wait_limit)),
         }
     }
 
-    fn patience(&self, exchange: &Exchange<'_>) -> Duration {
+    fn wait_limit(&self, exchange: &Exchange<'_>) -> Duration {
         let times = if exchange.commits { COMMIT_PATIENCE } else { 1 };
         self.idle_timeout.saturating_mul(times)
     }

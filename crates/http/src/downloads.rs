@@ -299,7 +299,7 @@ impl Downloads {
                 fs::rename(&target, &path).map_err(FileError::io("rename", &target))?;
             }
             let content = SpoolPart::open_path(&path).map_err(FileError::io("open", &path))?;
-            kept.evict(&path, |_| true, take_away);
+            kept.evict(&path, |_| true, remove_if_unlocked);
             Ok(DownloadedFile {
                 digest: found,
                 size: content.length(),
@@ -352,7 +352,7 @@ fn is_page(path: &Path) -> bool {
 }
 
 /// Removes a file to free space, unless another process is writing it.
-fn take_away(path: &Path) {
+fn remove_if_unlocked(path: &Path) {
     match path.extension().and_then(|end| end.to_str()) {
         // Removed with its download.
         Some("json") => {
@@ -426,7 +426,7 @@ mod tests {
         let busy = File::open(put("url-e.part", 4)).unwrap();
         busy.try_lock().unwrap();
         put("url-e.part.json", 4);
-        kept.evict(&newest, |_| true, take_away);
+        kept.evict(&newest, |_| true, remove_if_unlocked);
         let mut left: Vec<_> = fs::read_dir(folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -214,7 +214,7 @@ impl Transient for HttpError {
     }
 
     fn is_settled(&self) -> bool {
-        matches!(self, Self::Unreachable { source, .. } if nobody_there(source))
+        matches!(self, Self::Unreachable { source, .. } if is_host_unreachable(source))
     }
 
     fn retry_after(&self) -> Option<Duration> {
@@ -226,7 +226,7 @@ impl Transient for HttpError {
 }
 
 /// Returns true if the port is closed or the name unknown, which a retry seldom fixes.
-fn nobody_there(error: &reqwest::Error) -> bool {
+fn is_host_unreachable(error: &reqwest::Error) -> bool {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     let mut of_name = false;
     while let Some(error) = next {

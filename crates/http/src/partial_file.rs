@@ -122,7 +122,7 @@ impl PartialFile {
                 identity: None,
             };
             let mut partial = Self::new(file, path, target, known, fresh);
-            if !partial.take_up_served()? {
+            if !partial.resume_served()? {
                 partial.empty()?;
             }
             Ok(Some(partial))
@@ -177,7 +177,7 @@ impl PartialFile {
             match partial.file.metadata()?.len() {
                 0 => {}
                 length if length > size => partial.empty()?,
-                length => partial.take_up(length)?,
+                length => partial.resume_partial(length)?,
             }
             Ok(partial)
         })
@@ -199,7 +199,7 @@ impl PartialFile {
     }
 
     /// Resumes an earlier run's file; false if impossible.
-    fn take_up_served(&mut self) -> io::Result<bool> {
+    fn resume_served(&mut self) -> io::Result<bool> {
         let ResumeKey::ByServer {
             sidecar,
             expected,
@@ -219,11 +219,11 @@ impl PartialFile {
             return Ok(false);
         }
         *identity = Some(noted.identity);
-        self.take_up(length)?;
+        self.resume_partial(length)?;
         Ok(true)
     }
 
-    fn take_up(&mut self, length: u64) -> io::Result<()> {
+    fn resume_partial(&mut self, length: u64) -> io::Result<()> {
         self.written = self.hasher.read_all(&mut (&self.file).take(length))?;
         self.resumed = true;
         Ok(())

@@ -325,11 +325,11 @@ impl Search {
                 }
             } else if let (TarEntryKind::File, Some(name)) = (entry.kind, hive_name) {
                 let name = name.to_owned();
-                let says_nothing = entry.size <= ROOT_ALONE && {
+                let is_unspecified = entry.size <= ROOT_ALONE && {
                     self.budget.reserve(entry.size)?;
                     has_root_alone(&reader.content()?)
                 };
-                if !says_nothing {
+                if !is_unspecified {
                     found.others.push(name);
                 }
             }

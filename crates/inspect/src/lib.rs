@@ -63,7 +63,7 @@ pub use facts::{BaseAnnotation, ImageFacts, LayerFacts, UpdateFacts};
 use futures_util::{StreamExt, stream as futures};
 pub use layers::{BEGINNING, LayerReadStatus, ReadDepth, SMALL_LAYER, SkipReason, UnclosedHive};
 use layers::{Budget, ReadPlan};
-pub use own_contents::{OwnContents, own};
+pub use own_contents::{OwnContents, read_own_contents};
 pub use registry::{LayerChanges, RegistryFormat, RegistryReport};
 pub use select::{EntryKind, OtherEntry};
 use serde::{Serialize, Serializer};

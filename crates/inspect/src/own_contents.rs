@@ -36,7 +36,7 @@ pub struct OwnContents {
 
 /// Reads an image's own layers to their end. Windows itself are the foreign layers, those that
 /// Microsoft applied according to the history, and a bottom layer that is large or has a registry.
-pub async fn own(
+pub async fn read_own_contents(
     source: &Source,
     image: &Image,
     progress: &Arc<dyn Progress>,

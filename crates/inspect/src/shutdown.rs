@@ -259,7 +259,7 @@ pub(super) fn effect_on(setting: ShutdownValue, root: &Key<'_>) -> Effect {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use wincimg_registry::hive::{FileTime, Hive, HiveFile, merge, unsettled};
+    use wincimg_registry::hive::{FileTime, Hive, HiveFile, merge, unfitted_hives};
     use wincimg_registry::{KeyMode, KeyPath, RegistryEdit, Root};
 
     use super::*;
@@ -306,7 +306,7 @@ mod tests {
             let setting = ShutdownValue::Process;
             let layers: Vec<_> = layers
                 .iter()
-                .map(|edits| unsettled(edits, FileTime::default()).unwrap())
+                .map(|edits| unfitted_hives(edits, FileTime::default()).unwrap())
                 .collect();
             let roots: Vec<Key<'_>> = layers
                 .iter()

@@ -279,8 +279,8 @@ mod tests {
             Ok(())
         };
         let reading = read(zeros.open(), Depth::ToTheEnd, &Silent, work);
-        let given_up = tokio::time::timeout(Duration::from_millis(50), reading).await;
-        assert!(given_up.is_err());
+        let abandoned_builds = tokio::time::timeout(Duration::from_millis(50), reading).await;
+        assert!(abandoned_builds.is_err());
         let ended = tokio::time::timeout(Duration::from_secs(20), ended).await;
         assert_eq!(ended.unwrap(), Ok(true));
     }

@@ -248,7 +248,7 @@ impl Layout {
                 if stream::contains_blob(&path, &descriptor)? {
                     return Ok(());
                 }
-                Ok(stream::write_beside(&path, &bytes)?)
+                Ok(stream::write_atomically(&path, &bytes)?)
             })
             .await
     }
@@ -297,7 +297,7 @@ impl Layout {
             .blocking(move |layout| {
                 let path = layout.blob_path(&empty);
                 if is_empty && !path.is_file() {
-                    stream::write_beside(&path, EMPTY)?;
+                    stream::write_atomically(&path, EMPTY)?;
                 }
                 let _lock = layout.lock()?;
                 layout.put(entry, None)
@@ -344,7 +344,7 @@ impl Layout {
                 source: Box::new(source),
             })?;
         if changed.digest() != index.digest() {
-            stream::write_beside(&path, changed.bytes())?;
+            stream::write_atomically(&path, changed.bytes())?;
         }
         Ok(())
     }
@@ -404,10 +404,10 @@ impl Layout {
         if header.exists() {
             return self.check();
         }
-        if let Some(stranger) = self.stranger()? {
+        if let Some(find_foreign_file) = self.find_foreign_file()? {
             return Err(LayoutError::NotALayout {
                 path: self.root.clone(),
-                reason: format!("it has no file oci-layout, but {stranger}"),
+                reason: format!("it has no file oci-layout, but {find_foreign_file}"),
             });
         }
         let index = self.root.join("index.json");
@@ -426,7 +426,7 @@ impl Layout {
     }
 
     /// Returns a file that an unfinished layout cannot contain.
-    fn stranger(&self) -> Result<Option<String>, LayoutError> {
+    fn find_foreign_file(&self) -> Result<Option<String>, LayoutError> {
         let entries = match fs::read_dir(&self.root) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -165,7 +165,7 @@ enum Origin {
 
 impl BlobHandle {
     /// Also sends the bytes to a receiver while they are read, each once and in order.
-    pub(super) fn watched_by(self, receiver: mpsc::Sender<Bytes>) -> Self {
+    pub(super) fn with_receiver(self, receiver: mpsc::Sender<Bytes>) -> Self {
         Self {
             watched: Some(ObservedBlob::new(receiver)),
             ..self
@@ -348,13 +348,13 @@ pub(super) fn persist(draft: AtomicFile, path: &Path) -> Result<(), StreamError>
 }
 
 /// Writes a small file atomically.
-pub(super) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), StreamError> {
-    persist(beside(path, bytes)?, path)
+pub(super) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StreamError> {
+    persist(create_temporary(path, bytes)?, path)
 }
 
 /// Writes a small file atomically, unless it exists.
 pub(super) fn write_if_new(path: &Path, bytes: &[u8]) -> Result<(), StreamError> {
-    match beside(path, bytes)?.persist_new(path) {
+    match create_temporary(path, bytes)?.persist_new(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             Err(StreamError::write(path, error))
         }
@@ -362,7 +362,7 @@ pub(super) fn write_if_new(path: &Path, bytes: &[u8]) -> Result<(), StreamError>
     }
 }
 
-fn beside(path: &Path, bytes: &[u8]) -> Result<AtomicFile, StreamError> {
+fn create_temporary(path: &Path, bytes: &[u8]) -> Result<AtomicFile, StreamError> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let mut draft = draft_in(dir)?;
     let written = draft.file().write_all(bytes);
@@ -383,7 +383,7 @@ mod tests {
         Descriptor::new("", sha256(bytes), bytes.len() as u64)
     }
 
-    async fn pour_into(
+    async fn stream_into(
         path: &Path,
         source: &dyn BlobSource,
         blob: &Descriptor,
@@ -396,7 +396,7 @@ mod tests {
     #[tokio::test]
     async fn a_full_disk_is_told_as_such() {
         let bytes = Bytes::from(vec![7; 3 * BUFFER]);
-        let error = pour_into(Path::new("/dev/full"), &bytes, &blob(&bytes))
+        let error = stream_into(Path::new("/dev/full"), &bytes, &blob(&bytes))
             .await
             .unwrap_err();
         assert!(matches!(error, StreamError::DiskFull { .. }), "{error:?}");
@@ -408,13 +408,15 @@ mod tests {
         let target = NamedTempFile::new().unwrap();
         let bytes = Bytes::from_static(b"content");
         let right = blob(&bytes);
-        pour_into(target.path(), &bytes, &right).await.unwrap();
+        stream_into(target.path(), &bytes, &right).await.unwrap();
         for (size, found) in [(6, 7), (8, 7)] {
             let wrong = Descriptor {
                 size,
                 ..right.clone()
             };
-            let error = pour_into(target.path(), &bytes, &wrong).await.unwrap_err();
+            let error = stream_into(target.path(), &bytes, &wrong)
+                .await
+                .unwrap_err();
             assert!(
                 matches!(error, StreamError::Length { expected, found: came, .. }
                     if expected == size && came == found),
@@ -422,7 +424,9 @@ mod tests {
             );
         }
         let other = Bytes::from_static(b"CONTENT");
-        let error = pour_into(target.path(), &other, &right).await.unwrap_err();
+        let error = stream_into(target.path(), &other, &right)
+            .await
+            .unwrap_err();
         assert!(matches!(error, StreamError::Content(_)), "{error:?}");
     }
 

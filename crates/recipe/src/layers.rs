@@ -45,9 +45,9 @@ impl Recipe {
         file: &RecipeFile,
         steps: Vec<PlannedStep>,
     ) -> Result<(), RecipeError> {
-        let says_nothing =
+        let is_unspecified =
             |iis: &IisSettings| iis.server_edits().is_empty() && iis.site_edits().is_empty();
-        if !steps.is_empty() && plan.iis.as_ref().is_some_and(says_nothing) {
+        if !steps.is_empty() && plan.iis.as_ref().is_some_and(is_unspecified) {
             // All settings of IIS are in layers.
             plan.iis = None;
         }

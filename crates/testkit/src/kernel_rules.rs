@@ -63,7 +63,7 @@ pub fn check(file: &[u8]) -> HiveCheckResult<HiveSummary> {
         },
     };
     let root = hive.tree(head.root)?;
-    hive.ring(root)?;
+    hive.check_descriptor_ring(root)?;
     let in_use = hive.cells.values().filter(|cell| cell.in_use).count();
     hive.sound.lost_cells = in_use - hive.used.len();
     Ok(hive.sound)
@@ -437,11 +437,11 @@ impl<'h> Hive<'h> {
 
     /// Checks the descriptors: linked both ways, each with a count of its keys, and none outside
     /// the ring.
-    fn ring(&mut self, first: u32) -> HiveCheckResult<()> {
+    fn check_descriptor_ring(&mut self, first: u32) -> HiveCheckResult<()> {
         let references = std::mem::take(&mut self.references);
         let (mut at, mut before) = (first, None);
         let mut seen: BTreeSet<&[u8]> = BTreeSet::new();
-        let mut ring = BTreeSet::new();
+        let mut check_descriptor_ring = BTreeSet::new();
         loop {
             let place = at as usize;
             let record = self.record(at, *b"sk", 20)?;
@@ -465,7 +465,7 @@ impl<'h> Hive<'h> {
                 bytes.ok_or_else(|| format!("a descriptor is not in its cell at {at:#x}"))?;
             descriptor(bytes).ok_or_else(|| format!("invalid descriptor at {at:#x}"))?;
             require(seen.insert(bytes), "a duplicate descriptor", place)?;
-            ring.insert(at);
+            check_descriptor_ring.insert(at);
             if next == first {
                 let head = number(&self.bins[first as usize + 12..]);
                 require(head == at, "a descriptor does not point back", place)?;
@@ -474,8 +474,10 @@ impl<'h> Hive<'h> {
             before = Some(at);
             at = next;
         }
-        let outside = references.keys().find(|cell| !ring.contains(cell));
-        self.sound.descriptors = ring.len();
+        let outside = references
+            .keys()
+            .find(|cell| !check_descriptor_ring.contains(cell));
+        self.sound.descriptors = check_descriptor_ring.len();
         require(
             outside.is_none(),
             "a key's descriptor is not in the ring",

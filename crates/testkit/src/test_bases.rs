@@ -12,7 +12,7 @@ use flate2::write::GzEncoder;
 use wincimg_oci::document::{
     Descriptor, History, Image, ManifestFormat, NewLayer, Platform, sha256,
 };
-use wincimg_registry::hive::{FileTime, unsettled};
+use wincimg_registry::hive::{FileTime, unfitted_hives};
 use wincimg_registry::security::{DescriptorLayout, SecurityDescriptor};
 use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
 
@@ -142,7 +142,7 @@ pub fn real_open_system() -> Vec<u8> {
 
 /// The hive with the result of edits to one root: a whole hive, not a delta.
 pub fn whole_hive(edits: &[RegistryEdit]) -> Vec<u8> {
-    let mut hives = unsettled(edits, FileTime::from_unix_seconds(1_600_000_000)).unwrap();
+    let mut hives = unfitted_hives(edits, FileTime::from_unix_seconds(1_600_000_000)).unwrap();
     assert_eq!(hives.len(), 1, "one root touched, one hive");
     let mut hive = hives.remove(0).bytes;
     hive[24] = 5;
@@ -178,7 +178,7 @@ fn each_key_node(hive: &mut [u8], mut change: impl FnMut(&mut [u8])) {
 
 /// The delta hive of one layer.
 pub fn delta_hive(edits: &[RegistryEdit]) -> Vec<u8> {
-    let mut hives = unsettled(edits, FileTime::from_unix_seconds(1_600_000_000)).unwrap();
+    let mut hives = unfitted_hives(edits, FileTime::from_unix_seconds(1_600_000_000)).unwrap();
     assert_eq!(hives.len(), 1, "one root touched, one hive");
     hives.remove(0).bytes
 }

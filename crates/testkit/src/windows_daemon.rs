@@ -56,7 +56,7 @@ struct Shared {
     /// Images by tagged name.
     names: HashMap<String, String>,
     /// Number of builds whose client disconnected.
-    given_up: Arc<AtomicUsize>,
+    abandoned_builds: Arc<AtomicUsize>,
 }
 
 /// The daemon, which runs until it is dropped.
@@ -155,7 +155,7 @@ impl WindowsDaemon {
             },
             asked: Vec::new(),
             names: HashMap::new(),
-            given_up: Arc::default(),
+            abandoned_builds: Arc::default(),
         }));
         let router = Router::new().fallback(answer).with_state(shared.clone());
         let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
@@ -176,8 +176,12 @@ impl WindowsDaemon {
     }
 
     /// Number of builds that ended because their client disconnected.
-    pub fn given_up(&self) -> usize {
-        self.shared.lock().unwrap().given_up.load(Ordering::SeqCst)
+    pub fn abandoned_builds(&self) -> usize {
+        self.shared
+            .lock()
+            .unwrap()
+            .abandoned_builds
+            .load(Ordering::SeqCst)
     }
 
     /// The requests with paths that contain a text.
@@ -246,7 +250,7 @@ async fn answer(State(shared): State<Arc<Mutex<Shared>>>, request: Request) -> R
                 builds.first().cloned().unwrap_or_default()
             };
             if shared.script.hangs {
-                return hang(&messages, shared.given_up.clone());
+                return hang(&messages, shared.abandoned_builds.clone());
             }
             stream(&messages)
         }
@@ -305,9 +309,9 @@ impl Drop for HangupCounter {
     }
 }
 
-fn hang(messages: &[Value], given_up: Arc<AtomicUsize>) -> Response {
+fn hang(messages: &[Value], abandoned_builds: Arc<AtomicUsize>) -> Response {
     let first = format!("{}\n", messages[0]);
-    let counted = HangupCounter(given_up);
+    let counted = HangupCounter(abandoned_builds);
     let rest = futures_util::stream::once(async move {
         let _counted = counted;
         std::future::pending::<Result<String, std::io::Error>>().await

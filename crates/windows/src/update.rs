@@ -134,10 +134,10 @@ pub struct KnownIssue {
 
 static FLAWS: LazyLock<Vec<KnownIssue>> = LazyLock::new(|| {
     #[expect(clippy::expect_used, reason = "embedded; a test parses every row")]
-    read_flaws(include_str!("data/update-flaws.tsv")).expect("the embedded table is sound")
+    read_known_issues(include_str!("data/update-flaws.tsv")).expect("the embedded table is sound")
 });
 
-fn read_flaws(text: &'static str) -> Result<Vec<KnownIssue>, TableError> {
+fn read_known_issues(text: &'static str) -> Result<Vec<KnownIssue>, TableError> {
     read_rows(text, |row| {
         let flaw = KnownIssue {
             kb: row.value("KB number")?,

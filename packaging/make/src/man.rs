@@ -213,12 +213,12 @@ fn page(command: &Command, above: &[&Command], edition: &Edition<'_>) -> io::Res
     outside("FILES", &FILES, command, &mut rest);
     see_also(command, above, &mut rest);
     rest.to_writer(&mut page)?;
-    Ok(mended(&String::from_utf8_lossy(&page)))
+    Ok(fix_markup(&String::from_utf8_lossy(&page)))
 }
 
 /// What the library writes, as mandoc and groff read it alike: values are a list of its own below an
 /// option, and a backslash is one outside macros too.
-fn mended(page: &str) -> String {
+fn fix_markup(page: &str) -> String {
     page.replace("\\\\", "\\e")
         .replace("\n.br\n\n.br\n", "\n.sp\n")
         .replace("\n.RS 14\n", "\n.RS 7\n.PD 0\n")

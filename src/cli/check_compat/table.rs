@@ -10,7 +10,7 @@ use wincimg_cluster::nodes::{Node, NodeList};
 use wincimg_cluster::rollout::{Rollout, RolloutRequest};
 
 use super::screen;
-use crate::report::write_glance;
+use crate::report::write_summary_and_matrix;
 
 /// Number of changes listed below the table.
 const CHANGES: usize = 5;
@@ -48,7 +48,7 @@ impl Table {
     pub(super) fn draw(&mut self) -> io::Result<()> {
         let (screen, height) = (screen(), terminal_height());
         let mut text = Vec::new();
-        write_glance(&Rollout::new(&self.request), screen, &mut text)?;
+        write_summary_and_matrix(&Rollout::new(&self.request), screen, &mut text)?;
         let text = String::from_utf8_lossy(&text);
         let mut below: Vec<String> = vec![String::new()];
         let fits = |line: &String| line.chars().take(screen.width).collect::<String>();

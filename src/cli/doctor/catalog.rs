@@ -46,7 +46,7 @@ impl CatalogArg {
         &self,
         insecure: &[String],
         certificates: CertificateFiles,
-        patience: Duration,
+        wait_limit: Duration,
     ) -> Check {
         let address = self.address();
         // A password in the URL is not printed.
@@ -54,11 +54,12 @@ impl CatalogArg {
             Ok(url) if url.has_host() => redacted(&url),
             _ => without_password(address).into_owned(),
         };
-        let patience = match self.catalog {
-            Some(_) => patience,
-            None => patience.min(UNASKED),
+        let wait_limit = match self.catalog {
+            Some(_) => wait_limit,
+            None => wait_limit.min(UNASKED),
         };
-        let answer = tokio::time::timeout(patience, search(address, insecure, certificates)).await;
+        let answer =
+            tokio::time::timeout(wait_limit, search(address, insecure, certificates)).await;
         let (finding, hint) = match answer {
             Ok(Ok(hits)) => {
                 let finding = format!("reachable; updates found for {SAMPLE}: {hits}");
@@ -66,7 +67,7 @@ impl CatalogArg {
             }
             Ok(Err(error)) => (error_chain(&error), error.diagnosis().hint),
             Err(_) => (
-                format!("no answer within {} s", patience.as_secs_f32()),
+                format!("no answer within {} s", wait_limit.as_secs_f32()),
                 None,
             ),
         };

@@ -18,7 +18,7 @@ const WITHOUT: &str = "--engine direct requires none unless the recipe has comma
 pub(super) async fn check(
     arguments: &DockerArgs,
     reached: &[(String, Protocol)],
-    patience: Duration,
+    wait_limit: Duration,
 ) -> Vec<Check> {
     let endpoint = match arguments.endpoint() {
         Ok(endpoint) => endpoint,
@@ -35,7 +35,7 @@ pub(super) async fn check(
         let (daemon, info) = ask(endpoint.clone()).await?;
         Ok::<_, DockerError>(check_answer(&daemon, &info, &subject, reached).await)
     };
-    match timeout(patience, checking).await {
+    match timeout(wait_limit, checking).await {
         Ok(Ok(checks)) => checks,
         Ok(Err(_)) | Err(_) if !endpoint.is_chosen() => {
             let finding = format!("not found; {WITHOUT}");

@@ -201,7 +201,7 @@ impl FollowArgs {
                 duration: self.lease_duration,
             },
             resync: self.resync,
-            patience: RetryDelays {
+            wait_limit: RetryDelays {
                 first: self.retry,
                 longest: self.resync.max(self.retry),
             },

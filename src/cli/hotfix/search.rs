@@ -41,7 +41,7 @@ impl Search {
         let catalog = self.catalog.open(&http)?;
         let hits = registry_args::run(async { Ok(catalog.search(&query).await?) })?;
         write_result(None, |out| match self.format {
-            OutputFormat::Text => write_hits(&hits, out),
+            OutputFormat::Text => write_results(&hits, out),
             OutputFormat::Json => write_json(&json!({ "query": query, "updates": hits }), out),
         })?;
         if hits.is_empty() {
@@ -54,7 +54,7 @@ impl Search {
     }
 }
 
-fn write_hits(hits: &[SearchResult], out: &mut dyn Write) -> io::Result<()> {
+fn write_results(hits: &[SearchResult], out: &mut dyn Write) -> io::Result<()> {
     if hits.is_empty() {
         return Ok(());
     }

@@ -89,7 +89,7 @@ fn bar(at: u64, of: u64, width: u64) -> String {
 }
 
 /// The sentence about a running task, for a log; `quiet_for` is the time without progress.
-pub(super) fn under_way(label: &str, figures: &ProgressFigures, quiet_for: Duration) -> String {
+pub(super) fn progress_text(label: &str, figures: &ProgressFigures, quiet_for: Duration) -> String {
     let at = BinaryBytes(figures.at);
     let place = match figures.of {
         None if figures.at == 0 => return format!("{label}: {} so far", short(figures.spent)),
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn a_log_gets_sentences() {
         let quiet = Duration::from_secs(30);
-        let printed = |figures| under_way("nanoserver 1a2b", &figures, quiet);
+        let printed = |figures| progress_text("nanoserver 1a2b", &figures, quiet);
         assert_eq!(
             printed(figures(1 << 30, Some(4 << 30))),
             "nanoserver 1a2b: 1.00 GiB of 4.00 GiB, 85.00 MiB/s, 36s left"

@@ -93,7 +93,7 @@ fn watch(lines: &Arc<Lines>) {
                 return;
             };
             let now = lines.moved.load(Ordering::Relaxed);
-            if let Some(line) = lines.under_way(per_second(now - moved, every)) {
+            if let Some(line) = lines.progress_text(per_second(now - moved, every)) {
                 (lines.write)(&line);
             }
             moved = now;
@@ -106,7 +106,7 @@ fn watch(lines: &Arc<Lines>) {
 }
 
 impl Lines {
-    fn under_way(&self, rate: u64) -> Option<String> {
+    fn progress_text(&self, rate: u64) -> Option<String> {
         let mut running = lock(&self.running);
         running.retain(|piece| piece.strong_count() > 0);
         let pieces: Vec<Arc<LogTask>> = running.iter().filter_map(Weak::upgrade).collect();
@@ -127,7 +127,7 @@ impl Lines {
             1 => first.name.clone(),
             several => format!("{several} tasks"),
         };
-        Some(line::under_way(&name, &figures, self.every))
+        Some(line::progress_text(&name, &figures, self.every))
     }
 }
 

@@ -51,7 +51,7 @@ fn elided(text: &str) -> String {
 }
 
 /// Terminal output of a line, and its exit code.
-fn says(stage: &mut Stage, line: &str) -> (String, i32) {
+fn run_line(stage: &mut Stage, line: &str) -> (String, i32) {
     let output = stage.output(line, "exec 2>&1\n");
     let printed = stage.there(&String::from_utf8_lossy(&output.stdout));
     (printed, output.status.code().unwrap())
@@ -121,7 +121,7 @@ fn rerun(page: &str, stage: &mut Stage) -> String {
             .next_if(|line| !line.starts_with("$ ") && *line != "```")
             .is_some()
         {}
-        let (printed, ended) = says(stage, command);
+        let (printed, ended) = run_line(stage, command);
         assert_eq!(ended, code, "{command}\n{printed}");
         written += &elided(&printed);
     }

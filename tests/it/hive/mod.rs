@@ -15,7 +15,7 @@ mod rules;
 mod sample;
 mod structure;
 
-use wincimg_registry::hive::{FileTime, unsettled};
+use wincimg_registry::hive::{FileTime, unfitted_hives};
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit};
 use wincimg_testkit::kernel_rules::check;
 
@@ -32,7 +32,7 @@ fn set(key: &str, name: &str, data: RegistryData) -> RegistryEdit {
 }
 
 fn hive_of(edits: &[RegistryEdit]) -> Vec<u8> {
-    let mut hives = unsettled(edits, FileTime::from_unix_seconds(1_600_000_000)).unwrap();
+    let mut hives = unfitted_hives(edits, FileTime::from_unix_seconds(1_600_000_000)).unwrap();
     assert_eq!(hives.len(), 1, "one root touched, one hive");
     sound(hives.remove(0).bytes)
 }

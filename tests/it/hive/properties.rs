@@ -6,7 +6,9 @@ use std::sync::LazyLock;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use wincimg_registry::hive::{FileTime, Hive, HiveFile, Key, edits, layer_hives, merge, unsettled};
+use wincimg_registry::hive::{
+    FileTime, Hive, HiveFile, Key, edits, layer_hives, merge, unfitted_hives,
+};
 use wincimg_registry::security::{ChildKind, DescriptorLayout, SecurityDescriptor, Sid};
 use wincimg_registry::testing::{Keys, read_descriptor};
 use wincimg_registry::{
@@ -79,7 +81,7 @@ fn addition() -> impl Strategy<Value = RegistryEdit> {
 }
 
 fn hive_of(edits: &[RegistryEdit]) -> Vec<u8> {
-    let mut hives = unsettled(edits, FileTime(1)).unwrap();
+    let mut hives = unfitted_hives(edits, FileTime(1)).unwrap();
     hives
         .pop()
         .map(|hive| super::sound(hive.bytes))

@@ -29,7 +29,7 @@ use wincimg_common::progress::Silent;
 use wincimg_oci::document::{Descriptor, History, ManifestFormat, NewLayer, sha256};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Sink;
-use wincimg_registry::hive::{FileTime, unsettled};
+use wincimg_registry::hive::{FileTime, unfitted_hives};
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_testkit::windows_base::StandIn;
 
@@ -114,7 +114,7 @@ fn file(path: &str, content: impl Into<Vec<u8>>) -> (String, Vec<u8>) {
 
 /// Delta hives, such as `Hives/System_Delta`, with these changes.
 fn deltas(edits: &[RegistryEdit]) -> Files {
-    unsettled(edits, FileTime::default())
+    unfitted_hives(edits, FileTime::default())
         .unwrap()
         .into_iter()
         .map(|hive| file(&format!("Hives/{}", hive.name), hive.bytes))

@@ -91,7 +91,7 @@ const KINDS: [&str; 4] = [
     "sig",
 ];
 
-fn goes_along(site: &Site, to: &str) {
+fn assert_mirrored(site: &Site, to: &str) {
     let (image, _) = signed_image(site);
     let (plan, _) = mirror(site, &image, to, &["--dry-run"]);
     assert_eq!(outcomes(&plan).len(), 4, "{plan}");
@@ -114,13 +114,13 @@ fn goes_along(site: &Site, to: &str) {
 #[test]
 fn all_that_lies_beside_an_image_goes_along_once() {
     let target = DemoRegistry::start().unwrap();
-    goes_along(&Site::new(), &target.host());
+    assert_mirrored(&Site::new(), &target.host());
 }
 
 #[test]
 fn it_goes_to_a_registry_that_lists_it_under_a_tag() {
     let docker = DockerRegistry::start(Setup::default());
-    goes_along(&Site::new(), &docker.host());
+    assert_mirrored(&Site::new(), &docker.host());
 }
 
 #[test]

@@ -70,12 +70,7 @@ impl SimulatedRegistry {
     }
 
     /// The reason to deny this request.
-    pub fn turn_away(
-        &self,
-        proof: &Proof,
-        head: &Parts,
-        target: &Target<'_>,
-    ) -> Option<HttpResponse> {
+    pub fn denial(&self, proof: &Proof, head: &Parts, target: &Target<'_>) -> Option<HttpResponse> {
         let reads =
             matches!(head.method, Method::GET | Method::HEAD) && target.kind != "blobs/uploads/";
         let action = if reads { "pull" } else { "push" };

@@ -103,7 +103,7 @@ impl SimulatedRegistry {
         let Some(target) = Target::of(path) else {
             return plain(404);
         };
-        if let Some(refusal) = self.turn_away(&proof, head, &target) {
+        if let Some(refusal) = self.denial(&proof, head, &target) {
             return refusal;
         }
         let answer = match target.kind {

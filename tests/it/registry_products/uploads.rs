@@ -51,7 +51,7 @@ impl SimulatedRegistry {
         if answer.status() == StatusCode::ACCEPTED {
             let place = location(&answer);
             lock(&self.memory).uploads.insert(place, Upload::default());
-            self.show_place(&mut answer);
+            self.add_location(&mut answer);
         }
         answer
     }
@@ -144,12 +144,12 @@ impl SimulatedRegistry {
                 _ => {}
             }
         }
-        self.show_place(&mut answer);
+        self.add_location(&mut answer);
         answer
     }
 
     /// Adds the upload's location in this registry's form.
-    fn show_place(&self, answer: &mut HttpResponse) {
+    fn add_location(&self, answer: &mut HttpResponse) {
         let path = location(answer);
         let api = self.profile.api;
         let style = printed!(self, Location);

@@ -66,7 +66,7 @@ pub enum LiveError {
         message: String,
     },
     /// Timeout.
-    #[error("{address} failed to {what} within {} s", patience.as_secs())]
+    #[error("{address} failed to {what} within {} s", wait_limit.as_secs())]
     #[diagnose(
         code = "cluster/unreachable",
         hint = "check with `kubectl get nodes` in the same context"
@@ -77,7 +77,7 @@ pub enum LiveError {
         /// The request, such as `list nodes`.
         what: String,
         /// The timeout.
-        patience: Duration,
+        wait_limit: Duration,
     },
     /// The list changes faster than it can be read.
     #[error("the list of {what} at {address} expired before its last page, {times} times")]

@@ -52,7 +52,7 @@ impl LeaseConfig {
         self.duration * 2 / 15
     }
 
-    fn patience(self) -> Duration {
+    fn wait_limit(self) -> Duration {
         self.renew_deadline() / 2
     }
 }
@@ -204,8 +204,8 @@ impl LeaderElector {
         answer: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, LiveError> {
         let what = format!("{verb} the lease {}", self.lease);
-        let patience = self.own.terms.patience();
-        self.cluster.within(patience, &what, answer).await
+        let wait_limit = self.own.terms.wait_limit();
+        self.cluster.within(wait_limit, &what, answer).await
     }
 }
 
@@ -320,7 +320,7 @@ mod tests {
     fn who_works_stops_before_another_may_begin() {
         assert_eq!(TERMS.renew_deadline(), Duration::from_secs(10));
         assert_eq!(TERMS.retry_period(), Duration::from_secs(2));
-        assert!(TERMS.renew_deadline() + TERMS.patience() <= TERMS.duration);
+        assert!(TERMS.renew_deadline() + TERMS.wait_limit() <= TERMS.duration);
     }
 
     #[test]

@@ -164,7 +164,7 @@ impl NodeWatch {
             };
         };
         let Ok(event) = tokio::time::timeout(IDLE, events.next()).await else {
-            return Err(self.cluster.silence(IDLE, "watch nodes"));
+            return Err(self.cluster.timeout_error(IDLE, "watch nodes"));
         };
         match event {
             // The server ends every watch after a while.

@@ -128,11 +128,11 @@ impl<'a> FixResolver<'a> {
                     Some(_) => &placement.images[..],
                     None => std::slice::from_ref(placed),
                 };
-                let mending = match &of_workload {
-                    Some(mending) => Rc::clone(mending),
-                    None => Rc::new(self.mending(index, own)),
+                let minimal_fix = match &of_workload {
+                    Some(minimal_fix) => Rc::clone(minimal_fix),
+                    None => Rc::new(self.minimal_fix(index, own)),
                 };
-                of_workload = placement.workload.map(|_| Rc::clone(&mending));
+                of_workload = placement.workload.map(|_| Rc::clone(&minimal_fix));
                 let groups = placement.selection.groups.iter().zip(&placed.findings);
                 let advised = groups.map(|(group, finding)| {
                     // For a third-party image the command changes this workload.
@@ -140,12 +140,12 @@ impl<'a> FixResolver<'a> {
                     let mut hosts = group.hosts.iter();
                     let is_emptied =
                         hosts.all(|&host| self.rollout.hosts[host as usize].is_cordoned);
-                    let mending = Rc::clone(&mending);
+                    let minimal_fix = Rc::clone(&minimal_fix);
                     let finding_ptr = Rc::as_ptr(finding);
                     let key = (
                         finding_ptr,
                         placed.image,
-                        Rc::clone(&mending),
+                        Rc::clone(&minimal_fix),
                         own,
                         is_emptied,
                     );
@@ -159,7 +159,7 @@ impl<'a> FixResolver<'a> {
                             is_emptied,
                             rollout: self.rollout,
                         };
-                        self.better(finding, &about, &mending)
+                        self.better(finding, &about, &minimal_fix)
                     });
                     Rc::clone(advised)
                 });
@@ -171,7 +171,7 @@ impl<'a> FixResolver<'a> {
 
     /// The smallest set of the plan's actions after which these images of a placement start
     /// wherever they would after the whole plan; among equal sets the one that patches fewer nodes.
-    fn mending(&self, index: usize, images: &[PlacedImage]) -> Fix {
+    fn minimal_fix(&self, index: usize, images: &[PlacedImage]) -> Fix {
         let placement = &self.rollout.placements[index];
         let pin = placement
             .workload
@@ -255,12 +255,12 @@ impl<'a> FixResolver<'a> {
     }
 
     /// The finding with its fix.
-    fn better(&self, finding: &Shared, about: &FindingContext<'_>, mending: &Fix) -> Shared {
+    fn better(&self, finding: &Shared, about: &FindingContext<'_>, minimal_fix: &Fix) -> Shared {
         let is_pinned = about
             .workload
             .is_some_and(|workload| self.effects.pins.contains_key(&workload));
         let nothing = Fix::default();
-        let mending = match finding.outcome {
+        let minimal_fix = match finding.outcome {
             VerdictOutcome::Compatible | VerdictOutcome::Warning => return Rc::clone(finding),
             VerdictOutcome::Incompatible
                 if !is_pinned && self.rollout.is_of_others(about.place) =>
@@ -270,26 +270,26 @@ impl<'a> FixResolver<'a> {
             VerdictOutcome::Incompatible
                 if is_pinned || is_fixable(finding, about.image, about.kind) =>
             {
-                mending
+                minimal_fix
             }
             VerdictOutcome::Incompatible | VerdictOutcome::Unknown => &nothing,
         };
-        Rc::new(self.advised(finding, about, mending))
+        Rc::new(self.advised(finding, about, minimal_fix))
     }
 
-    fn advised(&self, finding: &Finding, about: &FindingContext<'_>, mending: &Fix) -> Finding {
+    fn advised(&self, finding: &Finding, about: &FindingContext<'_>, minimal_fix: &Fix) -> Finding {
         let mut advised = finding.clone();
-        let breaks_others = mending.breaks_others;
-        let mending = &mending.actions;
-        if mending.len() > MOST_ACTIONS {
+        let breaks_others = minimal_fix.breaks_others;
+        let minimal_fix = &minimal_fix.actions;
+        if minimal_fix.len() > MOST_ACTIONS {
             advised.fix = Some(format!(
                 "run the plan that --plan prints: this requires {} of its actions",
-                mending.len()
+                minimal_fix.len()
             ));
             advised.commands.clear();
-        } else if !mending.is_empty() {
-            let is_alone = mending.len() == 1;
-            let fixes: Vec<String> = mending
+        } else if !minimal_fix.is_empty() {
+            let is_alone = minimal_fix.len() == 1;
+            let fixes: Vec<String> = minimal_fix
                 .iter()
                 .map(|place| self.in_words(*place, finding, about, is_alone))
                 .collect();
@@ -298,7 +298,7 @@ impl<'a> FixResolver<'a> {
                 fix.push_str("; other images would then no longer start: --plan lists the rest");
             }
             advised.fix = Some(fix);
-            let actions = mending.iter().map(|place| &self.plan.actions[*place]);
+            let actions = minimal_fix.iter().map(|place| &self.plan.actions[*place]);
             advised.commands = actions.flat_map(PlanAction::commands).cloned().collect();
         } else if about.is_emptied && finding.outcome == VerdictOutcome::Incompatible {
             advised.fix = Some(

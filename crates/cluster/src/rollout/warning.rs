@@ -84,7 +84,7 @@ fn about_scheduling(rollout: &Rollout, workload: &Workload, placement: &Placemen
         found.push(warn(Concern::NoImage, reason, fix));
     }
     if placement.selection.hosts.is_empty() {
-        let (reason, fix) = why_nowhere(rollout, &workload.template);
+        let (reason, fix) = explain_no_host(rollout, &workload.template);
         let nodes = rollout.hosts.iter().chain(&rollout.others);
         let is_refused = scheduling.node_name.is_some()
             && nodes
@@ -171,7 +171,7 @@ fn no_image(workload: &Workload) -> Option<String> {
 }
 
 /// Reason and fix for a workload that no host admits.
-fn why_nowhere(rollout: &Rollout, template: &PodTemplate) -> (String, String) {
+fn explain_no_host(rollout: &Rollout, template: &PodTemplate) -> (String, String) {
     let scheduling = &template.scheduling;
     let hosts = &rollout.hosts;
     if let Some(name) = &scheduling.node_name {
@@ -468,7 +468,7 @@ mod tests {
                 scheduling: scheduling.clone(),
                 ..PodTemplate::default()
             };
-            why_nowhere(&rollout, &template).0
+            explain_no_host(&rollout, &template).0
         };
         let with = |key: &str, value: &str| Scheduling {
             selector: [(key.to_owned(), value.to_owned())].into(),

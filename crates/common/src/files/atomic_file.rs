@@ -32,9 +32,9 @@ impl AtomicFile {
     pub fn in_folder(folder: &Path) -> io::Result<Self> {
         let is_here = folder.as_os_str().is_empty();
         let folder = if is_here { Path::new(".") } else { folder };
-        sweep(folder);
+        remove_unfinished(folder);
         #[cfg(target_os = "linux")]
-        if let Some(file) = nameless(folder) {
+        if let Some(file) = create_unnamed(folder) {
             return Ok(Self {
                 file,
                 named: None,
@@ -112,7 +112,7 @@ pub(super) fn path_of(file: &File) -> PathBuf {
 
 /// `None` if the file system does not support unnamed files, or `/proc` is not mounted.
 #[cfg(target_os = "linux")]
-fn nameless(folder: &Path) -> Option<File> {
+fn create_unnamed(folder: &Path) -> Option<File> {
     use std::os::unix::fs::OpenOptionsExt;
 
     use rustix::fs::OFlags;
@@ -144,7 +144,7 @@ fn visible(folder: &Path) -> io::Result<NamedTempFile> {
 }
 
 /// Removes unfinished files of earlier runs from a folder.
-fn sweep(folder: &Path) {
+fn remove_unfinished(folder: &Path) {
     static SWEPT: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
     let mut swept = lock(&SWEPT);
     if !swept.insert(folder.to_owned()) {
@@ -204,7 +204,7 @@ mod tests {
         fs::write(path(".wincimg-left"), "left").unwrap();
         fs::write(path(".other"), "the user's").unwrap();
         let written = visible(folder.path()).unwrap();
-        sweep(folder.path());
+        remove_unfinished(folder.path());
         let name = written.path().file_name().unwrap().to_str().unwrap();
         let mut expected = vec![".other".to_owned(), name.to_owned()];
         expected.sort();

@@ -164,7 +164,11 @@ fn starts_service(command: &LintCommand) -> bool {
 }
 
 /// Reports a folder, variable or service that ends with its line.
-pub(super) fn check_lost(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check_line_effects(
+    stage: &Stage<'_>,
+    step: &LintStep<'_>,
+    findings: &mut Findings<'_>,
+) {
     let is_known = matches!(step.shell, BaseShell::Cmd | BaseShell::PowerShell);
     if !step.is("RUN") || stage.is_linux() || !is_known {
         return;

@@ -43,7 +43,7 @@ pub(super) fn check_eaten(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         {
             continue;
         }
-        let Some(positions) = eaten(it, text, usage) else {
+        let Some(positions) = removed_backslashes(it, text, usage) else {
             continue;
         };
         let joined = it.step.instruction.text();
@@ -103,7 +103,7 @@ fn texts(kind: &InstructionKind) -> Vec<(&str, TextUse)> {
 }
 
 /// Positions of removed backslashes, if the text then means something else.
-fn eaten(it: &EvaluatedStep<'_>, text: &str, usage: TextUse) -> Option<Vec<usize>> {
+fn removed_backslashes(it: &EvaluatedStep<'_>, text: &str, usage: TextUse) -> Option<Vec<usize>> {
     let positions = removed(text);
     if positions.is_empty() || text.contains("://") {
         return None;

@@ -28,7 +28,7 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
     }
     for script in powershell_scripts(step) {
         let all = script_statements(step, script);
-        let found = all.iter().find_map(|it| Some((it, unawaited(it)?)));
+        let found = all.iter().find_map(|it| Some((it, find_unawaited(it)?)));
         let Some((statement, (severity, message))) = found else {
             continue;
         };
@@ -50,7 +50,7 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
     }
 }
 
-fn unawaited(statement: &PowerShellStatement) -> Option<(Severity, String)> {
+fn find_unawaited(statement: &PowerShellStatement) -> Option<(Severity, String)> {
     let name = statement.command();
     let is_start = matches!(name.as_str(), "start-process" | "saps" | "start");
     if is_start {

@@ -51,7 +51,9 @@ fn kind(time: ShutdownValue, tool: Tool) -> &'static str {
 /// Converts a number that is in the other value's unit.
 fn in_right_unit(time: ShutdownValue, number: u64) -> Option<u64> {
     match time {
-        ShutdownValue::Process if number > DAY || is_round(number) => Some(number.div_ceil(1000)),
+        ShutdownValue::Process if number > DAY || is_likely_milliseconds(number) => {
+            Some(number.div_ceil(1000))
+        }
         ShutdownValue::Service if (1..LEAST_MILLISECONDS).contains(&number) => Some(number * 1000),
         _ => None,
     }
@@ -59,7 +61,7 @@ fn in_right_unit(time: ShutdownValue, number: u64) -> Option<u64> {
 
 /// Returns true if a number below a day's seconds is probably in milliseconds. Whole hours are not:
 /// some servers get two hours to stop.
-fn is_round(number: u64) -> bool {
+fn is_likely_milliseconds(number: u64) -> bool {
     number >= FEW_SECONDS && number.is_multiple_of(1000) && !number.is_multiple_of(HOUR)
 }
 

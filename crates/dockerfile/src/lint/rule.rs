@@ -384,7 +384,7 @@ pub static RULES: [Rule; 58] = [
         "lost-with-line",
         Severity::Error,
         Fix::None,
-        Check::Step(effects::check_lost),
+        Check::Step(effects::check_line_effects),
         "Each RUN is a process of its own",
     ),
     rule(

@@ -170,7 +170,7 @@ pub(super) fn add_published(
         layers: layers_of(&arrived.image, base_layers, own),
         pushed: matches!(location, Location::Registry(_)),
         up_to_date: arrived.up_to_date,
-        ..unplaced(image, made)
+        ..report_without_location(image, made)
     };
     for_each_host(image, &delivered)
 }
@@ -189,7 +189,7 @@ pub(super) fn kept_in_daemon(
                         reference: in_daemon.to_string(),
                         digest: in_daemon.info.id.clone(),
                         layers: layers_in_daemon(&image.planned.base.image, in_daemon),
-                        ..unplaced(image, made)
+                        ..report_without_location(image, made)
                     };
                     for_each_host(image, &delivered)
                 }
@@ -216,7 +216,7 @@ fn for_each_host(image: &TaggedImage<'_>, delivered: &DeliveredImage) -> Vec<Del
 }
 
 /// The report of an image without its location.
-fn unplaced(image: &TaggedImage<'_>, made: &BuiltImage<'_>) -> DeliveredImage {
+fn report_without_location(image: &TaggedImage<'_>, made: &BuiltImage<'_>) -> DeliveredImage {
     let TaggedImage { planned, .. } = image;
     let base = &planned.base;
     DeliveredImage {

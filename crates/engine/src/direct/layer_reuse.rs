@@ -169,12 +169,12 @@ fn wait_for<T: Send + 'static>(
     runtime: &Handle,
     work: impl Future<Output = T> + Send + 'static,
 ) -> Option<T> {
-    let (reporter, reported) = oneshot::channel();
+    let (sender, receiver) = oneshot::channel();
     runtime.spawn(async move {
         // The receiver is gone if the build was cancelled.
-        let _ = reporter.send(work.await);
+        let _ = sender.send(work.await);
     });
-    reported.blocking_recv().ok()
+    receiver.blocking_recv().ok()
 }
 
 impl ReuseSources {
@@ -194,16 +194,16 @@ impl ReuseSources {
         match self.layers_of(place, is_target).await {
             Ok(Some(layers)) => return layers,
             Ok(None) if is_target => {}
-            Ok(None) => self.pass_over(place, &"image not found"),
+            Ok(None) => self.skip_source(place, &"image not found"),
             Err(error) if is_target => {
                 tracing::debug!("layers of {place}: {}", error_chain(&error));
             }
-            Err(error) => self.pass_over(place, &error_chain(&error)),
+            Err(error) => self.skip_source(place, &error_chain(&error)),
         }
         Vec::new()
     }
 
-    fn pass_over(&self, place: &Location, why: &dyn Display) {
+    fn skip_source(&self, place: &Location, why: &dyn Display) {
         let note = format!("no layers reused from {place}: {why}");
         self.progress.note(&note);
     }

@@ -132,7 +132,7 @@ impl StreamedLayer {
             return Some(StreamState::No);
         };
         let (grown, size) = watch::channel(0);
-        let (reporter, sent) = oneshot::channel();
+        let (sender, sent) = oneshot::channel();
         let (to, is_changed) = (Arc::clone(streams), *is_changed);
         let sending = runtime.spawn(async move {
             let begun = if is_changed || to.is_new().await {
@@ -141,7 +141,7 @@ impl StreamedLayer {
                 None
             };
             // The receiver is gone if the layer could not be written.
-            if let Err(Some(begun)) = reporter.send(begun) {
+            if let Err(Some(begun)) = sender.send(begun) {
                 begun.cancel().await;
             }
         });

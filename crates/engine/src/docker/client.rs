@@ -90,7 +90,7 @@ impl Client {
         let more = more.to_owned();
         let headers = self.endpoint.settings.headers.clone();
         let send = move |mut request: BollardRequest| {
-            let amended = amend(&mut request, version, &more);
+            let amended = extend_request(&mut request, version, &more);
             for (name, value) in &headers {
                 let entry = request.headers_mut().entry(name);
                 entry.or_insert_with(|| value.clone());
@@ -188,7 +188,11 @@ pub(super) async fn within<T>(
 }
 
 /// Adds to a request what bollard lacks.
-fn amend(request: &mut BollardRequest, version: ApiVersion, more: &str) -> Result<(), Error> {
+fn extend_request(
+    request: &mut BollardRequest,
+    version: ApiVersion,
+    more: &str,
+) -> Result<(), Error> {
     let mut target = match request.uri().path() {
         // It reports the version, so it has none in its path.
         "/_ping" => "/_ping".to_owned(),
@@ -245,7 +249,7 @@ mod tests {
             let mut request = request("http://docker/build");
             let value = HeaderValue::from_str(&written).unwrap();
             request.headers_mut().insert(name, value);
-            amend(&mut request, VERSION, "").unwrap();
+            extend_request(&mut request, VERSION, "").unwrap();
             let header = &request.headers()[name];
             assert_eq!(URL_SAFE.decode(header).unwrap(), secret.as_bytes());
             assert_eq!(format!("{header:?}"), "Sensitive");
@@ -266,7 +270,7 @@ mod tests {
             ),
         ] {
             let mut request = request(uri);
-            amend(&mut request, VERSION, more).unwrap();
+            extend_request(&mut request, VERSION, more).unwrap();
             assert_eq!(request.uri().to_string(), expected);
             assert_eq!(request.headers()[HOST], "docker");
         }

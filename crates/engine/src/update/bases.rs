@@ -122,7 +122,7 @@ impl Bases<'_> {
             let exactly: Vec<Reference> = exactly.into_iter().collect();
             let found = self.find_at(&named, &exactly, image, version).await?;
             let found = found.map(|found| found.into_old_base(BaseDetection::Asked, named));
-            return Ok(found.ok_or_else(|| base_gone(name, asked, version))?);
+            return Ok(found.ok_or_else(|| deleted_base_error(name, asked, version))?);
         }
         let says = BaseAnnotations::from_image(image);
         let mut gone = None;
@@ -142,7 +142,7 @@ impl Bases<'_> {
         let asked = self.usual(version)?;
         match (self.by_layers(image, name, version, &asked).await?, gone) {
             (Some(found), _) => Ok(found),
-            (None, Some(base)) => Err(base_gone(name, base, version).into()),
+            (None, Some(base)) => Err(deleted_base_error(name, base, version).into()),
             (None, None) => {
                 let tried: Vec<_> = asked.iter().map(|(base, _)| repository_of(base)).collect();
                 let problem = format!(
@@ -348,7 +348,7 @@ impl Bases<'_> {
 }
 
 /// Error for a base that no longer exists.
-fn base_gone(image: &Reference, base: &str, version: WindowsVersion) -> Problem {
+fn deleted_base_error(image: &Reference, base: &str, version: WindowsVersion) -> Problem {
     let version = version.os_version();
     let problem = format!(
         "the base of {image} no longer exists: {base} has no image of {version} with its layers"

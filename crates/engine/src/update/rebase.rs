@@ -67,7 +67,7 @@ pub(super) fn rebase(
             // An embedded copy of the old configuration would contradict the digest.
             manifest.config.other.remove("data");
         }
-        note_base_beside(&mut manifest.other, flavour, new, called, image);
+        annotate_base(&mut manifest.other, flavour, new, called, image);
     })?;
     Image::new(manifest, config)
 }
@@ -91,7 +91,7 @@ fn note_base(
 }
 
 /// Records the base in the manifest's annotations, which Docker's manifests do not have.
-fn note_base_beside(
+fn annotate_base(
     manifest: &mut Map<String, Value>,
     flavour: ManifestFormat,
     new: &Image,

@@ -123,7 +123,11 @@ fn make_site(
     let site = NewSite {
         name,
         id: id(call)?,
-        bindings: ways.items().iter().map(way).collect::<Result<_, _>>()?,
+        bindings: ways
+            .items()
+            .iter()
+            .map(parse_binding)
+            .collect::<Result<_, _>>()?,
         folder: Some(&directory),
         app_pool: pool.as_deref(),
     };
@@ -138,7 +142,7 @@ fn make_site(
 }
 
 /// `@{protocol='http';bindingInformation='*:80:'}`
-fn way(value: &ParameterValue) -> Result<(String, String), IisChangeError> {
+fn parse_binding(value: &ParameterValue) -> Result<(String, String), IisChangeError> {
     let unclear = || {
         IisChangeError::unclear(
             "unsupported binding: expected @{protocol='http';bindingInformation='*:80:'}",
@@ -210,7 +214,7 @@ fn change(
             let ways = value
                 .items()
                 .iter()
-                .map(way)
+                .map(parse_binding)
                 .collect::<Result<Vec<_>, _>>()?;
             if !server.has_site(site) {
                 return Err(IisChangeError::failure(format!("site {site:?} not found")));

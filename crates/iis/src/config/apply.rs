@@ -206,7 +206,7 @@ impl<'a> SectionEditor<'a> {
                 self.replace(id, collection, &new);
                 // If a level between was cleared, the removal that this entry relied on is gone.
                 if matches!(above, Some(CollectionEntryState::Entry(_))) {
-                    self.give_way(&self.level.roots.clone(), steps, collection, &keys)?;
+                    self.remove_inherited(&self.level.roots.clone(), steps, collection, &keys)?;
                 }
                 return Ok(());
             }
@@ -234,11 +234,11 @@ impl<'a> SectionEditor<'a> {
         let below = self.level.below.clone();
         below
             .iter()
-            .try_for_each(|location| self.give_way(&[*location], steps, collection, &keys))
+            .try_for_each(|location| self.remove_inherited(&[*location], steps, collection, &keys))
     }
 
     /// Inserts the removal of an inherited entry before a level's own entry with the same key.
-    fn give_way(
+    fn remove_inherited(
         &mut self,
         roots: &[Id],
         steps: &[PathStep],

@@ -293,8 +293,8 @@ impl XmlDocument {
         }
         match place {
             InsertPosition::End => self.append(parent, id),
-            InsertPosition::Before(other) => self.put_beside(parent, other, id, false),
-            InsertPosition::After(other) => self.put_beside(parent, other, id, true),
+            InsertPosition::Before(other) => self.insert_next_to(parent, other, id, false),
+            InsertPosition::After(other) => self.insert_next_to(parent, other, id, true),
         }
         id
     }
@@ -375,7 +375,7 @@ impl XmlDocument {
         }
     }
 
-    fn put_beside(&mut self, parent: Id, other: Id, id: Id, is_after: bool) {
+    fn insert_next_to(&mut self, parent: Id, other: Id, id: Id, is_after: bool) {
         let gap = self
             .indentation(other)
             .map(|inner| XmlNode::Raw(format!("{}{inner}", self.layout.newline)));

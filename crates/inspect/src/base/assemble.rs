@@ -17,7 +17,7 @@ use super::error::FactsError;
 use super::file::{self, BaseProblem, CollectedScope, FactsHeader, Table};
 use super::hives::BaseHive;
 use super::packed_hive::PackedHive;
-use super::record::{FileRecord, put_key, put_key_alone, put_value};
+use super::record::{FileRecord, put_key, put_key_without_values, put_value};
 use super::table::{Index, TableWriter};
 use super::{sort_key, stored_content};
 
@@ -409,7 +409,7 @@ impl KeyWriter<'_, '_> {
             let problem = "too many values to store".to_owned();
             self.assembly.problem(1, path.to_owned(), problem);
             self.record.clear();
-            put_key_alone(&mut self.record, &key.name, descriptor);
+            put_key_without_values(&mut self.record, &key.name, descriptor);
             self.table.add(at, &self.record)?;
         }
         let mut subkeys: Vec<(Vec<u8>, &Key<'_>)> = Vec::with_capacity(key.subkeys.len());

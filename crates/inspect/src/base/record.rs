@@ -51,7 +51,7 @@ pub(super) fn put_key(
 }
 
 /// Writes a key whose values are unknown.
-pub(super) fn put_key_alone(out: &mut Vec<u8>, name: &str, descriptor: u32) {
+pub(super) fn put_key_without_values(out: &mut Vec<u8>, name: &str, descriptor: u32) {
     out.push(WITHOUT_VALUES);
     put_bytes(out, name.as_bytes());
     put_number(out, descriptor.into());

@@ -8,7 +8,7 @@ use proptest::sample::Index as At;
 use sha2::{Digest as _, Sha256};
 use wincimg_layer::{Layer, LinkTo, WriteOptions};
 use wincimg_oci::document::sha256;
-use wincimg_registry::hive::{FileTime, unsettled};
+use wincimg_registry::hive::{FileTime, unfitted_hives};
 use wincimg_registry::security::SecurityDescriptor;
 use wincimg_registry::{BaseKeys, Presence, RegistryData, RegistryEdit};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileDigest, FileKind};
@@ -29,7 +29,7 @@ fn hive(keys: u32) -> Vec<u8> {
             data: RegistryData::sz(&"text ".repeat(20)),
         })
         .collect();
-    unsettled(&edits, FileTime(1)).unwrap().remove(0).bytes
+    unfitted_hives(&edits, FileTime(1)).unwrap().remove(0).bytes
 }
 
 /// A bottom layer as a tar.
@@ -297,7 +297,7 @@ fn a_key_with_more_than_can_be_kept_is_not_known_and_its_subkeys_are() {
         edit(r"HKLM\SYSTEM\large", "b", half),
         edit(r"HKLM\SYSTEM\large\below", "c", 1),
     ];
-    let hive = unsettled(&edits, FileTime(1)).unwrap().remove(0).bytes;
+    let hive = unfitted_hives(&edits, FileTime(1)).unwrap().remove(0).bytes;
     let mut layer = Layer::new(0);
     layer.file("Windows/System32/config/SYSTEM".parse().unwrap(), hive);
     let mut blob = Vec::new();

@@ -51,7 +51,7 @@ impl HostProcessBase {
         registry: &RegistryClient,
     ) -> Result<Option<Self>, BoxError> {
         if name == HOST_PROCESS {
-            let own = Self::own();
+            let own = Self::without_layers();
             return Ok(Some(
                 own.map_err(|error| Problem::from_error("base/document", error))?,
             ));
@@ -103,7 +103,7 @@ impl HostProcessBase {
     }
 
     /// An image without layers: its files are all that a `HostProcess` container requires.
-    fn own() -> Result<Self, DocumentError> {
+    fn without_layers() -> Result<Self, DocumentError> {
         let platform = Platform {
             os_version: None,
             ..Platform::windows("")

@@ -39,7 +39,7 @@ pub(super) fn unwritable(path: &Path) -> impl Fn(io::Error) -> WineError {
 }
 
 /// Error for wine that ended before the program's exit was known.
-pub(super) fn wine_ended() -> WineError {
+pub(super) fn exited_early() -> WineError {
     failed("wine ended before the program did").into()
 }
 

@@ -10,7 +10,7 @@ use wincimg_registry::regfile::to_utf16;
 use wincimg_windows::path::ImagePath;
 
 use super::drive::Drive;
-use super::error::{WineError, failed, unwritable, wine_ended};
+use super::error::{WineError, exited_early, failed, unwritable};
 use super::find::WineInstallation;
 use super::start::StartCommand;
 use crate::OwnContents;
@@ -282,7 +282,7 @@ impl Prefix {
         let file = written(&printed, File::create(&printed))?;
         let both = written(&printed, file.try_clone())?;
         let mut child = self.spawn(command.stdout(both).stderr(file))?;
-        let status = child.wait().await.map_err(|_| wine_ended())?;
+        let status = child.wait().await.map_err(|_| exited_early())?;
         if status.success() {
             return Ok(());
         }
@@ -325,14 +325,14 @@ impl RunningProgram {
     /// Waits for the program to exit.
     pub async fn end(mut self) -> Result<ProgramExit, WineError> {
         let ended = self.child.wait().await;
-        ended.map_err(|_| wine_ended())?;
+        ended.map_err(|_| exited_early())?;
         let report = fs::read(&self.report).unwrap_or_default();
         let number = |at| {
             let bytes = report.get(at..at + 4)?.try_into().ok()?;
             Some(u32::from_le_bytes(bytes))
         };
         let (Some(step), Some(code)) = (number(0), number(4)) else {
-            return Err(wine_ended());
+            return Err(exited_early());
         };
         match step {
             0 => Ok(ProgramExit { code }),

@@ -53,7 +53,7 @@ fn written(layer: &Layer) -> WrittenEntries {
     inside.collect()
 }
 
-fn settled(inside: &dyn BaseContents, mut layer: Layer) -> WrittenEntries {
+fn fit_and_list(inside: &dyn BaseContents, mut layer: Layer) -> WrittenEntries {
     layer.fit_to_base(inside).unwrap();
     let names = written(&layer);
     layer.fit_to_base(inside).unwrap();
@@ -63,7 +63,7 @@ fn settled(inside: &dyn BaseContents, mut layer: Layer) -> WrittenEntries {
 
 #[test]
 fn a_folder_of_the_base_is_repeated_where_something_lies_below_it_and_only_there() {
-    let found = settled(
+    let found = fit_and_list(
         &base(),
         layer(&["users/containeruser/app/a.txt", "Program Files"]),
     );
@@ -106,7 +106,7 @@ fn a_folder_of_the_base_is_repeated_where_something_lies_below_it_and_only_there
 
 #[test]
 fn what_is_new_inherits_from_the_nearest_folder() {
-    let found = settled(&base(), layer(&["Program Files/shop/data", "top/x.txt"]));
+    let found = fit_and_list(&base(), layer(&["Program Files/shop/data", "top/x.txt"]));
     let descriptor = |name: &str| read_descriptor(found[name].1.as_ref().unwrap());
     let folder = "O:BAG:SYD:AI(A;ID;FA;;;SY)(A;OICIIOID;GA;;;SY)(A;ID;FA;;;BA)(A;OICIIOID;GA;;;BA)(A;ID;0x1200a9;;;BU)(A;OICIIOID;GXGR;;;BU)";
     assert_eq!(descriptor("Program Files/shop"), folder.parse().unwrap());
@@ -121,7 +121,7 @@ fn what_is_new_inherits_from_the_nearest_folder() {
 
 #[test]
 fn a_file_that_takes_the_place_of_one_keeps_its_descriptor() {
-    let found = settled(&base(), layer(&["Users/HOSTS"]));
+    let found = fit_and_list(&base(), layer(&["Users/HOSTS"]));
     let kept = (Some(0x23), Some(security(USER)));
     assert_eq!(found["Users/hosts"], kept);
 }
@@ -133,7 +133,7 @@ fn a_descriptor_that_was_asked_for_counts_and_is_passed_on() {
         let mut secured = layer(&["Users/ContainerUser/app/a.txt", "x/b.txt"]);
         secured.set_security(path("Users/ContainerUser"), &own);
         secured.set_security(path("x"), &own);
-        let found = settled(inside, secured);
+        let found = fit_and_list(inside, secured);
         for folder in ["Users/ContainerUser", "x"] {
             let bytes = found[folder].1.as_ref().unwrap();
             assert_eq!(read_descriptor(bytes), own, "{folder}");
@@ -146,7 +146,7 @@ fn a_descriptor_that_was_asked_for_counts_and_is_passed_on() {
     }
     let mut alone = Layer::new(0);
     alone.set_security(path("Program Files"), &own);
-    let found = settled(&base(), alone);
+    let found = fit_and_list(&base(), alone);
     assert_eq!(found.keys().collect::<Vec<_>>(), ["Program Files"]);
     assert_eq!(found["Program Files"].0, Some(0x11));
 }
@@ -239,7 +239,7 @@ impl<'b> Stack<'b> {
     }
 
     /// Fits a layer and puts it on top.
-    fn lay(&mut self, mut layer: Layer) -> WrittenEntries {
+    fn fit_on_top(&mut self, mut layer: Layer) -> WrittenEntries {
         layer.fit_to_base(&self.below).unwrap();
         let found = written(&layer);
         self.below.lay(&Arc::new(layer)).unwrap();
@@ -255,8 +255,8 @@ fn what_a_layer_below_set_stays_whatever_is_known_of_the_base() {
         let mut first = layer(&["Data", "plain/a.txt", "deep/er/a.txt"]);
         first.set_security(path("Data"), &own);
         first.set_security(path("deep/er"), &own);
-        stack.lay(first);
-        let found = stack.lay(layer(&[
+        stack.fit_on_top(first);
+        let found = stack.fit_on_top(layer(&[
             "data/b.txt",
             "data/in/c.txt",
             "plain/b.txt",
@@ -282,8 +282,8 @@ fn what_a_layer_below_set_stays_whatever_is_known_of_the_base() {
         // Deleted and made again.
         let mut gone = Layer::new(0);
         gone.delete(path("Data"));
-        stack.lay(gone);
-        let found = stack.lay(layer(&["Data/b.txt"]));
+        stack.fit_on_top(gone);
+        let found = stack.fit_on_top(layer(&["Data/b.txt"]));
         assert_eq!(found["Data"], (None, None));
     }
 }

@@ -121,7 +121,7 @@ mod tests {
         let content: Vec<u8> = (0..600_000_u32).map(|n| n.to_le_bytes()[1]).collect();
         let (_file, blob) = blob(&content);
         let (sender, receiver) = mpsc::channel(64);
-        let watched = blob.watched_by(sender);
+        let watched = blob.with_receiver(sender);
         assert_eq!(read(&watched, 0, 300_000).await, content[..300_000]);
         assert_eq!(read(&watched, 200_000, 600_000).await, content[200_000..]);
         drop(watched);
@@ -133,7 +133,7 @@ mod tests {
         let content = vec![7; 400_000];
         let (_file, blob) = blob(&content);
         let (sender, receiver) = mpsc::channel(64);
-        let watched = blob.watched_by(sender);
+        let watched = blob.with_receiver(sender);
         assert_eq!(read(&watched, 300_000, 600_000).await.len(), 100_000);
         assert_eq!(read(&watched, 0, 600_000).await, content);
         drop(watched);
@@ -146,7 +146,7 @@ mod tests {
         let (_file, blob) = blob(&content);
         let (sender, receiver) = mpsc::channel(1);
         drop(receiver);
-        let watched = blob.watched_by(sender);
+        let watched = blob.with_receiver(sender);
         assert_eq!(read(&watched, 0, 900_000).await, content);
     }
 }

@@ -313,7 +313,7 @@ impl Copier {
         let task = self.progress.task(&label, Some(blob.size));
         let receiver = self.watcher.as_ref().and_then(|it| it.watch(blob));
         let bytes = match receiver {
-            Some(receiver) => bytes.watched_by(receiver),
+            Some(receiver) => bytes.with_receiver(receiver),
             None => bytes,
         };
         sink.copy_blob(blob, &bytes, task.as_ref()).await?;

@@ -72,16 +72,16 @@ impl ReferrerCopier<'_> {
         let subjects = subjects.map(|(published, source)| (published.digest(), source));
         for (published, source) in subjects.chain([(plan.root.digest(), &plan.source_digest)]) {
             if published == source {
-                self.carry_about(source, 1, &mut carried).await;
+                self.copy_referrers_of(source, 1, &mut carried).await;
             } else {
-                self.leave(source, &mut carried).await;
+                self.report_not_copied(source, &mut carried).await;
             }
         }
         carried
     }
 
     /// Reports artifacts that are not copied.
-    async fn leave(&self, about: &Digest, carried: &mut Vec<ReferrerReport>) {
+    async fn report_not_copied(&self, about: &Digest, carried: &mut Vec<ReferrerReport>) {
         let Some(entries) = self.listed(about, carried).await else {
             return;
         };
@@ -104,7 +104,7 @@ impl ReferrerCopier<'_> {
         }));
     }
 
-    fn carry_about<'b>(
+    fn copy_referrers_of<'b>(
         &'b self,
         about: &'b Digest,
         depth: usize,
@@ -125,7 +125,7 @@ impl ReferrerCopier<'_> {
                 let done = if is_there {
                     Ok(Some(ReferrerOutcome::Present))
                 } else {
-                    self.carry_artifact(entry, about).await
+                    self.copy_referrer(entry, about).await
                 };
                 let Some(reported) = report(about, kind_of(entry), Some(&entry.digest), done)
                 else {
@@ -134,13 +134,14 @@ impl ReferrerCopier<'_> {
                 let goes_on = reported.outcome != ReferrerOutcome::Failed && depth < DEPTH;
                 carried.push(reported);
                 if goes_on {
-                    self.carry_about(&entry.digest, depth + 1, carried).await;
+                    self.copy_referrers_of(&entry.digest, depth + 1, carried)
+                        .await;
                 }
             }
             // Such tags exist only for images.
             if depth == 1 {
                 for ending in ENDINGS {
-                    let done = self.carry_tag(&tag_with(about, ending)).await;
+                    let done = self.copy_tag(&tag_with(about, ending)).await;
                     let (digest, done) = match done {
                         Ok(Some((digest, outcome))) => (Some(digest), Ok(Some(outcome))),
                         Ok(None) => continue,
@@ -177,7 +178,7 @@ impl ReferrerCopier<'_> {
         }
     }
 
-    async fn carry_artifact(
+    async fn copy_referrer(
         &self,
         entry: &Descriptor,
         about: &Digest,
@@ -209,7 +210,7 @@ impl ReferrerCopier<'_> {
     }
 
     /// Copies the manifest under a tag, if the tag exists.
-    async fn carry_tag(&self, tag: &str) -> Result<Option<(Digest, ReferrerOutcome)>, CopyError> {
+    async fn copy_tag(&self, tag: &str) -> Result<Option<(Digest, ReferrerOutcome)>, CopyError> {
         let store = |error: RegistryError| CopyError::from(StoreError::from(error));
         let Some(found) = self.from.head_manifest(tag).await.map_err(store)? else {
             return Ok(None);

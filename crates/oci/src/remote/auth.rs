@@ -126,7 +126,7 @@ impl Inner {
         }
         Err(RegistryError::PlainCredentials {
             host: host_of(url),
-            tried: credential.to_string(),
+            describe_credential: credential.to_string(),
         })
     }
 
@@ -143,7 +143,7 @@ impl Inner {
             Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => RegistryError::Unauthorized {
                 host: host.name.clone(),
                 what: format!("issue a token at {}", redacted(realm)),
-                tried: credential.to_string(),
+                describe_credential: credential.to_string(),
                 detail: String::new(),
                 known: false,
             },

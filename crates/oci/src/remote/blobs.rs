@@ -229,7 +229,7 @@ impl Pull {
             return Ok(None);
         }
         let (mut response, mut skip) = match self.response.take() {
-            Some(under_way) => under_way,
+            Some(progress_text) => progress_text,
             None => self.request().await?,
         };
         loop {

@@ -22,7 +22,7 @@ pub enum RegistryError {
     #[diagnose(forward, hint = http_hint(_0))]
     Http(#[from] HttpError),
     /// 401: no credential, or one that the registry rejects.
-    #[error("{host} refused to {what} (401 unauthorized): tried {tried}{detail}")]
+    #[error("{host} refused to {what} (401 unauthorized): tried {describe_credential}{detail}")]
     #[diagnose(code = "registry/denied", hint = Some(login_hint(host)))]
     Unauthorized {
         /// Host and port.
@@ -30,7 +30,7 @@ pub enum RegistryError {
         /// The operation that failed.
         what: String,
         /// The credential that was tried, and its origin.
-        tried: String,
+        describe_credential: String,
         /// The registry's message, with a leading colon.
         detail: String,
         /// True if a token was issued for the credential, which is therefore valid but
@@ -38,7 +38,7 @@ pub enum RegistryError {
         known: bool,
     },
     /// 403: the credential is valid but lacks the permission.
-    #[error("{host} refused to {what} (403 forbidden): tried {tried}{detail}")]
+    #[error("{host} refused to {what} (403 forbidden): tried {describe_credential}{detail}")]
     #[diagnose(code = "registry/denied", hint = Some(login_hint(host)))]
     Forbidden {
         /// Host and port.
@@ -46,7 +46,7 @@ pub enum RegistryError {
         /// The operation that failed.
         what: String,
         /// The credential that was tried, and its origin.
-        tried: String,
+        describe_credential: String,
         /// The registry's message, with a leading colon.
         detail: String,
     },
@@ -60,7 +60,7 @@ pub enum RegistryError {
         hint: String,
     },
     /// A credential exists but would be sent unencrypted.
-    #[error("{host} uses plain HTTP, and {tried} would be sent unencrypted")]
+    #[error("{host} uses plain HTTP, and {describe_credential} would be sent unencrypted")]
     #[diagnose(
         code = "registry/plain-credentials",
         hint = "serve {host} over TLS, or add --plain-credentials to send it anyway"
@@ -69,7 +69,7 @@ pub enum RegistryError {
         /// Host and port.
         host: String,
         /// The credential that was tried, and its origin.
-        tried: String,
+        describe_credential: String,
     },
     /// Docker's `config.json` or a credential helper failed.
     #[error("cannot get the credential for {host} from {origin}: {reason}")]
@@ -300,7 +300,7 @@ fn http_hint(error: &HttpError) -> Option<String> {
             host,
             retry_after,
             ..
-        } => return Some(patience_hint(host, *retry_after)),
+        } => return Some(rate_limit_hint(host, *retry_after)),
         HttpError::Status { status, detail, .. } => match *status {
             StatusCode::NOT_FOUND => {
                 "check the name and the tag or digest; some registries also return this if access is denied"
@@ -334,7 +334,7 @@ fn login_name(host: &str) -> &str {
 }
 
 /// Returns a hint after too many requests: when to retry, and how to raise the limit.
-fn patience_hint(host: &str, retry_after: Option<Duration>) -> String {
+fn rate_limit_hint(host: &str, retry_after: Option<Duration>) -> String {
     let when = match retry_after.map(|wait| wait.as_secs()) {
         Some(seconds @ 0..=120) => format!("try again in {seconds} s"),
         Some(seconds) => format!("try again in {} minutes", seconds.div_ceil(60)),
@@ -347,14 +347,14 @@ fn patience_hint(host: &str, retry_after: Option<Duration>) -> String {
     }
 }
 
-/// Returns a successful response, or the error of `host` with its message. `tried` describes the
+/// Returns a successful response, or the error of `host` with its message. `describe_credential` describes the
 /// credential that was sent.
 pub(super) async fn check(
     http: &HttpClient,
     host: String,
     what: &str,
     response: Response,
-    tried: &str,
+    describe_credential: &str,
 ) -> Result<Response, RegistryError> {
     let status = response.status();
     if status.is_success() {
@@ -364,19 +364,19 @@ pub(super) async fn check(
     let body = http.read_body(response, what, ERROR_LIMIT).await;
     let detail = body.map(|body| error_message(&body)).unwrap_or_default();
     let what = what.to_owned();
-    let tried = tried.to_owned();
+    let describe_credential = describe_credential.to_owned();
     Err(match status {
         StatusCode::UNAUTHORIZED => RegistryError::Unauthorized {
             host,
             what,
-            tried,
+            describe_credential,
             detail,
             known: false,
         },
         StatusCode::FORBIDDEN => RegistryError::Forbidden {
             host,
             what,
-            tried,
+            describe_credential,
             detail,
         },
         _ => RegistryError::Http(HttpError::Status {

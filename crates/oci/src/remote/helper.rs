@@ -151,14 +151,14 @@ impl HelperPipes {
     fn wait(
         &self,
         child: &mut Child,
-        patience: Duration,
+        wait_limit: Duration,
         stopped: &CancellationToken,
     ) -> Result<HelperOutput, String> {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + wait_limit;
         let too_slow = || {
             format!(
                 "it did not answer within {} seconds",
-                patience.as_secs_f32()
+                wait_limit.as_secs_f32()
             )
         };
         let mut written = [None, None];

@@ -122,7 +122,7 @@ impl RegistryClient {
                 AuthScheme::NotNeeded => Ok(None),
                 AuthScheme::Basic | AuthScheme::Token => Err(RegistryError::PlainCredentials {
                     host: "the Docker daemon".to_owned(),
-                    tried: credential.to_string(),
+                    describe_credential: credential.to_string(),
                 }),
             };
         }

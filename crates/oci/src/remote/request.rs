@@ -123,10 +123,19 @@ impl Inner {
             if refused {
                 Self::forget(host, proof.as_ref());
             }
-            let tried = self.tried(request, status, proof.is_some()).await?;
+            let describe_credential = self
+                .describe_credential(request, status, proof.is_some())
+                .await?;
             // The name known to the user and to `docker login`.
             let name = host.name.clone();
-            let checked = check(&self.http, name, &request.what, response, &tried).await;
+            let checked = check(
+                &self.http,
+                name,
+                &request.what,
+                response,
+                &describe_credential,
+            )
+            .await;
             return checked.map_err(|mut error| {
                 if let RegistryError::Unauthorized { known, .. } = &mut error {
                     let by_token = matches!(host.challenge(), Some(Challenge::Bearer { .. }));
@@ -155,7 +164,7 @@ impl Inner {
     }
 
     /// Describes the credential used in a refused request.
-    async fn tried(
+    async fn describe_credential(
         &self,
         request: &Request<'_>,
         status: StatusCode,

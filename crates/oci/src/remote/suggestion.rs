@@ -74,7 +74,7 @@ impl Repository {
         let request = Request::new(&self.host, "", Method::GET, path, what);
         let catalog: Catalog = self.ask_once(&request).await.ok()?;
         let names: Vec<String> = catalog.repositories?.into_iter().flatten().collect();
-        let name = like_name(self.name(), &names)?;
+        let name = most_similar(self.name(), &names)?;
         Some(format!("{}/{name}", self.host()))
     }
 
@@ -117,7 +117,7 @@ fn like_tag(repository: &Repository, which: &str, tags: &[String]) -> Option<Str
 
 /// Returns the most similar name: compares the whole path, or else the last part, if the folder was
 /// omitted or differs.
-fn like_name(name: &str, known: &[String]) -> Option<String> {
+fn most_similar(name: &str, known: &[String]) -> Option<String> {
     let last = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     let own = last(name);
     let same = known.iter().find(|known| last(known) == own);
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_slip_and_another_folder_are_seen_through() {
         let known = ["shop/web", "shop/cache", "windows/nanoserver"].map(str::to_owned);
-        let like = |name: &str| like_name(name, &known);
+        let like = |name: &str| most_similar(name, &known);
         assert_eq!(like("shop/wbe").as_deref(), Some("shop/web"));
         assert_eq!(like("nanoserver").as_deref(), Some("windows/nanoserver"));
         assert_eq!(

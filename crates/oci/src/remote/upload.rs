@@ -114,7 +114,7 @@ impl Repository {
             };
             let other = session
                 .as_ref()
-                .and_then(|open| upload.other_manner(open, &error));
+                .and_then(|open| upload.other_mode(open, &error));
             if let Some(mode) = other
                 && let Some(open) = session.take()
             {
@@ -187,7 +187,7 @@ impl Upload<'_> {
     }
 
     /// Returns another mode for an upload refused in this one, if there is one.
-    fn other_manner(&self, session: &Session, error: &RegistryError) -> Option<UploadMode> {
+    fn other_mode(&self, session: &Session, error: &RegistryError) -> Option<UploadMode> {
         let status = error.status()?.as_u16();
         let smaller = self.mode.smaller(session.least);
         let other = match (session.sending, status) {

@@ -72,11 +72,11 @@ impl Walk<'_> {
             let is_absent = matches!(found, Presence::Absent);
             self.key(subkey, found)?;
             self.path.pop();
-            let says_nothing = match subkey.semantics {
+            let is_unspecified = match subkey.semantics {
                 Semantics::Tombstone => is_absent,
                 _ => !subkey.created && (is_absent || subkey.is_empty()),
             };
-            if says_nothing {
+            if is_unspecified {
                 node.subkeys.remove(&name);
             }
         }

@@ -88,7 +88,10 @@ fn file(delta: Delta, tree: &DeltaKey, timestamp: FileTime) -> Result<HiveFile, 
 
 /// The hives of the edits, not fitted to a base, for tests of the format.
 #[cfg(any(test, feature = "testing"))]
-pub fn unsettled(edits: &[RegistryEdit], timestamp: FileTime) -> Result<Vec<HiveFile>, WriteError> {
+pub fn unfitted_hives(
+    edits: &[RegistryEdit],
+    timestamp: FileTime,
+) -> Result<Vec<HiveFile>, WriteError> {
     tree::apply(edits)?
         .into_iter()
         .map(|(root, tree)| file(Delta::Edited(root), &tree, timestamp))

@@ -52,7 +52,7 @@ pub use changes::edits;
 pub use existing::exists;
 pub use key::{Key, Value, ValueContent};
 #[cfg(any(test, feature = "testing"))]
-pub use layer::unsettled;
+pub use layer::unfitted_hives;
 pub use layer::{HiveFile, layer_hives, required_hives, unchanged_hives};
 pub use merge::merge;
 pub use patch::{SetValueError, set_value};

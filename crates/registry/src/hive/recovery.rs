@@ -176,8 +176,8 @@ impl<'f> Recovery<'f> {
     fn attempts(&self) -> impl Iterator<Item = Result<RecoveredHive<'static>, HiveReadError>> {
         let new = self.replay_new().into_iter();
         let old = self.old.iter().filter_map(|log| self.replay_old(log));
-        let alone = std::iter::once_with(|| self.alone());
-        new.chain(old).map(Ok).chain(alone)
+        let without_logs = std::iter::once_with(|| self.without_logs());
+        new.chain(old).map(Ok).chain(without_logs)
     }
 
     /// The hive with the entries of new logs; none if there are none.
@@ -233,7 +233,7 @@ impl<'f> Recovery<'f> {
     }
 
     /// The hive without logs.
-    fn alone(&self) -> Result<RecoveredHive<'static>, HiveReadError> {
+    fn without_logs(&self) -> Result<RecoveredHive<'static>, HiveReadError> {
         if !self.block.is_sealed() {
             return Err(HiveReadError::Checksum {
                 expected: checksum(self.block.0),

@@ -38,7 +38,7 @@ fn create(key: &str, mode: KeyMode) -> RegistryEdit {
 }
 
 fn written(edits: &[RegistryEdit]) -> Vec<u8> {
-    let mut hives = unsettled(edits, NOON).unwrap();
+    let mut hives = unfitted_hives(edits, NOON).unwrap();
     assert_eq!(hives.len(), 1);
     hives.remove(0).bytes
 }
@@ -156,8 +156,8 @@ fn deleting_below_a_deleted_or_a_new_key_needs_no_mark() {
 #[test]
 fn a_hive_in_which_nothing_changes_is_not_written() {
     let root_only = create("", KeyMode::Merge);
-    assert_eq!(unsettled(&[root_only], NOON).unwrap(), []);
-    assert_eq!(unsettled(&[], NOON).unwrap(), []);
+    assert_eq!(unfitted_hives(&[root_only], NOON).unwrap(), []);
+    assert_eq!(unfitted_hives(&[], NOON).unwrap(), []);
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn each_root_gets_its_own_hive_in_a_fixed_order() {
         edit(r"HKLM\SOFTWARE\x"),
         edit(r"HKLM\SYSTEM\x"),
     ];
-    let hives = unsettled(&edits, NOON).unwrap();
+    let hives = unfitted_hives(&edits, NOON).unwrap();
     let names: Vec<_> = hives.iter().map(|hive| hive.name).collect();
     assert_eq!(
         names,
@@ -248,16 +248,16 @@ fn whole_hives_and_endless_names_are_refused() {
         create("", KeyMode::Replace),
         create("", KeyMode::ReplaceValues),
     ] {
-        let error = unsettled(&[edit], NOON).unwrap_err();
+        let error = unfitted_hives(&[edit], NOON).unwrap_err();
         assert_eq!(
             error.to_string(),
             r"HKLM\SOFTWARE is the root of a hive and cannot be deleted or replaced"
         );
     }
     let long = "x".repeat(16_384);
-    let error = unsettled(&[set(r"\a", &long, 1)], NOON).unwrap_err();
+    let error = unfitted_hives(&[set(r"\a", &long, 1)], NOON).unwrap_err();
     assert!(error.to_string().contains("16384 UTF-16 units"), "{error}");
-    assert!(unsettled(&[set(r"\a", &long[1..], 1)], NOON).is_ok());
+    assert!(unfitted_hives(&[set(r"\a", &long[1..], 1)], NOON).is_ok());
 }
 
 #[test]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::hive::{FileTime, Hive, edits, unsettled};
+use crate::hive::{FileTime, Hive, edits, unfitted_hives};
 use crate::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root};
 
 const HEADER: &str = "Windows Registry Editor Version 5.00\r\n\r\n";
@@ -234,7 +234,7 @@ fn a_delta_exports_as_the_file_that_makes_it() {
         },
         set(r"c\d", "e", RegistryData::qword(1)),
     ];
-    let hives = unsettled(&made, FileTime::default()).unwrap();
+    let hives = unfitted_hives(&made, FileTime::default()).unwrap();
     let hive = Hive::read(&hives[0].bytes).unwrap();
     let text = export(Root::Software.long_name(), &hive.root);
     assert_eq!(
@@ -263,7 +263,7 @@ fn a_delta_exports_as_the_file_that_makes_it() {
 "#
     );
     let again = import(&to_utf16(&text)).unwrap().edits;
-    let rewritten = unsettled(&again, FileTime::default()).unwrap();
+    let rewritten = unfitted_hives(&again, FileTime::default()).unwrap();
     assert_eq!(rewritten, hives);
     assert_eq!(edits(Root::Software, &hive.root).unwrap().len(), made.len());
 }
@@ -277,7 +277,7 @@ fn a_name_with_a_line_break_cannot_smuggle_lines_into_the_export() {
         name: "n\r\n\"m\"=-".into(),
         data: RegistryData::sz("v"),
     };
-    let hives = unsettled(&[set(&key), set(&odd)], FileTime::default()).unwrap();
+    let hives = unfitted_hives(&[set(&key), set(&odd)], FileTime::default()).unwrap();
     let hive = Hive::read(&hives[0].bytes).unwrap();
     let text = export(Root::Software.long_name(), &hive.root);
     let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();

@@ -144,7 +144,7 @@ impl Containerd {
     fn takes(self, entry: &IndexEntry<'_>, host: u32) -> bool {
         match entry.version() {
             Some(image) => self.accepts(host, image.build),
-            None => entry.says_nothing() && self > Self::V1_6,
+            None => entry.is_unspecified() && self > Self::V1_6,
         }
     }
 
@@ -214,7 +214,7 @@ impl IndexEntry<'_> {
         self.os_version.and_then(|text| text.parse().ok())
     }
 
-    fn says_nothing(&self) -> bool {
+    fn is_unspecified(&self) -> bool {
         self.os_version.is_none_or(str::is_empty)
     }
 }

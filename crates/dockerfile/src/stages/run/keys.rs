@@ -50,7 +50,7 @@ impl<'a> Keys<'a> {
                     mode: KeyMode::ReplaceValues,
                     ..
                 } if is_key => return Lookup::Absent,
-                _ if takes_away(edit, key) => return Lookup::Absent,
+                _ if removes_contents(edit, key) => return Lookup::Absent,
                 _ => {}
             }
         }
@@ -72,7 +72,7 @@ impl<'a> Keys<'a> {
                 {
                     return Lookup::Present(());
                 }
-                _ if takes_away(edit, key) => return Lookup::Absent,
+                _ if removes_contents(edit, key) => return Lookup::Absent,
                 _ => {}
             }
         }
@@ -86,7 +86,7 @@ fn is_same(one: &KeyPath, other: &KeyPath) -> bool {
 }
 
 /// Returns true if an edit removes the previous contents of a key.
-fn takes_away(edit: &RegistryEdit, key: &KeyPath) -> bool {
+fn removes_contents(edit: &RegistryEdit, key: &KeyPath) -> bool {
     match edit {
         RegistryEdit::CreateKey {
             mode: KeyMode::Replace,

@@ -20,10 +20,10 @@ pub(super) async fn elect(
     retry: Duration,
     leading: watch::Sender<LeaderDeadline>,
     metrics: Arc<Metrics>,
-    reporter: EventHandler,
+    on_event: EventHandler,
     stop: oneshot::Receiver<()>,
 ) -> Result<(), LiveError> {
-    let taking_part = take_part(&mut election, retry, &leading, &metrics, &reporter);
+    let taking_part = take_part(&mut election, retry, &leading, &metrics, &on_event);
     let ended = tokio::select! {
         error = taking_part => Err(error),
         _ = stop => Ok(()),
@@ -32,7 +32,7 @@ pub(super) async fn elect(
     metrics.record_lease_lost();
     // If this fails, the next leader waits until the lease expires.
     if let Err(error) = election.release().await {
-        reporter(ControllerEvent::Failure(&error));
+        on_event(ControllerEvent::Failure(&error));
     }
     ended
 }
@@ -42,7 +42,7 @@ async fn take_part(
     retry: Duration,
     leading: &watch::Sender<LeaderDeadline>,
     metrics: &Metrics,
-    reporter: &EventHandler,
+    on_event: &EventHandler,
 ) -> LiveError {
     let mut has_had_an_answer = false;
     let mut last_holder = None;
@@ -59,7 +59,7 @@ async fn take_part(
             Some(Ok(Leadership::Ours(until))) => {
                 metrics.set_leader(true);
                 if leading.send_replace(Some(until)).is_none() {
-                    reporter(ControllerEvent::Leads);
+                    on_event(ControllerEvent::Leads);
                 }
                 (has_had_an_answer, last_holder) = (true, None);
                 last_trouble.clear();
@@ -67,10 +67,10 @@ async fn take_part(
             Some(Ok(Leadership::Anothers(holder))) => {
                 metrics.set_leader(false);
                 if leading.send_replace(None).is_some() {
-                    reporter(ControllerEvent::Stopped);
+                    on_event(ControllerEvent::Stopped);
                 }
                 if last_holder.as_ref() != Some(&holder) {
-                    reporter(ControllerEvent::Waits(holder.as_deref()));
+                    on_event(ControllerEvent::Waits(holder.as_deref()));
                     last_holder = Some(holder);
                 }
                 has_had_an_answer = true;
@@ -83,7 +83,7 @@ async fn take_part(
                 }
                 let failure = error.to_string();
                 if failure != last_trouble {
-                    reporter(ControllerEvent::Failure(&error));
+                    on_event(ControllerEvent::Failure(&error));
                     last_trouble = failure;
                 }
             }
@@ -96,7 +96,7 @@ async fn take_part(
         if is_over {
             leading.send_replace(None);
             metrics.record_lease_lost();
-            reporter(ControllerEvent::Stopped);
+            on_event(ControllerEvent::Stopped);
         }
         tokio::time::sleep(retry).await;
     }

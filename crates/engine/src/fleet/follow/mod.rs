@@ -56,7 +56,7 @@ pub struct ControllerConfig {
     /// Interval between checks of everything.
     pub resync: Duration,
     /// Delays after failures.
-    pub patience: RetryDelays,
+    pub wait_limit: RetryDelays,
     /// Wait for further changes after a change, as nodes come in groups.
     pub settle: Duration,
     /// Version of the program, for its metrics.
@@ -102,7 +102,7 @@ pub async fn follow(
     run: SyncOptions<'_>,
     settings: ControllerConfig,
     listener: Option<TcpListener>,
-    reporter: EventHandler,
+    on_event: EventHandler,
     stop: impl Future<Output = ()>,
 ) -> Result<(), LiveError> {
     let metrics = Arc::new(Metrics::new(settings.version, settings.terms.duration));
@@ -115,7 +115,7 @@ pub async fn follow(
         cluster.clone(),
         nodes_to,
         Arc::clone(&metrics),
-        Arc::clone(&reporter),
+        Arc::clone(&on_event),
     );
     let mut watching = AbortOnDrop(tokio::spawn(watching));
     let (leading_to, leading) = watch::channel(None);
@@ -127,7 +127,7 @@ pub async fn follow(
         settings.terms.retry_period(),
         leading_to,
         Arc::clone(&metrics),
-        Arc::clone(&reporter),
+        Arc::clone(&on_event),
         stopped,
     );
     let mut electing = AbortOnDrop(tokio::spawn(electing));
@@ -137,7 +137,7 @@ pub async fn follow(
         run,
         settings,
         metrics,
-        reporter,
+        on_event,
         failure: String::new(),
     };
     let ended = tokio::select! {
@@ -167,7 +167,7 @@ async fn watch_nodes(
     cluster: Cluster,
     nodes: watch::Sender<Option<Arc<NodeSnapshot>>>,
     metrics: Arc<Metrics>,
-    reporter: EventHandler,
+    on_event: EventHandler,
 ) -> Result<(), LiveError> {
     let know = |snapshot: &NodeSnapshot| {
         let list = snapshot.list();
@@ -194,7 +194,7 @@ async fn watch_nodes(
                 metrics.record_cluster_error();
                 let failure = error.to_string();
                 if failure != last_trouble {
-                    reporter(ControllerEvent::Failure(&error));
+                    on_event(ControllerEvent::Failure(&error));
                     metrics.record_watch_error(failure.clone());
                     last_trouble = failure;
                 }
@@ -210,7 +210,7 @@ struct Reconciler<'a> {
     settings: ControllerConfig,
     recorder: EventRecorder,
     metrics: Arc<Metrics>,
-    reporter: EventHandler,
+    on_event: EventHandler,
     /// Last reported error of events, to report it once.
     failure: String,
 }
@@ -232,7 +232,7 @@ impl Reconciler<'_> {
     /// Does the work until it is dropped. Earlier state is outdated: another replica may have
     /// worked since.
     async fn lead(&mut self, mut nodes: Nodes) {
-        let mut known = FleetState::new(self.settings.patience);
+        let mut known = FleetState::new(self.settings.wait_limit);
         let mut printed = BTreeMap::new();
         let mut resync = Instant::now() + self.settings.resync;
         loop {
@@ -298,7 +298,7 @@ impl Reconciler<'_> {
         let failed = count(|outcome| matches!(outcome, EntryOutcome::Missing { .. }));
         self.metrics.record_reconcile(begun.elapsed(), made, failed);
         for news in known.record(&due, results, Instant::now()) {
-            (self.reporter)(ControllerEvent::Image(&news));
+            (self.on_event)(ControllerEvent::Image(&news));
         }
     }
 
@@ -329,13 +329,13 @@ impl Reconciler<'_> {
             if let Err(error) = written {
                 let failure = error.to_string();
                 if failure != self.failure {
-                    (self.reporter)(ControllerEvent::Failure(&error));
+                    (self.on_event)(ControllerEvent::Failure(&error));
                     self.failure = failure;
                 }
                 return Err(());
             }
             self.failure.clear();
-            (self.reporter)(ControllerEvent::Node(node, &state));
+            (self.on_event)(ControllerEvent::Node(node, &state));
             printed.insert(node.clone(), is);
         }
         Ok(())

@@ -71,7 +71,7 @@ pub struct RetryDelays {
 /// State of the fleet.
 #[derive(Debug)]
 pub(super) struct FleetState {
-    patience: RetryDelays,
+    wait_limit: RetryDelays,
     entries: BTreeMap<String, EntryState>,
 }
 
@@ -86,9 +86,9 @@ struct EntryState {
 
 impl FleetState {
     /// A state without results.
-    pub(super) fn new(patience: RetryDelays) -> Self {
+    pub(super) fn new(wait_limit: RetryDelays) -> Self {
         Self {
-            patience,
+            wait_limit,
             entries: BTreeMap::new(),
         }
     }
@@ -98,7 +98,7 @@ impl FleetState {
     pub(super) fn set_demand(&mut self, demand: RequiredBuilds, now: Instant) {
         self.entries.retain(|name, _| demand.contains_key(name));
         for (name, builds) in demand {
-            let waits = waits(self.patience);
+            let waits = waits(self.wait_limit);
             let entry = self.entries.entry(name).or_insert_with(|| EntryState {
                 asked_for: BTreeSet::new(),
                 outcomes: BTreeMap::new(),
@@ -168,9 +168,9 @@ impl FleetState {
             };
             if entry.asked_for.iter().all(is_there) {
                 entry.due = None;
-                entry.waits = waits(self.patience);
+                entry.waits = waits(self.wait_limit);
             } else {
-                let wait = entry.waits.next().unwrap_or(self.patience.longest);
+                let wait = entry.waits.next().unwrap_or(self.wait_limit.longest);
                 entry.due = Some(now + wait);
             }
         }
@@ -228,10 +228,10 @@ pub(super) struct Count {
     pub unknown: usize,
 }
 
-fn waits(patience: RetryDelays) -> ExponentialBackoff {
+fn waits(wait_limit: RetryDelays) -> ExponentialBackoff {
     ExponentialBuilder::default()
-        .with_min_delay(patience.first)
-        .with_max_delay(patience.longest)
+        .with_min_delay(wait_limit.first)
+        .with_max_delay(wait_limit.longest)
         .without_max_times()
         .build()
 }

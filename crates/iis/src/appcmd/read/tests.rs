@@ -193,7 +193,7 @@ fn back(calls: &[AppcmdCall]) -> Vec<ConfigEdit> {
     let server = server();
     let edits = |words: &Vec<String>| read(words, &server).unwrap().edits;
     let mut all: Vec<ConfigEdit> = Vec::new();
-    let mut given_up: Vec<(SectionPath, Option<ConfigLocation>, ElementPath)> = Vec::new();
+    let mut abandoned_builds: Vec<(SectionPath, Option<ConfigLocation>, ElementPath)> = Vec::new();
     for call in calls {
         match call {
             AppcmdCall::Try(lines) => {
@@ -201,20 +201,22 @@ fn back(calls: &[AppcmdCall]) -> Vec<ConfigEdit> {
                     let ConfigChange::Take { entry } = edit.change else {
                         panic!("{edit} takes nothing away");
                     };
-                    given_up.push((edit.section, edit.location, entry));
+                    abandoned_builds.push((edit.section, edit.location, entry));
                 }
             }
             AppcmdCall::Run(words) => {
                 for edit in edits(words) {
                     let known = edit.replaced_by_new();
-                    let at = given_up.iter().position(|(section, location, entry)| {
-                        Some(entry) == known.as_ref()
-                            && *section == edit.section
-                            && *location == edit.location
-                    });
+                    let at = abandoned_builds
+                        .iter()
+                        .position(|(section, location, entry)| {
+                            Some(entry) == known.as_ref()
+                                && *section == edit.section
+                                && *location == edit.location
+                        });
                     let change = match (at, edit.change) {
                         (Some(at), ConfigChange::New { entry, first }) => {
-                            given_up.remove(at);
+                            abandoned_builds.remove(at);
                             ConfigChange::Add { entry, first }
                         }
                         (_, change) => change,
@@ -225,7 +227,7 @@ fn back(calls: &[AppcmdCall]) -> Vec<ConfigEdit> {
             AppcmdCall::Unless(..) => panic!("no line of sections depends on another one"),
         }
     }
-    let removed = given_up.into_iter();
+    let removed = abandoned_builds.into_iter();
     let removed = removed.map(|(section, location, entry)| ConfigEdit {
         section,
         location,

@@ -69,7 +69,7 @@ fn assembly_file() -> Vec<u8> {
     program(0x6000_0020, &section, &[(pe::CLR, ADDRESS, 72)])
 }
 
-fn told_by(path: &str, bytes: &[u8]) -> Vec<FoundPackage> {
+fn reported_by(path: &str, bytes: &[u8]) -> Vec<FoundPackage> {
     PackageFileKind::from_path(path)
         .unwrap()
         .read(path, bytes)
@@ -87,9 +87,9 @@ fn a_program_is_what_its_details_say() {
         supplier: Some("Vendor Ltd".to_owned()),
         ..FoundPackage::new(Ecosystem::Program, "Big Tool", Some("5.6.7.8"))
     };
-    assert_eq!(told_by("Files/tool.exe", &bytes), [expected]);
+    assert_eq!(reported_by("Files/tool.exe", &bytes), [expected]);
     let nameless = with_version(&[("ProductVersion", "1.0")]);
-    assert_eq!(told_by("Files/tool.exe", &nameless), []);
+    assert_eq!(reported_by("Files/tool.exe", &nameless), []);
 }
 
 #[test]
@@ -102,14 +102,14 @@ fn a_version_is_what_begins_with_a_number_or_else_the_files_own() {
         ("", "1.2.3.4"),
     ] {
         let bytes = with_version(&[("ProductName", "Tool"), ("ProductVersion", printed)]);
-        let found = told_by("tool.exe", &bytes);
+        let found = reported_by("tool.exe", &bytes);
         assert_eq!(found[0].version.as_deref(), Some(version), "{printed}");
     }
 }
 
 #[test]
 fn a_go_program_lists_its_modules_and_what_took_their_place() {
-    let found = told_by("Files/tool.exe", &go_program());
+    let found = reported_by("Files/tool.exe", &go_program());
     let names: Vec<(&str, Option<&str>)> = found
         .iter()
         .map(|found| (found.name.as_str(), found.version.as_deref()))
@@ -128,7 +128,7 @@ fn a_go_program_lists_its_modules_and_what_took_their_place() {
 
 #[test]
 fn an_assembly_has_the_name_in_its_metadata() {
-    let found = told_by("Files/app/Vendor.Library.dll", &assembly_file());
+    let found = reported_by("Files/app/Vendor.Library.dll", &assembly_file());
     let expected = FoundPackage::new(Ecosystem::NuGet, "Vendor.Library", Some("4.1.2.3"));
     assert_eq!(found, std::slice::from_ref(&expected));
     // An executable of .NET is not a package.
@@ -136,7 +136,10 @@ fn an_assembly_has_the_name_in_its_metadata() {
         ecosystem: Ecosystem::Program,
         ..expected
     };
-    assert_eq!(told_by("Files/app/app.exe", &assembly_file()), [expected]);
+    assert_eq!(
+        reported_by("Files/app/app.exe", &assembly_file()),
+        [expected]
+    );
 }
 
 #[test]
@@ -169,7 +172,7 @@ fn only_descriptions_of_packages_are_read() {
 fn names_that_nobody_has_are_left_out() {
     let package = |name: &str| {
         let text = format!(r#"{{"name": "{name}", "version": "1"}}"#);
-        told_by("node_modules/x/package.json", text.as_bytes())
+        reported_by("node_modules/x/package.json", text.as_bytes())
     };
     assert_eq!(package("x").len(), 1);
     for name in ["", r"a\nb", &"x".repeat(513)] {
@@ -188,7 +191,7 @@ fn names_that_nobody_has_are_left_out() {
             "a.deps.json",
             "x.dist-info/METADATA",
         ] {
-            assert_eq!(told_by(path, text.as_bytes()), [], "{path} {text}");
+            assert_eq!(reported_by(path, text.as_bytes()), [], "{path} {text}");
         }
     }
 }
@@ -218,7 +221,7 @@ proptest! {
             bytes.truncate(cut.index(bytes.len()));
         }
         for path in ["a.exe", "a.dll"] {
-            for found in told_by(path, &bytes) {
+            for found in reported_by(path, &bytes) {
                 prop_assert!(found.is_plausible());
             }
         }
@@ -227,7 +230,7 @@ proptest! {
     #[test]
     fn any_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..4096)) {
         for path in ["a.exe", "node_modules/x/package.json", "a.deps.json", "x.dist-info/METADATA"] {
-            told_by(path, &bytes);
+            reported_by(path, &bytes);
         }
     }
 }

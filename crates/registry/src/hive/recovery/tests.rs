@@ -7,7 +7,7 @@ use proptest::sample::Index;
 use super::super::log::ENTRY_HEADER;
 use super::*;
 use crate::hive::log_writer::{entry, new_log, old_log, seal_entry, set_sequences};
-use crate::hive::{FileTime, Key, unsettled};
+use crate::hive::{FileTime, Key, unfitted_hives};
 use crate::{DataType, RegistryData, RegistryEdit};
 
 const NONE: &[u8] = &[];
@@ -24,7 +24,7 @@ fn hive_of(values: &[(u8, u16)], time: u64) -> Vec<u8> {
             data: RegistryData::new(DataType::BINARY, vec![size.to_le_bytes()[0]; size.into()]),
         })
         .collect();
-    let mut hives = unsettled(&edits, FileTime(time)).unwrap();
+    let mut hives = unfitted_hives(&edits, FileTime(time)).unwrap();
     let mut file = hives.remove(0).bytes;
     for at in [base::TIMESTAMP, PAGE + BIN_TIME] {
         file[at..at + 8].copy_from_slice(&time.to_le_bytes());
