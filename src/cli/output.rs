@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_named_without_a_temporary_file() {
+    fn a_missing_folder_is_named_without_a_temporary_file() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("no");
         let error = write_file(&missing.join("result"), one).unwrap_err();

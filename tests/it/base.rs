@@ -273,7 +273,7 @@ async fn a_tag_that_moves_or_goes_away_after_the_list_does_no_harm() {
 }
 
 #[test]
-async fn a_lost_image_gives_way_to_the_next() {
+async fn a_lost_image_yields_to_the_next() {
     let registry = FakeRegistry::start();
     registry.publish(NANO, &["10.0.17763.914"], "10.0.17763.914");
     let lost = registry.image("windows", "10.0.17763.973");
@@ -302,7 +302,7 @@ async fn server_2016_gets_its_own_revision_or_nothing() {
 }
 
 #[test]
-async fn a_repository_without_base_tags_says_so() {
+async fn a_repository_without_base_tags_is_reported() {
     let registry = FakeRegistry::start();
     registry.publish("app/web", &["v1", "v2"], "10.0.17763.973");
     let error = ask(&registry, "app/web", "17763.973", BaseMatch::Nearest)

@@ -164,7 +164,7 @@ fn a_registry_that_is_not_listed_as_insecure_names_the_flag() {
 }
 
 #[test]
-fn a_repository_that_is_not_there_says_where_base_images_are_looked_for() {
+fn a_missing_repository_says_where_base_images_are_looked_for() {
     let registry = microsofts();
     for arguments in [
         &["resolve", "nanosrever", "--host-build", "17763.973"][..],

@@ -112,7 +112,7 @@ fn a_hosts_folder_is_for_that_host_alone() {
 }
 
 #[test]
-fn a_registry_that_asks_who_speaks_is_told() {
+fn a_registry_with_a_challenge_is_reported() {
     let setup = Setup {
         asks_clients: true,
         ..TLS

@@ -212,7 +212,7 @@ fn a_report_goes_through_a_pipe_and_leaves_links_as_they_are() {
 }
 
 #[test]
-fn bad_input_is_told_with_its_place_and_exit_code_2() {
+fn bad_input_is_reported_with_its_place_and_exit_code_2() {
     let image = ["--image-build", "20348.1"];
     for (input, line, values) in [
         (r#"{"kind":"List","items":["#, Some(1), &["24"][..]),
@@ -259,7 +259,7 @@ fn bad_input_is_told_with_its_place_and_exit_code_2() {
 }
 
 #[test]
-fn a_cluster_without_windows_nodes_is_told_apart_from_an_empty_list() {
+fn a_cluster_without_windows_nodes_is_distinguished_from_an_empty_list() {
     let refused = |items: &str, code: &str| {
         wincimg()
             .args(["--nodes", "-", "--image-build", "20348.1"])

@@ -153,7 +153,7 @@ fn what_exists_is_offered() {
 }
 
 #[test]
-fn contexts_are_offered_and_nobody_is_asked() {
+fn contexts_are_offered_without_a_request() {
     let folder = folder();
     let network = TcpListener::bind("127.0.0.1:0").unwrap();
     network.set_nonblocking(true).unwrap();
@@ -222,7 +222,7 @@ fn script_for(shell: &str) -> String {
 }
 
 #[test]
-fn scripts_are_there_for_programs_too() {
+fn scripts_exist_for_programs_too() {
     let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
         .current_dir(std::env::temp_dir())
         .args(["completions", "bash", "--format", "json"])

@@ -181,7 +181,7 @@ created_by = 'CMD ["C:\\store\\store.exe"]'
 }
 
 #[test]
-fn every_line_that_stands_in_the_way_is_told_once() {
+fn every_obstacle_is_reported_once() {
     let site = site(&format!(
         "FROM {BASE} AS build\nRUN msbuild app.sln\nRUN copy C:\\out\\app.exe C:\\app.exe\n\
          FROM {BASE}\nCOPY --from=build /app.exe /\nCOPY missing.txt /\nRUN choco install git && echo done\n"
@@ -221,7 +221,7 @@ fn every_line_that_stands_in_the_way_is_told_once() {
 }
 
 #[test]
-fn nothing_is_written_over_and_what_cannot_be_said_is_told() {
+fn nothing_is_written_over_and_what_cannot_be_said_is_reported() {
     let site = site(&format!("FROM {BASE}\nCOPY a.txt /x/\n"));
     site.write("kept.toml", "mine");
     convert(&site, &["--output", "kept.toml"])

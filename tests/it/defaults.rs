@@ -85,7 +85,7 @@ fn images_that_are_typed_take_the_place_of_those_in_the_file() {
 }
 
 #[test]
-fn a_default_gives_way_to_a_flag_that_it_conflicts_with() {
+fn a_default_yields_to_a_flag_that_it_conflicts_with() {
     let folder = Folder::new("[lint]\nshell = \"powershell\"\n");
     folder.write("Dockerfile", "FROM x\nRUN tool.exe \"a b\"\n");
     let quotes = "quotes-under-powershell";

@@ -30,7 +30,7 @@ fn the_demonstration_runs_offline_in_no_time() {
 }
 
 #[test]
-fn the_demonstration_is_there_for_programs_too() {
+fn the_demonstration_exists_for_programs_too() {
     let folder = tempfile::tempdir().unwrap();
     // The folder's defaults do not apply to the tour's commands.
     fs::write(folder.path().join("wincimg.toml"), "[build]\ntag = \"x\"\n").unwrap();

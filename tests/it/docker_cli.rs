@@ -330,7 +330,7 @@ fn the_direct_engine_refuses_commands_and_names_the_other() {
 }
 
 #[test]
-fn a_daemon_that_is_not_there_or_no_address_is_told_with_the_way_on() {
+fn a_missing_daemon_or_address_gets_a_hint() {
     let site = site();
     let nowhere = "unix:///nonexistent/docker.sock";
     let flag = format!("--docker-host={nowhere}");
@@ -631,7 +631,7 @@ async fn what_a_daemon_says_where_it_fails_comes_with_the_next_step() {
 }
 
 #[test]
-fn doctor_asks_for_no_daemon_where_nobody_named_one() {
+fn doctor_asks_for_no_daemon_unless_one_is_named() {
     let site = site();
     let doctor = |host: Option<&str>| {
         let mut command = wincimg(&site, &["doctor", "--format", "json"]);

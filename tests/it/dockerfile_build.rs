@@ -98,7 +98,7 @@ fn files_go_where_docker_puts_them() {
 }
 
 #[test]
-fn what_the_rules_leave_out_is_not_there() {
+fn what_the_rules_leave_out_does_not_exist() {
     let site = site(
         "COPY . /x/",
         &["a.txt", "b.log", "keep/c.log", "keep/d.log"],
@@ -439,7 +439,7 @@ fn files_that_a_stage_has_from_its_base_are_taken_out_of_its_layers() {
 }
 
 #[test]
-fn a_command_is_told_with_the_line_that_it_stands_on() {
+fn a_command_is_reported_with_the_line_that_has_it() {
     for (instructions, line, code, values) in [
         (
             "RUN mkdir C:\\x \\\n # a word about it\n && mkdir C:\\y \\\n && start /wait setup.exe",
@@ -500,7 +500,7 @@ fn a_dockerfile_may_have_any_name() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line() {
+fn what_is_wrong_is_reported_with_its_line() {
     for (instructions, line, code, values) in [
         (
             "COPY missing.txt /x/",

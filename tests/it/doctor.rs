@@ -88,7 +88,7 @@ fn a_registry_that_is_well_is_ok_in_every_line() {
 }
 
 #[test]
-fn plain_http_that_is_not_listed_is_a_problem_with_the_flag_as_its_mend() {
+fn plain_http_that_is_not_listed_is_a_problem_with_the_flag_as_its_fix() {
     let base = good_base();
     let other = FakeRegistry::start();
     let arguments = [
@@ -108,7 +108,7 @@ fn plain_http_that_is_not_listed_is_a_problem_with_the_flag_as_its_mend() {
 }
 
 #[test]
-fn a_registry_that_nobody_serves_is_a_problem() {
+fn a_registry_that_is_not_running_is_a_problem() {
     let base = good_base();
     let nobody = format!("127.0.0.1:{}", free_port());
     let arguments = [
@@ -125,7 +125,7 @@ fn a_registry_that_nobody_serves_is_a_problem() {
 }
 
 #[test]
-fn a_broken_credential_file_is_the_thing_to_mend() {
+fn a_broken_credential_file_is_the_thing_to_fix() {
     let base = good_base();
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config.json");
@@ -374,7 +374,7 @@ async fn a_trial_push_says_what_a_registry_lacks_and_what_becomes_of_it() {
 }
 
 #[test(multi_thread)]
-async fn a_trial_push_that_is_refused_is_a_problem_with_its_mend() {
+async fn a_trial_push_that_is_refused_is_a_problem_with_its_fix() {
     let docker = DockerRegistry::start(Setup::default());
     let rule = |passed: &ProxiedRequest| match passed.method.as_str() {
         "POST" => ProxyFault::Answer(403, Vec::new(), r#"{"error":"read only"}"#.to_owned()),

@@ -162,7 +162,7 @@ fn a_file_that_nothing_pins_is_noted_and_refused_when_it_has_changed() {
 }
 
 #[test]
-fn what_goes_wrong_on_the_way_is_told_and_nothing_is_written() {
+fn what_goes_wrong_on_the_way_is_reported_and_nothing_is_written() {
     let (site, server) = (Site::new(), FileServer::start());
     let pin = format!("sha256 = \"{}\"", sha256(&tool()));
     recipe(&site, &server, &pin);
@@ -475,7 +475,7 @@ fn what_depends_on_a_download_is_done_once_it_is_here() {
 }
 
 #[test]
-fn curl_follows_where_it_is_told_to() {
+fn curl_follows_redirects_with_location() {
     let (site, server) = (site_with_servercore(), FileServer::with("/new", tool()));
     server.redirect("/old", "/new");
     let noting = ["--update-lock", "--insecure-registry", &server.host()];

@@ -7,10 +7,10 @@ use std::process::Command;
 use wincimg_testkit::component;
 use wincimg_testkit::file_server::FileServer;
 
+use crate::base_permissions::layers_of;
 use crate::failure::Fails;
 use crate::iis_lines::elements;
 use crate::iis_server::{CONFIG, base_with_iis};
-use crate::laid::layers_of;
 use crate::run_lines::{files_of, key_of};
 use crate::site::{Site, add_base, copy_folder, json_of, stderr};
 
@@ -122,7 +122,7 @@ fn a_tool_of_another_digest_is_refused() {
 }
 
 #[test]
-fn a_tool_whose_digest_nobody_noted_is_pinned_by_the_lock() {
+fn a_tool_without_a_known_digest_is_pinned_by_the_lock() {
     let (site, server) = (site("zip-tool"), FileServer::with_tools());
     let host = format!("TOOL_HOST=http://{}", server.host());
     let newer = [

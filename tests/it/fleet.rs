@@ -107,7 +107,7 @@ fn pauses(count: usize) -> String {
 }
 
 #[test]
-fn what_is_missing_is_made_and_what_is_there_is_not_touched() {
+fn what_is_missing_is_made_and_what_exists_is_not_touched() {
     let site = site();
     let (code, report) = run(&site, "check");
     assert_eq!((code, &report["complete"]), (1, &json!(false)));
@@ -319,7 +319,7 @@ fn an_image_without_its_sources_is_put_on_the_base_that_fits() {
 }
 
 #[test]
-fn a_dockerfile_is_built_anew_when_a_file_of_its_folder_changes() {
+fn a_dockerfile_is_built_again_when_a_file_of_its_folder_changes() {
     let site = site();
     site.write(
         "shop/Dockerfile",

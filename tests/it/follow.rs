@@ -517,7 +517,7 @@ fn what_is_missing_is_said_and_tried_again() {
 }
 
 #[test]
-fn whoever_may_not_have_the_lease_is_told_what_grants_it() {
+fn a_denied_lease_is_reported_with_the_missing_right() {
     let scene = FollowSetup::new(1);
     for (path, code, values) in [
         (LEASE, 403, &["wincimg/wincimg-fleet", "(403)"][..]),
@@ -632,7 +632,7 @@ fn the_role_that_ships_grants_what_is_asked_for_and_no_more() {
 
 /// Without permission to write events, images are still built.
 #[test]
-fn events_that_nobody_takes_stop_no_work() {
+fn events_that_are_rejected_stop_no_work() {
     let scene = FollowSetup::new(1);
     scene.api.refuse(EVENTS, 403);
     let replica = scene.start(&[]);

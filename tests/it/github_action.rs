@@ -223,7 +223,7 @@ fn a_pinned_digest_decides_whatever_the_release_says() {
 }
 
 #[test]
-fn a_release_that_is_not_there_is_named() {
+fn a_missing_release_is_named() {
     let runner = Runner::new();
     let step = runner.step(&[("VERSION", "v9.9.9")]);
     assert_eq!(step.code, 1);

@@ -117,7 +117,7 @@ const MARKDOWN: &str =
     include_str!("../../crates/catalog/tests/data/windows-server-release-info.md");
 
 #[test]
-fn a_page_carried_here_is_read_from_its_file() {
+fn a_page_given_as_a_file_is_read_from_its_file() {
     let setup = CatalogSetup::new();
     let row = "| LTSC | 2026-09 B | soon | 17763.9333 | [KB5131041](https://a) |";
     let page = MARKDOWN.replace(
@@ -182,7 +182,7 @@ fn every_command_works_with_the_refreshed_table() {
 }
 
 #[test]
-fn a_table_without_the_last_months_says_so() {
+fn a_table_without_the_last_months_is_reported() {
     let setup = CatalogSetup::new();
     let checked = |day: &str| {
         let output = setup
@@ -201,7 +201,7 @@ fn a_table_without_the_last_months_says_so() {
 }
 
 #[test]
-fn an_update_that_breaks_something_is_named_with_its_mend() {
+fn an_update_that_breaks_something_is_named_with_its_fix() {
     let setup = CatalogSetup::new();
     let output = setup
         .program()

@@ -272,7 +272,7 @@ fn all_files_of_a_checkpoint_set_are_fetched() {
 }
 
 #[test]
-fn a_file_without_a_digest_is_refused_unless_told() {
+fn a_file_without_a_digest_is_refused_unless_allowed() {
     let (setup, bytes) = CatalogSetup::with_april_2020();
     setup
         .catalog

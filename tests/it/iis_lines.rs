@@ -241,7 +241,7 @@ async fn a_path_of_a_site_leads_to_its_web_config() {
 }
 
 #[test(multi_thread)]
-async fn what_iis_refuses_or_nobody_is_certain_of_is_said_with_its_line() {
+async fn what_iis_refuses_is_reported_with_its_line() {
     let site = Site::new().await;
     for (lines, code, values) in [
         (

@@ -192,7 +192,7 @@ async fn the_recipe_for_iis_sets_its_pool_without_a_daemon() {
 }
 
 #[test(multi_thread)]
-async fn every_key_comes_to_lines_of_the_servers_configuration() {
+async fn every_key_becomes_lines_of_the_servers_configuration() {
     let site = Site::new().await;
     site.recipe("iis", SETTINGS);
     site.build(&["."]).success();

@@ -36,7 +36,7 @@ fn a_node_list_may_have_a_mark_or_come_from_powershell() {
 }
 
 #[test]
-fn a_list_of_nothing_is_told_from_a_text_that_is_none() {
+fn a_list_of_nothing_is_distinguished_from_a_text_that_is_none() {
     let mut cut = utf16(NODES, u16::to_le_bytes);
     cut.pop();
     let half_mark = utf16("", u16::to_le_bytes);

@@ -686,7 +686,7 @@ async fn show_answers_who_may_do_what_with_a_file() {
 }
 
 #[test(multi_thread)]
-async fn show_says_what_is_nearest_to_what_is_not_there() {
+async fn show_says_what_is_nearest_to_what_does_not_exist() {
     let machine = Machine::new();
     let place = layout(machine.0.path()).await;
     let show = |flag: &str, name: &str| machine.run(&["base", "show", &place, flag, name]);

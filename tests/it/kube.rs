@@ -162,7 +162,7 @@ fn a_list_whose_pages_became_too_old_is_begun_again() {
 }
 
 #[test]
-fn an_unknown_context_is_told_before_anything_is_asked() {
+fn an_unknown_context_is_reported_before_anything_is_asked() {
     let api = Api::start();
     wincimg(&api)
         .args(["--context", "nowhere", "--image-build", "17763.973"])
@@ -172,7 +172,7 @@ fn an_unknown_context_is_told_before_anything_is_asked() {
 }
 
 #[test]
-fn a_cluster_without_windows_is_told_apart() {
+fn a_cluster_without_windows_is_distinguished() {
     let api = Api::start();
     let linux =
         json!({"metadata": {"name": "l"}, "status": {"nodeInfo": {"operatingSystem": "linux"}}});
@@ -376,7 +376,7 @@ fn a_watch_that_the_server_ends_goes_on_where_it_was() {
 }
 
 #[test]
-fn whoever_may_list_but_not_watch_is_told_so() {
+fn a_denied_watch_is_reported() {
     for (code, words) in [(401, "(401)"), (403, "cannot watch resource")] {
         let api = Api::start();
         api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
@@ -408,7 +408,7 @@ fn a_watch_looks_at_what_is_and_not_at_what_if() {
 }
 
 #[test]
-fn a_namespace_that_has_no_effect_is_told() {
+fn a_namespace_that_has_no_effect_is_reported() {
     let api = Api::start();
     api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
     wincimg(&api)

@@ -115,7 +115,7 @@ fn a_sound_file_is_left_alone() {
 }
 
 #[test]
-fn the_shell_can_be_told() {
+fn the_shell_can_be_given() {
     let file = "FROM team/base:1\nRUN tool.exe \"a b\"\n";
     lint(file).assert().code(0);
     lint(file)
@@ -257,7 +257,7 @@ fn sarif_names_rules_places_and_replacements() {
 }
 
 #[test]
-fn several_files_are_told_apart_by_name() {
+fn several_files_are_distinguished_by_name() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a b.Dockerfile"), "FROM x\n").unwrap();
     std::fs::write(folder.path().join("other"), IIS).unwrap();

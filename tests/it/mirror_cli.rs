@@ -232,7 +232,7 @@ fn a_platform_that_an_image_has_not_is_said() {
 }
 
 #[test]
-fn wrong_usage_is_told_before_any_registry_is_asked() {
+fn wrong_usage_is_reported_before_any_registry_is_asked() {
     let mirror = |arguments: &[&str]| {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
         command.current_dir(std::env::temp_dir()).arg("mirror");

@@ -125,7 +125,7 @@ fn scripts_are_powershell_by_its_grammar() {
 }
 
 #[test]
-fn what_a_script_does_is_told_without_it() {
+fn what_a_script_does_is_reported_without_it() {
     let args = ["--host-build", "17763.973", "--dry-run"];
     let reported = text(&args);
     assert!(
@@ -143,7 +143,7 @@ fn what_a_script_does_is_told_without_it() {
 }
 
 #[test]
-fn mistakes_are_told_with_what_to_type() {
+fn mistakes_are_reported_with_what_to_type() {
     let printed = refusal(&["--host-build", "17763"]);
     assert!(line(&["hint: ", "17763.973"]).eval(&printed), "{printed}");
     let printed = refusal(&[]);

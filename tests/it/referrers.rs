@@ -118,7 +118,7 @@ async fn what_two_attach_at_once_is_listed_both() {
 }
 
 #[test]
-async fn a_list_that_somebody_writes_over_is_written_again() {
+async fn a_list_that_is_overwritten_is_written_again() {
     let docker = DockerRegistry::start(Setup::default());
     let host = docker.host();
     let plain = repository(options(&host), &format!("{host}/a"));

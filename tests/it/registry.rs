@@ -17,7 +17,7 @@ fn plain() -> DockerRegistry {
 }
 
 #[test]
-async fn what_is_pushed_is_there_and_reads_back() {
+async fn what_is_pushed_exists_and_reads_back() {
     let docker = plain();
     let repository = repository(
         options(&docker.host()),
@@ -60,7 +60,7 @@ async fn a_manifest_keeps_its_bytes_its_type_and_its_digest() {
 }
 
 #[test]
-async fn a_manifest_that_is_not_there_is_no_error_to_look_for_and_one_to_read() {
+async fn a_missing_manifest_is_an_error_only_when_read() {
     let docker = plain();
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
     assert_eq!(repository.head_manifest("none").await.unwrap(), None);

@@ -111,7 +111,7 @@ async fn plain_http_is_refused_with_the_flag_that_allows_it() {
 }
 
 #[test]
-async fn nobody_there_says_so() {
+async fn a_closed_port_is_reported() {
     let host = format!(
         "127.0.0.1:{}",
         wincimg_testkit::docker_registry::free_port()
@@ -244,7 +244,7 @@ async fn a_password_goes_over_plain_http_only_if_that_is_asked_for() {
 }
 
 #[test]
-async fn a_configuration_that_is_not_there_is_named() {
+async fn a_missing_configuration_is_named() {
     let docker = locked(true);
     let host = docker.host();
     let config_file = Some(Path::new("/nonexistent/config.json").to_owned());

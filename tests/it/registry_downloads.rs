@@ -119,7 +119,7 @@ async fn a_registry_that_asks_for_too_much_patience_is_given_up() {
 }
 
 #[test]
-async fn server_errors_pass_or_are_told_with_what_was_tried() {
+async fn server_errors_pass_or_are_reported_with_what_was_tried() {
     let bytes = Bytes::from_static(b"at last");
     let broken = ProxyFault::Answer(500, Vec::new(), "<html>oops</html>".into());
     let rule = first(3, reads_blob, broken.clone());

@@ -118,7 +118,7 @@ async fn a_registry_that_takes_no_pieces_gets_the_blob_when_it_is_whole() {
 }
 
 #[test]
-async fn what_nobody_goes_on_with_is_cancelled() {
+async fn what_is_abandoned_is_cancelled() {
     let (_server, proxy, repository) = place(|_| ProxyFault::Pass).await;
     let growing = GrowingBlob::to(&repository, 10 * MIB);
     growing.grow(10 * MIB, &proxy, "PATCH", 1).await;

@@ -138,7 +138,7 @@ impl BlobSource for TruncatedSource {
 }
 
 #[test]
-async fn a_source_that_fails_is_told_from_a_network_that_does() {
+async fn a_source_that_fails_is_distinguished_from_a_network_that_does() {
     let docker = docker();
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
     let blob = describe(b"longer than that");
@@ -266,7 +266,7 @@ async fn an_upload_that_cannot_end_is_cancelled() {
 
 /// A registry that keeps half of the first chunk and reports success.
 #[test]
-async fn where_pieces_do_not_add_up_the_upload_goes_on_from_where_the_registry_stands() {
+async fn where_pieces_do_not_add_up_the_upload_goes_on_from_the_registrys_offset() {
     let has = Arc::new(Mutex::new(0_usize));
     let (log, server) = scripted(move |asked: &ScriptedRequest| {
         let mut has = has.lock().unwrap();

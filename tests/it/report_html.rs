@@ -448,7 +448,7 @@ async fn every_screen_shows_it_whole_in_light_and_dark() {
 }
 
 #[test]
-async fn axe_finds_nothing_that_somebody_cannot_use() {
+async fn axe_finds_nothing_inaccessible() {
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/target/axe/axe_playwright_python/axe.min.js"

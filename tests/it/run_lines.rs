@@ -23,9 +23,9 @@ use wincimg_testkit::test_bases::{
 };
 use wincimg_testkit::windows_base::StandIn;
 
+use crate::base_permissions::{DATA, entries_of, layer_with_data, layers_of};
 use crate::failure::{Failure, note};
 use crate::inside::{Machine, VERSION, publish};
-use crate::laid::{DATA, entries_of, layer_with_data, layers_of};
 
 const BASE: &str = "mcr.microsoft.com/windows/nanoserver:1809";
 
@@ -553,7 +553,7 @@ async fn rights_on_a_folder_of_the_base_reach_its_files() {
 }
 
 #[test(multi_thread)]
-async fn a_folder_can_be_deleted_and_made_anew_in_one_line() {
+async fn a_folder_can_be_deleted_and_made_again_in_one_line() {
     let bench = Bench::new().await;
     let layers = bench.layers(
         r"COPY a.txt C:/inetpub/wwwroot/in/

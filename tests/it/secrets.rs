@@ -187,7 +187,7 @@ async fn on_the_same_host_a_redirect_is_followed_with_the_credential() {
 
 /// The catalog uses no credential; one in its URL is sent nowhere either.
 #[test]
-fn the_address_of_a_catalog_tells_nobody_a_password() {
+fn the_address_of_a_catalog_has_no_password() {
     for status in STATUSES {
         let other = scripted(|_| answer(200, &[], "<html></html>"));
         let target = other.1.url("taken");

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use wincimg_registry::hive::Hive;
 use wincimg_testkit::fake_registry::FakeRegistry;
 
+use crate::base_permissions::{entries_of, layers_of};
 use crate::inside::{Machine, publish};
-use crate::laid::{entries_of, layers_of};
 use crate::run_lines::{base, files_of};
 
 const DOCKERFILE: &str = "# escape=`\nFROM mcr.microsoft.com/windows/nanoserver:1809\n";

@@ -442,7 +442,7 @@ async fn a_program_that_does_not_end_is_ended_and_nothing_is_left_of_it() {
 }
 
 #[test(multi_thread)]
-async fn a_program_that_is_not_there_is_told_with_a_way_to_look_around() {
+async fn a_missing_program_is_reported_with_a_way_to_look_around() {
     let trial = trial().await;
     endless(&trial);
     trial

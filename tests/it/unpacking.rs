@@ -274,7 +274,7 @@ fn refused(site: &Site, instructions: &str) -> Failure {
 }
 
 #[test]
-fn what_may_not_be_unpacked_is_told_with_its_line_and_name() {
+fn what_may_not_be_unpacked_is_reported_with_its_line_and_name() {
     let site = site();
     let evil = "import zipfile\n\
         for name, member in [('slip', '../evil.txt'), ('device', 'a/con.txt'), ('stream', 'a:b')]:\n\
@@ -446,7 +446,7 @@ fn a_downloaded_archive_is_unpacked_once_it_is_here() {
 }
 
 #[test]
-fn what_a_recipe_may_not_unpack_is_told_where_it_stands() {
+fn what_a_recipe_may_not_unpack_is_reported_in_its_place() {
     let site = site();
     for (keys, values) in [
         ("from = \"locked.zip\"\nunpack = true", &["locked.zip"][..]),

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn another_page_is_told_from_one_without_files() {
+    fn another_page_is_distinguished_from_one_without_files() {
         let read = |html: &str| read_dialog(html, ID).unwrap_err();
         assert!(matches!(read(&dialog(&[])), DialogError::Empty(_)));
         assert!(matches!(read("<p>hello</p>"), DialogError::Shape(_)));

@@ -86,7 +86,7 @@ mod tests {
     const SHA1: &str = "4/qckQO8UJ3N9+lxyjy+oMGKew0=";
 
     #[test]
-    fn the_sha1_of_the_name_stands_in_for_a_missing_one() {
+    fn the_sha1_of_the_name_replaces_a_missing_one() {
         let from_name = Digests::read(None, None, NAME).unwrap();
         assert_eq!(from_name, Digests::read(None, Some(SHA1), "a.cab").unwrap());
         assert_eq!(Digests::read(None, None, "a_b.cab").unwrap().best(), None);

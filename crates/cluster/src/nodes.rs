@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_node_list_is_told_apart() {
+    fn what_is_no_node_list_is_distinguished() {
         assert_eq!(
             message(r#"{"kind":"List","items":[]}"#),
             "the node list is empty"

@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn the_backtick_escapes_where_the_file_says_so() {
+    fn the_backtick_escapes_with_a_directive() {
         let lexer = Lexer::new(Escape::Backtick);
         let expand = |text| lexer.expand(text, &value).unwrap().text;
         assert_eq!(expand(r"C:\app\$VERSION"), r"C:\app\1.22.3-rc1");
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn only_variables_whose_value_was_wanted_are_told() {
+    fn only_variables_whose_value_was_wanted_are_reported() {
         let lexer = Lexer::new(Escape::Backslash);
         let unset = |text| lexer.expand(text, &value).unwrap().unset;
         assert_eq!(unset("$A ${B} ${C%x} $A"), ["A", "B", "C"]);
@@ -561,7 +561,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_is_too_strange(text in r#"[a-z$ {}:+?#%/*'"\\`-]{0,24}"#) {
+        fn no_text_panics(text in r#"[a-z$ {}:+?#%/*'"\\`-]{0,24}"#) {
             let _ = expand(&text);
         }
 

@@ -651,7 +651,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_instruction_is_too_strange(
+        fn no_instruction_panics(
             keyword in prop::sample::select(KEYWORDS.to_vec()), text in r"[ -~]{0,32}"
         ) {
             let file = Dockerfile::read(&format!("{keyword} {text}")).instructions.len();

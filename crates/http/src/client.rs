@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_told_to_trust_an_address_of_the_link_or_a_file() {
+    fn link_local_and_file_addresses_get_no_trust_hint() {
         use wincimg_common::diagnose::Diagnose as _;
 
         let hint = |url: &str| {

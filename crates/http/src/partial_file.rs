@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_later_run_continues_with_the_hash_of_what_is_there() {
+    async fn a_later_run_continues_with_the_hash_of_what_exists() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("a.msu");
         leave_one_behind(&target).await;

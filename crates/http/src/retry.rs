@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_wait_is_told() {
+    async fn the_first_wait_is_reported() {
         let notes = Arc::new(Notes::default());
         let policy = RetryPolicy {
             first_wait: Duration::from_millis(1),

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_reason_why_the_bytes_ended_is_told_rather_than_their_number() {
+    async fn the_reason_why_the_bytes_ended_is_reported_rather_than_their_number() {
         for depth in [Depth::ToTheEnd, Depth::UntilFound] {
             let zeros = ZeroSource::new(300_000, AtEnd::Fail);
             let outcome = read(zeros.open(), depth, &Silent, count_all).await;

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_an_error() {
+    fn a_missing_folder_is_an_error() {
         let mut blob = BlobBuffer::new(0, "/does/not/exist");
         assert!(blob.write_all(b"1").is_err());
         assert!(matches!(blob.finish(), BufferedBlob::Memory(bytes) if bytes.is_empty()));

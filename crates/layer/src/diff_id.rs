@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_is_told_without_reading() {
+    fn the_size_is_reported_without_reading() {
         let layer = layer();
         assert!(layer.is_larger_than(5 << 20));
         assert!(!layer.is_larger_than(6 << 20));

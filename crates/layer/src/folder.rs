@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_named() {
+    fn a_missing_folder_is_named() {
         let error = names(Path::new("/does/not/exist")).unwrap_err();
         assert_eq!(error.to_string(), "cannot read /does/not/exist");
     }

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_file_that_cannot_be_read_is_told() {
+    fn the_first_file_that_cannot_be_read_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let mut layer = Layer::new(1);
         for (path, _) in files(folder.path()) {

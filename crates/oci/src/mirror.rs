@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_alone_gets_no_tag_and_beside_a_tag_gives_way() {
+    fn a_digest_gets_no_tag_and_yields_to_one() {
         let alone = format!("host.io/a@{DIGEST}");
         assert_eq!(name("repo.lan", &alone), format!("repo.lan/a@{DIGEST}"));
         assert_eq!(

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_pushes_to_docker_hub_itself() {
+    fn a_push_to_docker_hub_requires_a_user() {
         let check = |text: &str| text.parse::<RegistryPrefix>().unwrap().check_for_pushes();
         assert_eq!(check("docker.io/me"), Ok(()));
         assert_eq!(check("repo.lan"), Ok(()));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_told_to_drop_its_scheme() {
+    fn a_url_with_a_scheme_is_rejected() {
         let printed = |text: &str| text.parse::<RegistryPrefix>().unwrap_err().to_string();
         assert_eq!(
             printed("https://repo.lan/apps/"),

@@ -394,7 +394,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn a_full_disk_is_told_as_such() {
+    async fn a_full_disk_is_reported_as_such() {
         let bytes = Bytes::from(vec![7; 3 * BUFFER]);
         let error = stream_into(Path::new("/dev/full"), &bytes, &blob(&bytes))
             .await

@@ -195,7 +195,7 @@ fn a_setting_is_shown_as_it_was_typed() {
 }
 
 #[test]
-fn a_program_that_no_file_brings_is_refused() {
+fn a_program_that_no_file_adds_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let app = folder.path().join("app");
     std::fs::create_dir_all(app.join("bin")).unwrap();
@@ -519,7 +519,7 @@ fn a_run_is_either_a_command_or_a_shell_line() {
 }
 
 #[test]
-fn the_service_monitor_is_told_of_a_pool_with_another_name() {
+fn the_service_monitor_gets_a_pool_with_another_name() {
     let started = |body: &str| {
         let plan = plan(body).unwrap();
         [
@@ -682,7 +682,7 @@ fn a_deletion_where_nothing_may_be_takes_a_look_into_the_base() {
 }
 
 #[test]
-fn a_value_that_a_variable_brings_is_refused_where_it_is_used() {
+fn a_value_that_a_variable_adds_is_refused_where_it_is_used() {
     let text = "name = \"x\"\nbase = \"nanoserver\"\n[variables]\nstart = {}\ntypes = { default = \"json\" }\n\
                 [[services]]\nname = \"a\"\nprogram = \"/a\"\n  start = \"${start}\"\n";
     let error = plan_with(&recipe(text).unwrap(), &[("start", "boot")]).unwrap_err();

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_the_one_beside_the_name_in_a_real_hive() {
+    fn the_hash_is_the_one_next_to_the_name_in_a_real_hive() {
         assert_eq!(FoldedName::new("Parameters").hash37(), 0x6E7F_EA98);
     }
 }

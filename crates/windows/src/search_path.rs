@@ -430,7 +430,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_the_base_has_stays_and_ours_is_there_once(
+        fn what_the_base_has_stays_and_ours_exists_once(
             base in "([a-cA-C:\\\\%\"; ]|%SystemRoot%|C:\\\\[ab]\\\\?){0,12}",
             front in proptest::collection::vec("C:\\\\[abAB]", 0..3),
             behind in proptest::collection::vec("C:\\\\[abAB]", 0..3),

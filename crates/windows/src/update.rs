@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flaw_is_of_a_listed_update_and_mended_by_a_later_one_of_its_build() {
+    fn every_flaw_is_of_a_listed_update_and_fixed_by_a_later_one_of_its_build() {
         assert!(!FLAWS.is_empty());
         let only = |kb: Kb| *Updates::embedded().by_kb(kb).next().unwrap();
         for flaw in FLAWS.iter() {

@@ -260,7 +260,7 @@ fn image(out: &TempDir, certificates: &Path, to: &str) -> String {
 }
 
 #[test]
-fn the_image_starts_as_nobody_in_particular() {
+fn the_image_starts_as_any_user() {
     let out = stand_in();
     let certificates = out.path().join("ca.crt");
     fs::write(&certificates, "-----BEGIN CERTIFICATE-----\n").unwrap();

@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_called_as_another() {
+    fn host_names_are_exact() {
         assert_ne!(identity(), identity());
         assert!(identity().len() <= 128);
     }

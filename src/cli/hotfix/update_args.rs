@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn builds_and_articles_are_told_apart_by_their_length() {
+    fn builds_and_articles_are_distinguished_by_their_length() {
         let version = |build, revision| UpdateSelector::Version(WindowsVersion { build, revision });
         assert_eq!("17763".parse(), Ok(version(17763, None)));
         assert_eq!("10.0.17763.1158".parse(), Ok(version(17763, Some(1158))));

@@ -100,7 +100,7 @@ fn descriptors_have_what_icacls_would_have_given() {
 }
 
 #[test]
-fn rights_on_what_the_recipe_does_not_bring_go_by_what_the_base_has() {
+fn rights_on_what_the_recipe_does_not_add_go_by_what_the_base_has() {
     let site = Site::new();
     let recipe = "name = \"app\"\nbase = \"nanoserver\"\n[[access]]\npath = 'C:\\inetpub'\ngrant = { Users = \"read\" }\n";
     site.write("recipe.toml", recipe);

@@ -193,7 +193,7 @@ fn what_the_recipe_does_not_say_stays_as_the_base_has_it() {
 }
 
 #[test]
-fn what_a_base_has_for_its_children_is_carried_out_or_needs_windows() {
+fn what_a_base_has_for_its_children_is_executed_or_needs_windows() {
     let site = Site::new();
     site.write(
         "recipe.toml",

@@ -80,7 +80,7 @@ fn a_dry_run_lists_what_goes_in_with_its_size() {
 }
 
 #[test]
-fn what_looks_like_a_secret_is_told_in_one_line_by_a_dry_run_and_by_a_build() {
+fn what_looks_like_a_secret_is_reported_in_one_line_by_a_dry_run_and_by_a_build() {
     let site = site();
     for name in ["a.pfx", "b.pfx", "c.pfx"] {
         site.write(&format!("assets/tls/{name}"), "x");

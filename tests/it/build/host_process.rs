@@ -300,7 +300,7 @@ fn it_joins_an_index_and_is_known_there() {
 }
 
 #[test]
-fn beside_images_with_windows_it_is_what_the_other_hosts_get() {
+fn next_to_images_with_windows_it_is_what_the_other_hosts_get() {
     let site = Site::new();
     json_of(
         site.build("pause")

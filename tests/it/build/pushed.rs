@@ -215,7 +215,7 @@ fn a_push_with_an_output_tells_of_both_places() {
 }
 
 #[test]
-fn a_registry_that_lets_nobody_in_is_heard_before_a_large_layer_is_compressed() {
+fn denied_access_is_reported_before_a_large_layer_is_compressed() {
     let site = Site::new();
     let locked = Router::new().fallback(|| async {
         let challenge = [("www-authenticate", "Basic realm=\"locked\"")];
@@ -295,7 +295,7 @@ fn an_image_for_two_hosts_is_listed_once_with_both() {
 }
 
 #[test]
-fn a_node_without_a_version_is_named_with_the_mend_and_in_the_json() {
+fn a_node_without_a_version_is_named_with_the_fix_and_in_the_json() {
     let site = Site::new();
     let node = |name: &str, version: &str| {
         json!({"kind": "Node", "metadata": {"name": name}, "status": {"nodeInfo":

@@ -342,7 +342,7 @@ fn an_output_that_cannot_be_written_is_named() {
 }
 
 #[test]
-fn a_mistake_in_the_recipe_or_its_folder_is_told_before_a_registry_is_asked() {
+fn a_mistake_in_the_recipe_or_its_folder_is_reported_before_a_registry_is_asked() {
     let site = Site::new();
     site.write("app/server.exe", "MZ");
     let recipe = |name: &str, more: &str| {

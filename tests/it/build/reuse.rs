@@ -279,7 +279,7 @@ fn documents_are_the_same_for_a_layer_that_was_not_written() {
 }
 
 #[test]
-fn what_is_not_there_or_lies_is_not_taken() {
+fn missing_and_wrong_layers_are_not_reused() {
     let site = site();
     let first = push(&site, &[]);
     let manifest = |which: &str| {

@@ -263,7 +263,7 @@ fn the_site_has_every_page_and_what_the_pages_link_to() {
 
 /// Words in backticks that look like a path of the repository, such as `src/cli/lint.rs`.
 #[test]
-fn every_path_that_a_page_names_is_there() {
+fn every_path_that_a_page_names_exists() {
     let mut missing = Vec::new();
     for page in Page::all() {
         // The changelog names removed files.

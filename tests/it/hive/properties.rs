@@ -309,7 +309,7 @@ proptest! {
     }
 
     #[test]
-    fn a_layer_on_a_known_base_comes_to_what_the_edits_say_and_creates_nothing_else(
+    fn a_layer_on_a_known_base_has_the_edits_and_creates_nothing_else(
         below in vec(addition(), 1..6),
         above in vec(edit(), 1..12),
     ) {

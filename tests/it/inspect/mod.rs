@@ -10,8 +10,8 @@
 
 mod base_facts;
 mod built;
-mod crafted;
-mod odd;
+mod not_images;
+mod other_builders;
 mod shutdown;
 mod unclosed;
 

@@ -178,7 +178,7 @@ fn a_real_hive_that_was_copied_while_it_was_open_is_read_and_marked() {
 }
 
 #[test]
-fn a_delta_hive_that_was_not_closed_has_its_logs_beside_it() {
+fn a_delta_hive_that_was_not_closed_has_its_logs_next_to_it() {
     let change = |path| [set(ENVIRONMENT, "Path", RegistryData::expand_sz(path))];
     let states = [r"C:\a", r"C:\b"].map(|path| delta_hive(&change(path)));
     let mut hive = states[0].clone();
@@ -210,7 +210,7 @@ fn a_delta_hive_that_was_not_closed_has_its_logs_beside_it() {
 }
 
 #[test]
-fn inspect_shows_the_registry_with_the_logs_and_says_so() {
+fn inspect_shows_the_registry_with_the_logs_and_a_note() {
     let UnclosedHive { hive, logs, paths } = system();
     for (logs, path, state, words) in [
         (

@@ -309,7 +309,7 @@ fn a_folder_read_twice_makes_the_same_layer() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_an_error_that_says_so() {
+fn a_full_disk_is_an_error() {
     for layer in [Layer::new(0), rich_layer()] {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let error = layer.write(full, &options(Compression::Gzip)).unwrap_err();

@@ -73,7 +73,7 @@ fn documents_are_attached_once_where_a_tag_has_to_list_them() {
 }
 
 #[test]
-fn a_layout_lists_them_beside_the_image_and_is_read_as_before() {
+fn a_layout_lists_them_next_to_the_image_and_is_read_as_before() {
     let site = with_packages();
     let built = build_to_layout(&site, &ALL);
     let index = json_in(&site.path("layout/index.json"));

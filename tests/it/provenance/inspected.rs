@@ -55,7 +55,7 @@ fn what_a_build_attached_is_printed() {
 }
 
 #[test]
-fn where_nothing_is_the_answer_is_no_and_says_what_is_there() {
+fn where_nothing_is_the_answer_is_no_and_says_what_exists() {
     let site = Site::new();
     let image = pushed(&site);
     let base = format!("{}/mcr/windows/nanoserver:10.0.17763.973", site.host());

@@ -112,7 +112,7 @@ fn assert_mirrored(site: &Site, to: &str) {
 }
 
 #[test]
-fn all_that_lies_beside_an_image_goes_along_once() {
+fn all_attached_documents_are_copied_once() {
     let target = DemoRegistry::start().unwrap();
     assert_mirrored(&Site::new(), &target.host());
 }
@@ -133,7 +133,7 @@ fn images_alone_are_copied_where_that_is_asked() {
 }
 
 #[test]
-fn what_is_about_other_bytes_stays_and_is_told() {
+fn what_is_about_other_bytes_stays_and_is_reported() {
     let site = Site::new();
     let (image, _) = signed_image(&site);
     let target = DemoRegistry::start().unwrap();
@@ -152,7 +152,7 @@ fn what_is_about_other_bytes_stays_and_is_told() {
 }
 
 #[test]
-fn a_thing_that_cannot_be_copied_is_an_error_after_the_images_are_there() {
+fn a_thing_that_cannot_be_copied_is_an_error_after_the_images_exist() {
     let site = Site::new();
     let (image, built) = signed_image(&site);
     let place = repository(options(&site.host()), &format!("{}/pause", site.host()));

@@ -174,7 +174,7 @@ fn an_outage_comes_before_a_risk_and_both_before_the_matrix() {
 }
 
 #[test]
-fn workloads_that_the_same_mends_are_one_case() {
+fn workloads_that_the_same_fixes_are_one_case() {
     let folder = tempfile::tempdir().unwrap();
     let pods: [(&str, &[&str], &str); 3] = [
         ("one", &["gone"], "pool=one"),

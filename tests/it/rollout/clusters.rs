@@ -107,7 +107,7 @@ fn workloads_that_cannot_be_read_are_said_with_their_place() {
 }
 
 #[test]
-fn a_pod_that_nobody_can_place_is_left_out_with_a_word() {
+fn a_pod_that_cannot_be_placed_is_left_out_with_a_word() {
     wincimg()
         .args([
             "--nodes",
@@ -123,7 +123,7 @@ fn a_pod_that_nobody_can_place_is_left_out_with_a_word() {
 }
 
 #[test]
-fn a_pod_that_could_land_is_not_green_because_nobody_knows_its_system() {
+fn a_pod_that_could_land_is_not_green_without_a_known_system() {
     // EKS does not taint its Windows nodes.
     let mut command = wincimg();
     command
@@ -213,7 +213,7 @@ fn files_that_powershell_wrote_are_read_too() {
 }
 
 #[test]
-fn of_many_versions_those_that_images_treat_alike_are_told_as_one() {
+fn versions_with_equal_results_are_reported_as_one() {
     let check = || {
         let mut command = wincimg();
         command.args(["--image-build", "17763.1158", "--plan"]);

@@ -1,9 +1,9 @@
 //! `wincimg check-compat` for images in registries and for the workloads of whole clusters.
 
 mod answer;
-mod carried_out;
 mod clusters;
 mod images;
+mod plan_commands;
 mod warnings;
 mod what_if;
 

@@ -36,7 +36,7 @@ fn a_simulation_answers_what_if_these_nodes_were_patched() {
 }
 
 #[test]
-fn a_report_of_what_might_be_says_so() {
+fn a_simulated_report_is_marked() {
     let simulated = || {
         let mut command = kubeadm("17763.1158");
         command.args(["--simulate", "win-*=17763.1158"]);

@@ -1,8 +1,8 @@
 //! `wincimg update`: images rebased, or left unchanged with the reason.
 
+mod missing_base;
 mod moved;
 mod refused;
-mod strangers;
 
 use bytes::Bytes;
 use serde_json::Value;

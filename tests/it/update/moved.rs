@@ -204,7 +204,7 @@ fn it_goes_to_a_layout_too_and_without_a_place_only_says() {
 }
 
 #[test]
-fn documents_lie_beside_an_updated_image_too() {
+fn documents_are_next_to_an_updated_image_too() {
     let site = site();
     let built = pause(&site, "17763.973", "app");
     let words = ["--push", "--sbom", "spdx", "--provenance"];

@@ -40,7 +40,7 @@ fn is(place: &str, conflict: &str) -> (String, String) {
 }
 
 #[test]
-fn a_layer_that_replaced_a_serviced_file_is_told_with_the_way_out() {
+fn a_layer_that_replaced_a_serviced_file_is_reported_with_the_way_out() {
     let site = site();
     let serviced = with_file("Files/Windows/System32/serviced.dll");
     let instruction = "RUN dism /online /add-package update.cab";

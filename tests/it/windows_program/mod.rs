@@ -3,10 +3,10 @@
 //! `tests/programs/prng.c` provides what wine 8 lacks. Not covered: Windows' own consoles,
 //! certificate stores and Docker daemon; see `tests/windows`.
 
+mod environment;
 mod exe;
 mod executable;
 mod paths;
-mod surroundings;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

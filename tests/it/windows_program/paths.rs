@@ -112,7 +112,7 @@ fn long_paths_are_no_hindrance() {
 }
 
 #[test]
-fn what_is_not_there_is_named_as_it_was_written() {
+fn what_does_not_exist_is_named_as_it_was_written() {
     let exe = Exe::find();
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("pause.tar"), "x").unwrap();

@@ -182,7 +182,7 @@ fn the_next_page_is_asked_for_with_every_hidden_field_of_the_form() {
 }
 
 #[test]
-fn nothing_found_is_told_from_a_broken_answer() {
+fn nothing_found_is_distinguished_from_a_broken_answer() {
     let nothing = "<span id='ctl00_catalogBody_noResultText'>We did not find any results</span>";
     assert_eq!(read_page(nothing), Ok(Page::Nothing));
     for broken in [

@@ -79,7 +79,7 @@ fn a_mirror_has_the_files_under_their_names() {
 }
 
 #[test]
-fn files_beside_the_script_are_found_there() {
+fn files_next_to_the_script_are_found_there() {
     let files = files_of_2019();
     let mut script = script("KB4549949", "17763.1158", &files);
     script.source = FileLocation::Beside;

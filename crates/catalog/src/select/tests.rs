@@ -56,7 +56,7 @@ fn a_product_of_the_users_overrides_the_builds() {
 }
 
 #[test]
-fn servers_named_by_version_are_told_apart() {
+fn servers_named_by_version_are_distinguished() {
     let article = |product: &str| {
         format!("2022-08 Cumulative Update for {product} for x64-based Systems (KB5016627)")
     };
@@ -152,7 +152,7 @@ fn without_a_product_several_products_are_an_error_that_names_the_flags() {
 }
 
 #[test]
-fn twins_are_told_apart_by_their_update_ids() {
+fn twins_are_distinguished_by_their_update_ids() {
     let twins = hits(&[APRIL_2020[6], APRIL_2020[6]]);
     let mut wanted = wanted("KB4549949", Some(17763));
     let error = select(&twins, &wanted).unwrap_err();

@@ -260,7 +260,7 @@ fn pods_of_a_daemon_set_are_one_on_the_nodes_where_they_are() {
 }
 
 #[test]
-fn a_runtime_class_brings_its_selector_and_its_isolation() {
+fn a_runtime_class_adds_its_selector_and_its_isolation() {
     let class = "\
 kind: RuntimeClass
 metadata: {name: old}
@@ -403,7 +403,7 @@ fn comments_are_no_matter_however_many_there_are() {
 }
 
 #[test]
-fn of_a_key_that_is_there_twice_the_last_counts_with_a_warning() {
+fn of_a_key_that_is_repeated_the_last_counts_with_a_warning() {
     let text = DEPLOYMENT.replace(
         "image: repo/web:1.4",
         "image: repo/old:1, image: repo/web:1.4",
@@ -421,7 +421,7 @@ fn of_a_key_that_is_there_twice_the_last_counts_with_a_warning() {
 }
 
 #[test]
-fn of_a_key_that_is_there_twice_in_json_the_last_counts_with_a_warning_too() {
+fn of_a_key_that_is_repeated_in_json_the_last_counts_with_a_warning_too() {
     let pod = |name: &str, image: &str| {
         format!(
             "{{\"kind\": \"Pod\", \"metadata\": {{\"name\": \"{name}\"}},\n \"spec\": {{\"containers\": \

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_an_error() {
+    fn a_missing_folder_is_an_error() {
         assert!(Spool::in_folder(Path::new("/does/not/exist")).is_err());
     }
 }

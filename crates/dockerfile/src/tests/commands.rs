@@ -131,7 +131,7 @@ fn reg_sets_every_kind_of_value() {
 }
 
 #[test]
-fn reg_deletes_what_is_there_and_what_is_not() {
+fn reg_deletes_what_exists_and_what_is_not() {
     let wine = Machine::start();
     let acme = r"HKLM\SOFTWARE\Acme";
     let child = r"HKLM\SOFTWARE\Acme\Child";

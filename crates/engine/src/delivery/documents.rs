@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_told_without_its_secrets() {
+    fn a_url_is_reported_without_its_secrets() {
         let url = "https://me:secret@files.lan/tool.zip?sig=abc#x";
         let reported = shown(url);
         assert!(

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_odd_in_a_message_leaves_the_rest_of_it() {
+    fn unknown_fields_leave_the_rest_of_a_message() {
         let layer =
             r#"{"status":"Downloading","id":"aa","progressDetail":{"current":5,"total":-1}}"#;
         assert_eq!(read(layer).progress, Some((5, None)));

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn what_is_wrong_is_reported_with_its_line() {
         for (text, line, printed) in [
             ("", 1, "version"),
             ("version = 2", 1, "version 2"),

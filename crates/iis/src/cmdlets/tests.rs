@@ -312,7 +312,7 @@ fn filters_and_places_lead_to_sections() {
 
 #[test]
 #[allow(clippy::too_many_lines)]
-fn what_fails_on_windows_and_what_is_not_certain_is_told_apart() {
+fn what_fails_on_windows_and_what_is_not_certain_is_distinguished() {
     let site = |more: &[(&str, ParameterValue)]| {
         let own = [("physicalpath", text(r"C:\w"))];
         refusal("new-website", &[&own[..], more].concat())

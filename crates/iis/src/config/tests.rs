@@ -134,7 +134,7 @@ fn a_file_that_nothing_changes_is_written_as_it_was() {
 }
 
 #[test]
-fn a_pool_is_set_where_it_stands() {
+fn a_pool_is_set_in_its_place() {
     let (added, lost) = lines(
         POOLS,
         "",
@@ -171,7 +171,7 @@ fn a_pool_is_set_where_it_stands() {
 }
 
 #[test]
-fn a_new_pool_stands_after_the_others() {
+fn a_new_pool_follows_the_others() {
     let changes = [
         "![name='api & co']",
         "[name='api & co'].autoStart:False",
@@ -555,7 +555,7 @@ fn what_is_known_without_a_schema_is_sound() {
 /// A site removes an inherited entry, its application adds it again, and the site is cleared: the
 /// application's entry would be there twice.
 #[test]
-fn an_entry_gives_way_to_one_that_a_clear_uncovered() {
+fn an_entry_yields_to_one_that_a_clear_uncovered() {
     let mut server = server(FILE);
     for (place, text) in [
         ("Default Web Site", "-[fileExtension='.json']"),

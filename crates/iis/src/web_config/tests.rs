@@ -74,7 +74,7 @@ fn a_second_merge_changes_nothing() {
 }
 
 #[test]
-fn what_is_there_stays_and_the_new_lines_are_laid_out_like_it() {
+fn what_exists_stays_and_the_new_lines_are_laid_out_like_it() {
     let text = "\
 <?xml version='1.0'?>
 <!-- <staticContent> of old -->
@@ -99,7 +99,7 @@ fn what_is_there_stays_and_the_new_lines_are_laid_out_like_it() {
 }
 
 #[test]
-fn entries_that_are_there_are_corrected_where_they_stand() {
+fn entries_that_exist_are_corrected_where_they_stand() {
     let collection = |inside: &str| {
         format!(
             "<configuration><system.webServer><security><requestFiltering><fileExtensions>{inside}\

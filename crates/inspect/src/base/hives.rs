@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn logs_lie_beside_their_hive() {
+    fn logs_are_next_to_their_hive() {
         let hive = BaseHive::System.base_files()[0];
         for (path, expected) in [
             (hive.to_owned(), Some(HivePart::Primary)),

@@ -251,7 +251,7 @@ fn an_undamaged_file_answers_everything() {
 }
 
 #[test]
-fn a_file_of_another_kind_or_format_says_so() {
+fn a_file_of_another_kind_or_format_is_reported() {
     let message = |bytes: &[u8]| {
         let error = BaseFacts::read(bytes.to_vec()).map(|_| ()).unwrap_err();
         error.to_string()

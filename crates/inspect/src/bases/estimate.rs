@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kb_stands_for_its_revision_and_what_containers_made_of_it() {
+    fn a_kb_means_its_revision_and_what_containers_made_of_it() {
         let estimate = Estimate::from_update(17763, "KB4532691".parse().unwrap()).unwrap();
         assert_eq!(estimate.possible.revisions, 1039..=1074);
         assert_eq!(estimate.likely, Some(WindowsVersion::new(17763, 1039)));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_the_calendar_are_no_trouble() {
+    fn the_ends_of_the_calendar_are_accepted() {
         for day in [Date::MIN, Date::MAX] {
             let revisions = Estimate::from_date(17763, day).possible.revisions;
             assert!(revisions.start() <= revisions.end());

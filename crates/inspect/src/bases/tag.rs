@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_and_flavours_are_told_from_builds() {
+    fn dates_and_flavours_are_distinguished_from_builds() {
         let tag = BaseTag::parse("4.7.2-20200114-windowsservercore-1803").unwrap();
         assert_eq!(tag.date, Some(jiff::civil::date(2020, 1, 14)));
         assert_eq!(tag.flavour.words, ["4.7.2"]);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn other_architectures_and_previews_are_told_apart() {
+    fn other_architectures_and_previews_are_distinguished() {
         for text in [
             "ltsc2025-arm64",
             "10.0.18317.1000-arm32v7",

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_told_to_the_second() {
+    fn times_have_seconds() {
         let time: Timestamp = "2026-11-22T06:00:00.5Z".parse().unwrap();
         let build = BuildProvenance {
             started: Some(time),

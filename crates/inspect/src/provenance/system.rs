@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_stands_at_the_update_of_its_revision() {
+    fn windows_has_the_update_of_its_revision() {
         let system = of("17763.1158");
         assert_eq!(system.version, "10.0.17763.1158");
         assert_eq!(system.kb.unwrap().to_string(), "KB4549949");

@@ -99,7 +99,7 @@ fn tar(members: &[TarMember<'_>]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_wanted_is_there_with_its_folders() {
+fn what_is_wanted_exists_with_its_folders() {
     let archive = zip(&["app/bin/a.exe", r"app\doc\read.me", "app/b", "other"]);
     let all = listed(&archive, &UnpackSelection::default());
     let expected = [

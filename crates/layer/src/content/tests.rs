@@ -81,7 +81,7 @@ fn secured(layer: &Layer) -> Vec<(String, &Security)> {
 }
 
 #[test]
-fn a_descriptor_goes_to_what_is_there_or_to_a_folder_that_is_there_for_it() {
+fn a_descriptor_goes_to_what_exists_or_to_a_folder_that_exists_for_it() {
     let [one, two, three] = [1, 2, 3].map(|byte| Security::from([byte].as_slice()));
     let mut layer = Layer::new(0);
     layer.set_security(path("A"), two.clone());

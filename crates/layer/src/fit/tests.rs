@@ -160,7 +160,7 @@ fn nothing_changes_where_nothing_is_known() {
 }
 
 #[test]
-fn what_is_in_the_way_is_told_before_anything_is_written() {
+fn what_is_in_the_way_is_reported_before_anything_is_written() {
     let mut linked = Layer::new(0);
     linked
         .symlink(path("Program Files"), "x", LinkTo::Directory)
@@ -191,7 +191,7 @@ fn what_is_in_the_way_is_told_before_anything_is_written() {
 
 proptest! {
     #[test]
-    fn no_folder_of_the_base_changes_and_every_entry_that_was_asked_for_is_there(
+    fn no_folder_of_the_base_changes_and_every_entry_that_was_asked_for_exists(
         folders in proptest::collection::btree_set("[ab](/[ab]){0,2}", 0..6),
         entries in proptest::collection::btree_set("[aAb](/[abB]){0,3}", 0..8),
     ) {

@@ -114,7 +114,7 @@ fn expected(list: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn what_the_layer_brings_gets_the_rights_and_nothing_beside_it() {
+fn what_the_layer_adds_gets_the_rights_and_nothing_next_to_it() {
     let mut layer = layer_of(&[
         "app/data/x.txt",
         "App/data/deep/y.txt",

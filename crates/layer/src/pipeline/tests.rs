@@ -147,7 +147,7 @@ impl Write for Disk {
 }
 
 #[test]
-fn a_full_disk_is_told_wherever_it_fills_up() {
+fn a_full_disk_is_reported_wherever_it_fills_up() {
     for size in [1000, 8 << 20] {
         let layer = layer(size);
         let mut blob = Vec::new();

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_copy_goes_on_when_nobody_reads_along_any_more() {
+    async fn a_copy_goes_on_when_its_reader_ends() {
         let content = vec![7; 900_000];
         let (_file, blob) = blob(&content);
         let (sender, receiver) = mpsc::channel(1);

@@ -153,7 +153,7 @@ fn types_have_the_same_meaning_in_both_flavours() {
 }
 
 #[test]
-fn documents_are_told_apart_by_what_they_say_and_hold() {
+fn documents_are_distinguished_by_what_they_say_and_hold() {
     let untyped = |mut value: Value| {
         value.as_object_mut().unwrap().remove("mediaType");
         bytes(&value)
@@ -352,7 +352,7 @@ fn unknown_fields(
 
 proptest! {
     #[test]
-    fn fields_nobody_knows_survive_an_edit(
+    fn unknown_fields_survive_an_edit(
         fields in prop::collection::vec(unknown_fields(any_json()), 6),
     ) {
         let mut manifest = manifest_json();

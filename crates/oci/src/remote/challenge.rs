@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_that_makes_no_sense_leaves_the_one_beside_it() {
+    fn an_invalid_challenge_leaves_the_others() {
         for challenges in [
             &["Bearer", "Basic realm=\"r\""][..],
             &["Bearer realm=\"\", Basic realm=\"r\""],
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_realm_may_be_relative_and_spaces_and_words_odd() {
+    fn a_realm_may_be_relative_and_spaces_and_words_unusual() {
         let realm = |challenge: &str| match read(&[challenge]) {
             Some(Challenge::Bearer { realm, service, .. }) => {
                 Some((String::from(realm), service.unwrap_or_default()))

@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn an_identity_token_is_told_from_a_password() {
+    fn an_identity_token_is_distinguished_from_a_password() {
         let json = r#"{"auths":{"repo.lan":{"identitytoken":"abc"}}}"#;
         let (found, _) = with_config(json, "repo.lan");
         let expected = Authentication::IdentityToken(Secret::new("abc".into()));
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_null_or_empty_is_as_if_it_were_not_there() {
+    fn what_is_null_or_empty_is_as_if_it_did_not_exist() {
         let auth = "\"auth\":\"Ym9iOnNlc2FtZQ\"";
         for json in [
             format!(

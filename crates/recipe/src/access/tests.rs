@@ -60,7 +60,7 @@ fn what_grants_nothing_is_refused() {
 }
 
 #[test]
-fn only_rights_on_what_the_recipe_does_not_bring_need_a_look_into_the_base() {
+fn only_rights_on_folders_of_the_base_require_its_contents() {
     let needs = |path: &str| {
         let file = "[[files]]\ncontent = 'x'\nto = 'C:\\app\\data\\x.txt'\n[[files]]\nfrom = 'starter'\nto = '/lib'\n";
         let access = format!("[[access]]\npath = '{path}'\ngrant = {{ Users = 'read' }}\n");

@@ -51,7 +51,7 @@ fn a_path_without_the_bases_is_an_ordinary_variable() {
 }
 
 #[test]
-fn what_cannot_be_in_path_is_told_with_its_place() {
+fn what_cannot_be_in_path_is_reported_with_its_place() {
     for (body, printed) in [
         (
             r"path = ['C:\a;C:\b']",

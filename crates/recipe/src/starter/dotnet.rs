@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_is_told() {
+    fn what_is_no_program_is_reported() {
         for (result, expected) in [
             (
                 project(

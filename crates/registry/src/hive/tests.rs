@@ -402,7 +402,7 @@ fn a_tombstone_hides_the_key_below() {
 }
 
 #[test]
-fn what_one_layer_deletes_another_can_bring_back_empty() {
+fn what_one_layer_deletes_another_can_add_back_empty() {
     assert_eq!(
         seen(
             &[set(r"\a", "v", 1), set(r"\a\b", "w", 1)],

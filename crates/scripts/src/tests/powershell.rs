@@ -83,7 +83,7 @@ fn statements_over_literals_are_followed() {
 }
 
 #[test]
-fn errors_end_the_script_where_it_says_so() {
+fn errors_end_the_script_with_stop() {
     assert_eq!(refused(&POWERSHELL, r"rm C:\none; mkdir C:\a").0, Fails);
     assert_eq!(
         in_powershell(r"rm C:\none -ErrorAction SilentlyContinue; mkdir C:\a"),
@@ -483,7 +483,7 @@ fn what_only_tells_is_left_out_and_cannot_be_used() {
 }
 
 #[test]
-fn types_that_are_not_loaded_are_not_there() {
+fn types_that_are_not_loaded_do_not_exist() {
     let unpack = "[IO.Compression.ZipFile]::ExtractToDirectory('C:\\a.zip', 'C:\\a')";
     let download = "curl -Uri https://host/a.zip -OutFile C:\\a.zip -UseBasicParsing;";
     let (kind, _) = refused(&POWERSHELL, &format!("{download} {unpack}"));

@@ -119,7 +119,7 @@ fn reg_changes_the_registry() {
 }
 
 #[test]
-fn services_access_and_certificates_are_carried_on() {
+fn services_access_and_certificates_are_continued() {
     let all =
         in_cmd(r#"sc create x binPath= "C:\x.exe -s" start= auto && sc config x depend= a/b"#);
     assert!(

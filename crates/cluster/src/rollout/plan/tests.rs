@@ -153,7 +153,7 @@ fn an_index_gets_one_revision_of_a_build() {
 }
 
 #[test]
-fn what_nothing_mends_is_left() {
+fn what_nothing_fixes_is_left() {
     let mut request = request(&["19045.1", "17763.1158"], &["17763.1158"]);
     request.images.push(Image {
         reference: Some("repo.example/secret:1".to_owned()),

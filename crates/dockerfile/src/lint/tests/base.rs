@@ -5,7 +5,7 @@ use wincimg_windows::version::WindowsVersion;
 use super::*;
 
 #[test]
-fn floating_bases_are_found_and_pinned_where_tags_can_be_told_in_advance() {
+fn floating_bases_are_found_and_pinned_where_tags_are_predictable() {
     let finding = |from: &str, options: &LintOptions| {
         let mut findings = lint(from, options);
         findings.retain(|finding| finding.rule == "floating-base");

@@ -207,7 +207,7 @@ fn each_line_gets_its_own_finding() {
 }
 
 #[test]
-fn what_comes_to_the_same_is_no_finding() {
+fn what_is_equivalent_is_no_finding() {
     let shell = BaseShell::PowerShell;
     for text in [
         // A folder's name may end in any number of backslashes.

@@ -135,7 +135,7 @@ fn the_pair_may_be_spread_over_the_stages_that_build_on_each_other() {
 }
 
 #[test]
-fn reg_is_told_not_to_ask() {
+fn reg_must_not_prompt() {
     let rule = "reg-add-force";
     for (shell, text, fixed) in [
         (

@@ -136,7 +136,7 @@ fn what_is_no_address_is_refused_with_a_way_out() {
 }
 
 #[test]
-async fn a_pipe_of_windows_is_told_elsewhere_what_to_do_there() {
+async fn a_windows_pipe_elsewhere_gets_a_hint() {
     let config = Config::new("desktop-windows");
     let missing = Endpoint::find(None, &config.environment()).unwrap_err();
     let pipe = "npipe:////./pipe/dockerDesktopWindowsEngine";

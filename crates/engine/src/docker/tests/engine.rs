@@ -276,7 +276,7 @@ async fn a_daemon_that_dies_in_a_build_is_reported_with_the_step() {
 }
 
 #[test]
-async fn a_daemon_that_is_not_there_is_named_with_who_named_it() {
+async fn a_missing_daemon_is_named_with_who_named_it() {
     let host = "unix:///nonexistent/docker.sock";
     let endpoint = Endpoint::find(Some(host), &Environment::default()).unwrap();
     let error = Daemon::connect(endpoint).await.unwrap_err();

@@ -151,7 +151,7 @@ const MISMATCH: &str = "container 1b2c encountered an error during hcsshim::Syst
     operating system. (0xc0370101)";
 
 #[test]
-async fn a_step_that_fails_on_windows_is_told_with_its_output_and_what_to_do() {
+async fn a_step_that_fails_on_windows_is_reported_with_its_output_and_what_to_do() {
     let windows = WindowsDaemon::start();
     let daemon = connect(&windows).await.unwrap();
     let failing = |message: &str, code: i64| {
@@ -210,7 +210,7 @@ async fn a_step_that_fails_on_windows_is_told_with_its_output_and_what_to_do() {
 }
 
 #[test]
-async fn nothing_odd_in_a_stream_stops_a_build_that_goes_well() {
+async fn nothing_unusual_in_a_stream_stops_a_build_that_goes_well() {
     let windows = WindowsDaemon::start();
     let daemon = connect(&windows).await.unwrap();
     let layer = |detail| json!({"status": "Downloading", "id": "aa", "progressDetail": detail});
@@ -365,7 +365,7 @@ async fn a_daemon_of_this_machine_needs_room_for_the_build() {
 }
 
 #[test]
-async fn what_is_not_there_or_changes_while_it_is_sent_ends_the_build_by_name() {
+async fn what_does_not_exist_or_changes_while_it_is_sent_ends_the_build_by_name() {
     let windows = WindowsDaemon::start();
     windows.script(|script| script.builds = vec![built(SOME_ID)]);
     let daemon = connect(&windows).await.unwrap();

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_in_folders_of_its_own_is_told_from_what_does_not() {
+    fn what_stays_in_folders_of_its_own_is_distinguished_from_what_does_not() {
         let app = layer(&[("app", folder()), ("app/a.dll", FileChange::Link)]);
         assert!(is_independent(&app, None));
         for (path, touch) in [
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_the_bases_windows_is_told_from_one_that_programs_bring_along() {
+    fn a_file_of_the_bases_windows_is_distinguished_from_one_that_programs_include() {
         let base = Some(WindowsVersion::new(17763, 973));
         for (path, version, expected) in [
             ("app/gdi32.dll", "10.0.17763.973", true),

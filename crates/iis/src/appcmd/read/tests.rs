@@ -126,7 +126,7 @@ fn lines_as_people_write_them_come_to_changes() {
 }
 
 #[test]
-fn what_the_program_refuses_or_nobody_is_certain_of_is_refused() {
+fn what_the_program_refuses_or_is_uncertain_is_refused() {
     for (line, is_unclear, printed) in [
         (
             "set config Default Web Site /section:httpErrors",
@@ -403,7 +403,7 @@ proptest! {
 }
 
 #[test]
-fn selectors_survive_what_stands_in_quotes() {
+fn selectors_survive_quotes() {
     let order = read(
         &words("set config /section:staticContent \"/+[fileExtension='.a]:b',mimeType='x:y']\""),
         &server(),

@@ -105,7 +105,7 @@ fn of_dated_tags_the_hosts_month_is_asked_about_first() {
 }
 
 #[test]
-fn a_guess_that_was_wrong_gives_way_to_the_next() {
+fn a_guess_that_was_wrong_yields_to_the_next() {
     let december = "20191210-windowsservercore-ltsc2019";
     let january = "20200114-windowsservercore-ltsc2019";
     let truth = [(january, "17763.1040"), (december, "17763.914")];

@@ -169,7 +169,7 @@ fn only_descriptions_of_packages_are_read() {
 }
 
 #[test]
-fn names_that_nobody_has_are_left_out() {
+fn names_that_do_not_exist_are_left_out() {
     let package = |name: &str| {
         let text = format!(r#"{{"name": "{name}", "version": "1"}}"#);
         reported_by("node_modules/x/package.json", text.as_bytes())

@@ -159,7 +159,7 @@ fn a_torn_base_block_comes_from_the_newest_log() {
 }
 
 #[test]
-fn a_hive_without_usable_logs_is_read_alone_and_says_so() {
+fn a_hive_without_usable_logs_is_reported() {
     let open = left_open(&STATES[1], 9);
     let mut damaged = new_log(&STATES[1..], 9);
     damaged[100] ^= 1;
@@ -285,7 +285,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_was_changed_is_there_after_a_crash(
+    fn what_was_changed_exists_after_a_crash(
         values in values(),
         sequence in prop_oneof![any::<u32>(), u32::MAX - 4..=u32::MAX],
         split in any::<Index>(),
@@ -309,7 +309,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_being_written_is_there_after_a_crash(
+    fn what_was_being_written_exists_after_a_crash(
         values in values(),
         pages in vec(any::<usize>(), 0..12),
     ) {
@@ -343,7 +343,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_are_too_strange(
+    fn no_bytes_panic(
         primary in damaged(left_open(&STATES[0], 5)),
         first in damaged(new_log(&STATES[..4], 5)),
         second in prop_oneof![

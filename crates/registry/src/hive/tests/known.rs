@@ -68,7 +68,7 @@ fn a_key_of_the_base_keeps_its_descriptor_and_a_new_one_is_new_and_inherits() {
 }
 
 #[test]
-fn a_key_that_starts_anew_has_nothing_of_the_one_that_was_there() {
+fn a_key_that_starts_again_has_nothing_of_the_one_that_was_there() {
     for edits in [
         vec![create(r"\Contoso", KeyMode::Replace)],
         vec![delete(r"\Contoso"), create(r"\Contoso", KeyMode::Merge)],

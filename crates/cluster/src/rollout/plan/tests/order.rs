@@ -76,7 +76,7 @@ fn what_a_patch_breaks_for_good_is_said() {
 }
 
 #[test]
-fn a_pinned_workload_is_told_the_new_tag_where_its_host_is_patched() {
+fn a_pinned_workload_gets_the_new_tag_where_its_host_is_patched() {
     let hosts = ["17763.973", "17763.1158", "18363.592", "18363.900"];
     let landings = [
         ("Deployment", vec![0], 0b0101),

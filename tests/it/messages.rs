@@ -85,7 +85,7 @@ fn an_error_in_a_file_shows_the_line_with_its_word_marked() {
 }
 
 #[test]
-fn what_is_not_on_docker_hub_is_told_what_to_type() {
+fn an_image_missing_on_docker_hub_gets_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let file = folder.path().join(name);

@@ -150,7 +150,7 @@ async fn what_is_pushed_to_is_asked_about_with_the_right_to_write() {
 }
 
 #[test]
-async fn a_refusal_to_say_what_is_there_ends_a_pull_and_not_a_push() {
+async fn a_refusal_to_say_what_exists_ends_a_pull_and_not_a_push() {
     for (status, known) in [(403, true), (401, false)] {
         let (_log, server) = scripted(move |asked: &ScriptedRequest| match asked.path.as_str() {
             "/v2/" => answer(401, &[("WWW-Authenticate", "Basic realm=\"x\"")], ""),

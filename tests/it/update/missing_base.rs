@@ -19,7 +19,7 @@ fn app() -> Vec<u8> {
 }
 
 #[test]
-fn an_image_for_another_system_and_what_is_no_image_are_told() {
+fn an_image_for_another_system_and_what_is_no_image_are_reported() {
     let fake = FakeRegistry::start();
     let site = Site::new();
     let linux = fake.image("linux", "");
@@ -66,7 +66,7 @@ fn an_image_without_windows_inside_is_up_to_date_on_every_host() {
 }
 
 #[test]
-fn a_base_that_nobody_knows_is_asked_for_and_can_be_named() {
+fn a_base_that_is_unknown_is_asked_for_and_can_be_named() {
     let site = site();
     let own = base_with(OLD, |tar| {
         tar.file("Files/License.txt", b"other", None);
@@ -91,7 +91,7 @@ fn a_base_that_nobody_knows_is_asked_for_and_can_be_named() {
 }
 
 #[test]
-fn a_base_that_is_gone_or_elsewhere_is_told() {
+fn a_deleted_or_moved_base_is_reported() {
     let site = Site::new();
     put(&site, NANO, NEW, base(NEW));
     let labelled = |name: &str| {
@@ -135,7 +135,7 @@ fn what_it_says_of_its_base_counts_only_where_its_layers_begin_with_it() {
 }
 
 #[test]
-fn wrong_usage_is_told_before_anything_is_asked() {
+fn wrong_usage_is_reported_before_anything_is_asked() {
     let site = Site::new();
     let before = site.requests();
     for (arguments, value) in [

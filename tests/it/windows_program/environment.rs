@@ -133,7 +133,7 @@ fn a_console_has_colours_and_a_file_has_none() {
 }
 
 #[test]
-fn a_pipe_that_is_not_there_is_named_with_what_to_do() {
+fn a_missing_pipe_is_named_with_what_to_do() {
     let exe = Exe::find();
     let site = Site::new();
     let (host, base) = (site.host(), format!("{}/mcr", site.host()));

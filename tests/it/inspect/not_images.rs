@@ -169,7 +169,7 @@ fn places_without_an_image_say_so() {
 }
 
 #[test]
-fn layers_that_were_changed_or_cut_are_told_apart() {
+fn layers_that_were_changed_or_cut_are_distinguished() {
     let image = windows().files(&deltas(&edits(20))).files(&deltas(&[set(
         r"HKLM\SYSTEM\x",
         "a",
