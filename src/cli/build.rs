@@ -63,8 +63,7 @@ pub(super) struct Build {
     /// Image name [default: the recipe's]
     #[arg(long, value_name = "NAME", value_parser = image_name)]
     name: Option<String>,
-    /// Image tag; the tag of the index if there are several builds [default: the base's version, or
-    /// latest]
+    /// Tag of the image or index [default: the base's version, or latest]
     #[arg(long, value_name = "TAG", value_parser = image_tag)]
     tag: Option<String>,
     /// Push the image to the registry

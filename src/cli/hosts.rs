@@ -18,13 +18,15 @@ use super::{complete, input};
 /// Host arguments.
 #[derive(Debug, Clone, Args)]
 pub(super) struct HostArgs {
-    /// Build and revision of a host, such as 17763.973, or a release, such as ltsc2022 (repeatable)
+    /// Host: 17763.973, or a release such as ltsc2022 (repeatable)
     ///
-    /// A release (ltsc2022, win2022, 2022, 20H2, or latest for the newest LTSC) stands for its newest
-    /// known revision.
+    /// A build and revision, or a release (ltsc2022, win2022, 2022, 20H2, or latest for the newest
+    /// LTSC) for its newest known revision.
     #[arg(long = "host-build", display_order = 1, value_name = "BUILD", value_parser = host_name, add = complete::builds())]
     builds: Vec<HostName>,
-    /// Read hosts from `kubectl get nodes -o json` or `-o yaml`; - reads stdin
+    /// Hosts from `kubectl get nodes -o json` or yaml; - is stdin
+    ///
+    /// Hosts from `kubectl get nodes -o json` or `-o yaml`; - reads stdin.
     #[arg(long, display_order = 2, value_name = "FILE")]
     nodes: Option<PathBuf>,
 }

@@ -15,6 +15,7 @@ pub(super) const USER_AGENT: &str = concat!("wincimg/", env!("CARGO_PKG_VERSION"
 
 /// Connection options.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Connection options")]
 pub(super) struct HttpArgs {
     /// Allow plain HTTP or an unverified certificate for this host (repeatable)
     #[arg(long = "insecure-registry", value_name = "HOST[:PORT]")]
@@ -22,7 +23,7 @@ pub(super) struct HttpArgs {
     #[command(flatten)]
     certificates: CertificateArgs,
     /// Time limit for the whole command, such as 90s, 10m or 1h [default: none]
-    #[arg(long, value_name = "TIME", value_parser = read_time)]
+    #[arg(long, value_name = "TIME", value_parser = read_time, hide_short_help = true)]
     timeout: Option<Duration>,
 }
 

@@ -78,8 +78,10 @@ struct GlobalArgs {
     /// Log to stderr; repeat to include the libraries' logs
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
-    /// Read defaults for flags from this file [default: `WINCIMG_CONFIG`, then wincimg.toml in this
-    /// folder or a parent]
+    /// File with defaults for flags [default: wincimg.toml]
+    ///
+    /// File with defaults for flags [default: `WINCIMG_CONFIG`, then wincimg.toml in this folder or a
+    /// parent]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<std::path::PathBuf>,
     #[command(flatten)]

@@ -74,14 +74,6 @@ struct MakeScript {
     /// Base image to pull in advance (repeatable)
     #[arg(long = "base", value_name = "NAME", default_value = "nanoserver", add = complete::bases())]
     bases: Vec<String>,
-    #[command(flatten)]
-    base_registry: BaseRegistryArgs,
-    /// Let nodes use plain HTTP or an unverified certificate with this registry (repeatable)
-    #[arg(long = "insecure-registry", value_name = "HOST[:PORT]")]
-    insecure: Vec<String>,
-    /// Let nodes trust the CAs in this file for these registries (repeatable)
-    #[arg(long = "ca-file", value_name = "FILE")]
-    ca_files: Vec<PathBuf>,
     /// Container runtime of the nodes [default: detected on each node]
     #[arg(long, value_enum, hide_short_help = true)]
     runtime: Option<NodeRuntime>,
@@ -103,6 +95,14 @@ struct MakeScript {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
+    #[command(flatten)]
+    base_registry: BaseRegistryArgs,
+    /// Let nodes use plain HTTP or an unverified certificate with this registry (repeatable)
+    #[arg(long = "insecure-registry", value_name = "HOST[:PORT]")]
+    insecure: Vec<String>,
+    /// Let nodes trust the CAs in this file for these registries (repeatable)
+    #[arg(long = "ca-file", value_name = "FILE")]
+    ca_files: Vec<PathBuf>,
 }
 
 impl MakeScript {

@@ -27,7 +27,7 @@ pub(super) struct RefreshArgs {
     #[arg(long)]
     refresh: bool,
     /// Page that --refresh reads: a URL, or a file with a copy as HTML or Markdown
-    #[arg(long, value_name = "URL|FILE", default_value = RELEASE_INFO)]
+    #[arg(long, value_name = "URL|FILE", default_value = RELEASE_INFO, hide_short_help = true)]
     release_info: String,
 }
 

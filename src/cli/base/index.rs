@@ -27,14 +27,14 @@ use crate::cli::{CommandOutcome, registry_args};
     wincimg base index repo.mylan.k8s:9999/windows/servercore:ltsc2022 --push\n  \
     wincimg base index oci:./servercore")]
 pub(super) struct Index {
-    #[command(flatten)]
-    base: BaseArgs,
     /// Attach the index to the image in its registry
     #[arg(long)]
     push: bool,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
+    #[command(flatten)]
+    base: BaseArgs,
 }
 
 /// Result for one image.

@@ -40,8 +40,6 @@ const SHOWN_BYTES: usize = 32;
     wincimg base show oci:./iis --path 'C:\\inetpub'\n\n\
     Exit code 1: the image does not have that key, file or folder; the nearest one is named.")]
 pub(super) struct Show {
-    #[command(flatten)]
-    base: BaseArgs,
     /// Show this registry key: values, subkeys, class and security descriptor
     // Other commands have a flag of this name for a host, which a file of defaults may set for all
     // commands; a registry key does not belong there.
@@ -53,6 +51,8 @@ pub(super) struct Show {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
+    #[command(flatten)]
+    base: BaseArgs,
 }
 
 /// Selected part of the base.

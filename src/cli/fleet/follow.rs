@@ -64,8 +64,6 @@ pub(super) struct FollowArgs {
     /// Fleet file
     #[arg(value_name = "FILE", add = complete::fleets())]
     file: PathBuf,
-    #[command(flatten)]
-    kube: KubeArgs,
     /// Lease for leader election [default namespace: the context's, or the pod's]
     #[arg(
         long,
@@ -90,6 +88,8 @@ pub(super) struct FollowArgs {
     /// Output format: text, or one JSON object per line
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
+    #[command(flatten)]
+    kube: KubeArgs,
     #[command(flatten)]
     base: BaseRegistryArgs,
     #[command(flatten)]

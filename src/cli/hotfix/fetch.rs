@@ -41,11 +41,11 @@ pub(super) struct Fetch {
     table: RefreshArgs,
     #[command(flatten)]
     catalog: CatalogArgs,
-    #[command(flatten)]
-    http: HttpArgs,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
+    #[command(flatten)]
+    http: HttpArgs,
 }
 
 impl Fetch {

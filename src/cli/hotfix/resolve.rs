@@ -29,11 +29,11 @@ pub(super) struct Resolve {
     what: UpdateSelectorArgs,
     #[command(flatten)]
     table: RefreshArgs,
-    #[command(flatten)]
-    http: HttpArgs,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
+    #[command(flatten)]
+    http: HttpArgs,
 }
 
 impl Resolve {

@@ -37,13 +37,17 @@ pub(super) struct MakeScript {
     what: UpdateSelectorArgs,
     #[command(flatten)]
     pick: CatalogSelectorArgs,
-    /// Base URL from which nodes download the update's folder, instead of Microsoft's servers
+    /// URL from which nodes download the update's folder
+    ///
+    /// Base URL from which nodes download the update's folder, instead of Microsoft's servers.
     #[arg(long, value_name = "URL", conflicts_with = "from_dir", value_parser = read_mirror)]
     from_url: Option<String>,
     /// Directory or share on the nodes that contains the update's folder
     #[arg(long, value_name = "DIR")]
     from_dir: Option<String>,
-    /// Use the files that `hotfix fetch` wrote to this directory, without the catalog
+    /// Use the files of `hotfix fetch` in this directory
+    ///
+    /// Use the files that `hotfix fetch` wrote to this directory, without the catalog.
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
     /// Let the script restart the node if required
@@ -56,11 +60,11 @@ pub(super) struct MakeScript {
     table: RefreshArgs,
     #[command(flatten)]
     catalog: CatalogArgs,
-    #[command(flatten)]
-    http: HttpArgs,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
+    #[command(flatten)]
+    http: HttpArgs,
 }
 
 /// Update that the script installs, from the catalog or a folder.

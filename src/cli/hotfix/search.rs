@@ -27,11 +27,11 @@ pub(super) struct Search {
     query: Vec<String>,
     #[command(flatten)]
     catalog: CatalogArgs,
-    #[command(flatten)]
-    http: HttpArgs,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
+    #[command(flatten)]
+    http: HttpArgs,
 }
 
 impl Search {

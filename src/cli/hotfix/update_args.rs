@@ -44,7 +44,9 @@ pub(super) struct UpdateSelectorArgs {
     /// Build and revision, such as 17763.1158, or KB number, such as KB4549949
     #[arg(value_name = "BUILD|KB")]
     what: Option<UpdateSelector>,
-    /// Use the newest update of this build that is not a hotpatch or preview
+    /// Newest update of this build
+    ///
+    /// Newest update of this build that is not a hotpatch or preview.
     #[arg(long, value_name = "BUILD")]
     latest: Option<WindowsVersion>,
 }
