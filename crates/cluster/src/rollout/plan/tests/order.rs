@@ -1,5 +1,9 @@
 //! Order of a plan's actions, and the workloads that start in between.
 
+use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
+
+use super::search::clusters;
 use super::*;
 
 /// Interruptions of a plan: the workload, its hosts, and the interval of actions.
@@ -13,7 +17,7 @@ fn interrupted(plan: &ActionPlan) -> Vec<(usize, Vec<usize>, usize, Option<usize
 fn an_image_is_rolled_out_while_the_hosts_that_need_a_patch_for_it_are_cordoned() {
     // n1 needs the new side and shares its image with n0.
     let hosts = ["17763.973", "17763.1158"];
-    let mut request = landed(&hosts, &["17763.973"], &[("Deployment", vec![0], 0b11)]);
+    let mut request = restricted(&hosts, &["17763.973"], &[("Deployment", vec![0], 0b11)]);
     assert_eq!(
         short_of(&request),
         ["build i0 for 17763.1158", "patch n0 to 17763.1158"]
@@ -39,7 +43,7 @@ fn what_a_build_does_not_break_comes_first_and_is_not_interrupted() {
         ("Deployment", vec![1], 0b1100),
         ("CloneSet", vec![2], 0b1000),
     ];
-    let request = landed(&hosts, &images, &landings);
+    let request = restricted(&hosts, &images, &landings);
     assert_eq!(
         short_of(&request),
         [
@@ -60,7 +64,7 @@ fn what_a_build_does_not_break_comes_first_and_is_not_interrupted() {
 fn what_a_patch_breaks_for_good_is_said() {
     let hosts = ["17763.973", "17763.1158"];
     let landings = [("Deployment", vec![0], 0b11), ("Deployment", vec![1], 0b01)];
-    let mut request = landed(&hosts, &["17763.973", "17763.973"], &landings);
+    let mut request = restricted(&hosts, &["17763.973", "17763.973"], &landings);
     rename(
         &mut request,
         1,
@@ -83,7 +87,7 @@ fn a_pinned_workload_gets_the_new_tag_where_its_host_is_patched() {
         ("Deployment", vec![0], 0b0010),
         ("Deployment", vec![0], 0b1000),
     ];
-    let mut request = landed(&hosts, &["17763.973"], &landings);
+    let mut request = restricted(&hosts, &["17763.973"], &landings);
     request.today = Some("2026-11-24".parse().unwrap());
     assert_eq!(
         short_of(&request),

@@ -1,0 +1,317 @@
+//! Workloads that are pinned to nodes, and those that cannot be.
+
+use super::*;
+
+#[test]
+fn a_workload_stays_where_it_starts() {
+    let hosts = ["17763.1158", "20348.1", "20348.2402", "17763.5696"];
+    let pinned = |kind| restricted(&hosts, &["20348.1"], &[(kind, vec![0], 0b0111)]);
+    assert_eq!(
+        short_of(&pinned("Deployment")),
+        ["pin p0 to 10.0.20348"],
+        "the image is not built again"
+    );
+    for kind in ["Pod", "Job", "ReplicaSet"] {
+        assert_eq!(short_of(&pinned(kind)), ["pin p0 to 10.0.20348"], "{kind}");
+    }
+    assert_eq!(
+        short_of(&pinned("CloneSet")),
+        ["build i0 for 17763.1158 20348.1"],
+        "the fields of this kind are unknown"
+    );
+    let plan = plan(&pinned("CronJob"));
+    let PlanAction::Pin {
+        hosts, commands, ..
+    } = &plan.actions[0]
+    else {
+        panic!("{plan:?}");
+    };
+    assert_eq!(hosts, &[1, 2]);
+    assert_eq!(
+        commands,
+        &[
+            "kubectl patch cronjob p0 --namespace default --type merge --patch \
+             '{\"spec\":{\"jobTemplate\":{\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":\
+             {\"node.kubernetes.io/windows-build\":\"10.0.20348\"}}}}}}}'"
+        ]
+    );
+}
+
+#[test]
+fn a_workload_stays_on_all_builds_where_it_starts() {
+    let pinned = |hosts: &[&str], image: &str| {
+        short_of(&restricted(
+            hosts,
+            &[image],
+            &[("Deployment", vec![0], 0b111)],
+        ))
+    };
+    assert_eq!(
+        pinned(&["17763.1158", "20348.2402", "26100.2314"], "20348.2402"),
+        ["pin p0 NotIn 10.0.17763"]
+    );
+    let hosts = [
+        "14393.1", "17763.1", "18363.1", "20348.1", "20348.1", "26100.1",
+    ];
+    let landing = [("Deployment", vec![0], 0b11_1111)];
+    let request = restricted(&hosts, &["20348.2402"], &landing);
+    assert_eq!(short_of(&request), ["pin p0 In 10.0.20348 10.0.26100"]);
+    let plan = plan(&request);
+    let rollout = Rollout::new(&request);
+    assert_eq!(
+        plan.actions[0].title(&rollout),
+        "keep Deployment default/p0 on nodes whose label node.kubernetes.io/windows-build is \
+         10.0.20348 or 10.0.26100 (leaves 3 of 6 nodes)"
+    );
+    // A merge replaces the list, so each term of the patch repeats the existing affinity.
+    assert!(plan.actions[0].commands()[0].contains(
+        "\"nodeSelectorTerms\":[{\"matchExpressions\":[{\"key\":\"node.kubernetes.io/windows-build\",\
+         \"operator\":\"In\",\"values\":[\"10.0.20348\",\"10.0.26100\"]}],\"matchFields\":"
+    ), "{:?}", plan.actions[0].commands());
+    // Images of 26100 are reported to fail on 26200.
+    assert_eq!(
+        pinned(&["20348.2402", "26100.2314", "26200.6584"], "26100.2314"),
+        ["pin p0 to 10.0.26100"]
+    );
+}
+
+#[test]
+fn pods_and_jobs_are_recreated() {
+    let commands = |kind| {
+        let landings = [(kind, vec![0], 0b11)];
+        let mut request = restricted(&["17763.1158", "20348.1"], &["20348.1"], &landings);
+        request.flags.kubectl = vec!["--context".to_owned(), "my cluster".to_owned()];
+        let mut rollout = Rollout::new(&request);
+        let plan = rollout.advise(&request, &TagsByRepository::new());
+        let fix = rollout.checks().next().unwrap().finding.fix.clone();
+        assert_eq!(
+            fix.as_deref(),
+            Some(
+                "delete it and recreate it on nodes with the label \
+                 node.kubernetes.io/windows-build=10.0.20348 (leaves 1 of 2 nodes)"
+            )
+        );
+        plan.actions[0].commands().to_vec()
+    };
+    let selector = "\"nodeSelector\":{\"node.kubernetes.io/windows-build\":\"10.0.20348\"}";
+    assert_eq!(
+        commands("Pod"),
+        [
+            format!(
+                "kubectl get pod p0 --namespace default --context 'my cluster' --output json | \
+                 kubectl patch --local --filename - --type merge --patch \
+                 '{{\"spec\":{{{selector},\"nodeName\":null}}}}' --output json > pod-p0.json"
+            ),
+            "kubectl replace --force --filename pod-p0.json --context 'my cluster'".to_owned(),
+        ]
+    );
+    let of_job = format!(
+        "'{{\"spec\":{{\"template\":{{\"spec\":{{{selector}}},\"metadata\":{{\"labels\":\
+         {{\"controller-uid\":null,\"batch.kubernetes.io/controller-uid\":null}}}}}},\
+         \"selector\":null}}}}' --output json > job-p0.json"
+    );
+    let job = commands("Job");
+    assert!(job[0].ends_with(&of_job), "{}\n{of_job}", job[0]);
+}
+
+#[test]
+fn a_workload_is_not_pinned_where_its_image_is_built_again_anyway() {
+    let landings = [
+        ("Deployment", vec![0], 0b11),
+        ("Deployment", vec![1], 0b11),
+        ("CloneSet", vec![1], 0b01),
+    ];
+    assert_eq!(
+        short_of(&restricted(
+            &["17763.1158", "20348.1"],
+            &["20348.1", "20348.2"],
+            &landings
+        )),
+        ["pin p0 to 10.0.20348", "build i1 for 17763.1158 20348.1"]
+    );
+}
+
+#[test]
+fn a_warning_of_pods_that_land_anywhere_comes_with_the_patch() {
+    let mut request = request(&["20348.1"], &["20348.1"]);
+    let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
+                [{image: repo.example/i0:1}]}}}\n";
+    set_workloads(&mut request, text);
+    request.flags.kubectl = vec!["--context".to_owned(), "production".to_owned()];
+    let mut rollout = Rollout::new(&request);
+    assert!(
+        rollout
+            .advise(&request, &TagsByRepository::new())
+            .actions
+            .is_empty()
+    );
+    assert_eq!(rollout.notices[0].finding.rule, "no-windows-selector");
+    assert_eq!(
+        rollout.notices[0].finding.commands,
+        [
+            "kubectl patch deployment p0 --namespace default --context production --type merge \
+             --patch '{\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":\
+             {\"kubernetes.io/os\":\"windows\"}}}}}'"
+        ]
+    );
+}
+
+#[test]
+fn the_selector_that_is_advised_is_a_label_that_the_nodes_have() {
+    let mut request = request(&["17763.1158"], &["17763.1158"]);
+    // Label of Kubernetes before 1.14.
+    let old = ("beta.kubernetes.io/os".to_owned(), "windows".to_owned());
+    request.nodes.windows[0].labels = [old].into();
+    let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
+                [{image: repo.example/i0:1}]}}}\n";
+    set_workloads(&mut request, text);
+    let mut rollout = Rollout::new(&request);
+    rollout.advise(&request, &TagsByRepository::new());
+    let advice = rollout.notices[0].finding.advice().unwrap();
+    assert!(
+        advice.contains("nodeSelector: {beta.kubernetes.io/os: windows}")
+            && advice.contains(r#"{"nodeSelector":{"beta.kubernetes.io/os":"windows"}}"#),
+        "{advice}"
+    );
+}
+
+#[test]
+fn a_pod_that_only_linux_takes_is_for_linux_where_its_images_are_for_both() {
+    let mut request = request(&["20348.1"], &["20348.1", "20348.1"]);
+    request.images[0].content = ImageContent::Index(vec![linux(), single("20348.1")]);
+    request.images[1].content = ImageContent::Unasked;
+    let taint = r#"{"key":"os","value":"windows","effect":"NoSchedule"}"#;
+    request.nodes.windows[0].taints = vec![serde_json::from_str(taint).unwrap()];
+    request.nodes.others.push(linux_node());
+    let counts = |image: &str, spec: &str| {
+        let mut request = request.clone();
+        let spec = format!("{{containers: [{{image: repo.example/{image}:1}}]{spec}}}");
+        set_workloads(
+            &mut request,
+            &format!("kind: Pod\nmetadata: {{name: p0}}\nspec: {spec}"),
+        );
+        let rollout = Rollout::new(&request);
+        let decided = (rollout.workloads.len(), rollout.other_workloads);
+        (decided, rollout.undecided.len())
+    };
+    let tolerates = ", tolerations: [{operator: Exists}]";
+    assert_eq!(counts("i0", ""), ((0, 1), 0));
+    assert_eq!(counts("i0", tolerates), ((1, 0), 0));
+    // A static pod with an unreadable image.
+    assert_eq!(counts("i1", ", nodeName: linux-a"), ((0, 1), 0));
+    assert_eq!(counts("i1", ", nodeName: n0"), ((1, 0), 0));
+    assert_eq!(counts("i1", ""), ((0, 0), 1));
+}
+
+#[test]
+fn a_pod_that_names_a_node_without_windows_gets_no_selector() {
+    let mut request = request(&["20348.1"], &["20348.1"]);
+    request.nodes.others.push(linux_node());
+    let text = "kind: Pod\nmetadata: {name: p0}\nspec: {nodeName: linux-a, containers: \
+                [{image: repo.example/i0:1}]}\n";
+    set_workloads(&mut request, text);
+    let rollout = Rollout::new(&request);
+    let rules: Vec<_> = rollout
+        .notices
+        .iter()
+        .map(|notice| notice.finding.rule)
+        .collect();
+    assert_eq!(rules, ["no-host-selected"]);
+}
+
+#[test]
+fn only_a_missing_runtime_class_is_reported() {
+    let mut request = request(&["20348.1"], &["20348.1"]);
+    request.nodes.others.push(linux_node());
+    request.plain = 0;
+    let found = |request: &mut RolloutRequest, class: &str| {
+        let text = format!(
+            "kind: Deployment\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{containers: \
+             [{{image: repo.example/i0:1}}], runtimeClassName: windows2022}}}}}}\n---\n\
+             kind: RuntimeClass\nmetadata: {{name: {class}}}\nhandler: runhcs-wcow-process\n\
+             scheduling: {{tolerations: [{{key: os, value: Windows}}]}}\n"
+        );
+        set_workloads(request, &text);
+        let mut rollout = Rollout::new(request);
+        rollout.advise(request, &TagsByRepository::new());
+        let starts = rollout.outcomes().next().unwrap().starts;
+        let notices = rollout.notices.iter();
+        let notices: Vec<_> = notices
+            .map(|notice| {
+                let finding = &notice.finding;
+                let names_class = finding
+                    .reason
+                    .contains("class windows2022 is not in the input");
+                (finding.rule, names_class, finding.commands.len())
+            })
+            .collect();
+        (starts, notices)
+    };
+    assert_eq!(
+        found(&mut request, "another"),
+        (StartStatus::Warned, vec![("no-windows-selector", true, 0)])
+    );
+    let taint = r#"{"key":"os","value":"Windows","effect":"NoSchedule"}"#;
+    request.nodes.windows[0].taints = vec![serde_json::from_str(taint).unwrap()];
+    assert_eq!(
+        found(&mut request, "another"),
+        (StartStatus::Unknown, vec![("no-host-selected", true, 0)])
+    );
+    assert_eq!(
+        found(&mut request, "windows2022"),
+        (StartStatus::Warned, vec![("no-windows-selector", false, 1)])
+    );
+}
+
+#[test]
+fn host_process_containers_need_a_containerd_that_runs_them() {
+    for (runtime, reason) in [
+        (
+            "docker://20.10.7",
+            Some("host process containers need containerd, and the node runs Docker"),
+        ),
+        (
+            "containerd://1.5.7",
+            Some(
+                "host process containers need containerd 1.6 or newer, and the node runs an older one",
+            ),
+        ),
+        ("containerd://1.6.0", None),
+    ] {
+        let mut request = request(&["17763.1158"], &["17763.1158"]);
+        request.nodes.windows[0].runtime = ContainerRuntime::from_node(runtime);
+        let text = "kind: Pod\nmetadata: {name: p0}\nspec: {nodeName: n0, containers: [{image: \
+                    'repo.example/i0:1', securityContext: {windowsOptions: {hostProcess: true}}}]}\n";
+        set_workloads(&mut request, text);
+        let rollout = Rollout::new(&request);
+        let finding = rollout.placements[0].findings().next().unwrap();
+        let refused = (finding.rule == "host-process-unsupported").then_some(&finding.reason[..]);
+        assert_eq!(refused, reason, "{runtime}");
+    }
+}
+
+#[test]
+fn images_for_both_systems_need_no_selector_for_windows() {
+    let mut request = request(&["20348.1"], &["20348.1"]);
+    request.images[0].content = ImageContent::Index(vec![linux(), single("17763.1158")]);
+    request.nodes.others.push(linux_node());
+    request.plain = 0;
+    let rules = |request: &mut RolloutRequest, spec: &str| {
+        let text = format!(
+            "kind: Deployment\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{containers: \
+             [{{image: repo.example/i0:1}}]{spec}}}}}}}\n"
+        );
+        set_workloads(request, &text);
+        let rollout = Rollout::new(request);
+        let notices = rollout.notices.iter();
+        notices
+            .map(|notice| notice.finding.rule)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        rules(&mut request, ", os: {name: windows}"),
+        ["no-windows-selector"]
+    );
+    assert!(rules(&mut request, "").is_empty());
+    assert_eq!(short_of(&request), ["pin p0 to linux"]);
+}
