@@ -1,4 +1,4 @@
-//! How long a look into a base of 300 MB takes, against `gzip -dc | tar t` of the same layer; how much
+//! Time to index a base of 300 MB, against `gzip -dc | tar t` of the same layer; how much
 //! memory; how large the facts are, and how fast they answer.
 //!
 //! The base is made up: files that compress as Windows' do, descriptors and attributes, hives of many
@@ -28,7 +28,7 @@ use wincimg_registry::hive::{FileTime, empty_hive, unfitted_hives};
 use wincimg_registry::security::{directory_descriptor, file_descriptor};
 use wincimg_registry::{BaseKeys, KeyPath, RegistryData, RegistryEdit};
 
-/// What the layer should have, compressed.
+/// Compressed size of the layer.
 const SIZE: u64 = 300_000_000;
 const ROUNDS: usize = 5;
 

@@ -1,4 +1,4 @@
-//! How fast layers are written: a small one, as the pause image has it, many small files, and text.
+//! Throughput of layers: a small one, as the pause image has it, many small files, and text.
 
 use std::hint::black_box;
 use std::io;

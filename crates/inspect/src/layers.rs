@@ -103,7 +103,7 @@ pub(super) struct ReadPlan {
 pub struct UnclosedHive {
     /// Path in the layer.
     pub file: String,
-    /// How far its log files complete it.
+    /// Result of its log files.
     pub state: HiveState,
 }
 

@@ -58,7 +58,7 @@ pub struct PlannedLayer {
     /// Its changes of rights, in order, once its files are there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub access: Vec<AccessChange>,
-    /// What was moved or copied here within the image, and what it keeps.
+    /// Entries moved or copied here within the image, with their kept attributes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<CopiedEntry>,
     /// Folders that are removed with their contents before they are created again.

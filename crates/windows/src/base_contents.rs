@@ -78,7 +78,7 @@ pub trait BaseContents: BaseKeys {
         Ok(Presence::Unknown)
     }
 
-    /// Whether the database of accounts has an account of that name.
+    /// Returns true if the database of accounts has the name.
     fn account(&self, _name: &str) -> Result<Presence<()>, BaseReadError> {
         Ok(Presence::Unknown)
     }

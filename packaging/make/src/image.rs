@@ -27,7 +27,7 @@ use wincimg_oci::store::{Location, Sink, Source};
 const USER: u32 = 65532;
 const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
 
-/// What goes into an image.
+/// Contents of an image.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ImageArgs {
     /// The static program for a processor, such as amd64=FILE; several make an index
@@ -58,7 +58,7 @@ pub(crate) struct ImageArgs {
     /// Allow plain HTTP or an unverified certificate for this registry alone (repeatable)
     #[arg(long, value_name = "HOST[:PORT]")]
     insecure_registry: Vec<String>,
-    /// Where it goes: oci:DIR:TAG, docker-archive:FILE:NAME or HOST/NAME:TAG (repeatable)
+    /// Destination: oci:DIR:TAG, docker-archive:FILE:NAME or HOST/NAME:TAG (repeatable)
     #[arg(long, value_name = "PLACE", required = true)]
     to: Vec<String>,
 }
@@ -235,7 +235,7 @@ impl ImageArgs {
         })?)
     }
 
-    /// What a program looks for on any Linux: a user, folders to write to, CAs, the licences.
+    /// Files that programs expect on Linux: a user, folders to write to, CAs, the licences.
     fn surroundings(&self) -> Result<PackagedLayer> {
         let mut tar = Tar::new(self.epoch)?;
         tar.folder("etc", 0o755, 0)?;

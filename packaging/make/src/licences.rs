@@ -102,8 +102,8 @@ pub(crate) fn libraries(target: &str) -> Result<Vec<Library>> {
     Ok(libraries)
 }
 
-/// What the program is linked from, macros among it: what they write becomes part of the program.
-/// What only tests and build scripts use does not.
+/// Libraries of the program, including macros, whose output becomes part of it.
+/// Libraries of tests and build scripts do not.
 fn inside(metadata: &Value) -> BTreeSet<&str> {
     let nodes: BTreeMap<&str, &Value> = list(&metadata["resolve"]["nodes"])
         .iter()

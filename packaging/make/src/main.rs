@@ -44,7 +44,7 @@ enum Command {
         /// The same as Debian's copyright file
         #[arg(long, value_name = "FILE", requires = "installed")]
         debian: Option<PathBuf>,
-        /// Where the package puts the file for people
+        /// Path of the readable file in the package
         #[arg(long, value_name = "PATH")]
         installed: Option<String>,
         /// A library that Cargo does not know, with its licence (repeatable)

@@ -8,7 +8,7 @@ use clap::Command;
 use clap_mangen::Man;
 use roff::{Roff, bold, italic, roman};
 
-/// What every command ends with.
+/// Common end of every command.
 const EXIT_CODES: [(&str, &str); 5] = [
     (
         "0",
@@ -216,7 +216,7 @@ fn page(command: &Command, above: &[&Command], edition: &Edition<'_>) -> io::Res
     Ok(fix_markup(&String::from_utf8_lossy(&page)))
 }
 
-/// What the library writes, as mandoc and groff read it alike: values are a list of its own below an
+/// The page in a form that mandoc and groff read alike: values are a list of its own below an
 /// option, and a backslash is one outside macros too.
 fn fix_markup(page: &str) -> String {
     page.replace("\\\\", "\\e")
@@ -225,7 +225,7 @@ fn fix_markup(page: &str) -> String {
         .replace("\n.RE\n", "\n.PD\n.RE\n")
 }
 
-/// What a command's help says after its options.
+/// Sections of a command's help after its options.
 #[derive(Debug, Default)]
 struct HelpSections {
     examples: Vec<String>,

@@ -133,7 +133,7 @@ fn is_shell(command: &LintCommand) -> bool {
     matches!(command.program().as_str(), "powershell" | "pwsh" | "cmd")
 }
 
-/// What a command sets for its own line only.
+/// Settings that a command makes for its own line only.
 fn lost_effect(command: &LintCommand) -> Option<(&'static str, &'static str)> {
     let first = command.words.first()?.value.to_ascii_lowercase();
     let second = command.words.get(1).map_or("", |word| word.value.as_str());

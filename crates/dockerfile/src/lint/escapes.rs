@@ -13,7 +13,7 @@ use crate::instruction::InstructionKind;
 use crate::source::{Dockerfile, Instruction, begins_instruction};
 use crate::stages::{StageState, image_path, source_path};
 
-/// How an instruction uses a text.
+/// Use of a text by an instruction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TextUse {
     /// A path in the image.

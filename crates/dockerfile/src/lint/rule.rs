@@ -18,7 +18,7 @@ pub struct Rule {
     pub level: Severity,
     /// Summary in one sentence.
     pub summary: &'static str,
-    /// What `--fix` may do with its corrections.
+    /// Flag that writes its corrections.
     pub fix: Fix,
     pub(super) check: Check,
 }

@@ -82,7 +82,7 @@ const PORTS: [&str; 14] = [
     "linux",
 ];
 
-/// What a stage has so far.
+/// Contents of a stage so far.
 #[derive(Default)]
 struct Installed {
     /// Programs of Linux for Windows.

@@ -19,7 +19,7 @@ const OF_WINDOWS: [&str; 4] = [
     "WDAGUtilityAccount",
 ];
 
-/// What is wrong with a name.
+/// Problem of a name.
 pub(super) struct UserProblem {
     pub(super) problem: String,
     pub(super) hint: String,

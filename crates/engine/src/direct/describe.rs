@@ -24,7 +24,7 @@ const MIN_LAYER_SIZE: u64 = 16 << 20;
 
 /// An image's step: its text in the history, and its layer if it changes something.
 pub(super) struct DescribedStep {
-    /// What it is, for progress reports.
+    /// Label for progress reports.
     pub(super) what: String,
     pub(super) created_by: String,
     pub(super) layer: Option<Arc<Layer>>,

@@ -188,7 +188,7 @@ impl Planner<'_> {
         Ok(obstacles)
     }
 
-    /// What an image's layers touch.
+    /// Changes of an image's layers.
     async fn touched(&self, own: &[ImageLayer]) -> Result<Vec<Arc<LayerDiff>>, BoxError> {
         let reading = own.iter().map(async |layer| {
             let touched = self

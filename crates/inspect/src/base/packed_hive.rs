@@ -6,7 +6,7 @@ use wincimg_registry::hive::{HiveReadError, RecoveredHive, needs_logs, recover};
 
 use super::hives::HivePart;
 
-/// How much of a file shows whether a hive needs its logs.
+/// Bytes that show if a hive needs its logs.
 const BASE_BLOCK: usize = 512;
 
 /// A hive of a layer, as far as its files were found.

@@ -141,7 +141,7 @@ fn places(
     Ok(places)
 }
 
-/// What a file and a folder at the path inherit from the folder above.
+/// Rights that a file and a folder at the path inherit.
 fn entries_from_above(
     layer: &Layer,
     edit: &AccessEdit,

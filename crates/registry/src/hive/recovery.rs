@@ -15,7 +15,7 @@ use super::format::{BIN_TIME, PAGE, base, checksum};
 use super::log::{BaseBlock, Log, LogEntry, LoggedChanges, Page, SECTOR, file_type};
 use super::{Hive, HiveReadError};
 
-/// How a hive was left, and what its content is now.
+/// State of a recovered hive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HiveState {
@@ -57,7 +57,7 @@ impl fmt::Display for HiveState {
 pub struct RecoveredHive<'f> {
     /// The file, as if it had been closed.
     pub bytes: Cow<'f, [u8]>,
-    /// How it was left.
+    /// State in which it was left.
     pub state: HiveState,
 }
 
@@ -172,7 +172,7 @@ impl<'f> Recovery<'f> {
         time.map_or(0, u64::from_le_bytes)
     }
 
-    /// What the hive may be, the best first.
+    /// Candidates for the hive, the best first.
     fn attempts(&self) -> impl Iterator<Item = Result<RecoveredHive<'static>, HiveReadError>> {
         let new = self.replay_new().into_iter();
         let old = self.old.iter().filter_map(|log| self.replay_old(log));

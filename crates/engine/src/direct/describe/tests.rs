@@ -30,7 +30,7 @@ const ACCOUNTS: [(&str, &str); 2] = [("Everyone", "S-1-1-0"), ("NetworkService",
 /// A folder that the base has; no rights of it are inherited from above.
 const OF_BASE: &str = "base";
 
-/// What an account is granted at a place of the model.
+/// Rights of an account at a place of the model.
 #[derive(Debug, Clone)]
 struct Granted {
     account: &'static str,
@@ -49,7 +49,7 @@ struct Node {
 #[derive(Debug, Clone, Default)]
 struct Drive(BTreeMap<String, Node>);
 
-/// What one step does, before it is known whether it can.
+/// A requested step, possibly invalid.
 #[derive(Debug, Clone)]
 enum Action {
     Folder(String),
@@ -245,7 +245,7 @@ fn planned(actions: &[Action], drive: &mut Drive) -> PlannedLayer {
     layer
 }
 
-/// What a container finds of the layers: rights by path, and the number of hives of each layer.
+/// A container's view of the layers: rights by path, and the number of hives of each layer.
 #[derive(Debug, Default)]
 struct ContainerView {
     rights: BTreeMap<String, [u32; 2]>,
