@@ -78,7 +78,7 @@ pub trait BaseContents: BaseKeys {
         Ok(Presence::Unknown)
     }
 
-    /// Returns true if the database of accounts has the name.
+    /// Looks up a name in the database of accounts.
     fn account(&self, _name: &str) -> Result<Presence<()>, BaseReadError> {
         Ok(Presence::Unknown)
     }

@@ -102,8 +102,8 @@ pub(crate) fn libraries(target: &str) -> Result<Vec<Library>> {
     Ok(libraries)
 }
 
-/// Libraries of the program, including macros, whose output becomes part of it.
-/// Libraries of tests and build scripts do not.
+/// Libraries of the program, including macros, whose output becomes part of it, without those of
+/// tests and build scripts.
 fn inside(metadata: &Value) -> BTreeSet<&str> {
     let nodes: BTreeMap<&str, &Value> = list(&metadata["resolve"]["nodes"])
         .iter()

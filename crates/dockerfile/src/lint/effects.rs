@@ -272,8 +272,8 @@ pub(super) fn check_setx(stage: &Stage<'_>, findings: &mut Findings<'_>) {
                     } else {
                         Severity::Note
                     },
-                    "setx without /M writes the machine's PATH into the user's, where it is there \
-                     twice, and cuts it after 1024 characters: add /M",
+                    "setx without /M adds the machine's PATH to the user's, and cuts it after 1024 \
+                     characters: add /M",
                 ),
                 true if count > 1 => (Severity::Note, MACHINE),
                 // Nano Server has no other program for it.

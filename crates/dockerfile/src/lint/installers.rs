@@ -105,7 +105,7 @@ fn is_installer(word: &str) -> bool {
             .any(|part| file.contains(part)))
 }
 
-/// Reports commands that ask, which nobody can answer in a build.
+/// Reports commands that ask, which a build cannot answer.
 pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     if !step.is("RUN") || stage.platform != Platform::Windows {
         return;
@@ -169,8 +169,7 @@ fn prompt(
                 let option = word.trim_start_matches(['/', '-']);
                 option.starts_with('q') || option == "passive"
             });
-            let message =
-                "msiexec without /qn shows windows that nobody sees, and waits for ever: add /qn";
+            let message = "msiexec without /qn opens a window and waits for it: add /qn";
             (!is_quiet && !words().any(|it| it.starts_with('$') || it.starts_with('%')))
                 .then_some((Severity::Error, message, None))
         }
@@ -205,11 +204,11 @@ fn prompt(
             is_windows.then_some((Severity::Error, message, None))
         }
         "pause" if is_cmd => {
-            let message = "pause waits for a key, which nobody can press in a build";
+            let message = "pause waits for a key, and a build has no console";
             Some((Severity::Warning, message, None))
         }
         "read-host" => {
-            let message = "Read-Host asks, which nobody can answer in a build";
+            let message = "Read-Host prompts, and a build has no console";
             Some((Severity::Error, message, None))
         }
         _ => None,
