@@ -55,7 +55,7 @@ use crate::report::{
     wincimg check-compat --nodes nodes.json --workloads deploy.yaml --simulate-hotfix KB4549949\n  \
     kubectl get nodes -o json | wincimg check-compat --nodes - repo.mylan.k8s:8888/app:1.4\n  \
     wincimg check-compat --host-build 17763.973 --image-build 17763.1158\n\n\
-    Exit code 0: everything starts. 1: something does not start, or that is unknown."
+    Exit code 0: everything that lands on a node starts. 1: something does not start, or that is unknown."
 )]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct CheckCompat {

@@ -30,13 +30,17 @@ const MAX_NAME: usize = 255;
 const MAX_PATH: usize = 4096;
 
 /// Maximum number of names in a path.
-const MAX_NAMES: usize = 512;
+const MAX_NAMES: usize = 128;
 
 /// Returns why a path is too long, if it is.
 pub fn path_problem(path: &str) -> Option<String> {
-    if path.len() > MAX_PATH {
+    length_problem(path.len(), 1 + path.matches(['/', '\\']).count())
+}
+
+fn length_problem(bytes: usize, names: usize) -> Option<String> {
+    if bytes > MAX_PATH {
         Some(format!("it has more than {MAX_PATH} bytes"))
-    } else if path.matches(['/', '\\']).count() >= MAX_NAMES {
+    } else if names > MAX_NAMES {
         Some(format!("it has more than {MAX_NAMES} names"))
     } else {
         None
@@ -159,9 +163,22 @@ impl ImagePath {
             check(name, name)?;
             components.push(name.to_owned());
         }
-        Ok(Self {
-            components: components.into(),
-        })
+        Self::from_components(components)
+    }
+
+    fn from_components(components: Vec<String>) -> Result<Self, PathError> {
+        let length = components.iter().map(|name| name.len() + 1).sum();
+        match length_problem(length, components.len()) {
+            Some(problem) => {
+                let start: String = components.join(r"\").chars().take(40).collect();
+                Err(PathError(format!(
+                    "the path C:\\{start}… is too long: {problem}"
+                )))
+            }
+            None => Ok(Self {
+                components: components.into(),
+            }),
+        }
     }
 
     /// Appends a component.
@@ -207,9 +224,7 @@ impl FromStr for ImagePath {
                 components.push(name.to_owned());
             }
         }
-        Ok(Self {
-            components: components.into(),
-        })
+        Self::from_components(components)
     }
 }
 
@@ -252,6 +267,21 @@ mod tests {
                 .len(),
             2
         );
+    }
+
+    #[test]
+    fn a_path_has_a_length_that_folders_can_have() {
+        let deep = |levels: usize| parse(&format!("C:{}", "/a".repeat(levels)));
+        assert_eq!(deep(128).unwrap().components().len(), 128);
+        for error in [
+            deep(129).unwrap_err(),
+            deep(20_000).unwrap_err(),
+            deep(128).unwrap().join("a").unwrap_err(),
+            parse(&format!("/{}", vec!["x".repeat(200); 21].join("/"))).unwrap_err(),
+        ] {
+            let said = error.to_string();
+            assert!(said.contains("is too long") && said.len() < 120, "{said}");
+        }
     }
 
     #[test]
