@@ -318,7 +318,7 @@ fn reached(connection: Protocol) -> &'static str {
         Protocol::UnverifiedHttps => {
             "reachable over TLS; listed as insecure, so its certificate is not verified"
         }
-        Protocol::PlainHttp => "reachable over plain HTTP, listed as insecure",
+        Protocol::PlainHttp => "reachable over plain HTTP",
     }
 }
 

@@ -26,15 +26,15 @@ fn a_layout_has_the_digest_of_its_push_and_keeps_it() {
     let host = docker.host();
     for (name, hosts) in [("one", &ONE[..]), ("two", &TWO)] {
         let layout = format!("oci:{name}");
-        let mut build = site.build("pause");
-        build.args(hosts).args(["--tag", "1", "-o", &layout]);
-        let built = json_of(build.args(["--metadata-file", "meta.json"]));
+        let mut command = site.build("pause");
+        command.args(hosts).args(["--tag", "1", "-o", &layout]);
+        let built = json_of(command.args(["--metadata-file", "meta.json"]));
         let pushed = {
-            let mut build = site.build("pause");
-            build
+            let mut command = site.build("pause");
+            command
                 .args(hosts)
                 .args(["-t", &format!("{host}/direct/{name}:1")]);
-            json_of(build.args(["--push", "--insecure-registry", &host]))
+            json_of(command.args(["--push", "--insecure-registry", &host]))
         };
         let digest_of = |built: &Value| {
             let index = &built["index"]["digest"];
@@ -72,11 +72,11 @@ fn a_layout_has_the_digest_of_its_push_and_keeps_it() {
 fn a_copy_has_another_name_and_the_same_digest() {
     let site = Site::new();
     let host = site.host();
-    let mut build = site.build("pause");
-    build
+    let mut command = site.build("pause");
+    command
         .args(TWO)
         .args(["-t", &format!("{host}/pause:1"), "--push"]);
-    let built = json_of(build.args(["--sbom", "spdx"]));
+    let built = json_of(command.args(["--sbom", "spdx"]));
     let digest = built["index"]["digest"].as_str().unwrap();
     let from = format!("{host}/pause:1");
     for to in [
@@ -130,10 +130,10 @@ fn a_copy_has_another_name_and_the_same_digest() {
 fn a_copy_does_not_remove_images_for_other_hosts_unless_told() {
     let site = Site::new();
     let there = format!("{}/pause:1", site.host());
-    let mut build = site.build("pause");
-    json_of(build.args(TWO).args(["-t", &there, "--push"]));
-    let mut build = site.build("pause");
-    json_of(build.args(ONE).args(["--tag", "1", "-o", "oci:one"]));
+    let mut command = site.build("pause");
+    json_of(command.args(TWO).args(["-t", &there, "--push"]));
+    let mut command = site.build("pause");
+    json_of(command.args(ONE).args(["--tag", "1", "-o", "oci:one"]));
     let mut push = site.with_no_bases(&["push", "oci:one", &there]);
     let refused = push.fails(1, "tag/taken", &["10.0.20348.2402"]);
     refused.advises(&["--replace"]);
@@ -145,9 +145,9 @@ fn a_copy_does_not_remove_images_for_other_hosts_unless_told() {
 fn tags_are_added_to_what_is_there() {
     let site = Site::new();
     let from = format!("{}/pause:1", site.host());
-    let mut build = site.build("pause");
+    let mut command = site.build("pause");
     json_of(
-        build
+        command
             .args(ONE)
             .args(["-t", &from, "--push", "-o", "oci:own"]),
     );
@@ -195,12 +195,12 @@ fn files_for_pipelines_have_the_keys_of_buildx() {
     let site = Site::new();
     let there = format!("{}/pause:1", site.host());
     let build = |hosts: &[&str], more: &[&str]| {
-        let mut build = site.build("pause");
-        build
+        let mut command = site.build("pause");
+        command
             .args(hosts)
             .args(["-t", &there, "--push", "--replace"]);
-        build.args(["--metadata-file", "meta.json", "--iidfile", "iid"]);
-        let output = build.args(more).output().unwrap();
+        command.args(["--metadata-file", "meta.json", "--iidfile", "iid"]);
+        let output = command.args(more).output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
         let metadata: Value = serde_json::from_str(&site.text("meta.json")).unwrap();
         (
@@ -228,8 +228,8 @@ fn files_for_pipelines_have_the_keys_of_buildx() {
     assert_eq!(metadata["containerimage.config.digest"], Value::Null);
 
     // A layout's reference works as a source.
-    let mut build = site.build("pause");
-    let output = build
+    let mut command = site.build("pause");
+    let output = command
         .args(ONE)
         .args(["-q", "-o", "oci:own"])
         .output()

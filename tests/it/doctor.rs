@@ -23,7 +23,7 @@ fn doctor(arguments: &[&str]) -> Command {
     // Nothing outside this machine is reachable: the proxy does not exist.
     command
         .env("HTTPS_PROXY", format!("http://127.0.0.1:{}", free_port()))
-        .env("NO_PROXY", "127.0.0.1,localhost");
+        .env("NO_PROXY", "127.0.0.1,localhost,0.0.0.0");
     command.args(["--timeout", "5s"]).args(arguments);
     command
 }

@@ -258,7 +258,7 @@ fn arguments_that_cannot_be_meant_are_refused() {
         .assert()
         .code(2)
         .stdout("")
-        .stderr(contains("--user <NAME>"));
+        .stderr(contains("--username <NAME>"));
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
 }
 

@@ -57,9 +57,9 @@ fn recipes_dockerfiles_and_starters_record_where_they_come_from() {
             format!("./{image}")
         };
         let output = format!("out-{image}");
-        let mut build = site.build(&shown);
-        build.args(["--host-build", "17763.973", "-o", &format!("oci:{output}")]);
-        let built = json_of(&mut build);
+        let mut command = site.build(&shown);
+        command.args(["--host-build", "17763.973", "-o", &format!("oci:{output}")]);
+        let built = json_of(&mut command);
         let built = &built["images"][0];
         let manifest = read(&site, &output, &built["digest"]);
         let config = read(&site, &output, &manifest["config"]["digest"]);
@@ -96,16 +96,16 @@ fn recipes_dockerfiles_and_starters_record_where_they_come_from() {
 #[test]
 fn dockers_format_has_the_labels_alone() {
     let site = site();
-    let mut build = site.build("./docker");
-    build.args([
+    let mut command = site.build("./docker");
+    command.args([
         "--host-build",
         "17763.973",
         "--registry",
         &site.host(),
         "--push",
     ]);
-    build.args(["--manifest-format", "docker", "--tag", "1"]);
-    let built = json_of(&mut build);
+    command.args(["--manifest-format", "docker", "--tag", "1"]);
+    let built = json_of(&mut command);
     let reference = built["images"][0]["reference"].as_str().unwrap();
     let output = site.command(&["manifest", reference]).output().unwrap();
     let manifest: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -123,10 +123,10 @@ fn a_dockerfile_and_the_command_line_have_the_last_word() {
         "docker/Dockerfile",
         "FROM mcr.microsoft.com/windows/nanoserver:1809\nLABEL org.opencontainers.image.source=own\n",
     );
-    let mut build = site.build("./docker");
-    build.args(["--host-build", "17763.973", "-o", "oci:out"]);
-    build.args(["--label", "org.opencontainers.image.revision=v1"]);
-    let built = json_of(&mut build);
+    let mut command = site.build("./docker");
+    command.args(["--host-build", "17763.973", "-o", "oci:out"]);
+    command.args(["--label", "org.opencontainers.image.revision=v1"]);
+    let built = json_of(&mut command);
     let manifest = read(&site, "out", &built["images"][0]["digest"]);
     let annotations = without_prefix(&manifest["annotations"]);
     assert_eq!(annotations["source"], "own");
@@ -155,8 +155,8 @@ fn what_a_base_records_is_not_inherited() {
         "docker/Dockerfile",
         format!("FROM {}/mcr/own/base:1\nENV A=1\n", site.host()),
     );
-    let mut build = site.build("./docker");
-    let built = json_of(build.args(["--host-build", "17763.973", "-o", "oci:out"]));
+    let mut command = site.build("./docker");
+    let built = json_of(command.args(["--host-build", "17763.973", "-o", "oci:out"]));
     let manifest = read(&site, "out", &built["images"][0]["digest"]);
     let annotations = &manifest["annotations"];
     assert_eq!(annotations[format!("{KEY}title")], Value::Null);
@@ -176,10 +176,10 @@ async fn crane_and_update_find_the_base_in_a_real_registry() {
     for image in ["./docker", "./started"] {
         let name = image.trim_start_matches("./");
         let reference = format!("{host}/apps/{name}:1");
-        let mut build = site.command(&["build", image, "--host-build", "17763.973", "--push"]);
-        build.args(["-t", &reference, "--base-registry", &host]);
-        build.args(["--insecure-registry", &host]);
-        json_of(&mut assert_cmd::Command::from(build));
+        let mut command = site.command(&["build", image, "--host-build", "17763.973", "--push"]);
+        command.args(["-t", &reference, "--base-registry", &host]);
+        command.args(["--insecure-registry", &host]);
+        json_of(&mut assert_cmd::Command::from(command));
         let manifest_of = |reference: &str| -> Value {
             let mut command = site.command(&["manifest", reference]);
             let output = command

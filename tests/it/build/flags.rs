@@ -28,8 +28,8 @@ fn current_site() -> Site {
 }
 
 fn plan_of(site: &Site, image: &str, arguments: &[&str]) -> (Value, String) {
-    let mut build = site.build(image);
-    let output = build
+    let mut command = site.build(image);
+    let output = command
         .args(arguments)
         .args(["--dry-run", "--format", "json"])
         .output()
@@ -124,11 +124,11 @@ fn a_flag_without_effect_is_refused() {
         "FROM mcr.microsoft.com/windows/nanoserver:1809\nENV A=1\n",
     );
     let of = |image: &str, flags: &[&str]| {
-        let mut build = site.build(image);
-        build
+        let mut command = site.build(image);
+        command
             .args(["--host-build", "17763.973", "-o", "oci:out"])
             .args(flags);
-        build
+        command
     };
     for (flags, hint) in [
         (&["--build-arg", "A=1"][..], "--set"),
@@ -229,26 +229,26 @@ fn a_mistake_is_answered_with_a_right_example() {
 fn a_whole_name_is_a_tag() {
     let site = Site::new();
     let host = site.host();
-    let mut build = site.build("pause");
-    build.args([
+    let mut command = site.build("pause");
+    command.args([
         "--host-build",
         "17763.973",
         "--push",
         "-t",
         &format!("{host}/team/web:1.4"),
     ]);
-    let built = json_of(&mut build);
+    let built = json_of(&mut command);
     assert_eq!(
         built["images"][0]["reference"],
         format!("{host}/team/web:1.4")
     );
-    let mut build = site.build("pause");
-    build.args(["--host-build", "17763.973", "-t", "web:1.5"]);
-    build.args(["--registry", &host, "--push"]);
-    let built = json_of(&mut build);
+    let mut command = site.build("pause");
+    command.args(["--host-build", "17763.973", "-t", "web:1.5"]);
+    command.args(["--registry", &host, "--push"]);
+    let built = json_of(&mut command);
     assert_eq!(built["images"][0]["reference"], format!("{host}/web:1.5"));
-    let mut build = site.build("pause");
-    build.args([
+    let mut command = site.build("pause");
+    command.args([
         "--host-build",
         "17763.973",
         "-t",
@@ -256,10 +256,10 @@ fn a_whole_name_is_a_tag() {
         "--name",
         "other",
     ]);
-    build.fails(2, "usage", &["--name"]);
-    let mut build = site.build("pause");
-    build.args(["--host-build", "17763.973", "--push", "-t", "1.4"]);
-    build
+    command.fails(2, "usage", &["--name"]);
+    let mut command = site.build("pause");
+    command.args(["--host-build", "17763.973", "--push", "-t", "1.4"]);
+    command
         .fails(2, "usage", &["--push"])
         .advises(&["-t HOST/NAME:TAG"]);
 }

@@ -101,7 +101,7 @@ impl Cmd<'_, '_> {
                         match self.machine.path_state(&path)? {
                             PathState::File => self.machine.apply(ImageAction::Delete(path))?,
                             PathState::Deferred => {
-                                self.machine.apply(ImageAction::Unclear(path))?
+                                self.machine.apply(ImageAction::Unclear(path))?;
                             }
                             PathState::Folder | PathState::Absent => {}
                         }

@@ -2,7 +2,7 @@
 
 use super::{HostBuild, Isolation, check};
 use crate::release::{self, Release, ReleaseKind};
-use crate::update::Updates;
+use crate::update::{Update, Updates};
 use crate::version::WindowsVersion;
 
 /// The hosts of one release that start an image under process isolation.
@@ -48,7 +48,7 @@ fn revisions(release: &Release, image: WindowsVersion) -> Option<ServedRevisions
         check(Some(host), Some(image), Isolation::Process).is_startable()
     };
     let updates = Updates::global().by_build(release.build);
-    let mut known: Vec<WindowsVersion> = updates.iter().map(|update| update.version()).collect();
+    let mut known: Vec<WindowsVersion> = updates.iter().map(Update::version).collect();
     if release.build == image.build && !known.contains(&image) {
         known.push(image);
     }

@@ -4,7 +4,7 @@ use proptest::test_runner::FileFailurePersistence;
 use super::search::{clusters, execute};
 use super::*;
 
-/// A DaemonSet on all Windows nodes.
+/// A `DaemonSet` on all Windows nodes.
 const SET: &str = "kind: DaemonSet\nmetadata: {name: p0}\nspec: {template: {spec: {os: {name: \
                    windows}, nodeSelector: {kubernetes.io/os: windows}, containers: [{image: \
                    repo.example/i0:1}]}}}\n";
