@@ -55,8 +55,7 @@ use crate::report::extended;
 #[derive(Debug, Args)]
 #[command(
     next_display_order = 10,
-    mut_arg("base_registry", hidden_in_short_help),
-    mut_arg("docker_host", hidden_in_short_help),
+    mut_args(for_short_help),
     after_help = "Examples:\n  \
     wincimg build pause --host-build 17763.973 --registry repo.mylan.k8s:8888 --push\n  \
     wincimg build ./web --nodes nodes.json --registry repo.mylan.k8s:8888/apps --tag 1.4 --push\n  \
@@ -133,9 +132,14 @@ pub(super) struct Build {
     daemon: DaemonArgs,
 }
 
-/// Keeps a flag out of `-h`, which lists those that most builds need.
-fn hidden_in_short_help(arg: clap::Arg) -> clap::Arg {
-    arg.hide_short_help(true)
+/// Hides shared flags in `-h`, which lists those that most builds need.
+fn for_short_help(arg: clap::Arg) -> clap::Arg {
+    let is_rare = ["base_registry", "docker_host"].contains(&arg.get_id().as_str());
+    if is_rare {
+        arg.hide_short_help(true)
+    } else {
+        arg
+    }
 }
 
 /// Build engine; without one, any that can build the image.

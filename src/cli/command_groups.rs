@@ -63,7 +63,7 @@ enum ImageCommand {
     Mirror(Box<mirror::Mirror>),
     Update(Box<update::Update>),
     Try(Box<try_image::Try>),
-    Base(base::Base),
+    Base(Box<base::Base>),
 }
 
 impl Image {
@@ -79,7 +79,7 @@ impl Image {
             ImageCommand::Mirror(command) => Command::Mirror(*command),
             ImageCommand::Update(command) => Command::Update(command),
             ImageCommand::Try(command) => Command::Try(*command),
-            ImageCommand::Base(command) => Command::Base(command),
+            ImageCommand::Base(command) => Command::Base(*command),
         }
     }
 }

@@ -213,9 +213,12 @@ mod tests {
         let program = Cli::command();
         let running = words(running);
         let (running, is_command) = innermost(&program, &running);
-        let has = |flag: &str| match is_command {
-            true => has_flag(running, flag) || has_flag(&program, flag),
-            false => is_known(&program, flag),
+        let has = |flag: &str| {
+            if is_command {
+                has_flag(running, flag) || has_flag(&program, flag)
+            } else {
+                is_known(&program, flag)
+            }
         };
         check_parts(hint, &program, has)
     }

@@ -226,7 +226,11 @@ fn a_host_without_a_base_image_stops_no_other() {
     let output = pair.mirror(&good).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("servercore"), "{said}");
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(
+        output.status.code(),
+        Some(3),
+        "its tags cannot be listed: {said}"
+    );
 }
 
 #[test]

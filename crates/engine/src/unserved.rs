@@ -101,16 +101,13 @@ pub(crate) struct IndexConflict {
 
 /// The hosts that do not get their image in an index: of several images for one build it has one.
 /// That is the one for the hosts that an existing entry serves today; without such an entry the one
-/// for the most nodes, and then the newest.
+/// for the most nodes, and then the newest. Each host has the version of its image.
 pub(crate) fn index_conflicts<'a>(
-    images: impl Iterator<Item = &'a PlannedImage>,
+    images: impl Iterator<Item = (&'a TargetHost, WindowsVersion)>,
     existing: &[WindowsVersion],
 ) -> Vec<IndexConflict> {
     let mut builds: BTreeMap<u32, Vec<Candidate>> = BTreeMap::new();
-    for image in images {
-        let (Some(host), Some(version)) = (&image.host, image.base.os_version) else {
-            continue;
-        };
+    for (host, version) in images {
         let candidates = builds.entry(host.build.version.build).or_default();
         match candidates.iter_mut().find(|one| one.version == version) {
             Some(known) => known.hosts.push(host.clone()),
@@ -133,6 +130,13 @@ pub(crate) fn index_conflicts<'a>(
     conflicts
 }
 
+impl PlannedImage {
+    /// Its host and version, if it has both.
+    pub(crate) fn host_and_version(&self) -> Option<(&TargetHost, WindowsVersion)> {
+        Some((self.host.as_ref()?, self.base.os_version?))
+    }
+}
+
 /// One of several images for a build.
 struct Candidate {
     /// Version of its base.
@@ -150,5 +154,92 @@ impl Candidate {
         };
         let nodes = self.hosts.iter().map(|host| host.nodes.len().max(1));
         (existing.iter().any(is_alike), nodes.sum(), self.version)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+    use proptest::test_runner::FileFailurePersistence;
+
+    use super::*;
+
+    fn host(version: &str, nodes: usize) -> (TargetHost, WindowsVersion) {
+        let version: WindowsVersion = version.parse().unwrap();
+        let build = HostBuild::new(version);
+        let nodes = (0..nodes).map(|node| format!("{version}-{node}")).collect();
+        (TargetHost { build, nodes }, version)
+    }
+
+    fn kept(hosts: &[(&str, usize)], existing: &[&str]) -> Vec<String> {
+        let hosts: Vec<_> = hosts
+            .iter()
+            .map(|(text, nodes)| host(text, *nodes))
+            .collect();
+        let existing: Vec<WindowsVersion> =
+            existing.iter().map(|text| text.parse().unwrap()).collect();
+        let images = hosts.iter().map(|(host, version)| (host, *version));
+        let conflicts = index_conflicts(images, &existing).into_iter();
+        conflicts
+            .map(|it| format!("{} < {}", it.host.build.version, it.kept))
+            .collect()
+    }
+
+    #[test]
+    fn an_index_serves_most_nodes_and_none_worse_than_before() {
+        let hosts = [("17763.973", 1), ("17763.1158", 2), ("20348.1", 1)];
+        assert_eq!(kept(&hosts, &[]), ["17763.973 < 17763.1158"]);
+        let even = [("17763.973", 1), ("17763.1158", 1)];
+        assert_eq!(kept(&even, &[]), ["17763.973 < 17763.1158"]);
+        let older = [("17763.973", 3), ("17763.1158", 1)];
+        assert_eq!(kept(&older, &[]), ["17763.1158 < 17763.973"]);
+        assert_eq!(kept(&hosts, &["17763.914"]), ["17763.1158 < 17763.973"]);
+        assert!(kept(&[("17763.973", 1), ("20348.1", 1)], &[]).is_empty());
+    }
+
+    const VERSIONS: [&str; 6] = [
+        "14393.3443",
+        "14393.3630",
+        "17763.973",
+        "17763.1158",
+        "20348.1",
+        "20348.2402",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+            ..ProptestConfig::with_cases(200)
+        })]
+
+        #[test]
+        fn an_index_has_one_image_per_build(
+            chosen in prop::collection::btree_map(prop::sample::select(&VERSIONS), 0_usize..4, 0..6),
+            existing in prop::collection::vec(prop::sample::select(&VERSIONS), 0..3),
+        ) {
+            let hosts: Vec<_> = chosen.iter().map(|(text, nodes)| host(text, *nodes)).collect();
+            let existing: Vec<WindowsVersion> =
+                existing.iter().map(|text| text.parse().unwrap()).collect();
+            let images = hosts.iter().map(|(host, version)| (host, *version));
+            let conflicts = index_conflicts(images, &existing);
+            let lost: BTreeSet<WindowsVersion> =
+                conflicts.iter().map(|it| it.host.build.version).collect();
+            let served: Vec<WindowsVersion> =
+                hosts.iter().map(|(_, version)| *version).filter(|it| !lost.contains(it)).collect();
+            let builds: BTreeSet<u32> = hosts.iter().map(|(_, version)| version.build).collect();
+            prop_assert_eq!(served.len(), builds.len());
+            // A build that is served today is served by an image like the present one.
+            let is_alike = |a: &WindowsVersion, b: &WindowsVersion| {
+                a.build == b.build && generation(*a) == generation(*b)
+            };
+            for (_, version) in &hosts {
+                let is_served = existing.iter().any(|own| is_alike(own, version));
+                let kept = served.iter().find(|own| own.build == version.build);
+                let stays = kept.is_some_and(|kept| existing.iter().any(|own| is_alike(own, kept)));
+                prop_assert!(!is_served || stays);
+            }
+        }
     }
 }

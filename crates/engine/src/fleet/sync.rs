@@ -228,7 +228,10 @@ impl SyncContext<'_> {
         let planning = request.plan_served(ctx);
         let (standing, planned) = tokio::join!(standing, planning);
         let (standing, (mut images, mut unserved)) = (standing?, planned?);
-        for conflict in index_conflicts(images.iter(), &standing.versions()) {
+        for conflict in index_conflicts(
+            images.iter().filter_map(PlannedImage::host_and_version),
+            &standing.versions(),
+        ) {
             images.retain(|image| image.host.as_ref() != Some(&conflict.host));
             let mut words = build_command(named, std::slice::from_ref(&conflict.host));
             words.extend(self.target_flags(entry));

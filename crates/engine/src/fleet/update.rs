@@ -114,7 +114,8 @@ impl EntryUpdate<'_> {
             }
         };
         let updates = updates.map(|mut updates| {
-            let planned = updates.planned.iter().map(|update| &update.planned);
+            let planned = updates.planned.iter();
+            let planned = planned.filter_map(|update| update.planned.host_and_version());
             for conflict in index_conflicts(planned, &updates.versions) {
                 let is_other =
                     |update: &PlannedUpdate| update.planned.host.as_ref() != Some(&conflict.host);
