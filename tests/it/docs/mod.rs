@@ -367,7 +367,9 @@ fn the_page_of_rules_has_every_rule_of_lint_with_an_example() {
         };
         let side = |other: char| -> String {
             let lines = example.lines().filter(|line| !line.starts_with(other));
-            lines.map(|line| format!("{}\n", &line[1..])).collect()
+            let mut text = lines.map(|line| &line[1..]).collect::<Vec<_>>().join("\n");
+            text.push('\n');
+            text
         };
         let (wrong, right) = (&side('+'), &side('-'));
         assert!(found(wrong).contains(name), "{name}: {wrong}");

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::profile::{NextLink, Quirk};
 use super::simulated::{
-    HttpResponse, SimulatedRegistry, Target, body_of, fields, lock, plain, printed, set, with_body,
+    HttpResponse, SimulatedRegistry, Target, body_of, fields, lock, plain, quirk, set, with_body,
 };
 
 impl SimulatedRegistry {
@@ -52,7 +52,7 @@ impl SimulatedRegistry {
                 .map(|(_, value)| value.clone())
         };
         let asked: usize = field("n").and_then(|n| n.parse().ok()).unwrap_or(1000);
-        let mode = printed!(self, NextLink);
+        let mode = quirk!(self, NextLink);
         let mut page = asked.min(1000);
         for (quirk, _) in self.profile.rows {
             match *quirk {
@@ -78,25 +78,25 @@ impl SimulatedRegistry {
         let document: Value = serde_json::from_slice(&body_of(&mut answer).await).unwrap();
         let end = document["tags"].as_array().and_then(|tags| tags.last());
         let end = end.and_then(Value::as_str).unwrap_or(&last).to_owned();
-        let more = answer.headers_mut().remove(LINK).is_some();
+        let has_next = answer.headers_mut().remove(LINK).is_some();
         let query = format!("n={page}&last={end}");
         let link = match mode {
-            Some(NextLink::Token) if more => {
+            Some(NextLink::Token) if has_next => {
                 let token: String = end.chars().rev().collect();
                 Some(format!("{own}?next_page={token}&n={page}"))
             }
-            Some(NextLink::WithoutPrefix) if more => {
+            Some(NextLink::WithoutPrefix) if has_next => {
                 let below = target
                     .repository
                     .split_once('/')
                     .map_or("", |(_, rest)| rest);
                 Some(format!("/v2/{below}/tags/list?{query}"))
             }
-            Some(NextLink::Below(path)) if more => {
+            Some(NextLink::Below(path)) if has_next => {
                 Some(format!("https://{}{path}{own}?{query}", self.profile.api))
             }
             Some(NextLink::AfterTags) if end != last => Some(format!("{own}?{query}")),
-            None if more => Some(format!("{own}?{query}")),
+            None if has_next => Some(format!("{own}?{query}")),
             _ => None,
         };
         if let Some(link) = link {
@@ -117,12 +117,12 @@ impl SimulatedRegistry {
         {
             return refusal;
         }
-        let kept = printed!(self, NoDelete).filter(|_| head.method == Method::DELETE);
+        let kept = quirk!(self, NoDelete).filter(|_| head.method == Method::DELETE);
         if let Some(status) = kept {
             return self.error(status, "UNSUPPORTED");
         }
         let answer = self.pass(head, body).await;
-        let missing = printed!(self, MissingIs);
+        let missing = quirk!(self, MissingIs);
         match (answer.status(), missing) {
             (StatusCode::NOT_FOUND, Some(status)) => self.error(status, "DENIED"),
             _ => self.refused(answer),
@@ -138,7 +138,7 @@ impl SimulatedRegistry {
     ) -> Option<HttpResponse> {
         let media_type = head.headers.get(CONTENT_TYPE)?.to_str().ok()?.to_owned();
         let docker = |text: &str| text.contains(".docker.");
-        let refused = printed!(self, OciOnly);
+        let refused = quirk!(self, OciOnly);
         if let Some(status) = refused.filter(|_| docker(&media_type)) {
             return Some(self.error(status, "MANIFEST_INVALID"));
         }

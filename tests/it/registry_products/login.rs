@@ -11,7 +11,7 @@ use hyper::http::request::Parts;
 
 use super::profile::{Login, Quirk};
 use super::simulated::{
-    HttpResponse, PASSWORD, SimulatedRegistry, Target, fields, lock, printed, set, with_body,
+    HttpResponse, PASSWORD, SimulatedRegistry, Target, fields, lock, quirk, set, with_body,
 };
 
 /// Credential of a request.
@@ -86,7 +86,7 @@ impl SimulatedRegistry {
         if proof.opens(target.repository, needed) {
             return None;
         }
-        if let (Proof::None, Some(status)) = (proof, printed!(self, Unchallenged)) {
+        if let (Proof::None, Some(status)) = (proof, quirk!(self, Unchallenged)) {
             return Some(self.error(status, "DENIED"));
         }
         let insufficient = matches!(proof, Proof::Token(_));
@@ -194,14 +194,14 @@ impl SimulatedRegistry {
                 }
             }
         }
-        let refused = printed!(self, TokenRefused);
+        let refused = quirk!(self, TokenRefused);
         if let Some(status) = refused.filter(|_| !known && opens.len() < asked) {
             return self.error(status, "DENIED");
         }
         let mut memory = lock(&self.memory);
         let token = format!("token-{}", memory.tokens.len());
         memory.tokens.insert(token.clone(), opens);
-        let answer = printed!(self, TokenAnswer);
+        let answer = quirk!(self, TokenAnswer);
         let answer = answer.unwrap_or(r#"{"token":"T","expires_in":300}"#);
         with_body(200, &answer.replace("\"T\"", &format!("\"{token}\"")))
     }

@@ -55,7 +55,7 @@ pub struct Target<'a> {
 }
 
 /// The value of a difference in the profile, if present.
-macro_rules! printed {
+macro_rules! quirk {
     ($simulated:expr, $quirk:ident) => {
         $simulated.profile.find(|quirk| match quirk {
             $crate::registry_products::profile::Quirk::$quirk(value) => Some(value),
@@ -63,7 +63,7 @@ macro_rules! printed {
         })
     };
 }
-pub(super) use printed;
+pub(super) use quirk;
 
 impl SimulatedRegistry {
     pub fn new(profile: &'static Profile) -> Self {

@@ -8,8 +8,7 @@ use hyper::{Method, StatusCode};
 use super::login::Proof;
 use super::profile::{Quirk, UploadLocation};
 use super::simulated::{
-    HttpResponse, SimulatedRegistry, Target, Upload, fields, location, lock, printed, set,
-    with_body,
+    HttpResponse, SimulatedRegistry, Target, Upload, fields, location, lock, quirk, set, with_body,
 };
 
 impl SimulatedRegistry {
@@ -33,7 +32,7 @@ impl SimulatedRegistry {
     pub async fn begin(&self, proof: &Proof, head: &Parts, target: &Target<'_>) -> HttpResponse {
         let fields = fields(head.uri.query().unwrap_or_default());
         let from = fields.iter().find(|(key, _)| key == "from");
-        let refused = printed!(self, Mount);
+        let refused = quirk!(self, Mount);
         let granted = match (from, refused) {
             (Some(_), Some(401)) => {
                 return self.challenge(Some((target.repository, "push")), false);
@@ -152,7 +151,7 @@ impl SimulatedRegistry {
     fn add_location(&self, answer: &mut HttpResponse) {
         let path = location(answer);
         let api = self.profile.api;
-        let style = printed!(self, Location);
+        let style = quirk!(self, Location);
         let mut memory = lock(&self.memory);
         let Some(upload) = memory.uploads.get_mut(&path) else {
             return;

@@ -140,6 +140,13 @@ fn the_plan_is_in_every_report_that_people_read() {
                     "wincimg hotfix script 17763.1158 --output KB4549949.ps1",
                     "kubectl drain win-a --ignore-daemonsets",
                 ],
+                "nodes": [],
+                "steps": [
+                    {"command": "wincimg hotfix script 17763.1158 --output KB4549949.ps1"},
+                    {"command": "kubectl drain win-a --ignore-daemonsets"},
+                    {"manual": "run KB4549949.ps1 on win-a as an administrator"},
+                    {"command": "kubectl uncordon win-a"},
+                ],
             }],
             "interruptions": [],
             "then": {"compatible": 3, "warning": 0, "incompatible": 0, "unknown": 0},
