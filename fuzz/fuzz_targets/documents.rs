@@ -1,0 +1,20 @@
+//! Manifests, indexes and configurations of images.
+
+#![no_main]
+
+use bytes::Bytes;
+use libfuzzer_sys::fuzz_target;
+use wincimg_oci::document::{Artifact, Document, ImageConfig, Index, Manifest, Verbatim, sha256};
+
+fuzz_target!(|bytes: &[u8]| {
+    let bytes = Bytes::copy_from_slice(bytes);
+    drop(Verbatim::<ImageConfig>::parse(bytes.clone()));
+    drop(Verbatim::<Index>::parse(bytes.clone()));
+    if let Ok(manifest) = Verbatim::<Manifest>::parse(bytes.clone()) {
+        drop(Artifact::read(manifest));
+    }
+    let digest = sha256(&bytes);
+    if let Ok(document) = Document::verify("", bytes.clone(), &digest) {
+        assert_eq!(document.bytes(), &bytes);
+    }
+});

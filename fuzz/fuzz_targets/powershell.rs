@@ -1,0 +1,9 @@
+//! RUN lines of PowerShell, on an image about which nothing is known.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+#[path = "../run_line.rs"]
+mod run_line;
+
+fuzz_target!(|text: &str| run_line::run(&["powershell", "-Command"], text));

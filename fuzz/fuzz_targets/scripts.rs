@@ -1,0 +1,6 @@
+//! Tokens of scripts.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+fuzz_target!(|text: &str| drop(wincimg_scripts::script::read(text)));
