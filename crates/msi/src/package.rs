@@ -1,0 +1,162 @@
+//! A package: its tables, and the content of its files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read, Seek, SeekFrom};
+
+use super::cabinet::Cabinet;
+use super::database::{Compound, Database, stream_name};
+use super::error::MsiError;
+use super::plan::{InstallOptions, InstallPlan, InstalledContent, InstalledFile};
+use super::sequence::Sequence;
+use super::session::{InstalledSystem, Session};
+use super::summary::Summary;
+
+/// A package for Windows Installer.
+pub struct Package<R> {
+    file: Compound<R>,
+    database: Database,
+    summary: Summary,
+    size: u64,
+}
+
+/// A reader of a file beside the package.
+pub trait SeekableRead: Read + Seek {}
+
+impl<T: Read + Seek> SeekableRead for T {}
+
+/// The files beside a package: external cabinets, and files that are not compressed.
+pub trait Companions {
+    /// Opens a file by its path from the package's folder, with slashes.
+    fn open(&mut self, path: &str) -> io::Result<Box<dyn SeekableRead>>;
+}
+
+/// A package without other files.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoCompanions;
+
+impl Companions for NoCompanions {
+    fn open(&mut self, path: &str) -> io::Result<Box<dyn SeekableRead>> {
+        let why = format!("{path}, a file beside the package, not found");
+        Err(io::Error::new(io::ErrorKind::NotFound, why))
+    }
+}
+
+/// Receives the content of each file of a plan.
+pub type ContentSink<'a> = dyn FnMut(&InstalledFile, &mut dyn Read) -> io::Result<()> + 'a;
+
+impl<R: Read + Seek> Package<R> {
+    /// Reads the tables of a package.
+    pub fn read(mut reader: R) -> Result<Self, MsiError> {
+        let size = reader.seek(SeekFrom::End(0))?;
+        reader.rewind()?;
+        let mut file = Compound::open(reader)
+            .map_err(|error| MsiError::damaged(format!("it is not a package: {error}")))?;
+        let summary = Summary::read(&mut file)?;
+        let database = Database::read(&mut file)?;
+        Ok(Self {
+            file,
+            database,
+            summary,
+            size,
+        })
+    }
+
+    /// Plans what an installation leaves behind.
+    pub fn plan(
+        &self,
+        options: &InstallOptions,
+        system: &dyn InstalledSystem,
+    ) -> Result<InstallPlan, MsiError> {
+        let session = Session {
+            database: &self.database,
+            system,
+            properties: BTreeMap::new(),
+            directories: BTreeMap::new(),
+            features: BTreeMap::new(),
+            components: BTreeMap::new(),
+            unknown: Vec::new(),
+            notes: Vec::new(),
+        };
+        let sequence = Sequence {
+            session,
+            options,
+            summary: &self.summary,
+            package_size: self.size,
+            plan: super::builder::Builder::default(),
+        };
+        sequence.run()
+    }
+
+    /// Reads the content of all files of a plan, cabinet by cabinet.
+    pub fn extract(
+        &mut self,
+        plan: &InstallPlan,
+        companions: &mut dyn Companions,
+        sink: &mut ContentSink<'_>,
+    ) -> Result<(), MsiError> {
+        let mut cabinets: BTreeMap<&str, BTreeMap<&str, Vec<&InstalledFile>>> = BTreeMap::new();
+        for file in &plan.files {
+            match &file.source {
+                InstalledContent::Cabinet { cabinet, member } => {
+                    let members = cabinets.entry(cabinet).or_default();
+                    members.entry(member).or_default().push(file);
+                }
+                InstalledContent::Beside(path) => sink(file, &mut companions.open(path)?)?,
+                InstalledContent::Bytes(bytes) => sink(file, &mut bytes.as_slice())?,
+                InstalledContent::Stream(name) => {
+                    let mut stream = self.file.open_stream(stream_name(name, false))?;
+                    sink(file, &mut stream)?;
+                }
+                InstalledContent::Package => {}
+            }
+        }
+        for (cabinet, members) in cabinets {
+            match cabinet.strip_prefix('#') {
+                Some(stream) => {
+                    let mut stream = self.file.open_stream(stream_name(stream, false))?;
+                    extract_cabinet(&mut stream, cabinet, &members, sink)?;
+                }
+                None => extract_cabinet(&mut companions.open(cabinet)?, cabinet, &members, sink)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn extract_cabinet(
+    reader: &mut (impl Read + Seek),
+    name: &str,
+    members: &BTreeMap<&str, Vec<&InstalledFile>>,
+    sink: &mut ContentSink<'_>,
+) -> Result<(), MsiError> {
+    let failed = |error: io::Error| MsiError::damaged(format!("cabinet {name}: {error}"));
+    let cabinet = Cabinet::read(reader).map_err(failed)?;
+    let mut missing: BTreeSet<&str> = members.keys().copied().collect();
+    cabinet
+        .unpack(
+            reader,
+            &|member| members.contains_key(member.name.as_str()),
+            &mut |member, content| {
+                let Some(files) = members.get(member.name.as_str()) else {
+                    return Ok(());
+                };
+                missing.remove(member.name.as_str());
+                let [file] = files[..] else {
+                    // A file that is duplicated is read once.
+                    let mut bytes = Vec::new();
+                    content.read_to_end(&mut bytes)?;
+                    return files
+                        .iter()
+                        .try_for_each(|file| sink(file, &mut bytes.as_slice()));
+                };
+                sink(file, content)
+            },
+        )
+        .map_err(failed)?;
+    match missing.first() {
+        Some(member) => Err(MsiError::damaged(format!(
+            "cabinet {name} has no file {member:?}"
+        ))),
+        None => Ok(()),
+    }
+}
