@@ -6,7 +6,8 @@
 use std::io::{self, Read, Seek, SeekFrom};
 
 use flate2::{Decompress, FlushDecompress};
-use lzxd::{Lzxd, WindowSize};
+
+use super::lzx::Lzx;
 
 /// Largest unpacked block.
 const BLOCK: usize = 32 << 10;
@@ -142,6 +143,11 @@ impl Cabinet {
         })
     }
 
+    /// The members, folder by folder.
+    pub(crate) fn members(&self) -> impl Iterator<Item = &CabinetMember> {
+        self.folders.iter().flat_map(|folder| &folder.members)
+    }
+
     /// Unpacks the members that are wanted, each through `sink`.
     pub(crate) fn unpack(
         &self,
@@ -179,7 +185,7 @@ impl Cabinet {
 enum Unpacker {
     Stored,
     MsZip { window: Vec<u8> },
-    Lzx(Box<Lzxd>),
+    Lzx(Box<Lzx>),
 }
 
 /// The unpacked bytes of a folder.
@@ -199,7 +205,7 @@ impl<'a, R: Read + Seek> FolderReader<'a, R> {
         let unpacker = match folder.compression & 0xf {
             0 => Unpacker::Stored,
             1 => Unpacker::MsZip { window: Vec::new() },
-            3 => Unpacker::Lzx(Box::new(Lzxd::new(window_size(folder.compression >> 8)?))),
+            3 => Unpacker::Lzx(Box::new(Lzx::new(folder.compression >> 8 & 0x1f)?)),
             _ => return Err(unsupported("Quantum compression is not supported")),
         };
         Ok(Self {
@@ -244,10 +250,7 @@ impl<'a, R: Read + Seek> FolderReader<'a, R> {
                 window.drain(..window.len().saturating_sub(BLOCK));
                 block
             }
-            Unpacker::Lzx(lzx) => {
-                let block = lzx.decompress_next(&data, size);
-                block.map_err(|error| damaged(&error.to_string()))?.to_vec()
-            }
+            Unpacker::Lzx(lzx) => lzx.frame(&data, size)?,
         };
         if self.block.len() != size {
             return Err(damaged("a block in a cabinet has another size"));
@@ -271,23 +274,6 @@ impl<R: Read + Seek> Read for FolderReader<'_, R> {
         self.position += count as u64;
         Ok(count)
     }
-}
-
-fn window_size(bits: u16) -> io::Result<WindowSize> {
-    Ok(match bits & 0x1f {
-        15 => WindowSize::KB32,
-        16 => WindowSize::KB64,
-        17 => WindowSize::KB128,
-        18 => WindowSize::KB256,
-        19 => WindowSize::KB512,
-        20 => WindowSize::MB1,
-        21 => WindowSize::MB2,
-        22 => WindowSize::MB4,
-        23 => WindowSize::MB8,
-        24 => WindowSize::MB16,
-        25 => WindowSize::MB32,
-        _ => return Err(damaged("invalid window of LZX")),
-    })
 }
 
 /// Inflates a block, whose window is the blocks before it: as a stored block in front.

@@ -18,6 +18,7 @@ mod environment;
 mod error;
 mod files;
 mod formatted;
+mod lzx;
 mod package;
 mod plan;
 mod registration;
@@ -36,4 +37,3 @@ pub use plan::{
     InstallOptions, InstallPlan, InstalledContent, InstalledFile, Product, RefusedAction, Shortcut,
 };
 pub use session::{BareSystem, InstalledSystem};
-

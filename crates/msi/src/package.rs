@@ -94,65 +94,123 @@ impl<R: Read + Seek> Package<R> {
         companions: &mut dyn Companions,
         sink: &mut ContentSink<'_>,
     ) -> Result<(), MsiError> {
-        let mut cabinets: BTreeMap<&str, BTreeMap<&str, Vec<&InstalledFile>>> = BTreeMap::new();
+        let mut files: BTreeMap<&InstalledContent, Vec<&InstalledFile>> = BTreeMap::new();
         for file in &plan.files {
             match &file.source {
+                InstalledContent::Bytes(bytes) => sink(file, &mut bytes.as_slice())?,
+                InstalledContent::Package => {}
+                source => files.entry(source).or_default().push(file),
+            }
+        }
+        let wanted: BTreeSet<&InstalledContent> = files.keys().copied().collect();
+        self.read_contents(&wanted, companions, &mut |source, content| {
+            let files = files.get(source).map_or(&[][..], Vec::as_slice);
+            let [file] = files else {
+                // A file that is duplicated is read once.
+                let mut bytes = Vec::new();
+                content.read_to_end(&mut bytes)?;
+                return files
+                    .iter()
+                    .try_for_each(|file| sink(file, &mut bytes.as_slice()));
+            };
+            sink(file, content)
+        })
+    }
+
+    /// The contents in the package itself, with their sizes: members of its cabinets, and icons.
+    pub fn contents(&mut self) -> Result<Vec<(InstalledContent, u64)>, MsiError> {
+        let mut contents = Vec::new();
+        let cabinets = self.database.rows("Media").map(|row| row.text("Cabinet"));
+        let cabinets: BTreeSet<&str> = cabinets.filter(|it| it.starts_with('#')).collect();
+        for cabinet in cabinets {
+            let mut stream = open_stream(&mut self.file, &cabinet[1..])?;
+            let directory = Cabinet::read(&mut stream).map_err(|error| failed(cabinet, &error))?;
+            contents.extend(directory.members().map(|member| {
+                let content = InstalledContent::Cabinet {
+                    cabinet: cabinet.to_owned(),
+                    member: member.name.clone(),
+                };
+                (content, u64::from(member.size))
+            }));
+        }
+        for row in self.database.rows("Icon") {
+            let name = format!("Icon.{}", row.text("Name"));
+            let size = open_stream(&mut self.file, &name)?.len();
+            contents.push((InstalledContent::Stream(name), size));
+        }
+        Ok(contents)
+    }
+
+    /// Reads contents, cabinet by cabinet.
+    pub fn read_contents(
+        &mut self,
+        wanted: &BTreeSet<&InstalledContent>,
+        companions: &mut dyn Companions,
+        sink: &mut dyn FnMut(&InstalledContent, &mut dyn Read) -> io::Result<()>,
+    ) -> Result<(), MsiError> {
+        let mut cabinets: BTreeMap<&str, Members<'_>> = BTreeMap::new();
+        for &content in wanted {
+            match content {
                 InstalledContent::Cabinet { cabinet, member } => {
                     let members = cabinets.entry(cabinet).or_default();
-                    members.entry(member).or_default().push(file);
+                    members.insert(member, content);
                 }
-                InstalledContent::Beside(path) => sink(file, &mut companions.open(path)?)?,
-                InstalledContent::Bytes(bytes) => sink(file, &mut bytes.as_slice())?,
+                InstalledContent::Beside(path) => sink(content, &mut companions.open(path)?)?,
+                InstalledContent::Bytes(bytes) => sink(content, &mut bytes.as_slice())?,
                 InstalledContent::Stream(name) => {
-                    let mut stream = self.file.open_stream(stream_name(name, false))?;
-                    sink(file, &mut stream)?;
+                    sink(content, &mut open_stream(&mut self.file, name)?)?;
                 }
                 InstalledContent::Package => {}
             }
         }
         for (cabinet, members) in cabinets {
             match cabinet.strip_prefix('#') {
-                Some(stream) => {
-                    let mut stream = self.file.open_stream(stream_name(stream, false))?;
-                    extract_cabinet(&mut stream, cabinet, &members, sink)?;
+                Some(name) => {
+                    let mut stream = open_stream(&mut self.file, name)?;
+                    read_cabinet(&mut stream, cabinet, &members, sink)?;
                 }
-                None => extract_cabinet(&mut companions.open(cabinet)?, cabinet, &members, sink)?,
+                None => read_cabinet(&mut companions.open(cabinet)?, cabinet, &members, sink)?,
             }
         }
         Ok(())
     }
 }
 
-fn extract_cabinet(
+/// Members of a cabinet, by name.
+type Members<'a> = BTreeMap<&'a str, &'a InstalledContent>;
+
+fn open_stream<R: Read + Seek>(
+    file: &mut Compound<R>,
+    name: &str,
+) -> Result<cfb::Stream<R>, MsiError> {
+    let opened = file.open_stream(stream_name(name, false));
+    opened.map_err(|error| MsiError::damaged(format!("stream {name:?}: {error}")))
+}
+
+fn failed(cabinet: &str, error: &io::Error) -> MsiError {
+    MsiError::damaged(format!("cabinet {cabinet}: {error}"))
+}
+
+fn read_cabinet(
     reader: &mut (impl Read + Seek),
     name: &str,
-    members: &BTreeMap<&str, Vec<&InstalledFile>>,
-    sink: &mut ContentSink<'_>,
+    members: &Members<'_>,
+    sink: &mut dyn FnMut(&InstalledContent, &mut dyn Read) -> io::Result<()>,
 ) -> Result<(), MsiError> {
-    let failed = |error: io::Error| MsiError::damaged(format!("cabinet {name}: {error}"));
-    let cabinet = Cabinet::read(reader).map_err(failed)?;
+    let cabinet = Cabinet::read(reader).map_err(|error| failed(name, &error))?;
     let mut missing: BTreeSet<&str> = members.keys().copied().collect();
-    cabinet
-        .unpack(
-            reader,
-            &|member| members.contains_key(member.name.as_str()),
-            &mut |member, content| {
-                let Some(files) = members.get(member.name.as_str()) else {
-                    return Ok(());
-                };
-                missing.remove(member.name.as_str());
-                let [file] = files[..] else {
-                    // A file that is duplicated is read once.
-                    let mut bytes = Vec::new();
-                    content.read_to_end(&mut bytes)?;
-                    return files
-                        .iter()
-                        .try_for_each(|file| sink(file, &mut bytes.as_slice()));
-                };
-                sink(file, content)
-            },
-        )
-        .map_err(failed)?;
+    let unpacked = cabinet.unpack(
+        reader,
+        &|member| members.contains_key(member.name.as_str()),
+        &mut |member, bytes| {
+            let Some(content) = members.get(member.name.as_str()) else {
+                return Ok(());
+            };
+            missing.remove(member.name.as_str());
+            sink(content, bytes)
+        },
+    );
+    unpacked.map_err(|error| failed(name, &error))?;
     match missing.first() {
         Some(member) => Err(MsiError::damaged(format!(
             "cabinet {name} has no file {member:?}"

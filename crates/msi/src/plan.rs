@@ -1,5 +1,7 @@
 //! What an installation leaves behind, as plain values.
 
+use std::fmt;
+
 use serde::Serialize;
 use wincimg_registry::RegistryEdit;
 use wincimg_windows::path::ImagePath;
@@ -84,6 +86,18 @@ pub enum InstalledContent {
     Bytes(Vec<u8>),
     /// The package itself.
     Package,
+}
+
+impl fmt::Display for InstalledContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cabinet { cabinet, member } => write!(f, "{cabinet}/{member}"),
+            Self::Beside(path) => f.write_str(path),
+            Self::Stream(name) => f.write_str(name),
+            Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
+            Self::Package => f.write_str("the package"),
+        }
+    }
 }
 
 /// Serializes the size only: the bytes are of no use to a reader.

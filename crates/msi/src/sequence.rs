@@ -214,8 +214,9 @@ impl Sequence<'_, '_> {
         }
         let is_idle = IDLE.contains(&name) || OF_WINDOWS.iter().any(|(action, _)| *action == name);
         if !is_idle && database.find("Dialog", "Dialog", name).is_none() {
-            let why = format!("unknown action {name:?} in the sequence");
-            return Err(MsiError::unsupported(why));
+            // Windows Installer logs that it does not exist, and continues.
+            let note = format!("the action {name} does not exist and is left out");
+            self.session.notes.push(note);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@
 mod damaged;
 mod packages;
 mod prefix;
+mod published;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -30,6 +31,10 @@ fn main() -> ExitCode {
         trial(
             "damaged_packages_are_errors",
             damaged::damaged_packages_are_errors,
+        ),
+        trial(
+            "published_packages_are_compared",
+            published::published_packages_are_compared,
         ),
     ];
     run(Arguments::from_args(), tests)
