@@ -62,6 +62,7 @@ mod login;
 mod mirror;
 mod mirror_cli;
 mod mirror_faults;
+mod msi;
 mod node;
 mod passwords;
 mod path;

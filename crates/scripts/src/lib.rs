@@ -30,8 +30,8 @@ mod tests;
 pub use error::{ScriptError, ScriptErrorKind};
 pub use image::{
     AccessChange, AccessOperation, Algorithm, EntryKind, IisCommand, ImageAction, ImageState,
-    Later, Lookup, OverwriteMode, ServiceChange, ServiceFailure, ServiceStart, UnpackAction,
-    UnpackFormat,
+    InstallAction, Later, Lookup, OverwriteMode, ServiceChange, ServiceFailure, ServiceStart,
+    UnpackAction, UnpackFormat,
 };
 use process::Process;
 use traced_text::TracedText;

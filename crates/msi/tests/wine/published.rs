@@ -2,6 +2,7 @@
 //! them. Each is compared with wine and `msiextract`; the result is a table, not a verdict.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -33,7 +34,7 @@ pub(crate) fn published_packages_are_compared() {
     for file in files {
         let name = file.file_name().unwrap().to_string_lossy().into_owned();
         let line = compare(&file, &wine).unwrap_or_else(|error| format!("error: {error}"));
-        report.push_str(&format!("{name} | {line}\n"));
+        writeln!(report, "{name} | {line}").unwrap();
         std::fs::write(&place, &report).unwrap();
     }
     assert!(!report.is_empty());
@@ -85,10 +86,10 @@ fn compare(file: &Path, wine: &Wine) -> Result<String, String> {
         plan.refused.len(),
     );
     for more in missing.iter().chain(&different).take(5) {
-        line.push_str(&format!("\n    file {more}"));
+        write!(line, "\n    file {more}").unwrap();
     }
     for more in values.iter().take(12) {
-        line.push_str(&format!("\n    {more}"));
+        write!(line, "\n    {more}").unwrap();
     }
     Ok(line)
 }
