@@ -56,6 +56,9 @@ pub(super) struct DockerfileArgs {
     /// Use a folder instead of building a stage (repeatable)
     #[arg(long = "stage", value_name = "NAME=DIR", value_parser = key_and_value, add = complete::folders_for_stages(), hide_short_help = true)]
     stages: Vec<(String, String)>,
+    /// Leave out a custom action of Windows Installer packages (repeatable)
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    skip_custom_action: Vec<String>,
 }
 
 /// The arguments, read and checked as far as possible without a registry.
@@ -152,6 +155,7 @@ impl RecipeArgs {
                 .map(|(name, folder)| (name.clone(), folder.into()))
                 .collect(),
             arguments,
+            skipped_actions: dockerfile.skip_custom_action.clone(),
         }
     }
 

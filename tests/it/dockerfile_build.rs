@@ -448,10 +448,10 @@ fn a_command_is_reported_with_the_line_that_has_it() {
             &["start: ", "\"setup.exe\""][..],
         ),
         (
-            "SHELL [\"powershell\", \"-Command\"]\nRUN <<EOF\nmkdir C:\\x\n\nmsiexec /i x.msi\nEOF",
+            "SHELL [\"powershell\", \"-Command\"]\nRUN <<EOF\nmkdir C:\\x\n\ndism /online\nEOF",
             6,
             "dockerfile/needs-windows",
-            &["msiexec: "],
+            &["dism: "],
         ),
         ("RUN type <<EOF\nx\nEOF", 2, "dockerfile/invalid", &[]),
         (
@@ -534,7 +534,7 @@ fn what_is_wrong_is_reported_with_its_line() {
             &["--chmod"],
         ),
         (
-            "RUN mkdir C:\\x && msiexec /i x.msi",
+            "RUN mkdir C:\\x && msiexec /x x.msi",
             2,
             "dockerfile/needs-windows",
             &["msiexec: "],

@@ -130,7 +130,7 @@ fn a_dockerfile_is_converted() {
     fs::remove_file(site.path("app/recipe.toml")).unwrap();
     site.write(
         "app/Dockerfile",
-        "FROM mcr.microsoft.com/windows/nanoserver:1809\nRUN msiexec /i a.msi\n",
+        "FROM mcr.microsoft.com/windows/nanoserver:1809\nRUN msiexec /x a.msi\n",
     );
     site.with_bases(&arguments).assert().code(1);
     assert!(!site.path("app/recipe.toml").exists());

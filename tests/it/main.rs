@@ -62,6 +62,7 @@ mod messages;
 mod mirror;
 mod mirror_cli;
 mod mirror_faults;
+mod msi;
 mod node;
 mod origin;
 mod outputs;

@@ -39,7 +39,7 @@ pub(crate) fn base() -> StandIn {
 fn base_layer() -> LayerTar {
     let mut layer = layer_with_data("16");
     for program in [
-        "sc", "icacls", "certutil", "xcopy", "robocopy", "reg", "setx",
+        "sc", "icacls", "certutil", "xcopy", "robocopy", "reg", "setx", "msiexec",
     ] {
         layer.file(
             &format!("Files/Windows/System32/{program}.exe"),
@@ -76,14 +76,14 @@ fn base_layer() -> LayerTar {
 }
 
 /// A machine with a Dockerfile, and a registry with its base.
-struct Bench {
+pub(crate) struct Bench {
     machine: Machine,
     server: FakeRegistry,
     reference: String,
 }
 
 impl Bench {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::on(&base()).await
     }
 
@@ -104,12 +104,12 @@ impl Bench {
     }
 
     /// Collects the base's facts before the build.
-    fn indexed(self) -> Self {
+    pub(crate) fn indexed(self) -> Self {
         self.machine.json(&["base", "index", &self.reference]);
         self
     }
 
-    fn write(&self, file: &str, content: impl AsRef<[u8]>) {
+    pub(crate) fn write(&self, file: &str, content: impl AsRef<[u8]>) {
         fs::write(self.machine.0.path().join("app").join(file), content).unwrap();
     }
 
@@ -140,7 +140,7 @@ impl Bench {
     }
 
     /// The added layers.
-    fn layers(&self, instructions: &str) -> Vec<PathBuf> {
+    pub(crate) fn layers(&self, instructions: &str) -> Vec<PathBuf> {
         self.build(instructions).success();
         self.built()
     }
@@ -150,7 +150,7 @@ impl Bench {
     }
 
     /// The error of a Dockerfile; nothing may be left of the build.
-    fn refused(&self, instructions: &str) -> Failure {
+    pub(crate) fn refused(&self, instructions: &str) -> Failure {
         let text = format!("# escape=`\nFROM {BASE}\n{instructions}\n");
         let done = self.build_with(&text, &["--format", "json"]).failure();
         assert!(

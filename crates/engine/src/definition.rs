@@ -35,6 +35,8 @@ pub struct BuildInput {
     pub stages: Vec<(String, PathBuf)>,
     /// Build arguments of the Dockerfile.
     pub arguments: Vec<(String, String)>,
+    /// Custom actions of Windows Installer packages to leave out.
+    pub skipped_actions: Vec<String>,
 }
 
 /// A recipe with its values or a Dockerfile with its arguments, read and checked as far as possible
@@ -142,6 +144,7 @@ impl BuildInput {
             context: context.clone(),
             target: self.target.clone(),
             arguments: self.arguments.clone(),
+            skipped_actions: self.skipped_actions.clone(),
             folders: self.stages.iter().cloned().collect(),
         };
         let stages = Stages::read(&request)?;

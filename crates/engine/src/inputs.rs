@@ -39,6 +39,7 @@ impl BuildRequest {
                     "dockerfile": stages.text(),
                     "target": stages.target_stage(),
                     "arguments": stages.build_args(),
+                    "skipped_actions": stages.skipped_actions(),
                     "context": source_digests(files)?.to_string(),
                 })
             }

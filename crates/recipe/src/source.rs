@@ -102,6 +102,24 @@ impl FileSource {
 
     /// Opens it as an archive; none if it is not one.
     pub fn archive(&self, archives: &Archives) -> Result<Option<Arc<Archive>>, ArchiveError> {
+        match self.archive_location(archives)? {
+            Some((place, name)) => archives.open(place, &name),
+            None => Ok(None),
+        }
+    }
+
+    /// Opens it as a Windows Installer package; none for text and what is not downloaded yet.
+    pub fn package(&self, archives: &Archives) -> Result<Option<Arc<Archive>>, ArchiveError> {
+        let location = self.archive_location(archives)?;
+        let package = location.map(|(place, name)| archives.open_package(place, &name));
+        package.transpose()
+    }
+
+    /// Its location and name, if it can be an archive.
+    fn archive_location(
+        &self,
+        archives: &Archives,
+    ) -> Result<Option<(ArchiveLocation, String)>, ArchiveError> {
         let place = match self {
             Self::Disk(file) | Self::Folder(file) => ArchiveLocation::Path(file.path.to_path_buf()),
             Self::Brought(file) => ArchiveLocation::Part(file.part.clone()),
@@ -109,14 +127,14 @@ impl FileSource {
                 Some(part) => ArchiveLocation::Part(part.clone()),
                 None => return Ok(None),
             },
-            Self::Member(member) => return archives.open_inner(member),
+            Self::Member(member) => archives.locate_inner(member)?,
             Self::Text(_) | Self::Bytes(_) | Self::Embedded(_) => return Ok(None),
         };
         let name = match self {
             Self::Download(file) => file.url.clone(),
             _ => self.to_string(),
         };
-        archives.open(place, &name)
+        Ok(Some((place, name)))
     }
 }
 

@@ -87,6 +87,8 @@ pub enum ImageAction {
         /// Digest in lower-case hexadecimal.
         digest: String,
     },
+    /// Installs a Windows Installer package.
+    Install(InstallAction),
     /// Unpacks an archive into a folder, which is created if necessary.
     Unpack(UnpackAction),
     /// Copies a file or a folder with its content. An existing file is replaced, an existing folder
@@ -152,6 +154,15 @@ pub enum Algorithm {
     Sha384,
     /// SHA-512.
     Sha512,
+}
+
+/// Installation of a package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstallAction {
+    /// Package.
+    pub package: ImagePath,
+    /// Properties of the command line.
+    pub properties: Vec<(String, String)>,
 }
 
 /// Unpacking of an archive.

@@ -37,6 +37,7 @@ pub(super) fn check(machine: &Process<'_>, action: &ImageAction) -> Result<(), S
             may_write(machine, to)
         }
         ImageAction::Delete(path) => may_change(machine, path),
+        ImageAction::Install(_) => Err(denied(machine, "install a package for the machine")),
         ImageAction::Unpack(unpack) => may_write(machine, &unpack.into),
         ImageAction::Registry(_)
         | ImageAction::Certificate { .. }

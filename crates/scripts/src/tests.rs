@@ -94,6 +94,9 @@ fn describe(action: &ImageAction) -> String {
             "unpack {} ({:?}) into {}, strip {}, only {:?}, existing {:?}",
             unpack.archive, unpack.format, unpack.into, unpack.strip, unpack.only, unpack.existing
         ),
+        ImageAction::Install(install) => {
+            format!("install {} {:?}", install.package, install.properties)
+        }
         ImageAction::Copy { from, to } => format!("copy {from} to {to}"),
         ImageAction::Move { from, to } => format!("move {from} to {to}"),
         ImageAction::Delete(path) => format!("delete {path}"),

@@ -6,7 +6,7 @@ use wincimg_inspect::provenance::{AttachedDocument, DocumentKind, SbomFormat, li
 use wincimg_inspect::windows_images;
 use wincimg_oci::document::{Digest, Document};
 use wincimg_oci::remote::RegistryClient;
-use wincimg_oci::store::Source;
+use wincimg_oci::store::{Location, Source};
 
 use super::{Inspect, SbomArg};
 use crate::cli::command_context::Session;
@@ -61,21 +61,22 @@ impl Inspect {
 
     pub(super) fn print_document(
         &self,
+        location: &Location,
         kind: PrintedDocument,
         registry: &RegistryClient,
         session: &Session,
     ) -> Result<CommandOutcome, Failure> {
         let bytes = registry_args::run(async {
-            let place = Source::open(&self.image, registry).await?;
-            let named = place.resolve(self.image.tag_or_digest()).await?;
-            let image = self.one_image(&place, &named).await?;
+            let place = Source::open(location, registry).await?;
+            let named = place.resolve(location.tag_or_digest()).await?;
+            let image = self.one_image(location, &place, &named).await?;
             let mut found = Vec::new();
             for it in list_attached(&place, &image, &named).await? {
                 found.push(it.with_predicate(&place).await?);
             }
             let mut wanted = found.iter().filter(|found| kind.accepts(found));
             let Some(first) = wanted.next() else {
-                return Err(nothing(kind, &self.image.to_string(), &image, &found));
+                return Err(nothing(kind, &location.to_string(), &image, &found));
             };
             for more in wanted {
                 session.note(format_args!(
@@ -88,14 +89,19 @@ impl Inspect {
                 session.note("the document is signed; verify its signature with cosign");
             }
             let bytes = first.read(&place).await?;
-            bytes.ok_or_else(|| nothing(kind, &self.image.to_string(), &image, &found))
+            bytes.ok_or_else(|| nothing(kind, &location.to_string(), &image, &found))
         })?;
         write_document(&bytes)?;
         Ok(CommandOutcome::Yes)
     }
 
     /// The image whose documents are requested: of an index, the selected one.
-    async fn one_image(&self, place: &Source, named: &Document) -> Result<Digest, Failure> {
+    async fn one_image(
+        &self,
+        location: &Location,
+        place: &Source,
+        named: &Document,
+    ) -> Result<Digest, Failure> {
         if let Document::Manifest(manifest) = named {
             return Ok(manifest.digest().clone());
         }
@@ -105,7 +111,7 @@ impl Inspect {
             [image] => Ok(image.digest().clone()),
             [] => Err(Failure::usage(anyhow!(
                 "{} has no image for Windows",
-                Untrusted(&self.image)
+                Untrusted(location)
             ))),
             several => Err(Failure::usage(anyhow!(
                 "expected one image, because each has its own documents: found {}",

@@ -1,9 +1,10 @@
 //! `wincimg inspect`: shows an image and the registry changes of its layers.
 
 mod documents;
+mod package;
 mod text;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::anyhow;
@@ -16,7 +17,7 @@ use wincimg_inspect::{
     RegistryReport, SMALL_LAYER, SkipReason, inspect,
 };
 use wincimg_oci::copy::PlatformFilter;
-use wincimg_oci::store::{Location, Source};
+use wincimg_oci::store::{Location, LocationError, Source};
 use wincimg_registry::regfile::to_utf16;
 
 use super::command_context::Session;
@@ -34,17 +35,22 @@ use super::{CommandOutcome, complete};
     wincimg inspect repo.mylan.k8s:8888/pause:10.0.17763.973\n  \
     wincimg inspect oci:./pause --registry\n  \
     wincimg inspect repo.mylan.k8s:8888/pause --platform windows/amd64:17763 --format reg > pause.reg\n  \
-    wincimg inspect repo.mylan.k8s:8888/web:1.4 --sbom=cyclonedx > web.json\n\n\
+    wincimg inspect repo.mylan.k8s:8888/web:1.4 --sbom=cyclonedx > web.json\n  \
+    wincimg inspect setup.msi INSTALLDIR=C:\\app\n\n\
     Shutdown times and registry changes are read from the layers. The bottom layer is Windows itself\n\
     and only read for --merged. Layers above it of up to 64 MiB are read completely, which verifies\n\
     their digests; of larger ones only the first 4 MiB, where wincimg writes hives. Skipped layers\n\
     are reported; --layers all reads everything.")]
 pub(super) struct Inspect {
-    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]; or a FILE.msi
     ///
-    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
-    #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]
-    image: Location,
+    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]. A FILE.msi is shown as
+    /// msiexec /i FILE /qn would install it.
+    #[arg(value_name = "IMAGE", value_parser = parse_subject, add = complete::images())]
+    subject: Subject,
+    /// Property of the installation of a FILE.msi, such as INSTALLDIR=C:\app
+    #[arg(value_name = "NAME=VALUE")]
+    properties: Vec<String>,
     /// Select the images of this platform from an index (repeatable) [default: all for Windows]
     #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
     platform: Vec<PlatformFilter>,
@@ -80,6 +86,24 @@ pub(super) struct Inspect {
     connection: RegistryArgs,
 }
 
+/// What is shown.
+#[derive(Debug, Clone)]
+enum Subject {
+    Image(Box<Location>),
+    /// A Windows Installer package.
+    Package(PathBuf),
+}
+
+fn parse_subject(text: &str) -> Result<Subject, LocationError> {
+    let is_package = Path::new(text)
+        .extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("msi"));
+    if is_package && !text.contains("://") {
+        return Ok(Subject::Package(text.into()));
+    }
+    parse_location(text).map(|location| Subject::Image(Box::new(location)))
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum InspectFormat {
     /// Human-readable text
@@ -109,8 +133,8 @@ fn is_true(text: &str) -> Result<bool, String> {
 
 impl Inspect {
     /// Local file or folder with the name of an image in a registry.
-    fn on_disk(&self) -> Option<Location> {
-        let Location::Registry(reference) = &self.image else {
+    fn on_disk(image: &Location) -> Option<Location> {
+        let Location::Registry(reference) = image else {
             return None;
         };
         let name = reference.repository().strip_prefix("library/")?;
@@ -133,32 +157,41 @@ impl Inspect {
     }
 
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        let image = match &self.subject {
+            Subject::Package(file) => {
+                return package::inspect(file, &self.properties, self.format);
+            }
+            Subject::Image(image) => image,
+        };
+        if let Some(property) = self.properties.first() {
+            let problem =
+                anyhow!("unexpected argument {property:?}: properties are for a FILE.msi");
+            return Err(Failure::usage(problem));
+        }
         let wanted = self.wanted()?;
-        if let Some(place) = self.on_disk() {
+        if let Some(place) = Self::on_disk(image) {
             session.note(format_args!(
-                "using {} from its registry; for the local one, type {place}",
-                self.image
+                "using {image} from its registry; for the local one, type {place}"
             ));
         }
         let progress = display(session);
         let registry = self.connection.connect(Arc::clone(&progress))?;
         if let Some(kind) = self.document_wanted() {
-            return self.print_document(kind, &registry, session);
+            return self.print_document(image, kind, &registry, session);
         }
         let (inspection, place) = registry_args::run(async {
-            let source = Source::open(&self.image, &registry).await?;
-            let inspection =
-                inspect(&source, self.image.tag_or_digest(), &wanted, &progress).await?;
+            let source = Source::open(image, &registry).await?;
+            let inspection = inspect(&source, image.tag_or_digest(), &wanted, &progress).await?;
             Ok((inspection, source.to_string()))
         })?;
-        self.report_problems(&inspection, &place, session);
+        report_problems(image, &inspection, &place, session);
         match self.format {
             InspectFormat::Text => {
-                write_result(None, |out| text::write(&self.image, &inspection, out))?;
+                write_result(None, |out| text::write(image, &inspection, out))?;
             }
             InspectFormat::Json => {
                 let answer = NamedInspection {
-                    reference: self.image.to_string(),
+                    reference: image.to_string(),
                     inspection: &inspection,
                 };
                 write_result(None, |out| write_json(&answer, out))?;
@@ -192,40 +225,40 @@ impl Inspect {
             over_base: self.merged,
         })
     }
+}
 
-    /// Reports what the result leaves out, and the option that includes it.
-    fn report_problems(&self, inspection: &Inspection, place: &str, session: &Session) {
-        for image in &inspection.images {
-            if !image.is_windows() {
-                session.note(format_args!(
-                    "{} is for {}, which has no registry",
-                    self.image,
-                    image.platform()
-                ));
+/// Reports what the result leaves out, and the option that includes it.
+fn report_problems(subject: &Location, inspection: &Inspection, place: &str, session: &Session) {
+    for image in &inspection.images {
+        if !image.is_windows() {
+            session.note(format_args!(
+                "{} is for {}, which has no registry",
+                subject,
+                image.platform()
+            ));
+        }
+        for (number, layer) in (1..).zip(&image.layers) {
+            for hive in &layer.unclosed_hives {
+                let state = hive.state;
+                let file = Untrusted(&hive.file);
+                session.note(format_args!("{file} of layer {number} was {state}"));
             }
-            for (number, layer) in (1..).zip(&image.layers) {
-                for hive in &layer.unclosed_hives {
-                    let state = hive.state;
-                    let file = Untrusted(&hive.file);
-                    session.note(format_args!("{file} of layer {number} was {state}"));
-                }
-                match layer.reading {
-                    LayerReadStatus::Skipped {
-                        reason: SkipReason::Large,
-                    } => session.note(format_args!(
-                        "skipped layer {number} ({}), which is larger than {} MiB and does not begin with \
-                         hives: --layers all reads it",
-                        layer.digest,
-                        SMALL_LAYER >> 20
-                    )),
-                    LayerReadStatus::Skipped {
-                        reason: SkipReason::ForeignBytes,
-                    } => session.note(format_args!(
-                        "skipped layer {number} ({}), which is foreign: {place} does not have its bytes",
-                        layer.digest
-                    )),
-                    _ => {}
-                }
+            match layer.reading {
+                LayerReadStatus::Skipped {
+                    reason: SkipReason::Large,
+                } => session.note(format_args!(
+                    "skipped layer {number} ({}), which is larger than {} MiB and does not begin with \
+                     hives: --layers all reads it",
+                    layer.digest,
+                    SMALL_LAYER >> 20
+                )),
+                LayerReadStatus::Skipped {
+                    reason: SkipReason::ForeignBytes,
+                } => session.note(format_args!(
+                    "skipped layer {number} ({}), which is foreign: {place} does not have its bytes",
+                    layer.digest
+                )),
+                _ => {}
             }
         }
     }

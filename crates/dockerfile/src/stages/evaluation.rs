@@ -65,7 +65,9 @@ impl<'a> Evaluation<'a> {
                     return Err(self.stages.error(&begun.from, problem));
                 };
                 let tree = Tree::over(Arc::clone(&base.inside), name);
-                StageState::new(base.config.clone(), tree)
+                let mut state = StageState::new(base.config.clone(), tree);
+                state.skipped_actions = Arc::clone(&self.stages.skipped_actions);
+                state
             }
         };
         for trigger in std::mem::take(&mut state.config.on_build) {

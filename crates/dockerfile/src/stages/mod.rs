@@ -63,6 +63,8 @@ pub struct Stages {
     context: Folder,
     archives: Archives,
     arguments: BuildArguments,
+    /// Custom actions of Windows Installer packages to leave out.
+    skipped_actions: Arc<[String]>,
 }
 
 #[derive(Debug)]
@@ -170,6 +172,11 @@ impl Stages {
     /// Build arguments.
     pub fn build_args(&self) -> &[(String, String)] {
         &self.arguments.given
+    }
+
+    /// Custom actions of Windows Installer packages to leave out.
+    pub fn skipped_actions(&self) -> &[String] {
+        &self.skipped_actions
     }
 
     /// Path of the Dockerfile.

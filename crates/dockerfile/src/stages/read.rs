@@ -23,6 +23,8 @@ pub struct DockerfileRequest {
     pub target: Option<String>,
     /// Build arguments.
     pub arguments: Vec<(String, String)>,
+    /// Custom actions of Windows Installer packages to leave out.
+    pub skipped_actions: Vec<String>,
     /// Folders that replace stages, by the stages' names.
     pub folders: BTreeMap<String, PathBuf>,
 }
@@ -51,6 +53,7 @@ impl Stages {
             context: context(request)?,
             archives: wincimg_layer::archive::Archives::default(),
             arguments: BuildArguments::new(request.arguments.clone()),
+            skipped_actions: request.skipped_actions.as_slice().into(),
         };
         for instruction in &file.instructions {
             let step = ParsedInstruction::read(instruction, file.escape).map_err(|error| {

@@ -10,6 +10,7 @@ mod certificates;
 mod changes;
 pub(super) mod downloads;
 mod iis;
+mod install;
 mod keys;
 mod needs_windows;
 mod services;
@@ -330,6 +331,7 @@ impl ImageState for RunState<'_> {
                 algorithm,
                 digest,
             } => self.verify(&path, algorithm, &digest),
+            ImageAction::Install(install) => self.install(&install),
             ImageAction::Unpack(unpack) => self.unpack(&unpack),
             ImageAction::Unclear(path) => {
                 self.tree.later.insert(key(&path));

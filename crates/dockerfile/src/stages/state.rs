@@ -53,6 +53,8 @@ pub(crate) struct StageState {
     pub(super) has_failed: bool,
     /// True if the failure may be resolved by more facts, so that later instructions are uncertain.
     pub(super) is_postponed: bool,
+    /// Custom actions of Windows Installer packages to leave out.
+    pub(super) skipped_actions: Arc<[String]>,
 }
 
 impl StageState {
@@ -68,6 +70,7 @@ impl StageState {
             line: 0,
             has_failed: false,
             is_postponed: false,
+            skipped_actions: Arc::default(),
         }
     }
 

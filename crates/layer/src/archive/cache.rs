@@ -18,6 +18,8 @@ pub struct Archives(Arc<Mutex<OpenArchive>>);
 struct OpenArchive {
     /// `None` where the file is not an archive.
     archives: Vec<(ArchiveLocation, Option<Arc<Archive>>)>,
+    /// Windows Installer packages.
+    packages: Vec<(ArchiveLocation, Arc<Archive>)>,
     /// Copies of archives inside other archives.
     copies: Vec<(Member, SpoolPart)>,
 }
@@ -39,22 +41,36 @@ impl Archives {
         Ok(archive)
     }
 
-    /// Opens an archive inside another one. It is read more than once, and from its end, so it is
-    /// copied to an unnamed temporary file.
-    pub fn open_inner(&self, member: &Member) -> Result<Option<Arc<Archive>>, ArchiveError> {
-        let copy = {
-            let mut opened = lock(&self.0);
-            let known = opened.copies.iter().find(|(known, _)| known == member);
-            match known {
-                Some((_, copy)) => copy.clone(),
-                None => {
-                    let copy = copied(member)?;
-                    opened.copies.push((member.clone(), copy.clone()));
-                    copy
-                }
+    /// Opens a Windows Installer package.
+    pub fn open_package(
+        &self,
+        place: ArchiveLocation,
+        name: &str,
+    ) -> Result<Arc<Archive>, ArchiveError> {
+        let mut opened = lock(&self.0);
+        let known = opened.packages.iter().find(|(known, _)| *known == place);
+        if let Some((_, package)) = known {
+            return Ok(Arc::clone(package));
+        }
+        let package = Arc::new(Archive::open_package(place.clone(), name.to_owned())?);
+        opened.packages.push((place, Arc::clone(&package)));
+        Ok(package)
+    }
+
+    /// Location of an archive inside another one. It is read more than once, and from its end, so it
+    /// is copied to an unnamed temporary file.
+    pub fn locate_inner(&self, member: &Member) -> Result<ArchiveLocation, ArchiveError> {
+        let mut opened = lock(&self.0);
+        let known = opened.copies.iter().find(|(known, _)| known == member);
+        let copy = match known {
+            Some((_, copy)) => copy.clone(),
+            None => {
+                let copy = copied(member)?;
+                opened.copies.push((member.clone(), copy.clone()));
+                copy
             }
         };
-        self.open(ArchiveLocation::Part(copy), &member.to_string())
+        Ok(ArchiveLocation::Part(copy))
     }
 }
 

@@ -21,6 +21,8 @@ pub enum ArchiveFormat {
     SevenZip,
     /// A tar stream.
     Tar(StreamCompression),
+    /// A Windows Installer package, where it is opened as such.
+    Installer,
 }
 
 /// Compression of a tar stream.
@@ -43,6 +45,7 @@ impl fmt::Display for ArchiveFormat {
         f.write_str(match self {
             Self::Zip => "zip",
             Self::SevenZip => "7z",
+            Self::Installer => "msi",
             Self::Tar(StreamCompression::Plain) => "tar",
             Self::Tar(StreamCompression::Gzip) => "tar.gz",
             Self::Tar(StreamCompression::Zstd) => "tar.zst",

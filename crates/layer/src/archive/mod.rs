@@ -9,6 +9,7 @@
 mod cache;
 mod error;
 mod format;
+mod installer;
 mod member;
 mod seven_zip;
 pub mod tar;
@@ -108,6 +109,8 @@ impl Archive {
             ArchiveFormat::Zip => zip::list(&name, window)?,
             ArchiveFormat::SevenZip => seven_zip::list(&name, window)?,
             ArchiveFormat::Tar(packing) => tar_archive::list(&name, window, packing)?,
+            // It is never detected.
+            ArchiveFormat::Installer => return Ok(None),
         };
         Ok(Some(Self {
             name,
@@ -144,6 +147,7 @@ impl Archive {
             ArchiveFormat::Zip => zip::each(self, window, wanted, take),
             ArchiveFormat::SevenZip => seven_zip::each(self, window, wanted, take),
             ArchiveFormat::Tar(packing) => tar_archive::each(self, window, packing, wanted, take),
+            ArchiveFormat::Installer => installer::each(self, window, wanted, take),
         }
     }
 }

@@ -4,6 +4,7 @@ use super::super::error::ScriptError;
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{PathState, Paths, Wildcards};
 use super::super::tools;
+use super::super::traced_text::TracedText;
 use super::ast::CommandAst;
 use super::eval::Shell;
 use super::parameters::{BoundParameters, ParameterSet};
@@ -140,6 +141,18 @@ const MESSAGE: ParameterSet = ParameterSet {
     positions: &["object"],
 };
 
+const START: ParameterSet = ParameterSet {
+    values: &[
+        "filepath=path",
+        "argumentlist=args",
+        "workingdirectory",
+        "windowstyle",
+        "verb",
+    ],
+    switches: &["wait", "nonewwindow", "passthru"],
+    positions: &["filepath", "argumentlist"],
+};
+
 const CERTIFICATE: ParameterSet = ParameterSet {
     values: &["filepath", "certstorelocation"],
     switches: &[],
@@ -253,8 +266,44 @@ impl Shell<'_, '_> {
             "join-path" => self.join_path(command),
             "import-certificate" => self.import_certificate(command),
             "foreach-object" => self.foreach_object(command, input),
+            "start-process" => self.start_process(command),
             _ => self.simple_cmdlet(name, command, input),
         }
+    }
+
+    /// Runs `Start-Process msiexec -Wait`; other programs require Windows.
+    fn start_process(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let Ok(given) = self.bind_parameters(command, &START) else {
+            return Err(ScriptError::windows("it starts a program"));
+        };
+        let program = given.required("filepath")?;
+        let is_package = program.to_ascii_lowercase().ends_with(".msi");
+        if tools::program_name(&program) != "msiexec" || is_package {
+            return Err(ScriptError::windows("it starts a program"));
+        }
+        for parameter in ["workingdirectory", "verb"] {
+            if given.value(parameter).is_some() {
+                return Err(ScriptError::option(&format!("-{parameter}")));
+            }
+        }
+        if !given.has("wait") {
+            let why = "it does not wait for the program, and the build may end before it";
+            return Err(ScriptError::refused(why).help("add -Wait"));
+        }
+        // It joins the arguments with spaces, and quotes none.
+        let arguments = given.texts("argumentlist")?.join(" ");
+        let line = format!("{program} {arguments}");
+        let at = self.position(command.at);
+        let code = tools::command_line(self.machine, &TracedText::from_one(&line, at))?;
+        if code != 0 {
+            // The exit code is that of the process, which nothing reads here.
+            let why = self.machine.error.take();
+            let why = why.unwrap_or_else(|| ScriptError::fails(format!("exit code {code}")));
+            return Err(why);
+        }
+        Ok(PsValue::opaque(
+            "the process of Start-Process is used".to_owned(),
+        ))
     }
 
     /// Runs cmdlets that print, wait, or create objects.
@@ -555,7 +604,7 @@ pub(super) fn path_of(given: &BoundParameters) -> Result<Option<String>, ScriptE
 }
 
 /// Supported cmdlets, except those of IIS.
-const KNOWN: [&str; 56] = [
+const KNOWN: [&str; 57] = [
     "select-object",
     "where-object",
     "split-path",
@@ -594,6 +643,7 @@ const KNOWN: [&str; 56] = [
     "join-path",
     "import-certificate",
     "foreach-object",
+    "start-process",
     "write-output",
     "write-error",
     "write-host",
@@ -617,7 +667,6 @@ const KNOWN: [&str; 56] = [
 /// Error for a cmdlet that requires Windows.
 fn needs_windows(name: &str) -> Option<ScriptError> {
     Some(match name {
-        "start-process" => ScriptError::windows("it starts a program"),
         "invoke-expression" => {
             ScriptError::windows("it runs a script that is known only at run time")
         }

@@ -41,6 +41,17 @@ pub(super) struct Shell<'m, 'a> {
     /// Depth of nested calls.
     pub(super) calls: usize,
     pub(super) depth: usize,
+    /// The current pipeline.
+    pub(super) pipeline: PipelineKind,
+}
+
+/// Number of commands in a pipeline. PowerShell waits for a program with windows only in one of
+/// several.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum PipelineKind {
+    #[default]
+    One,
+    Several,
 }
 
 /// Handling of a cmdlet's failure.
@@ -208,6 +219,10 @@ impl Shell<'_, '_> {
     fn pipeline(&mut self, pipeline: &Pipeline) -> Result<PsValue, ScriptError> {
         let mut input: Option<PsValue> = None;
         let mut all_ok = true;
+        self.pipeline = match pipeline.elements.as_slice() {
+            [_] => PipelineKind::One,
+            _ => PipelineKind::Several,
+        };
         for element in &pipeline.elements {
             input = Some(match element {
                 Element::Expression(expression) => {
@@ -397,6 +412,11 @@ impl Shell<'_, '_> {
             words = std::iter::once(words[0].clone())
                 .chain(words.into_iter().skip(1).filter(|word| !word.is_empty()))
                 .collect();
+        }
+        if tools::program_name(name) == "msiexec" && self.pipeline == PipelineKind::One {
+            let why = "PowerShell does not wait for it, and the build may end before it";
+            let help = "use Start-Process msiexec -Wait -ArgumentList …";
+            return Err(ScriptError::refused(why).help(help));
         }
         let line = native_command_line(&words);
         let at = self.position(command.at);

@@ -119,6 +119,7 @@ fn run_script(
             functions: BTreeMap::new(),
             calls: 0,
             depth: 0,
+            pipeline: eval::PipelineKind::default(),
         };
         shell.block(&statements)?;
         Ok(shell.exit.unwrap_or(i32::from(!shell.is_ok)))

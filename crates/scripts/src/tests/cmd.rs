@@ -161,9 +161,9 @@ fn robocopys_exit_code_ends_the_line_that_does_not_see_to_it() {
 
 #[test]
 fn what_does_not_run_here_is_named() {
-    let (kind, why) = refused(&CMD, r"mkdir C:\a && msiexec /i x.msi /qn");
+    let (kind, why) = refused(&CMD, r"mkdir C:\a && msiexec /x x.msi /qn");
     assert_eq!(kind, NeedsWindows);
-    assert_eq!(why, "msiexec: an MSI package requires Windows Installer");
+    assert_eq!(why, "msiexec: only Windows Installer can remove a product");
     let line = r"mkdir C:\a &&   dism /online";
     let error = run_on(image(), &CMD, line).unwrap_err();
     assert_eq!(&line[error.at..], "dism /online");

@@ -325,7 +325,8 @@ fn the_registrys_cmdlets_change_it() {
 #[test]
 fn what_is_not_understood_is_named() {
     for (line, kind) in [
-        ("Start-Process msiexec.exe -Wait", NeedsWindows),
+        ("Start-Process setup.exe -Wait", NeedsWindows),
+        ("Start-Process msiexec.exe -Wait", NotUnderstood),
         (
             "iex ((New-Object Net.WebClient).DownloadString('https://x'))",
             NeedsWindows,

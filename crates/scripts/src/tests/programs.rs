@@ -1,5 +1,5 @@
 use super::{CMD, describe, image, in_cmd, in_powershell, refused, run_on};
-use crate::ScriptErrorKind::{Fails, NeedsWindows, NotKnown, NotUnderstood};
+use crate::ScriptErrorKind::{Fails, NeedsWindows, NotKnown, NotUnderstood, Refused};
 use crate::{RunCommand, RunEnvironment, run_line};
 
 #[test]
@@ -25,6 +25,39 @@ fn curl_downloads() {
         refused(&CMD, r"curl -o C:\none\x https://example.com/x").0,
         Fails
     );
+}
+
+#[test]
+fn packages_are_installed() {
+    let get = "curl -Lo a.msi https://example.com/a.msi";
+    let installs = |line: &str| in_cmd(&format!("{get} && {line}"))[1].clone();
+    assert_eq!(
+        installs(r#"msiexec /i a.msi /qn /norestart InstallDir="C:\a b" X=1"#),
+        r#"install C:\work\a.msi [("INSTALLDIR", "C:\\a b"), ("X", "1")]"#
+    );
+    let in_shell = |line: &str| in_powershell(&format!("curl.exe -Lo a.msi https://x/a; {line}"));
+    for line in [
+        "Start-Process msiexec.exe -Wait -ArgumentList '/I a.msi /quiet'",
+        "Start-Process msiexec -ArgumentList '/i', 'a.msi', '/qn' -NoNewWindow -Wait",
+        "saps -FilePath msiexec -Args @('-package', 'a.msi', '-q') -Wait -WindowStyle Hidden",
+        "msiexec /i a.msi /qn | Out-Null",
+    ] {
+        assert_eq!(in_shell(line)[1], r"install C:\work\a.msi []", "{line}");
+    }
+    for (line, kind) in [
+        ("msiexec /i a.msi", Refused),
+        ("msiexec /i none.msi /qn", Fails),
+        ("msiexec /i a.msi /qn TRANSFORMS=b.mst", NotUnderstood),
+        ("msiexec /i https://example.com/a.msi /qn", NotUnderstood),
+        ("msiexec /x a.msi /qn", NeedsWindows),
+        ("msiexec /fa a.msi /qn", NotUnderstood),
+        ("msiexec /qn", NotUnderstood),
+        ("powershell msiexec /i a.msi /qn", Refused),
+        ("powershell Start-Process msiexec '/i a.msi /qn'", Refused),
+        ("powershell Start-Process a.msi -Wait", NeedsWindows),
+    ] {
+        assert_eq!(refused(&CMD, &format!("{get} && {line}")).0, kind, "{line}");
+    }
 }
 
 #[test]

@@ -46,8 +46,8 @@ const FOLDERS: [&str; 12] = [
     r"C:\Windows\System32\WindowsPowerShell\v1.0",
 ];
 
-const PROGRAMS: [&str; 9] = [
-    "cmd", "curl", "tar", "setx", "reg", "icacls", "xcopy", "robocopy", "certutil",
+const PROGRAMS: [&str; 10] = [
+    "cmd", "curl", "tar", "setx", "reg", "icacls", "xcopy", "robocopy", "certutil", "msiexec",
 ];
 
 impl Tree {

@@ -6,6 +6,7 @@ mod copy;
 mod curl;
 mod hashes;
 mod icacls;
+mod msiexec;
 mod options;
 mod reg;
 mod services;
@@ -134,7 +135,16 @@ pub(super) fn tool(
     let of_system = format!(r"{SYSTEM}\{program}.exe");
     let known = matches!(
         program.as_str(),
-        "curl" | "tar" | "setx" | "reg" | "icacls" | "xcopy" | "robocopy" | "certutil" | "sc"
+        "curl"
+            | "tar"
+            | "setx"
+            | "reg"
+            | "icacls"
+            | "xcopy"
+            | "robocopy"
+            | "certutil"
+            | "sc"
+            | "msiexec"
     );
     if known && !is_elsewhere {
         check_program_exists(machine, name, &of_system)?;
@@ -147,6 +157,7 @@ pub(super) fn tool(
             "xcopy" => copy::xcopy(machine, words),
             "robocopy" => copy::robocopy(machine, words),
             "certutil" => certutil::run(machine, words),
+            "msiexec" => msiexec::run(machine, words),
             _ => services::sc(machine, words),
         };
     }
@@ -172,8 +183,6 @@ pub(super) fn tool(
 
 fn unknown_program(program: &str) -> ScriptError {
     match program {
-        "msiexec" => ScriptError::windows("an MSI package requires Windows Installer")
-            .help("install it in a stage on Windows, or unpack a zip of the program"),
         "dism" => ScriptError::windows("a Windows feature can be changed only on Windows")
             .help("use a base image that has the feature"),
         "choco" | "winget" | "scoop" => ScriptError::windows("the package manager runs installers")

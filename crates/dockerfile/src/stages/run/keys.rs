@@ -63,6 +63,29 @@ impl<'a> Keys<'a> {
         value.of_image()
     }
 
+    /// Names of the values of a key.
+    pub(super) fn value_names(&self, key: &KeyPath) -> Lookup<Vec<String>> {
+        if self.key(key) == Lookup::Absent {
+            return Lookup::Absent;
+        }
+        let below = match self.base.key(key).unwrap_or(Presence::Unknown) {
+            Presence::Unknown => return Lookup::Unknown,
+            Presence::Present(below) => below.values.into_iter().map(|(name, _)| name).collect(),
+            Presence::Absent => Vec::new(),
+        };
+        let set = self.changes().filter_map(|edit| match edit {
+            RegistryEdit::SetValue { key: own, name, .. } if is_same(own, key) => {
+                Some(name.clone())
+            }
+            _ => None,
+        });
+        let mut names: Vec<String> = set.chain(below).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.retain(|name| self.value(key, name) != Lookup::Absent);
+        Lookup::Present(names)
+    }
+
     pub(super) fn key(&self, key: &KeyPath) -> Lookup<()> {
         for edit in self.changes() {
             match edit {

@@ -211,6 +211,7 @@ fn named(image: &ImageTable, build: &str, folder: &Path) -> BuildInput {
             .map(|(name, stage)| (name.clone(), folder.join(stage)))
             .collect(),
         arguments: pairs(&image.build_arg),
+        skipped_actions: Vec::new(),
     }
 }
 

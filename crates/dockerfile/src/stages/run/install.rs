@@ -1,0 +1,169 @@
+//! Windows Installer packages that a line installs.
+
+use std::sync::Arc;
+
+use wincimg_common::diagnose::error_chain;
+use wincimg_layer::archive::Archive;
+use wincimg_msi::{InstallOptions, InstallPlan, InstalledContent, InstalledSystem, MsiError};
+use wincimg_recipe::{FileSource, PlannedContent};
+use wincimg_registry::{KeyPath, Presence, RegistryData};
+use wincimg_scripts::{EntryKind, ImageState as _, InstallAction, ScriptError, ScriptErrorKind};
+use wincimg_windows::path::ImagePath;
+
+use super::RunState;
+
+const WITHOUT_IT: &str = "install it in a stage on Windows, or unpack a zip of the program";
+
+const SKIP: &str = "if the program runs without it, leave it out with --skip-custom-action NAME; else \
+                    install the package in a stage on Windows";
+
+impl RunState<'_> {
+    /// Installs a package.
+    pub(super) fn install(&mut self, install: &InstallAction) -> Result<(), ScriptError> {
+        let path = &install.package;
+        if self.is_pending_download(path) || self.tree.is_later(path) {
+            return Err(ScriptError::later(format!("{path} is downloaded later")));
+        }
+        let source = match self.tree.created_entry(path).map(|entry| &entry.content) {
+            Some(PlannedContent::File(source)) => source.clone(),
+            _ => {
+                let why = format!("cannot read the package {path} of the base");
+                return Err(ScriptError::unknown(why).help("COPY it into the image"));
+            }
+        };
+        let opened = source.package(self.archives);
+        let opened = opened.map_err(|error| ScriptError::refused(error_chain(&error)))?;
+        let Some(package) = opened else {
+            return Err(ScriptError::refused(format!("{path} is not a package")));
+        };
+        let folder = path
+            .up_to(path.components().len().saturating_sub(1))
+            .to_string();
+        let options = InstallOptions {
+            properties: install.properties.clone(),
+            file_name: path.components().last().cloned().unwrap_or_default(),
+            source_folder: format!("{}\\", folder.trim_end_matches('\\')),
+            skipped_actions: self.state.skipped_actions.to_vec(),
+        };
+        let plan = package.plan_installation(&options, &ImageSystem(self));
+        let plan = plan.map_err(|error| refused(&error))?;
+        check(&plan)?;
+        self.apply_plan(plan, &package, &source)
+    }
+
+    fn apply_plan(
+        &mut self,
+        plan: InstallPlan,
+        package: &Arc<Archive>,
+        source: &FileSource,
+    ) -> Result<(), ScriptError> {
+        for path in &plan.removed {
+            self.delete(path)?;
+        }
+        for folder in plan.folders {
+            self.make_folder(folder)?;
+        }
+        for file in plan.files {
+            let content = match file.source {
+                InstalledContent::Package => source.clone(),
+                InstalledContent::Bytes(bytes) => FileSource::Bytes(bytes),
+                content => match package.installed_member(&content) {
+                    Some(member) => FileSource::Member(member),
+                    None => {
+                        let why = format!(
+                            "{} comes from {content}, a file beside the package",
+                            file.path
+                        );
+                        return Err(ScriptError::unclear(why).help(WITHOUT_IT));
+                    }
+                },
+            };
+            self.check_writable(&file.path, false)?;
+            self.put(file.path, PlannedContent::File(content));
+        }
+        self.registry.edits.extend(plan.registry);
+        self.changes.notes.extend(plan.notes);
+        Ok(())
+    }
+}
+
+/// Refuses a plan that is not complete.
+fn check(plan: &InstallPlan) -> Result<(), ScriptError> {
+    if let Some(action) = plan.refused.first() {
+        let when = match action.condition.as_str() {
+            "" => String::new(),
+            condition => format!(" if {condition}"),
+        };
+        let why = format!(
+            "the action {} (type {}) of the package runs {}{when}, which requires Windows",
+            action.name, action.kind, action.runs
+        );
+        return Err(ScriptError::new(ScriptErrorKind::NeedsWindows, why).help(SKIP));
+    }
+    match plan.unknown.first() {
+        Some(question) => Err(ScriptError::unknown(format!(
+            "the package asks {question}, which is unknown"
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn refused(error: &MsiError) -> ScriptError {
+    let kind = match error {
+        MsiError::Fails(_) => ScriptErrorKind::Fails,
+        MsiError::Unsupported(_) => ScriptErrorKind::NotUnderstood,
+        MsiError::Damaged(_) | MsiError::TooLarge(_) => ScriptErrorKind::Refused,
+        MsiError::Read(_) => ScriptErrorKind::NotKnown,
+    };
+    let error = ScriptError::new(kind, error_chain(error));
+    match kind {
+        ScriptErrorKind::NotUnderstood => error.help(WITHOUT_IT),
+        _ => error,
+    }
+}
+
+/// The image, as packages ask about it.
+struct ImageSystem<'r, 'a>(&'r RunState<'a>);
+
+impl InstalledSystem for ImageSystem<'_, '_> {
+    fn value(&self, key: &KeyPath, name: &str) -> Presence<RegistryData> {
+        known(self.0.value(key, name))
+    }
+
+    fn value_names(&self, key: &KeyPath) -> Presence<Vec<String>> {
+        known(self.0.registry.value_names(key))
+    }
+
+    fn key(&self, key: &KeyPath) -> Presence<()> {
+        known(self.0.key(key))
+    }
+
+    fn entry(&self, path: &ImagePath) -> Presence<bool> {
+        known(self.0.entry(path).map(|kind| kind == EntryKind::Folder))
+    }
+
+    fn names(&self, folder: &ImagePath) -> Presence<Vec<String>> {
+        known(self.0.names(folder))
+    }
+
+    fn content(&self, file: &ImagePath) -> Presence<Vec<u8>> {
+        known(self.0.content(file))
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        let variables = self.0.state.variables();
+        let own = variables
+            .into_iter()
+            .find(|(own, _)| own.eq_ignore_ascii_case(name));
+        own.map(|(_, value)| value)
+    }
+}
+
+/// What depends on a download is unknown to a package.
+fn known<T, L>(found: Presence<T, L>) -> Presence<T> {
+    match found {
+        Presence::Present(value) => Presence::Present(value),
+        Presence::Absent => Presence::Absent,
+        Presence::Unknown | Presence::Deferred(_) => Presence::Unknown,
+    }
+}

@@ -1,0 +1,109 @@
+//! Windows Installer packages as archives: their members are the contents of files, by cabinet.
+//!
+//! A package is one only where it is opened as such: `tar` and `ADD` do not unpack it.
+
+use std::collections::BTreeSet;
+
+use wincimg_common::diagnose::error_chain;
+use wincimg_common::files::FileWindow;
+use wincimg_msi::{
+    InstallOptions, InstallPlan, InstalledContent, InstalledSystem, MsiError, NoCompanions, Package,
+};
+
+use super::error::ArchiveError;
+use super::member::{Member, MemberReader};
+use super::{Archive, ArchiveEntry, ArchiveEntryKind, ArchiveFormat, ArchiveLocation, ArchiveSize};
+use std::sync::Arc;
+
+fn failed(archive: &str, error: MsiError) -> ArchiveError {
+    match error {
+        MsiError::Read(source) => ArchiveError::read(archive, source),
+        error => ArchiveError::whole(archive, error_chain(&error)),
+    }
+}
+
+impl Archive {
+    /// Opens a Windows Installer package.
+    pub fn open_package(place: ArchiveLocation, name: String) -> Result<Self, ArchiveError> {
+        let (window, stamp) = place.open().map_err(|it| ArchiveError::read(&name, it))?;
+        let mut sum = ArchiveSize::new(&name, window.length());
+        let package = Package::read(window);
+        let contents = package.and_then(|mut package| package.contents());
+        let contents = contents.map_err(|error| failed(&name, error))?;
+        let mut entries = Vec::with_capacity(contents.len());
+        for (content, size) in contents {
+            let path = content.to_string();
+            sum.add(&path, size)?;
+            entries.push(ArchiveEntry {
+                path,
+                kind: ArchiveEntryKind::File,
+                size,
+                is_by_code_page: false,
+                problem: None,
+            });
+        }
+        Ok(Self {
+            name,
+            place,
+            stamp,
+            format: ArchiveFormat::Installer,
+            entries,
+        })
+    }
+
+    /// Plans the installation of a package.
+    pub fn plan_installation(
+        &self,
+        options: &InstallOptions,
+        system: &dyn InstalledSystem,
+    ) -> Result<InstallPlan, MsiError> {
+        let (window, _) = self.place.open()?;
+        Package::read(window)?.plan(options, system)
+    }
+
+    /// The member with a content of a package.
+    pub fn installed_member(self: &Arc<Self>, content: &InstalledContent) -> Option<Member> {
+        let path = content.to_string();
+        let index = self.entries.iter().position(|entry| entry.path == path)?;
+        Some(Member {
+            archive: Arc::clone(self),
+            index,
+        })
+    }
+}
+
+pub(super) fn each<E: From<ArchiveError>>(
+    archive: &Archive,
+    window: FileWindow,
+    wanted: &BTreeSet<usize>,
+    take: &mut dyn FnMut(usize, &mut MemberReader<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let name = &archive.name;
+    let mut package = Package::read(window).map_err(|error| failed(name, error))?;
+    let contents = package.contents().map_err(|error| failed(name, error))?;
+    let contents: Vec<(usize, InstalledContent)> = contents
+        .into_iter()
+        .map(|(content, _)| content)
+        .enumerate()
+        .filter(|(index, _)| wanted.contains(index))
+        .collect();
+    let chosen: BTreeSet<&InstalledContent> = contents.iter().map(|(_, it)| it).collect();
+    // The package knows only I/O errors: one of the caller ends the reading and is kept here.
+    let mut stopped = None;
+    let read = package.read_contents(&chosen, &mut NoCompanions, &mut |content, source| {
+        let Some((index, _)) = contents.iter().find(|(_, it)| it == content) else {
+            return Ok(());
+        };
+        let mut member = MemberReader::new(archive, *index, source);
+        let taken = take(*index, &mut member).and_then(|()| Ok(member.finish()?));
+        taken.map_err(|error| {
+            stopped = Some(error);
+            std::io::Error::other("stopped")
+        })
+    });
+    match (stopped, read) {
+        (Some(error), _) => Err(error),
+        (None, Err(error)) => Err(failed(name, error).into()),
+        (None, Ok(())) => Ok(()),
+    }
+}

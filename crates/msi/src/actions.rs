@@ -1,0 +1,128 @@
+//! Custom actions: those that are done, those without lasting effect, and those that only Windows
+//! can run.
+
+use super::builder::Builder;
+use super::database::Row;
+use super::error::MsiError;
+use super::plan::{InstallOptions, RefusedAction};
+use super::session::Session;
+
+/// Bits of the type that say what an action runs.
+const KIND: u32 = 0x3f;
+const IN_SCRIPT: u32 = 0x400;
+const ROLLBACK: u32 = 0x100;
+
+const ERROR: u32 = 19;
+const SET_DIRECTORY: u32 = 35;
+const SET_PROPERTY: u32 = 51;
+
+/// Entry points of libraries whose work leaves nothing in an image, with their source.
+const WITHOUT_EFFECT: [(&str, &str); 9] = [
+    // Asks running programs to close; a build runs none.
+    // https://docs.firegiant.com/wix/schema/util/closeapplication/
+    ("WixCloseApplications", "WiX Util"),
+    ("WixCloseApplicationsDeferred", "WiX Util"),
+    // Restart Manager: the same for programs that register.
+    // https://docs.firegiant.com/wix/schema/util/restartresource/
+    ("WixRegisterRestartResources", "WiX Util"),
+    // Dialogs, which /qn does not show.
+    // https://docs.firegiant.com/wix/tools/wixext/wixui/
+    ("PrintEula", "WiX UI"),
+    ("ValidatePath", "WiX UI"),
+    // Starts a program from the last dialog.
+    // https://docs.firegiant.com/wix3/howtos/ui_and_localization/run_program_after_install/
+    ("WixShellExec", "WiX Util"),
+    ("WixShellExecBinary", "WiX Util"),
+    ("WixUnelevatedShellExec", "WiX Util"),
+    // Ends the installation of a product that is there already, which the image does not have.
+    // https://docs.firegiant.com/wix/schema/util/exitearlywithsuccess/
+    ("WixExitEarlyWithSuccess", "WiX Util"),
+];
+
+impl Session<'_> {
+    /// Runs a custom action whose condition is true.
+    pub(crate) fn custom_action(
+        &mut self,
+        action: &Row<'_>,
+        condition: &str,
+        options: &InstallOptions,
+        plan: &mut Builder,
+    ) -> Result<(), MsiError> {
+        let name = action.text("Action");
+        let kind = action.flags("Type");
+        let (source, target) = (action.text("Source"), action.text("Target"));
+        if options.skipped_actions.iter().any(|it| it == name) {
+            self.notes
+                .push(format!("custom action {name} is skipped as requested"));
+            return Ok(());
+        }
+        // Undoes what fails, and nothing fails.
+        if kind & IN_SCRIPT != 0 && kind & ROLLBACK != 0 {
+            return Ok(());
+        }
+        match kind & KIND {
+            SET_PROPERTY => {
+                let value = self.format(target)?;
+                self.set(source, value);
+                Ok(())
+            }
+            SET_DIRECTORY => {
+                let path = self.format(target)?;
+                if self.directories.is_empty() {
+                    self.set(source, path);
+                    return Ok(());
+                }
+                self.move_directory(source, &path)
+            }
+            ERROR => Err(MsiError::Fails(self.message(target)?)),
+            _ => {
+                let known = WITHOUT_EFFECT.iter().find(|(entry, _)| *entry == target);
+                if let (1, Some((_, library))) = (kind & KIND, known) {
+                    let note = format!("{name} ({target} of {library}) leaves nothing in an image");
+                    self.notes.push(note);
+                    return Ok(());
+                }
+                plan.refused.push(RefusedAction {
+                    name: name.to_owned(),
+                    kind,
+                    condition: condition.to_owned(),
+                    runs: self.describe(kind, source, target)?,
+                });
+                Ok(())
+            }
+        }
+    }
+
+    /// The message of an action that stops: a text, or a number of the `Error` table.
+    fn message(&self, target: &str) -> Result<String, MsiError> {
+        let number = target.parse::<i32>().ok();
+        let mut errors = self.database.rows("Error");
+        let row = number.and_then(|number| errors.find(|row| row.number("Error") == Some(number)));
+        let message = self.format(row.map_or(target, |row| row.text("Message")))?;
+        Ok(format!("the package stops: {message}"))
+    }
+
+    fn describe(&self, kind: u32, source: &str, target: &str) -> Result<String, MsiError> {
+        let file = |key: &str| -> Result<String, MsiError> {
+            let path = self.file(key)?;
+            Ok(path.map_or_else(|| key.to_owned(), |path| path.to_string()))
+        };
+        Ok(match kind & KIND {
+            1 => format!("{target} of the library {source} in the package"),
+            2 => format!(
+                "the program {source} in the package: {}",
+                self.format(target)?
+            ),
+            5 | 6 => format!("the script {source} in the package"),
+            17 => format!("{target} of the library {}", file(source)?),
+            18 => format!("{} {}", file(source)?, self.format(target)?),
+            21 | 22 => format!("the script {}", file(source)?),
+            34 => self.format(target)?,
+            37 | 38 => "a script in the package's tables".to_owned(),
+            50 => format!("{} {}", self.property(source), self.format(target)?),
+            53 | 54 => format!("the script in the property {source}"),
+            7 | 23 | 39 => format!("another package, {source}"),
+            other => format!("an action of type {other}"),
+        })
+    }
+}

@@ -1,0 +1,116 @@
+//! The plan while it grows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wincimg_registry::{KeyPath, RegistryData, RegistryEdit};
+use wincimg_windows::path::{ImagePath, fold};
+
+use super::error::MsiError;
+use super::plan::{InstallPlan, InstalledContent, InstalledFile, RefusedAction, Shortcut};
+
+/// Maximum number of files, folders or edits of a plan.
+const LIMIT: usize = 500_000;
+
+/// The plan while the sequence is followed.
+#[derive(Debug, Default)]
+pub(crate) struct Builder {
+    files: BTreeMap<String, InstalledFile>,
+    folders: BTreeMap<String, ImagePath>,
+    pub(crate) removed: Vec<ImagePath>,
+    pub(crate) registry: Vec<RegistryEdit>,
+    pub(crate) services: Vec<String>,
+    pub(crate) shortcuts: Vec<Shortcut>,
+    pub(crate) refused: Vec<RefusedAction>,
+}
+
+impl Builder {
+    /// Adds a folder and those above it.
+    pub(crate) fn folder(&mut self, path: &ImagePath) -> Result<(), MsiError> {
+        for depth in 1..=path.components().len() {
+            let above = path.up_to(depth);
+            let key = fold(&above.components().join("/"));
+            self.folders.entry(key).or_insert(above);
+        }
+        check(self.folders.len())
+    }
+
+    /// Adds a file and the folders above it; a later one replaces it.
+    pub(crate) fn file(&mut self, file: InstalledFile) -> Result<(), MsiError> {
+        let names = file.path.components();
+        self.folder(&file.path.up_to(names.len().saturating_sub(1)))?;
+        self.files.insert(fold(&names.join("/")), file);
+        check(self.files.len())
+    }
+
+    /// Adds a file with these bytes.
+    pub(crate) fn bytes(&mut self, path: ImagePath, bytes: Vec<u8>) -> Result<(), MsiError> {
+        self.file(InstalledFile {
+            path,
+            size: bytes.len() as u64,
+            version: None,
+            source: InstalledContent::Bytes(bytes),
+        })
+    }
+
+    /// The planned file at a path.
+    pub(crate) fn planned(&self, path: &ImagePath) -> Option<&InstalledFile> {
+        self.files.get(&fold(&path.components().join("/")))
+    }
+
+    /// Files that are planned so far.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &InstalledFile> {
+        self.files.values()
+    }
+
+    /// Folders that are planned so far.
+    pub(crate) fn folders(&self) -> impl Iterator<Item = &ImagePath> {
+        self.folders.values()
+    }
+
+    /// Adds an edit of the registry.
+    pub(crate) fn edit(&mut self, edit: RegistryEdit) -> Result<(), MsiError> {
+        self.registry.push(edit);
+        check(self.registry.len())
+    }
+
+    /// Sets a registry value.
+    pub(crate) fn set(
+        &mut self,
+        key: &KeyPath,
+        name: &str,
+        data: RegistryData,
+    ) -> Result<(), MsiError> {
+        self.edit(RegistryEdit::SetValue {
+            key: key.clone(),
+            name: name.to_owned(),
+            data,
+        })
+    }
+
+    /// Finishes the plan; the caller adds the rest.
+    pub(crate) fn finish(self) -> Result<InstallPlan, MsiError> {
+        let files: BTreeSet<&String> = self.files.keys().collect();
+        if let Some(path) = self.folders.iter().find(|(key, _)| files.contains(key)) {
+            let why = format!("{} is a file and a folder", path.1);
+            return Err(MsiError::damaged(why));
+        }
+        Ok(InstallPlan {
+            folders: self.folders.into_values().collect(),
+            files: self.files.into_values().collect(),
+            removed: self.removed,
+            registry: self.registry,
+            services: self.services,
+            shortcuts: self.shortcuts,
+            refused: self.refused,
+            ..InstallPlan::default()
+        })
+    }
+}
+
+fn check(count: usize) -> Result<(), MsiError> {
+    if count > LIMIT {
+        let why = format!("more than {LIMIT} files, folders or registry edits");
+        return Err(MsiError::TooLarge(why));
+    }
+    Ok(())
+}

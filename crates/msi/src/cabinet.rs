@@ -1,0 +1,302 @@
+//! Cabinets that may be damaged or hostile, unpacked folder by folder.
+//!
+//! The `cab` crate panics on damaged ones and unpacks the folder again for each file, which takes
+//! minutes for a package of some thousand files in one folder.
+
+use std::io::{self, Read, Seek, SeekFrom};
+
+use flate2::{Decompress, FlushDecompress};
+
+use super::lzx::Lzx;
+
+/// Largest unpacked block.
+const BLOCK: usize = 32 << 10;
+/// Largest packed block: a block that does not compress grows a little.
+const PACKED_BLOCK: usize = BLOCK + 6144;
+/// Longest name in a cabinet.
+const LONGEST_NAME: usize = 256;
+
+/// Numbers of folders of files that continue from or to another cabinet.
+const CONTINUED: u16 = 0xfffd;
+
+/// The directory of a cabinet.
+#[derive(Debug)]
+pub(crate) struct Cabinet {
+    folders: Vec<Folder>,
+    /// Bytes reserved in front of each block.
+    reserved: u64,
+}
+
+#[derive(Debug)]
+struct Folder {
+    offset: u64,
+    blocks: u16,
+    compression: u16,
+    /// Files in the order of their offsets.
+    members: Vec<CabinetMember>,
+}
+
+/// A file in a cabinet.
+#[derive(Debug)]
+pub(crate) struct CabinetMember {
+    pub(crate) name: String,
+    offset: u32,
+    pub(crate) size: u32,
+}
+
+fn damaged(problem: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, problem)
+}
+
+fn unsupported(problem: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, problem)
+}
+
+fn bytes<const N: usize>(reader: &mut impl Read) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    reader.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn u16_of(reader: &mut impl Read) -> io::Result<u16> {
+    bytes(reader).map(u16::from_le_bytes)
+}
+
+fn u32_of(reader: &mut impl Read) -> io::Result<u32> {
+    bytes(reader).map(u32::from_le_bytes)
+}
+
+/// Reads a text up to its null.
+fn text(reader: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    loop {
+        match bytes::<1>(reader)? {
+            [0] => return Ok(text),
+            [byte] => text.push(byte),
+        }
+        if text.len() > LONGEST_NAME {
+            return Err(damaged("a name in a cabinet does not end"));
+        }
+    }
+}
+
+impl Cabinet {
+    /// Reads the directory.
+    pub(crate) fn read(reader: &mut (impl Read + Seek)) -> io::Result<Self> {
+        const HAS_PREVIOUS: u16 = 1;
+        const HAS_NEXT: u16 = 2;
+        const HAS_RESERVED: u16 = 4;
+        reader.rewind()?;
+        let mut directory = io::BufReader::new(reader);
+        let reader = &mut directory;
+        if bytes(reader)? != *b"MSCF" {
+            return Err(damaged("it is not a cabinet"));
+        }
+        bytes::<12>(reader)?;
+        let files = u32_of(reader)?;
+        bytes::<6>(reader)?;
+        let (folder_count, file_count, flags) = (u16_of(reader)?, u16_of(reader)?, u16_of(reader)?);
+        bytes::<4>(reader)?;
+        let (mut of_folder, mut reserved) = (0, 0);
+        if flags & HAS_RESERVED != 0 {
+            let of_header = u16_of(reader)?;
+            [of_folder, reserved] = bytes::<2>(reader)?;
+            io::copy(&mut reader.take(of_header.into()), &mut io::sink())?;
+        }
+        for neighbour in [HAS_PREVIOUS, HAS_NEXT] {
+            if flags & neighbour != 0 {
+                text(reader)?;
+                text(reader)?;
+            }
+        }
+        let mut folders = Vec::new();
+        for _ in 0..folder_count {
+            folders.push(Folder {
+                offset: u32_of(reader)?.into(),
+                blocks: u16_of(reader)?,
+                compression: u16_of(reader)?,
+                members: Vec::new(),
+            });
+            io::copy(&mut reader.take(of_folder.into()), &mut io::sink())?;
+        }
+        reader.seek(SeekFrom::Start(files.into()))?;
+        for _ in 0..file_count {
+            let (size, offset, folder) = (u32_of(reader)?, u32_of(reader)?, u16_of(reader)?);
+            bytes::<6>(reader)?;
+            let name = String::from_utf8_lossy(&text(reader)?).into_owned();
+            if folder >= CONTINUED {
+                return Err(unsupported(
+                    "files that continue in another cabinet are not supported",
+                ));
+            }
+            let Some(folder) = folders.get_mut(usize::from(folder)) else {
+                return Err(damaged("a file is in a folder that does not exist"));
+            };
+            folder.members.push(CabinetMember { name, offset, size });
+        }
+        for folder in &mut folders {
+            folder.members.sort_by_key(|member| member.offset);
+        }
+        Ok(Self {
+            folders,
+            reserved: reserved.into(),
+        })
+    }
+
+    /// The members, folder by folder.
+    pub(crate) fn members(&self) -> impl Iterator<Item = &CabinetMember> {
+        self.folders.iter().flat_map(|folder| &folder.members)
+    }
+
+    /// Unpacks the members that are wanted, each through `sink`.
+    pub(crate) fn unpack(
+        &self,
+        reader: &mut (impl Read + Seek),
+        is_wanted: &dyn Fn(&CabinetMember) -> bool,
+        sink: &mut dyn FnMut(&CabinetMember, &mut dyn Read) -> io::Result<()>,
+    ) -> io::Result<()> {
+        for folder in &self.folders {
+            let wanted = || folder.members.iter().filter(|member| is_wanted(member));
+            if wanted().next().is_none() {
+                continue;
+            }
+            let mut content = FolderReader::open(reader, folder, self.reserved)?;
+            for member in wanted() {
+                let skipped = u64::from(member.offset).checked_sub(content.position);
+                let Some(skipped) = skipped else {
+                    return Err(damaged("files in a cabinet overlap"));
+                };
+                let copied = io::copy(&mut (&mut content).take(skipped), &mut io::sink())?;
+                if copied != skipped {
+                    return Err(damaged("a file begins beyond its folder"));
+                }
+                let mut bytes = (&mut content).take(member.size.into());
+                sink(member, &mut bytes)?;
+                io::copy(&mut bytes, &mut io::sink())?;
+                if bytes.limit() != 0 {
+                    return Err(damaged("a file ends beyond its folder"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+enum Unpacker {
+    Stored,
+    MsZip { window: Vec<u8> },
+    Lzx(Box<Lzx>),
+}
+
+/// The unpacked bytes of a folder.
+struct FolderReader<'a, R> {
+    inner: &'a mut R,
+    blocks: u16,
+    reserved: u64,
+    unpacker: Unpacker,
+    block: Vec<u8>,
+    at: usize,
+    position: u64,
+}
+
+impl<'a, R: Read + Seek> FolderReader<'a, R> {
+    fn open(inner: &'a mut R, folder: &Folder, reserved: u64) -> io::Result<Self> {
+        inner.seek(SeekFrom::Start(folder.offset))?;
+        let unpacker = match folder.compression & 0xf {
+            0 => Unpacker::Stored,
+            1 => Unpacker::MsZip { window: Vec::new() },
+            3 => Unpacker::Lzx(Box::new(Lzx::new(folder.compression >> 8 & 0x1f)?)),
+            _ => return Err(unsupported("Quantum compression is not supported")),
+        };
+        Ok(Self {
+            inner,
+            blocks: folder.blocks,
+            reserved,
+            unpacker,
+            block: Vec::new(),
+            at: 0,
+            position: 0,
+        })
+    }
+
+    /// Unpacks the next block; false at the end.
+    fn next_block(&mut self) -> io::Result<bool> {
+        let Some(blocks) = self.blocks.checked_sub(1) else {
+            return Ok(false);
+        };
+        self.blocks = blocks;
+        bytes::<4>(self.inner)?;
+        let (packed, size) = (u16_of(self.inner)?, u16_of(self.inner)?);
+        let (packed, size) = (usize::from(packed), usize::from(size));
+        if packed > PACKED_BLOCK || size > BLOCK {
+            return Err(damaged("a block in a cabinet is too large"));
+        }
+        if size == 0 {
+            return Err(unsupported(
+                "files that continue in another cabinet are not supported",
+            ));
+        }
+        io::copy(
+            &mut self.inner.by_ref().take(self.reserved),
+            &mut io::sink(),
+        )?;
+        let mut data = vec![0; packed];
+        self.inner.read_exact(&mut data)?;
+        self.block = match &mut self.unpacker {
+            Unpacker::Stored => data,
+            Unpacker::MsZip { window } => {
+                let block = inflate(&data, window, size)?;
+                window.extend(&block);
+                window.drain(..window.len().saturating_sub(BLOCK));
+                block
+            }
+            Unpacker::Lzx(lzx) => lzx.frame(&data, size)?,
+        };
+        if self.block.len() != size {
+            return Err(damaged("a block in a cabinet has another size"));
+        }
+        self.at = 0;
+        Ok(true)
+    }
+}
+
+impl<R: Read + Seek> Read for FolderReader<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.at == self.block.len() {
+            if !self.next_block()? {
+                return Ok(0);
+            }
+        }
+        let rest = &self.block[self.at..];
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        self.at += count;
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
+/// Inflates a block, whose window is the blocks before it: as a stored block in front.
+fn inflate(data: &[u8], window: &[u8], size: usize) -> io::Result<Vec<u8>> {
+    let Some(data) = data.strip_prefix(b"CK") else {
+        return Err(damaged("a block of MSZIP has no signature"));
+    };
+    let failed = |error: flate2::DecompressError| damaged(&error.to_string());
+    let mut inflater = Decompress::new(false);
+    if !window.is_empty() {
+        let length = u16::try_from(window.len()).unwrap_or(u16::MAX);
+        let mut stored = vec![0];
+        stored.extend(length.to_le_bytes());
+        stored.extend((!length).to_le_bytes());
+        stored.extend(window);
+        let mut out = Vec::with_capacity(window.len() + 16);
+        inflater
+            .decompress_vec(&stored, &mut out, FlushDecompress::Sync)
+            .map_err(failed)?;
+    }
+    let mut out = Vec::with_capacity(size + 1);
+    inflater
+        .decompress_vec(data, &mut out, FlushDecompress::Finish)
+        .map_err(failed)?;
+    Ok(out)
+}

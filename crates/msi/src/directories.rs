@@ -1,0 +1,209 @@
+//! The folders of a package: properties of Windows' own folders, and the `Directory` table.
+
+use std::collections::BTreeMap;
+
+use super::error::MsiError;
+use super::session::{Session, long_name};
+
+/// Maximum depth of directories.
+const DEPTH: usize = 128;
+
+/// Windows' folders for every package.
+const FOLDERS: [(&str, &str); 17] = [
+    (
+        "AppDataFolder",
+        r"C:\Users\ContainerAdministrator\AppData\Roaming\",
+    ),
+    ("CommonAppDataFolder", r"C:\ProgramData\"),
+    ("CommonFilesFolder", r"C:\Program Files (x86)\Common Files\"),
+    ("CommonFiles64Folder", r"C:\Program Files\Common Files\"),
+    ("FontsFolder", r"C:\Windows\Fonts\"),
+    (
+        "LocalAppDataFolder",
+        r"C:\Users\ContainerAdministrator\AppData\Local\",
+    ),
+    (
+        "MyPicturesFolder",
+        r"C:\Users\ContainerAdministrator\Pictures\",
+    ),
+    (
+        "PersonalFolder",
+        r"C:\Users\ContainerAdministrator\Documents\",
+    ),
+    ("ProgramFilesFolder", r"C:\Program Files (x86)\"),
+    ("ProgramFiles64Folder", r"C:\Program Files\"),
+    ("System16Folder", r"C:\Windows\"),
+    ("System64Folder", r"C:\Windows\System32\"),
+    ("SystemFolder", r"C:\Windows\SysWOW64\"),
+    (
+        "TempFolder",
+        r"C:\Users\ContainerAdministrator\AppData\Local\Temp\",
+    ),
+    ("WindowsFolder", r"C:\Windows\"),
+    ("WindowsVolume", r"C:\"),
+    ("ProfileFolder", r"C:\Users\ContainerAdministrator\"),
+];
+
+/// Folders that depend on the users: the folder of the machine, below `C:\`, and of the user, below
+/// the profile.
+const PER_USER: [(&str, &str, &str); 7] = [
+    (
+        "AdminToolsFolder",
+        r"ProgramData\Microsoft\Windows\Start Menu\Programs\Administrative Tools\",
+        r"AppData\Roaming\Microsoft\Windows\Start Menu\Programs\Administrative Tools\",
+    ),
+    ("DesktopFolder", r"Users\Public\Desktop\", r"Desktop\"),
+    (
+        "FavoritesFolder",
+        r"Users\ContainerAdministrator\Favorites\",
+        r"Favorites\",
+    ),
+    (
+        "ProgramMenuFolder",
+        r"ProgramData\Microsoft\Windows\Start Menu\Programs\",
+        r"AppData\Roaming\Microsoft\Windows\Start Menu\Programs\",
+    ),
+    (
+        "StartMenuFolder",
+        r"ProgramData\Microsoft\Windows\Start Menu\",
+        r"AppData\Roaming\Microsoft\Windows\Start Menu\",
+    ),
+    (
+        "StartupFolder",
+        r"ProgramData\Microsoft\Windows\Start Menu\Programs\StartUp\",
+        r"AppData\Roaming\Microsoft\Windows\Start Menu\Programs\Startup\",
+    ),
+    (
+        "TemplateFolder",
+        r"ProgramData\Microsoft\Windows\Templates\",
+        r"AppData\Roaming\Microsoft\Windows\Templates\",
+    ),
+];
+
+impl Session<'_> {
+    /// Sets the properties of Windows' folders.
+    pub(crate) fn set_system_folders(&mut self) {
+        for (name, path) in FOLDERS {
+            self.set(name, path);
+        }
+        for (name, machine, user) in PER_USER {
+            let path = if self.is_for_machine() {
+                format!(r"C:\{machine}")
+            } else {
+                format!(r"C:\Users\ContainerAdministrator\{user}")
+            };
+            self.set(name, path);
+        }
+    }
+
+    /// Resolves all directories, and sets their properties.
+    pub(crate) fn resolve_directories(&mut self) -> Result<(), MsiError> {
+        if self.property("ROOTDRIVE").is_empty() {
+            self.set("ROOTDRIVE", r"C:\");
+        }
+        let mut resolved = BTreeMap::new();
+        for row in self.database.rows("Directory") {
+            self.resolve(row.text("Directory"), &mut resolved)?;
+        }
+        for (key, path) in &resolved {
+            self.set(key, path.clone());
+        }
+        self.directories = resolved;
+        Ok(())
+    }
+
+    /// Changes the path of a directory and of those below it.
+    pub(crate) fn move_directory(&mut self, key: &str, path: &str) -> Result<(), MsiError> {
+        let Some(before) = self.directories.get(key).cloned() else {
+            let why = format!("directory {key:?} does not exist");
+            return Err(MsiError::damaged(why));
+        };
+        let path = with_backslash(path);
+        let below: Vec<String> = self
+            .directories
+            .keys()
+            .filter(|it| self.is_below(it, key))
+            .cloned()
+            .collect();
+        for moved in below {
+            let Some(old) = self.directories.get(&moved) else {
+                continue;
+            };
+            // A directory below with a path of its own stays.
+            if let Some(rest) = old.strip_prefix(&before) {
+                let path = format!("{path}{rest}");
+                self.set(&moved, path.clone());
+                self.directories.insert(moved, path);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_below(&self, key: &str, above: &str) -> bool {
+        let mut key = key;
+        for _ in 0..DEPTH {
+            if key == above {
+                return true;
+            }
+            match self.database.find("Directory", "Directory", key) {
+                Some(row) if row.text("Directory_Parent") != key => {
+                    key = row.text("Directory_Parent");
+                }
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    /// Resolves a directory and those above it.
+    fn resolve(
+        &self,
+        key: &str,
+        resolved: &mut BTreeMap<String, String>,
+    ) -> Result<String, MsiError> {
+        // From the directory up to one that is known, with the names below it.
+        let mut pending = Vec::new();
+        let mut at = key;
+        let mut path = loop {
+            if let Some(path) = resolved.get(at) {
+                break path.clone();
+            }
+            let property = self.property(at);
+            if !property.is_empty() && at != "SourceDir" {
+                let path = with_backslash(property);
+                resolved.insert(at.to_owned(), path.clone());
+                break path;
+            }
+            let Some(row) = self.database.find("Directory", "Directory", at) else {
+                let why = format!("directory {at:?} does not exist");
+                return Err(MsiError::damaged(why));
+            };
+            let parent = row.text("Directory_Parent");
+            if parent.is_empty() || parent == at {
+                let path = with_backslash(self.property("ROOTDRIVE"));
+                resolved.insert(at.to_owned(), path.clone());
+                break path;
+            }
+            pending.push(row);
+            if pending.len() > DEPTH {
+                let why = format!("directory {key:?} is inside itself");
+                return Err(MsiError::damaged(why));
+            }
+            at = parent;
+        };
+        while let Some(row) = pending.pop() {
+            let target = row.text("DefaultDir").split(':').next().unwrap_or_default();
+            let name = long_name(target);
+            if name != "." && !name.is_empty() {
+                path.push_str(name);
+                path.push('\\');
+            }
+            resolved.insert(row.text("Directory").to_owned(), path.clone());
+        }
+        Ok(path)
+    }
+}
+
+fn with_backslash(path: &str) -> String {
+    format!("{}\\", path.replace('/', "\\").trim_end_matches('\\'))
+}

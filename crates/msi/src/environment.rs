@@ -1,0 +1,138 @@
+//! `Environment` table: variables of the machine.
+
+use wincimg_registry::{RegistryData, RegistryEdit, TypedData};
+
+use super::builder::Builder;
+use super::error::MsiError;
+use super::formatted::SEPARATOR;
+use super::registry::environment_key;
+use super::session::Session;
+
+impl Session<'_> {
+    /// `WriteEnvironmentStrings`.
+    pub(crate) fn write_environment(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
+        for row in self.database.rows("Environment") {
+            if self.installed(row.text("Component_")).is_none() {
+                continue;
+            }
+            let written = row.text("Name");
+            let name = written.trim_start_matches(['=', '+', '-', '!', '*']);
+            let prefixes = &written[..written.len() - name.len()];
+            if !prefixes.contains('*') {
+                self.notes.push(format!(
+                    "{name} is a variable of the installing user, which an image does not have"
+                ));
+                continue;
+            }
+            let value = self.format(row.text("Value"))?;
+            self.variable(name, prefixes, &value, plan)?;
+        }
+        Ok(())
+    }
+
+    fn variable(
+        &mut self,
+        name: &str,
+        prefixes: &str,
+        value: &str,
+        plan: &mut Builder,
+    ) -> Result<(), MsiError> {
+        let key = environment_key()?;
+        let (sets, adds) = (prefixes.contains('='), prefixes.contains('+'));
+        let removes = prefixes.contains('!') || prefixes.contains('-') && !sets && !adds;
+        if removes && !prefixes.contains('!') {
+            return Ok(());
+        }
+        let before = self.present_value(&key, name, plan);
+        let before = before.map(|data| match data.typed() {
+            TypedData::Text(text) => text,
+            _ => String::new(),
+        });
+        if prefixes.contains('!') {
+            let Some(before) = before else {
+                return Ok(());
+            };
+            let rest = without(&before, value);
+            if rest.is_empty() || value.is_empty() {
+                let name = name.to_owned();
+                return plan.edit(RegistryEdit::DeleteValue { key, name });
+            }
+            return plan.set(&key, name, text(&rest));
+        }
+        // `+` only creates; a list is extended in either case.
+        let is_list = value.starts_with(SEPARATOR) || value.ends_with(SEPARATOR);
+        if adds && !sets && before.is_some() && !is_list {
+            return Ok(());
+        }
+        let value = merged(before.as_deref(), value);
+        if value.is_empty() {
+            return Ok(());
+        }
+        plan.set(&key, name, text(&value))
+    }
+}
+
+fn text(value: &str) -> RegistryData {
+    if value.contains('%') {
+        RegistryData::expand_sz(value)
+    } else {
+        RegistryData::sz(value)
+    }
+}
+
+/// `[~];X` appends, `X;[~]` prepends; a text that is there already stays where it is.
+fn merged(before: Option<&str>, value: &str) -> String {
+    let before = before.unwrap_or_default();
+    if let Some(added) = value.strip_prefix(SEPARATOR) {
+        let separator: String = added.chars().take(1).collect();
+        let own = added.strip_prefix(separator.as_str()).unwrap_or_default();
+        if before.is_empty() || contains(before, own, &separator) {
+            return if before.is_empty() { own } else { before }.to_owned();
+        }
+        return format!("{before}{added}");
+    }
+    if let Some(added) = value.strip_suffix(SEPARATOR) {
+        let separator: String = added.chars().next_back().into_iter().collect();
+        let own = added.strip_suffix(separator.as_str()).unwrap_or_default();
+        if before.is_empty() || contains(before, own, &separator) {
+            return if before.is_empty() { own } else { before }.to_owned();
+        }
+        return format!("{added}{before}");
+    }
+    value.to_owned()
+}
+
+fn contains(all: &str, own: &str, separator: &str) -> bool {
+    !separator.is_empty() && all.split(separator).any(|it| it.eq_ignore_ascii_case(own))
+}
+
+/// A list without a text.
+fn without(all: &str, removed: &str) -> String {
+    let removed = removed.trim_matches([SEPARATOR, ';']);
+    let rest: Vec<&str> = all
+        .split(';')
+        .filter(|it| !it.eq_ignore_ascii_case(removed))
+        .collect();
+    rest.join(";")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_extended_once() {
+        for (before, value, expected) in [
+            (None, "C:\\x", "C:\\x"),
+            (Some("a"), "C:\\x", "C:\\x"),
+            (None, "\0;x", "x"),
+            (Some("a;b"), "\0;x", "a;b;x"),
+            (Some("a;X;b"), "\0;x", "a;X;b"),
+            (Some("a;b"), "x;\0", "x;a;b"),
+            (Some("a,b"), "\0,c", "a,b,c"),
+        ] {
+            assert_eq!(merged(before, value), expected, "{before:?} {value:?}");
+        }
+        assert_eq!(without("a;X;b", "x"), "a;b");
+    }
+}

@@ -1,0 +1,422 @@
+//! Files: those of the `File` table with their cabinets, copies, removals, folders, `.ini` entries.
+
+use std::collections::BTreeMap;
+
+use wincimg_registry::Presence;
+use wincimg_windows::path::ImagePath;
+
+use super::builder::Builder;
+use super::database::Row;
+use super::error::MsiError;
+use super::plan::{InstalledContent, InstalledFile};
+use super::session::{Session, join, long_name};
+use super::summary::Summary;
+
+const UNCOMPRESSED: u32 = 0x2000;
+const COMPRESSED: u32 = 0x4000;
+
+/// `InstallMode` of rows that remove during an installation.
+const REMOVE_ON_INSTALL: u32 = 1;
+
+impl Session<'_> {
+    /// `InstallFiles`.
+    pub(crate) fn install_files(
+        &mut self,
+        summary: &Summary,
+        plan: &mut Builder,
+    ) -> Result<(), MsiError> {
+        let mut media: Vec<(i32, &str)> = self
+            .database
+            .rows("Media")
+            .map(|row| {
+                (
+                    row.number("LastSequence").unwrap_or_default(),
+                    row.text("Cabinet"),
+                )
+            })
+            .collect();
+        media.sort_unstable();
+        for row in self.database.rows("File") {
+            if self.installed(row.text("Component_")).is_none() {
+                continue;
+            }
+            let key = row.text("File");
+            let Some(path) = self.file(key)? else {
+                continue;
+            };
+            if self.is_newer_in_image(&path, row.text("Version"))? {
+                continue;
+            }
+            let sequence = row.number("Sequence").unwrap_or_default();
+            let attributes = row.flags("Attributes");
+            let is_compressed = attributes & COMPRESSED != 0
+                || attributes & UNCOMPRESSED == 0 && summary.is_compressed();
+            let source = if is_compressed {
+                let medium = media.iter().find(|(last, _)| *last >= sequence);
+                let cabinet = medium.map(|(_, cabinet)| *cabinet).unwrap_or_default();
+                if cabinet.is_empty() {
+                    let why = format!("no cabinet has file {key:?}");
+                    return Err(MsiError::damaged(why));
+                }
+                InstalledContent::Cabinet {
+                    cabinet: cabinet.to_owned(),
+                    member: key.to_owned(),
+                }
+            } else {
+                InstalledContent::Beside(self.source_path(&row, summary)?)
+            };
+            let version = row.optional("Version").filter(|it| it.contains('.'));
+            plan.file(InstalledFile {
+                path,
+                size: row.flags("FileSize").into(),
+                version: version.map(str::to_owned),
+                source,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Windows Installer keeps a file with a higher version, and one of which it knows nothing.
+    fn is_newer_in_image(&mut self, path: &ImagePath, version: &str) -> Result<bool, MsiError> {
+        match self.system.entry(path) {
+            Presence::Absent => Ok(false),
+            Presence::Unknown => {
+                self.unknown.push(format!("whether {path} exists"));
+                Ok(false)
+            }
+            Presence::Present(true) => {
+                Err(MsiError::Fails(format!("{path} is a folder in the image")))
+            }
+            Presence::Present(false) => {
+                let why = if version.is_empty() {
+                    "replaced unless it was changed after its creation"
+                } else {
+                    "replaced unless its version is higher"
+                };
+                self.unknown.push(format!("whether {path} is {why}"));
+                Ok(false)
+            }
+        }
+    }
+
+    /// Path of an uncompressed file beside the package.
+    fn source_path(&self, row: &Row<'_>, summary: &Summary) -> Result<String, MsiError> {
+        const DEPTH: usize = 128;
+        let short = |name: &str| {
+            let (short, long) = name.split_once('|').unwrap_or((name, name));
+            if summary.has_short_names() {
+                short
+            } else {
+                long
+            }
+            .to_owned()
+        };
+        let mut names = vec![short(row.text("FileName"))];
+        let component = self.components.get(row.text("Component_"));
+        let mut at = component
+            .map(|it| it.directory.as_str())
+            .unwrap_or_default();
+        while let Some(row) = self.database.find("Directory", "Directory", at) {
+            let parent = row.text("Directory_Parent");
+            if parent.is_empty() || parent == at {
+                break;
+            }
+            let default = row.text("DefaultDir");
+            let name = short(default.rsplit(':').next().unwrap_or_default());
+            if name != "." {
+                names.push(name);
+            }
+            if names.len() > DEPTH {
+                return Err(MsiError::damaged(format!(
+                    "directory {at:?} is inside itself"
+                )));
+            }
+            at = parent;
+        }
+        names.reverse();
+        let is_wrong = |name: &String| wincimg_windows::path::name_problem(name).is_some();
+        if let Some(name) = names.iter().find(|name| is_wrong(name)) {
+            return Err(MsiError::damaged(format!("invalid source name {name:?}")));
+        }
+        Ok(names.join("/"))
+    }
+
+    /// `DuplicateFiles`.
+    pub(crate) fn duplicate_files(&self, plan: &mut Builder) -> Result<(), MsiError> {
+        for row in self.database.rows("DuplicateFile") {
+            if self.installed(row.text("Component_")).is_none() {
+                continue;
+            }
+            let Some(from) = self.file(row.text("File_"))? else {
+                continue;
+            };
+            let Some(file) = plan.planned(&from).cloned() else {
+                continue;
+            };
+            let folder = match row.optional("DestFolder") {
+                Some(key) => self.folder_or_property(key)?,
+                None => Some(from.up_to(from.components().len().saturating_sub(1))),
+            };
+            let Some(folder) = folder else {
+                continue;
+            };
+            let own = from
+                .components()
+                .last()
+                .map(String::as_str)
+                .unwrap_or_default();
+            let name = row.optional("DestName").map_or(own, long_name);
+            let path = join(&folder, name)?;
+            plan.file(InstalledFile { path, ..file })?;
+        }
+        Ok(())
+    }
+
+    /// `RemoveFiles`: of the image; nothing of the package is there yet.
+    pub(crate) fn remove_files(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
+        for row in self.database.rows("RemoveFile") {
+            if self.installed(row.text("Component_")).is_none()
+                || row.flags("InstallMode") & REMOVE_ON_INSTALL == 0
+            {
+                continue;
+            }
+            let Some(folder) = self.folder_or_property(row.text("DirProperty"))? else {
+                continue;
+            };
+            let pattern = long_name(row.text("FileName"));
+            if pattern.is_empty() {
+                // Only an empty folder is removed.
+                if self.system.names(&folder) == Presence::Present(Vec::new()) {
+                    plan.removed.push(folder);
+                }
+                continue;
+            }
+            match self.system.names(&folder) {
+                Presence::Present(names) => {
+                    for name in names.iter().filter(|name| is_match(pattern, name)) {
+                        let path = join(&folder, name)?;
+                        if self.system.entry(&path) == Presence::Present(false) {
+                            plan.removed.push(path);
+                        }
+                    }
+                }
+                Presence::Absent => {}
+                Presence::Unknown => self
+                    .unknown
+                    .push(format!(r"whether {folder}\{pattern} exists")),
+            }
+        }
+        Ok(())
+    }
+
+    /// `MoveFiles` moves files of the image.
+    pub(crate) fn move_files(&mut self) -> Result<(), MsiError> {
+        for row in self.database.rows("MoveFile") {
+            if self.installed(row.text("Component_")).is_none() {
+                continue;
+            }
+            let Some(folder) = self.folder_or_property(row.text("SourceFolder"))? else {
+                continue;
+            };
+            let pattern = long_name(row.text("SourceName"));
+            let found = match self.system.names(&folder) {
+                Presence::Present(names) => names.iter().any(|name| is_match(pattern, name)),
+                Presence::Absent => false,
+                Presence::Unknown => {
+                    self.unknown
+                        .push(format!(r"whether {folder}\{pattern} exists"));
+                    false
+                }
+            };
+            if found {
+                let why = format!(r"moving {folder}\{pattern} of the image is not supported");
+                return Err(MsiError::unsupported(why));
+            }
+        }
+        Ok(())
+    }
+
+    /// `CreateFolders`.
+    pub(crate) fn create_folders(&self, plan: &mut Builder) -> Result<(), MsiError> {
+        for row in self.database.rows("CreateFolder") {
+            if self.installed(row.text("Component_")).is_some() {
+                plan.folder(&self.folder(row.text("Directory_"))?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `WriteIniValues`.
+    pub(crate) fn write_ini(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
+        let mut files: BTreeMap<ImagePath, Vec<String>> = BTreeMap::new();
+        for row in self.database.rows("IniFile") {
+            if self.installed(row.text("Component_")).is_none() {
+                continue;
+            }
+            let folder = row.optional("DirProperty").unwrap_or("WindowsFolder");
+            let Some(folder) = self.folder_or_property(folder)? else {
+                continue;
+            };
+            let path = join(&folder, long_name(row.text("FileName")))?;
+            if !files.contains_key(&path) {
+                let lines = self.ini_lines(&path, plan)?;
+                files.insert(path.clone(), lines);
+            }
+            let entry = IniEntry {
+                section: self.format(row.text("Section"))?,
+                key: self.format(row.text("Key"))?,
+                value: self.format(row.text("Value"))?,
+                action: row.flags("Action"),
+            };
+            if let Some(lines) = files.get_mut(&path) {
+                entry.write(lines);
+            }
+        }
+        for (path, lines) in files {
+            plan.bytes(path, (lines.join("\r\n") + "\r\n").into_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// The present lines of a file.
+    fn ini_lines(&mut self, path: &ImagePath, plan: &Builder) -> Result<Vec<String>, MsiError> {
+        if plan.planned(path).is_some() {
+            let why = format!("an .ini entry in {path}, a file of the package, is not supported");
+            return Err(MsiError::unsupported(why));
+        }
+        Ok(match self.system.content(path) {
+            Presence::Present(content) => {
+                let text = String::from_utf8(content)
+                    .map_err(|_| MsiError::unsupported(format!("{path} is not ASCII or UTF-8")))?;
+                text.lines().map(str::to_owned).collect()
+            }
+            Presence::Absent => Vec::new(),
+            Presence::Unknown => {
+                self.unknown.push(format!("the content of {path}"));
+                Vec::new()
+            }
+        })
+    }
+}
+
+struct IniEntry {
+    section: String,
+    key: String,
+    value: String,
+    action: u32,
+}
+
+const ADD_LINE: u32 = 1;
+const ADD_TAG: u32 = 3;
+
+impl IniEntry {
+    /// Adds or replaces the entry, as `WritePrivateProfileString` does.
+    fn write(&self, lines: &mut Vec<String>) {
+        let is_section = |line: &str| line.trim().starts_with('[');
+        let header = format!("[{}]", self.section);
+        let start = lines
+            .iter()
+            .position(|line| line.trim().eq_ignore_ascii_case(&header));
+        let start = start.unwrap_or_else(|| {
+            lines.push(header);
+            lines.len() - 1
+        });
+        let end = lines[start + 1..].iter().position(|line| is_section(line));
+        let end = end.map_or(lines.len(), |end| start + 1 + end);
+        let is_own = |line: &String| {
+            let key = line.split('=').next().unwrap_or_default();
+            key.trim().eq_ignore_ascii_case(&self.key)
+        };
+        let found = lines[start + 1..end]
+            .iter()
+            .position(is_own)
+            .map(|at| start + 1 + at);
+        match found {
+            Some(_) if self.action == ADD_LINE => {}
+            Some(at) if self.action == ADD_TAG => {
+                let value = lines[at]
+                    .split_once('=')
+                    .map_or("", |(_, value)| value)
+                    .to_owned();
+                if !value.split(',').any(|tag| tag.trim() == self.value) {
+                    lines[at] = format!("{}={value},{}", self.key, self.value);
+                }
+            }
+            Some(at) => lines[at] = format!("{}={}", self.key, self.value),
+            None => lines.insert(end, format!("{}={}", self.key, self.value)),
+        }
+    }
+}
+
+/// Matches a name with `*` and `?`, without case.
+pub(crate) fn is_match(pattern: &str, name: &str) -> bool {
+    let pattern: Vec<char> = pattern.to_lowercase().chars().collect();
+    let name: Vec<char> = name.to_lowercase().chars().collect();
+    let pattern = if pattern == ['*', '.', '*'] {
+        vec!['*']
+    } else {
+        pattern
+    };
+    let (mut at, mut own) = (0, 0);
+    let mut star = None;
+    while own < name.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at, own));
+                at += 1;
+            }
+            Some(c) if *c == '?' || *c == name[own] => {
+                at += 1;
+                own += 1;
+            }
+            _ => match star {
+                Some((from, taken)) => {
+                    star = Some((from, taken + 1));
+                    at = from + 1;
+                    own = taken + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_match_as_in_windows() {
+        for (pattern, name, matches) in [
+            ("*.*", "readme", true),
+            ("*.log", "a.LOG", true),
+            ("*.log", "a.log.txt", false),
+            ("a?c*", "abcdef", true),
+            ("*a*b", "xaxbxb", true),
+            ("", "a", false),
+        ] {
+            assert_eq!(is_match(pattern, name), matches, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn ini_entries_go_to_their_section() {
+        let mut lines: Vec<String> = ["[a]", "x=1", "[b]", "y=2"].map(str::to_owned).to_vec();
+        let mut write = |section: &str, key: &str, value: &str, action| {
+            let entry = IniEntry {
+                section: section.to_owned(),
+                key: key.to_owned(),
+                value: value.to_owned(),
+                action,
+            };
+            entry.write(&mut lines);
+        };
+        write("A", "z", "3", 0);
+        write("b", "Y", "5", 0);
+        write("b", "y", "6", ADD_LINE);
+        write("a", "x", "2", ADD_TAG);
+        write("c", "n", "0", 0);
+        assert_eq!(lines, ["[a]", "x=1,2", "z=3", "[b]", "Y=5", "[c]", "n=0"]);
+    }
+}

@@ -1,0 +1,119 @@
+//! Formatted text: `[INSTALLDIR]bin`, `[#file]`, `[%TEMP]`, `{text if [PROPERTY] is set}`.
+
+use super::error::MsiError;
+use super::session::Session;
+
+/// Maximum length of a formatted text.
+const LONGEST: usize = 1 << 20;
+/// Maximum depth of brackets.
+const DEPTH: usize = 16;
+
+/// Stands for `[~]`, which ends a string of a list.
+pub(crate) const SEPARATOR: char = '\0';
+
+impl Session<'_> {
+    /// Replaces the references in a text.
+    pub(crate) fn format(&self, text: &str) -> Result<String, MsiError> {
+        let mut reader = Reader { text, at: 0 };
+        Ok(self.run(&mut reader, None, 0)?.text)
+    }
+
+    /// Reads up to a closing bracket.
+    fn run(
+        &self,
+        reader: &mut Reader<'_>,
+        close: Option<char>,
+        depth: usize,
+    ) -> Result<Formatted, MsiError> {
+        if depth > DEPTH {
+            let why = format!("the text {:?} has too many brackets", reader.text);
+            return Err(MsiError::TooLarge(why));
+        }
+        let mut out = Formatted::default();
+        while let Some(next) = reader.next() {
+            match next {
+                next if Some(next) == close => {
+                    out.is_closed = true;
+                    return Ok(out);
+                }
+                '[' => {
+                    let start = reader.at;
+                    let name = self.run(reader, Some(']'), depth + 1)?;
+                    if name.is_closed {
+                        let value = self.reference(&name.text)?;
+                        out.references += 1;
+                        out.is_incomplete |= value.is_empty();
+                        out.text.push_str(&value);
+                    } else {
+                        out.text.push_str(&reader.text[start - 1..]);
+                    }
+                }
+                '{' => {
+                    let start = reader.at;
+                    let group = self.run(reader, Some('}'), depth + 1)?;
+                    if !group.is_closed {
+                        out.text.push_str(&reader.text[start - 1..]);
+                    } else if group.references == 0 {
+                        out.text.push('{');
+                        out.text.push_str(&group.text);
+                        out.text.push('}');
+                    } else if !group.is_incomplete {
+                        out.text.push_str(&group.text);
+                    }
+                }
+                next => out.text.push(next),
+            }
+            if out.text.len() > LONGEST {
+                let why = format!("a formatted text is longer than {LONGEST} bytes");
+                return Err(MsiError::TooLarge(why));
+            }
+        }
+        Ok(out)
+    }
+
+    fn reference(&self, name: &str) -> Result<String, MsiError> {
+        if name == "~" {
+            return Ok(SEPARATOR.to_string());
+        }
+        let Some((sign, rest)) = name.split_at_checked(1) else {
+            return Ok(String::new());
+        };
+        Ok(match sign {
+            // A character as it is.
+            "\\" => rest.chars().next().map(String::from).unwrap_or_default(),
+            "%" => self.system.variable(rest).unwrap_or_default(),
+            // Volumes of containers have no short names, and then Windows gives the long one.
+            "#" | "!" => {
+                let path = self.file(rest)?;
+                path.map(|path| path.to_string()).unwrap_or_default()
+            }
+            "$" => match self.installed(rest) {
+                Some(component) => self.directory(&component.directory)?.to_owned(),
+                None => String::new(),
+            },
+            _ => self.property(name).to_owned(),
+        })
+    }
+}
+
+#[derive(Debug, Default)]
+struct Formatted {
+    text: String,
+    references: usize,
+    /// True if a reference is empty.
+    is_incomplete: bool,
+    is_closed: bool,
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn next(&mut self) -> Option<char> {
+        let next = self.text.get(self.at..)?.chars().next()?;
+        self.at += next.len_utf8();
+        Some(next)
+    }
+}

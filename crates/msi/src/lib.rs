@@ -1,0 +1,39 @@
+//! Windows Installer packages without Windows.
+//!
+//! [`Package::plan`] follows the sequence of a package like `msiexec /i PACKAGE /qn` and describes
+//! what it leaves behind as an [`InstallPlan`]; [`Package::extract`] reads the content of the planned
+//! files. Nothing is written.
+//!
+//! Packages are foreign bytes: every size is bounded, every table may be damaged, and an error ends
+//! the reading, never a panic.
+
+mod actions;
+mod builder;
+mod cabinet;
+mod classes;
+mod condition;
+mod database;
+mod directories;
+mod environment;
+mod error;
+mod files;
+mod formatted;
+mod lzx;
+mod package;
+mod plan;
+mod registration;
+mod registry;
+mod search;
+mod selection;
+mod sequence;
+mod services;
+mod session;
+mod shortcuts;
+mod summary;
+
+pub use error::MsiError;
+pub use package::{Companions, ContentSink, NoCompanions, Package, SeekableRead};
+pub use plan::{
+    InstallOptions, InstallPlan, InstalledContent, InstalledFile, Product, RefusedAction, Shortcut,
+};
+pub use session::{BareSystem, InstalledSystem};

@@ -1,0 +1,220 @@
+//! A package: its tables, and the content of its files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read, Seek, SeekFrom};
+
+use super::cabinet::Cabinet;
+use super::database::{Compound, Database, stream_name};
+use super::error::MsiError;
+use super::plan::{InstallOptions, InstallPlan, InstalledContent, InstalledFile};
+use super::sequence::Sequence;
+use super::session::{InstalledSystem, Session};
+use super::summary::Summary;
+
+/// A package for Windows Installer.
+pub struct Package<R> {
+    file: Compound<R>,
+    database: Database,
+    summary: Summary,
+    size: u64,
+}
+
+/// A reader of a file beside the package.
+pub trait SeekableRead: Read + Seek {}
+
+impl<T: Read + Seek> SeekableRead for T {}
+
+/// The files beside a package: external cabinets, and files that are not compressed.
+pub trait Companions {
+    /// Opens a file by its path from the package's folder, with slashes.
+    fn open(&mut self, path: &str) -> io::Result<Box<dyn SeekableRead>>;
+}
+
+/// A package without other files.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoCompanions;
+
+impl Companions for NoCompanions {
+    fn open(&mut self, path: &str) -> io::Result<Box<dyn SeekableRead>> {
+        let why = format!("{path}, a file beside the package, not found");
+        Err(io::Error::new(io::ErrorKind::NotFound, why))
+    }
+}
+
+/// Receives the content of each file of a plan.
+pub type ContentSink<'a> = dyn FnMut(&InstalledFile, &mut dyn Read) -> io::Result<()> + 'a;
+
+impl<R: Read + Seek> Package<R> {
+    /// Reads the tables of a package.
+    pub fn read(mut reader: R) -> Result<Self, MsiError> {
+        let size = reader.seek(SeekFrom::End(0))?;
+        reader.rewind()?;
+        let mut file = Compound::open(reader)
+            .map_err(|error| MsiError::damaged(format!("it is not a package: {error}")))?;
+        let summary = Summary::read(&mut file)?;
+        let database = Database::read(&mut file)?;
+        Ok(Self {
+            file,
+            database,
+            summary,
+            size,
+        })
+    }
+
+    /// Plans what an installation leaves behind.
+    pub fn plan(
+        &self,
+        options: &InstallOptions,
+        system: &dyn InstalledSystem,
+    ) -> Result<InstallPlan, MsiError> {
+        let session = Session {
+            database: &self.database,
+            system,
+            properties: BTreeMap::new(),
+            directories: BTreeMap::new(),
+            features: BTreeMap::new(),
+            components: BTreeMap::new(),
+            unknown: Vec::new(),
+            notes: Vec::new(),
+        };
+        let sequence = Sequence {
+            session,
+            options,
+            summary: &self.summary,
+            package_size: self.size,
+            plan: super::builder::Builder::default(),
+        };
+        sequence.run()
+    }
+
+    /// Reads the content of all files of a plan, cabinet by cabinet.
+    pub fn extract(
+        &mut self,
+        plan: &InstallPlan,
+        companions: &mut dyn Companions,
+        sink: &mut ContentSink<'_>,
+    ) -> Result<(), MsiError> {
+        let mut files: BTreeMap<&InstalledContent, Vec<&InstalledFile>> = BTreeMap::new();
+        for file in &plan.files {
+            match &file.source {
+                InstalledContent::Bytes(bytes) => sink(file, &mut bytes.as_slice())?,
+                InstalledContent::Package => {}
+                source => files.entry(source).or_default().push(file),
+            }
+        }
+        let wanted: BTreeSet<&InstalledContent> = files.keys().copied().collect();
+        self.read_contents(&wanted, companions, &mut |source, content| {
+            let files = files.get(source).map_or(&[][..], Vec::as_slice);
+            let [file] = files else {
+                // A file that is duplicated is read once.
+                let mut bytes = Vec::new();
+                content.read_to_end(&mut bytes)?;
+                return files
+                    .iter()
+                    .try_for_each(|file| sink(file, &mut bytes.as_slice()));
+            };
+            sink(file, content)
+        })
+    }
+
+    /// The contents in the package itself, with their sizes: members of its cabinets, and icons.
+    pub fn contents(&mut self) -> Result<Vec<(InstalledContent, u64)>, MsiError> {
+        let mut contents = Vec::new();
+        let cabinets = self.database.rows("Media").map(|row| row.text("Cabinet"));
+        let cabinets: BTreeSet<&str> = cabinets.filter(|it| it.starts_with('#')).collect();
+        for cabinet in cabinets {
+            let mut stream = open_stream(&mut self.file, &cabinet[1..])?;
+            let directory = Cabinet::read(&mut stream).map_err(|error| failed(cabinet, &error))?;
+            contents.extend(directory.members().map(|member| {
+                let content = InstalledContent::Cabinet {
+                    cabinet: cabinet.to_owned(),
+                    member: member.name.clone(),
+                };
+                (content, u64::from(member.size))
+            }));
+        }
+        for row in self.database.rows("Icon") {
+            let name = format!("Icon.{}", row.text("Name"));
+            let size = open_stream(&mut self.file, &name)?.len();
+            contents.push((InstalledContent::Stream(name), size));
+        }
+        Ok(contents)
+    }
+
+    /// Reads contents, cabinet by cabinet.
+    pub fn read_contents(
+        &mut self,
+        wanted: &BTreeSet<&InstalledContent>,
+        companions: &mut dyn Companions,
+        sink: &mut dyn FnMut(&InstalledContent, &mut dyn Read) -> io::Result<()>,
+    ) -> Result<(), MsiError> {
+        let mut cabinets: BTreeMap<&str, Members<'_>> = BTreeMap::new();
+        for &content in wanted {
+            match content {
+                InstalledContent::Cabinet { cabinet, member } => {
+                    let members = cabinets.entry(cabinet).or_default();
+                    members.insert(member, content);
+                }
+                InstalledContent::Beside(path) => sink(content, &mut companions.open(path)?)?,
+                InstalledContent::Bytes(bytes) => sink(content, &mut bytes.as_slice())?,
+                InstalledContent::Stream(name) => {
+                    sink(content, &mut open_stream(&mut self.file, name)?)?;
+                }
+                InstalledContent::Package => {}
+            }
+        }
+        for (cabinet, members) in cabinets {
+            match cabinet.strip_prefix('#') {
+                Some(name) => {
+                    let mut stream = open_stream(&mut self.file, name)?;
+                    read_cabinet(&mut stream, cabinet, &members, sink)?;
+                }
+                None => read_cabinet(&mut companions.open(cabinet)?, cabinet, &members, sink)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Members of a cabinet, by name.
+type Members<'a> = BTreeMap<&'a str, &'a InstalledContent>;
+
+fn open_stream<R: Read + Seek>(
+    file: &mut Compound<R>,
+    name: &str,
+) -> Result<cfb::Stream<R>, MsiError> {
+    let opened = file.open_stream(stream_name(name, false));
+    opened.map_err(|error| MsiError::damaged(format!("stream {name:?}: {error}")))
+}
+
+fn failed(cabinet: &str, error: &io::Error) -> MsiError {
+    MsiError::damaged(format!("cabinet {cabinet}: {error}"))
+}
+
+fn read_cabinet(
+    reader: &mut (impl Read + Seek),
+    name: &str,
+    members: &Members<'_>,
+    sink: &mut dyn FnMut(&InstalledContent, &mut dyn Read) -> io::Result<()>,
+) -> Result<(), MsiError> {
+    let cabinet = Cabinet::read(reader).map_err(|error| failed(name, &error))?;
+    let mut missing: BTreeSet<&str> = members.keys().copied().collect();
+    let unpacked = cabinet.unpack(
+        reader,
+        &|member| members.contains_key(member.name.as_str()),
+        &mut |member, bytes| {
+            let Some(content) = members.get(member.name.as_str()) else {
+                return Ok(());
+            };
+            missing.remove(member.name.as_str());
+            sink(content, bytes)
+        },
+    );
+    unpacked.map_err(|error| failed(name, &error))?;
+    match missing.first() {
+        Some(member) => Err(MsiError::damaged(format!(
+            "cabinet {name} has no file {member:?}"
+        ))),
+        None => Ok(()),
+    }
+}

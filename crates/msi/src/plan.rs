@@ -1,0 +1,145 @@
+//! What an installation leaves behind, as plain values.
+
+use std::fmt;
+
+use serde::Serialize;
+use wincimg_registry::RegistryEdit;
+use wincimg_windows::path::ImagePath;
+
+/// Everything that the installation of a package leaves behind. The same package, options and
+/// system give the same plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct InstallPlan {
+    /// The installed product.
+    pub product: Product,
+    /// Selected features.
+    pub features: Vec<String>,
+    /// Folders that it creates, parents first.
+    pub folders: Vec<ImagePath>,
+    /// Files, by path.
+    pub files: Vec<InstalledFile>,
+    /// Files and folders that it removes.
+    pub removed: Vec<ImagePath>,
+    /// Registry edits, in order: settings, environment, services, and the installer's own records.
+    pub registry: Vec<RegistryEdit>,
+    /// Services that it installs.
+    pub services: Vec<String>,
+    /// Shortcuts, also among the files.
+    pub shortcuts: Vec<Shortcut>,
+    /// Actions that only Windows can run; the plan is incomplete without them.
+    pub refused: Vec<RefusedAction>,
+    /// Questions about the image whose answers are unknown; assumed absent.
+    pub unknown: Vec<String>,
+    /// Notes for the reader.
+    pub notes: Vec<String>,
+}
+
+/// The product of a package.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Product {
+    /// Name.
+    pub name: String,
+    /// Version.
+    pub version: String,
+    /// Manufacturer.
+    pub manufacturer: String,
+    /// Code of the product, `{GUID}`.
+    pub code: String,
+    /// Code of all versions of the product.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub upgrade_code: String,
+    /// Platform: `x64`, `Arm64`, `Intel`.
+    pub platform: String,
+}
+
+/// An installed file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InstalledFile {
+    /// Path.
+    pub path: ImagePath,
+    /// Size in bytes, as the package declares it.
+    pub size: u64,
+    /// Version of the file, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Source.
+    pub source: InstalledContent,
+}
+
+/// Source of an installed file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InstalledContent {
+    /// A member of a cabinet.
+    Cabinet {
+        /// Cabinet: `#NAME` is inside the package, others are beside it.
+        cabinet: String,
+        /// Name of the member.
+        member: String,
+    },
+    /// A file beside the package, as a path with slashes.
+    Beside(String),
+    /// A stream of the package.
+    Stream(String),
+    /// Bytes.
+    #[serde(serialize_with = "as_size")]
+    Bytes(Vec<u8>),
+    /// The package itself.
+    Package,
+}
+
+impl fmt::Display for InstalledContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cabinet { cabinet, member } => write!(f, "{cabinet}/{member}"),
+            Self::Beside(path) => f.write_str(path),
+            Self::Stream(name) => f.write_str(name),
+            Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
+            Self::Package => f.write_str("the package"),
+        }
+    }
+}
+
+/// Serializes the size only: the bytes are of no use to a reader.
+fn as_size<S: serde::Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    format_args!("{} bytes", bytes.len()).serialize(serializer)
+}
+
+/// A shortcut.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Shortcut {
+    /// Path of the `.lnk` file.
+    pub path: ImagePath,
+    /// Target.
+    pub target: String,
+    /// Arguments.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub arguments: String,
+}
+
+/// An action that only Windows can run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RefusedAction {
+    /// Name.
+    pub name: String,
+    /// Type, as in the `CustomAction` table; 0 for a standard action.
+    pub kind: u32,
+    /// Condition in the sequence.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub condition: String,
+    /// What it runs.
+    pub runs: String,
+}
+
+/// What the caller decides about an installation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InstallOptions {
+    /// Properties of the command line.
+    pub properties: Vec<(String, String)>,
+    /// Name of the package's file.
+    pub file_name: String,
+    /// Folder of the package in the image, with a backslash at the end.
+    pub source_folder: String,
+    /// Custom actions that are left out.
+    pub skipped_actions: Vec<String>,
+}

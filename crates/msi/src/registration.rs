@@ -1,0 +1,461 @@
+//! What Windows Installer records of a product, so that programs list it, upgrades find it, and it
+//! can be removed.
+//!
+//! The keys are those that wine's `msiexec` and Windows write; the dates and names that Windows
+//! takes from the clock and from chance are derived from the package.
+
+use sha2::{Digest, Sha256};
+use wincimg_registry::{KeyMode, KeyPath, RegistryData, RegistryEdit};
+use wincimg_windows::path::ImagePath;
+
+use super::builder::Builder;
+use super::error::MsiError;
+use super::plan::{InstallOptions, InstalledContent, InstalledFile, Product};
+use super::registry::{LOCAL_MACHINE, NamedKey, named_key, parse_key, software_key};
+use super::session::{Session, image_path};
+use super::summary::Summary;
+
+/// Installer's own keys; 64-bit ones for every package.
+const USER_DATA: &str =
+    r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Installer\UserData\S-1-5-18";
+const CLASSES: &str = r"HKLM\SOFTWARE\Classes\Installer";
+const INSTALLER: &str = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Installer";
+
+/// Marks a feature that is known and not installed.
+const ABSENT: &str = "\u{6}";
+
+/// Facts about the package for its records.
+pub(crate) struct Registration<'a> {
+    pub(crate) options: &'a InstallOptions,
+    pub(crate) summary: &'a Summary,
+    /// Size of the package's file.
+    pub(crate) package_size: u64,
+    pub(crate) product: &'a Product,
+}
+
+/// `{12345678-ABCD-…}` with the digits of its fields reversed, as the installer's keys have it.
+pub(crate) fn packed(guid: &str) -> Option<String> {
+    let digits: Vec<char> = guid
+        .strip_prefix('{')?
+        .strip_suffix('}')?
+        .to_ascii_uppercase()
+        .chars()
+        .collect();
+    let fields: String = digits.iter().collect();
+    let fields: Vec<&str> = fields.split('-').collect();
+    let lengths: Vec<usize> = fields.iter().map(|it| it.len()).collect();
+    let is_hex = fields
+        .iter()
+        .all(|it| it.chars().all(|c| c.is_ascii_hexdigit()));
+    if lengths != [8, 4, 4, 4, 12] || !is_hex {
+        return None;
+    }
+    let mut out = String::new();
+    for field in &fields[..3] {
+        out.extend(field.chars().rev());
+    }
+    for field in &fields[3..] {
+        let characters: Vec<char> = field.chars().collect();
+        for pair in characters.chunks(2) {
+            out.extend(pair.iter().rev());
+        }
+    }
+    Some(out)
+}
+
+/// `1.2.345` as one number.
+pub(crate) fn version_number(version: &str) -> u32 {
+    let mut parts = version
+        .split('.')
+        .map(|it| it.parse::<u32>().unwrap_or_default());
+    let mut part = || parts.next().unwrap_or_default();
+    (part() & 0xff) << 24 | (part() & 0xff) << 16 | part() & 0xffff
+}
+
+fn packed_code(guid: &str, of: &str) -> Result<String, MsiError> {
+    packed(guid).ok_or_else(|| MsiError::damaged(format!("invalid {of} {guid:?}")))
+}
+
+impl Registration<'_> {
+    /// Path of the package's copy. Windows picks a random name.
+    fn cached_package(&self) -> Result<ImagePath, MsiError> {
+        let mut hash = Sha256::new();
+        hash.update(&self.product.code);
+        hash.update(&self.summary.package_code);
+        let name = hash.finalize()[..4]
+            .iter()
+            .fold(0_u32, |all, byte| all << 8 | u32::from(*byte));
+        image_path(&format!(r"C:\Windows\Installer\{name:x}.msi"))
+    }
+
+    /// Date of the installation: that of the package.
+    fn date(&self) -> String {
+        let time = self.summary.time.unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        time.to_zoned(jiff::tz::TimeZone::UTC)
+            .strftime("%Y%m%d")
+            .to_string()
+    }
+}
+
+impl Session<'_> {
+    /// `RegisterProduct`: the list of programs, and the copy of the package.
+    pub(crate) fn register_product(
+        &self,
+        facts: &Registration<'_>,
+        plan: &mut Builder,
+    ) -> Result<(), MsiError> {
+        let code = &facts.product.code;
+        let packed = packed_code(code, "ProductCode")?;
+        let cached = facts.cached_package()?;
+        let product = parse_key(&format!(r"{USER_DATA}\Products\{packed}"))?;
+        let properties = child(&product, "InstallProperties")?;
+        let path = cached.to_string();
+        plan.set(&properties, "LocalPackage", RegistryData::sz(&path))?;
+        self.write_properties(&properties, facts, plan)?;
+        let is_64_bit = !matches!(facts.summary.platform(), "" | "Intel");
+        let below = format!(r"Microsoft\Windows\CurrentVersion\Uninstall\{code}");
+        self.write_properties(&software_key(&below, is_64_bit)?, facts, plan)?;
+        let upgrade_code = &facts.product.upgrade_code;
+        if !upgrade_code.is_empty() {
+            let upgrade = packed_code(upgrade_code, "UpgradeCode")?;
+            let key = parse_key(&format!(r"{INSTALLER}\UpgradeCodes\{upgrade}"))?;
+            plan.set(&key, &packed, RegistryData::sz(""))?;
+        }
+        plan.file(InstalledFile {
+            path: cached,
+            size: facts.package_size,
+            version: None,
+            source: InstalledContent::Package,
+        })
+    }
+
+    /// The values of both lists of programs.
+    fn write_properties(
+        &self,
+        key: &KeyPath,
+        facts: &Registration<'_>,
+        plan: &mut Builder,
+    ) -> Result<(), MsiError> {
+        const TEXTS: [(&str, &str); 13] = [
+            ("AuthorizedCDFPrefix", "ARPAUTHORIZEDCDFPREFIX"),
+            ("Comments", "ARPCOMMENTS"),
+            ("Contact", "ARPCONTACT"),
+            ("DisplayName", "ProductName"),
+            ("DisplayVersion", "ProductVersion"),
+            ("HelpLink", "ARPHELPLINK"),
+            ("HelpTelephone", "ARPHELPTELEPHONE"),
+            ("InstallLocation", "ARPINSTALLLOCATION"),
+            ("Publisher", "Manufacturer"),
+            ("Readme", "ARPREADME"),
+            ("Size", "ARPSIZE"),
+            ("URLInfoAbout", "ARPURLINFOABOUT"),
+            ("URLUpdateInfo", "ARPURLUPDATEINFO"),
+        ];
+        const FLAGS: [(&str, &str); 4] = [
+            ("NoModify", "ARPNOMODIFY"),
+            ("NoRemove", "ARPNOREMOVE"),
+            ("NoRepair", "ARPNOREPAIR"),
+            ("SystemComponent", "ARPSYSTEMCOMPONENT"),
+        ];
+        for (value, property) in TEXTS {
+            plan.set(key, value, RegistryData::sz(self.property(property)))?;
+        }
+        for (value, property) in FLAGS {
+            if !self.property(property).is_empty() {
+                plan.set(key, value, RegistryData::dword(1))?;
+            }
+        }
+        let code = &facts.product.code;
+        // A product that cannot be modified is removed by the same command.
+        let switch = if self.property("ARPNOMODIFY").is_empty() {
+            'I'
+        } else {
+            'X'
+        };
+        let command = format!("MsiExec.exe /{switch}{code}");
+        plan.set(key, "ModifyPath", RegistryData::expand_sz(&command))?;
+        plan.set(key, "UninstallString", RegistryData::expand_sz(&command))?;
+        plan.set(key, "InstallDate", RegistryData::sz(&facts.date()))?;
+        let source = &facts.options.source_folder;
+        plan.set(key, "InstallSource", RegistryData::sz(source))?;
+        let size: u64 = plan.files().map(|file| file.size).sum();
+        let kibibytes = u32::try_from(size.div_ceil(1024)).unwrap_or(u32::MAX);
+        let version = version_number(&facts.product.version);
+        let language = self.property("ProductLanguage").parse().unwrap_or_default();
+        for (value, number) in [
+            ("EstimatedSize", kibibytes),
+            ("Language", language),
+            ("Version", version),
+            ("VersionMajor", version >> 24),
+            ("VersionMinor", version >> 16 & 0xff),
+            ("WindowsInstaller", 1),
+        ] {
+            plan.set(key, value, RegistryData::dword(number))?;
+        }
+        Ok(())
+    }
+
+    /// `PublishProduct`.
+    pub(crate) fn publish_product(
+        &self,
+        facts: &Registration<'_>,
+        plan: &mut Builder,
+    ) -> Result<(), MsiError> {
+        let packed = packed_code(&facts.product.code, "ProductCode")?;
+        let key = parse_key(&format!(r"{CLASSES}\Products\{packed}"))?;
+        let package = packed_code(&facts.summary.package_code, "package code")?;
+        let clients = RegistryData::multi_sz(&[":"]);
+        let clients = clients.map_err(|error| MsiError::unsupported(error.to_string()))?;
+        plan.set(&key, "ProductName", RegistryData::sz(&facts.product.name))?;
+        plan.set(&key, "PackageCode", RegistryData::sz(&package))?;
+        let language = self.property("ProductLanguage").parse().unwrap_or_default();
+        for (value, number) in [
+            ("AdvertiseFlags", 0x184),
+            ("Assignment", 1),
+            ("AuthorizedLUAApp", 0),
+            ("DeploymentFlags", 3),
+            ("InstanceType", 0),
+            ("Language", language),
+            ("Version", version_number(&facts.product.version)),
+        ] {
+            plan.set(&key, value, RegistryData::dword(number))?;
+        }
+        if !self.property("ARPPRODUCTICON").is_empty() {
+            let icon = self.icon_path(self.property("ARPPRODUCTICON"));
+            plan.set(&key, "ProductIcon", RegistryData::sz(&icon))?;
+        }
+        plan.set(&key, "Clients", clients)?;
+        let sources = child(&key, "SourceList")?;
+        let folder = &facts.options.source_folder;
+        let name = &facts.options.file_name;
+        plan.set(&sources, "PackageName", RegistryData::sz(name))?;
+        let last_used = format!("n;1;{folder}");
+        plan.set(
+            &sources,
+            "LastUsedSource",
+            RegistryData::expand_sz(&last_used),
+        )?;
+        plan.set(
+            &child(&sources, "Net")?,
+            "1",
+            RegistryData::expand_sz(folder),
+        )?;
+        let media = child(&sources, "Media")?;
+        for (value, property) in [
+            ("DiskPrompt", "DiskPrompt"),
+            ("MediaPackage", "MEDIAPACKAGEPATH"),
+        ] {
+            plan.set(&media, value, RegistryData::sz(self.property(property)))?;
+        }
+        for row in self.database.rows("Media") {
+            let number = row.flags("DiskId").to_string();
+            let medium = format!("{};{}", row.text("VolumeLabel"), row.text("DiskPrompt"));
+            plan.set(&media, &number, RegistryData::sz(&medium))?;
+        }
+        if !facts.product.upgrade_code.is_empty() {
+            let upgrade = packed_code(&facts.product.upgrade_code, "UpgradeCode")?;
+            let key = parse_key(&format!(r"{CLASSES}\UpgradeCodes\{upgrade}"))?;
+            plan.set(&key, &packed, RegistryData::sz(""))?;
+        }
+        self.publish_icons(plan)
+    }
+
+    /// Icons that shortcuts and the list of programs show.
+    fn publish_icons(&self, plan: &mut Builder) -> Result<(), MsiError> {
+        for row in self.database.rows("Icon") {
+            let name = row.text("Name");
+            plan.file(InstalledFile {
+                path: image_path(&self.icon_path(name))?,
+                size: 0,
+                version: None,
+                source: InstalledContent::Stream(format!("Icon.{name}")),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Path of an icon's copy.
+    pub(crate) fn icon_path(&self, name: &str) -> String {
+        format!(
+            r"C:\Windows\Installer\{}\{name}",
+            self.property("ProductCode")
+        )
+    }
+
+    /// `PublishFeatures`: the features, and the components of each.
+    pub(crate) fn publish_features(
+        &self,
+        product: &Product,
+        plan: &mut Builder,
+    ) -> Result<(), MsiError> {
+        let packed = packed_code(&product.code, "ProductCode")?;
+        let key = parse_key(&format!(r"{CLASSES}\Features\{packed}"))?;
+        let data = parse_key(&format!(r"{USER_DATA}\Products\{packed}\Features"))?;
+        for (name, is_selected) in &self.features {
+            let Some(row) = self.database.find("Feature", "Feature", name) else {
+                continue;
+            };
+            if row.number("Level") == Some(0) {
+                continue;
+            }
+            let parent = row.text("Feature_Parent");
+            let absent = if *is_selected { "" } else { ABSENT };
+            plan.set(&key, name, RegistryData::sz(&format!("{absent}{parent}")))?;
+            let mut components = String::new();
+            for link in self.database.rows("FeatureComponents") {
+                if link.text("Feature_") == name
+                    && let Some(component) = self.components.get(link.text("Component_"))
+                    && let Some(id) = compressed(&component.id)
+                {
+                    components.push_str(&id);
+                }
+            }
+            if !parent.is_empty() {
+                components.push('\u{2}');
+                components.push_str(parent);
+            }
+            plan.set(&data, name, RegistryData::sz(&components))?;
+        }
+        Ok(())
+    }
+
+    /// `ProcessComponents`: the key path of each component.
+    pub(crate) fn record_components(
+        &mut self,
+        product: &Product,
+        plan: &mut Builder,
+    ) -> Result<(), MsiError> {
+        let packed_product = packed_code(&product.code, "ProductCode")?;
+        let names: Vec<String> = self.components.keys().cloned().collect();
+        for name in names {
+            let Some(component) = self.installed(&name).cloned() else {
+                continue;
+            };
+            let Some(id) = packed(&component.id) else {
+                continue;
+            };
+            let key = parse_key(&format!(r"{USER_DATA}\Components\{id}"))?;
+            let path = self.key_path(&component)?;
+            plan.set(&key, &packed_product, RegistryData::sz(&path))?;
+            if component.is_permanent() {
+                // The empty product holds a component that stays.
+                plan.set(&key, &"0".repeat(32), RegistryData::sz(&path))?;
+            }
+            if component.is_shared_dll() && !component.has_registry_key_path() && !path.is_empty() {
+                let below = r"Microsoft\Windows\CurrentVersion\SharedDLLs";
+                let shared = software_key(below, component.is_64_bit())?;
+                let before = self.present_value(&shared, &path, plan);
+                let before = before.and_then(|data| match data.typed() {
+                    wincimg_registry::TypedData::Dword(count) => Some(count),
+                    _ => None,
+                });
+                let count = before.unwrap_or_default().saturating_add(1);
+                plan.set(&shared, &path, RegistryData::dword(count))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The key path of a component: a file, a registry value (`02:\SOFTWARE\…`), or its folder.
+    fn key_path(&self, component: &super::selection::Component) -> Result<String, MsiError> {
+        if component.key_path.is_empty() {
+            return self.directory(&component.directory).map(str::to_owned);
+        }
+        if component.has_registry_key_path() {
+            let row = self
+                .database
+                .find("Registry", "Registry", &component.key_path);
+            let Some(row) = row else {
+                return Ok(String::new());
+            };
+            let is_64_bit = component.is_64_bit();
+            let root = match row.number("Root").unwrap_or(LOCAL_MACHINE) {
+                -1 if self.is_for_machine() => LOCAL_MACHINE,
+                -1 => 1,
+                root => root,
+            };
+            let path = self.format(row.text("Key"))?;
+            let name = self.format(row.text("Name"))?;
+            let below = match named_key(root, &path, is_64_bit, self.is_for_machine())? {
+                NamedKey::Key(_) | NamedKey::OfUser(_) => path.trim_matches('\\').to_owned(),
+            };
+            let prefix = if is_64_bit { root + 20 } else { root };
+            return Ok(format!(r"{prefix:02}:\{below}\{name}"));
+        }
+        let file = self.file(&component.key_path)?;
+        Ok(file.map(|file| file.to_string()).unwrap_or_default())
+    }
+
+    /// The folders that the installer created.
+    pub(crate) fn record_folders(plan: &mut Builder) -> Result<(), MsiError> {
+        let key = parse_key(&format!(r"{INSTALLER}\Folders"))?;
+        let names: Vec<String> = plan
+            .folders()
+            .filter(|folder| folder.components().len() > 1 && !is_of_windows(folder))
+            .map(|folder| format!(r"{folder}\"))
+            .collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        plan.edit(RegistryEdit::CreateKey {
+            key: key.clone(),
+            mode: KeyMode::Merge,
+        })?;
+        for name in names {
+            plan.set(&key, &name, RegistryData::sz(""))?;
+        }
+        Ok(())
+    }
+}
+
+/// True for folders that every Windows has.
+fn is_of_windows(folder: &ImagePath) -> bool {
+    folder
+        .components()
+        .first()
+        .is_some_and(|top| top.eq_ignore_ascii_case("Windows"))
+}
+
+fn child(key: &KeyPath, name: &str) -> Result<KeyPath, MsiError> {
+    key.child(name)
+        .map_err(|error| MsiError::unsupported(error.to_string()))
+}
+
+/// A component's code in base 85, as lists of components have it.
+fn compressed(guid: &str) -> Option<String> {
+    const DIGITS: &[u8; 85] =
+        b"!$%&'()*+,-.0123456789=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{}~";
+    let packed = packed(guid)?;
+    let digits: Vec<u32> = packed.chars().filter_map(|c| c.to_digit(16)).collect();
+    let mut out = String::new();
+    // The packed form has the bytes of the memory in the order of their nibbles, reversed.
+    for word in digits.chunks(8) {
+        let mut value = word.iter().rev().fold(0_u32, |all, digit| all << 4 | digit);
+        for _ in 0..5 {
+            out.push(char::from(DIGITS[usize::try_from(value % 85).ok()?]));
+            value /= 85;
+        }
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_packed() {
+        assert_eq!(
+            packed("{12345678-9abc-DEF0-1234-56789ABCDEF0}").as_deref(),
+            Some("87654321CBA90FED21436587A9CBED0F")
+        );
+        assert_eq!(packed("{12345678-9ABC-DEF0-1234}"), None);
+        assert_eq!(packed("12345678"), None);
+    }
+
+    #[test]
+    fn versions_are_one_number() {
+        assert_eq!(version_number("1.2.345.9"), 0x0102_0159);
+        assert_eq!(version_number("x"), 0);
+    }
+}

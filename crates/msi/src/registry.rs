@@ -1,0 +1,364 @@
+//! Registry keys as 32-bit and 64-bit programs name them, and the `Registry` table.
+
+use wincimg_registry::{KeyMode, KeyPath, Presence, RegistryData, RegistryEdit, Root, TypedData};
+
+use super::builder::Builder;
+use super::error::MsiError;
+use super::formatted::SEPARATOR;
+use super::session::Session;
+
+/// Roots of the tables.
+const FOR_USER_OR_MACHINE: i32 = -1;
+const CLASSES_ROOT: i32 = 0;
+const CURRENT_USER: i32 = 1;
+pub(crate) const LOCAL_MACHINE: i32 = 2;
+const USERS: i32 = 3;
+
+/// Keys below `HKLM\SOFTWARE` that 32-bit and 64-bit programs share, in lower case; from Microsoft's
+/// page "Registry Keys Affected by WOW64" for Windows 7 and newer.
+const SHARED: [&str; 43] = [
+    r"classes",
+    r"clients",
+    r"com3",
+    r"eventsystem",
+    r"microsoft\com3",
+    r"microsoft\cryptography\calais\current",
+    r"microsoft\cryptography\calais\readers",
+    r"microsoft\cryptography\services",
+    r"microsoft\ctf\systemshared",
+    r"microsoft\ctf\tip",
+    r"microsoft\dfs",
+    r"microsoft\driver signing",
+    r"microsoft\enterprisecertificates",
+    r"microsoft\eventsystem",
+    r"microsoft\msmq",
+    r"microsoft\non-driver signing",
+    r"microsoft\notepad\defaultfonts",
+    r"microsoft\ole",
+    r"microsoft\ras",
+    r"microsoft\rpc",
+    r"microsoft\shared tools\msinfo",
+    r"microsoft\systemcertificates",
+    r"microsoft\termservlicensing",
+    r"microsoft\transaction server",
+    r"microsoft\windows\currentversion\control panel\cursors\schemes",
+    r"microsoft\windows\currentversion\group policy",
+    r"microsoft\windows\currentversion\policies",
+    r"microsoft\windows\currentversion\setup",
+    r"microsoft\windows\currentversion\telephony\locations",
+    r"microsoft\windows nt\currentversion\console",
+    r"microsoft\windows nt\currentversion\fontdpi",
+    r"microsoft\windows nt\currentversion\fontlink",
+    r"microsoft\windows nt\currentversion\fontmapper",
+    r"microsoft\windows nt\currentversion\fonts",
+    r"microsoft\windows nt\currentversion\fontsubstitutes",
+    r"microsoft\windows nt\currentversion\gre_initialize",
+    r"microsoft\windows nt\currentversion\languagepack",
+    r"microsoft\windows nt\currentversion\networkcards",
+    r"microsoft\windows nt\currentversion\ports",
+    r"microsoft\windows nt\currentversion\print",
+    r"microsoft\windows nt\currentversion\profilelist",
+    r"microsoft\windows nt\currentversion\time zones",
+    r"policies",
+];
+
+/// Keys below `HKLM\SOFTWARE\Classes` that are not shared, from the same page.
+const SPLIT_CLASSES: [&str; 5] = [
+    r"classes\clsid",
+    r"classes\directshow",
+    r"classes\interface",
+    r"classes\media type",
+    r"classes\mediafoundation",
+];
+
+/// Result of naming a key.
+pub(crate) enum NamedKey {
+    Key(KeyPath),
+    /// A key of a user, which is not in the image; spelled as `HKCU\…`.
+    OfUser(String),
+}
+
+/// The key below `HKLM\SOFTWARE` that a program reaches under this name.
+pub(crate) fn software_key(below: &str, is_64_bit: bool) -> Result<KeyPath, MsiError> {
+    let lower = below.to_lowercase();
+    let is_below = |above: &&&str| {
+        lower
+            .strip_prefix(**above)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('\\'))
+    };
+    let is_split = SPLIT_CLASSES.iter().any(|it| is_below(&it));
+    let path = if is_64_bit || lower.starts_with("wow6432node") {
+        format!(r"HKLM\SOFTWARE\{below}")
+    } else if is_split {
+        let rest = below.split_once('\\').map_or("", |(_, rest)| rest);
+        format!(r"HKLM\SOFTWARE\Classes\WOW6432Node\{rest}")
+    } else if SHARED.iter().any(|it| is_below(&it)) {
+        format!(r"HKLM\SOFTWARE\{below}")
+    } else {
+        format!(r"HKLM\SOFTWARE\WOW6432Node\{below}")
+    };
+    parse_key(&path)
+}
+
+pub(crate) fn parse_key(path: &str) -> Result<KeyPath, MsiError> {
+    path.parse::<KeyPath>()
+        .map_err(|error| MsiError::unsupported(error.to_string()))
+}
+
+/// The key of a root and a path, as a component names it.
+pub(crate) fn named_key(
+    root: i32,
+    path: &str,
+    is_64_bit: bool,
+    is_for_machine: bool,
+) -> Result<NamedKey, MsiError> {
+    let path = path.trim_matches('\\');
+    let root = match root {
+        FOR_USER_OR_MACHINE if is_for_machine => LOCAL_MACHINE,
+        FOR_USER_OR_MACHINE => CURRENT_USER,
+        root => root,
+    };
+    let machine = |path: &str| match path.split_once('\\').unwrap_or((path, "")) {
+        (top, below) if top.eq_ignore_ascii_case("SOFTWARE") && !below.is_empty() => {
+            software_key(below, is_64_bit)
+        }
+        _ => parse_key(&format!(r"HKLM\{path}")),
+    };
+    match root {
+        CLASSES_ROOT => software_key(&format!(r"Classes\{path}"), is_64_bit).map(NamedKey::Key),
+        CURRENT_USER => Ok(NamedKey::OfUser(format!(r"HKCU\{path}"))),
+        LOCAL_MACHINE => machine(path).map(NamedKey::Key),
+        USERS => parse_key(&format!(r"HKU\{path}")).map(NamedKey::Key),
+        root => Err(MsiError::damaged(format!("unknown registry root {root}"))),
+    }
+}
+
+impl Session<'_> {
+    /// `WriteRegistryValues`.
+    pub(crate) fn write_registry(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
+        for row in self.database.rows("Registry") {
+            let Some(component) = self.installed(row.text("Component_")) else {
+                continue;
+            };
+            let is_64_bit = component.is_64_bit();
+            let root = row.number("Root").unwrap_or(LOCAL_MACHINE);
+            let path = self.format(row.text("Key"))?;
+            let name = self.format(row.text("Name"))?;
+            let value = row.optional("Value");
+            let value = value.map(|value| self.format(value)).transpose()?;
+            let key = match named_key(root, &path, is_64_bit, self.is_for_machine())? {
+                NamedKey::Key(key) => key,
+                NamedKey::OfUser(key) => {
+                    self.skip_user_key(&key);
+                    continue;
+                }
+            };
+            match (name.as_str(), value) {
+                // `-` removes the key with the product.
+                ("-", None) => {}
+                ("+" | "*", None) => plan.edit(RegistryEdit::CreateKey {
+                    key,
+                    mode: KeyMode::Merge,
+                })?,
+                (name, value) => {
+                    let data = self.registry_data(&key, name, &value.unwrap_or_default(), plan)?;
+                    plan.set(&key, name, data)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn skip_user_key(&mut self, key: &str) {
+        let note = format!("{key} is a key of the installing user, which an image does not have");
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// `RemoveRegistryValues`.
+    pub(crate) fn remove_registry(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
+        for row in self.database.rows("RemoveRegistry") {
+            let Some(component) = self.installed(row.text("Component_")) else {
+                continue;
+            };
+            let is_64_bit = component.is_64_bit();
+            let root = row.number("Root").unwrap_or(LOCAL_MACHINE);
+            let path = self.format(row.text("Key"))?;
+            let name = self.format(row.text("Name"))?;
+            match named_key(root, &path, is_64_bit, self.is_for_machine())? {
+                NamedKey::OfUser(key) => self.skip_user_key(&key),
+                NamedKey::Key(key) if name == "-" => plan.edit(RegistryEdit::DeleteKey { key })?,
+                NamedKey::Key(key) => plan.edit(RegistryEdit::DeleteValue { key, name })?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The data of a value: `#x00ff`, `#%TEMP%`, `#5`, `##text`, `a[~]b`, or text.
+    fn registry_data(
+        &mut self,
+        key: &KeyPath,
+        name: &str,
+        value: &str,
+        plan: &Builder,
+    ) -> Result<RegistryData, MsiError> {
+        if value.contains(SEPARATOR) {
+            return self.list(key, name, value, plan);
+        }
+        let Some(rest) = value.strip_prefix('#') else {
+            return Ok(RegistryData::sz(value));
+        };
+        Ok(match rest.split_at_checked(1) {
+            Some(("#", _)) => RegistryData::sz(rest),
+            Some(("%", text)) => RegistryData::expand_sz(text),
+            Some(("x" | "X", digits)) => RegistryData::binary(bytes(digits)),
+            _ => match rest.trim().parse::<i64>() {
+                #[expect(clippy::cast_possible_truncation, reason = "as Windows Installer does")]
+                Ok(number) => RegistryData::dword((number as i32).cast_unsigned()),
+                Err(_) => RegistryData::sz(value),
+            },
+        })
+    }
+
+    /// A list; one that begins or ends with `[~]` only keeps, after or before it, what is there.
+    fn list(
+        &mut self,
+        key: &KeyPath,
+        name: &str,
+        value: &str,
+        plan: &Builder,
+    ) -> Result<RegistryData, MsiError> {
+        let texts: Vec<&str> = value.split(SEPARATOR).filter(|it| !it.is_empty()).collect();
+        let (appends, prepends) = (value.starts_with(SEPARATOR), value.ends_with(SEPARATOR));
+        let mut all: Vec<String> = texts.iter().map(|&it| it.to_owned()).collect();
+        if appends != prepends {
+            let mut present = self.present_list(key, name, plan);
+            present.retain(|it| !texts.contains(&it.as_str()));
+            if appends {
+                present.append(&mut all);
+                all = present;
+            } else {
+                all.append(&mut present);
+            }
+        }
+        RegistryData::multi_sz(&all).map_err(|error| MsiError::unsupported(error.to_string()))
+    }
+
+    fn present_list(&mut self, key: &KeyPath, name: &str, plan: &Builder) -> Vec<String> {
+        match self
+            .present_value(key, name, plan)
+            .as_ref()
+            .map(RegistryData::typed)
+        {
+            Some(TypedData::List(list)) => list,
+            Some(TypedData::Text(text)) => vec![text],
+            _ => Vec::new(),
+        }
+    }
+
+    /// A value after the edits so far.
+    pub(crate) fn present_value(
+        &mut self,
+        key: &KeyPath,
+        name: &str,
+        plan: &Builder,
+    ) -> Option<RegistryData> {
+        let edits = plan.registry.iter().rev();
+        for edit in edits.filter(|edit| edit.key() == key) {
+            match edit {
+                RegistryEdit::SetValue {
+                    name: own, data, ..
+                } if own.eq_ignore_ascii_case(name) => {
+                    return Some(data.clone());
+                }
+                RegistryEdit::DeleteValue { name: own, .. } if own.eq_ignore_ascii_case(name) => {
+                    return None;
+                }
+                RegistryEdit::DeleteKey { .. } => return None,
+                _ => {}
+            }
+        }
+        match self.system.value(key, name) {
+            Presence::Present(data) => Some(data),
+            Presence::Absent => None,
+            Presence::Unknown => {
+                self.unknown.push(format!("the value {name:?} of {key}"));
+                None
+            }
+        }
+    }
+}
+
+/// Bytes of hexadecimal digits; an odd number has a zero in front.
+fn bytes(digits: &str) -> Vec<u8> {
+    let values: Vec<u8> = digits
+        .chars()
+        .filter_map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
+        .collect();
+    let padded: Vec<u8> = std::iter::repeat_n(0, values.len() % 2)
+        .chain(values)
+        .collect();
+    padded
+        .chunks(2)
+        .map(|pair| pair.iter().fold(0, |all, it| all << 4 | it))
+        .collect()
+}
+
+/// The root key of a class.
+pub(crate) fn classes(path: &str, is_64_bit: bool) -> Result<KeyPath, MsiError> {
+    software_key(&format!(r"Classes\{path}"), is_64_bit)
+}
+
+/// The machine's environment.
+pub(crate) fn environment_key() -> Result<KeyPath, MsiError> {
+    let mut key = KeyPath::root_of(Root::System);
+    for name in ["ControlSet001", "Control", "Session Manager", "Environment"] {
+        key.push(name)
+            .map_err(|error| MsiError::unsupported(error.to_string()))?;
+    }
+    Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_32_bits_have_their_own_keys() {
+        for (below, is_64_bit, expected) in [
+            (r"Contoso\App", true, r"HKLM\SOFTWARE\Contoso\App"),
+            (
+                r"Contoso\App",
+                false,
+                r"HKLM\SOFTWARE\WOW6432Node\Contoso\App",
+            ),
+            (r"Classes\.abc", false, r"HKLM\SOFTWARE\Classes\.abc"),
+            (
+                r"Classes\CLSID\{0}",
+                false,
+                r"HKLM\SOFTWARE\Classes\WOW6432Node\CLSID\{0}",
+            ),
+            (r"Classes\CLSIDs", false, r"HKLM\SOFTWARE\Classes\CLSIDs"),
+            (r"Policies\X", false, r"HKLM\SOFTWARE\Policies\X"),
+            (
+                r"Microsoft\Windows\CurrentVersion\Run",
+                false,
+                r"HKLM\SOFTWARE\WOW6432Node\Microsoft\Windows\CurrentVersion\Run",
+            ),
+            (r"WOW6432Node\X", false, r"HKLM\SOFTWARE\WOW6432Node\X"),
+        ] {
+            assert_eq!(
+                software_key(below, is_64_bit).unwrap().to_string(),
+                expected
+            );
+        }
+    }
+
+    #[test]
+    fn digits_are_bytes() {
+        assert_eq!(bytes("00ffA0"), [0, 0xff, 0xa0]);
+        assert_eq!(bytes("fff"), [0x0f, 0xff]);
+        assert!(bytes("").is_empty());
+    }
+}

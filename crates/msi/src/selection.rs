@@ -1,0 +1,234 @@
+//! Which features and components are installed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wincimg_registry::Presence;
+
+use super::database::Row;
+use super::error::MsiError;
+use super::session::Session;
+
+/// A component: the files and settings that are installed together.
+#[derive(Debug, Clone)]
+pub(crate) struct Component {
+    pub(crate) id: String,
+    pub(crate) directory: String,
+    pub(crate) key_path: String,
+    attributes: u32,
+    pub(crate) is_installed: bool,
+}
+
+const REGISTRY_KEY_PATH: u32 = 4;
+const NEVER_OVERWRITE: u32 = 128;
+const IS_64_BIT: u32 = 256;
+const SHARED_DLL: u32 = 8;
+const PERMANENT: u32 = 16;
+
+/// A feature that follows its parent.
+const FOLLOW_PARENT: u32 = 2;
+/// A feature that is advertised, and installed when it is first used.
+const FAVOR_ADVERTISE: u32 = 4;
+
+impl Component {
+    /// True if its registry keys are those of 64-bit programs.
+    pub(crate) fn is_64_bit(&self) -> bool {
+        self.attributes & IS_64_BIT != 0
+    }
+
+    /// True if its key path is a registry value.
+    pub(crate) fn has_registry_key_path(&self) -> bool {
+        self.attributes & REGISTRY_KEY_PATH != 0
+    }
+
+    /// True if its key file is counted in `SharedDLLs`.
+    pub(crate) fn is_shared_dll(&self) -> bool {
+        self.attributes & SHARED_DLL != 0
+    }
+
+    /// True if it stays when the product is removed.
+    pub(crate) fn is_permanent(&self) -> bool {
+        self.attributes & PERMANENT != 0
+    }
+}
+
+/// Maximum depth of features, and the one of Windows Installer.
+const DEPTH: usize = 16;
+
+impl Session<'_> {
+    /// Selects features by level and properties.
+    pub(crate) fn select_features(&mut self) -> Result<(), MsiError> {
+        let database = self.database;
+        let install_level: i32 = self.property("INSTALLLEVEL").parse().unwrap_or(1);
+        let mut levels = BTreeMap::new();
+        for row in database.rows("Feature") {
+            let level = self.feature_level(&row)?;
+            levels.insert(row.text("Feature"), level);
+        }
+        let wanted = self.feature_list("ADDLOCAL");
+        let also = ["ADDSOURCE", "ADDDEFAULT", "REINSTALL", "ADVERTISE"];
+        let removed = self.feature_list("REMOVE");
+        for property in also {
+            if !self.property(property).is_empty() {
+                let why = format!("{property} is not supported: name features with ADDLOCAL");
+                return Err(MsiError::unsupported(why));
+            }
+        }
+        let mut selected = BTreeSet::new();
+        for row in database.rows("Feature") {
+            let name = row.text("Feature");
+            let level = levels.get(name).copied().unwrap_or_default();
+            let is_default = level > 0 && level <= install_level;
+            let is_wanted = match &wanted {
+                Some(names) => level > 0 && names.contains(name),
+                None if row.flags("Attributes") & FAVOR_ADVERTISE != 0 => {
+                    if is_default {
+                        let note = format!("feature {name} is advertised, not installed");
+                        self.notes.push(note);
+                    }
+                    false
+                }
+                None => is_default,
+            };
+            let is_removed = removed.as_ref().is_some_and(|names| names.contains(name));
+            if is_wanted && !is_removed {
+                selected.insert(name);
+            }
+        }
+        let selected = self.follow_parents(&selected, &levels, wanted.is_some())?;
+        let all = levels.into_keys();
+        let states = all.map(|name| (name.to_owned(), selected.contains(name)));
+        self.features = states.collect();
+        Ok(())
+    }
+
+    fn feature_level(&self, row: &Row<'_>) -> Result<i32, MsiError> {
+        let name = row.text("Feature");
+        let mut level = row.number("Level").unwrap_or(1);
+        let conditions = self.database.rows("Condition");
+        for condition in conditions.filter(|it| it.text("Feature_") == name) {
+            if self.is_true(condition.text("Condition"), name)? {
+                level = condition.number("Level").unwrap_or(level);
+            }
+        }
+        Ok(level)
+    }
+
+    /// Named features select those above them; by level, a feature requires those above it.
+    fn follow_parents(
+        &self,
+        selected: &BTreeSet<&str>,
+        levels: &BTreeMap<&str, i32>,
+        is_named: bool,
+    ) -> Result<BTreeSet<String>, MsiError> {
+        let mut result = BTreeSet::new();
+        for name in levels.keys() {
+            let chain = self.feature_chain(name)?;
+            let follows = |at: usize| {
+                let row = self.database.find("Feature", "Feature", chain[at]);
+                at + 1 < chain.len()
+                    && row.is_some_and(|row| row.flags("Attributes") & FOLLOW_PARENT != 0)
+                    && levels.get(chain[at]).is_some_and(|level| *level > 0)
+            };
+            // The nearest feature that decides for itself.
+            let own = (0..chain.len())
+                .find(|at| !follows(*at))
+                .unwrap_or_default();
+            if is_named {
+                if selected.contains(name) {
+                    result.extend(chain.iter().map(|it| (*it).to_owned()));
+                } else if selected.contains(chain[own]) {
+                    result.insert((*name).to_owned());
+                }
+            } else if (0..chain.len()).all(|at| selected.contains(chain[at]) || follows(at)) {
+                result.insert((*name).to_owned());
+            }
+        }
+        Ok(result)
+    }
+
+    /// A feature and those above it.
+    fn feature_chain<'n>(&'n self, name: &'n str) -> Result<Vec<&'n str>, MsiError> {
+        let mut chain = vec![name];
+        let mut at = name;
+        while let Some(row) = self.database.find("Feature", "Feature", at) {
+            let parent = row.text("Feature_Parent");
+            if parent.is_empty() || parent == at {
+                break;
+            }
+            chain.push(parent);
+            if chain.len() > DEPTH {
+                let why = format!("feature {name:?} is inside itself");
+                return Err(MsiError::damaged(why));
+            }
+            at = parent;
+        }
+        Ok(chain)
+    }
+
+    /// The features of a property; `ALL` names all.
+    fn feature_list(&self, property: &str) -> Option<BTreeSet<String>> {
+        let list = self.property(property);
+        if list.is_empty() {
+            return None;
+        }
+        if list.eq_ignore_ascii_case("ALL") {
+            let all = self.database.rows("Feature");
+            return Some(all.map(|row| row.text("Feature").to_owned()).collect());
+        }
+        Some(list.split(',').map(|it| it.trim().to_owned()).collect())
+    }
+
+    /// Selects components: those of a selected feature whose condition is true.
+    pub(crate) fn select_components(&mut self) -> Result<(), MsiError> {
+        let links = self.database.rows("FeatureComponents");
+        let of_selected: BTreeSet<&str> = links
+            .filter(|row| self.features.get(row.text("Feature_")).copied() == Some(true))
+            .map(|row| row.text("Component_"))
+            .collect();
+        let mut components = BTreeMap::new();
+        for row in self.database.rows("Component") {
+            let name = row.text("Component");
+            let is_installed =
+                of_selected.contains(name) && self.is_true(row.text("Condition"), name)?;
+            let component = Component {
+                id: row.text("ComponentId").to_owned(),
+                directory: row.text("Directory_").to_owned(),
+                key_path: row.text("KeyPath").to_owned(),
+                attributes: row.flags("Attributes"),
+                is_installed,
+            };
+            components.insert(name.to_owned(), component);
+        }
+        self.components = components;
+        self.keep_existing()
+    }
+
+    /// Leaves out components that never replace what the image has.
+    fn keep_existing(&mut self) -> Result<(), MsiError> {
+        let mut kept = Vec::new();
+        for (name, component) in &self.components {
+            let is_guarded = component.is_installed
+                && component.attributes & NEVER_OVERWRITE != 0
+                && !component.has_registry_key_path();
+            if !is_guarded {
+                continue;
+            }
+            let Some(file) = self.file(&component.key_path)? else {
+                continue;
+            };
+            match self.system.entry(&file) {
+                Presence::Present(_) => kept.push((name.clone(), file)),
+                Presence::Unknown => self.unknown.push(format!("whether {file} exists")),
+                Presence::Absent => {}
+            }
+        }
+        for (name, file) in kept {
+            self.notes
+                .push(format!("{file} exists and is not replaced"));
+            if let Some(component) = self.components.get_mut(&name) {
+                component.is_installed = false;
+            }
+        }
+        Ok(())
+    }
+}

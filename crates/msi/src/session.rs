@@ -1,0 +1,201 @@
+//! The state of an installation while its sequence is followed: properties, folders, selection.
+
+use std::collections::BTreeMap;
+
+use wincimg_registry::{KeyPath, Presence, RegistryData};
+use wincimg_windows::path::ImagePath;
+
+use super::condition::{self, Symbols};
+use super::database::Database;
+use super::error::MsiError;
+use super::selection::Component;
+
+/// What an installation asks of the image that it changes.
+pub trait InstalledSystem {
+    /// A registry value; the empty name is the default value of the key.
+    fn value(&self, key: &KeyPath, name: &str) -> Presence<RegistryData>;
+
+    /// Names of the values of a registry key.
+    fn value_names(&self, key: &KeyPath) -> Presence<Vec<String>>;
+
+    /// A registry key.
+    fn key(&self, key: &KeyPath) -> Presence<()>;
+
+    /// A file or folder; true for a folder.
+    fn entry(&self, path: &ImagePath) -> Presence<bool>;
+
+    /// The names in a folder.
+    fn names(&self, folder: &ImagePath) -> Presence<Vec<String>>;
+
+    /// The content of a small file.
+    fn content(&self, file: &ImagePath) -> Presence<Vec<u8>>;
+
+    /// A variable of the installing program's environment.
+    fn variable(&self, name: &str) -> Option<String>;
+}
+
+/// A system without anything of its own, for a package that is only looked at.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BareSystem;
+
+impl InstalledSystem for BareSystem {
+    fn value(&self, _: &KeyPath, _: &str) -> Presence<RegistryData> {
+        Presence::Absent
+    }
+
+    fn value_names(&self, _: &KeyPath) -> Presence<Vec<String>> {
+        Presence::Absent
+    }
+
+    fn key(&self, _: &KeyPath) -> Presence<()> {
+        Presence::Absent
+    }
+
+    fn entry(&self, _: &ImagePath) -> Presence<bool> {
+        Presence::Absent
+    }
+
+    fn names(&self, _: &ImagePath) -> Presence<Vec<String>> {
+        Presence::Absent
+    }
+
+    fn content(&self, _: &ImagePath) -> Presence<Vec<u8>> {
+        Presence::Absent
+    }
+
+    fn variable(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+/// State of an installation.
+pub(crate) struct Session<'a> {
+    pub(crate) database: &'a Database,
+    pub(crate) system: &'a dyn InstalledSystem,
+    pub(crate) properties: BTreeMap<String, String>,
+    /// Paths of the directories with a backslash at the end, from `CostFinalize` on.
+    pub(crate) directories: BTreeMap<String, String>,
+    /// Selected features.
+    pub(crate) features: BTreeMap<String, bool>,
+    pub(crate) components: BTreeMap<String, Component>,
+    /// Things that are asked about the image and not known.
+    pub(crate) unknown: Vec<String>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// State of a feature or component in conditions.
+const ABSENT: &str = "2";
+const LOCAL: &str = "3";
+const UNKNOWN: &str = "-1";
+
+impl Symbols for Session<'_> {
+    fn value(&self, symbol: &str) -> String {
+        let requested = |selected: Option<bool>| match selected {
+            Some(true) => LOCAL,
+            Some(false) => UNKNOWN,
+            None => "",
+        };
+        let installed = |known: bool| if known { ABSENT } else { "" };
+        match symbol.split_at_checked(1) {
+            Some(("%", name)) => self.system.variable(name).unwrap_or_default(),
+            Some(("&", name)) => requested(self.features.get(name).copied()).to_owned(),
+            Some(("$", name)) => {
+                requested(self.components.get(name).map(|it| it.is_installed)).to_owned()
+            }
+            Some(("!", name)) => installed(self.features.contains_key(name)).to_owned(),
+            Some(("?", name)) => installed(self.components.contains_key(name)).to_owned(),
+            _ => self.property(symbol).to_owned(),
+        }
+    }
+}
+
+impl Session<'_> {
+    /// The value of a property; empty if it is not set.
+    pub(crate) fn property(&self, name: &str) -> &str {
+        self.properties.get(name).map_or("", String::as_str)
+    }
+
+    /// Sets a property; an empty value removes it.
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<String>) {
+        let value = value.into();
+        if value.is_empty() {
+            self.properties.remove(name);
+        } else {
+            self.properties.insert(name.to_owned(), value);
+        }
+    }
+
+    /// Evaluates a condition of a table.
+    pub(crate) fn is_true(&self, condition: &str, place: &str) -> Result<bool, MsiError> {
+        condition::evaluate(condition, self)
+            .ok_or_else(|| MsiError::damaged(format!("invalid condition {condition:?} of {place}")))
+    }
+
+    /// True if the package is installed for all users.
+    pub(crate) fn is_for_machine(&self) -> bool {
+        match self.property("ALLUSERS") {
+            "1" => true,
+            "2" => self.property("MSIINSTALLPERUSER").is_empty(),
+            _ => false,
+        }
+    }
+
+    /// A component that is installed.
+    pub(crate) fn installed(&self, component: &str) -> Option<&Component> {
+        self.components.get(component).filter(|it| it.is_installed)
+    }
+
+    /// The path of a directory.
+    pub(crate) fn directory(&self, key: &str) -> Result<&str, MsiError> {
+        self.directories
+            .get(key)
+            .map(String::as_str)
+            .ok_or_else(|| MsiError::damaged(format!("directory {key:?} does not exist")))
+    }
+
+    /// The path of a directory in the image.
+    pub(crate) fn folder(&self, key: &str) -> Result<ImagePath, MsiError> {
+        image_path(self.directory(key)?)
+    }
+
+    /// The folder of a directory, or of a property with a path.
+    pub(crate) fn folder_or_property(&self, key: &str) -> Result<Option<ImagePath>, MsiError> {
+        if self.directories.contains_key(key) {
+            return self.folder(key).map(Some);
+        }
+        match self.property(key) {
+            "" => Ok(None),
+            path => image_path(path).map(Some),
+        }
+    }
+
+    /// The path of a file of the `File` table.
+    pub(crate) fn file(&self, key: &str) -> Result<Option<ImagePath>, MsiError> {
+        let Some(row) = self.database.find("File", "File", key) else {
+            return Ok(None);
+        };
+        let Some(component) = self.components.get(row.text("Component_")) else {
+            return Ok(None);
+        };
+        let folder = self.folder(&component.directory)?;
+        join(&folder, long_name(row.text("FileName"))).map(Some)
+    }
+}
+
+/// Parses a path inside the image.
+pub(crate) fn image_path(text: &str) -> Result<ImagePath, MsiError> {
+    text.parse::<ImagePath>()
+        .map_err(|error| MsiError::unsupported(error.to_string()))
+}
+
+/// Appends a name.
+pub(crate) fn join(folder: &ImagePath, name: &str) -> Result<ImagePath, MsiError> {
+    folder
+        .join(name)
+        .map_err(|error| MsiError::unsupported(error.to_string()))
+}
+
+/// The long name of `SHORT|long`.
+pub(crate) fn long_name(name: &str) -> &str {
+    name.split_once('|').map_or(name, |(_, long)| long)
+}

@@ -1,0 +1,82 @@
+//! `msiexec`: the installation of a package.
+
+use super::super::error::ScriptError;
+use super::super::image::{ImageAction, InstallAction};
+use super::super::process::Process;
+
+/// Properties that name other files, whose changes to the package are not read.
+const CHANGES_OF_PACKAGE: [&str; 3] = ["TRANSFORMS", "PATCH", "MSINEWINSTANCE"];
+
+/// Installs a package.
+pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+    let mut package = None;
+    let mut properties = Vec::new();
+    let mut is_quiet = false;
+    let mut log = None;
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let Some(option) = word.strip_prefix(['/', '-']) else {
+            properties.push(property(word)?);
+            continue;
+        };
+        let mut value = || {
+            let value = words.next().cloned();
+            value.ok_or_else(|| ScriptError::fails(format!("{word} requires a value")))
+        };
+        match option.to_ascii_lowercase().as_str() {
+            "i" | "package" => package = Some(value()?),
+            "q" | "qn" | "quiet" | "passive" | "qb" | "qb!" | "qb-" | "qb-!" | "qn+" => {
+                is_quiet = true;
+            }
+            "norestart" | "promptrestart" => {}
+            "log" => log = Some(value()?),
+            letters if letters.starts_with('l') => log = Some(value()?),
+            "x" | "uninstall" => {
+                return Err(ScriptError::windows(
+                    "only Windows Installer can remove a product",
+                ));
+            }
+            _ => return Err(ScriptError::option(word)),
+        }
+    }
+    let Some(package) = package else {
+        return Err(ScriptError::unclear("only msiexec /i PACKAGE is supported"));
+    };
+    if !is_quiet {
+        let why = "without /qn it shows windows that nobody sees, and waits for ever";
+        return Err(ScriptError::refused(why).help("add /qn"));
+    }
+    if package.contains("://") {
+        let why = "it downloads the package through Windows Installer";
+        return Err(ScriptError::unclear(why).help("download it with curl or ADD first"));
+    }
+    let package = machine.path(&package)?;
+    if !machine.has_file(&package)? {
+        return Ok(machine.fail(1619, format!("package {package} not found")));
+    }
+    machine.apply(ImageAction::Install(InstallAction {
+        package,
+        properties,
+    }))?;
+    if let Some(log) = log {
+        machine.apply(ImageAction::Skip(format!("the log {log} of msiexec")))?;
+    }
+    Ok(0)
+}
+
+/// Reads `NAME=VALUE`; quotes around the value are not part of it.
+fn property(word: &str) -> Result<(String, String), ScriptError> {
+    let Some((name, value)) = word.split_once('=') else {
+        return Err(ScriptError::unclear(format!(
+            "unsupported argument {word:?}"
+        )));
+    };
+    let name = name.to_ascii_uppercase();
+    if CHANGES_OF_PACKAGE.contains(&name.as_str()) {
+        return Err(ScriptError::unclear(format!("{name} is not supported")));
+    }
+    let quoted = value
+        .strip_prefix('"')
+        .and_then(|value| value.strip_suffix('"'));
+    Ok((name, quoted.unwrap_or(value).to_owned()))
+}

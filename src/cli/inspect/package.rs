@@ -1,0 +1,127 @@
+//! `wincimg inspect PACKAGE.msi`: what an installation would leave behind.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::{Context as _, anyhow};
+use indicatif::BinaryBytes;
+use serde::Serialize;
+use wincimg_common::files;
+use wincimg_common::untrusted::Untrusted;
+use wincimg_msi::{BareSystem, InstallOptions, InstallPlan, Package, RefusedAction};
+
+use super::InspectFormat;
+use crate::cli::CommandOutcome;
+use crate::cli::error::Failure;
+use crate::cli::output::{write_json, write_result};
+
+#[derive(Serialize)]
+struct WithFile<'a> {
+    file: &'a Path,
+    #[serde(flatten)]
+    plan: &'a InstallPlan,
+}
+
+/// Shows a package as installed with properties of the command line, on a system without programs.
+pub(super) fn inspect(
+    file: &Path,
+    properties: &[String],
+    format: InspectFormat,
+) -> Result<CommandOutcome, Failure> {
+    let reader = files::open(file).with_context(|| format!("cannot read {}", file.display()));
+    let reader = reader.map_err(Failure::operation)?;
+    let name = file.file_name().unwrap_or_default();
+    let options = InstallOptions {
+        properties: properties
+            .iter()
+            .map(|text| property(text))
+            .collect::<Result<_, _>>()?,
+        file_name: name.to_string_lossy().into_owned(),
+        source_folder: "C:\\".to_owned(),
+        skipped_actions: Vec::new(),
+    };
+    let package = Package::read(io::BufReader::new(reader));
+    let plan = package.and_then(|package| package.plan(&options, &BareSystem));
+    let plan = plan.with_context(|| file.display().to_string());
+    let plan = plan.map_err(Failure::operation)?;
+    match format {
+        InspectFormat::Text => write_result(None, |out| write(file, &plan, out))?,
+        InspectFormat::Json => {
+            let answer = WithFile { file, plan: &plan };
+            write_result(None, |out| write_json(&answer, out))?;
+        }
+        InspectFormat::Reg => {
+            let problem = anyhow!("--format reg is for images");
+            return Err(Failure::usage(problem).hint("add --format json"));
+        }
+    }
+    Ok(CommandOutcome::Yes)
+}
+
+fn property(text: &str) -> Result<(String, String), Failure> {
+    let parts = text.split_once('=');
+    let (name, value) = parts
+        .ok_or_else(|| Failure::usage(anyhow!("invalid property {text:?}: expected NAME=VALUE")))?;
+    Ok((name.to_ascii_uppercase(), value.to_owned()))
+}
+
+fn write(file: &Path, plan: &InstallPlan, out: &mut dyn Write) -> io::Result<()> {
+    let product = &plan.product;
+    writeln!(out, "{}", Untrusted(file.display()))?;
+    let named = format!(
+        "{} {} ({})",
+        product.name, product.version, product.manufacturer
+    );
+    row(out, "product", named)?;
+    row(out, "code", &product.code)?;
+    row(out, "platform", &product.platform)?;
+    row(out, "features", plan.features.join(", "))?;
+    let size: u64 = plan.files.iter().map(|file| file.size).sum();
+    let count = plan.files.len();
+    row(out, "files", format_args!("{count}, {}", BinaryBytes(size)))?;
+    for file in &plan.files {
+        row(out, "", &file.path)?;
+    }
+    for path in &plan.removed {
+        row(out, "removed", path)?;
+    }
+    for service in &plan.services {
+        row(out, "service", service)?;
+    }
+    for shortcut in &plan.shortcuts {
+        row(
+            out,
+            "shortcut",
+            format_args!("{} to {}", shortcut.path, shortcut.target),
+        )?;
+    }
+    row(
+        out,
+        "registry",
+        format_args!("{} changes", plan.registry.len()),
+    )?;
+    for edit in &plan.registry {
+        row(out, "", edit)?;
+    }
+    for note in &plan.notes {
+        row(out, "note", note)?;
+    }
+    plan.refused
+        .iter()
+        .try_for_each(|action| row(out, "needs Windows", refused(action)))
+}
+
+fn refused(action: &RefusedAction) -> String {
+    let when = match action.condition.as_str() {
+        "" => String::new(),
+        condition => format!(", if {condition}"),
+    };
+    format!(
+        "{} (type {}) runs {}{when}",
+        action.name, action.kind, action.runs
+    )
+}
+
+fn row(out: &mut dyn Write, name: &str, value: impl std::fmt::Display) -> io::Result<()> {
+    writeln!(out, "  {name:<13} {}", Untrusted(value))
+}

@@ -1,0 +1,156 @@
+//! Windows Installer packages in Dockerfiles and for `inspect`: made by `wixl`, read by the real
+//! program. What an installation leaves behind is compared with wine in `crates/msi/tests/wine`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use wincimg_testkit::component;
+use wincimg_testkit::wine::succeed;
+
+use crate::run_lines::{Bench, files_of, key_of};
+
+const SOURCE: &str = r#"<Wix xmlns='http://schemas.microsoft.com/wix/2006/wi'>
+<Product Name='Contoso Server' Id='{10000000-0000-0000-0000-000000000001}' Language='1033'
+  UpgradeCode='{20000000-0000-0000-0000-000000000001}' Codepage='1252' Version='1.2.3'
+  Manufacturer='Contoso Ltd.'>
+<Package Id='{30000000-0000-0000-0000-000000000001}' Keywords='Installer' InstallerVersion='500'
+  Languages='1033' Compressed='yes' SummaryCodepage='1252' InstallScope='perMachine'/>
+<Media Id='1' Cabinet='own.cab' EmbedCab='yes'/>
+<Directory Id='TARGETDIR' Name='SourceDir'><Directory Id='ProgramFiles64Folder'>
+<Directory Id='INSTALLDIR' Name='Contoso'>
+<Component Id='Main' Guid='{40000000-0000-0000-0000-000000000001}' Win64='yes'>
+<File Id='MainFile' Name='server.exe' Source='server.exe' KeyPath='yes'/>
+<RegistryValue Root='HKLM' Key='SOFTWARE\Contoso' Name='Dir' Type='string' Value='[INSTALLDIR]'/>
+<ServiceInstall Id='si' Name='ContosoSvc' Type='ownProcess' Start='auto' ErrorControl='normal'/>
+</Component></Directory></Directory></Directory>
+<Feature Id='Complete' Level='1'><ComponentRef Id='Main'/></Feature>
+ACTION</Product></Wix>"#;
+
+/// Makes a package with a custom action, if one is given.
+fn make(folder: &Path, action: &str) -> Vec<u8> {
+    fs::write(folder.join("server.exe"), "a server\n").unwrap();
+    fs::write(folder.join("a.wxs"), SOURCE.replace("ACTION", action)).unwrap();
+    let mut wixl = Command::new(component("wixl"));
+    wixl.current_dir(folder)
+        .args(["-a", "x64", "-o", "a.msi", "a.wxs"]);
+    succeed(&mut wixl).unwrap();
+    fs::read(folder.join("a.msi")).unwrap()
+}
+
+const ACTION: &str = "<CustomAction Id='Configure' FileKey='MainFile' ExeCommand='--configure' \
+    Execute='deferred' Impersonate='no' Return='check'/><InstallExecuteSequence>\
+    <Custom Action='Configure' After='InstallFiles'>NOT Installed</Custom></InstallExecuteSequence>";
+
+#[test(multi_thread)]
+async fn a_line_installs_a_package() {
+    let folder = tempfile::tempdir().unwrap();
+    let package = make(folder.path(), "");
+    let bench = Bench::new().await.indexed();
+    bench.write("a.msi", &package);
+    for (shell, line) in [
+        ("", r"msiexec /i C:\a.msi /qn /norestart INSTALLDIR=C:\own"),
+        (
+            "SHELL [\"powershell\", \"-Command\"]\n",
+            r"Start-Process msiexec.exe -ArgumentList '/i','C:\a.msi','/qn','INSTALLDIR=C:\own' -Wait",
+        ),
+        (
+            "SHELL [\"powershell\", \"-Command\"]\n",
+            r"msiexec /i C:\a.msi /quiet INSTALLDIR=C:\own | Out-Null",
+        ),
+    ] {
+        let layers = bench.layers(&format!("{shell}COPY a.msi C:/\nRUN {line}"));
+        let files = files_of(&layers[1]);
+        assert_eq!(files["Files/own/server.exe"], b"a server\n", "{line}");
+        let cached = |name: &&String| name.starts_with("Files/Windows/Installer/");
+        let cached = files
+            .keys()
+            .filter(cached)
+            .find(|name| name.ends_with(".msi"));
+        assert_eq!(files[cached.unwrap()], package);
+        let key = |hive: &str, key: &str| key_of(&layers[1], hive, key);
+        assert_eq!(key("Software_Delta", r"\Contoso"), [r#""Dir"="C:\\own\\""#]);
+        let service = key("System_Delta", r"\ControlSet001\Services\ContosoSvc");
+        assert!(service.contains(&r#""ImagePath"=str(2):"\"C:\\own\\server.exe\"""#.to_owned()));
+        let listed =
+            r"\Microsoft\Windows\CurrentVersion\Uninstall\{10000000-0000-0000-0000-000000000001}";
+        assert!(key("Software_Delta", listed).contains(&r#""DisplayVersion"="1.2.3""#.to_owned()));
+    }
+}
+
+#[test(multi_thread)]
+async fn what_only_windows_can_install_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench::new().await.indexed();
+    bench.write("a.msi", make(folder.path(), ACTION));
+    bench.write("b.msi", "not a package");
+    let quiet = "SHELL [\"powershell\", \"-Command\"]\n";
+    for (instructions, code, value) in [
+        (
+            r"RUN msiexec /i C:\a.msi /qn",
+            "dockerfile/needs-windows",
+            "Configure",
+        ),
+        (r"RUN msiexec /i C:\a.msi", "dockerfile/refused", "/qn"),
+        (
+            r"RUN msiexec /i C:\b.msi /qn",
+            "dockerfile/refused",
+            "not a package",
+        ),
+        (
+            r"RUN msiexec /i C:\c.msi /qn",
+            "dockerfile/fails",
+            r"C:\c.msi",
+        ),
+        (
+            &format!(r"{quiet}RUN msiexec /i C:\a.msi /qn"),
+            "dockerfile/refused",
+            "does not wait",
+        ),
+        (
+            &format!(r"{quiet}RUN Start-Process msiexec -ArgumentList '/i C:\a.msi /qn'"),
+            "dockerfile/refused",
+            "does not wait",
+        ),
+        (
+            "USER ContainerUser\nRUN msiexec /i C:\\a.msi /qn",
+            "dockerfile/fails",
+            "ContainerUser",
+        ),
+    ] {
+        let failure = bench.refused(&format!("COPY a.msi b.msi C:/\n{instructions}"));
+        assert!(failure.stderr.contains(value), "{failure:#?}");
+        failure.is(code, &[]);
+    }
+}
+
+#[test]
+fn inspect_shows_what_a_package_would_install() {
+    let folder = tempfile::tempdir().unwrap();
+    make(folder.path(), ACTION);
+    let inspect = |arguments: &[&str]| {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command
+            .current_dir(folder.path())
+            .arg("inspect")
+            .args(arguments);
+        succeed(&mut command).unwrap()
+    };
+    let text = inspect(&["a.msi", r"INSTALLDIR=C:\own"]);
+    for line in [
+        "  product       Contoso Server 1.2.3 (Contoso Ltd.)\n",
+        "                C:\\own\\server.exe\n",
+        "  service       ContosoSvc\n",
+        "  needs Windows Configure (type 3090) runs C:\\own\\server.exe --configure, if NOT Installed\n",
+    ] {
+        assert!(text.contains(line), "{line}{text}");
+    }
+    let json: Value = serde_json::from_str(&inspect(&["a.msi", "--format", "json"])).unwrap();
+    assert_eq!(json["product"]["version"], "1.2.3");
+    assert_eq!(
+        json["files"][0]["path"],
+        r"C:\Program Files\Contoso\server.exe"
+    );
+    assert_eq!(json["refused"][0]["name"], "Configure");
+}
