@@ -2,6 +2,7 @@
 
 mod daemon;
 pub(super) mod destinations;
+mod steps;
 pub(super) mod tags;
 pub(super) mod text;
 
@@ -16,8 +17,9 @@ use wincimg_engine::compat_check::check_served;
 use wincimg_engine::delivery::{DeliveryReport, DeliveryTarget};
 use wincimg_engine::downloads::LockMode;
 use wincimg_engine::engine_choice::Engine;
+use wincimg_engine::hybrid::WindowsSteps;
 use wincimg_engine::listing::listing;
-use wincimg_engine::plans::PlannedImage;
+use wincimg_engine::plans::{BuildRequest, PlannedImage};
 use wincimg_engine::publication::NamingOptions;
 use wincimg_inspect::bases::parse_location;
 use wincimg_layer::Compression;
@@ -28,6 +30,7 @@ use wincimg_oci::store::Location;
 
 use self::daemon::DaemonArgs;
 use self::destinations::{check_output, destinations, output_place};
+use self::steps::{StepArgs, write_steps};
 use self::tags::TagArgs;
 use self::text::{write_content, write_text};
 use super::command_context::Session;
@@ -95,6 +98,8 @@ pub(super) struct Build {
     /// (repeatable)
     #[arg(long, value_name = "IMAGE", value_parser = parse_location, conflicts_with = "no_cache", add = complete::images(), hide_short_help = true)]
     cache_from: Vec<Location>,
+    #[command(flatten)]
+    steps: StepArgs,
     /// Manifest format in the registry [default: the base's]
     #[arg(long, value_enum, value_name = "FORMAT", hide_short_help = true)]
     manifest_format: Option<ManifestFormat>,
@@ -147,6 +152,7 @@ impl Build {
         request.engine = self.engine;
         request.is_shared = !self.tags.no_index;
         request.labels.clone_from(&self.labels);
+        request.windows = self.windows_steps(&request);
         request.downloads = self.manner();
         request.options = EngineOptions {
             compression: self.compression,
@@ -178,6 +184,7 @@ impl Build {
                     .unwrap_or(request.design.name().to_owned()),
                 tag: self.tag.clone(),
                 index: self.tags.index(),
+                style: self.tags.style(),
             },
             destinations: destinations(pushed_to, self.output.as_ref()),
             named_after: self.registry.clone(),
@@ -191,6 +198,18 @@ impl Build {
         registry_args::run(async {
             let delivered = build(&request, target, &means).await?;
             self.print(&delivered, &left_out)
+        })
+    }
+
+    /// The steps of a Dockerfile that a named daemon runs, if no engine was chosen.
+    fn windows_steps(&self, request: &BuildRequest) -> Option<WindowsSteps> {
+        let is_hybrid = self.engine.is_none()
+            && self.daemon.host().is_some()
+            && request.design.stages().is_some();
+        is_hybrid.then(|| {
+            let pushed_to = self.registry.clone().filter(|_| self.push);
+            let name = self.name.as_deref().unwrap_or(request.design.name());
+            self.steps.windows_steps(pushed_to, name)
         })
     }
 
@@ -225,21 +244,25 @@ impl Build {
     ) -> Result<CommandOutcome, Failure> {
         let contents = images.iter().map(|image| listing(&image.plan));
         let contents = contents.collect::<Result<Vec<_>, _>>()?;
-        let plans = images.iter().map(|image| &image.plan).zip(&contents);
+        let plans = images.iter().zip(&contents);
         write_result(None, |out| match self.format {
             OutputFormat::Text => {
-                for (index, (plan, content)) in plans.enumerate() {
+                for (index, (image, content)) in plans.enumerate() {
                     if index > 0 {
                         writeln!(out)?;
                     }
-                    write!(out, "{plan}")?;
+                    write_steps(image.stages.placements(), out)?;
+                    write!(out, "{}", image.plan)?;
                     write_content(content, out)?;
                 }
                 Ok(())
             }
             OutputFormat::Json => {
                 let plans: Vec<_> = plans
-                    .map(|(plan, content)| extended(plan, json!({"content": content})))
+                    .map(|(image, content)| {
+                        let steps = image.stages.placements();
+                        extended(&image.plan, json!({"content": content, "steps": steps}))
+                    })
                     .collect();
                 write_json(&json!({ "plans": plans, "left_out": left_out }), out)
             }

@@ -1,12 +1,13 @@
 //! Arguments of an image definition: a recipe and its variables or a Dockerfile, its hosts, and the
 //! source of base images.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use wincimg_cluster::nodes::Node;
 use wincimg_cluster::rollout::command_line;
+use wincimg_dockerfile::stages::StageReplacement;
 use wincimg_engine::definition::{BuildInput, dockerfile_of};
 use wincimg_engine::notice::UPDATE_LOCK;
 use wincimg_engine::plans::BuildRequest;
@@ -52,8 +53,8 @@ pub(super) struct DockerfileArgs {
     /// Stage to build [default: the last]
     #[arg(long, value_name = "STAGE", add = complete::stages())]
     target: Option<String>,
-    /// Use a folder instead of building a stage (repeatable)
-    #[arg(long = "stage", value_name = "NAME=DIR", value_parser = key_and_value, add = complete::folders_for_stages())]
+    /// Use a folder or an image instead of building a stage (repeatable)
+    #[arg(long = "stage", value_name = "NAME=DIR|IMAGE", value_parser = key_and_value, add = complete::folders_for_stages())]
     stages: Vec<(String, String)>,
 }
 
@@ -121,7 +122,7 @@ impl RecipeArgs {
             file: dockerfile.file.clone(),
             target: dockerfile.target.clone(),
             stages: stages
-                .map(|(name, folder)| (name.clone(), folder.into()))
+                .map(|(name, text)| (name.clone(), StageReplacement::parse(text, Path::new(""))))
                 .collect(),
             arguments,
         }

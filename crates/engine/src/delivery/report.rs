@@ -222,7 +222,7 @@ fn unplaced(image: &TaggedImage<'_>, made: &BuiltImage<'_>) -> DeliveredImage {
     DeliveredImage {
         reference: String::new(),
         digest: String::new(),
-        engine: made.engine(),
+        engine: made.engine(planned),
         host_build: planned.host_build(),
         os_version: base.version_text(),
         base: DeliveredBase {

@@ -34,7 +34,7 @@ use crate::error::search;
 use crate::notice::UPDATE_LOCK;
 use crate::plans::{BuildRequest, PlannedImage, TargetHost};
 use crate::publication::{
-    IndexMode, NamingOptions, PlannedTag, PlannedTagEntry, Publication, TaggedImage,
+    IndexMode, NamingOptions, PlannedTag, PlannedTagEntry, Publication, TagStyle, TaggedImage,
 };
 
 /// Number of concurrent checks.
@@ -369,6 +369,7 @@ impl FleetEntry {
                 name,
                 tag: Some(self.tag.clone()),
                 index: IndexMode::Always,
+                style: TagStyle::default(),
             },
             destinations: vec![Destination::Registry(self.registry.clone())],
             named_after: None,
