@@ -468,6 +468,56 @@ fn a_command_is_told_with_the_line_that_it_stands_on() {
 }
 
 #[test]
+fn every_line_at_fault_is_in_the_error_and_windows_has_an_exit_code() {
+    let error = |instructions: &str| {
+        let site = site(instructions, &["a.txt"]);
+        let output = build(&site, &["--dry-run", "--format", "json"]).output();
+        let output = output.unwrap();
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), answer["error"].clone())
+    };
+    let (code, failure) = error("RUN msiexec /i x.msi\nCOPY a.txt /a\nRUN choco install b");
+    assert_eq!((code, &failure["kind"]), (Some(4), &json!("windows")));
+    let lines = failure["lines"].as_array().unwrap();
+    let named: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            (
+                line["line"].as_u64(),
+                line["code"].as_str(),
+                line["command"].as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        named,
+        [
+            (
+                Some(2),
+                Some("dockerfile/needs-windows"),
+                Some("RUN msiexec /i x.msi")
+            ),
+            (
+                Some(4),
+                Some("dockerfile/needs-windows"),
+                Some("RUN choco install b")
+            ),
+        ]
+    );
+    assert!(
+        lines
+            .iter()
+            .all(|line| line["hint"].is_string() && line["file"] == "./app/Dockerfile")
+    );
+    let (code, failure) = error("RUN setx /X A b");
+    assert_eq!((code, &failure["kind"]), (Some(4), &json!("windows")));
+    // A line that fails there, too, is no matter of the machine.
+    let (code, failure) = error("RUN type C:\\none.txt\nRUN setx /X A b");
+    assert_eq!((code, &failure["kind"]), (Some(2), &json!("usage")));
+    assert_eq!(error("COPY none /x").1["lines"][0]["line"], 2);
+}
+
+#[test]
 fn directives_are_those_that_docker_takes() {
     let site = site("", &["a.txt"]);
     for (directives, line) in [

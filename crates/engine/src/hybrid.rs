@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 use wincimg_common::diagnose::{Blame, BoxError, Excerpt, Problem};
 use wincimg_common::digest::{Digest, sha256};
-use wincimg_dockerfile::stages::WindowsSegment;
+use wincimg_dockerfile::stages::{Stages, WindowsSegment};
 use wincimg_oci::document::{Document, Image};
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{Reference, repository_of};
@@ -291,7 +291,7 @@ impl HybridBuild<'_> {
     fn failed(&self, segment: &WindowsSegment, error: BoxError) -> BoxError {
         let number = worker::failed_step(error.as_ref());
         let step = number.and_then(|number| segment.step(number));
-        let file = self.request.design.stages().map(|stages| stages.file());
+        let file = self.request.design.stages().map(Stages::file);
         let file = file.map_or_else(String::new, |file| file.display().to_string());
         let what = match step {
             Some(step) => format!("{file}:{}: Windows cannot run the step", step.line),

@@ -87,11 +87,13 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         let name = name.as_str();
         name == "content-type" || name.starts_with("x-registry")
     });
-    let headers: String = headers
-        .map(|(name, value)| format!("{name}: {}\r\n", value.to_str().unwrap()))
-        .collect();
+    let headers = headers.flat_map(|(name, value)| {
+        let value = value.to_str().unwrap();
+        [name.as_str(), ": ", value, "\r\n"]
+    });
+    let headers: String = headers.collect();
     let reply =
-        tokio::task::spawn_blocking(move || shared.reply(&head.method, &target, &headers, body));
+        tokio::task::spawn_blocking(move || shared.reply(&head.method, &target, &headers, &body));
     let reply = reply.await.unwrap();
     let mut response = Response::builder().status(reply.status);
     for name in ["api-version", "content-type"] {
@@ -121,12 +123,12 @@ impl Reply {
 }
 
 impl Shared {
-    fn reply(&self, method: &Method, target: &str, headers: &str, body: Bytes) -> Reply {
+    fn reply(&self, method: &Method, target: &str, headers: &str, body: &Bytes) -> Reply {
         let path = target.split('?').next().unwrap();
         let is_build = method == Method::POST && path.ends_with("/build");
         let (target, body) = if is_build {
             let target = format!("{target}&networkmode=none");
-            (target, self.for_linux(&body))
+            (target, self.for_linux(body))
         } else {
             (target.to_owned(), body.to_vec())
         };

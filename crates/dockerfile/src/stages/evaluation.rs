@@ -220,7 +220,6 @@ impl<'a> Evaluation<'a> {
         step: &ParsedInstruction,
         program: &ProgramForm,
     ) -> Result<(), StageError> {
-        let stages = self.stages;
         let mut lacking = BTreeSet::new();
         let mut wants = self.wants.clone();
         let done = self.execute(state, step, program, &mut wants, &mut lacking);
@@ -246,26 +245,7 @@ impl<'a> Evaluation<'a> {
         }
         let done = match done {
             Ok(done) => done,
-            Err(trouble) => {
-                let is_unread = trouble.kind == ScriptErrorKind::NotKnown && self.is_rehearsal();
-                let may_wait = match trouble.kind {
-                    ScriptErrorKind::Later => true,
-                    ScriptErrorKind::NotKnown | ScriptErrorKind::Fails => {
-                        is_unread || !self.unclear.is_empty()
-                    }
-                    _ => false,
-                };
-                let error = stages.run_error(&stages.all[index], step, &trouble);
-                if !may_wait {
-                    return Err(error);
-                }
-                self.place(index, step, StepEngine::Unknown, Some(trouble.to_string()));
-                if is_unread {
-                    self.make_unclear(state, step, step.text.clone());
-                    return Ok(());
-                }
-                return self.postpone(state, step, step.text.clone(), error);
-            }
+            Err(trouble) => return self.run_failed(index, state, step, &trouble),
         };
         let place = self.position(step);
         let notes = done.notes.into_iter();
@@ -276,6 +256,35 @@ impl<'a> Evaluation<'a> {
         state.tree.later = done.later;
         self.place(index, step, StepEngine::Direct, None);
         Ok(())
+    }
+
+    /// Returns the error of a line, unless more facts may resolve it.
+    fn run_failed(
+        &mut self,
+        index: usize,
+        state: &mut StageState,
+        step: &ParsedInstruction,
+        trouble: &ScriptError,
+    ) -> Result<(), StageError> {
+        let is_unread = trouble.kind == ScriptErrorKind::NotKnown && self.is_rehearsal();
+        let may_wait = match trouble.kind {
+            ScriptErrorKind::Later => true,
+            ScriptErrorKind::NotKnown | ScriptErrorKind::Fails => {
+                is_unread || !self.unclear.is_empty()
+            }
+            _ => false,
+        };
+        let stages = self.stages;
+        let error = stages.run_error(&stages.all[index], step, trouble);
+        if !may_wait {
+            return Err(error);
+        }
+        self.place(index, step, StepEngine::Unknown, Some(trouble.to_string()));
+        if is_unread {
+            self.make_unclear(state, step, step.text.clone());
+            return Ok(());
+        }
+        self.postpone(state, step, step.text.clone(), error)
     }
 
     fn execute(

@@ -270,6 +270,7 @@ impl Stages {
     /// are errors unless it can run them.
     pub fn check(&self, has_windows: bool) -> Result<(), StageError> {
         let needed = self.needed();
+        let mut errors = Vec::new();
         for (index, stage) in self.all.iter().enumerate() {
             if !needed[index] || stage.folder.is_some() {
                 continue;
@@ -280,15 +281,17 @@ impl Stages {
                     InstructionKind::Shell(words) => shell = Some(words),
                     InstructionKind::Run(program) if !has_windows => {
                         if let Some(trouble) = run::needs_windows(program, shell) {
-                            return Err(self.run_error(stage, step, &trouble));
+                            errors.push(self.run_error(stage, step, &trouble));
                         }
                     }
-                    InstructionKind::Copy(copy) => self.check_copy(index, step, copy)?,
+                    InstructionKind::Copy(copy) => {
+                        errors.extend(self.check_copy(index, step, copy).err());
+                    }
                     _ => {}
                 }
             }
         }
-        Ok(())
+        StageError::all(errors).map_or(Ok(()), Err)
     }
 
     /// Initial shell of a stage, if one of its base stages sets it.

@@ -180,14 +180,14 @@ impl Evaluation<'_> {
             None => state.segment = Some(self.open_segment(index, state, place)),
         }
         state.steps.clear();
-        state.base_name = OPEN.to_owned();
+        OPEN.clone_into(&mut state.base_name);
         state.tree = Tree::over(Arc::new(UnknownBase), OPEN);
         state.forget_makers();
         self.place(index, step, StepEngine::Windows, Some(reason));
     }
 
     fn open_segment(&self, index: usize, state: &StageState, place: usize) -> OpenSegment {
-        let stage = &self.stages.all[index];
+        let own = &self.stages.all[index];
         let is_setting = |step: &ParsedInstruction| {
             !matches!(
                 step.kind,
@@ -199,11 +199,11 @@ impl Evaluation<'_> {
             base.is_none_or(|base| !base.config.on_build.is_empty())
         };
         // Windows can apply the settings itself, which saves an image in between.
-        let is_on_base = match &stage.base {
+        let is_on_base = match &own.base {
             StageBaseImage::Image(name) => *name == state.base_name && !has_triggers(name),
             StageBaseImage::Stage(_) => false,
         };
-        let is_whole = is_on_base && stage.steps[..place].iter().all(is_setting);
+        let is_whole = is_on_base && own.steps[..place].iter().all(is_setting);
         let mut container = state.config.clone();
         // The next `FROM` would carry them out.
         container.on_build.clear();
@@ -251,15 +251,15 @@ impl Evaluation<'_> {
     }
 
     fn add_pending(&mut self, id: SegmentId, open: OpenSegment, state: &StageState) -> String {
-        let stage = &self.stages.all[id.stage];
-        let steps = &stage.steps[id.first..=id.last];
+        let own = &self.stages.all[id.stage];
+        let steps = &own.steps[id.first..=id.last];
         let last = steps.last().map_or(0, |step| step.line);
         let name = format!("{} after line {last}", self.stages.file.display());
         self.pending.insert(name.clone());
         let texts = self.stages.source_lines();
         self.segments.push(WindowsSegment {
             id,
-            stage: stage.name.clone(),
+            stage: own.name.clone(),
             base: open.base,
             below: open.below,
             steps: steps

@@ -77,7 +77,7 @@ pub(super) struct StepError {
 /// Number of the failed step, if that is the error.
 pub(crate) fn step_number(error: &(dyn std::error::Error + 'static)) -> Option<usize> {
     let error = error.downcast_ref::<StepError>()?;
-    usize::try_from(error.step.number).ok()
+    Some(error.step.number)
 }
 
 /// Output about a failed step.

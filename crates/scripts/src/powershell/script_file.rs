@@ -8,7 +8,7 @@ use super::super::error::ScriptError;
 use super::super::image::{Later, Lookup};
 use super::super::process::{Process, last_name};
 use super::super::traced_text::TracedText;
-use super::ast::{CommandAst, Statement};
+use super::ast::{CommandAst, ControlFlow, Statement};
 use super::eval::Shell;
 use super::parse;
 use super::value::PsValue;
@@ -44,9 +44,10 @@ pub(super) fn run(
         let mut shell = Shell::new(machine, &file.text, is_core);
         shell.variables = file.variables();
         let done = shell.block(&file.statements);
-        let exit = shell.exit;
+        let (exit, flow) = (shell.exit, shell.flow);
         file.locate_recorded(machine, before);
         done.map_err(|error| file.locate(error))?;
+        file.check_end(flow)?;
         Ok(exit.unwrap_or(0))
     })
 }
@@ -77,6 +78,14 @@ impl ScriptFile {
         };
         let text = decoded(&bytes, is_core)
             .map_err(|why| ScriptError::unclear(format!("the script {path} {why}")))?;
+        let is_requirement = |line: &str| {
+            let start = line.trim_start().get(..9).unwrap_or_default();
+            start.eq_ignore_ascii_case("#requires")
+        };
+        if text.lines().any(is_requirement) {
+            let why = format!("the script {path} has an unsupported #Requires");
+            return Err(ScriptError::unclear(why));
+        }
         let mut file = Self {
             path,
             text: TracedText::new(&text, 0),
@@ -97,6 +106,17 @@ impl ScriptFile {
         ]
         .map(|(name, value)| (name.to_owned(), PsValue::Text(value)))
         .into()
+    }
+
+    /// Refuses a `break` that ends a loop of the caller.
+    fn check_end(&self, flow: Option<ControlFlow>) -> Result<(), ScriptError> {
+        match flow {
+            None | Some(ControlFlow::Return) => Ok(()),
+            Some(_) => Err(ScriptError::unclear(format!(
+                "{} has a break or continue outside a loop",
+                self.path
+            ))),
+        }
     }
 
     /// The same for the error after which the script continued, or the one before it.
@@ -173,10 +193,11 @@ impl Shell<'_, '_> {
             ..Shell::new(self.machine, &file.text, self.is_core)
         };
         let done = inner.block(&file.statements);
-        let (exit, is_ok) = (inner.exit, inner.is_ok);
+        let (exit, is_ok, flow) = (inner.exit, inner.is_ok, inner.flow);
         (self.last_exit, self.has_zip) = (inner.last_exit, inner.has_zip);
         file.locate_recorded(self.machine, before);
         let value = done.map_err(|error| file.locate(error))?;
+        file.check_end(flow)?;
         match exit {
             Some(code) => {
                 self.last_exit = Some(code);

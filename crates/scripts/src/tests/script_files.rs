@@ -132,6 +132,8 @@ fn what_a_script_needs_is_told_with_its_line() {
         ("param([string]$x)\nmkdir C:\\$x", NotUnderstood),
         ("mkdir C:\\ä", NotUnderstood),
         ("mkdir C:\\a (", NotUnderstood),
+        ("#requires -Version 7\nmkdir C:\\a", NotUnderstood),
+        ("mkdir C:\\a\nbreak", NotUnderstood),
         ("C:\\p.ps1", NotUnderstood),
     ] {
         let (kind, why) = error(&CMD, with(&[(r"C:\p.ps1", text)]), r"powershell C:\p.ps1");
