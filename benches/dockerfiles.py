@@ -6,6 +6,7 @@
 No network is used. Bases are stand-ins (stand_ins.py); the files of COPY and ADD and missing arguments are generated;
 downloads are skipped. A Dockerfile is `whole` if all instructions run, `needs --stage` if they run once folders replace
 some stages, `after downloads` if all run except those that work with a download, else `needs Windows` or `refused`.
+The last line counts the files of which a Docker daemon on Windows gets the lines that require it, and nothing is refused.
 """
 
 import argparse
@@ -151,6 +152,8 @@ def bring(folder, source):
 class Outcome:
     kind: str
     said: str
+    # True if it can be built with a daemon on Windows.
+    is_hybrid: bool = True
 
 
 class Measure:
@@ -181,37 +184,45 @@ class Measure:
         """What is said of a Dockerfile."""
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
-            context = folder / "context"
-            context.mkdir()
+            (folder / "context").mkdir()
             (folder / "Dockerfile").write_text(text, encoding="utf-8")
-            options, replaced = [], set()
-            known = set()
-            for _ in range(TRIES):
-                done = self.run(
-                    "build", "--file", str(folder / "Dockerfile"), str(context), "--dry-run",
-                    "--host-build", version.removeprefix("10.0."), *options,
-                )  # fmt: skip
-                if done.returncode == 0 and "the plan omits it" in done.stderr:
-                    return Outcome("after downloads", "what a line does depends on what is downloaded")
-                if done.returncode == 0:
-                    return Outcome("needs --stage" if replaced else "whole", "")
-                said = next((line for line in done.stderr.splitlines() if line.startswith("error: ")), done.stderr[-500:])
-                said = said.removeprefix("error: ").removeprefix(f"{folder}/Dockerfile:")
-                missing = re.search(r'"([^"]*)" is not in (/\S+)', said)
-                if missing and said not in known:
-                    known.add(said)
-                    if bring(pathlib.Path(missing[2]), missing[1]):
-                        continue
-                stage = re.search(r"--stage (\S+)=DIR", done.stderr)
-                if stage and stage[1] not in replaced:
-                    replaced.add(stage[1])
-                    place = folder / f"stage-{len(replaced)}"
-                    place.mkdir()
-                    options += ["--stage", f"{stage[1]}={place}"]
+            outcome = self.plan(folder, version, [])
+            if outcome.kind not in ("whole", "after downloads"):
+                hybrid = self.plan(folder, version, ["--docker-host", "tcp://127.0.0.1:1"])
+                outcome.is_hybrid = hybrid.kind in ("whole", "after downloads")
+                if not outcome.is_hybrid:
+                    outcome.said += f" [with Windows: {hybrid.said}]"
+            return outcome
+
+    def plan(self, folder, version, daemon):
+        """The outcome with or without a daemon, after what is missing was made up."""
+        options, replaced, known = [], set(), set()
+        for _ in range(TRIES):
+            done = self.run(
+                "build", "--file", str(folder / "Dockerfile"), str(folder / "context"), "--dry-run",
+                "--host-build", version.removeprefix("10.0."), *options, *daemon,
+            )  # fmt: skip
+            if done.returncode == 0 and "the plan omits it" in done.stderr and not daemon:
+                return Outcome("after downloads", "what a line does depends on what is downloaded")
+            if done.returncode == 0:
+                return Outcome("needs --stage" if replaced else "whole", "")
+            said = next((line for line in done.stderr.splitlines() if line.startswith("error: ")), done.stderr[-500:])
+            said = said.removeprefix("error: ").removeprefix(f"{folder}/Dockerfile:")
+            missing = re.search(r'"([^"]*)" is not in (/\S+)', said)
+            if missing and said not in known:
+                known.add(said)
+                if bring(pathlib.Path(missing[2]), missing[1]):
                     continue
-                break
-            kind = "needs Windows" if "RUN requires Windows" in said else "refused"
-            return Outcome(kind, said.replace(str(folder), "").replace(self.host + "/", ""))
+            stage = re.search(r"--stage (\S+)=DIR", done.stderr)
+            if stage and stage[1] not in replaced:
+                replaced.add(stage[1])
+                place = folder / f"stage-{len(replaced)}"
+                place.mkdir(exist_ok=True)
+                options += ["--stage", f"{stage[1]}={place}"]
+                continue
+            break
+        kind = "needs Windows" if "RUN requires Windows" in said else "refused"
+        return Outcome(kind, said.replace(str(folder), "").replace(self.host + "/", ""))
 
 
 KINDS = ("whole", "needs --stage", "after downloads", "needs Windows", "refused")
@@ -252,6 +263,8 @@ def main():
     counts = collections.Counter(outcome.kind for outcome in found)
     for kind in KINDS:
         print(f"{kind:<16}{counts[kind]:>5}  {100 * counts[kind] / len(paths):5.1f} %")
+    hybrid = sum(outcome.is_hybrid for outcome in found)
+    print(f"{'with a daemon':<16}{hybrid:>5}  {100 * hybrid / len(paths):5.1f} %")
     reasons = collections.Counter(re.sub(r'^\d+: |"[^"]*"', "…", outcome.said) for outcome in found if outcome.said)
     for said, count in reasons.most_common():
         print(f"  {count:>4}  {said}")

@@ -4,6 +4,7 @@ mod daemon;
 pub(super) mod destinations;
 mod image_name;
 mod metadata;
+mod steps;
 pub(super) mod tags;
 pub(super) mod text;
 
@@ -21,8 +22,9 @@ use wincimg_engine::definition::BuildDefinition;
 use wincimg_engine::delivery::{DeliveryReport, DeliveryTarget};
 use wincimg_engine::downloads::LockMode;
 use wincimg_engine::engine_choice::Engine;
+use wincimg_engine::hybrid::WindowsSteps;
 use wincimg_engine::listing::listing;
-use wincimg_engine::plans::PlannedImage;
+use wincimg_engine::plans::{BuildRequest, PlannedImage};
 use wincimg_engine::publication::NamingOptions;
 use wincimg_engine::unserved::UnservedHost;
 use wincimg_inspect::bases::parse_location;
@@ -36,6 +38,7 @@ use self::daemon::DaemonArgs;
 use self::destinations::{check_output, destinations, output_place};
 use self::image_name::{TagArg, tag_or_name};
 use self::metadata::{image_id, metadata};
+use self::steps::{StepArgs, write_steps};
 use self::tags::TagArgs;
 use self::text::{write_content, write_references, write_text};
 use super::command_context::Session;
@@ -115,6 +118,8 @@ pub(super) struct Build {
     /// (repeatable)
     #[arg(long, value_name = "IMAGE", value_parser = parse_location, conflicts_with = "no_cache", add = complete::images(), hide_short_help = true)]
     cache_from: Vec<Location>,
+    #[command(flatten)]
+    steps: StepArgs,
     /// Manifest format [default: oci]
     #[arg(long, value_enum, value_name = "FORMAT", hide_short_help = true)]
     manifest_format: Option<ManifestFormat>,
@@ -180,6 +185,7 @@ impl Build {
         request.all_or_nothing = self.all_or_nothing;
         request.labels.clone_from(&self.labels);
         request.origin = Some(request.design.origin());
+        request.windows = self.windows_steps(&request, &naming);
         request.downloads = self.mode();
         request.options = EngineOptions {
             compression: self.compression,
@@ -211,6 +217,7 @@ impl Build {
                 name: naming.name.unwrap_or(request.design.name().to_owned()),
                 tag: naming.tag,
                 index: self.tags.index(),
+                style: self.tags.style(),
             },
             destinations: destinations(pushed_to, self.output.as_ref()),
             named_after: naming.registry,
@@ -226,6 +233,18 @@ impl Build {
             self.write_files(&delivered)?;
             self.print(&delivered, &left_out, session)?;
             Ok(report_failed(&delivered.failed, session))
+        })
+    }
+
+    /// The steps of a Dockerfile that a named daemon runs, if no engine was chosen.
+    fn windows_steps(&self, request: &BuildRequest, naming: &ImageName) -> Option<WindowsSteps> {
+        let is_hybrid = self.engine.is_none()
+            && self.daemon.host().is_some()
+            && request.design.stages().is_some();
+        is_hybrid.then(|| {
+            let pushed_to = naming.registry.clone().filter(|_| self.push);
+            let name = naming.name.as_deref().unwrap_or(request.design.name());
+            self.steps.windows_steps(pushed_to, name)
         })
     }
 
@@ -293,21 +312,25 @@ impl Build {
     ) -> Result<(), Failure> {
         let contents = images.iter().map(|image| listing(&image.plan));
         let contents = contents.collect::<Result<Vec<_>, _>>()?;
-        let plans = images.iter().map(|image| &image.plan).zip(&contents);
+        let plans = images.iter().zip(&contents);
         write_result(None, |out| match self.format {
             OutputFormat::Text => {
-                for (index, (plan, content)) in plans.enumerate() {
+                for (index, (image, content)) in plans.enumerate() {
                     if index > 0 {
                         writeln!(out)?;
                     }
-                    write!(out, "{plan}")?;
+                    write_steps(image.stages.placements(), out)?;
+                    write!(out, "{}", image.plan)?;
                     write_content(content, out)?;
                 }
                 Ok(())
             }
             OutputFormat::Json => {
                 let plans: Vec<_> = plans
-                    .map(|(plan, content)| extended(plan, json!({"content": content})))
+                    .map(|(image, content)| {
+                        let steps = image.stages.placements();
+                        extended(&image.plan, json!({"content": content, "steps": steps}))
+                    })
                     .collect();
                 let failed = json!(failed);
                 write_json(

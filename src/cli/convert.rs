@@ -13,7 +13,7 @@ use wincimg_engine::plans::PlannedImage;
 
 use super::build::image_name;
 use super::command_context::Session;
-use super::error::Failure;
+use super::error::{Failure, NEEDS_WINDOWS};
 use super::output::{OutputFormat, write_json, write_result};
 use super::recipe_args::{DockerfileArgs, RecipeArgs, ResolvedRequest, build_arguments};
 use super::{CommandOutcome, registry_args};
@@ -76,6 +76,7 @@ impl Convert {
             finishing.await?;
             Ok(images)
         });
+        let mut needs_windows = false;
         let converted = match planned {
             Ok(images) => {
                 let convert = |image: &PlannedImage| {
@@ -102,13 +103,23 @@ impl Convert {
                 texts.into_iter().next().unwrap_or(Ok(String::new()))
             }
             Err(failure) => match failure.cause() {
-                Some(error) => Err(obstacles(error, stages.file())),
+                Some(error) => {
+                    needs_windows = failure.needs_windows();
+                    Err(obstacles(error, stages.file()))
+                }
                 None => return Err(failure),
             },
         };
         match converted {
             Ok(recipe) => self.print(&recipe, session),
-            Err(obstacles) => self.refuse(&obstacles, session),
+            Err(obstacles) => {
+                self.refuse(&obstacles, session)?;
+                Ok(if needs_windows {
+                    CommandOutcome::Code(NEEDS_WINDOWS)
+                } else {
+                    CommandOutcome::No
+                })
+            }
         }
     }
 
@@ -135,11 +146,7 @@ impl Convert {
         Ok(CommandOutcome::Yes)
     }
 
-    fn refuse(
-        &self,
-        obstacles: &[ConversionError],
-        session: &Session,
-    ) -> Result<CommandOutcome, Failure> {
+    fn refuse(&self, obstacles: &[ConversionError], session: &Session) -> Result<(), Failure> {
         write_result(None, |out| match self.format {
             OutputFormat::Text => obstacles
                 .iter()
@@ -152,7 +159,7 @@ impl Convert {
         let count = obstacles.len();
         let lines = if count == 1 { "line" } else { "lines" };
         session.note(format_args!("{count} {lines} cannot be converted"));
-        Ok(CommandOutcome::No)
+        Ok(())
     }
 }
 

@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use wincimg_common::diagnose::{Blame, BoxError, Excerpt, is_layer};
 use wincimg_common::json::write_pretty;
 use wincimg_common::untrusted::{HIDDEN, Untrusted};
+use wincimg_dockerfile::stages::StageError;
 
 use super::{argument_passwords, program_name};
 
@@ -32,7 +33,12 @@ enum Exit {
     Usage = 2,
     /// The operation failed.
     Failed = 3,
+    /// Only a machine with Windows can carry it out.
+    Windows = 4,
 }
+
+/// Exit code of what requires Windows.
+pub(super) const NEEDS_WINDOWS: u8 = Exit::Windows as u8;
 
 impl Failure {
     /// A failure caused by the user's input.
@@ -90,6 +96,11 @@ impl Failure {
         self.error.downcast_ref::<Boxed>()?.downcast_ref()
     }
 
+    /// Returns true if only a machine with Windows can carry out the command.
+    pub(super) fn needs_windows(&self) -> bool {
+        self.exit == Exit::Windows
+    }
+
     /// The error and its causes on one line, for a run that continues.
     pub(super) fn in_one_line(&self) -> String {
         format!("{:#}", self.error)
@@ -101,6 +112,7 @@ impl Failure {
             Exit::No => "no",
             Exit::Usage => "usage",
             Exit::Failed => "failed",
+            Exit::Windows => "windows",
         };
         let message = self.in_one_line();
         let document = json!({"error": {
@@ -108,10 +120,29 @@ impl Failure {
             "kind": kind,
             "message": argument_passwords::redact(&message),
             "line": self.excerpt.as_ref().and_then(Excerpt::line),
+            "lines": self.failed_lines(),
             "hint": self.hint.as_deref().map(argument_passwords::redact),
         }});
         let mut out = std::io::stdout();
         let _ = write_pretty(&mut out, &document).and_then(|()| writeln!(out));
+    }
+
+    /// The lines of a Dockerfile that cannot be evaluated.
+    fn failed_lines(&self) -> Vec<Value> {
+        let error = self.cause::<StageError>();
+        let lines = error.into_iter().flat_map(StageError::failed_lines);
+        let redacted = |text: &str| argument_passwords::redact(text).into_owned();
+        let lines = lines.map(|line| {
+            json!({
+                "file": line.file,
+                "line": line.line,
+                "command": redacted(line.command),
+                "code": line.code,
+                "message": redacted(line.message),
+                "hint": line.hint.map(redacted),
+            })
+        });
+        lines.collect()
     }
 
     /// Prints the failure on stderr.
@@ -180,6 +211,7 @@ impl From<Blame> for Exit {
             Blame::Answer => Self::No,
             Blame::Request => Self::Usage,
             Blame::Circumstances => Self::Failed,
+            Blame::Windows => Self::Windows,
         }
     }
 }

@@ -63,8 +63,8 @@ use error::Failure;
     version = env!("WINCIMG_VERSION"),
     propagate_version = false,
     max_term_width = 100,
-    after_help = "Exit codes: 0 success, 1 the answer is no, 2 invalid usage, 3 failure, 130 and \
-    143 interrupted.\n\
+    after_help = "Exit codes: 0 success, 1 the answer is no, 2 invalid usage, 3 failure, 4 requires \
+    Windows, 130 and 143 interrupted.\n\
         With --format json an error is an object on stdout too; docs/errors.md lists its codes."
 )]
 struct Cli {

@@ -7,6 +7,7 @@ use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use wincimg_cluster::nodes::Node;
 use wincimg_cluster::rollout::command_line;
+use wincimg_dockerfile::stages::StageReplacement;
 use wincimg_engine::definition::{BuildInput, dockerfile_of};
 use wincimg_engine::notice::UPDATE_LOCK;
 use wincimg_engine::plans::BuildRequest;
@@ -53,8 +54,8 @@ pub(super) struct DockerfileArgs {
     /// Stage to build [default: the last]
     #[arg(long, value_name = "STAGE", add = complete::stages(), hide_short_help = true)]
     target: Option<String>,
-    /// Use a folder instead of building a stage (repeatable)
-    #[arg(long = "stage", value_name = "NAME=DIR", value_parser = key_and_value, add = complete::folders_for_stages(), hide_short_help = true)]
+    /// Use a folder or an image instead of building a stage (repeatable)
+    #[arg(long = "stage", value_name = "NAME=DIR|IMAGE", value_parser = key_and_value, add = complete::folders_for_stages(), hide_short_help = true)]
     stages: Vec<(String, String)>,
     /// Leave out a custom action of Windows Installer packages (repeatable)
     #[arg(long, value_name = "NAME", hide_short_help = true)]
@@ -152,7 +153,7 @@ impl RecipeArgs {
             file: dockerfile.file.clone(),
             target: dockerfile.target.clone(),
             stages: stages
-                .map(|(name, folder)| (name.clone(), folder.into()))
+                .map(|(name, text)| (name.clone(), StageReplacement::parse(text, Path::new(""))))
                 .collect(),
             arguments,
             skipped_actions: dockerfile.skip_custom_action.clone(),

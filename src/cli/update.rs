@@ -148,6 +148,7 @@ impl Update {
                     name: image.repository().to_owned(),
                     tag: Some(tag.clone()),
                     index: self.tags.index(),
+                    style: self.tags.style(),
                 },
                 destinations: destinations(self.prefix(&image)?, self.output.as_ref()),
                 named_after: None,

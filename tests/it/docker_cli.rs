@@ -331,7 +331,7 @@ async fn what_others_use_is_not_taken_away_by_a_daemon_either() {
 fn the_direct_engine_refuses_commands_and_names_the_other() {
     let site = site();
     let output = build(&site, &["--engine=direct", "--format=json"]);
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(4));
     Failure::of(&output)
         .is("windows/needed", &[])
         .advises(&["--engine docker"]);

@@ -46,9 +46,7 @@ fn refused(instructions: &str, arguments: &[&str]) -> Failure {
     let site = site(instructions, &["a.txt", "b.txt", "d/c.txt", "d/e.log"]);
     let mut build = build(&site, &["--dry-run", "--format", "json"]);
     let output = build.args(arguments).output().unwrap();
-    let printed = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{instructions}: {printed}");
-    Failure::of(&output)
+    Failure::of_dockerfile(&output)
 }
 
 #[test]
@@ -143,7 +141,7 @@ fn stages_see_what_earlier_ones_made_and_a_folder_can_be_in_their_place() {
 
     // Without the folder, the error names the line and has a hint.
     let failure = build(&site, &["--dry-run"])
-        .fails(2, "dockerfile/needs-windows", &["app/Dockerfile:7"])
+        .fails(4, "dockerfile/needs-windows", &["app/Dockerfile:7"])
         .advises(&["--stage compiled=DIR"])
         .on_line(7);
     assert!(failure.stderr.contains("RUN go build"), "{failure:#?}");
@@ -467,6 +465,56 @@ fn a_command_is_reported_with_the_line_that_has_it() {
             .names(&[&place])
             .on_line(line);
     }
+}
+
+#[test]
+fn every_line_at_fault_is_in_the_error_and_windows_has_an_exit_code() {
+    let error = |instructions: &str| {
+        let site = site(instructions, &["a.txt"]);
+        let output = build(&site, &["--dry-run", "--format", "json"]).output();
+        let output = output.unwrap();
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), answer["error"].clone())
+    };
+    let (code, failure) = error("RUN msiexec /i x.msi\nCOPY a.txt /a\nRUN choco install b");
+    assert_eq!((code, &failure["kind"]), (Some(4), &json!("windows")));
+    let lines = failure["lines"].as_array().unwrap();
+    let named: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            (
+                line["line"].as_u64(),
+                line["code"].as_str(),
+                line["command"].as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        named,
+        [
+            (
+                Some(2),
+                Some("dockerfile/needs-windows"),
+                Some("RUN msiexec /i x.msi")
+            ),
+            (
+                Some(4),
+                Some("dockerfile/needs-windows"),
+                Some("RUN choco install b")
+            ),
+        ]
+    );
+    assert!(
+        lines
+            .iter()
+            .all(|line| line["hint"].is_string() && line["file"] == "./app/Dockerfile")
+    );
+    let (code, failure) = error("RUN setx /X A b");
+    assert_eq!((code, &failure["kind"]), (Some(4), &json!("windows")));
+    // A line that fails there, too, is no matter of the machine.
+    let (code, failure) = error("RUN type C:\\none.txt\nRUN setx /X A b");
+    assert_eq!((code, &failure["kind"]), (Some(2), &json!("usage")));
+    assert_eq!(error("COPY none /x").1["lines"][0]["line"], 2);
 }
 
 #[test]

@@ -412,7 +412,7 @@ fn add_takes_what_a_url_has_as_it_is() {
     }
     dockerfile(&site, "RUN curl -o C:\\a https://a:b@example.com/a");
     build(&site, &["--dry-run"])
-        .fails(2, "dockerfile/not-understood", &["https://example.com/a"])
+        .fails(4, "dockerfile/not-understood", &["https://example.com/a"])
         .hides("a:b@");
     let url = "https://me:secret@example.com/a.zip";
     site.write(

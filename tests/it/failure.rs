@@ -38,6 +38,7 @@ impl Failure {
             Some("no") => 1,
             Some("usage") => 2,
             Some("failed") => 3,
+            Some("windows") => 4,
             _ => panic!("not an error: {answer:#}\n{stderr}"),
         };
         assert_eq!(output.status.code(), Some(exit), "{answer:#}\n{stderr}");
@@ -52,6 +53,19 @@ impl Failure {
             line: error["line"].as_u64(),
             stderr,
         }
+    }
+
+    /// Reads the error of a Dockerfile: lines that only Windows can run have their own exit code.
+    #[track_caller]
+    pub(crate) fn of_dockerfile(output: &Output) -> Self {
+        let failure = Self::of(output);
+        let is_for_windows = matches!(
+            failure.code.as_str(),
+            "dockerfile/needs-windows" | "dockerfile/not-understood"
+        );
+        let exit = if is_for_windows { 4 } else { 2 };
+        assert_eq!(output.status.code(), Some(exit), "{failure:#?}");
+        failure
     }
 
     /// Asserts the code, and that message or hint name all of these values.

@@ -43,8 +43,8 @@ impl Site {
     /// The error of a Dockerfile, with its line.
     fn refused(&self, start: &str, lines: &str) -> Failure {
         self.write_dockerfile(start, lines);
-        let refused = self.build(&["./app", "--format", "json"]).code(2);
-        Failure::of(refused.get_output())
+        let refused = self.build(&["./app", "--format", "json"]).failure();
+        Failure::of_dockerfile(refused.get_output())
     }
 }
 

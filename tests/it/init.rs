@@ -132,7 +132,7 @@ fn a_dockerfile_is_converted() {
         "app/Dockerfile",
         "FROM mcr.microsoft.com/windows/nanoserver:1809\nRUN msiexec /x a.msi\n",
     );
-    site.with_bases(&arguments).assert().code(1);
+    site.with_bases(&arguments).assert().code(4);
     assert!(!site.path("app/recipe.toml").exists());
 }
 

@@ -45,6 +45,7 @@ mod hive;
 mod hostile;
 mod hotfix;
 mod hotfix_fetch;
+mod hybrid;
 mod iis;
 mod iis_lines;
 mod iis_server;

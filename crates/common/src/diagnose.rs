@@ -201,6 +201,8 @@ pub enum Blame {
     Request,
     /// The request is valid, and the answer is negative.
     Answer,
+    /// The request is valid, and only a machine with Windows can carry it out.
+    Windows,
     /// The request is valid but could not be carried out.
     #[default]
     Circumstances,

@@ -61,6 +61,9 @@ pub(crate) async fn load_contents(
             if digest == image.base.digest() {
                 image.base.inside = Arc::clone(&inside);
             }
+            if let Some(ground) = image.windows.as_mut().filter(|it| it.digest() == digest) {
+                ground.inside = Arc::clone(&inside);
+            }
             image.stages.set_contents(digest, &inside);
         }
     }
@@ -120,7 +123,7 @@ fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(BaseRequest, BaseReq
     let mut bases: Vec<(BaseRequest, BaseRequirements)> = Vec::new();
     let own = images
         .iter()
-        .map(|image| (&image.base, image.plan.base_requirements()));
+        .map(|image| (image.ground(), image.plan.base_requirements()));
     let of_stages = images.iter().flat_map(|image| image.stages.required());
     for (planned, mut needs) in own.chain(of_stages) {
         let (Some(reference), Some(_)) = (&planned.reference, planned.os_version) else {

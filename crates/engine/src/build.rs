@@ -25,6 +25,7 @@ use super::docker::{DockerBuildOptions, deliver_by_docker};
 use super::downloads::DownloadSet;
 use super::engine_choice::{Engine, EngineReason};
 use super::error::search;
+use super::hybrid::run_windows_steps;
 use super::notice::{Notice, notes, report_missing, report_planned, report_searched_tags};
 use super::plans::{BuildRequest, PlannedImage};
 use super::publication::{IndexMode, Publication};
@@ -108,6 +109,8 @@ pub async fn build(
     // The downloads, and the required contents of the bases.
     let finishing = request.finish(&mut images, engine.purpose(), &mut supply, ctx);
     Box::pin(finishing).await?;
+    let running = run_windows_steps(request, &mut images, &mut supply, ctx);
+    Box::pin(running).await?;
     if target.is_not_pushed() {
         ctx.reporter.note(&Notice::NotPushed);
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use wincimg_common::diagnose::{Blame, BoxError, Problem, closest_match};
 use wincimg_common::files::{LARGEST_TEXT, read_text, similar_path};
 use wincimg_common::progress::Reporter;
-use wincimg_dockerfile::stages::{DockerfileRequest, Stages};
+use wincimg_dockerfile::stages::{DockerfileRequest, StageReplacement, Stages};
 use wincimg_dockerfile::{DockerfileNames, has_from};
 use wincimg_images::recipes;
 use wincimg_inspect::bases::{BaseRegistry, HostProcessBase};
@@ -31,8 +31,8 @@ pub struct BuildInput {
     pub file: Option<PathBuf>,
     /// The Dockerfile's stage; by default the last.
     pub target: Option<String>,
-    /// Folders that replace the output of the Dockerfile's stages.
-    pub stages: Vec<(String, PathBuf)>,
+    /// Replacements of the Dockerfile's stages.
+    pub stages: Vec<(String, StageReplacement)>,
     /// Build arguments of the Dockerfile.
     pub arguments: Vec<(String, String)>,
     /// Custom actions of Windows Installer packages to leave out.
@@ -145,7 +145,7 @@ impl BuildInput {
             target: self.target.clone(),
             arguments: self.arguments.clone(),
             skipped_actions: self.skipped_actions.clone(),
-            folders: self.stages.iter().cloned().collect(),
+            replacements: self.stages.iter().cloned().collect(),
         };
         let stages = Stages::read(&request)?;
         for unused in unused_arguments(&request) {

@@ -97,8 +97,9 @@ impl DirectEngine {
     /// Compression and hashing would block the network, so they run on a thread of their own.
     async fn make_one(&self, image: &PlannedImage) -> Result<AssembledImage, BoxError> {
         let plan = image.plan.clone();
-        let base = image.base.image.clone();
-        let inside = Arc::clone(&image.base.inside);
+        let ground = image.ground();
+        let base = ground.image.clone();
+        let inside = Arc::clone(&ground.inside);
         let options = self.options.clone();
         let added = Arc::clone(&self.added);
         let progress = Arc::clone(&self.progress);

@@ -60,7 +60,7 @@ impl DownloadSet {
         if let Some(digest) = want.digests.first() {
             return Some(digest.clone());
         }
-        if self.mode == LockMode::Noting && self.lock.is_some() {
+        if self.is_noting() {
             return None;
         }
         self.locked(url).map(|locked| locked.digest.clone())
@@ -69,6 +69,11 @@ impl DownloadSet {
     /// Returns true if no server is contacted, as nothing is built.
     pub(crate) fn is_offline(&self) -> bool {
         self.mode == LockMode::Offline
+    }
+
+    /// Returns true if files without a pin are downloaded and locked.
+    pub(crate) fn is_noting(&self) -> bool {
+        self.mode == LockMode::Noting && self.lock.is_some()
     }
 
     fn locked(&self, url: &str) -> Option<&LockedDownload> {
@@ -86,8 +91,7 @@ impl DownloadSet {
 
     /// Rejects files without a pin that would be downloaded.
     pub fn check(&self, wants: &DownloadRequests) -> Result<(), BoxError> {
-        let may_note = self.mode == LockMode::Noting && self.lock.is_some();
-        if may_note || self.mode == LockMode::Offline {
+        if self.is_noting() || self.mode == LockMode::Offline {
             return Ok(());
         }
         let open = self.not_pinned(wants);

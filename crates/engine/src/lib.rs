@@ -4,7 +4,7 @@
 //! hosts: [`plans`] resolves the bases and makes the plans; [`base_contents`] reads the bases as
 //! far as required, and [`downloads`] fetches files by digest; a [`publication`] fixes all tags
 //! before anything is built. An engine builds the images: [`direct`] without Windows, [`docker`] in
-//! a daemon on Windows. An [`update`] rebases an existing image. One [`delivery`] sends the result
+//! a daemon on Windows; [`hybrid`] does both by step. An [`update`] rebases an existing image. One [`delivery`] sends the result
 //! of either to its target.
 //!
 //! ```
@@ -35,6 +35,7 @@ pub mod downloads;
 pub mod engine_choice;
 pub mod error;
 pub mod fleet;
+pub mod hybrid;
 pub mod inputs;
 pub mod listing;
 pub mod notice;

@@ -44,6 +44,12 @@ pub(crate) enum Notice<'a> {
     Secrets(BTreeSet<String>),
     /// A registry is named, but not pushed to.
     NotPushed,
+    /// Steps run on Windows.
+    RunsOnWindows { lines: &'a str, base: &'a str },
+    /// Steps on Windows are not run again.
+    WindowsStepsKnown { lines: &'a str, image: &'a str },
+    /// The next build does not repeat what precedes a failed step.
+    KeptBelow { repository: &'a str },
 }
 
 impl fmt::Display for Notice<'_> {
@@ -89,6 +95,17 @@ impl fmt::Display for Notice<'_> {
                     names.join(", ")
                 )
             }
+            Self::RunsOnWindows { lines, base } => {
+                write!(f, "{lines} run on Windows, on {base}")
+            }
+            Self::WindowsStepsKnown { lines, image } => {
+                write!(f, "{lines} do not run again: {image} is their result")
+            }
+            Self::KeptBelow { repository } => write!(
+                f,
+                "the next build does not repeat the steps before it: their images are in \
+                 {repository}"
+            ),
             Self::NotPushed => f.write_str("nothing is pushed without --push"),
         }
     }

@@ -18,7 +18,7 @@ pub(crate) use host::{common, leader};
 use stages::EvaluationPass;
 pub use stages::StageBases;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
-use wincimg_dockerfile::stages::Stages;
+use wincimg_dockerfile::stages::{Stages, WindowsInputs};
 use wincimg_inspect::bases::{BaseMatch, BaseRegistry, HostProcessBase, NamedBase, RejectedTag};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_recipe::{DownloadRequests, Plan, PlanBase, Recipe};
@@ -29,6 +29,7 @@ use super::build::{BuildContext, EngineOptions};
 use super::definition::{BuildDefinition, DefinitionKind};
 use super::downloads::{DownloadSet, LockMode};
 use super::engine_choice::Engine;
+use super::hybrid::WindowsSteps;
 use super::origin::Origin;
 
 /// Request for a build: definition, hosts and options.
@@ -58,6 +59,8 @@ pub struct BuildRequest {
     pub noting: String,
     /// Options of the engines.
     pub options: EngineOptions,
+    /// Steps of a Dockerfile that run on Windows; none if they are errors.
+    pub windows: Option<WindowsSteps>,
 }
 
 /// A planned image on a resolved base.
@@ -73,9 +76,16 @@ pub struct PlannedImage {
     pub stages: StageBases,
     /// Rejected base images, with the reasons.
     pub set_aside: Vec<RejectedTag>,
+    /// The image that the plan's instructions are on, if Windows made one on the base.
+    pub(crate) windows: Option<PlannedBase>,
 }
 
 impl PlannedImage {
+    /// The image that the plan's layers are on: what Windows made of the base, or the base.
+    pub(crate) fn ground(&self) -> &PlannedBase {
+        self.windows.as_ref().unwrap_or(&self.base)
+    }
+
     /// The version of its host, for reports.
     pub fn host_build(&self) -> Option<String> {
         self.plan.host_build.map(|version| version.to_string())
@@ -114,7 +124,16 @@ impl BuildRequest {
             downloads: LockMode::Pinned,
             noting: String::new(),
             options: EngineOptions::default(),
+            windows: None,
         }
+    }
+
+    /// Inputs of an evaluation for steps that run on Windows.
+    fn windows_inputs(&self) -> Option<WindowsInputs> {
+        self.windows.as_ref().map(|_| WindowsInputs {
+            is_rehearsal: self.downloads == LockMode::Offline,
+            ..WindowsInputs::default()
+        })
     }
 
     /// The Dockerfile for a daemon to carry out.
@@ -193,7 +212,7 @@ impl BuildRequest {
                     own = Some((base, set_aside));
                 }
             }
-            let mut on_bases = StageBases::new(planned);
+            let mut on_bases = StageBases::new(planned, self.windows_inputs());
             let mut instructions = None;
             if self.daemon_stages().is_none() {
                 let (begun, printed) = on_bases.evaluate_draft(stages)?;
@@ -216,6 +235,7 @@ impl BuildRequest {
                 plan,
                 stages: on_bases,
                 set_aside,
+                windows: None,
             })
         };
         self.hosts.iter().map(plan_for).collect()
@@ -327,7 +347,7 @@ impl BuildRequest {
             DefinitionKind::Dockerfile(stages) => {
                 match self.daemon_stages() {
                     Some(_) => stages.check_for_daemon()?,
-                    None => stages.check()?,
+                    None => stages.check(self.windows.is_some())?,
                 }
                 for name in stages.bases() {
                     self.base_registry.parse_dockerfile_name(name)?;
@@ -392,6 +412,7 @@ impl BuildRequest {
             plan,
             stages: StageBases::default(),
             set_aside,
+            windows: None,
         })
     }
 }

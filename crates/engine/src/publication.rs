@@ -9,6 +9,8 @@ pub use planned_tag::{PlannedTag, PlannedTagEntry, sort_entries};
 use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_inspect::bases::HOST_PROCESS;
 use wincimg_windows::compat::generation;
+use wincimg_windows::release;
+use wincimg_windows::version::WindowsVersion;
 
 use super::plans::{PlannedImage, TargetHost};
 
@@ -21,6 +23,28 @@ pub struct NamingOptions {
     pub tag: Option<String>,
     /// Mode of the index.
     pub index: IndexMode,
+    /// Style of versions in tags.
+    pub style: TagStyle,
+}
+
+/// Style of an image's version of Windows in its tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TagStyle {
+    /// `10.0.20348.2402`.
+    #[default]
+    Version,
+    /// `ltsc2022`, as in the tags of base images.
+    Release,
+}
+
+impl TagStyle {
+    fn text(self, version: WindowsVersion) -> String {
+        let release = release::from_build(version.build).and_then(|release| release.base_tag);
+        match (self, release) {
+            (Self::Release, Some(tag)) => tag.to_owned(),
+            _ => version.os_version(),
+        }
+    }
 }
 
 /// Mode of the index over images.
@@ -90,6 +114,7 @@ impl<'a> Publication<'a> {
         if has_index {
             check_builds(&images)?;
         }
+        check_tags(&images)?;
         Ok(Self {
             name: naming.name.clone(),
             images,
@@ -120,7 +145,7 @@ impl NamingOptions {
     pub fn likely_tags(&self, hosts: &[TargetHost]) -> BTreeSet<String> {
         let known = hosts.iter().map(|host| host.build.version);
         let known = known.filter(|version| version.revision.is_some());
-        let versions: BTreeSet<String> = known.map(|version| version.os_version()).collect();
+        let versions: BTreeSet<WindowsVersion> = known.collect();
         let has_index = match self.index {
             IndexMode::Several => versions.len() > 1,
             IndexMode::Always => !versions.is_empty(),
@@ -128,7 +153,7 @@ impl NamingOptions {
         };
         let index = has_index.then(|| self.index_tag().to_owned());
         let images = versions.into_iter();
-        let images = images.map(|version| self.tag_for(Some(&version), has_index));
+        let images = images.map(|version| self.tag_for(Some(version), has_index));
         images.chain(index).collect()
     }
 
@@ -139,17 +164,20 @@ impl NamingOptions {
     /// The tag of an image: its version if no tag is requested, appended to the tag if there is an
     /// index. An image without a version is the same for every host.
     fn tag_of(&self, image: &PlannedImage, has_index: bool) -> String {
-        self.tag_for(image.base.version_text().as_deref(), has_index)
+        self.tag_for(image.base.os_version, has_index)
     }
 
-    fn tag_for(&self, version: Option<&str>, has_index: bool) -> String {
+    fn tag_for(&self, version: Option<WindowsVersion>, has_index: bool) -> String {
         let has_suffix = has_index || (self.index == IndexMode::Never && version.is_some());
-        let suffix = version.unwrap_or(HOST_PROCESS);
+        let suffix = version.map_or_else(
+            || HOST_PROCESS.to_owned(),
+            |version| self.style.text(version),
+        );
         match (&self.tag, has_suffix) {
             (Some(tag), true) => format!("{tag}-{suffix}"),
             (Some(tag), false) => tag.clone(),
             (None, false) if version.is_none() => self.index_tag().to_owned(),
-            (None, _) => suffix.to_owned(),
+            (None, _) => suffix,
         }
     }
 }
@@ -174,6 +202,18 @@ fn check_same(
     Err(Problem::new("tag/same", problem)
         .blame(Blame::Request)
         .hint("build for one of the two hosts, or add --match exact --no-index"))
+}
+
+/// Rejects two images with one tag, which versions would distinguish.
+fn check_tags(images: &[TaggedImage<'_>]) -> Result<(), Problem> {
+    let mut known = BTreeSet::new();
+    let Some(image) = images.iter().find(|image| !known.insert(&image.tag)) else {
+        return Ok(());
+    };
+    let problem = format!("several images have the tag {}", image.tag);
+    Err(Problem::new("tag/same", problem)
+        .blame(Blame::Request)
+        .hint("distinguish them by their versions: --tag-style version"))
 }
 
 /// Rejects two images of one build: a runtime gives every host of a build the same entry of an

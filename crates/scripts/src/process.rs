@@ -23,6 +23,8 @@ pub(super) struct Process<'a> {
     pub(super) error: Option<ScriptError>,
     /// Number of actions applied to the image.
     pub(super) changes: usize,
+    /// A file that exists, whatever the image has.
+    pub(super) assumed_file: Option<ImagePath>,
     depth: usize,
     steps: usize,
 }
@@ -74,6 +76,7 @@ impl<'a> Process<'a> {
             stack: Vec::new(),
             error: None,
             changes: 0,
+            assumed_file: None,
             depth: 0,
             steps: 0,
         }
@@ -142,6 +145,10 @@ impl<'a> Process<'a> {
     pub(super) fn entry(&self, path: &ImagePath) -> Lookup<EntryKind> {
         if path.components().is_empty() {
             return Lookup::Present(EntryKind::Folder);
+        }
+        let assumed = self.assumed_file.as_ref();
+        if assumed.is_some_and(|assumed| is_same(assumed, path)) {
+            return Lookup::Present(EntryKind::File(()));
         }
         match self.image.entry(path) {
             Lookup::Absent | Lookup::Unknown if self.variables.is_profile_folder(path) => {

@@ -5,6 +5,7 @@ mod powershell;
 mod programs;
 mod properties;
 mod rights;
+mod script_files;
 mod tree;
 
 use tree::Tree;

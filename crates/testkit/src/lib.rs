@@ -30,6 +30,8 @@ pub mod windows_base;
 pub mod windows_builds;
 #[cfg(unix)]
 pub mod windows_daemon;
+#[cfg(unix)]
+pub mod windows_stand_in;
 pub mod wine;
 
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
 //! Options for tags: an index over images, and existing tags.
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use wincimg_engine::delivery::TagPolicy;
-use wincimg_engine::publication::IndexMode;
+use wincimg_engine::publication::{IndexMode, TagStyle};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TagArgs {
@@ -18,9 +19,24 @@ pub(in crate::cli) struct TagArgs {
     /// Push only the version tags, without an index
     #[arg(long, hide_short_help = true)]
     pub(in crate::cli) no_index: bool,
+    /// Windows in tags: its version (1.4-10.0.20348.2402) or its release (1.4-ltsc2022)
+    #[arg(long, default_value = "version", value_parser = tag_styles(), hide_short_help = true)]
+    tag_style: TagStyle,
+}
+
+fn tag_styles() -> impl TypedValueParser<Value = TagStyle> {
+    PossibleValuesParser::new(["version", "release"]).map(|name| match name.as_str() {
+        "release" => TagStyle::Release,
+        _ => TagStyle::Version,
+    })
 }
 
 impl TagArgs {
+    /// Style of versions in tags.
+    pub(in crate::cli) fn style(&self) -> TagStyle {
+        self.tag_style
+    }
+
     /// Policy for existing tags.
     pub(in crate::cli) fn existing(&self) -> TagPolicy {
         match (self.join, self.replace) {

@@ -251,3 +251,34 @@ fn exact_images_of_one_build_cannot_share_an_index() {
         format!("{}/pause:1.4-10.0.17763.2300", site.host())
     );
 }
+
+#[test]
+fn tags_may_name_the_release_of_windows() {
+    let site = site();
+    let command = |hosts: &[&str]| {
+        let mut command = site.build("pause");
+        for host in hosts {
+            command.args(["--host-build", host]);
+        }
+        command.args(["--registry", &site.host(), "--push", "--tag", "1.4"]);
+        command.args(["--tag-style", "release"]);
+        command
+    };
+    let built = json_of(&mut command(&["17763.973", "20348.2402", "26100.1742"]));
+    let images = built["images"].as_array().unwrap().iter();
+    let references: Vec<_> = images.map(|image| image["reference"].clone()).collect();
+    let expected = ["ltsc2019", "ltsc2022", "ltsc2025"];
+    let expected = expected.map(|tag| format!("{}/pause:1.4-{tag}", site.host()));
+    assert_eq!(references, expected);
+    assert_eq!(
+        built["index"]["reference"],
+        format!("{}/pause:1.4", site.host())
+    );
+    // One tag cannot hold both revisions.
+    let before = sent(&site).len();
+    command(&["17763.973", "17763.1158"])
+        .arg("--no-index")
+        .fails(2, "tag/same", &["1.4-ltsc2019"])
+        .advises(&["--tag-style version"]);
+    assert_eq!(sent(&site).len(), before);
+}

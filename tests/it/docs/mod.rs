@@ -45,10 +45,6 @@ const NOT_RUN: &[(&str, &str)] = &[
         "needs a Docker daemon on Windows",
     ),
     (
-        "wincimg build ./store --host-build 17763.973 --engine docker --docker-host ",
-        "needs a Docker daemon on Windows",
-    ),
-    (
         "wincimg doctor --registry repo.mylan.k8s:8888 --docker-host ",
         "needs a Docker daemon on Windows",
     ),

@@ -16,11 +16,11 @@ use crate::{ContextContent, ContextEntry, RenderedDockerfile};
 impl Stages {
     /// Refuses options that a daemon does not support.
     pub fn check_for_daemon(&self) -> Result<(), StageError> {
-        let Some(stage) = self.all.iter().find(|stage| stage.folder.is_some()) else {
+        let Some(stage) = self.all.iter().find(|stage| stage.is_replaced) else {
             return Ok(());
         };
         let problem = format!(
-            "a Docker daemon builds the stage {:?} itself: a folder cannot replace it",
+            "a Docker daemon builds the stage {:?} itself: nothing can replace it",
             stage.name
         );
         let hint = "omit --stage or --engine docker".to_owned();

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use wincimg_common::diagnose::{Diagnose, Excerpt};
+use serde::Serialize;
+use wincimg_common::diagnose::{Blame, Diagnose, Excerpt};
 use wincimg_common::files::similar_path;
 use wincimg_common::untrusted::without_password;
 use wincimg_scripts::ScriptErrorKind;
@@ -26,7 +27,7 @@ pub enum StageError {
     Request(String, Option<String>),
     /// A line is invalid or unsupported.
     #[error("{file}:{line}: {problem}")]
-    #[diagnose(code = code_of(*kind), hint = hint.clone(), excerpt = Some(Excerpt::from_quoted(*line, text, problem)))]
+    #[diagnose(code = code_of(*kind), blame = blame_of(*kind, further), hint = hint.clone(), excerpt = Some(Excerpt::from_quoted(*line, text, problem)))]
     Line {
         /// File.
         file: Box<str>,
@@ -47,6 +48,23 @@ pub enum StageError {
         /// Errors of further lines.
         further: Box<[Self]>,
     },
+}
+
+/// A line that cannot be evaluated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FailedLine<'a> {
+    /// File.
+    pub file: &'a str,
+    /// Line, from 1.
+    pub line: usize,
+    /// Instruction.
+    pub command: &'a str,
+    /// Code of the error: its class.
+    pub code: &'static str,
+    /// Message.
+    pub message: &'a str,
+    /// Hint.
+    pub hint: Option<&'a str>,
 }
 
 /// Workaround for a line that cannot be evaluated.
@@ -125,6 +143,29 @@ impl StageError {
         self
     }
 
+    /// Code of each line's error, with its file, line, instruction and hint.
+    pub fn failed_lines(&self) -> impl Iterator<Item = FailedLine<'_>> {
+        self.lines().filter_map(|error| match error {
+            Self::Line {
+                file,
+                line,
+                problem,
+                text,
+                hint,
+                kind,
+                ..
+            } => Some(FailedLine {
+                file,
+                line: *line,
+                command: text,
+                code: code_of(*kind),
+                message: problem,
+                hint: hint.as_deref(),
+            }),
+            _ => None,
+        })
+    }
+
     /// Returns true if indexing bases may resolve all errors.
     pub fn needs_base_contents(&self) -> bool {
         let mut lines = self.lines();
@@ -192,8 +233,27 @@ fn code_of(kind: Option<ScriptErrorKind>) -> &'static str {
     kind.map_or("dockerfile/invalid", |kind| Heading::for_kind(kind).code)
 }
 
+/// A machine with Windows, if it can run all of the lines.
+fn blame_of(kind: Option<ScriptErrorKind>, further: &[StageError]) -> Blame {
+    let is_for_windows = |kind: Option<ScriptErrorKind>| {
+        matches!(
+            kind,
+            Some(ScriptErrorKind::NeedsWindows | ScriptErrorKind::NotUnderstood)
+        )
+    };
+    let mut kinds = further.iter().map(|error| match error {
+        StageError::Line { kind, .. } => *kind,
+        _ => None,
+    });
+    if is_for_windows(kind) && kinds.all(is_for_windows) {
+        Blame::Windows
+    } else {
+        Blame::Request
+    }
+}
+
 /// Removes passwords in URLs of a line.
-fn without_passwords(text: &str) -> String {
+pub(super) fn without_passwords(text: &str) -> String {
     let words = text.split_inclusive(|c: char| c.is_whitespace() || "'\"".contains(c));
     let shown = words.map(|word| {
         if word.contains("://") {

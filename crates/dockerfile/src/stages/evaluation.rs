@@ -6,10 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use wincimg_common::diagnose::error_chain;
+use wincimg_common::untrusted::without_password;
 use wincimg_layer::dockerignore::IgnoreRules;
 use wincimg_recipe::{DownloadRequests, FileSource, PlannedContent, PlannedLayer};
 use wincimg_registry::Presence;
-use wincimg_scripts::ScriptErrorKind;
+use wincimg_scripts::{ScriptError, ScriptErrorKind};
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::Escape;
 
@@ -18,6 +19,7 @@ use super::drive::Tree;
 use super::error::Workaround;
 use super::files::{Files, ImageSource, fixed_part};
 use super::run::RootBase;
+use super::segment::{StepEngine, StepPlacement, WindowsSegment};
 use super::stage_files::StageSource;
 use super::state::StageState;
 use super::{Inputs, StageBaseImage, StageError, Stages, copy, download, paths, run, user};
@@ -35,6 +37,11 @@ pub(super) struct Evaluation<'a> {
     pub(super) unclear: Vec<String>,
     /// Errors, without their consequences.
     pub(super) errors: Vec<StageError>,
+    /// Segments for Windows without a result.
+    pub(super) segments: Vec<WindowsSegment>,
+    /// Names of their results, which nobody knows yet.
+    pub(super) pending: BTreeSet<String>,
+    pub(super) placements: Vec<StepPlacement>,
 }
 
 impl<'a> Evaluation<'a> {
@@ -48,6 +55,9 @@ impl<'a> Evaluation<'a> {
             notes: Vec::new(),
             unclear: Vec::new(),
             errors: Vec::new(),
+            segments: Vec::new(),
+            pending: BTreeSet::new(),
+            placements: Vec::new(),
         }
     }
 
@@ -65,7 +75,7 @@ impl<'a> Evaluation<'a> {
                     return Err(self.stages.error(&begun.from, problem));
                 };
                 let tree = Tree::over(Arc::clone(&base.inside), name);
-                let mut state = StageState::new(base.config.clone(), tree);
+                let mut state = StageState::new(base.config.clone(), tree, name);
                 state.skipped_actions = Arc::clone(&self.stages.skipped_actions);
                 state
             }
@@ -75,11 +85,13 @@ impl<'a> Evaluation<'a> {
             let done = self.trigger(index, &mut state, &trigger);
             self.record_error(&mut state, done);
         }
-        for step in &begun.steps {
+        for (place, step) in begun.steps.iter().enumerate() {
             state.line = step.line;
+            state.place = Some(place);
             let done = self.step(index, &mut state, step);
             self.record_error(&mut state, done);
         }
+        self.close_segment(index, &mut state);
         let state = Rc::new(state);
         self.done.insert(index, Rc::clone(&state));
         Ok(state)
@@ -147,6 +159,8 @@ impl<'a> Evaluation<'a> {
         let mut unset = Vec::new();
         match &step.kind {
             InstructionKind::Copy(copy) => {
+                self.close_segment(index, state);
+                self.place(index, step, StepEngine::Direct, None);
                 let copy = state.expand_copy(copy, lexer, &stages.arguments, &mut unset);
                 let copy = copy.map_err(failed)?;
                 self.note_unset(step, &unset);
@@ -167,6 +181,7 @@ impl<'a> Evaluation<'a> {
                 }
                 let done = state.apply(kind, lexer, &stages.arguments, &mut unset);
                 self.note_unset(step, &unset);
+                self.place(index, step, StepEngine::Direct, None);
                 done.map_err(failed)
             }
         }
@@ -207,53 +222,111 @@ impl<'a> Evaluation<'a> {
         step: &ParsedInstruction,
         program: &ProgramForm,
     ) -> Result<(), StageError> {
-        let stages = self.stages;
-        let base = stages.base_of(index);
-        let root = RootBase {
-            image: base,
-            files: self.inputs.files.get(base),
-        };
         let mut lacking = BTreeSet::new();
-        let place = format!("{}:{}", stages.file.display(), step.line);
-        let fetching = run::RunDownloads {
-            place: &place,
-            here: &self.inputs.downloads,
-            wants: &mut self.wants,
+        let mut wants = self.wants.clone();
+        let done = self.execute(state, step, program, &mut wants, &mut lacking);
+        let reason = match &done {
+            Err(trouble) if trouble.kind != ScriptErrorKind::Deferred => {
+                self.windows_reason(state, trouble)
+            }
+            _ => self.not_pinned(&wants).filter(|_| state.place.is_some()),
         };
-        let done = run::execute(
-            state,
-            program,
-            &stages.archives,
-            root,
-            fetching,
-            &mut lacking,
-        );
-        if !lacking.is_empty() {
-            let known = self.lacking.entry(base.to_owned()).or_default();
+        if let Some(reason) = reason {
+            self.run_on_windows(index, state, step, reason);
+            return Ok(());
+        }
+        if state.segment.is_some() {
+            // Now more of the image may be known.
+            self.close_segment(index, state);
+            return self.run(index, state, step, program);
+        }
+        self.wants = wants;
+        if !lacking.is_empty() && !self.pending.contains(&state.base_name) {
+            let known = self.lacking.entry(state.base_name.clone()).or_default();
             known.extend(lacking);
         }
         let done = match done {
             Ok(done) => done,
-            Err(failure) => {
-                let may_wait = match failure.kind {
-                    ScriptErrorKind::Deferred => true,
-                    ScriptErrorKind::NotKnown | ScriptErrorKind::Fails => !self.unclear.is_empty(),
-                    _ => false,
-                };
-                let error = stages.run_error(&stages.all[index], step, &failure);
-                if !may_wait {
-                    return Err(error);
-                }
-                return self.postpone(state, step, step.text.clone(), error);
-            }
+            Err(failure) => return self.run_failed(index, state, step, &failure),
         };
+        let place = self.position(step);
         let notes = done.notes.into_iter();
         self.notes
             .extend(notes.map(|note| format!("{place}: {note}")));
         state.add_run(done.created_by, done.layer);
         state.tree.apply(done.seen.as_slice());
         state.tree.later = done.later;
+        self.place(index, step, StepEngine::Direct, None);
         Ok(())
+    }
+
+    /// Returns the error of a line, unless more facts may resolve it.
+    fn run_failed(
+        &mut self,
+        index: usize,
+        state: &mut StageState,
+        step: &ParsedInstruction,
+        trouble: &ScriptError,
+    ) -> Result<(), StageError> {
+        let is_unread = trouble.kind == ScriptErrorKind::NotKnown && self.is_rehearsal();
+        let may_wait = match trouble.kind {
+            ScriptErrorKind::Deferred => true,
+            ScriptErrorKind::NotKnown | ScriptErrorKind::Fails => {
+                is_unread || !self.unclear.is_empty()
+            }
+            _ => false,
+        };
+        let stages = self.stages;
+        let error = stages.run_error(&stages.all[index], step, trouble);
+        if !may_wait {
+            return Err(error);
+        }
+        self.place(index, step, StepEngine::Unknown, Some(trouble.to_string()));
+        if is_unread {
+            self.make_unclear(state, step, step.text.clone());
+            return Ok(());
+        }
+        self.postpone(state, step, step.text.clone(), error)
+    }
+
+    fn execute(
+        &self,
+        state: &StageState,
+        step: &ParsedInstruction,
+        program: &ProgramForm,
+        wants: &mut DownloadRequests,
+        lacking: &mut BTreeSet<String>,
+    ) -> Result<run::RunResult, ScriptError> {
+        let root = RootBase {
+            image: &state.base_name,
+            files: self.inputs.files.get(&state.base_name),
+        };
+        let fetching = run::RunDownloads {
+            place: &self.position(step),
+            here: &self.inputs.downloads,
+            wants,
+        };
+        let archives = &self.stages.archives;
+        run::execute(state, program, archives, root, fetching, lacking)
+    }
+
+    /// Position of a step, for notes.
+    fn position(&self, step: &ParsedInstruction) -> String {
+        format!("{}:{}", self.stages.file.display(), step.line)
+    }
+
+    /// Returns true if a plan with steps for Windows is only shown.
+    fn is_rehearsal(&self) -> bool {
+        let windows = self.inputs.windows.as_ref();
+        windows.is_some_and(|windows| windows.is_rehearsal)
+    }
+
+    /// The reason if a line has downloads that only Windows may make.
+    fn not_pinned(&self, wants: &DownloadRequests) -> Option<String> {
+        let windows = self.inputs.windows.as_ref()?;
+        let mut new = wants.keys().filter(|url| !self.wants.contains_key(*url));
+        let url = new.find(|url| windows.not_pinned.contains(*url))?;
+        Some(format!("no digest pins {}", without_password(url)))
     }
 
     /// Postpones an instruction that depends on a download; what follows is uncertain until then.
@@ -265,14 +338,24 @@ impl<'a> Evaluation<'a> {
         error: StageError,
     ) -> Result<(), StageError> {
         let here = &self.inputs.downloads;
-        if self.wants.keys().all(|url| here.contains_key(url)) {
+        let all_here = self.wants.keys().all(|url| here.contains_key(url));
+        if all_here && self.pending.is_empty() && !self.is_rehearsal() {
             return Err(error);
         }
-        let place = format!("{}:{}", self.stages.file.display(), step.line);
-        self.unclear.push(place);
+        self.make_unclear(state, step, created_by);
+        Ok(())
+    }
+
+    /// Adds an instruction without its effect; what follows is uncertain.
+    fn make_unclear(
+        &mut self,
+        state: &mut StageState,
+        step: &ParsedInstruction,
+        created_by: String,
+    ) {
+        self.unclear.push(self.position(step));
         state.add_layer(created_by, PlannedLayer::default());
         state.tree.later.insert(String::new());
-        Ok(())
     }
 
     fn copy(
@@ -325,7 +408,7 @@ impl<'a> Evaluation<'a> {
             },
             (Some((other, Some(state))), _) => {
                 self.check_drive(*other, state, step, copy)?;
-                let image = stages.base_of(*other);
+                let image = state.base_name.as_str();
                 let files = self.inputs.files.get(image);
                 made_there = StageSource {
                     tree: &state.tree,
@@ -343,8 +426,12 @@ impl<'a> Evaluation<'a> {
             done = done.and(own);
         }
         let lacking = lacking.take();
-        if let (Some((other, _)), false) = (&other, lacking.is_empty()) {
-            let name = stages.base_of(*other).to_owned();
+        if let (Some((_, Some(there))), false) = (&other, lacking.is_empty()) {
+            let name = there.base_name.clone();
+            if self.pending.contains(&name) {
+                self.make_unclear(state, step, copy_history(copy));
+                return Ok(());
+            }
             self.lacking.entry(name).or_default().extend(lacking);
             state.add_layer(copy_history(copy), PlannedLayer::default());
             return Ok(());

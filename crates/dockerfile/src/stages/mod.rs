@@ -14,6 +14,7 @@ mod files;
 mod paths;
 mod read;
 mod run;
+mod segment;
 mod stage_files;
 mod state;
 mod user;
@@ -27,14 +28,17 @@ use std::sync::Arc;
 
 pub(crate) use arguments::BuildArguments;
 pub(crate) use copy::target as copy_target;
-pub use error::StageError;
+pub use error::{FailedLine, StageError};
 use error::{Heading, Workaround};
 use evaluation::Evaluation;
 pub use files::ExtractedFiles;
 use files::Folder;
 pub(crate) use paths::{source as source_path, target as image_path};
-pub use read::DockerfileRequest;
+pub use read::{DockerfileRequest, StageReplacement};
 pub(crate) use run::script_error;
+pub use segment::{
+    SegmentId, SegmentStep, StepEngine, StepPlacement, WindowsInputs, WindowsSegment,
+};
 pub(crate) use state::StageState;
 use wincimg_http::DownloadedFile;
 use wincimg_iis::{schema_files, server_config};
@@ -76,6 +80,8 @@ struct Stage {
     steps: Vec<ParsedInstruction>,
     /// Folder that replaces it.
     folder: Option<Folder>,
+    /// True if a folder or an image replaces it.
+    is_replaced: bool,
 }
 
 /// Base of a stage.
@@ -112,6 +118,8 @@ pub struct Inputs {
     pub downloads: BTreeMap<String, DownloadedFile>,
     /// All known download requests.
     pub wants: DownloadRequests,
+    /// Inputs for steps that Windows runs; none if it runs none.
+    pub windows: Option<WindowsInputs>,
 }
 
 impl Inputs {
@@ -140,6 +148,13 @@ pub struct EvaluationResult {
     pub unclear: Vec<String>,
     /// Required facts about bases, by their names in the file; the result is incomplete until then.
     pub needs: BTreeMap<String, BaseRequirements>,
+    /// The image that `instructions` are on, by its name among the bases.
+    pub base: String,
+    /// Segments without a result; the evaluation is incomplete until Windows ran them. The first
+    /// depends on none of the others.
+    pub segments: Vec<WindowsSegment>,
+    /// Where each step runs.
+    pub placements: Vec<StepPlacement>,
 }
 
 impl EvaluationResult {
@@ -150,6 +165,7 @@ impl EvaluationResult {
             && self.lacking.is_empty()
             && self.wants.is_empty()
             && self.unclear.is_empty()
+            && self.segments.is_empty()
     }
 }
 
@@ -257,9 +273,11 @@ impl Stages {
         named.or_else(|| name.parse().ok().filter(|number| *number < index))
     }
 
-    /// Checks all required stages, as far as possible without the bases.
-    pub fn check(&self) -> Result<(), StageError> {
+    /// Checks all required stages, as far as possible without the bases. Steps that require Windows
+    /// are errors unless it can run them.
+    pub fn check(&self, has_windows: bool) -> Result<(), StageError> {
         let needed = self.needed();
+        let mut errors = Vec::new();
         for (index, stage) in self.all.iter().enumerate() {
             if !needed[index] || stage.folder.is_some() {
                 continue;
@@ -268,17 +286,19 @@ impl Stages {
             for step in &stage.steps {
                 match &step.kind {
                     InstructionKind::Shell(words) => shell = Some(words),
-                    InstructionKind::Run(program) => {
+                    InstructionKind::Run(program) if !has_windows => {
                         if let Some(failure) = run::needs_windows(program, shell) {
-                            return Err(self.run_error(stage, step, &failure));
+                            errors.push(self.run_error(stage, step, &failure));
                         }
                     }
-                    InstructionKind::Copy(copy) => self.check_copy(index, step, copy)?,
+                    InstructionKind::Copy(copy) => {
+                        errors.extend(self.check_copy(index, step, copy).err());
+                    }
                     _ => {}
                 }
             }
         }
-        Ok(())
+        StageError::all(errors).map_or(Ok(()), Err)
     }
 
     /// Initial shell of a stage, if one of its base stages sets it.
@@ -412,11 +432,16 @@ impl Stages {
         };
         let mut notes = evaluation.notes;
         notes.dedup();
+        let mut placements = evaluation.placements;
+        placements.sort_by_key(|step| step.line);
         Ok(EvaluationResult {
             lacking: evaluation.lacking,
             wants: evaluation.wants,
             unclear: evaluation.unclear,
             needs: BTreeMap::new(),
+            base: state.base_name.clone(),
+            segments: evaluation.segments,
+            placements,
             instructions: Instructions {
                 steps: state.steps.clone(),
                 container: state.config.clone(),
@@ -446,6 +471,9 @@ impl Stages {
             needs: BTreeMap::new(),
             wants: DownloadRequests::new(),
             unclear: Vec::new(),
+            base: self.base().to_owned(),
+            segments: Vec::new(),
+            placements: Vec::new(),
         })
     }
 }

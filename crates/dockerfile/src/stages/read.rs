@@ -25,8 +25,33 @@ pub struct DockerfileRequest {
     pub arguments: Vec<(String, String)>,
     /// Custom actions of Windows Installer packages to leave out.
     pub skipped_actions: Vec<String>,
-    /// Folders that replace stages, by the stages' names.
-    pub folders: BTreeMap<String, PathBuf>,
+    /// Replacements of stages, by the stages' names.
+    pub replacements: BTreeMap<String, StageReplacement>,
+}
+
+/// What replaces the output of a stage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StageReplacement {
+    /// A folder with its drive.
+    Folder(PathBuf),
+    /// An image, which other stages may be based on.
+    Image(String),
+}
+
+impl StageReplacement {
+    /// Parses a folder, relative to another, or a reference with a registry. If there is such a
+    /// folder, it is meant.
+    pub fn parse(text: &str, above: &Path) -> Self {
+        let path = above.join(text);
+        let host = text.split_once('/').map_or("", |(host, _)| host);
+        let is_host = !host.starts_with('.') && !host.contains('\\');
+        let has_registry = is_host && (host == "localhost" || host.contains(['.', ':']));
+        if has_registry && !path.exists() {
+            Self::Image(text.to_owned())
+        } else {
+            Self::Folder(path)
+        }
+    }
 }
 
 impl Stages {
@@ -128,6 +153,7 @@ impl Stages {
             base,
             steps: Vec::new(),
             folder: None,
+            is_replaced: false,
         });
         Ok(())
     }
@@ -147,7 +173,7 @@ impl Stages {
         }
     }
 
-    /// Finds the target stage, and replaces others with folders.
+    /// Finds the target stage, and replaces others.
     fn select_target(&mut self, request: &DockerfileRequest) -> Result<(), StageError> {
         let count = self.all.len();
         let find = |stages: &Self, name: &str| {
@@ -165,30 +191,49 @@ impl Stages {
             Some(name) => find(self, name)?,
             None => count - 1,
         };
-        for (name, folder) in &request.folders {
+        for (name, replacement) in &request.replacements {
             let index = find(self, name)?;
-            let mut below = Some(self.target);
-            while let Some(stage) = below {
-                if stage == index {
-                    let problem = format!(
-                        "the image is based on the stage {name:?}, which a folder cannot replace"
-                    );
-                    return Err(StageError::Request(problem, None));
+            match replacement {
+                StageReplacement::Folder(folder) => self.replace_by_folder(index, name, folder)?,
+                StageReplacement::Image(image) => {
+                    let stage = &mut self.all[index];
+                    stage.base = StageBaseImage::Image(image.clone());
+                    stage.steps.clear();
                 }
-                below = match self.all[stage].base {
-                    StageBaseImage::Stage(base) => Some(base),
-                    StageBaseImage::Image(_) => None,
-                };
             }
-            if !folder.is_dir() {
-                let problem = format!("--stage {name}={}: folder not found", folder.display());
-                return Err(StageError::Request(problem, None));
-            }
-            let rules = folder.join(FILE_NAME);
-            let place = Folder::new(folder.clone(), IgnoreRules::default(), rules);
-            self.all[index].folder = Some(place);
+            self.all[index].is_replaced = true;
         }
         self.check_bases()
+    }
+
+    fn replace_by_folder(
+        &mut self,
+        index: usize,
+        name: &str,
+        folder: &Path,
+    ) -> Result<(), StageError> {
+        let mut below = Some(self.target);
+        while let Some(stage) = below {
+            if stage == index {
+                let problem = format!(
+                    "the image is based on the stage {name:?}, which a folder cannot replace"
+                );
+                let hint = format!("name an image in its place: --stage {name}=IMAGE");
+                return Err(StageError::Request(problem, Some(hint)));
+            }
+            below = match self.all[stage].base {
+                StageBaseImage::Stage(base) => Some(base),
+                StageBaseImage::Image(_) => None,
+            };
+        }
+        if !folder.is_dir() {
+            let problem = format!("--stage {name}={}: folder not found", folder.display());
+            return Err(StageError::Request(problem, None));
+        }
+        let rules = folder.join(FILE_NAME);
+        let place = Folder::new(folder.to_owned(), IgnoreRules::default(), rules);
+        self.all[index].folder = Some(place);
+        Ok(())
     }
 
     /// Refuses bases that are not for Windows.
@@ -206,7 +251,7 @@ impl Stages {
             let InstructionKind::From(from) = &stage.from.kind else {
                 continue;
             };
-            let Some(platform) = &from.platform else {
+            let Some(platform) = from.platform.as_ref().filter(|_| !stage.is_replaced) else {
                 continue;
             };
             let platform = self.global(&stage.from, platform)?;

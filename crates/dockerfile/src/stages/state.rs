@@ -13,6 +13,7 @@ use wincimg_registry::UnknownBase;
 use wincimg_windows::path::ImagePath;
 
 use super::drive::{Tree, key};
+use super::segment::OpenSegment;
 use super::{BuildArguments, paths};
 use crate::expand::{ExpandedWord, Lexer};
 use crate::instruction::{CopyInstruction, Health, InstructionKind, ProgramForm};
@@ -49,6 +50,12 @@ pub(crate) struct StageState {
     makers: BTreeMap<String, String>,
     /// Line of the current instruction.
     pub(super) line: usize,
+    /// Its position in the stage; none for a trigger of the base.
+    pub(super) place: Option<usize>,
+    /// The image at the root, by its name among the bases.
+    pub(super) base_name: String,
+    /// The steps for Windows at the end.
+    pub(super) segment: Option<OpenSegment>,
     /// True if an instruction, of this stage or of a source of files, failed.
     pub(super) has_failed: bool,
     /// True if the failure may be resolved by more facts, so that later instructions are uncertain.
@@ -58,7 +65,7 @@ pub(crate) struct StageState {
 }
 
 impl StageState {
-    pub(super) fn new(config: ContainerConfig, tree: Tree) -> Self {
+    pub(super) fn new(config: ContainerConfig, tree: Tree, base_name: &str) -> Self {
         Self {
             config,
             author: None,
@@ -68,6 +75,9 @@ impl StageState {
             has_cmd: false,
             makers: BTreeMap::new(),
             line: 0,
+            place: None,
+            base_name: base_name.to_owned(),
+            segment: None,
             has_failed: false,
             is_postponed: false,
             skipped_actions: Arc::default(),
@@ -79,6 +89,7 @@ impl StageState {
         Self::new(
             ContainerConfig::default(),
             Tree::over(Arc::new(UnknownBase), image),
+            image,
         )
     }
 
@@ -87,8 +98,32 @@ impl StageState {
         Self {
             args: Vec::new(),
             has_cmd: false,
+            place: None,
             ..self.clone()
         }
+    }
+
+    /// Names of the declared build arguments, each once.
+    pub(super) fn declared_arguments(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for (name, _) in &self.args {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        names
+    }
+
+    /// Value of a declared build argument.
+    pub(super) fn argument_value(&self, name: &str) -> Option<String> {
+        let mut args = self.args.iter().rev();
+        let (_, value) = args.find(|(known, _)| known == name)?;
+        value.clone()
+    }
+
+    /// Forgets who created which file: the files are unknown.
+    pub(super) fn forget_makers(&mut self) {
+        self.makers.clear();
     }
 
     /// Value of a variable; the image's variables take precedence over build arguments.

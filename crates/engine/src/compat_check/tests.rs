@@ -14,7 +14,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::*;
 use crate::plans::{PlannedImage, StageBases, common, leader};
-use crate::publication::{IndexMode, NamingOptions, Publication};
+use crate::publication::{IndexMode, NamingOptions, Publication, TagStyle};
 
 /// Builds with every rule of Windows, and revisions around the updates that changed it.
 const BUILDS: [(u32, &[u32]); 8] = [
@@ -89,6 +89,7 @@ fn planned(host: HostBuild, base: WindowsVersion) -> PlannedImage {
         .into(),
         stages: StageBases::default(),
         set_aside: Vec::new(),
+        windows: None,
     }
 }
 
@@ -133,6 +134,7 @@ fn publication(images: &[PlannedImage], index: IndexMode) -> Result<Publication<
             name: "pause".to_owned(),
             tag: Some("1.4".to_owned()),
             index,
+            style: TagStyle::default(),
         },
     )
 }

@@ -2,6 +2,8 @@
 
 use crate::direct::AssembledImage;
 use crate::docker::DaemonImage;
+use crate::hybrid::HYBRID;
+use crate::plans::PlannedImage;
 
 /// An image that an engine made.
 pub enum BuiltImage<'a> {
@@ -13,8 +15,9 @@ pub enum BuiltImage<'a> {
 
 impl BuiltImage<'_> {
     /// Name of the engine that made it.
-    pub(super) fn engine(&self) -> &'static str {
+    pub(super) fn engine(&self, planned: &PlannedImage) -> &'static str {
         match self {
+            _ if planned.windows.is_some() => HYBRID,
             Self::Assembled(assembled) if assembled.carried.is_some() => "update",
             Self::Assembled(_) => "direct",
             Self::InDaemon(_) => "docker",

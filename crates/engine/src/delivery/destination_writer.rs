@@ -152,11 +152,12 @@ impl<'a> DestinationWriter<'a> {
         let base = async {
             let is_carried = assembled.carried.as_ref().is_some_and(|it| it.has_base);
             // A base without a reference has no layers.
-            let Some(reference) = planned.base.reference.as_ref().filter(|_| !is_carried) else {
+            let ground = planned.ground();
+            let Some(reference) = ground.reference.as_ref().filter(|_| !is_carried) else {
                 return Ok(());
             };
             let source = Source::Registry(self.registry.repository(reference));
-            let layers = planned.base.image.manifest().layers.iter();
+            let layers = ground.image.manifest().layers.iter();
             let transfers = layers.map(async |blob| {
                 let blob = PlannedBlob::new(blob.clone(), Foreign::MakeOrdinary);
                 copier.ensure_blob(&blob, &source, sink).await

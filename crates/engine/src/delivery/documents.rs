@@ -270,7 +270,7 @@ impl Subject<'_> {
         let planned = self.image.planned;
         BuildProvenance {
             builder: run.builder.clone(),
-            engine: self.made.engine(),
+            engine: self.made.engine(planned),
             source: run.source.clone(),
             arguments: run.arguments.clone(),
             host_build: planned.host_build(),

@@ -245,7 +245,7 @@ fn report_without_location(image: &TaggedImage<'_>, made: &BuiltImage<'_>) -> De
         media_type: None,
         size: None,
         config_digest: None,
-        engine: made.engine(),
+        engine: made.engine(planned),
         host_build: planned.host_build(),
         os_version: base.version_text(),
         base: DeliveredBase {

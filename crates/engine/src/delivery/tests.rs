@@ -27,7 +27,7 @@ use crate::bases::BaseSearch;
 use crate::definition::BuildInput;
 use crate::docker::{Daemon, DockerBuildOptions, DockerEngine, Endpoint, Environment};
 use crate::plans::{BuildRequest, PlannedImage, TargetHost};
-use crate::publication::{IndexMode, NamingOptions, Publication};
+use crate::publication::{IndexMode, NamingOptions, Publication, TagStyle};
 
 /// A recipe that only Windows can build.
 const RECIPE: &str = r#"
@@ -111,6 +111,7 @@ impl Site {
                 name: "team/app".to_owned(),
                 tag: Some("1.4".to_owned()),
                 index: IndexMode::Several,
+                style: TagStyle::default(),
             },
             destinations: destinations.to_vec(),
             named_after: registry,

@@ -61,7 +61,7 @@ fn holder_hint(error: &WriteError) -> Option<String> {
 /// Error for what only Windows can do.
 pub(super) fn needs_windows(problem: String) -> Problem {
     Problem::new("windows/needed", problem)
-        .blame(Blame::Request)
+        .blame(Blame::Windows)
         .hint("build it with `wincimg build --engine docker`, on a Docker daemon for Windows containers")
 }
 

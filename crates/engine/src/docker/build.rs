@@ -74,6 +74,12 @@ pub(super) struct StepError {
     pub output: StepOutput,
 }
 
+/// Number of the failed step, if that is the error.
+pub(crate) fn step_number(error: &(dyn std::error::Error + 'static)) -> Option<usize> {
+    let error = error.downcast_ref::<StepError>()?;
+    Some(error.step.number)
+}
+
 /// Output about a failed step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StepOutput {

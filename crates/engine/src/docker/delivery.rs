@@ -27,7 +27,7 @@ pub(crate) async fn deliver_by_docker(
     let dockerfiles = images.map(|image| dockerfile(request, image.planned));
     let dockerfiles: Vec<RenderedDockerfile> = dockerfiles.collect::<Result<_, _>>()?;
     let options = &request.options;
-    let reached = daemon(options.docker_host.as_deref()).await;
+    let reached = connect_windows(options.docker_host.as_deref()).await;
     let (daemon, info) = reached.map_err(|error| match reason {
         EngineReason::AskedFor => error,
         reason => Problem::context(format!("a Docker daemon is required: {reason}"), error).into(),
@@ -63,7 +63,7 @@ pub(crate) async fn deliver_by_docker(
 }
 
 /// Connects to a daemon that runs Windows containers.
-async fn daemon(host: Option<&str>) -> Result<(Daemon, Info), BoxError> {
+pub(crate) async fn connect_windows(host: Option<&str>) -> Result<(Daemon, Info), BoxError> {
     let endpoint = Endpoint::find(host, &Environment::from_env())?;
     tracing::debug!("docker: {} ({})", endpoint.address, endpoint.origin);
     let daemon = Daemon::connect(endpoint).await?;

@@ -34,8 +34,9 @@ mod upload;
 
 pub use api::Info;
 pub use build::DockerBuildOptions;
+pub(crate) use build::step_number;
 pub use daemon::Daemon;
-pub(crate) use delivery::deliver_by_docker;
+pub(crate) use delivery::{connect_windows, deliver_by_docker};
 pub use endpoint::{Endpoint, Environment};
 pub use engine::DockerEngine;
 pub use error::DockerError;

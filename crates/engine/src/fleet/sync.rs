@@ -34,7 +34,7 @@ use crate::engine_choice::{Engine, EngineReason};
 use crate::notice::UPDATE_LOCK;
 use crate::plans::{BuildRequest, PlannedImage, TargetHost};
 use crate::publication::{
-    IndexMode, NamingOptions, PlannedTag, PlannedTagEntry, Publication, TaggedImage,
+    IndexMode, NamingOptions, PlannedTag, PlannedTagEntry, Publication, TagStyle, TaggedImage,
 };
 use crate::unserved::{IndexConflict, UnservedHost, index_conflicts};
 
@@ -367,6 +367,7 @@ impl FleetEntry {
                 name,
                 tag: Some(self.tag.clone()),
                 index: IndexMode::Always,
+                style: TagStyle::default(),
             },
             destinations: vec![Destination::Registry(self.registry.clone())],
             named_after: None,

@@ -8,7 +8,8 @@ use wincimg_common::diagnose::BoxError;
 use wincimg_common::diagnose::error_chain;
 use wincimg_common::progress::Progress;
 use wincimg_dockerfile::stages::{
-    BaseImages, EvaluationResult, Inputs, StageBase, StageError, Stages, run_requirements,
+    BaseImages, EvaluationResult, Inputs, SegmentId, StageBase, StageError, Stages, StepPlacement,
+    WindowsInputs, WindowsSegment, run_requirements,
 };
 use wincimg_inspect::bases::{BaseMatch, BaseRegistry};
 use wincimg_inspect::{ExtractedEntry, extract};
@@ -34,22 +35,25 @@ pub struct StageBases {
     /// True if the instructions were evaluated with all known inputs: none was missing, and none
     /// was added since.
     are_settled: bool,
+    /// Segments that Windows has to run first.
+    segments: Vec<WindowsSegment>,
+    placements: Vec<StepPlacement>,
 }
 
 impl StageBases {
     /// Bases by their names in the file; only their configurations are known.
-    pub(super) fn new(bases: BTreeMap<String, PlannedBase>) -> Self {
-        let known = |base: &PlannedBase| StageBase {
-            config: base.image.config().config.clone(),
-            inside: Arc::clone(&base.inside),
-        };
+    pub(super) fn new(
+        bases: BTreeMap<String, PlannedBase>,
+        windows: Option<WindowsInputs>,
+    ) -> Self {
         let known: BaseImages = bases
             .iter()
-            .map(|(name, base)| (name.clone(), known(base)))
+            .map(|(name, base)| (name.clone(), stage_base(base)))
             .collect();
         Self {
             inputs: Inputs {
                 bases: known,
+                windows,
                 ..Inputs::default()
             },
             bases,
@@ -67,6 +71,33 @@ impl StageBases {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &PlannedBase)> {
         let bases = self.bases.iter();
         bases.map(|(name, base)| (name.as_str(), base))
+    }
+
+    /// The base of this name.
+    pub(crate) fn get(&self, name: &str) -> Option<&PlannedBase> {
+        self.bases.get(name)
+    }
+
+    /// The next segment to run on Windows.
+    pub(crate) fn next_segment(&self) -> Option<&WindowsSegment> {
+        self.segments.first()
+    }
+
+    /// Where each step of the Dockerfile runs.
+    pub fn placements(&self) -> &[StepPlacement] {
+        &self.placements
+    }
+
+    /// Sets the result of a segment.
+    pub(crate) fn set_result(&mut self, segment: SegmentId, result: PlannedBase) {
+        let name = result.label();
+        if let Some(windows) = &mut self.inputs.windows {
+            windows.results.insert(segment, name.clone());
+        }
+        self.inputs.bases.insert(name.clone(), stage_base(&result));
+        self.bases.insert(name, result);
+        self.segments.clear();
+        self.are_settled = false;
     }
 
     /// Returns true if the instructions depend on the contents of a base.
@@ -98,6 +129,8 @@ impl StageBases {
         self.inputs.lacking = outcome.lacking;
         self.inputs.wants = outcome.wants;
         self.needs = outcome.needs;
+        self.segments = outcome.segments;
+        self.placements = outcome.placements;
         Ok((outcome.instructions, outcome.notes))
     }
 
@@ -129,6 +162,14 @@ impl StageBases {
             return Ok(Some(error_chain(&error)));
         }
         Err(error)
+    }
+}
+
+/// A base as an evaluation knows it.
+fn stage_base(base: &PlannedBase) -> StageBase {
+    StageBase {
+        config: base.image.config().config.clone(),
+        inside: Arc::clone(&base.inside),
     }
 }
 
@@ -174,6 +215,11 @@ impl EvaluationPass<'_> {
             }
         };
         image.stages.needs.extend(outcome.needs);
+        image.stages.segments = outcome.segments;
+        image.stages.placements = outcome.placements;
+        let is_of_windows = outcome.base != self.stages.base();
+        let ground = image.stages.bases.get(&outcome.base).cloned();
+        image.windows = ground.filter(|_| is_of_windows);
         let mut instructions = outcome.instructions;
         instructions
             .downloads_mut()
@@ -206,15 +252,16 @@ impl EvaluationPass<'_> {
                 }
             }
             let inputs = &mut on.inputs;
+            if self.leave_to_windows(inputs) {
+                inputs.wants = self
+                    .evaluate_once(inputs)
+                    .map_or_else(|_| inputs.wants.clone(), |outcome| outcome.wants);
+                continue;
+            }
             let came = self.supply.fetch(&inputs.wants, self.registry.http());
             let came = came.await?;
             inputs.downloads.clone_from(self.supply.files());
-            let evaluated = if self.is_seen {
-                self.stages.evaluate(inputs)
-            } else {
-                self.stages.evaluate_without_contents(inputs)
-            };
-            let outcome = match evaluated {
+            let outcome = match self.evaluate_once(inputs) {
                 Ok(outcome) => outcome,
                 Err(error) => return Ok(Err(error)),
             };
@@ -227,6 +274,28 @@ impl EvaluationPass<'_> {
             inputs.lacking = outcome.lacking;
             inputs.wants = outcome.wants;
         }
+    }
+
+    fn evaluate_once(&self, inputs: &Inputs) -> Result<EvaluationResult, StageError> {
+        if self.is_seen {
+            self.stages.evaluate(inputs)
+        } else {
+            self.stages.evaluate_without_contents(inputs)
+        }
+    }
+
+    /// Leaves lines with downloads that no digest pins to Windows; returns true if there are more
+    /// than before.
+    fn leave_to_windows(&self, inputs: &mut Inputs) -> bool {
+        let Some(windows) = inputs.windows.as_mut().filter(|_| !self.supply.is_noting()) else {
+            return false;
+        };
+        let before = windows.not_pinned.len();
+        let open = self.supply.not_pinned(&inputs.wants);
+        windows
+            .not_pinned
+            .extend(open.into_iter().map(str::to_owned));
+        windows.not_pinned.len() > before
     }
 
     /// Images that a name of the file stands for: a resolved base, or images of any registry.

@@ -119,6 +119,7 @@ impl Planner<'_> {
                 plan,
                 stages: StageBases::default(),
                 set_aside: new.set_aside,
+                windows: None,
             },
             from: image.clone(),
             on,

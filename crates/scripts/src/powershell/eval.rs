@@ -41,6 +41,8 @@ pub(super) struct Shell<'m, 'a> {
     /// Depth of nested calls.
     pub(super) calls: usize,
     pub(super) depth: usize,
+    /// Depth of script files.
+    pub(super) scripts: usize,
     /// The current pipeline.
     pub(super) pipeline: PipelineKind,
 }
@@ -59,6 +61,29 @@ pub(super) enum PipelineKind {
 pub(super) enum ErrorAction {
     Stop,
     Continue,
+}
+
+impl<'m, 'a> Shell<'m, 'a> {
+    /// A new process.
+    pub(super) fn new(machine: &'m mut Process<'a>, script: &'m TracedText, is_core: bool) -> Self {
+        Self {
+            process_folder: machine.folder.clone(),
+            machine,
+            script,
+            variables: BTreeMap::new(),
+            is_core,
+            exit: None,
+            is_ok: true,
+            last_exit: None,
+            has_zip: is_core,
+            flow: None,
+            functions: BTreeMap::new(),
+            calls: 0,
+            depth: 0,
+            pipeline: PipelineKind::default(),
+            scripts: 0,
+        }
+    }
 }
 
 impl Shell<'_, '_> {
@@ -306,7 +331,11 @@ impl Shell<'_, '_> {
                     "piping output to a program is not supported",
                 ));
             }
-            self.native(name, command)?
+            if super::script_file::is_script(name) {
+                self.script_file(name, command)?
+            } else {
+                self.native(name, command)?
+            }
         };
         self.redirected(command, value)
     }
@@ -517,10 +546,17 @@ impl Shell<'_, '_> {
             return Ok(());
         }
         let plain = without_scope(name);
-        if plain != name && self.calls > 0 && !name.starts_with("local:") {
-            return Err(ScriptError::unclear(
-                "a function sets a variable of its calling script",
-            ));
+        if plain != name && !name.starts_with("local:") {
+            if self.calls > 0 {
+                return Err(ScriptError::unclear(
+                    "a function sets a variable of its calling script",
+                ));
+            }
+            if self.scripts > 0 {
+                return Err(ScriptError::unclear(
+                    "a script file sets a variable of its calling script",
+                ));
+            }
         }
         if plain.contains(':') || plain.starts_with("ps") {
             return Err(ScriptError::unclear(format!(

@@ -1,6 +1,7 @@
 //! Loops, functions, script blocks and error handling.
 
 use super::super::error::{ScriptError, ScriptErrorKind};
+use super::super::image::{ImageAction, Lookup};
 use super::ast::{Argument, CommandAst, ControlFlow, Expression, Statement};
 use super::eval::Shell;
 use super::value::PsValue;
@@ -97,6 +98,9 @@ impl Shell<'_, '_> {
         tests_last: bool,
         body: &[Statement],
     ) -> Result<PsValue, ScriptError> {
+        if self.waits_for_module_cache(test, continues_if)? {
+            return Ok(PsValue::Null);
+        }
         let mut out = Vec::new();
         let mut is_first = true;
         loop {
@@ -118,6 +122,32 @@ impl Shell<'_, '_> {
                 ));
             }
         }
+    }
+
+    /// Skips a loop that ends when PowerShell has written its cache of modules, which makes its first
+    /// start faster. What depends on the file later is unclear.
+    fn waits_for_module_cache(
+        &mut self,
+        test: &Statement,
+        continues_if: bool,
+    ) -> Result<bool, ScriptError> {
+        let Lookup::Present(path) = self.machine.variable("PSModuleAnalysisCachePath") else {
+            return Ok(false);
+        };
+        let path = self.machine.path(&path)?;
+        if self.statement(test)?.to_bool()? != continues_if {
+            return Ok(false);
+        }
+        self.machine.assumed_file = Some(path.clone());
+        let value = self.statement(test).and_then(|value| value.to_bool());
+        self.machine.assumed_file = None;
+        if value? == continues_if {
+            return Ok(false);
+        }
+        let what = format!("waiting for the module cache {path}");
+        self.machine.apply(ImageAction::Skip(what))?;
+        self.machine.apply(ImageAction::Unclear(path))?;
+        Ok(true)
     }
 
     pub(super) fn run_try(

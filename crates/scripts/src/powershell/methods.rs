@@ -70,6 +70,8 @@ impl Shell<'_, '_> {
             (PsValue::Digest(path, algorithm), "equals") => {
                 operators::binary("eq", PsValue::Digest(path, algorithm), first(arguments)?)
             }
+            // Arithmetic with times has no effect.
+            (value @ PsValue::Opaque(_), name) if is_time(name) => Ok(value),
             (PsValue::Opaque(error), _) => Err(error),
             (PsValue::Text(text), name) => text_method(&text, name, arguments),
             (PsValue::Number(number), "tostring") if arguments.is_empty() => {
@@ -328,4 +330,12 @@ fn substring(text: &str, start: &str, length: Option<&str>) -> Result<PsValue, S
     };
     let part = characters.get(start..end).ok_or_else(wrong)?;
     Ok(PsValue::Text(part.iter().collect()))
+}
+
+/// Returns true for `adddays` and the like.
+fn is_time(name: &str) -> bool {
+    matches!(
+        name.strip_prefix("add"),
+        Some("days" | "hours" | "minutes" | "seconds" | "milliseconds" | "months" | "years")
+    )
 }

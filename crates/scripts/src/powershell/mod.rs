@@ -19,9 +19,8 @@ mod parameters;
 mod parse;
 mod patterns;
 mod registry;
+mod script_file;
 mod value;
-
-use std::collections::BTreeMap;
 
 use eval::Shell;
 
@@ -43,7 +42,7 @@ pub(super) fn run(
             .filter(|name| !name.is_empty())
         else {
             if is_core {
-                return Err(ScriptError::windows("it runs a script file"));
+                return run_file(machine, &arguments[at..], true);
             }
             break;
         };
@@ -67,7 +66,11 @@ pub(super) fn run(
         {
             2
         } else if is("file", 1) {
-            return Err(ScriptError::windows("it runs a script file"));
+            return run_file(
+                machine,
+                arguments.get(at + 1..).unwrap_or_default(),
+                is_core,
+            );
         } else {
             return Err(ScriptError::option(argument.as_str()));
         };
@@ -104,24 +107,20 @@ fn run_script(
     };
     let statements = parse::parse(script.as_str()).map_err(located)?;
     machine.nested(|machine| {
-        let process_folder = machine.folder.clone();
-        let mut shell = Shell {
-            machine,
-            script,
-            variables: BTreeMap::new(),
-            is_core,
-            process_folder,
-            exit: None,
-            is_ok: true,
-            last_exit: None,
-            has_zip: is_core,
-            flow: None,
-            functions: BTreeMap::new(),
-            calls: 0,
-            depth: 0,
-            pipeline: eval::PipelineKind::default(),
-        };
+        let mut shell = Shell::new(machine, script, is_core);
         shell.block(&statements)?;
         Ok(shell.exit.unwrap_or(i32::from(!shell.is_ok)))
     })
+}
+
+/// Runs a script file: its name, and its arguments.
+fn run_file(
+    machine: &mut Process<'_>,
+    words: &[TracedText],
+    is_core: bool,
+) -> Result<i32, ScriptError> {
+    let Some((name, arguments)) = words.split_first() else {
+        return Err(ScriptError::unclear("-File has no script"));
+    };
+    script_file::run(machine, name.as_str(), arguments, is_core)
 }

@@ -8,6 +8,7 @@ use wincimg_cluster::selector::LabelSelector;
 use wincimg_common::diagnose::Problem;
 use wincimg_common::progress::Silent;
 use wincimg_dockerfile::DockerfileNames;
+use wincimg_dockerfile::stages::StageReplacement;
 use wincimg_images::recipes;
 use wincimg_layer::Compression;
 use wincimg_oci::document::ManifestFormat;
@@ -208,7 +209,12 @@ fn named(image: &ImageTable, build: &str, folder: &Path) -> BuildInput {
         file,
         target: image.target.clone(),
         stages: stages
-            .map(|(name, stage)| (name.clone(), folder.join(stage)))
+            .map(|(name, stage)| {
+                (
+                    name.clone(),
+                    StageReplacement::parse(&stage.to_string_lossy(), folder),
+                )
+            })
             .collect(),
         arguments: pairs(&image.build_arg),
         skipped_actions: Vec::new(),

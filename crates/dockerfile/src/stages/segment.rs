@@ -1,0 +1,593 @@
+//! Segments of a Dockerfile: runs of steps that only Windows can run, and where each step runs.
+//!
+//! A segment begins at a `RUN` that requires Windows and ends at the last such `RUN` before a step
+//! that needs the build context, another stage, or no Windows. Settings in between are part of it.
+//! What follows a segment is evaluated on its result like on a base: its contents are unknown until
+//! they are read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::Serialize;
+use wincimg_recipe::Instructions;
+use wincimg_registry::UnknownBase;
+use wincimg_scripts::{ScriptError, ScriptErrorKind};
+use wincimg_windows::quoting::Escape;
+
+use super::drive::Tree;
+use super::error::without_passwords;
+use super::evaluation::Evaluation;
+use super::state::StageState;
+use super::{StageBaseImage, Stages};
+use crate::RenderedDockerfile;
+use crate::instruction::{InstructionKind, ParsedInstruction};
+use crate::source::Dockerfile;
+
+/// Position of a segment: its stage, and its first and last step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SegmentId {
+    stage: usize,
+    first: usize,
+    last: usize,
+}
+
+/// Inputs for steps that Windows runs.
+#[derive(Debug, Clone, Default)]
+pub struct WindowsInputs {
+    /// Images that segments made, by their names among the bases.
+    pub results: BTreeMap<SegmentId, String>,
+    /// URLs that no digest pins: lines that download them run on Windows.
+    pub not_pinned: BTreeSet<String>,
+    /// True if the plan is only shown: the contents of bases are not read.
+    pub is_rehearsal: bool,
+}
+
+/// A run of steps for Windows, with the image that they are run on.
+#[derive(Debug, Clone)]
+pub struct WindowsSegment {
+    /// Its position.
+    pub id: SegmentId,
+    /// Name or number of its stage.
+    pub stage: String,
+    /// The image below, by its name among the bases.
+    pub base: String,
+    /// Layers and configuration between that image and the first step, if there are any.
+    pub below: Option<Instructions>,
+    /// The steps.
+    pub steps: Vec<SegmentStep>,
+    /// Names of the build arguments that are declared before the first step.
+    declared: Vec<String>,
+    /// Values of build arguments.
+    pub arguments: BTreeMap<String, String>,
+    /// The escape directive of the file, if it is not the default.
+    directive: Option<&'static str>,
+}
+
+/// A step of a segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentStep {
+    /// First line in the Dockerfile, from 1.
+    pub line: usize,
+    /// Its lines.
+    pub text: String,
+}
+
+impl WindowsSegment {
+    /// Its Dockerfile on an image.
+    pub fn dockerfile(&self, image: &str) -> RenderedDockerfile {
+        RenderedDockerfile {
+            dockerfile: format!(
+                "{}FROM {image}\n{}",
+                self.directive.unwrap_or_default(),
+                self.instructions()
+            ),
+            ..RenderedDockerfile::default()
+        }
+    }
+
+    /// Its instructions below `FROM`.
+    pub fn instructions(&self) -> String {
+        let declared = self.declared.iter().map(|name| format!("ARG {name}\n"));
+        let steps = self.steps.iter().map(|step| format!("{}\n", step.text));
+        declared.chain(steps).collect()
+    }
+
+    /// The step with a number of its Dockerfile, where `FROM` is the first.
+    pub fn step(&self, number: usize) -> Option<&SegmentStep> {
+        self.steps.get(number.checked_sub(self.declared.len() + 2)?)
+    }
+}
+
+/// Where a step of a Dockerfile runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StepPlacement {
+    /// Name or number of its stage.
+    pub stage: String,
+    /// Its line, from 1.
+    pub line: usize,
+    /// Its text on one line.
+    pub text: String,
+    /// The engine.
+    pub engine: StepEngine,
+    /// Reason, if it does not run here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Engine of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepEngine {
+    /// This program, without Windows.
+    Direct,
+    /// Windows.
+    Windows,
+    /// One of both: it depends on contents that only a build reads.
+    Unknown,
+}
+
+/// A segment under construction, at the end of a stage's steps so far.
+#[derive(Debug, Clone)]
+pub(super) struct OpenSegment {
+    first: usize,
+    last: usize,
+    base: String,
+    below: Option<Instructions>,
+    declared: Vec<String>,
+}
+
+/// Name of the contents below steps whose segment is not complete.
+const OPEN: &str = "the preceding steps on Windows";
+
+impl Evaluation<'_> {
+    /// Returns the reason if a failed line runs on Windows instead.
+    pub(super) fn windows_reason(
+        &self,
+        state: &StageState,
+        trouble: &ScriptError,
+    ) -> Option<String> {
+        self.inputs.windows.as_ref()?;
+        state.place?;
+        let is_for_windows = match trouble.kind {
+            ScriptErrorKind::NeedsWindows | ScriptErrorKind::NotUnderstood => true,
+            ScriptErrorKind::NotKnown => {
+                let base = &state.base_name;
+                self.is_of_windows_steps(base) || self.inputs.has_files_of(base)
+            }
+            ScriptErrorKind::Deferred | ScriptErrorKind::Fails | ScriptErrorKind::Refused => false,
+        };
+        is_for_windows.then(|| trouble.to_string())
+    }
+
+    /// Returns true if a name stands for the result of a segment.
+    fn is_of_windows_steps(&self, name: &str) -> bool {
+        let windows = self.inputs.windows.as_ref();
+        let mut results = windows.into_iter().flat_map(|it| it.results.values());
+        name == OPEN || self.pending.contains(name) || results.any(|known| known == name)
+    }
+
+    /// Adds a step to the segment at the end of a stage, or begins one.
+    pub(super) fn run_on_windows(
+        &mut self,
+        index: usize,
+        state: &mut StageState,
+        step: &ParsedInstruction,
+        reason: String,
+    ) {
+        let Some(place) = state.place else { return };
+        match &mut state.segment {
+            Some(open) => open.last = place,
+            None => state.segment = Some(self.open_segment(index, state, place)),
+        }
+        state.steps.clear();
+        OPEN.clone_into(&mut state.base_name);
+        state.tree = Tree::over(Arc::new(UnknownBase), OPEN);
+        state.forget_makers();
+        self.place(index, step, StepEngine::Windows, Some(reason));
+    }
+
+    fn open_segment(&self, index: usize, state: &StageState, place: usize) -> OpenSegment {
+        let own = &self.stages.all[index];
+        let is_setting = |step: &ParsedInstruction| {
+            !matches!(
+                step.kind,
+                InstructionKind::Run(_) | InstructionKind::Copy(_)
+            )
+        };
+        let has_triggers = |name: &String| {
+            let base = self.inputs.bases.get(name);
+            base.is_none_or(|base| !base.config.on_build.is_empty())
+        };
+        // Windows can apply the settings itself, which saves an image in between.
+        let is_on_base = match &own.base {
+            StageBaseImage::Image(name) => *name == state.base_name && !has_triggers(name),
+            StageBaseImage::Stage(_) => false,
+        };
+        let is_whole = is_on_base && own.steps[..place].iter().all(is_setting);
+        let mut container = state.config.clone();
+        // The next `FROM` would carry them out.
+        container.on_build.clear();
+        OpenSegment {
+            first: if is_whole { 0 } else { place },
+            last: place,
+            base: state.base_name.clone(),
+            below: (!is_whole).then(|| Instructions {
+                steps: state.steps.clone(),
+                container,
+                author: state.author.clone(),
+            }),
+            declared: if is_whole {
+                Vec::new()
+            } else {
+                state.declared_arguments()
+            },
+        }
+    }
+
+    /// Ends the segment at the end of a stage's steps so far: what follows is on its result.
+    pub(super) fn close_segment(&mut self, index: usize, state: &mut StageState) {
+        let Some(open) = state.segment.take() else {
+            return;
+        };
+        let id = SegmentId {
+            stage: index,
+            first: open.first,
+            last: open.last,
+        };
+        let windows = self.inputs.windows.as_ref();
+        let result = windows.and_then(|windows| windows.results.get(&id));
+        let base = result.and_then(|name| self.inputs.bases.get(name));
+        let inside = base.map(|base| Arc::clone(&base.inside));
+        let name = match result {
+            Some(name) => name.clone(),
+            None => self.add_pending(id, open, state),
+        };
+        state.tree = Tree::over(inside.unwrap_or_else(|| Arc::new(UnknownBase)), &name);
+        let layers = state.steps.iter().filter_map(|step| step.layer.as_ref());
+        for layer in layers {
+            state.tree.apply(&layer.entries);
+        }
+        state.base_name = name;
+    }
+
+    fn add_pending(&mut self, id: SegmentId, open: OpenSegment, state: &StageState) -> String {
+        let own = &self.stages.all[id.stage];
+        let steps = &own.steps[id.first..=id.last];
+        let last = steps.last().map_or(0, |step| step.line);
+        let name = format!("{} after line {last}", self.stages.file.display());
+        self.pending.insert(name.clone());
+        let texts = self.stages.source_lines();
+        self.segments.push(WindowsSegment {
+            id,
+            stage: own.name.clone(),
+            base: open.base,
+            below: open.below,
+            steps: steps
+                .iter()
+                .map(|step| SegmentStep {
+                    line: step.line,
+                    text: texts.get(&step.line).cloned().unwrap_or_default(),
+                })
+                .collect(),
+            arguments: declared_values(state, &open.declared, steps),
+            declared: open.declared,
+            directive: self.stages.escape_directive(),
+        });
+        name
+    }
+
+    /// Records where a step runs.
+    pub(super) fn place(
+        &mut self,
+        index: usize,
+        step: &ParsedInstruction,
+        engine: StepEngine,
+        reason: Option<String>,
+    ) {
+        self.placements.push(StepPlacement {
+            stage: self.stages.all[index].name.clone(),
+            line: step.line,
+            text: without_passwords(&step.text),
+            engine,
+            reason,
+        });
+    }
+}
+
+/// Values of the build arguments that a segment declares.
+fn declared_values(
+    state: &StageState,
+    declared: &[String],
+    steps: &[ParsedInstruction],
+) -> BTreeMap<String, String> {
+    let own = steps.iter().flat_map(|step| match &step.kind {
+        InstructionKind::Arg(list) => list.as_slice(),
+        _ => &[],
+    });
+    let own = own.map(|(name, _)| name);
+    let all = declared.iter().chain(own);
+    all.filter_map(|name| Some((name.clone(), state.argument_value(name)?)))
+        .collect()
+}
+
+impl Stages {
+    /// The lines of each instruction, by its first line.
+    fn source_lines(&self) -> BTreeMap<usize, String> {
+        let file = Dockerfile::read(&self.text);
+        let mut begins: Vec<usize> = file.instructions.iter().map(|it| it.lines().0).collect();
+        begins.push(file.lines().count());
+        let texts = begins.windows(2).map(|bounds| {
+            let mut lines: Vec<&str> = (bounds[0]..bounds[1]).map(|line| file.line(line)).collect();
+            // Comments and empty lines before the next instruction.
+            while lines.len() > 1
+                && lines.last().is_some_and(|line| {
+                    let line = line.trim_start();
+                    line.is_empty() || line.starts_with('#')
+                })
+            {
+                lines.pop();
+            }
+            (bounds[0] + 1, lines.join("\n"))
+        });
+        texts.collect()
+    }
+
+    /// The escape directive, if it is not the default.
+    fn escape_directive(&self) -> Option<&'static str> {
+        (self.escape == Escape::Backtick).then_some("# escape=`\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use proptest::prelude::*;
+    use wincimg_oci::document::ContainerConfig;
+
+    use super::super::{
+        DockerfileRequest, EvaluationResult, Inputs, StageBase, StageReplacement, Stages,
+    };
+    use super::*;
+
+    const BASE: &str = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
+
+    /// A Dockerfile with its context folder.
+    struct Read {
+        stages: Stages,
+        _folder: tempfile::TempDir,
+    }
+
+    impl std::ops::Deref for Read {
+        type Target = Stages;
+
+        fn deref(&self) -> &Stages {
+            &self.stages
+        }
+    }
+
+    fn read(text: &str, replacements: &[(&str, &str)]) -> Read {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("Dockerfile");
+        fs::write(&file, text).unwrap();
+        fs::write(folder.path().join("a.txt"), "a").unwrap();
+        let replacements = replacements.iter().map(|(name, text)| {
+            let replacement = StageReplacement::parse(text, folder.path());
+            ((*name).to_owned(), replacement)
+        });
+        let request = DockerfileRequest {
+            skipped_actions: Vec::new(),
+            replacements: replacements.collect(),
+            file,
+            context: folder.path().to_owned(),
+            target: None,
+            arguments: vec![("GIVEN".to_owned(), "yes".to_owned())],
+        };
+        let stages = Stages::read(&request).unwrap();
+        Read {
+            stages,
+            _folder: folder,
+        }
+    }
+
+    fn inputs(stages: &Stages) -> Inputs {
+        let known = |name: &str| {
+            let base = StageBase {
+                config: ContainerConfig::default(),
+                inside: Arc::new(UnknownBase),
+            };
+            (name.to_owned(), base)
+        };
+        Inputs {
+            bases: stages.bases().into_iter().map(known).collect(),
+            windows: Some(WindowsInputs::default()),
+            ..Inputs::default()
+        }
+    }
+
+    fn evaluated(text: &str) -> EvaluationResult {
+        let stages = read(text, &[]);
+        stages.evaluate(&inputs(&stages)).unwrap()
+    }
+
+    fn lines(segment: &WindowsSegment) -> Vec<usize> {
+        segment.steps.iter().map(|step| step.line).collect()
+    }
+
+    #[test]
+    fn a_segment_has_the_settings_in_between_and_the_arguments_before() {
+        let text = format!(
+            "FROM {BASE}\nARG GIVEN=no\nARG OTHER\nCOPY a.txt C:/a.txt\nONBUILD RUN x.exe\n\
+             RUN one.exe $GIVEN\n# a comment\nENV A=1\nRUN two.exe \\\n  /quiet\nENV B=2\nCOPY a.txt C:/b.txt\n\
+             CMD x\n"
+        );
+        let result = evaluated(&text);
+        assert!(!result.is_complete());
+        let [segment] = result.segments.as_slice() else {
+            panic!("{:?}", result.segments);
+        };
+        assert_eq!(lines(segment), [6, 8, 9]);
+        let sent = segment.dockerfile("repo.lan/x@sha256:1").dockerfile;
+        assert_eq!(
+            sent,
+            "FROM repo.lan/x@sha256:1\nARG GIVEN\nARG OTHER\nRUN one.exe $GIVEN\nENV A=1\nRUN two.exe \\\n  \
+             /quiet\n"
+        );
+        assert_eq!(
+            segment.arguments,
+            [("GIVEN".to_owned(), "yes".to_owned())].into()
+        );
+        assert_eq!(segment.step(4).map(|step| step.line), Some(6));
+        assert_eq!(segment.step(6).map(|step| step.line), Some(9));
+        assert_eq!(segment.step(3), None);
+        let below = segment.below.as_ref().unwrap();
+        assert!(below.container.on_build.is_empty());
+        assert_eq!(below.layers().count(), 1);
+        // The rest, with what the daemon does not know.
+        let container = &result.instructions.container;
+        assert_eq!(container.on_build, ["RUN x.exe"]);
+        assert_eq!(container.env, ["A=1", "B=2"]);
+        let rest: Vec<_> = result.instructions.steps.iter().map(|it| it.line).collect();
+        assert_eq!(rest, [Some(11), Some(12), Some(13)]);
+    }
+
+    #[test]
+    fn what_follows_a_segment_is_on_its_result() {
+        let text = format!(
+            "FROM {BASE} AS build\nRUN one.exe\nFROM {BASE}\nCOPY --from=build C:/made.txt C:/made.txt\n"
+        );
+        let stages = read(&text, &[]);
+        let mut inputs = inputs(&stages);
+        let result = stages.evaluate(&inputs).unwrap();
+        assert!(result.lacking.is_empty());
+        assert_eq!(result.unclear.len(), 1);
+        let id = result.segments[0].id;
+        let base = inputs.bases[BASE].clone();
+        inputs
+            .bases
+            .insert("repo.lan/made@sha256:1".to_owned(), base);
+        let windows = inputs.windows.as_mut().unwrap();
+        windows
+            .results
+            .insert(id, "repo.lan/made@sha256:1".to_owned());
+        let result = stages.evaluate(&inputs).unwrap();
+        assert!(result.segments.is_empty() && result.unclear.is_empty());
+        assert_eq!(
+            result.lacking,
+            [(
+                "repo.lan/made@sha256:1".to_owned(),
+                ["made.txt".to_owned()].into()
+            )]
+            .into()
+        );
+        assert_eq!(result.base, BASE);
+    }
+
+    #[test]
+    fn downloads_without_a_digest_are_for_windows_and_failures_for_nobody() {
+        let text = format!("FROM {BASE}\nRUN curl -o C:\\a.exe https://example.com/a.exe\n");
+        let stages = read(&text, &[]);
+        let mut inputs = inputs(&stages);
+        let result = stages.evaluate(&inputs).unwrap();
+        assert!(result.segments.is_empty());
+        let url = result.wants.keys().next().unwrap().clone();
+        inputs.windows.as_mut().unwrap().not_pinned.insert(url);
+        let result = stages.evaluate(&inputs).unwrap();
+        assert_eq!(lines(&result.segments[0]), [2]);
+        assert!(result.wants.is_empty());
+
+        let stages = read(&format!("FROM {BASE}\nRUN type C:\\none\\x.txt\n"), &[]);
+        let error = stages.evaluate(&self::inputs(&stages)).unwrap_err();
+        assert_eq!(
+            error.failed_lines().next().unwrap().code,
+            "dockerfile/fails"
+        );
+    }
+
+    #[test]
+    fn an_image_replaces_a_stage_that_others_are_based_on() {
+        let text = format!(
+            "FROM {BASE} AS one\nRUN one.exe\nFROM one\nCOPY --from=one C:/x.txt C:/y.txt\n"
+        );
+        let stages = read(&text, &[("one", "repo.lan/one:1")]);
+        assert_eq!(stages.bases(), ["repo.lan/one:1"]);
+        let result = stages.evaluate(&inputs(&stages)).unwrap();
+        assert!(result.segments.is_empty());
+        assert_eq!(
+            result.lacking.keys().collect::<Vec<_>>(),
+            ["repo.lan/one:1"]
+        );
+        assert!(stages.check_for_daemon().is_err());
+    }
+
+    #[test]
+    fn a_reference_has_a_registry_and_everything_else_is_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("out.d/x")).unwrap();
+        for (text, is_image) in [
+            ("repo.lan/one:1", true),
+            ("localhost:5000/one", true),
+            ("localhost/one", true),
+            ("out", false),
+            ("./out", false),
+            ("../a.b/out", false),
+            ("/repo.lan/one", false),
+            ("out.d/x", false),
+            (r"C:\out/x", false),
+            ("out/one.d", false),
+        ] {
+            let replacement = StageReplacement::parse(text, folder.path());
+            assert_eq!(
+                matches!(replacement, StageReplacement::Image(_)),
+                is_image,
+                "{text}"
+            );
+        }
+    }
+
+    proptest! {
+        /// Each step runs once, in its place; segments are as long as they can be.
+        #[test]
+        fn every_step_has_one_place(kinds in proptest::collection::vec(0..4_u8, 0..12)) {
+            let mut text = format!("FROM {BASE}\n");
+            let mut expected: Vec<Vec<usize>> = Vec::new();
+            let (mut open, mut settings, mut is_first) = (false, Vec::new(), true);
+            for (index, kind) in kinds.iter().enumerate() {
+                let line = index + 2;
+                text += match kind {
+                    0 => "RUN x.exe\n",
+                    1 => "ENV A=1\n",
+                    2 => "COPY a.txt C:/a.txt\n",
+                    _ => "RUN setx /M A b\n",
+                };
+                match kind {
+                    0 => {
+                        if !open {
+                            expected.push(if is_first { settings.clone() } else { Vec::new() });
+                        } else if let Some(last) = expected.last_mut() {
+                            last.append(&mut settings);
+                        }
+                        expected.last_mut().unwrap().push(line);
+                        settings.clear();
+                        (open, is_first) = (true, false);
+                    }
+                    1 => settings.push(line),
+                    _ => {
+                        settings.clear();
+                        (open, is_first) = (false, false);
+                    }
+                }
+            }
+            let result = evaluated(&text);
+            let found: Vec<Vec<usize>> = result.segments.iter().map(lines).collect();
+            prop_assert_eq!(found, expected);
+            let placed: Vec<(usize, bool)> = result
+                .placements
+                .iter()
+                .map(|step| (step.line, step.engine == StepEngine::Windows))
+                .collect();
+            let all = kinds.iter().enumerate().map(|(index, kind)| (index + 2, *kind == 0));
+            prop_assert_eq!(placed, all.collect::<Vec<_>>());
+        }
+    }
+}

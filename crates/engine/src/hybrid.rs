@@ -1,0 +1,351 @@
+//! Steps of a Dockerfile that Windows runs, in a build that is otherwise direct.
+//!
+//! A [segment](WindowsSegment) is run on the image that stands so far, which is pushed first. Its
+//! result is pushed too, under a tag made of its [key](key::segment_key): the same steps on the same
+//! image are run once for all machines that see the registry. Then the Dockerfile is evaluated again
+//! with the result in place of a base, until no segment is left.
+
+mod key;
+mod worker;
+
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
+use wincimg_common::diagnose::{Blame, BoxError, Excerpt, Problem};
+use wincimg_common::digest::{Digest, sha256};
+use wincimg_dockerfile::stages::{Stages, WindowsSegment};
+use wincimg_oci::document::{Document, Image};
+use wincimg_oci::prefix::RegistryPrefix;
+use wincimg_oci::reference::{Reference, repository_of};
+use wincimg_oci::store::{Location, Source};
+use wincimg_recipe::{Instructions, Plan};
+use wincimg_registry::UnknownBase;
+
+use self::key::segment_key;
+use self::worker::{DockerWorker, WindowsBuild, WindowsWorker};
+use crate::base_contents::{Purpose, load_contents};
+use crate::build::BuildContext;
+use crate::delivery::{AttachmentOptions, DeliveryTarget, Destination, TagPolicy};
+use crate::direct::deliver_directly;
+use crate::downloads::DownloadSet;
+use crate::notice::Notice;
+use crate::plans::{BuildRequest, PlannedBase, PlannedImage, StageBases};
+use crate::publication::{IndexMode, NamingOptions, Publication, TagStyle};
+
+/// Name of the engine in reports.
+pub(crate) const HYBRID: &str = "hybrid";
+
+/// Number of digits of a digest in a tag.
+const DIGITS: usize = 32;
+
+/// Options of steps that run on Windows.
+#[derive(Debug, Clone, Default)]
+pub struct WindowsSteps {
+    /// The repository that images below and above them are pushed to.
+    pub cache: Option<CacheRepository>,
+}
+
+/// A repository for images between steps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheRepository {
+    /// Its registry, with a path prefix.
+    pub registry: RegistryPrefix,
+    /// Its name there.
+    pub name: String,
+}
+
+impl CacheRepository {
+    /// The repository of a reference, whose tag does not count.
+    pub fn of_reference(reference: &Reference) -> Option<Self> {
+        let whole = reference.repository();
+        let (path, name) = whole
+            .rsplit_once('/')
+            .map_or((None, whole), |(path, name)| (Some(path), name));
+        let host = reference.registry();
+        let registry = path.map_or_else(|| host.to_owned(), |path| format!("{host}/{path}"));
+        Some(Self {
+            registry: registry.parse().ok()?,
+            name: name.to_owned(),
+        })
+    }
+
+    fn reference(&self, tag: &str) -> Result<Reference, BoxError> {
+        Ok(self.registry.join(&format!("{}:{tag}", self.name))?)
+    }
+}
+
+/// Runs all segments of the images' Dockerfile that have no result yet.
+pub(crate) async fn run_windows_steps(
+    request: &BuildRequest,
+    images: &mut [PlannedImage],
+    supply: &mut DownloadSet,
+    ctx: &BuildContext<'_>,
+) -> Result<(), BoxError> {
+    let has_segments = |image: &PlannedImage| image.stages.next_segment().is_some();
+    let (Some(steps), true) = (&request.windows, images.iter().any(has_segments)) else {
+        return Ok(());
+    };
+    let Some(cache) = &steps.cache else {
+        return Err(no_repository());
+    };
+    let build = HybridBuild {
+        request,
+        cache,
+        ctx,
+        worker: OnceCell::new(),
+    };
+    for image in images {
+        while let Some(segment) = image.stages.next_segment().cloned() {
+            let result = Box::pin(build.result_of(image, &segment, supply)).await?;
+            image.stages.set_result(segment.id, result);
+            let images = std::slice::from_mut(image);
+            Box::pin(request.finish(images, Purpose::Layers, supply, ctx)).await?;
+        }
+    }
+    Ok(())
+}
+
+fn no_repository() -> BoxError {
+    Problem::new(
+        "usage/cache",
+        "steps on Windows require a repository for the images below and above them",
+    )
+    .blame(Blame::Request)
+    .hint(
+        "push the image with --registry HOST[:PORT][/PREFIX] --push, or add --cache-to REPOSITORY",
+    )
+    .into()
+}
+
+/// A build with steps on Windows.
+struct HybridBuild<'a> {
+    request: &'a BuildRequest,
+    cache: &'a CacheRepository,
+    ctx: &'a BuildContext<'a>,
+    /// Connected for the first segment that no repository has.
+    worker: OnceCell<DockerWorker>,
+}
+
+impl HybridBuild<'_> {
+    /// The image that a segment makes: from a repository, or from the worker.
+    async fn result_of(
+        &self,
+        image: &PlannedImage,
+        segment: &WindowsSegment,
+        supply: &DownloadSet,
+    ) -> Result<PlannedBase, BoxError> {
+        let ground = self.ground_of(image, segment, supply).await?;
+        let key = segment_key(ground.base.image.config().digest(), segment);
+        let tag = format!("windows-{}", digits(&key));
+        let lines = lines_of(segment);
+        if let Some(known) = self.find(&tag, &ground.base).await? {
+            self.ctx.reporter.note(&Notice::WindowsStepsKnown {
+                lines: &lines,
+                image: &known.display_name(),
+            });
+            return Ok(known);
+        }
+        let name = ground.base.display_name();
+        self.ctx.reporter.note(&Notice::RunsOnWindows {
+            lines: &lines,
+            base: &name,
+        });
+        let worker = self
+            .worker
+            .get_or_try_init(|| DockerWorker::connect(&self.request.options))
+            .await?;
+        let build = WindowsBuild {
+            ground: &ground,
+            segment,
+            repository: self.cache,
+            tag: &tag,
+        };
+        let ran = worker.run(&build, self.ctx).await;
+        let digest = ran.map_err(|error| self.failed(segment, error))?;
+        let reference = self.cache.reference(&format!("{tag}@{digest}"))?;
+        self.read(&reference, &ground.base).await
+    }
+
+    /// The image below a segment, as a plan of its own.
+    async fn ground_of(
+        &self,
+        image: &PlannedImage,
+        segment: &WindowsSegment,
+        supply: &DownloadSet,
+    ) -> Result<PlannedImage, BoxError> {
+        let Some(base) = image.stages.get(&segment.base) else {
+            let problem = format!("the image {:?} below a step is not known", segment.base);
+            return Err(Problem::new("internal/segment", problem).into());
+        };
+        let mut planned = PlannedImage {
+            host: image.host.clone(),
+            base: base.clone(),
+            plan: image
+                .host
+                .as_ref()
+                .map_or_else(Plan::default, |host| base.plan_of(&image.plan.name, host)),
+            stages: StageBases::default(),
+            set_aside: Vec::new(),
+            windows: None,
+        };
+        let Some(below) = &segment.below else {
+            return Ok(planned);
+        };
+        let mut below: Instructions = below.clone();
+        below.downloads_mut().for_each(|file| supply.resolve(file));
+        planned.plan.instructions = Some(below);
+        let reference = self.push_below(&mut planned, segment).await?;
+        planned.base = self.read(&reference, base).await?;
+        Ok(planned)
+    }
+
+    /// Pushes the image below a segment, and returns its reference.
+    async fn push_below(
+        &self,
+        planned: &mut PlannedImage,
+        segment: &WindowsSegment,
+    ) -> Result<Reference, BoxError> {
+        let images = std::slice::from_mut(planned);
+        load_contents(images, Purpose::Layers, self.ctx).await?;
+        // The same tag in the next build, whose unchanged layers are then not written again.
+        let stage = format!(
+            "{} {} {:?}",
+            images[0].base.digest(),
+            segment.stage,
+            segment.id
+        );
+        let tag = format!("windows-base-{}", digits(&sha256(stage.as_bytes())));
+        let naming = NamingOptions {
+            name: self.cache.name.clone(),
+            tag: Some(tag.clone()),
+            index: IndexMode::Several,
+            style: TagStyle::default(),
+        };
+        let publication = Publication::new(images, &naming)?;
+        let target = DeliveryTarget {
+            naming,
+            destinations: vec![Destination::Registry(self.cache.registry.clone())],
+            named_after: Some(self.cache.registry.clone()),
+            flavour: None,
+            existing: TagPolicy::Replace,
+            documents: AttachmentOptions::default(),
+            review: &|_| Ok(()),
+        };
+        let options = &self.request.options;
+        let delivering = deliver_directly(&publication, options, &target, self.ctx);
+        let delivered = Box::pin(delivering).await?;
+        let digest = delivered.images.first().map(|image| image.digest.as_str());
+        self.cache
+            .reference(&format!("{tag}@{}", digest.unwrap_or_default()))
+    }
+
+    /// The result of a segment in a repository, unless all steps are to be run again. What is not on
+    /// the image below is ignored.
+    async fn find(&self, tag: &str, below: &PlannedBase) -> Result<Option<PlannedBase>, BoxError> {
+        if self.request.options.docker.no_cache {
+            return Ok(None);
+        }
+        let more = self.request.options.reuse.iter().flatten();
+        let more = more.filter_map(|place| match place {
+            Location::Registry(reference) => CacheRepository::of_reference(reference),
+            _ => None,
+        });
+        for repository in std::iter::once(self.cache.clone()).chain(more) {
+            let reference = repository.reference(tag)?;
+            let place = Location::Registry(reference.clone());
+            let found = Source::find(&place, false, self.ctx.registry).await?;
+            let Some((source, Document::Manifest(manifest))) = found else {
+                continue;
+            };
+            let image = source.image(*manifest).await?;
+            if is_on(&image, &below.image) {
+                let digest = image.digest();
+                let reference = repository.reference(&format!("{tag}@{digest}"))?;
+                return Ok(Some(with_image(below, reference, image)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A pushed image on another.
+    async fn read(
+        &self,
+        reference: &Reference,
+        below: &PlannedBase,
+    ) -> Result<PlannedBase, BoxError> {
+        let source = Source::Registry(self.ctx.registry.repository(reference));
+        let Document::Manifest(manifest) = source.resolve(reference.digest()).await? else {
+            let problem = format!("{reference} is an index: expected an image");
+            return Err(Problem::new("daemon/answer", problem).into());
+        };
+        let image = source.image(*manifest).await?;
+        if !is_on(&image, &below.image) {
+            let base = below.display_name();
+            let problem = format!("{reference} does not have the layers of {base} below its own");
+            return Err(Problem::new("daemon/other-base", problem).into());
+        }
+        Ok(with_image(below, reference.clone(), image))
+    }
+
+    /// Error for a segment that failed, with the line of the Dockerfile.
+    fn failed(&self, segment: &WindowsSegment, error: BoxError) -> BoxError {
+        let number = worker::failed_step(error.as_ref());
+        let step = number.and_then(|number| segment.step(number));
+        let file = self.request.design.stages().map(Stages::file);
+        let file = file.map_or_else(String::new, |file| file.display().to_string());
+        let what = match step {
+            Some(step) => format!("{file}:{}: Windows cannot run the step", step.line),
+            None => format!("{file}: Windows cannot run {}", lines_of(segment)),
+        };
+        if segment.below.is_some() {
+            let repository = self.cache.registry.join(&self.cache.name);
+            let repository = repository.map_or_else(
+                |_| self.cache.name.clone(),
+                |reference| repository_of(&reference),
+            );
+            let repository = &repository;
+            self.ctx.reporter.note(&Notice::KeptBelow { repository });
+        }
+        let marked = step.map(|step| {
+            let at_fault = "fails on Windows";
+            Excerpt::from_quoted(step.line, &step.text, at_fault)
+        });
+        match marked {
+            Some(marked) => Problem::context(what, error).excerpt(Some(marked)).into(),
+            None => Problem::context(what, error).into(),
+        }
+    }
+}
+
+/// The first digits of a digest, for a tag.
+fn digits(digest: &Digest) -> String {
+    let text = digest.to_string();
+    let hex = text.rsplit(':').next().unwrap_or_default();
+    hex.chars().take(DIGITS).collect()
+}
+
+/// `lines 3 and 5`, `lines 3 to 9`: the steps of a segment.
+fn lines_of(segment: &WindowsSegment) -> String {
+    let lines: Vec<String> = segment.steps.iter().map(|it| it.line.to_string()).collect();
+    match lines.as_slice() {
+        [] => "no line".to_owned(),
+        [line] => format!("line {line}"),
+        [first, .., last] => format!("lines {first} to {last}"),
+    }
+}
+
+/// Returns true if an image has all layers of another below its own.
+fn is_on(image: &Image, below: &Image) -> bool {
+    let own = &image.config().rootfs.diff_ids;
+    own.starts_with(&below.config().rootfs.diff_ids) && image.config().os == below.config().os
+}
+
+/// The image of a repository, for the same hosts as the one below.
+fn with_image(below: &PlannedBase, reference: Reference, image: Image) -> PlannedBase {
+    PlannedBase {
+        reference: Some(reference),
+        image,
+        inside: Arc::new(UnknownBase),
+        ..below.clone()
+    }
+}

@@ -1,0 +1,110 @@
+//! Workers: machines with Windows that run the steps of a segment.
+
+use std::collections::BTreeMap;
+
+use wincimg_common::diagnose::BoxError;
+use wincimg_dockerfile::stages::WindowsSegment;
+
+use super::CacheRepository;
+use crate::build::{BuildContext, EngineOptions};
+use crate::docker::{Daemon, DockerBuildOptions, DockerEngine, Info, connect_windows, step_number};
+use crate::plans::PlannedImage;
+use crate::publication::{IndexMode, NamingOptions, Publication, TagStyle};
+
+/// Steps for a worker.
+pub(super) struct WindowsBuild<'a> {
+    /// The image below, in a registry.
+    pub(super) ground: &'a PlannedImage,
+    /// The steps.
+    pub(super) segment: &'a WindowsSegment,
+    /// The repository for the result.
+    pub(super) repository: &'a CacheRepository,
+    /// Its tag there.
+    pub(super) tag: &'a str,
+}
+
+/// A machine that runs steps on Windows.
+pub(super) trait WindowsWorker {
+    /// Runs the steps, pushes the result, and returns its digest.
+    async fn run(
+        &self,
+        build: &WindowsBuild<'_>,
+        ctx: &BuildContext<'_>,
+    ) -> Result<String, BoxError>;
+}
+
+/// A Docker daemon for Windows containers.
+pub(super) struct DockerWorker {
+    daemon: Daemon,
+    info: Info,
+    options: DockerBuildOptions,
+}
+
+impl DockerWorker {
+    /// Connects to the daemon of the options.
+    pub(super) async fn connect(options: &EngineOptions) -> Result<Self, BoxError> {
+        let (daemon, info) = connect_windows(options.docker_host.as_deref()).await?;
+        let mut docker = options.docker.clone();
+        let created = options.created.map(|time| u64::try_from(time.as_second()));
+        docker.timestamp = created.and_then(Result::ok);
+        Ok(Self {
+            daemon,
+            info,
+            options: docker,
+        })
+    }
+
+    /// Build arguments of a segment, and the proxies of Docker's configuration.
+    fn arguments(&self, segment: &WindowsSegment) -> BTreeMap<String, String> {
+        let mut arguments = segment.arguments.clone();
+        let is_proxy = |name: &&String| name.to_ascii_lowercase().ends_with("_proxy");
+        let given = self.options.arguments.iter();
+        for (name, value) in given.filter(|(name, _)| is_proxy(name)) {
+            arguments.insert(name.clone(), value.clone());
+        }
+        let settings = &self.daemon.endpoint().settings;
+        settings.add_proxies(&mut arguments);
+        arguments
+    }
+}
+
+impl WindowsWorker for DockerWorker {
+    async fn run(
+        &self,
+        build: &WindowsBuild<'_>,
+        ctx: &BuildContext<'_>,
+    ) -> Result<String, BoxError> {
+        let naming = NamingOptions {
+            name: build.repository.name.clone(),
+            tag: Some(build.tag.to_owned()),
+            index: IndexMode::Several,
+            style: TagStyle::default(),
+        };
+        let images = std::slice::from_ref(build.ground);
+        let publication = Publication::new(images, &naming)?;
+        let dockerfile = build.segment.dockerfile(&build.ground.base.label());
+        let engine = DockerEngine {
+            daemon: &self.daemon,
+            info: &self.info,
+            registry: ctx.registry,
+            options: DockerBuildOptions {
+                arguments: self.arguments(build.segment),
+                ..self.options.clone()
+            },
+            named_after: Some(build.repository.registry.clone()),
+            pushes: true,
+            progress: ctx.progress.as_ref(),
+        };
+        let made = Box::pin(engine.build_images(&publication, &[dockerfile])).await?;
+        let mut digest = String::new();
+        for image in made {
+            digest = image.push(ctx.progress.as_ref()).await?;
+        }
+        Ok(digest)
+    }
+}
+
+/// Number of the failed step in a worker's Dockerfile, if one failed.
+pub(super) fn failed_step(error: &(dyn std::error::Error + 'static)) -> Option<usize> {
+    std::iter::successors(Some(error), |error| error.source()).find_map(step_number)
+}

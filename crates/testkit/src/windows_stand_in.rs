@@ -1,0 +1,269 @@
+//! A real Docker daemon that runs Linux containers in place of Windows ones: what a client sends and
+//! gets is as with a daemon on Windows, and the steps of a build run.
+//!
+//! In between, images change their system: each image of Windows that a build is based on gets a twin
+//! for Linux in the registry, and each pushed image one for Windows. Their layers are the same.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode};
+use axum::response::Response;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use wincimg_demo::DemoRegistry;
+
+use super::dockerd::Dockerd;
+use super::windows_daemon::{info, server_2019};
+
+/// The version of Windows that all images have.
+const VERSION: &str = "10.0.17763.973";
+
+const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
+
+/// The daemon, which runs until it is dropped.
+pub struct WindowsStandIn {
+    folder: TempDir,
+    shared: Arc<Shared>,
+    task: JoinHandle<()>,
+}
+
+struct Shared {
+    dockerd: Dockerd,
+    registry: Arc<DemoRegistry>,
+    /// Dockerfiles of the builds, as they were sent.
+    builds: Mutex<Vec<String>>,
+}
+
+impl WindowsStandIn {
+    /// Starts a daemon on a Unix socket, in the caller's runtime.
+    pub fn start(registry: Arc<DemoRegistry>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = tokio::net::UnixListener::bind(folder.path().join("socket")).unwrap();
+        let shared = Arc::new(Shared {
+            dockerd: Dockerd::start(),
+            registry,
+            builds: Mutex::default(),
+        });
+        let router = Router::new()
+            .fallback(answer)
+            .with_state(Arc::clone(&shared));
+        let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self {
+            folder,
+            shared,
+            task,
+        }
+    }
+
+    pub fn host(&self) -> String {
+        format!("unix://{}", self.folder.path().join("socket").display())
+    }
+
+    /// The Dockerfiles of all builds so far.
+    pub fn builds(&self) -> Vec<String> {
+        self.shared.builds.lock().unwrap().clone()
+    }
+}
+
+impl Drop for WindowsStandIn {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+    let target = head.uri.path_and_query().unwrap().to_string();
+    let headers = head.headers.iter();
+    let headers = headers.filter(|(name, _)| {
+        let name = name.as_str();
+        name == "content-type" || name.starts_with("x-registry")
+    });
+    let headers = headers.flat_map(|(name, value)| {
+        let value = value.to_str().unwrap();
+        [name.as_str(), ": ", value, "\r\n"]
+    });
+    let headers: String = headers.collect();
+    let reply =
+        tokio::task::spawn_blocking(move || shared.reply(&head.method, &target, &headers, &body));
+    let reply = reply.await.unwrap();
+    let mut response = Response::builder().status(reply.status);
+    for name in ["api-version", "content-type"] {
+        if let Some(value) = reply.header(name) {
+            response = response.header(name, value);
+        }
+    }
+    response.body(Body::from(reply.body)).unwrap()
+}
+
+struct Reply {
+    status: StatusCode,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Reply {
+    fn header(&self, wanted: &str) -> Option<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        let mut values = lines.filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        values.next().map(|(_, value)| value)
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+}
+
+impl Shared {
+    fn reply(&self, method: &Method, target: &str, headers: &str, body: &Bytes) -> Reply {
+        let path = target.split('?').next().unwrap();
+        let is_build = method == Method::POST && path.ends_with("/build");
+        let (target, body) = if is_build {
+            let target = format!("{target}&networkmode=none");
+            (target, self.for_linux(body))
+        } else {
+            (target.to_owned(), body.to_vec())
+        };
+        let mut reply = self.forward(method, &target, headers, &body);
+        if path.ends_with("/info") {
+            reply.body = info(&server_2019(973), "process").to_string().into_bytes();
+        } else if path.ends_with("/json") && reply.status == StatusCode::OK {
+            let mut image = reply.json();
+            image["Os"] = json!("windows");
+            image["OsVersion"] = json!(VERSION);
+            reply.body = image.to_string().into_bytes();
+        } else if path.ends_with("/push") {
+            reply.body = self.for_windows(path, reply.body);
+        }
+        reply
+    }
+
+    fn forward(&self, method: &Method, target: &str, headers: &str, body: &[u8]) -> Reply {
+        let host = self.dockerd.host();
+        let stream = UnixStream::connect(host.strip_prefix("unix://").unwrap()).unwrap();
+        exchange(stream, &format!("{method} {target}"), headers, body)
+    }
+
+    /// A build context on the twin of its base.
+    fn for_linux(&self, context: &[u8]) -> Vec<u8> {
+        let mut sent = tar::Archive::new(context);
+        let mut rewritten = tar::Builder::new(Vec::new());
+        for (index, entry) in sent.entries().unwrap().enumerate() {
+            let mut entry = entry.unwrap();
+            let mut header = entry.header().clone();
+            let path = entry.path().unwrap().into_owned();
+            let mut bytes = Vec::new();
+            entry.read_to_end(&mut bytes).unwrap();
+            if index == 0 {
+                let text = String::from_utf8(bytes).unwrap();
+                self.builds.lock().unwrap().push(text.clone());
+                let lines = text.lines().map(|line| match line.strip_prefix("FROM ") {
+                    Some(image) => format!("FROM {}\n", self.twin(image)),
+                    None => format!("{line}\n"),
+                });
+                bytes = lines.collect::<String>().into_bytes();
+                header.set_size(bytes.len() as u64);
+            }
+            rewritten
+                .append_data(&mut header, path, bytes.as_slice())
+                .unwrap();
+        }
+        rewritten.into_inner().unwrap()
+    }
+
+    /// The Linux twin of an image that is named with its digest.
+    fn twin(&self, image: &str) -> String {
+        let (name, digest) = image.split_once('@').unwrap();
+        let host = self.registry.host();
+        let path = name.strip_prefix(&format!("{host}/")).unwrap();
+        let repository = path.split(':').next().unwrap();
+        let twin = self.converted(repository, digest, "twin", |config| {
+            config["os"] = json!("linux");
+            config.as_object_mut().unwrap().remove("os.version");
+        });
+        format!("{host}/{repository}@{twin}")
+    }
+
+    /// The messages of a push, with the digest of the Windows twin.
+    fn for_windows(&self, path: &str, messages: Vec<u8>) -> Vec<u8> {
+        let text = String::from_utf8(messages).unwrap();
+        let mut lines = text
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let Some(pushed) = lines.find(|line| line["aux"]["Digest"].is_string()) else {
+            return text.into_bytes();
+        };
+        let digest = pushed["aux"]["Digest"].as_str().unwrap();
+        let tag = pushed["aux"]["Tag"].as_str().unwrap();
+        let (_, name) = path.split_once("/images/").unwrap();
+        let name = name.strip_suffix("/push").unwrap().replace("%2F", "/");
+        let (_, repository) = name.split_once('/').unwrap();
+        let twin = self.converted(repository, digest, tag, |config| {
+            config["os"] = json!("windows");
+            config["os.version"] = json!(VERSION);
+        });
+        text.replace(digest, &twin).into_bytes()
+    }
+
+    /// Adds an image with another configuration under a tag, and returns its digest.
+    fn converted(
+        &self,
+        repository: &str,
+        digest: &str,
+        tag: &str,
+        change: impl FnOnce(&mut Value),
+    ) -> String {
+        let mut manifest = self.get(&format!("{repository}/manifests/{digest}"));
+        let config = manifest["config"]["digest"].as_str().unwrap().to_owned();
+        let mut config = self.get(&format!("{repository}/blobs/{config}"));
+        change(&mut config);
+        let config = config.to_string();
+        manifest["config"]["size"] = json!(config.len());
+        self.registry.with(|stored| {
+            manifest["config"]["digest"] = json!(stored.add_blob(repository, config.into()));
+            let media_type = manifest["mediaType"]
+                .as_str()
+                .unwrap_or(MANIFEST)
+                .to_owned();
+            stored.add_manifest(repository, tag, &media_type, manifest.to_string().into())
+        })
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let stream = TcpStream::connect(self.registry.host()).unwrap();
+        let accept = format!("Accept: {MANIFEST}, application/vnd.oci.image.manifest.v1+json\r\n");
+        let reply = exchange(stream, &format!("GET /v2/{path}"), &accept, &[]);
+        assert_eq!(reply.status, StatusCode::OK, "{path}");
+        reply.json()
+    }
+}
+
+/// A request in the version of HTTP whose answers end with the connection.
+fn exchange(mut stream: impl Read + Write, request: &str, headers: &str, body: &[u8]) -> Reply {
+    let length = body.len();
+    let head =
+        format!("{request} HTTP/1.0\r\nHost: docker\r\n{headers}Content-Length: {length}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(body).unwrap();
+    let mut whole = Vec::new();
+    stream.read_to_end(&mut whole).unwrap();
+    let end = whole
+        .windows(4)
+        .position(|bytes| bytes == b"\r\n\r\n")
+        .unwrap();
+    let head = String::from_utf8(whole[..end].to_vec()).unwrap();
+    let status = head.split(' ').nth(1).unwrap();
+    Reply {
+        status: status.parse().unwrap(),
+        body: whole[end + 4..].to_vec(),
+        head,
+    }
+}

@@ -1,0 +1,90 @@
+//! Steps of a Dockerfile that run on Windows: options, and where each step runs.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use wincimg_common::untrusted::Untrusted;
+use wincimg_dockerfile::stages::{StepEngine, StepPlacement};
+use wincimg_engine::hybrid::{CacheRepository, WindowsSteps};
+use wincimg_oci::prefix::RegistryPrefix;
+use wincimg_oci::reference::parse_reference;
+
+/// Options of steps that run on Windows.
+#[derive(Debug, Args)]
+pub(super) struct StepArgs {
+    /// Repository for the images below and above steps that run on Windows [default: the image's,
+    /// with --push]
+    #[arg(long, value_name = "REPOSITORY", value_parser = repository, hide_short_help = true)]
+    cache_to: Option<CacheRepository>,
+}
+
+impl StepArgs {
+    /// The steps, with their repository: the given one, or that of the pushed image.
+    pub(super) fn windows_steps(
+        &self,
+        pushed_to: Option<RegistryPrefix>,
+        name: &str,
+    ) -> WindowsSteps {
+        let of_image = pushed_to.map(|registry| CacheRepository {
+            registry,
+            name: name.to_owned(),
+        });
+        WindowsSteps {
+            cache: self.cache_to.clone().or(of_image),
+        }
+    }
+}
+
+/// Parses `HOST[:PORT]/REPOSITORY`.
+fn repository(text: &str) -> Result<CacheRepository, String> {
+    let expected = || format!("invalid repository {text:?}: expected HOST[:PORT]/REPOSITORY");
+    let name = text.rsplit('/').next().unwrap_or_default();
+    if name.contains([':', '@']) || !text.contains('/') {
+        return Err(expected());
+    }
+    let reference = parse_reference(text).map_err(|error| error.to_string())?;
+    CacheRepository::of_reference(&reference).ok_or_else(expected)
+}
+
+/// Writes where each step runs, if one of them does not run here.
+pub(super) fn write_steps(steps: &[StepPlacement], out: &mut dyn Write) -> io::Result<()> {
+    if steps.iter().all(|step| step.engine == StepEngine::Direct) {
+        return Ok(());
+    }
+    let width = steps.iter().map(|step| step.line.to_string().len()).max();
+    let width = width.unwrap_or_default();
+    for step in steps {
+        let engine = match step.engine {
+            StepEngine::Direct => "direct",
+            StepEngine::Windows => "windows",
+            StepEngine::Unknown => "unknown",
+        };
+        let text = Untrusted(&step.text);
+        writeln!(out, "line {:>width$}  {engine:<7}  {text}", step.line)?;
+        if let Some(reason) = &step.reason {
+            writeln!(out, "{:>width$}  {:<12}  {}", "", "", Untrusted(reason))?;
+        }
+    }
+    writeln!(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_has_no_tag() {
+        let name = |text: &str| repository(text).map(|it| (it.registry.to_string(), it.name));
+        assert_eq!(
+            name("repo.lan:5000/apps/web"),
+            Ok(("repo.lan:5000/apps".to_owned(), "web".to_owned()))
+        );
+        assert_eq!(
+            name("repo.lan:5000/web"),
+            Ok(("repo.lan:5000".to_owned(), "web".to_owned()))
+        );
+        for text in ["repo.lan:5000/web:1.4", "repo.lan:5000/", "Repo/Web"] {
+            assert!(repository(text).is_err(), "{text}");
+        }
+    }
+}

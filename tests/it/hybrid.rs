@@ -1,0 +1,337 @@
+//! Dockerfiles with steps that only Windows can run. A real Docker daemon for Linux stands in for
+//! one on Windows (see `wincimg_testkit::windows_stand_in`): the steps run, and their layers come
+//! back.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use wincimg_oci::document::{
+    Descriptor, History, Image, ManifestFormat, NewLayer, Platform, sha256,
+};
+use wincimg_testkit::windows_base::StandIn;
+use wincimg_testkit::windows_stand_in::WindowsStandIn;
+
+use crate::failure::Failure;
+use crate::site::{Site, add_base, stderr};
+
+/// Writes what it sees to a file of its own, or fails.
+const PROGRAM: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    const char *name = count > 1 ? words[1] : "";
+    if (strcmp(name, "fail") == 0) { puts("cannot install"); return 7; }
+    char path[256];
+    snprintf(path, sizeof path, "/Files/made-%s.txt", name);
+    FILE *made = fopen(path, "w");
+    const char *value = getenv("A");
+    fprintf(made, "A=%s site=%d late=%d", value ? value : "",
+        access("/Files/site/a.txt", F_OK) == 0, access("/Files/late.txt", F_OK) == 0);
+    return fclose(made);
+}
+"#;
+
+const FROM: &str = "FROM mcr.microsoft.com/windows/nanoserver:1809";
+
+/// A site whose base has the program as `Files/tool`.
+fn site() -> Site {
+    let site = Site::new();
+    let source = site.write("tool.c", PROGRAM);
+    let program = site.path("tool");
+    let mut compiler = Command::new(wincimg_testkit::component("cc"));
+    compiler.args(["-static", "-o"]).args([&program, &source]);
+    assert!(compiler.status().unwrap().success());
+    let program = fs::read(program).unwrap();
+    let mut tar = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_ustar();
+    header.set_size(program.len() as u64);
+    header.set_mode(0o755);
+    tar.append_data(&mut header, "Files/tool", program.as_slice())
+        .unwrap();
+    let tar = tar.into_inner().unwrap();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, &tar).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let blob = Descriptor::new(
+        ManifestFormat::Docker.layer_gzip(),
+        sha256(&gzip),
+        gzip.len() as u64,
+    );
+    let layer = NewLayer {
+        blob: blob.clone(),
+        diff_id: sha256(&tar),
+        history: History::default(),
+    };
+    let image = Image::empty(ManifestFormat::Docker, Platform::windows("10.0.17763.973"));
+    let image = image.unwrap().append_layer(layer).unwrap();
+    let image = image
+        .edit_config(|config| config.created = Some("2020-01-14T00:00:00Z".into()))
+        .unwrap();
+    let base = StandIn {
+        image,
+        layers: vec![(blob, gzip.into())],
+    };
+    site.registry.with(|stored| {
+        add_base(stored, "mcr/windows/nanoserver", "10.0.17763.973", base);
+    });
+    site.write("app/site/a.txt", "a");
+    site.write("app/late.txt", "late");
+    site
+}
+
+fn build(site: &Site, arguments: &[&str]) -> Output {
+    let mut command = site.command(&["build", "./app", "--host-build", "17763.973"]);
+    command
+        .args(["--base-registry", &format!("{}/mcr", site.host())])
+        .args(["--format", "json"])
+        .args(arguments);
+    command.output().unwrap()
+}
+
+fn json_of(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The instructions of a build below `FROM`.
+fn instructions(dockerfile: &str) -> Vec<&str> {
+    let (from, rest) = dockerfile.split_once('\n').unwrap();
+    assert!(
+        from.starts_with("FROM ") && from.contains("@sha256:"),
+        "{from}"
+    );
+    rest.lines().collect()
+}
+
+/// The files of an image's own layers: each layer's, with their contents.
+async fn layers(site: &Site, built: &Value) -> Vec<BTreeMap<String, String>> {
+    let image = &built["images"][0];
+    let reference = image["reference"].as_str().unwrap();
+    let repository = wincimg_testkit::repository(wincimg_testkit::options(&site.host()), reference);
+    let mut layers = Vec::new();
+    for layer in &image["layers"].as_array().unwrap()[1..] {
+        let digest = layer["digest"].as_str().unwrap().parse().unwrap();
+        let blob = Descriptor::new(
+            layer["media_type"].as_str().unwrap(),
+            digest,
+            layer["size"].as_u64().unwrap(),
+        );
+        let source = wincimg_oci::store::Source::Registry(repository.clone());
+        let bytes = source.bytes(&blob, 1 << 20).await.unwrap();
+        let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(bytes.as_ref()));
+        let mut files = BTreeMap::new();
+        for entry in archive.entries().unwrap() {
+            let mut entry = entry.unwrap();
+            if entry.header().entry_type().is_file() {
+                let path = entry.path().unwrap().display().to_string();
+                let mut text = String::new();
+                entry.read_to_string(&mut text).unwrap();
+                files.insert(path, text);
+            }
+        }
+        layers.push(files);
+    }
+    layers
+}
+
+fn only(path: &str, text: &str) -> BTreeMap<String, String> {
+    [(path.to_owned(), text.to_owned())].into()
+}
+
+#[test(multi_thread = 2)]
+async fn steps_for_windows_run_there_and_not_again() {
+    let site = site();
+    let windows = WindowsStandIn::start(site.registry.clone());
+    let (host, daemon) = (site.host(), windows.host());
+    let text = format!(
+        "{FROM}\nARG COLOUR=red\nENV A=$COLOUR\nCOPY site C:/site/\nRUN mkdir C:\\data\n\
+         RUN [\"/Files/tool\", \"one\"]\n# a comment\nENV A=second\nRUN [\"/Files/tool\", \\\n  \"two\"]\n\
+         COPY late.txt C:/late.txt\nRUN [\"/Files/tool\", \"three\"]\nENV B=last\nCMD [\"x\"]\n"
+    );
+    site.write("app/Dockerfile", &text);
+    let arguments = [
+        "--docker-host",
+        &daemon,
+        "--registry",
+        &host,
+        "--push",
+        "--build-arg",
+        "COLOUR=blue",
+    ];
+
+    let planned = json_of(&build(&site, &[&arguments[..], &["--dry-run"]].concat()));
+    let steps = planned["plans"][0]["steps"].as_array().unwrap();
+    let steps: Vec<(u64, &str)> = steps
+        .iter()
+        .map(|step| {
+            (
+                step["line"].as_u64().unwrap(),
+                step["engine"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    let on_windows = [6, 9, 12];
+    let expected = [2, 3, 4, 5, 6, 8, 9, 11, 12, 13, 14].map(|line| {
+        let engine = if on_windows.contains(&line) {
+            "windows"
+        } else {
+            "direct"
+        };
+        (line, engine)
+    });
+    assert_eq!(steps, expected);
+    assert!(windows.builds().is_empty());
+
+    let output = build(&site, &arguments);
+    let built = json_of(&output);
+    let said = stderr(&output);
+    assert!(said.contains("lines 6 to 9 run on Windows"), "{said}");
+    let image = &built["images"][0];
+    assert_eq!(image["engine"], "hybrid");
+    assert_eq!(image["os_version"], "10.0.17763.973");
+    let base = image["base"]["reference"].as_str().unwrap();
+    assert!(base.contains("/mcr/windows/nanoserver:"), "{base}");
+    let builds = windows.builds();
+    assert_eq!(builds.len(), 2);
+    let two = ["RUN [\"/Files/tool\", \\", "  \"two\"]"];
+    let first = [
+        "ARG COLOUR",
+        "RUN [\"/Files/tool\", \"one\"]",
+        "# a comment",
+        "ENV A=second",
+    ];
+    let first: Vec<&str> = first.into_iter().chain(two).collect();
+    let sent: Vec<&str> = instructions(&builds[0]);
+    assert_eq!(
+        sent,
+        first
+            .iter()
+            .filter(|line| !line.starts_with('#'))
+            .copied()
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(
+        instructions(&builds[1]),
+        ["ARG COLOUR", "RUN [\"/Files/tool\", \"three\"]"]
+    );
+    let layers = layers(&site, &built).await;
+    let expected = [
+        only("Files/site/a.txt", "a"),
+        BTreeMap::new(),
+        only("Files/made-one.txt", "A=blue site=1 late=0"),
+        only("Files/made-two.txt", "A=second site=1 late=0"),
+        only("Files/late.txt", "late"),
+        only("Files/made-three.txt", "A=second site=1 late=1"),
+    ];
+    assert_eq!(layers, expected);
+    let plan = &planned["plans"][0]["instructions"]["container"];
+    assert_eq!(plan["Env"], serde_json::json!(["A=second", "B=last"]));
+
+    // Not a step is run again, also without a daemon.
+    let gone = [&["--docker-host", "unix:///nonexistent"], &arguments[2..]].concat();
+    let output = build(&site, &gone);
+    let again = json_of(&output);
+    let said = stderr(&output);
+    assert!(said.contains("lines 6 to 9 do not run again"), "{said}");
+    assert_eq!(again["images"][0]["digest"], image["digest"]);
+    assert_eq!(again["images"][0]["up_to_date"], true);
+
+    // What follows a changed file is run again.
+    site.write("app/late.txt", "later");
+    let changed = json_of(&build(&site, &arguments));
+    assert_ne!(changed["images"][0]["digest"], image["digest"]);
+    assert_eq!(windows.builds().len(), 3);
+    // And all of it, if asked.
+    json_of(&build(&site, &[&arguments[..], &["--no-cache"]].concat()));
+    assert_eq!(windows.builds().len(), 5);
+}
+
+#[test(multi_thread = 2)]
+async fn files_come_from_a_stage_that_windows_built() {
+    let site = site();
+    let windows = WindowsStandIn::start(site.registry.clone());
+    let (host, daemon) = (site.host(), windows.host());
+    site.write(
+        "app/Dockerfile",
+        format!(
+            "# escape=`\n{FROM} AS build\nENV A=1\nRUN [\"/Files/tool\", \"app\"]\n\
+             {FROM}\nCOPY --from=build C:\\made-app.txt C:\\app\\\nRUN copy C:\\app\\made-app.txt C:\\copy.txt\n"
+        ),
+    );
+    let cache = format!("{host}/cache/steps");
+    let output = site.path("layout");
+    let output = format!("oci:{}", output.display());
+    let arguments = [
+        "--docker-host",
+        &daemon,
+        "--cache-to",
+        &cache,
+        "--output",
+        &output,
+    ];
+    let built = json_of(&build(&site, &arguments));
+    let builds = windows.builds();
+    assert_eq!(builds.len(), 1);
+    // The base itself: the settings are applied by the daemon.
+    let lines: Vec<&str> = builds[0].lines().collect();
+    assert_eq!(lines[0], "# escape=`");
+    assert!(
+        lines[1].starts_with(&format!("FROM {host}/mcr/windows/nanoserver:")),
+        "{lines:?}"
+    );
+    assert_eq!(lines[2..], ["ENV A=1", "RUN [\"/Files/tool\", \"app\"]"]);
+    assert_eq!(built["images"][0]["engine"], "direct");
+    let layers = built["images"][0]["layers"].as_array().unwrap();
+    assert_eq!(layers.len(), 3);
+
+    let planned = json_of(&build(&site, &[&arguments[..], &["--dry-run"]].concat()));
+    let steps = planned["plans"][0]["steps"].as_array().unwrap();
+    let engines: Vec<&str> = steps
+        .iter()
+        .map(|it| it["engine"].as_str().unwrap())
+        .collect();
+    assert_eq!(engines, ["direct", "windows", "direct", "direct"]);
+}
+
+#[test(multi_thread = 2)]
+async fn a_failed_step_is_named_by_its_line_and_what_is_below_is_kept() {
+    let site = site();
+    let windows = WindowsStandIn::start(site.registry.clone());
+    let (host, daemon) = (site.host(), windows.host());
+    let dockerfile = |last: &str| {
+        let text = format!(
+            "{FROM}\nCOPY site C:/site/\nRUN [\"/Files/tool\", \"one\"]\nCOPY late.txt C:/\n\
+             ENV C=1\nRUN [\"/Files/tool\", \"{last}\"]\n"
+        );
+        site.write("app/Dockerfile", text);
+    };
+    dockerfile("fail");
+    let arguments = ["--docker-host", &daemon, "--registry", &host, "--push"];
+    let failure = Failure::of(&build(&site, &arguments));
+    let failure = failure
+        .is(
+            "daemon/step",
+            &["Dockerfile:6: ", "exit code 7", "cannot install"],
+        )
+        .on_line(6);
+    assert!(
+        failure.stderr.contains(&format!("{host}/app")),
+        "{failure:#?}"
+    );
+    assert_eq!(windows.builds().len(), 2);
+    dockerfile("two");
+    json_of(&build(&site, &arguments));
+    assert_eq!(windows.builds().len(), 3);
+
+    // Without a place for the images in between.
+    let output = build(&site, &["--docker-host", &daemon]);
+    assert_eq!(output.status.code(), Some(2));
+    Failure::of(&output)
+        .is("usage/cache", &[])
+        .advises(&["--push", "--cache-to"]);
+}
