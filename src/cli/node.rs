@@ -99,7 +99,7 @@ struct MakeScript {
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = read_deadline, hide_short_help = true)]
     pull_deadline: String,
     /// Disable automatic updates, so that nodes keep the version that their images are for
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     hold_updates: bool,
     /// Write a script that reverts all changes
     #[arg(long, hide_short_help = true)]

@@ -14,7 +14,7 @@ pub(super) struct KubeArgs {
     #[arg(short = 'n', long, value_name = "NAME", requires = "kube")]
     namespace: Option<String>,
     /// Only workloads with matching labels, such as app=web,tier!=cache
-    #[arg(long, value_name = "LABELS", requires = "kube")]
+    #[arg(long, value_name = "LABELS", requires = "kube", hide_short_help = true)]
     workload_selector: Option<String>,
     /// Watch the cluster: a live table on a terminal, otherwise one line per changed verdict
     #[arg(long, requires = "kube", conflicts_with_all = ["simulate", "simulate_hotfix"])]
