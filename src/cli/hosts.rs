@@ -197,8 +197,8 @@ impl HostArgs {
             None => anyhow!("no host given"),
         };
         Failure::usage(problem).hint(
-            "name one with --host-build 17763.973, or read the nodes with --kube, or with --nodes \
-             FILE from `kubectl get nodes -o json`",
+            "name one with --host-build 17763.973 or --host-build ltsc2022, or read the nodes with \
+             --kube, or with --nodes FILE from `kubectl get nodes -o json`",
         )
     }
 

@@ -64,7 +64,8 @@ pub(super) fn write_document(bytes: &[u8]) -> Result<(), Failure> {
     };
     write_result(None, |out| {
         out.write_all(&shown)?;
-        if !shown.ends_with(b"\n") {
+        // A line end in UTF-16 has another byte.
+        if !shown.ends_with(b"\n") && !shown.starts_with(b"\xFF\xFE") {
             out.write_all(b"\n")?;
         }
         Ok(())

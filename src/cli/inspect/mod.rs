@@ -4,6 +4,7 @@ mod documents;
 mod package;
 mod text;
 
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -290,9 +291,9 @@ fn registry_file(inspection: &Inspection) -> Result<&str, Failure> {
     }
 }
 
-/// `regedit` reads ASCII without a mark; everything else requires UTF-16.
+/// `regedit` reads ASCII without a mark; everything else requires UTF-16, except on a terminal.
 fn encoded(file: &str) -> Vec<u8> {
-    if file.is_ascii() {
+    if file.is_ascii() || io::stdout().is_terminal() {
         file.as_bytes().to_vec()
     } else {
         to_utf16(file)

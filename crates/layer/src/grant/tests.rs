@@ -216,7 +216,8 @@ fn what_is_missing_or_a_layer_cannot_change_is_refused() {
     assert!(refused("/none", &base).contains("neither the base nor the recipe has it; add it"));
     assert!(refused("/hosts", &base).contains("a file or link of the base"));
     assert!(
-        refused("/none", &UnknownBase).contains("the content of the base is unknown; build it with")
+        refused("/none", &UnknownBase)
+            .contains("the content of the base is unknown; build it with")
     );
     let mut many = Base::default().folder("/many", PLAIN);
     for number in 0..=MOST_FOLDERS {
