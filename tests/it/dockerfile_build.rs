@@ -476,7 +476,9 @@ fn every_line_at_fault_is_in_the_error_and_windows_has_an_exit_code() {
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
         (output.status.code(), answer["error"].clone())
     };
-    let (code, failure) = error("RUN msiexec /i x.msi\nCOPY a.txt /a\nRUN choco install b");
+    let (code, failure) = error(
+        "RUN dism /online /enable-feature /featurename:A\nCOPY a.txt /a\nRUN choco install b",
+    );
     assert_eq!((code, &failure["kind"]), (Some(4), &json!("windows")));
     let lines = failure["lines"].as_array().unwrap();
     let named: Vec<_> = lines
@@ -495,7 +497,7 @@ fn every_line_at_fault_is_in_the_error_and_windows_has_an_exit_code() {
             (
                 Some(2),
                 Some("dockerfile/needs-windows"),
-                Some("RUN msiexec /i x.msi")
+                Some("RUN dism /online /enable-feature /featurename:A")
             ),
             (
                 Some(4),

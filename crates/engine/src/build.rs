@@ -105,7 +105,10 @@ pub async fn build(
         target.naming.index = IndexMode::Always;
     }
     let (engine, reason) = request.engine_for(images.iter().map(|image| &image.plan));
-    request.options.check_flags(engine)?;
+    // The daemon of steps on Windows uses them, if there are such steps.
+    if request.windows.is_none() {
+        request.options.check_flags(engine)?;
+    }
     // The downloads, and the required contents of the bases.
     let finishing = request.finish(&mut images, engine.purpose(), &mut supply, ctx);
     Box::pin(finishing).await?;
