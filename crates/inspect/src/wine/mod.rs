@@ -1,6 +1,6 @@
 //! Runs an image's own layers and entry point under wine: a smoke test without Windows.
 //!
-//! [`StartCommand`] is the start command of a container, [`OwnContents`](crate::Own) the contents of the
+//! [`StartCommand`] is the start command of a container, [`OwnContents`](crate::OwnContents) the contents of the
 //! image's own layers; both are plain values. [`Prefix`] is a wine prefix in a temporary folder: it
 //! receives files and registry, and runs the program as a container would.
 //!
