@@ -77,6 +77,8 @@ const OF_WINE: &[(&str, &str)] = &[
     // The service control manager of Windows stores REG_EXPAND_SZ and quotes.
     ("services\\contososvc \"imagepath\"", "CreateService"),
     ("preshutdowntimeout", "not set by Windows"),
+    // Counts wine's own processes of services, which come and go.
+    (r"control\servicecurrent", "of wine"),
     // A feature that is named selects those above it.
     (
         "wine has no C:\\Program Files\\Contoso Features 2\\a.txt",
