@@ -2,7 +2,7 @@
 //!
 //! A key is a flag's long name. At the top of the file it applies to every command that has the
 //! flag; in a table named after a command, to that command alone (`[hotfix.fetch]` for a nested
-//! one):
+//! one), under each of its names: `[hotfix]` is also for `node hotfix`:
 //!
 //! ```toml
 //! insecure-registry = ["repo.mylan.k8s:8888"]

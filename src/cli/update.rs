@@ -25,7 +25,7 @@ use super::base::MatchArgs;
 use super::build::destinations::{check_output, destinations, output_place};
 use super::build::tags::TagArgs;
 use super::build::text::write_text;
-use super::build::{image_tag, source_date_epoch};
+use super::build::{image_tag, report_failed, source_date_epoch};
 use super::cluster_args::with_kubectl_name;
 use super::command_context::Session;
 use super::document_args::DocumentArgs;
@@ -78,6 +78,9 @@ pub(super) struct Update {
     check: bool,
     #[command(flatten)]
     tags: TagArgs,
+    /// Publish the images of all hosts, or none
+    #[arg(long, hide_short_help = true)]
+    all_or_nothing: bool,
     /// Manifest format in the registry [default: the image's]
     #[arg(long, value_enum, value_name = "FORMAT", hide_short_help = true)]
     manifest_format: Option<ManifestFormat>,
@@ -112,19 +115,32 @@ impl Update {
             reads_bases: !self.check,
         };
         let work = async {
-            let planned = update::plan(&request, &ctx).await;
+            // One host alone has nothing to continue with.
+            let is_whole = self.all_or_nothing || targets.len() == 1;
+            let planned = update::plan_served(&request, is_whole, &ctx).await;
             for warning in online.library.take_warnings() {
                 session.warn(warning);
             }
-            let updates = planned.inspect_err(|error| {
+            let (updates, failed) = planned.inspect_err(|error| {
                 if let Some(error) = search(error) {
                     report_searched_tags(error, session);
                 }
             })?;
+            let print = |updates: Option<&UpdatePlan>, delivered: DeliveryReport| {
+                self.print(&image, updates, &delivered, &hosts.left_out)?;
+                Ok(report_failed(&delivered.failed, session))
+            };
+            let none = DeliveryReport {
+                failed,
+                ..DeliveryReport::default()
+            };
+            let Some(updates) = updates else {
+                return print(None, none);
+            };
             warn(&updates, session);
-            let plan = |answer| {
-                self.print(&image, &updates, None, &hosts.left_out)?;
-                Ok(answer)
+            let plan = |answer| match print(Some(&updates), none.clone())? {
+                CommandOutcome::Yes => Ok(answer),
+                failed => Ok(failed),
             };
             if self.check || updates.are_refused() || updates.planned.is_empty() {
                 let is_yes = updates.are_up_to_date();
@@ -157,9 +173,9 @@ impl Update {
                 documents: self.documents(&image, &updates)?,
                 review: &|outlooks| check_served(outlooks, &hosts.nodes, today, session),
             };
-            let delivered = update::deliver(&updates, &image, target, &ctx).await?;
-            self.print(&image, &updates, Some(&delivered), &hosts.left_out)?;
-            Ok(CommandOutcome::Yes)
+            let mut delivered = update::deliver(&updates, &image, target, &ctx).await?;
+            delivered.failed.extend(none.failed);
+            print(Some(&updates), delivered)
         };
         registry_args::run(work)
     }
@@ -217,20 +233,21 @@ impl Update {
     fn print(
         &self,
         image: &Reference,
-        updates: &UpdatePlan,
-        delivered: Option<&DeliveryReport>,
+        updates: Option<&UpdatePlan>,
+        delivered: &DeliveryReport,
         left_out: &[String],
     ) -> Result<(), Failure> {
-        write_result(None, |out| match (self.format, delivered) {
-            (OutputFormat::Text, None) => {
+        write_result(None, |out| match (self.format, updates) {
+            (OutputFormat::Text, Some(updates)) if delivered.images.is_empty() => {
                 write_plan(image, updates, out)?;
                 write_hint(updates, out)
             }
-            (OutputFormat::Text, Some(delivered)) => write_text(delivered, "written", out),
+            (OutputFormat::Text, None) => Ok(()),
+            (OutputFormat::Text, Some(_)) => write_text(delivered, "written", out),
             (OutputFormat::Json, _) => {
-                let none = DeliveryReport::default();
-                let more = json!({"updates": reports(updates), "left_out": left_out});
-                write_json(&extended(delivered.unwrap_or(&none), more), out)
+                let reports = updates.map(reports).unwrap_or_default();
+                let more = json!({"updates": reports, "left_out": left_out});
+                write_json(&extended(delivered, more), out)
             }
         })
     }

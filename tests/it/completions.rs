@@ -150,6 +150,13 @@ fn what_exists_is_offered() {
     // Each Windows build with its newest update.
     let builds = offered(&["build", "pause", "--host-build", "17763."]);
     assert_eq!(builds.len(), 1, "{builds:?}");
+    // And each release by its names.
+    let names = offered(&["build", "pause", "--host-build", ""]);
+    for name in ["latest", "ltsc2025", "ltsc2022", "ltsc2019", "1809", "20H2"] {
+        assert!(names.contains(&name.to_owned()), "{name}: {names:?}");
+    }
+    let lts = offered(&["check-compat", "--host-build", "ltsc202"]);
+    assert_eq!(lts, ["ltsc2025", "ltsc2022"]);
 }
 
 #[test]

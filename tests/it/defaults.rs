@@ -255,3 +255,69 @@ fn the_users_own_file_may_set_any_flag() {
         .code(2)
         .stderr(contains("settings/wincimg/config.toml:2:"));
 }
+
+/// The flag's value in the file is invalid, so the error shows that it applies.
+#[test]
+fn a_table_applies_to_a_command_under_each_of_its_names() {
+    let folder = Folder::new("");
+    for (table, command) in [
+        ("hotfix.resolve", &["node", "hotfix", "resolve"][..]),
+        ("hotfix", &["node", "hotfix", "resolve"]),
+        ("node.hotfix", &["hotfix", "resolve"]),
+        ("init", &["recipe", "init", "x"]),
+        ("convert", &["recipe", "convert", "."]),
+        ("render", &["recipe", "render", "pause"]),
+        ("images", &["recipe", "list"]),
+        ("images", &["recipe", "show", "pause"]),
+        ("recipe.list", &["images"]),
+        ("inspect", &["image", "inspect", "oci:x"]),
+        ("push", &["image", "push", "oci:x", "a.lan/b:1"]),
+        ("copy", &["image", "copy", "a.lan/b:1", "a.lan/c:1"]),
+        ("tag", &["image", "tag", "a.lan/b:1", "2"]),
+        ("digest", &["image", "digest", "a.lan/b:1"]),
+        ("manifest", &["image", "manifest", "a.lan/b:1"]),
+        ("image.push", &["push", "oci:x", "a.lan/b:1"]),
+        (
+            "mirror",
+            &["image", "mirror", "base:nanoserver", "--to", "a.lan"],
+        ),
+        (
+            "update",
+            &["image", "update", "a.lan/b:1", "--host-build", "1809"],
+        ),
+        (
+            "base.resolve",
+            &[
+                "image",
+                "base",
+                "resolve",
+                "nanoserver",
+                "--host-build",
+                "1809",
+            ],
+        ),
+    ] {
+        let is_raw = table == "manifest";
+        let flag = if is_raw { "timeout" } else { "format" };
+        folder.write("wincimg.toml", &format!("[{table}]\n{flag} = \"never\"\n"));
+        let problem = format!("--{flag}` does not accept \"never\"");
+        folder.run(command).code(2).stderr(contains(problem));
+    }
+    // The table of the typed name takes precedence.
+    let both = "[images]\nformat = \"never\"\n[recipe.list]\nformat = \"json\"\n";
+    folder.write("wincimg.toml", both);
+    folder
+        .run(&["recipe", "list"])
+        .code(0)
+        .stdout(predicates::str::starts_with("{").or(predicates::str::starts_with("[")));
+}
+
+#[test]
+fn an_unknown_table_is_named_with_those_that_exist() {
+    let folder = Folder::new("[bild]\npush = true\n");
+    folder.run(&["images"]).code(2).stderr(
+        contains("wincimg.toml:1:2: unknown command \"bild\": expected base, build, ")
+            .and(contains("hotfix, image, "))
+            .and(contains("did you mean build?")),
+    );
+}

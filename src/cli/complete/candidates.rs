@@ -111,7 +111,7 @@ pub(in crate::cli) fn images_to_mirror() -> ArgValueCompleter {
     completer(|_| base_names("base:").collect())
 }
 
-/// Hosts with the newest update of each Windows release.
+/// Hosts with the newest update of each Windows release, and the names of releases.
 pub(in crate::cli) fn builds() -> ArgValueCompleter {
     completer(|_| {
         let newest = Updates::global().builds().into_iter().rev();
@@ -120,8 +120,19 @@ pub(in crate::cli) fn builds() -> ArgValueCompleter {
             let help = format!("{}, {}", release::name_of(update.build), update.date);
             candidate(update.version().to_string(), help)
         });
-        named.collect()
+        named.chain(release_names()).collect()
     })
+}
+
+/// Names of releases, each for its newest known revision; the newest release first.
+fn release_names() -> impl Iterator<Item = CompletionCandidate> {
+    let names = release::all().iter().rev().flat_map(|release| {
+        let tags = release.base_tag.iter().chain(&release.other_tags).copied();
+        tags.map(move |name| (name, release))
+    });
+    let latest = release::from_name("latest").map(|release| ("latest", release));
+    let names = latest.into_iter().chain(names);
+    names.map(|(name, release)| candidate(name, release.name))
 }
 
 /// Images on this machine: `oci:DIR` and `docker-archive:FILE`.

@@ -25,6 +25,9 @@ const LOWER_SECURITY: [&str; 7] = [
     "cache-dir",
 ];
 
+/// Groups of commands that also have a top-level name; a table of either name applies to both.
+const GROUPS: [&str; 3] = ["image", "node", "recipe"];
+
 /// The command line with a file's defaults, and these defaults; the arguments in `without` get
 /// none.
 pub(super) fn apply(
@@ -37,9 +40,10 @@ pub(super) fn apply(
     let mut work = Work {
         file,
         without,
+        document: document.get_ref(),
         defaults: Defaults::default(),
     };
-    let command = work.table(command, document.get_ref(), &[], &[])?;
+    let command = work.table(command, &[Table::own(document.get_ref())], &[], &[])?;
     Ok((command, work.defaults))
 }
 
@@ -51,38 +55,64 @@ struct Setting {
     span: Range<usize>,
 }
 
+/// A table for a command.
+#[derive(Clone, Copy)]
+struct Table<'a> {
+    entries: &'a DeTable<'a>,
+    /// True if it is named after the command's other name, where its keys are checked.
+    is_alias: bool,
+}
+
+impl<'a> Table<'a> {
+    fn own(entries: &'a DeTable<'a>) -> Self {
+        Self {
+            entries,
+            is_alias: false,
+        }
+    }
+
+    /// The table in this one.
+    fn get(self, name: &str) -> Option<Self> {
+        let entries = self.entries.get(name)?.get_ref().as_table()?;
+        Some(Self { entries, ..self })
+    }
+}
+
 struct Work<'a> {
     file: &'a File,
     without: &'a [String],
+    document: &'a DeTable<'a>,
     defaults: Defaults,
 }
 
-impl Work<'_> {
-    fn table(
-        &mut self,
-        mut command: Command,
-        table: &DeTable<'_>,
-        path: &[String],
+impl<'a> Work<'a> {
+    /// The settings of a command in its tables, and those inherited; later ones replace earlier
+    /// ones.
+    fn settings(
+        &self,
+        command: &Command,
+        tables: &[Table<'a>],
         inherited: &[Setting],
-    ) -> Result<Command, Failure> {
+    ) -> Result<Vec<Setting>, Failure> {
         let mut settings = inherited.to_vec();
-        let mut tables = Vec::new();
-        for (key, value) in table {
+        let entries = tables
+            .iter()
+            .flat_map(|table| table.entries.iter().map(move |entry| (table, entry)));
+        for (table, (key, value)) in entries {
             let name = key.get_ref().to_string();
-            if let DeValue::Table(inner) = value.get_ref() {
-                if command.find_subcommand(&name).is_none() {
-                    let problem = format!("unknown command {name:?}");
-                    let failure = self.file.problem(key.span(), &problem);
-                    let known = command.get_subcommands().map(Command::get_name);
-                    return Err(with_guess(failure, closest_match(&name, known)));
+            if value.get_ref().is_table() {
+                if !table.is_alias && command.find_subcommand(&name).is_none() {
+                    return Err(self.unknown_table(command, &name, key.span()));
                 }
-                tables.push((name, inner));
                 continue;
             }
-            if NOT_IN_FILE.contains(&name.as_str()) || !has_flag(&command, &name) {
+            if NOT_IN_FILE.contains(&name.as_str()) || !has_flag(command, &name) {
+                if table.is_alias {
+                    continue;
+                }
                 let problem = format!("unknown flag --{name}");
                 let failure = self.file.problem(key.span(), &problem);
-                let known = flags(&command);
+                let known = flags(command);
                 return Err(with_guess(failure, closest_match(&name, known.into_iter())));
             }
             let values = values_of(value).map_err(|(span, problem)| {
@@ -95,6 +125,49 @@ impl Work<'_> {
                 span: value.span(),
             });
         }
+        Ok(settings)
+    }
+
+    fn unknown_table(&self, command: &Command, name: &str, span: Range<usize>) -> Failure {
+        let known: Vec<&str> = command
+            .get_subcommands()
+            .map(Command::get_name)
+            .filter(|name| !NOT_IN_FILE.contains(name))
+            .collect();
+        let problem = match known[..] {
+            [] => format!("unknown command {name:?}"),
+            _ => format!("unknown command {name:?}: expected {}", known.join(", ")),
+        };
+        let failure = self.file.problem(span, &problem);
+        with_guess(failure, closest_match(name, known.into_iter()))
+    }
+
+    /// The table of a grouped command's other name.
+    fn alias(&self, path: &[String]) -> Option<Table<'a>> {
+        let document = Table {
+            entries: self.document,
+            is_alias: true,
+        };
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        match path[..] {
+            ["images"] => document.get("recipe")?.get("list"),
+            ["recipe", "list" | "show" | "schema"] => document.get("images"),
+            [name] => GROUPS
+                .iter()
+                .find_map(|group| document.get(group)?.get(name)),
+            [group, name] if GROUPS.contains(&group) => document.get(name),
+            _ => None,
+        }
+    }
+
+    fn table(
+        &mut self,
+        mut command: Command,
+        tables: &[Table<'a>],
+        path: &[String],
+        inherited: &[Setting],
+    ) -> Result<Command, Failure> {
+        let settings = self.settings(&command, tables, inherited)?;
         for setting in &settings {
             command = self.set(command, path, setting);
         }
@@ -102,17 +175,14 @@ impl Work<'_> {
             .get_subcommands()
             .map(|sub| sub.get_name().to_owned())
             .collect();
-        let empty = DeTable::default();
         for name in subcommands {
-            let own = tables
-                .iter()
-                .find(|(known, _)| *known == name)
-                .map_or(&empty, |(_, inner)| *inner);
             let path = [path, std::slice::from_ref(&name)].concat();
+            let own = tables.iter().filter_map(|table| table.get(&name));
+            let of_command: Vec<Table<'a>> = self.alias(&path).into_iter().chain(own).collect();
             let mut failure = None;
             command = command.mut_subcommand(&name, |sub| {
                 let fallback = sub.clone();
-                self.table(sub, own, &path, &settings)
+                self.table(sub, &of_command, &path, &settings)
                     .unwrap_or_else(|error| {
                         failure = Some(error);
                         fallback

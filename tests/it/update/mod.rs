@@ -14,7 +14,7 @@ use wincimg_testkit::test_bases::{
 };
 use wincimg_testkit::windows_base::StandIn;
 
-use crate::site::{Site, add_base, json_of};
+use crate::site::{Site, add_base, answer_of, json_of};
 
 const OLD: &str = "10.0.17763.973";
 const NEW: &str = "10.0.17763.1158";
@@ -133,4 +133,32 @@ fn image_of_report(report: &Value) -> &Value {
 
 fn digest(image: &Image) -> String {
     image.digest().to_string()
+}
+
+#[test]
+fn a_host_without_a_base_stops_no_other() {
+    let site = site();
+    let own = layer(|tar| {
+        tar.folder("Files/app", Some(FOLDER));
+    });
+    put(&site, "app", "1.4", on(&base(OLD), own, "RUN it"));
+    let odd = ["--host-build", "18363.592"];
+    let whole = [&odd[..], &["--push", "--all-or-nothing"]].concat();
+    let output = update(&site, &whole).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let (code, checked) = answer_of(&mut update(&site, &[&odd[..], &["--check"]].concat()));
+    assert_eq!(code, 1);
+    assert_eq!(checked["updates"][0]["status"], "moves");
+    assert_eq!(checked["failed"][0]["host_build"], "18363.592");
+
+    let (code, pushed) = answer_of(&mut update(&site, &[&odd[..], &["--push"]].concat()));
+    assert_eq!(code, 1);
+    assert_eq!(pushed["images"][0]["host_build"], "17763.1158");
+    assert_eq!(pushed["failed"][0]["host_build"], "18363.592");
+    // The host that is served is up to date; the other is still missing.
+    update(&site, &odd)
+        .args(["--push"])
+        .assert()
+        .code(1)
+        .stderr(predicates::str::contains("no image for host 18363.592: "));
 }

@@ -12,9 +12,9 @@ use crate::build::BuildContext;
 use crate::compat_check::check_served;
 use crate::plans::TargetHost;
 use crate::publication::PlannedTag;
-use crate::unserved::{host_without_base, index_conflicts, set_aside};
+use crate::unserved::index_conflicts;
 use crate::update::{
-    PlannedUpdate, UpdateConflict, UpdatePlan, UpdateRequest, UpdateVerdict, deliver, plan,
+    PlannedUpdate, UpdateConflict, UpdatePlan, UpdateRequest, UpdateVerdict, deliver, plan_served,
 };
 
 /// One image, and the services to update it with.
@@ -89,30 +89,16 @@ impl EntryUpdate<'_> {
     ) -> Result<Option<UpdatePlan>, ReportedError> {
         let (run, entry) = (self.run, self.entry);
         let base_registry = entry.base_registry.as_ref();
-        let mut hosts = self.hosts.to_vec();
-        let mut unserved = Vec::new();
-        let updates = loop {
-            let request = UpdateRequest {
-                image: self.image,
-                hosts: &hosts,
-                base: self.base,
-                base_registry: base_registry.unwrap_or(run.base_registry),
-                wanted: entry.matched,
-                is_shared: true,
-                reads_bases: self.mode == SyncMode::Build,
-            };
-            let error = match plan(&request, ctx).await {
-                Ok(updates) => break Some(updates),
-                Err(error) => error,
-            };
-            let Some(without) = host_without_base(&error).filter(|_| !run.all_or_nothing) else {
-                return Err(error.into());
-            };
-            set_aside(&mut hosts, without, error, &mut unserved)?;
-            if hosts.is_empty() {
-                break None;
-            }
+        let request = UpdateRequest {
+            image: self.image,
+            hosts: self.hosts,
+            base: self.base,
+            base_registry: base_registry.unwrap_or(run.base_registry),
+            wanted: entry.matched,
+            is_shared: true,
+            reads_bases: self.mode == SyncMode::Build,
         };
+        let (updates, mut unserved) = plan_served(&request, run.all_or_nothing, ctx).await?;
         let updates = updates.map(|mut updates| {
             let planned = updates.planned.iter();
             let planned = planned.filter_map(|update| update.planned.host_and_version());

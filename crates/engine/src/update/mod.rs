@@ -38,6 +38,7 @@ pub use self::delivery::deliver;
 use self::planner::Planner;
 use super::build::BuildContext;
 use super::plans::{PlannedImage, TargetHost};
+use super::unserved::{UnservedHost, host_without_base, set_aside};
 
 /// Request to rebase an image for hosts.
 pub struct UpdateRequest<'a> {
@@ -237,6 +238,34 @@ pub async fn plan(
         versions,
         planned: updates,
     })
+}
+
+/// Plans the update for the hosts that have a base, and returns the others; no plan if no host has
+/// one. With `all_or_nothing`, the first host without a base is the error.
+pub async fn plan_served(
+    request: &UpdateRequest<'_>,
+    all_or_nothing: bool,
+    ctx: &BuildContext<'_>,
+) -> Result<(Option<UpdatePlan>, Vec<UnservedHost>), BoxError> {
+    let mut hosts = request.hosts.to_vec();
+    let mut unserved = Vec::new();
+    loop {
+        let served = UpdateRequest {
+            hosts: &hosts,
+            ..*request
+        };
+        let error = match plan(&served, ctx).await {
+            Ok(updates) => return Ok((Some(updates), unserved)),
+            Err(error) => error,
+        };
+        let Some(without) = host_without_base(&error).filter(|_| !all_or_nothing) else {
+            return Err(error);
+        };
+        set_aside(&mut hosts, without, error, &mut unserved)?;
+        if hosts.is_empty() {
+            return Ok((None, unserved));
+        }
+    }
 }
 
 /// The images with Windows inside, with their versions; none if there is no such image.
