@@ -261,9 +261,12 @@ fn the_users_own_file_may_set_any_flag() {
 fn a_table_applies_to_a_command_under_each_of_its_names() {
     let folder = Folder::new("");
     for (table, command) in [
-        ("hotfix.resolve", &["node", "hotfix", "resolve"][..]),
-        ("hotfix", &["node", "hotfix", "resolve"]),
-        ("node.hotfix", &["hotfix", "resolve"]),
+        (
+            "hotfix.resolve",
+            &["node", "hotfix", "resolve", "17763.1158"][..],
+        ),
+        ("hotfix", &["node", "hotfix", "resolve", "17763.1158"]),
+        ("node.hotfix", &["hotfix", "resolve", "17763.1158"]),
         ("init", &["recipe", "init", "x"]),
         ("convert", &["recipe", "convert", "."]),
         ("render", &["recipe", "render", "pause"]),
