@@ -178,9 +178,13 @@ fn every_check_is_on_the_page() {
         checks.insert(format!("script-{name}"));
     }
     let page = fs::read_to_string(format!("{HERE}/README.md")).unwrap();
-    let rows: BTreeSet<String> = page
+    let (_, list) = page.split_once("\n## Checks\n").unwrap();
+    let (list, _) = list.split_once("\n## ").unwrap();
+    let rows: BTreeSet<String> = list
         .lines()
-        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+        .filter_map(|line| line.strip_prefix("- ")?.split(':').next())
+        .flat_map(|names| names.split(", "))
+        .map(|name| name.trim_matches('`'))
         .map(str::to_owned)
         .collect();
     assert_eq!(rows, checks);
