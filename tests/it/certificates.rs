@@ -148,7 +148,7 @@ fn a_registry_with_a_challenge_is_reported() {
     let folder = home.path().join("certs").join(registry.host());
     fs::create_dir_all(&folder).unwrap();
     fs::copy(registry.ca(), folder.join("ca.crt")).unwrap();
-    let flags = ["--certs-dir", "certs", "--timeout", "5s"];
+    let flags = ["--certs-dir", "certs", "--timeout", "60s"];
     ask(&registry, home.path(), &flags).is("network/unreachable", &[]);
     registry.identify(&folder);
     is_trusted(ask(&registry, home.path(), &flags));
