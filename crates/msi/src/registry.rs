@@ -3,6 +3,7 @@
 use wincimg_registry::{KeyMode, KeyPath, Presence, RegistryData, RegistryEdit, Root, TypedData};
 
 use super::builder::Builder;
+use super::database::Row;
 use super::error::MsiError;
 use super::formatted::SEPARATOR;
 use super::session::Session;
@@ -141,17 +142,10 @@ impl Session<'_> {
                 continue;
             };
             let is_64_bit = component.is_64_bit();
-            let root = row.number("Root").unwrap_or(LOCAL_MACHINE);
-            let path = self.format(row.text("Key"))?;
-            let name = self.format(row.text("Name"))?;
             let value = row.optional("Value");
             let value = value.map(|value| self.format(value)).transpose()?;
-            let key = match named_key(root, &path, is_64_bit, self.is_for_machine())? {
-                NamedKey::Key(key) => key,
-                NamedKey::OfUser(key) => {
-                    self.skip_user_key(&key);
-                    continue;
-                }
+            let Some((key, name)) = self.key_and_name(&row, is_64_bit)? else {
+                continue;
             };
             match (name.as_str(), value) {
                 // `-` removes the key with the product.
@@ -169,6 +163,24 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Key and formatted name of a row; `None` with a note for a key of the installing user.
+    fn key_and_name(
+        &mut self,
+        row: &Row<'_>,
+        is_64_bit: bool,
+    ) -> Result<Option<(KeyPath, String)>, MsiError> {
+        let root = row.number("Root").unwrap_or(LOCAL_MACHINE);
+        let path = self.format(row.text("Key"))?;
+        let name = self.format(row.text("Name"))?;
+        match named_key(root, &path, is_64_bit, self.is_for_machine())? {
+            NamedKey::Key(key) => Ok(Some((key, name))),
+            NamedKey::OfUser(key) => {
+                self.skip_user_key(&key);
+                Ok(None)
+            }
+        }
+    }
+
     fn skip_user_key(&mut self, key: &str) {
         let note = format!("{key} is a key of the installing user, which an image does not have");
         if !self.notes.contains(&note) {
@@ -183,13 +195,10 @@ impl Session<'_> {
                 continue;
             };
             let is_64_bit = component.is_64_bit();
-            let root = row.number("Root").unwrap_or(LOCAL_MACHINE);
-            let path = self.format(row.text("Key"))?;
-            let name = self.format(row.text("Name"))?;
-            match named_key(root, &path, is_64_bit, self.is_for_machine())? {
-                NamedKey::OfUser(key) => self.skip_user_key(&key),
-                NamedKey::Key(key) if name == "-" => plan.edit(RegistryEdit::DeleteKey { key })?,
-                NamedKey::Key(key) => plan.edit(RegistryEdit::DeleteValue { key, name })?,
+            match self.key_and_name(&row, is_64_bit)? {
+                None => {}
+                Some((key, name)) if name == "-" => plan.edit(RegistryEdit::DeleteKey { key })?,
+                Some((key, name)) => plan.edit(RegistryEdit::DeleteValue { key, name })?,
             }
         }
         Ok(())
