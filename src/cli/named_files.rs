@@ -49,7 +49,7 @@ pub(super) fn find(arguments: &[PathBuf], kind: &FileKind) -> Result<Vec<FilePat
                 walk(&root, &|path| matches(pattern, path), &mut files)?;
             }
         } else {
-            // Reading it reports why it is not there.
+            // Reading it reports why it is missing.
             files.push(FilePath {
                 path: argument.clone(),
                 is_found: false,

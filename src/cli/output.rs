@@ -53,7 +53,7 @@ pub(super) fn write_result(
     Ok(())
 }
 
-/// Writes somebody else's document: every byte, but on a terminal without what could move it.
+/// Writes a foreign document: every byte, but escaped on a terminal.
 pub(super) fn write_document(bytes: &[u8]) -> Result<(), Failure> {
     let shown = if io::stdout().is_terminal() {
         let text = String::from_utf8_lossy(bytes);

@@ -140,7 +140,7 @@ pub struct RefusedAddress {
 }
 
 impl RefusedAddress {
-    /// The hint to list the host; none for one that nobody should trust.
+    /// The hint to list the host; none for an address that must not be trusted.
     pub(super) fn hint(&self) -> Option<String> {
         let host = &self.host;
         (self.scope == AddressScope::ThisMachine)

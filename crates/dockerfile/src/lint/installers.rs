@@ -1,4 +1,4 @@
-//! Installers: those that ask, and those that nobody waits for.
+//! Installers: interactive ones, and those that run without a wait.
 
 use super::effects::{powershell_scripts, script_statements};
 use super::entrypoint::has_extension;

@@ -23,7 +23,7 @@ const OF_WINDOWS: [&str; 7] = [
 /// Repositories under `dotnet/framework/`.
 const OF_FRAMEWORK: [&str; 5] = ["aspnet", "runtime", "sdk", "wcf", "samples"];
 
-/// Names that are no repository of Docker Hub, and the one that was meant.
+/// Mistaken repositories of Docker Hub, and the intended ones.
 const MEANT: [(&str, &str); 9] = [
     ("windowsservercore", "mcr.microsoft.com/windows/servercore"),
     ("servercore", "mcr.microsoft.com/windows/servercore"),

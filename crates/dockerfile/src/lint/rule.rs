@@ -378,7 +378,7 @@ pub static RULES: [Rule; 59] = [
         Severity::Error,
         Fix::Safe,
         Check::Step(installers::check_prompt),
-        "Nobody can answer a prompt in a build",
+        "A build cannot answer a prompt",
     ),
     rule(
         "basic-parsing",

@@ -39,7 +39,7 @@ pub(super) struct Evaluation<'a> {
     pub(super) errors: Vec<StageError>,
     /// Segments for Windows without a result.
     pub(super) segments: Vec<WindowsSegment>,
-    /// Names of their results, which nobody knows yet.
+    /// Names of their results, which are not known yet.
     pub(super) pending: BTreeSet<String>,
     pub(super) placements: Vec<StepPlacement>,
 }

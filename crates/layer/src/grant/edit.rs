@@ -1,5 +1,5 @@
 //! Changes of a descriptor that take something away or concern what is inherited: what is below
-//! gets its inherited entries anew, folder by folder.
+//! gets its inherited entries again, folder by folder.
 
 use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};

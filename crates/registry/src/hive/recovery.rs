@@ -320,7 +320,7 @@ fn put(bytes: &mut [u8], at: usize, number: u32) {
     bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
 }
 
-/// Compares sequence numbers, which start anew at 0 after the largest.
+/// Compares sequence numbers, which wrap to 0 after the largest.
 fn is_before(one: u32, other: u32) -> bool {
     one.wrapping_sub(other) > u32::MAX / 2
 }

@@ -43,7 +43,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
         return Err(ScriptError::unclear("only msiexec /i PACKAGE is supported"));
     };
     if !is_quiet {
-        let why = "without /qn it shows windows that nobody sees, and waits for ever";
+        let why = "without /qn it opens a window and waits for it";
         return Err(ScriptError::refused(why).help("add /qn"));
     }
     if package.contains("://") {
