@@ -103,8 +103,13 @@ pub fn skip(want: &str) -> ! {
 
 /// Ends the test, unless a release is tested: its expectations change with every release.
 pub fn release_only() {
-    if std::env::var_os("WINCIMG_RELEASE").is_none_or(|value| value != "1") {
-        skip_always("a release (WINCIMG_RELEASE=1)");
+    only_on_request("WINCIMG_RELEASE", "a release");
+}
+
+/// Ends the test, unless this variable is 1.
+pub fn only_on_request(variable: &str, want: &str) {
+    if std::env::var_os(variable).is_none_or(|value| value != "1") {
+        skip_always(&format!("{want} ({variable}=1)"));
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::{env, fs};
 
 use wincimg_testkit::component;
-use wincimg_testkit::harness::skip;
+use wincimg_testkit::harness::{only_on_request, skip};
 use wincimg_testkit::wine::{Wine, succeed, windows_path};
 
 /// The target installed by `tests/run`.
@@ -81,6 +81,7 @@ impl Exe {
 
 /// The executable in the build folder of this program.
 pub(super) fn built() -> PathBuf {
+    only_on_request("WINCIMG_WINDOWS_PROGRAM", "the Windows program");
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     BUILT.get_or_init(build).clone().unwrap()
 }

@@ -11,6 +11,7 @@ use wincimg_oci::document::sha256;
 use wincimg_registry::hive::{FileTime, unfitted_hives};
 use wincimg_registry::security::SecurityDescriptor;
 use wincimg_registry::{BaseKeys, Presence, RegistryData, RegistryEdit};
+use wincimg_testkit::noise;
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileDigest, FileKind};
 
 use super::fields::{Fields, put_bytes};
@@ -216,7 +217,7 @@ proptest! {
     fn a_table_has_what_was_put_into_it(
         entries in prop::collection::btree_map(
             prop::collection::vec(any::<u8>(), 0..12),
-            prop::collection::vec(any::<u8>(), 0..9000),
+            (0..9000_usize, any::<u64>()).prop_map(|(length, seed)| noise(length, seed)),
             0..60,
         ),
         asked in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..12), 20),
