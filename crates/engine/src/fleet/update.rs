@@ -7,14 +7,13 @@ use wincimg_oci::reference::Reference;
 
 use super::FleetEntry;
 use super::report::{FleetImageState, ImageReport, ReportedError};
-use super::sync::{SyncMode, SyncOptions};
+use super::sync::{SyncMode, SyncOptions, no_index_command};
 use crate::build::BuildContext;
 use crate::compat_check::check_served;
 use crate::plans::TargetHost;
 use crate::publication::PlannedTag;
-use crate::unserved::index_conflicts;
 use crate::update::{
-    PlannedUpdate, UpdateConflict, UpdatePlan, UpdateRequest, UpdateVerdict, deliver, plan_served,
+    UpdateConflict, UpdatePlan, UpdateRequest, UpdateVerdict, deliver, plan_served,
 };
 
 /// One image, and the services to update it with.
@@ -98,26 +97,16 @@ impl EntryUpdate<'_> {
             is_shared: true,
             reads_bases: self.mode == SyncMode::Build,
         };
-        let (updates, mut unserved) = plan_served(&request, run.all_or_nothing, ctx).await?;
-        let updates = updates.map(|mut updates| {
-            let planned = updates.planned.iter();
-            let planned = planned.filter_map(|update| update.planned.host_and_version());
-            for conflict in index_conflicts(planned, &updates.versions) {
-                let is_other =
-                    |update: &PlannedUpdate| update.planned.host.as_ref() != Some(&conflict.host);
-                updates.planned.retain(is_other);
-                let mut words = vec!["wincimg".to_owned(), "update".to_owned()];
-                words.push(self.image.to_string());
-                words.push("--host-build".to_owned());
-                words.push(conflict.host.build.version.to_string());
-                words.extend_from_slice(run.flags);
-                unserved.push(conflict.unserved(entry, &words));
-            }
-            updates
-        });
-        if let Some(first) = unserved.first().filter(|_| run.all_or_nothing) {
-            return Err(first.error.clone());
-        }
+        let command = |host: &TargetHost| {
+            let mut words = ["wincimg", "image", "update"].map(str::to_owned).to_vec();
+            words.push(self.image.to_string());
+            words.push("--host-build".to_owned());
+            words.push(host.build.version.to_string());
+            words.extend_from_slice(run.flags);
+            no_index_command(entry, words)
+        };
+        let (updates, unserved) =
+            plan_served(&request, &entry.tag, run.all_or_nothing, &command, ctx).await?;
         for host in unserved {
             report.record_unserved(host);
         }
