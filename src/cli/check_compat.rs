@@ -451,7 +451,7 @@ impl CheckCompat {
             ));
         }
         if rollout.workloads.is_empty()
-            && !self.workloads.is_empty()
+            && (rollout.images.is_empty() || !self.workloads.is_empty())
             && rollout.undecided.is_empty()
         {
             session.warn("no workload is for Windows");

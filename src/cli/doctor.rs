@@ -277,13 +277,13 @@ fn updates_table(session: &Session) -> Check {
         None => Check::ok(
             kind,
             subject,
-            format!("the newest known update is of {newest}"),
+            format!("KB numbers are known up to {newest}"),
         ),
         Some(date) => Check::skipped(
             kind,
             subject,
             format!(
-                "the newest known update is of {date}; to read newer ones: wincimg node hotfix resolve \
+                "KB numbers are known up to {date}; to read newer ones: wincimg node hotfix resolve \
                  --latest 17763 --refresh"
             ),
         ),

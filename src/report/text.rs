@@ -14,7 +14,7 @@ use super::matrix::Matrix;
 use super::names::{self, escape_untrusted};
 use super::plan::{outcome, steps};
 use super::problems::{ReportProblem, problems};
-use super::summary::{WorkloadGroup, answers, current_headline, workload_groups};
+use super::summary::{WorkloadGroup, answers, current_headline, headline, workload_groups};
 use super::{behind, cordoned, in_words, what_if};
 
 /// Medium on which the report is read.
@@ -101,7 +101,11 @@ fn write_answer(rollout: &Rollout, screen: TextStyle, out: &mut impl Write) -> i
     if let Some(what_if) = what_if(rollout) {
         writeln!(out, "{}\n", screen.wrapped("", &escape_untrusted(what_if)))?;
     }
-    for parts in answers(rollout) {
+    let answers = answers(rollout);
+    if answers.is_empty() {
+        writeln!(out, "{}", headline(rollout))?;
+    }
+    for parts in answers {
         let words: Vec<String> = parts
             .iter()
             .map(|part| escape_untrusted(part.with_names()))

@@ -426,7 +426,7 @@ fn the_table_of_updates_and_programs_are_looked_at() {
     for expected in [
         "skipped  program wine: wine not found at /nowhere/wine; ",
         "skipped  program kubectl: not found; ",
-        "updates table: the newest known update is of ",
+        "updates table: KB numbers are known up to ",
     ] {
         assert!(said.contains(expected), "{expected:?} in {said}");
     }
@@ -435,7 +435,7 @@ fn the_table_of_updates_and_programs_are_looked_at() {
     let warns = |arguments: &[&str]| {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
         let output = command.args(arguments).output().unwrap();
-        String::from_utf8_lossy(&output.stderr).contains("the newest known update is of")
+        String::from_utf8_lossy(&output.stderr).contains("KB numbers are known up to")
     };
     assert_eq!(warns(&["hotfix", "resolve", "--latest", "17763"]), is_stale);
     assert!(!warns(&["hotfix", "resolve", "KB4549949"]));

@@ -419,7 +419,7 @@ fn every_command_that_a_hint_names_can_run() {
         });
         for command in commands {
             let mut words = vec![format!("wincimg {command}")];
-            if !command.starts_with("hotfix resolve") {
+            if !command.starts_with("node hotfix resolve") {
                 words.push(format!("--catalog {catalog}"));
             }
             if command.contains("--refresh") {
@@ -466,7 +466,7 @@ fn every_command_of_the_help_texts_runs() {
         for example in examples(&help.assert_code(0).stdout) {
             let mut words = vec![format!("wincimg {example}")];
             let catalog = format!("http://{}", setup.catalog.host);
-            if !example.starts_with("hotfix resolve") {
+            if !example.starts_with("node hotfix resolve") {
                 words.push(format!("--catalog {catalog}"));
             }
             if example.contains("--refresh") {
