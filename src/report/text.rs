@@ -169,14 +169,16 @@ fn write_problem(
         "",
         &format!("{}: {verdict} ({rule})", escape_untrusted(title)),
     );
-    // The last words of the title.
-    let verdict = screen.paint(colour_of_outcome(finding.outcome), verdict);
-    let title = match title.rsplit_once(finding.outcome.name()) {
-        Some((before, after)) => {
-            let space = if after.starts_with('\n') { '\n' } else { ' ' };
+    // The last words of the title, between which a line may end.
+    let words = title.strip_suffix(&format!("({rule})"));
+    let words = words.map(|words| (words.trim_end(), &words[words.trim_end().len()..]));
+    let before = words.and_then(|(words, _)| words.strip_suffix(verdict));
+    let title = match (before, words) {
+        (Some(before), Some((_, space))) => {
+            let verdict = screen.paint(colour_of_outcome(finding.outcome), verdict);
             format!("{before}{verdict}{space}({})", screen.paint(CYAN, rule))
         }
-        None => title,
+        _ => title,
     };
     writeln!(out, "\n{title}")?;
     if !problem.images.is_empty() && !problem.workloads.is_empty() {
