@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Mirror a large image between two docker-registries with `wincimg mirror` and `skopeo copy`, in turns,
+# Mirror a large image between two docker-registries with `wincimg image mirror` and `skopeo copy`, in turns,
 # and print time, ratio and peak memory.
 #
 #   cargo build --profile dist && benches/mirror.sh

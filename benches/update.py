@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Time of `wincimg update … --push`, with a real registry.
+"""Time of `wincimg image update … --push`, with a real registry.
 
     cargo build --profile dist && benches/update.py [RUNS]
 

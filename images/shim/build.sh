@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the executables for Windows and puts them, with their SHA-256, into images/shim: shim.exe, the
-# entry point, and start.exe, with which `wincimg try` starts an image's program.
+# entry point, and start.exe, with which `wincimg image try` starts an image's program.
 #   images/shim/build.sh          build and replace
 #   images/shim/build.sh --check  build, compare with what is there, change nothing
 # The same source, toolchain (rust-toolchain.toml) and mingw-w64 (the versions in

@@ -1,4 +1,4 @@
-//! `wincimg base`: lists, resolves, indexes and shows base images.
+//! `wincimg image base`: lists, resolves, indexes and shows base images.
 
 mod base_args;
 mod index;
@@ -27,9 +27,9 @@ use super::{CommandOutcome, complete};
 /// List, resolve, index and show base images
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg base list nanoserver\n  \
-    wincimg base resolve nanoserver --host-build 17763.973\n  \
-    wincimg base show mcr.microsoft.com/windows/nanoserver:ltsc2022")]
+    wincimg image base list nanoserver\n  \
+    wincimg image base resolve nanoserver --host-build 17763.973\n  \
+    wincimg image base show mcr.microsoft.com/windows/nanoserver:ltsc2022")]
 pub(super) struct Base {
     #[command(subcommand)]
     command: BaseCommand,
@@ -46,9 +46,9 @@ enum BaseCommand {
 /// List the base images of a repository, newest first
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg base list nanoserver\n  \
-    wincimg base list servercore --host-build 17763.973 --format json\n  \
-    wincimg base list dotnet/aspnet:8.0")]
+    wincimg image base list nanoserver\n  \
+    wincimg image base list servercore --host-build 17763.973 --format json\n  \
+    wincimg image base list dotnet/aspnet:8.0")]
 struct List {
     #[command(flatten)]
     name: Name,
@@ -65,8 +65,8 @@ struct List {
 /// the oldest newer one.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg base resolve nanoserver --host-build 17763.973\n  \
-    wincimg base resolve aspnet --host-build 17763.973 \\\n      \
+    wincimg image base resolve nanoserver --host-build 17763.973\n  \
+    wincimg image base resolve aspnet --host-build 17763.973 \\\n      \
     --base-registry repo.mylan.k8s:9999/mcr.microsoft.com\n\n\
     Exit code 1: no image fits; the nearest one is named.")]
 struct Resolve {

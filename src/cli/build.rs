@@ -198,18 +198,6 @@ impl Build {
         let online = self.recipe.online(session)?;
         session.cache.enable_document_cache(&online.registry);
         let ctx = online.build_context();
-        if self.dry_run {
-            return registry_args::run(async {
-                let planning = plans(&mut request, Purpose::Rehearsal, &ctx);
-                let (images, failed) = planning.await?;
-                if request.daemon_stages().is_some() {
-                    session
-                        .note("the daemon runs the instructions: the plan contains only the base");
-                }
-                self.print_plans(&images, &failed, &left_out)?;
-                Ok(report_failed(&failed, session))
-            });
-        }
         let today = Zoned::now().date();
         let pushed_to = naming.registry.clone().filter(|_| self.push);
         let target = DeliveryTarget {
@@ -229,6 +217,16 @@ impl Build {
             review: &|outlooks| check_served(outlooks, &nodes, today, session),
         };
         registry_args::run(async {
+            if self.dry_run {
+                let planning = plans(&mut request, Purpose::Rehearsal, Some(&target), &ctx);
+                let (images, failed) = planning.await?;
+                if request.daemon_stages().is_some() {
+                    session
+                        .note("the daemon runs the instructions: the plan contains only the base");
+                }
+                self.print_plans(&images, &failed, &left_out)?;
+                return Ok(report_failed(&failed, session));
+            }
             let delivered = build(&mut request, target, &ctx).await?;
             self.write_files(&delivered)?;
             self.print(&delivered, &left_out, session)?;

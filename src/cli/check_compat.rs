@@ -65,7 +65,7 @@ pub(super) struct CheckCompat {
     /// Check an image of this Windows version, such as 17763.1158 (repeatable)
     #[arg(long = "image-build", value_name = "B.R", hide_short_help = true)]
     image_builds: Vec<WindowsVersion>,
-    /// Read image details from the JSON of `wincimg build` or `wincimg inspect` instead of a
+    /// Read image details from the JSON of `wincimg build` or `wincimg image inspect` instead of a
     /// registry (repeatable)
     #[arg(long = "images", value_name = "FILE", hide_short_help = true)]
     image_files: Vec<PathBuf>,
@@ -396,7 +396,7 @@ impl CheckCompat {
                 return Err(Failure::usage(anyhow!(
                     "{kb} is not a cumulative update of a known build"
                 ))
-                .hint(format!("for details: wincimg hotfix resolve {kb}")));
+                .hint(format!("for details: wincimg node hotfix resolve {kb}")));
             }
             changes.push(format!("{} with {kb}", nodes(apply_hotfix(*kb, hosts))));
         }
@@ -451,7 +451,7 @@ impl CheckCompat {
             ));
         }
         if rollout.workloads.is_empty()
-            && !self.workloads.is_empty()
+            && (rollout.images.is_empty() || !self.workloads.is_empty())
             && rollout.undecided.is_empty()
         {
             session.warn("no workload is for Windows");

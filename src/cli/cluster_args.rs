@@ -1,6 +1,8 @@
 //! Arguments that select a cluster.
 
-use clap::Args;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
 use wincimg_cluster::live::{Cluster, NodeSnapshot};
 
 use super::complete;
@@ -18,6 +20,9 @@ pub(super) struct ClusterArgs {
     /// Kubeconfig context [default: the current context, or in a pod the pod's cluster]
     #[arg(long, display_order = 4, value_name = "NAME", requires = "kube", hide_short_help = true, add = complete::contexts())]
     kube_context: Option<String>,
+    /// Kubeconfig file [default: `KUBECONFIG`, then ~/.kube/config]
+    #[arg(long, display_order = 5, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "kube", hide_short_help = true)]
+    kubeconfig: Option<PathBuf>,
 }
 
 /// Gives `--kube-context` kubectl's name too, on a command without a build context.
@@ -33,14 +38,18 @@ impl ClusterArgs {
 
     /// Arguments that make kubectl use the same cluster.
     pub(super) fn to_words(&self) -> Vec<String> {
+        let file = self.kubeconfig.iter().map(|file| {
+            let file = file.display().to_string();
+            ["--kubeconfig".to_owned(), file]
+        });
         let context = self.kube_context.iter();
-        context
-            .flat_map(|context| ["--context".to_owned(), context.clone()])
-            .collect()
+        let context = context.map(|context| ["--context".to_owned(), context.clone()]);
+        file.chain(context).flatten().collect()
     }
 
     pub(super) async fn connect(&self) -> Result<Cluster, Failure> {
-        Ok(Cluster::connect(self.kube_context.as_deref()).await?)
+        let context = self.kube_context.as_deref();
+        Ok(Cluster::connect(self.kubeconfig.as_deref(), context).await?)
     }
 
     /// `cluster production (https://10.0.0.1:6443)`, for reports.

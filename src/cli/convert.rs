@@ -1,4 +1,4 @@
-//! `wincimg convert`: converts a Dockerfile to a recipe, or reports what prevents it.
+//! `wincimg recipe convert`: converts a Dockerfile to a recipe, or reports what prevents it.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -24,9 +24,9 @@ use super::{CommandOutcome, registry_args};
 /// Dockerfile requires Windows, the lines that do are listed instead.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg convert Dockerfile --host-build 17763.973\n  \
-    wincimg convert ./app --host-build 17763.973 --output ./app/recipe.toml\n  \
-    wincimg convert ./app --host-build 17763.973 --stage build=./app/out --build-arg VERSION=1.4\n\n\
+    wincimg recipe convert Dockerfile --host-build 17763.973\n  \
+    wincimg recipe convert ./app --host-build 17763.973 --output ./app/recipe.toml\n  \
+    wincimg recipe convert ./app --host-build 17763.973 --stage build=./app/out --build-arg VERSION=1.4\n\n\
     Exit code 0: the recipe is written. 1: some lines cannot be converted; each is listed.")]
 pub(super) struct Convert {
     /// Recipe name [default: the name of the Dockerfile's folder]

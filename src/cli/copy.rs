@@ -35,7 +35,7 @@ const JOBS: usize = 6;
     wincimg copy repo.mylan.k8s:8888/app:1.4 repo.mylan.k8s:8888/prod/app:1.4\n  \
     wincimg copy repo.mylan.k8s:8888/app:1.4 oci:./app:1.4\n  \
     wincimg copy oci:./app docker-archive:app.tar:app:1.4\n\n\
-    To copy many images and their foreign layers to a mirror, use `wincimg mirror`.")]
+    To copy many images and their foreign layers to a mirror, use `wincimg image mirror`.")]
 pub(super) struct Copy {
     /// Image to copy: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
     #[arg(value_name = "SRC", value_parser = parse_location, add = complete::images())]
@@ -275,9 +275,9 @@ pub(super) fn by_digest(location: &Location, digest: &str) -> String {
 /// Nothing is copied: the tags refer to the same digest.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg tag repo.mylan.k8s:8888/app:1.4 latest 1\n  \
-    wincimg tag repo.mylan.k8s:8888/app@sha256:… 1.4\n  \
-    wincimg tag oci:./app:1.4 latest")]
+    wincimg image tag repo.mylan.k8s:8888/app:1.4 latest 1\n  \
+    wincimg image tag repo.mylan.k8s:8888/app@sha256:… 1.4\n  \
+    wincimg image tag oci:./app:1.4 latest")]
 pub(super) struct Tag {
     /// Image: a reference or oci:DIR[:TAG]
     #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]
@@ -363,8 +363,8 @@ impl OneImage {
 /// Print the digest of an image or index
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg digest repo.mylan.k8s:8888/app:1.4\n  \
-    wincimg digest oci:./app --platform windows/amd64:17763")]
+    wincimg image digest repo.mylan.k8s:8888/app:1.4\n  \
+    wincimg image digest oci:./app --platform windows/amd64:17763")]
 pub(super) struct Digest {
     #[command(flatten)]
     image: OneImage,
@@ -391,8 +391,8 @@ impl Digest {
 /// Print the manifest of an image or index, unchanged
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg manifest repo.mylan.k8s:8888/app:1.4\n  \
-    wincimg manifest oci:./app --platform windows/amd64:17763")]
+    wincimg image manifest repo.mylan.k8s:8888/app:1.4\n  \
+    wincimg image manifest oci:./app --platform windows/amd64:17763")]
 pub(super) struct Manifest {
     #[command(flatten)]
     image: OneImage,

@@ -277,13 +277,13 @@ fn updates_table(session: &Session) -> Check {
         None => Check::ok(
             kind,
             subject,
-            format!("the newest known update is of {newest}"),
+            format!("KB numbers are known up to {newest}"),
         ),
         Some(date) => Check::skipped(
             kind,
             subject,
             format!(
-                "the newest known update is of {date}; to read newer ones: wincimg hotfix resolve \
+                "KB numbers are known up to {date}; to read newer ones: wincimg node hotfix resolve \
                  --latest 17763 --refresh"
             ),
         ),
@@ -347,7 +347,8 @@ async fn check_base(registry: &RegistryClient, base: &BaseRegistry) -> Option<Ch
     const SAMPLE: &str = "nanoserver";
     let subject = base.to_string();
     let reference = base.repository(SAMPLE).ok()?;
-    let mirror = || format!("fill it with: wincimg mirror base:{SAMPLE} --nodes FILE --to {base}");
+    let mirror =
+        || format!("fill it with: wincimg image mirror base:{SAMPLE} --nodes FILE --to {base}");
     let listing = async {
         let bases = BaseRepository::open(registry, &reference).await?;
         Ok((bases.listing()?, bases))

@@ -131,6 +131,12 @@ fn check_command(program: &Command, words: &[String]) -> Result<(), String> {
     if !is_known {
         return Err(format!("unknown command {:?}", words.get(1)));
     }
+    let mut names = words
+        .iter()
+        .filter_map(|word| program.find_subcommand(word));
+    if let Some(hidden) = names.next().filter(|first| first.is_hide_set()) {
+        return Err(format!("{} is hidden: name its group", hidden.get_name()));
+    }
     let arguments = words.iter().take_while(|word| *word != "--");
     for flag in flags(arguments.map(String::as_str)) {
         if !has_flag(command, &flag) && !has_flag(program, &flag) {
@@ -229,7 +235,7 @@ mod tests {
             ("log in: wincimg login HOST", "build pause"),
             ("add --registry HOST[:PORT][/PREFIX]", "build pause"),
             (
-                "see `wincimg base list nanoserver`, or add --match nearest",
+                "see `wincimg image base list nanoserver`, or add --match nearest",
                 "build pause",
             ),
             ("type: kubectl get nodes --show-labels", "mirror x"),
@@ -245,31 +251,98 @@ mod tests {
         }
         for (hint, running) in [
             ("log in: wincimg signin HOST", "build pause"),
+            ("see `wincimg base list nanoserver`", "build pause"),
             (
                 "publish only these tags with --no-index",
                 "fleet build fleet.toml",
             ),
             ("wincimg fleet build FILE --no-index", "build pause"),
-            ("wincimg hotfix resolve --newest 17763", "build pause"),
-            ("wincimg hotfix resolve 1.x", "build pause"),
+            ("wincimg node hotfix resolve --newest 17763", "build pause"),
+            ("wincimg node hotfix resolve 1.x", "build pause"),
             ("anything --goes", ""),
         ] {
             assert!(checked(hint, running).is_err(), "{hint}");
         }
     }
 
-    /// Rust sources of the workspace.
-    fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() && !path.ends_with("target") && !path.ends_with("tests") {
-                sources(&path, found);
-            } else if path.extension().is_some_and(|extension| extension == "rs")
-                && !path.ends_with("tests.rs")
-            {
-                found.push(path);
+    /// Texts of the repository: pages, templates, scripts and sources, without tests.
+    fn texts(path: &Path, found: &mut Vec<PathBuf>) {
+        const KINDS: [&str; 8] = ["md", "rs", "sh", "ps1", "toml", "tsv", "yaml", "yml"];
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name == "target" || name == "tests" || name == "tests.rs" {
+            return;
+        }
+        if path.is_dir() {
+            for entry in fs::read_dir(path).unwrap() {
+                texts(&entry.unwrap().path(), found);
+            }
+        } else if !name.contains('.')
+            || KINDS.iter().any(|kind| name.ends_with(&format!(".{kind}")))
+        {
+            found.push(path.to_owned());
+        }
+    }
+
+    /// The names after `wincimg` in a text, also over the end of a line.
+    fn named_commands(text: &str) -> impl Iterator<Item = (usize, &str)> {
+        text.match_indices("wincimg").filter_map(|(at, name)| {
+            let is_apart = |c: char| !c.is_alphanumeric() && !"-_/.".contains(c);
+            text[..at]
+                .chars()
+                .next_back()
+                .is_none_or(is_apart)
+                .then_some(())?;
+            let after = text[at + name.len()..].strip_prefix([' ', '\n'])?;
+            let mut words = after.split_whitespace();
+            let word = words.find(|word| {
+                !word.starts_with('-') && !matches!(*word, "\\" | "//" | "///" | "//!")
+            })?;
+            let end = word.find(|c: char| !c.is_ascii_lowercase() && c != '-');
+            Some((at, &word[..end.unwrap_or(word.len())]))
+        })
+    }
+
+    #[test]
+    fn no_text_names_a_hidden_command() {
+        let program = Cli::command();
+        let hidden: Vec<&str> = program
+            .get_subcommands()
+            .filter(|inner| inner.is_hide_set())
+            .map(Command::get_name)
+            .collect();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut files = Vec::new();
+        for place in [
+            "README.md",
+            "SECURITY.md",
+            "CONTRIBUTING.md",
+            "docs",
+            "templates",
+            "actions",
+            "images",
+            "packaging",
+            "src",
+            "crates",
+        ] {
+            texts(&root.join(place), &mut files);
+        }
+        let (mut count, mut wrong) = (0, Vec::new());
+        for file in files {
+            // The test's own examples, and sources that only a rebuilt shim may change.
+            if file.ends_with(file!()) || file.starts_with(root.join("images/shim/src")) {
+                continue;
+            }
+            let text = fs::read_to_string(&file).unwrap_or_default();
+            for (at, name) in named_commands(&text) {
+                count += 1;
+                if hidden.contains(&name) {
+                    let line = text[..at].matches('\n').count() + 1;
+                    wrong.push(format!("{}:{line}: wincimg {name}", file.display()));
+                }
             }
         }
+        assert!(count > 200, "{count}");
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
     /// The string literals of a source that contain a command of this program.
@@ -325,8 +398,9 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut files = Vec::new();
         for folder in ["src", "crates"] {
-            sources(&root.join(folder), &mut files);
+            texts(&root.join(folder), &mut files);
         }
+        files.retain(|file| file.extension().is_some_and(|kind| kind == "rs"));
         let program = Cli::command();
         let (mut count, mut wrong) = (0, Vec::new());
         for file in files {

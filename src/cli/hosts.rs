@@ -190,7 +190,8 @@ impl HostArgs {
         }
         if self.cluster.is_set() {
             let problem = anyhow!("the cluster has no Windows node");
-            return Failure::usage(problem).hint("choose another cluster with --kube-context NAME");
+            return Failure::usage(problem)
+                .hint("choose another context of `kubectl config get-contexts`");
         }
         let problem = match &self.nodes {
             Some(path) => anyhow!("{} lists no Windows node", input::name(path)),

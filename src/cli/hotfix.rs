@@ -1,4 +1,4 @@
-//! `wincimg hotfix`: finds updates, downloads them, and writes scripts that install them.
+//! `wincimg node hotfix`: finds updates, downloads them, and writes scripts that install them.
 
 mod fetch;
 mod resolve;
@@ -17,9 +17,9 @@ use super::error::Failure;
 /// Find, download and install Windows updates for nodes
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg hotfix resolve 17763.1158\n  \
-    wincimg hotfix fetch 17763.1158 --output ./hotfix\n  \
-    wincimg hotfix script 17763.1158 --files ./hotfix --output ./hotfix/KB4549949.ps1")]
+    wincimg node hotfix resolve 17763.1158\n  \
+    wincimg node hotfix fetch 17763.1158 --output ./hotfix\n  \
+    wincimg node hotfix script 17763.1158 --files ./hotfix --output ./hotfix/KB4549949.ps1")]
 pub(super) struct Hotfix {
     #[command(subcommand)]
     command: HotfixCommand,

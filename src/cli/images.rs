@@ -1,4 +1,4 @@
-//! `wincimg images`: lists the built-in recipes.
+//! `wincimg recipe list`: lists the built-in recipes.
 
 use std::io::{self, Write};
 
@@ -14,9 +14,9 @@ use super::{CommandOutcome, complete};
 /// List the built-in recipes and their variables
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg images\n  \
-    wincimg images --show pause > my-pause.toml\n  \
-    wincimg images --schema > recipe.schema.json")]
+    wincimg recipe list\n  \
+    wincimg recipe show pause > my-pause.toml\n  \
+    wincimg recipe schema > recipe.schema.json")]
 pub(super) struct Images {
     /// Output format; the schema is always JSON
     #[arg(long, value_enum, default_value = "text")]

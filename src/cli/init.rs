@@ -1,4 +1,4 @@
-//! `wincimg init`: creates a recipe.
+//! `wincimg recipe init`: creates a recipe.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,9 +38,9 @@ const SHARED: &str = "Directory.Build.props";
 #[command(
     mut_arg("kube_context", with_kubectl_name),
     after_help = "Examples:\n  \
-    wincimg init shop\n  \
-    wincimg init --dotnet ./src/Shop.Web\n  \
-    wincimg init shop --from ./shop/Dockerfile --host-build 17763.973"
+    wincimg recipe init shop\n  \
+    wincimg recipe init --dotnet ./src/Shop.Web\n  \
+    wincimg recipe init shop --from ./shop/Dockerfile --host-build 17763.973"
 )]
 pub(super) struct Init {
     /// Image name and folder of the recipe [default: the current folder and its name]
@@ -171,7 +171,7 @@ fn checked(name: &str) -> Result<String, Failure> {
         "invalid image name {name:?}: expected lower-case letters, digits and single - _ . /"
     );
     Err(Failure::usage(problem).hint(format!(
-        "try wincimg init {}",
+        "try wincimg recipe init {}",
         name_of(Some(Path::new(name)))
     )))
 }

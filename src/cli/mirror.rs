@@ -1,4 +1,4 @@
-//! `wincimg mirror`: copies images with all layers to another registry.
+//! `wincimg image mirror`: copies images with all layers to another registry.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -39,10 +39,10 @@ use wincimg_oci::document::ManifestFormat;
 #[command(
     mut_arg("kube_context", with_kubectl_name),
     after_help = "Examples:\n  \
-    wincimg mirror mcr.microsoft.com/windows/nanoserver:ltsc2019 \\\n      \
+    wincimg image mirror mcr.microsoft.com/windows/nanoserver:ltsc2019 \\\n      \
     --to repo.mylan.k8s:9999/mcr.microsoft.com\n  \
     kubectl get nodes -o json |\n      \
-    wincimg mirror base:nanoserver base:iis --nodes - --to repo.mylan.k8s:9999\n\n\
+    wincimg image mirror base:nanoserver base:iis --nodes - --to repo.mylan.k8s:9999\n\n\
     Foreign layers are fetched from their URLs and become ordinary layers. Existing content is not\n\
     sent again; after an interruption, run the same command again."
 )]
@@ -114,8 +114,8 @@ fn in_a_registry(image: &str) -> Result<Reference, Failure> {
     let not_there = |place: &str| {
         let problem = anyhow!("cannot mirror {place}: it is not in a registry");
         Failure::usage(problem).hint(
-            "push a build with `wincimg build … --registry … --push`, or copy a local image with \
-             skopeo",
+            "push a build with `wincimg build … --registry … --push`, or a local image with \
+             `wincimg push PLACE HOST/NAME:TAG`",
         )
     };
     match parse_location(image) {

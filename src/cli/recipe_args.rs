@@ -131,7 +131,8 @@ impl RecipeArgs {
         };
         let folder = context.display();
         if !context.is_dir() {
-            let hint = "name the folder that context = \"…\" of the recipe is relative to";
+            let hint = "name the folder that context = \"…\" of the recipe is relative to; for a \
+                        context of the kubeconfig, use --kube-context";
             return Err(Failure::usage(anyhow!("--context {folder} is not a folder")).hint(hint));
         }
         // The current folder is the default.

@@ -1,4 +1,4 @@
-//! `wincimg render`: writes the Dockerfile of an image and its build context.
+//! `wincimg recipe render`: writes the Dockerfile of an image and its build context.
 
 use std::path::{Path, PathBuf};
 
@@ -23,8 +23,8 @@ use super::{CommandOutcome, registry_args};
 /// Every value is quoted for its place, and commands run in exec form, without a shell.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg render pause --host-build 17763.973\n  \
-    wincimg render iis --host-build 17763.973 --set folder=site --output ./build\n  \
+    wincimg recipe render pause --host-build 17763.973\n  \
+    wincimg recipe render iis --host-build 17763.973 --set folder=site --output ./build\n  \
     docker build ./build\n\n\
     Without --output the Dockerfile goes to stdout. With several hosts, DIR gets a folder for each.")]
 pub(super) struct Render {
@@ -62,7 +62,7 @@ impl Render {
         let online = self.recipe.online(session)?;
         let ctx = online.build_context();
         let images = registry_args::run(async {
-            let planning = plans(&mut request, Purpose::Dockerfile, &ctx);
+            let planning = plans(&mut request, Purpose::Dockerfile, None, &ctx);
             Ok(planning.await?.0)
         })?;
         let several = images.len() > 1;

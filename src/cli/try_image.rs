@@ -1,4 +1,4 @@
-//! `wincimg try`: runs an image's program under wine.
+//! `wincimg image try`: runs an image's program under wine.
 
 use std::io::{self, IsTerminal as _, Read, Write};
 use std::process::Stdio;
@@ -33,11 +33,11 @@ use super::{CommandOutcome, complete, shutdown};
 /// exits with its exit code.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg try oci:./web-1.4\n  \
-    wincimg try oci:./web-1.4 --alive-after 10s\n  \
-    wincimg try repo.mylan.k8s:8888/tool:2 -- --version\n  \
-    wincimg try oci:./web-1.4 --entrypoint cmd -- /c dir C:\\app\n  \
-    wincimg try oci:./web-1.4 --dry-run --format json\n\n\
+    wincimg image try oci:./web-1.4\n  \
+    wincimg image try oci:./web-1.4 --alive-after 10s\n  \
+    wincimg image try repo.mylan.k8s:8888/tool:2 -- --version\n  \
+    wincimg image try oci:./web-1.4 --entrypoint cmd -- /c dir C:\\app\n  \
+    wincimg image try oci:./web-1.4 --dry-run --format json\n\n\
     The image's program runs with your rights and can access your files, your network and your\n\
     processes: only try images that you trust.\n\n\
     wine is not Windows: it has no PowerShell, no .NET Framework, no IIS and no Windows services.\n\
@@ -153,7 +153,7 @@ impl Try {
 
     /// The command that starts another program of the image.
     fn instead(&self, program: &str) -> String {
-        let mut words = vec![format!("wincimg try {}", self.image)];
+        let mut words = vec![format!("wincimg image try {}", self.image)];
         words.extend(self.connection.to_words());
         words.push(format!("--entrypoint {program}"));
         words.join(" ")

@@ -1,4 +1,4 @@
-//! `wincimg update`: rebases an image on the base that fits its hosts, without its sources.
+//! `wincimg image update`: rebases an image on the base that fits its hosts, without its sources.
 
 mod text;
 
@@ -11,6 +11,7 @@ use wincimg_engine::delivery::{AttachmentOptions, DeliveryReport, DeliveryTarget
 use wincimg_engine::error::search;
 use wincimg_engine::notice::report_searched_tags;
 use wincimg_engine::publication::NamingOptions;
+use wincimg_engine::unserved::repeated_without_index;
 use wincimg_engine::update;
 use wincimg_engine::update::{UpdatePlan, UpdateRequest};
 use wincimg_inspect::bases::{parse_location, warning};
@@ -46,10 +47,10 @@ use crate::report::extended;
 #[command(
     mut_arg("kube_context", with_kubectl_name),
     after_help = "Examples:\n  \
-    wincimg update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --push\n  \
-    wincimg update repo.mylan.k8s:8888/app:1.4 --host-build 17763.1158 --tag 1.4-may --push\n  \
-    wincimg update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --push --sbom=spdx\n  \
-    wincimg update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --check\n\n\
+    wincimg image update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --push\n  \
+    wincimg image update repo.mylan.k8s:8888/app:1.4 --host-build 17763.1158 --tag 1.4-may --push\n  \
+    wincimg image update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --push --sbom=spdx\n  \
+    wincimg image update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --check\n\n\
     Without --push and --output, prints what would be pushed."
 )]
 pub(super) struct Update {
@@ -117,7 +118,9 @@ impl Update {
         let work = async {
             // One host alone has nothing to continue with.
             let is_whole = self.all_or_nothing || targets.len() == 1;
-            let planned = update::plan_served(&request, is_whole, &ctx).await;
+            let command = &repeated_without_index;
+            let planning = update::plan_served(&request, &tag, is_whole, command, &ctx);
+            let planned = planning.await;
             for warning in online.library.take_warnings() {
                 session.warn(warning);
             }
@@ -202,8 +205,7 @@ impl Update {
             Ok(Location::Registry(reference)) => Ok(reference),
             Ok(place) => {
                 let problem = anyhow!("cannot update {place}: it is not in a registry");
-                Err(Failure::usage(problem)
-                    .hint("push it first: skopeo copy FROM docker://HOST/NAME:TAG"))
+                Err(Failure::usage(problem).hint("push it first: wincimg push PLACE HOST/NAME:TAG"))
             }
             Err(error @ LocationError::Meant { .. }) => Err(Failure::usage(error)),
             Err(error) => Err(error.into()),

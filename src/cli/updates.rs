@@ -66,7 +66,7 @@ pub(super) fn warn_if_stale(session: &Session, today: Option<Date>) {
     let today = today.unwrap_or_else(|| Zoned::now().date());
     if let Some(newest) = Updates::global().stale_since(today) {
         session.warn(format_args!(
-            "the newest known update is of {newest}; to read newer ones: wincimg hotfix resolve \
+            "KB numbers are known up to {newest}; to read newer ones: wincimg node hotfix resolve \
              --latest 17763 --refresh"
         ));
     }
@@ -81,7 +81,7 @@ pub(super) fn updates_table(session: &Session) -> &'static Updates {
         Ok(updates) => updates.set_global(),
         Err(error) => {
             session.warn(format_args!(
-                "{}; using only the built-in updates until `wincimg hotfix resolve --latest 17763 \
+                "{}; using only the built-in updates until `wincimg node hotfix resolve --latest 17763 \
                  --refresh` repairs it",
                 error_chain(error.as_ref())
             ));

@@ -29,7 +29,9 @@ pub(crate) use lint::{
 pub(crate) use markdown::write_markdown;
 pub(crate) use names::shorten;
 pub(crate) use sarif::write_sarif;
+use std::collections::BTreeMap;
 pub(crate) use text::{TextStyle, write_summary_and_matrix, write_text};
+
 use wincimg_cluster::rollout::{OutdatedImage, Rollout, host_label};
 use wincimg_windows::update::Update;
 
@@ -61,11 +63,25 @@ fn cordoned(rollout: &Rollout) -> Option<String> {
     })
 }
 
-/// Images without the latest monthly update, naming the first few.
+/// Images without the latest monthly update, the first few of each update: `KB5094125 of 2026-09-08
+/// is available for web:1.4 (17763.973)`.
 fn behind(rollout: &Rollout) -> Option<String> {
-    let behind = rollout.outdated_images();
-    let names = behind.iter().map(|behind| behind_in_words(rollout, behind));
-    (!behind.is_empty()).then(|| format!("Without the latest monthly update: {}", in_words(names)))
+    let mut images: BTreeMap<(u32, String), Vec<String>> = BTreeMap::new();
+    for behind in rollout.outdated_images() {
+        let image = match &rollout.images[behind.image].reference {
+            Some(reference) => format!("{reference} ({})", behind.version),
+            None => behind.version.to_string(),
+        };
+        let update = (behind.newest.build, update_in_words(behind.newest));
+        images.entry(update).or_default().push(image);
+    }
+    let updates = images.into_iter().map(|((_, update), images)| {
+        let images = in_words(images.into_iter());
+        format!("{update} is available for {images}")
+    });
+    let updates: Vec<String> = updates.collect();
+    let updates = updates.join("; ");
+    (!updates.is_empty()).then(|| format!("Without the latest monthly update: {updates}"))
 }
 
 /// `web:1.4 is 17763.973 (KB4534273), but KB5094125 of 2026-09-08 is available`.
@@ -75,12 +91,17 @@ fn behind_in_words(rollout: &Rollout, behind: &OutdatedImage<'_>) -> String {
         Some(reference) => format!("{reference} is {}", behind.version),
         None => behind.version.to_string(),
     };
-    let kb = |update: &Update| update.kb.map(|kb| kb.to_string());
-    let at = behind.at.and_then(kb);
+    let at = behind.at.and_then(|at| at.kb);
     let at = at.map(|kb| format!(" ({kb})")).unwrap_or_default();
-    let newest = behind.newest;
-    let new = kb(newest).unwrap_or_else(|| newest.version().to_string());
-    format!("{name}{at}, but {new} of {} is available", newest.date)
+    let update = update_in_words(behind.newest);
+    format!("{name}{at}, but {update} is available")
+}
+
+/// `KB5094125 of 2026-09-08`.
+fn update_in_words(update: &Update) -> String {
+    let kb = update.kb.map(|kb| kb.to_string());
+    let name = kb.unwrap_or_else(|| update.version().to_string());
+    format!("{name} of {}", update.date)
 }
 
 /// The first few names, and the number of the others.

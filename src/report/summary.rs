@@ -47,6 +47,8 @@ pub(super) struct Cause<'a> {
     pub(super) finding: &'a Finding,
     /// Indexes of hosts; none if it is about no host.
     pub(super) hosts: Vec<u32>,
+    /// Number of other hosts on which the image has another finding with the same outcome.
+    pub(super) others: usize,
 }
 
 /// The summary of workloads, and of directly named images: its nonempty parts, the worst first.
@@ -234,8 +236,8 @@ fn merge_alike<'a>(rollout: &Rollout, cases: Vec<WorkloadGroup<'a>>) -> Vec<Work
     merged
 }
 
-/// Causes of a workload's status, in short: for each image the finding on most nodes, as if all had
-/// it.
+/// Causes of a workload's status, in short: for each image and outcome the finding on most nodes,
+/// and the number of the other nodes.
 pub(super) fn summarize(mut causes: Vec<Cause<'_>>, starts: StartStatus) -> Vec<Cause<'_>> {
     if starts.needs_action() {
         causes.retain(|cause| {
@@ -254,7 +256,10 @@ pub(super) fn summarize(mut causes: Vec<Cause<'_>>, starts: StartStatus) -> Vec<
                 && it.finding.outcome == cause.finding.outcome
         };
         match once.iter_mut().find(alike) {
-            Some(known) => known.hosts.extend(cause.hosts),
+            Some(known) if known.finding.rule == cause.finding.rule => {
+                known.hosts.extend(cause.hosts);
+            }
+            Some(known) => known.others += cause.hosts.len(),
             None => once.push(cause),
         }
     }
@@ -274,6 +279,7 @@ pub(super) fn causes<'a>(
             image: notice.image,
             finding: &notice.finding,
             hosts: Vec::new(),
+            others: 0,
         })
         .collect();
     for placed in &prospect.placement.images {
@@ -295,6 +301,7 @@ pub(super) fn causes<'a>(
                     image: Some(placed.image),
                     finding,
                     hosts: group.hosts.clone(),
+                    others: 0,
                 }),
             }
         }
@@ -317,6 +324,10 @@ impl Cause<'_> {
             words.push_str(" on ");
             let hosts: Vec<usize> = self.hosts.iter().map(|&host| host as usize).collect();
             words.push_str(&hosts_in_words(rollout, &hosts));
+        }
+        if self.others > 0 {
+            let others = count(self.others, "node");
+            words.push_str(&format!(", and on {others} for other reasons"));
         }
         format!("{words}: {}", self.finding.reason)
     }

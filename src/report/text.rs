@@ -14,7 +14,7 @@ use super::matrix::Matrix;
 use super::names::{self, escape_untrusted};
 use super::plan::{outcome, steps};
 use super::problems::{ReportProblem, problems};
-use super::summary::{WorkloadGroup, answers, current_headline, workload_groups};
+use super::summary::{WorkloadGroup, answers, current_headline, headline, workload_groups};
 use super::{behind, cordoned, in_words, what_if};
 
 /// Medium on which the report is read.
@@ -101,7 +101,11 @@ fn write_answer(rollout: &Rollout, screen: TextStyle, out: &mut impl Write) -> i
     if let Some(what_if) = what_if(rollout) {
         writeln!(out, "{}\n", screen.wrapped("", &escape_untrusted(what_if)))?;
     }
-    for parts in answers(rollout) {
+    let answers = answers(rollout);
+    if answers.is_empty() {
+        writeln!(out, "{}", headline(rollout))?;
+    }
+    for parts in answers {
         let words: Vec<String> = parts
             .iter()
             .map(|part| escape_untrusted(part.with_names()))
@@ -165,14 +169,16 @@ fn write_problem(
         "",
         &format!("{}: {verdict} ({rule})", escape_untrusted(title)),
     );
-    // The last words of the title.
-    let verdict = screen.paint(colour_of_outcome(finding.outcome), verdict);
-    let title = match title.rsplit_once(finding.outcome.name()) {
-        Some((before, after)) => {
-            let space = if after.starts_with('\n') { '\n' } else { ' ' };
+    // The last words of the title, between which a line may end.
+    let words = title.strip_suffix(&format!("({rule})"));
+    let words = words.map(|words| (words.trim_end(), &words[words.trim_end().len()..]));
+    let before = words.and_then(|(words, _)| words.strip_suffix(verdict));
+    let title = match (before, words) {
+        (Some(before), Some((_, space))) => {
+            let verdict = screen.paint(colour_of_outcome(finding.outcome), verdict);
             format!("{before}{verdict}{space}({})", screen.paint(CYAN, rule))
         }
-        None => title,
+        _ => title,
     };
     writeln!(out, "\n{title}")?;
     if !problem.images.is_empty() && !problem.workloads.is_empty() {

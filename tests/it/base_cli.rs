@@ -1,4 +1,4 @@
-//! End-to-end tests of `wincimg base`.
+//! End-to-end tests of `wincimg image base`.
 
 use assert_cmd::Command;
 use predicates::prelude::*;
@@ -15,7 +15,7 @@ const NO_CREDENTIALS: &str = concat!(
     "/crates/testkit/src/empty-config.json"
 );
 
-/// `wincimg base VERB NAME` against a mirror that is listed as insecure.
+/// `wincimg image base VERB NAME` against a mirror that is listed as insecure.
 fn base(registry: &FakeRegistry, arguments: &[&str]) -> Command {
     let mut command = wincimg(arguments);
     command.args(["--base-registry", &registry.host()]);

@@ -1,7 +1,7 @@
 //! Comparison of the direct engine with `BuildKit` on the same recipes, configuration and files
 //! entry by entry; every difference is listed here with its reason.
 //!
-//! `BuildKit` builds the output of `wincimg render`, for Windows, on this machine. It cannot run
+//! `BuildKit` builds the output of `wincimg recipe render`, for Windows, on this machine. It cannot run
 //! Windows programs here, so the `RUN` lines are omitted, and with them hives and IIS settings.
 //! Debian has no package of it: skipped unless installed.
 // Prints the comparison: `cargo test --test it buildkit -- --nocapture`.

@@ -90,6 +90,12 @@ fn a_windows_node_without_a_version_is_unknown_and_no_error() {
     assert_eq!(report["checks"][0]["rule"], "unknown-build");
     assert_eq!(report["checks"][0]["host"]["name"], "w");
     assert_eq!(report["checks"][0]["host"]["build"], Value::Null);
+    // The verdict is also the beginning of the rule.
+    wincimg()
+        .args(["--nodes", "-", "--image-build", "17763.1158"])
+        .write_stdin(nodes)
+        .assert()
+        .stdout(contains(": unknown (unknown-build)\n").and(contains("(unknown (").not()));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `wincimg convert`: the recipe of a Dockerfile makes the same image, and unsupported lines are
+//! `wincimg recipe convert`: the recipe of a Dockerfile makes the same image, and unsupported lines are
 //! reported by line.
 
 use std::fs;

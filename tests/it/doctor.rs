@@ -157,7 +157,10 @@ fn a_mirror_without_base_images_says_how_to_fill_it() {
     let (code, checks) = checks(arguments.as_flattened(), &prefix);
     assert_eq!(code, 1);
     let fix = checks[0]["fix"].as_str().unwrap();
-    assert!(fix.contains("wincimg mirror base:nanoserver"), "{fix}");
+    assert!(
+        fix.contains("wincimg image mirror base:nanoserver"),
+        "{fix}"
+    );
 }
 
 #[test]
@@ -423,16 +426,16 @@ fn the_table_of_updates_and_programs_are_looked_at() {
     for expected in [
         "skipped  program wine: wine not found at /nowhere/wine; ",
         "skipped  program kubectl: not found; ",
-        "updates table: the newest known update is of ",
+        "updates table: KB numbers are known up to ",
     ] {
         assert!(said.contains(expected), "{expected:?} in {said}");
     }
     assert_eq!(output.status.code(), Some(0), "{said}");
-    let is_stale = said.contains("to read newer ones: wincimg hotfix resolve --latest");
+    let is_stale = said.contains("to read newer ones: wincimg node hotfix resolve --latest");
     let warns = |arguments: &[&str]| {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
         let output = command.args(arguments).output().unwrap();
-        String::from_utf8_lossy(&output.stderr).contains("the newest known update is of")
+        String::from_utf8_lossy(&output.stderr).contains("KB numbers are known up to")
     };
     assert_eq!(warns(&["hotfix", "resolve", "--latest", "17763"]), is_stale);
     assert!(!warns(&["hotfix", "resolve", "KB4549949"]));

@@ -396,6 +396,32 @@ fn an_image_without_its_sources_is_put_on_the_base_that_fits() {
 }
 
 #[test]
+fn what_an_update_of_a_fleet_lacks_is_named_in_the_words_of_its_file() {
+    let site = site();
+    assert_eq!(run(&site, "build").0, 0);
+    let image = format!("{}/apps/web:1", site.host());
+    let update = |more: &str| fleet(&site, &format!("[[image]]\nupdate = \"{image}\"\n{more}"));
+    let hint = |problem: &Value| problem["problem"]["hint"].as_str().unwrap().to_owned();
+    update("base = \"nanoserver\"\n");
+    mixed(&site, 2);
+    let (code, report) = run(&site, "build");
+    assert_eq!(code, 1, "{report:#}");
+    let builds = report["images"][0]["builds"].as_array().unwrap();
+    let odd = builds
+        .iter()
+        .find(|build| build["state"] == "failed")
+        .unwrap();
+    let of_host = hint(odd);
+    let (_, command) = of_host.split_once("version tag: wincimg ").unwrap();
+    assert!(
+        command.contains("--base nanoserver --base-registry "),
+        "{command}"
+    );
+    let words: Vec<&str> = command.split(' ').collect();
+    site.with_no_bases(&words).assert().code(0);
+}
+
+#[test]
 fn a_dockerfile_is_built_again_when_a_file_of_its_folder_changes() {
     let site = site();
     site.write(

@@ -1,4 +1,4 @@
-//! End-to-end tests of `wincimg hotfix resolve|search|script` with a fake catalog.
+//! End-to-end tests of `wincimg node hotfix resolve|search|script` with a fake catalog.
 
 use std::fs;
 
@@ -47,7 +47,7 @@ fn a_revision_between_two_updates_names_both() {
     ] {
         assert!(outcome.stderr.contains(value), "{}", outcome.stderr);
     }
-    outcome.assert_printed("wincimg hotfix resolve 17763.1075");
+    outcome.assert_printed("wincimg node hotfix resolve 17763.1075");
 }
 
 #[test]
@@ -57,12 +57,12 @@ fn what_is_not_known_is_a_no_and_what_is_not_meant_is_wrong_usage() {
         .run(&["resolve", "17764.1"])
         .assert_code(1)
         .assert_printed("17764")
-        .assert_printed("wincimg hotfix resolve --latest 17763")
+        .assert_printed("wincimg node hotfix resolve --latest 17763")
         .assert_not_printed("--refresh");
     setup
         .run(&["resolve", "--latest", "29501"])
         .assert_code(1)
-        .assert_printed("wincimg hotfix resolve --latest 29501 --refresh");
+        .assert_printed("wincimg node hotfix resolve --latest 29501 --refresh");
     setup
         .run(&["resolve", "KB9999999"])
         .assert_code(1)
@@ -195,7 +195,7 @@ fn a_table_without_the_last_months_is_reported() {
     };
     assert_eq!(checked("2026-10-01"), "");
     let words = checked("2027-01-01");
-    let refresh = "wincimg hotfix resolve --latest 17763 --refresh";
+    let refresh = "wincimg node hotfix resolve --latest 17763 --refresh";
     let is_told = warning(&["2026-09-14", refresh]).eval(&words);
     assert!(is_told, "{words}");
 }
@@ -327,7 +327,7 @@ fn a_script_for_a_folder_says_what_is_missing() {
     setup
         .run(&files)
         .assert_code(3)
-        .assert_printed("wincimg hotfix fetch KB4549949 --output out");
+        .assert_printed("wincimg node hotfix fetch KB4549949 --output out");
     // A package without update.json is not a fetched update.
     fs::create_dir_all(setup.out()).unwrap();
     fs::write(setup.out().join(FILE), msu("4549949", "amd64", 5)).unwrap();
@@ -419,7 +419,7 @@ fn every_command_that_a_hint_names_can_run() {
         });
         for command in commands {
             let mut words = vec![format!("wincimg {command}")];
-            if !command.starts_with("hotfix resolve") {
+            if !command.starts_with("node hotfix resolve") {
                 words.push(format!("--catalog {catalog}"));
             }
             if command.contains("--refresh") {
@@ -466,7 +466,7 @@ fn every_command_of_the_help_texts_runs() {
         for example in examples(&help.assert_code(0).stdout) {
             let mut words = vec![format!("wincimg {example}")];
             let catalog = format!("http://{}", setup.catalog.host);
-            if !example.starts_with("hotfix resolve") {
+            if !example.starts_with("node hotfix resolve") {
                 words.push(format!("--catalog {catalog}"));
             }
             if example.contains("--refresh") {

@@ -1,4 +1,4 @@
-//! End-to-end tests of `wincimg hotfix fetch` with a catalog that misbehaves.
+//! End-to-end tests of `wincimg node hotfix fetch` with a catalog that misbehaves.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -437,7 +437,7 @@ fn each_of_two_updates_in_one_folder_gets_a_script_of_its_own() {
     setup
         .wincimg(&["script", "17763.1158", "--files", "hotfix"])
         .fails(3, "updates/folder", &["hotfix", "KB4549949"])
-        .advises(&["wincimg hotfix fetch KB4549949 --output hotfix"]);
+        .advises(&["wincimg node hotfix fetch KB4549949 --output hotfix"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `wincimg init`: its output builds, or the error tells what to publish first.
+//! `wincimg recipe init`: its output builds, or the error tells what to publish first.
 
 use std::fs;
 
@@ -37,7 +37,7 @@ fn a_recipe_to_start_from_builds_as_it_is() {
     assert!(site.text("recipe.toml").contains("base = \"nanoserver\""));
     for (arguments, values) in [
         (&["init", "pause"][..], &["\"pause\""][..]),
-        (&["init", "My Shop"], &["wincimg init my-shop"]),
+        (&["init", "My Shop"], &["wincimg recipe init my-shop"]),
         (&["init", "--dotnet", "shop"], &["shop"]),
         (
             &["init", "--dotnet", "shop/recipe.toml"],

@@ -481,16 +481,16 @@ async fn layers_are_read_for_a_build_only_where_its_recipe_needs_that() {
         .stderr(note(&[&format!("{host}/{NAME}")]).and(is_unknown()));
     run(&["render", "./web"])
         .success()
-        .stderr(contains("wincimg base index").not());
+        .stderr(contains("wincimg image base index").not());
     assert_eq!(machine.kept(), Vec::<PathBuf>::new());
     run(&["build", "./web", "--output", "oci:one", "-v"])
         .success()
-        .stderr(note(&["`wincimg base index "]));
+        .stderr(note(&["`wincimg image base index "]));
     assert_eq!(machine.kept().len(), 1);
     run(&["build", "./web", "--output", "oci:two", "-v"])
         .success()
         .stderr(
-            contains("wincimg base index")
+            contains("wincimg image base index")
                 .not()
                 .and(is_known(&FactsSource::Cache)),
         );

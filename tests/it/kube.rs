@@ -102,6 +102,44 @@ fn namespace_and_selector_are_the_servers_to_apply() {
     assert!(api.requests_to("/apis/apps/v1/deployments").is_empty());
 }
 
+#[test]
+fn a_namespace_without_workloads_for_windows_is_said_to_have_none() {
+    let api = Api::start();
+    api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
+    let output = wincimg(&api)
+        .args(["--namespace", "shpo"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.starts_with("Nothing to check\n"), "{printed}");
+    let warned = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        warned.contains("warning: no workload is for Windows"),
+        "{warned}"
+    );
+}
+
+#[test]
+fn the_kubeconfig_is_a_flag_too_and_one_that_cannot_be_read_is_named_once() {
+    let api = Api::start();
+    api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
+    let check = |file: &std::path::Path| {
+        let mut command = wincimg(&api);
+        command.args(["--image-build", "17763.973", "--kubeconfig"]);
+        command.arg(file).env("KUBECONFIG", "/nowhere");
+        command
+    };
+    check(&api.kubeconfig()).assert().code(0);
+    check("/missing/config".as_ref()).fails(3, "cluster/config", &["/missing/config"]);
+    let output = wincimg(&api)
+        .env("KUBECONFIG", "/nowhere")
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(printed.matches("/nowhere").count(), 1, "{printed}");
+}
+
 /// A node with a label of its pool.
 fn in_pool(name: &str, kernel: &str, pool: &str) -> Value {
     let mut node = node(name, kernel);

@@ -22,7 +22,7 @@ fn help_examples_and_hints_say_what_kubectl_wants() {
         .stdout(contains("\n  wincimg ").not());
     run(&["build", "no-such-recipe", "--host-build", "17763.973"])
         .failure()
-        .stderr(contains("kubectl wincimg images"));
+        .stderr(contains("kubectl wincimg recipe list"));
     run(&["nonsense"])
         .code(2)
         .stderr(contains("Usage: kubectl wincimg [OPTIONS] <COMMAND>"));

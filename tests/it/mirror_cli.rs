@@ -1,4 +1,4 @@
-//! End-to-end tests of `wincimg mirror` between registries as packaged by Debian.
+//! End-to-end tests of `wincimg image mirror` between registries as packaged by Debian.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -368,7 +368,7 @@ fn slow_mirror(before: &str, width: usize) -> String {
     let slow = runtime.block_on(FaultProxy::start(pair.source.host(), drips));
     let flags = pair.flags_from(&slow.host()).join(" ");
     let line = format!(
-        "{before} wincimg mirror {flags} base:nanoserver --host-build 17763.973 >/dev/null"
+        "{before} wincimg image mirror {flags} base:nanoserver --host-build 17763.973 >/dev/null"
     );
     let (shown, is_success) = on_terminal(&std::env::temp_dir(), width, &line);
     assert!(is_success, "{shown}");

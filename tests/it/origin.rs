@@ -165,6 +165,28 @@ fn what_a_base_records_is_not_inherited() {
     assert_eq!(annotations[format!("{KEY}base.name")], name);
 }
 
+/// `crane rebase` sets the annotations, and leaves the labels of the old base.
+#[test]
+fn inspect_prefers_the_annotations_of_the_base() {
+    let site = site();
+    let image = StandIn::new(ManifestFormat::Oci, "10.0.17763.973", &[(400, 1)]);
+    let labelled = image.image.edit_config(|config| {
+        let labels = &mut config.config.labels;
+        labels.insert(format!("{KEY}base.name"), "old".to_owned());
+    });
+    let mut annotations = std::collections::BTreeMap::new();
+    annotations.insert(format!("{KEY}base.name"), "new".to_owned());
+    let image = StandIn {
+        image: labelled.unwrap().with_annotations(&annotations).unwrap(),
+        ..image
+    };
+    site.registry
+        .with(|stored| add_base(stored, "app", "1", image));
+    let reference = format!("{}/app:1", site.host());
+    let inspected = json_of(&mut site.with_no_bases(&["inspect", &reference]));
+    assert_eq!(inspected["images"][0]["base"]["name"], "new");
+}
+
 /// `crane rebase` requires both annotations: it reads the old base by digest from the repository of
 /// the name, compares its layers with the lowest of the image, and reads the new base by name.
 #[test(multi_thread)]

@@ -123,7 +123,7 @@ async fn joins(base: &StandIn, hives: &[&[u8]]) {
     let server = FakeRegistry::start();
     let folder = TempDir::new().unwrap();
     let done = build(base, &server, folder.path(), &["--output", "oci:out"]).await;
-    done.success().stderr(note(&["`wincimg base index "]));
+    done.success().stderr(note(&["`wincimg image base index "]));
     let (config, layer) = built(folder.path());
     let delta = file_of(&layer, "Hives/System_Delta");
     let before = merged_path(&python, folder.path(), hives);

@@ -1,4 +1,4 @@
-//! End-to-end tests of `wincimg render`, whose Dockerfiles are also parsed by Docker itself.
+//! End-to-end tests of `wincimg recipe render`, whose Dockerfiles are also parsed by Docker itself.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use wincimg_testkit::dockerd::Dockerd;
 use crate::failure::{Fails, line};
 use crate::site::Site;
 
-/// `wincimg render` for one host.
+/// `wincimg recipe render` for one host.
 fn render(site: &Site, arguments: &[&str]) -> assert_cmd::Command {
     let mut command = render_for_no_host(site, arguments);
     command.args(["--host-build", "17763.973"]);

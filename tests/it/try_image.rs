@@ -470,7 +470,7 @@ async fn a_missing_program_is_reported_with_a_way_to_look_around() {
     trial
         .attempt(&["--entrypoint", "nothere"])
         .fails(3, "wine/failed", &["nothere"])
-        .advises(&["wincimg try oci:out --entrypoint cmd -- /c dir"]);
+        .advises(&["wincimg image try oci:out --entrypoint cmd -- /c dir"]);
     let powershell = r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe";
     trial
         .attempt(&["--entrypoint", powershell])

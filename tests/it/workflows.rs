@@ -62,6 +62,67 @@ fn actionlint_and_shellcheck_find_nothing() {
     assert!(output.status.success(), "{printed}");
 }
 
+/// Checks files against the schema of that name, and returns the problems.
+fn schema_problems(schema: &str, files: &[PathBuf]) -> Option<String> {
+    let mut command = Command::new(of_python("check-jsonschema"));
+    command.args(["--builtin-schema", &format!("vendor.{schema}")]);
+    if schema != "github-actions" {
+        command.args(["--data-transform", schema]);
+    }
+    let output = command.args(files).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    (!output.status.success()).then_some(printed)
+}
+
+/// The example in a template's first comment, and the template. GitLab's schema allows anything in a
+/// hidden job, so its dot is removed.
+fn example_and_template(path: &str, folder: &Path) -> [PathBuf; 2] {
+    let text = fs::read_to_string(Path::new(HERE).join(path)).unwrap();
+    let example = text.lines().take_while(|line| line.starts_with('#'));
+    let example = example.filter_map(|line| line.strip_prefix("#   "));
+    let example = example.collect::<Vec<_>>().join("\n");
+    let jobs = text.replace("\n.wincimg", "\nwincimg");
+    [("example", example), ("template", jobs)].map(|(kind, text)| {
+        let file = folder.join(format!("{kind}-{}", path.replace('/', "-")));
+        fs::write(&file, text).unwrap();
+        file
+    })
+}
+
+#[test]
+fn the_templates_fit_the_schemas_of_their_services() {
+    let folder = tempfile::tempdir().unwrap();
+    let places = |service: &str, names: &[&str]| -> Vec<PathBuf> {
+        let paths = names
+            .iter()
+            .map(|name| format!("templates/ci/{service}/{name}.yml"));
+        paths
+            .flat_map(|path| example_and_template(&path, folder.path()))
+            .collect()
+    };
+    let gitlab = places("gitlab", &["build", "check-compat", "lint"]);
+    let azure = places("azure", &["build"]);
+    let actions = ["build", "check-compat", "lint", "setup"].map(|name| {
+        Path::new(HERE)
+            .join("actions")
+            .join(name)
+            .join("action.yml")
+    });
+    for (schema, files) in [
+        ("gitlab-ci", &gitlab[..]),
+        ("azure-pipelines", &azure),
+        ("github-actions", &actions),
+    ] {
+        assert_eq!(schema_problems(schema, files), None, "{schema}");
+    }
+    // The schemas do find what is wrong.
+    let template = fs::read_to_string(&gitlab[1]).unwrap();
+    assert!(template.contains("\nwincimg-build:"));
+    fs::write(&gitlab[1], template.replace("reports:", "report:")).unwrap();
+    let found = schema_problems("gitlab-ci", &gitlab[1..2]);
+    assert!(found.is_some_and(|found| found.contains("wincimg-build")));
+}
+
 /// A tag can be moved to other code; a commit cannot.
 #[test]
 fn what_others_wrote_is_pinned_by_commit() {

@@ -246,7 +246,7 @@ function Get-Image {
     $found[0]
 }
 
-# The changes of the image's own layer according to `wincimg inspect`.
+# The changes of the image's own layer according to `wincimg image inspect`.
 function Get-Change {
     param([psobject] $Image)
     $report = Read-JsonFile (Join-Path $Proof $Image.report)

@@ -138,7 +138,7 @@ impl Description {
             let folder = folder.display();
             return Err(
                 Problem::new("updates/folder", format!("{folder} has no {kb}"))
-                    .hint(format!("wincimg hotfix fetch {kb} --output {folder}"))
+                    .hint(format!("wincimg node hotfix fetch {kb} --output {folder}"))
                     .into(),
             );
         };

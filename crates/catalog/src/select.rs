@@ -29,7 +29,7 @@ pub struct Criteria {
 pub enum SelectError {
     /// No match.
     #[error("the catalog has no {wanted}{}", describe_candidates(.seen))]
-    #[diagnose(hint = (!seen.is_empty()).then(|| format!("list the available updates with: wincimg hotfix search {kb}")))]
+    #[diagnose(hint = (!seen.is_empty()).then(|| format!("list the available updates with: wincimg node hotfix search {kb}")))]
     Nothing {
         /// The article.
         kb: Kb,

@@ -4,6 +4,7 @@
 //! Nodes and workloads are only read. `fleet follow` alone writes: one lease (`lease`) and events
 //! about nodes (`events`).
 
+use std::path::Path;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
@@ -107,37 +108,43 @@ const USER_AGENT: &str = concat!("wincimg/", env!("CARGO_PKG_VERSION"));
 
 impl Cluster {
     /// Connects to the cluster of a kubeconfig's context: by default the current context or, inside
-    /// a pod, the pod's own cluster.
-    pub async fn connect(context: Option<&str>) -> Result<Self, LiveError> {
-        let failed = |error: Box<dyn std::error::Error + Send + Sync>| LiveError::Config(error);
-        let mut config = match context {
-            Some(name) => {
-                let read = Kubeconfig::read().map_err(|error| failed(error.into()))?;
-                let names = || read.contexts.iter().map(|known| known.name.as_str());
-                if !names().any(|known| known == name) {
-                    return Err(LiveError::NoContext {
-                        name: name.to_owned(),
-                        nearest: closest_match(name, names()),
-                    });
-                }
-                let options = KubeConfigOptions {
-                    context: context.map(str::to_owned),
-                    ..KubeConfigOptions::default()
-                };
-                Config::from_kubeconfig(&options)
-                    .await
-                    .map_err(|error| failed(error.into()))?
+    /// a pod, the pod's own cluster. Without a file, the kubeconfig is kubectl's.
+    pub async fn connect(file: Option<&Path>, context: Option<&str>) -> Result<Self, LiveError> {
+        let read = match file {
+            Some(file) => Kubeconfig::read_from(file),
+            None => Kubeconfig::read(),
+        };
+        if let (Ok(read), Some(name)) = (&read, context) {
+            let names = || read.contexts.iter().map(|known| known.name.as_str());
+            if !names().any(|known| known == name) {
+                return Err(LiveError::NoContext {
+                    name: name.to_owned(),
+                    nearest: closest_match(name, names()),
+                });
             }
-            None => Config::infer()
-                .await
-                .map_err(|error| failed(error.into()))?,
+        }
+        let options = KubeConfigOptions {
+            context: context.map(str::to_owned),
+            ..KubeConfigOptions::default()
+        };
+        let config = match read {
+            Ok(read) => Config::from_custom_kubeconfig(read, &options).await,
+            Err(error) => Err(error),
+        };
+        let is_named = file.is_some() || context.is_some();
+        // The text of these errors contains their causes.
+        let failed = |error: String| LiveError::Config(error.into());
+        let mut config = match config {
+            Ok(config) => config,
+            Err(error) if is_named => return Err(failed(error.to_string())),
+            Err(error) => Config::incluster().map_err(|_| failed(error.to_string()))?,
         };
         if let (Ok(name), Ok(value)) = ("user-agent".parse(), USER_AGENT.parse()) {
             config.headers.push((name, value));
         }
         let address = config.cluster_url.to_string();
         let namespace = config.default_namespace.clone();
-        let client = Client::try_from(config).map_err(|error| failed(error.into()))?;
+        let client = Client::try_from(config).map_err(|error| failed(error.to_string()))?;
         Ok(Self {
             client,
             address: address.trim_end_matches('/').to_owned(),

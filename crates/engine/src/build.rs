@@ -68,15 +68,21 @@ pub struct EngineOptions {
     pub daemon_flags: Vec<&'static str>,
 }
 
-/// Plans of the requested images, with all that a purpose requires, and the hosts without one.
+/// Plans of the requested images, with all that a purpose requires, and the hosts without one. With
+/// a target, its tag counts too.
 pub async fn plans(
     request: &mut BuildRequest,
     purpose: Purpose,
+    target: Option<&DeliveryTarget<'_>>,
     ctx: &BuildContext<'_>,
 ) -> Result<(Vec<PlannedImage>, Vec<UnservedHost>), BoxError> {
     let mut supply = request.downloads(ctx)?;
     request.check(&supply)?;
-    let (mut images, unserved) = request.plan_served(ctx).await?;
+    let (mut images, mut unserved) = request.plan_served(ctx).await?;
+    if let Some(target) = target {
+        let serving = request.set_aside_conflicts(target, &mut images, &mut unserved, ctx);
+        serving.await?;
+    }
     let finishing = request.finish(&mut images, purpose, &mut supply, ctx);
     Box::pin(finishing).await?;
     Ok((images, unserved))
@@ -93,7 +99,9 @@ pub async fn build(
     request.check(&supply)?;
     prefetch_tags(&target, &request.hosts, ctx.registry);
     // The matching bases, and a plan on each.
-    let (mut images, unserved) = request.plan_served(ctx).await?;
+    let (mut images, mut unserved) = request.plan_served(ctx).await?;
+    let serving = request.set_aside_conflicts(&target, &mut images, &mut unserved, ctx);
+    serving.await?;
     if images.is_empty() {
         return Ok(DeliveryReport {
             failed: unserved,
@@ -253,7 +261,7 @@ impl EngineOptions {
         let (problem, hint) = match target.flavour {
             Some(_) if is_docker && target.registry().is_some() => (
                 "--manifest-format requires the direct engine: Docker pushes its own format",
-                "convert what Docker pushed: wincimg mirror IMAGE --to HOST[:PORT][/PREFIX] \
+                "convert what Docker pushed: wincimg image mirror IMAGE --to HOST[:PORT][/PREFIX] \
                  --manifest-format docker|oci",
             ),
             Some(ManifestFormat::Docker) if self.compression == Compression::Zstd => (

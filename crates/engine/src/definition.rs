@@ -103,10 +103,8 @@ impl BuildInput {
                 "-f takes the path of a Dockerfile; IMAGE is the folder with its files".to_owned()
             }
         };
-        let problem = format!("cannot read the Dockerfile {}", file.display());
-        let source = std::io::Error::from(std::io::ErrorKind::NotFound);
+        let problem = format!("Dockerfile {} not found", file.display());
         Problem::new("dockerfile/unreadable", problem)
-            .source(source)
             .hint(hint)
             .into()
     }

@@ -26,6 +26,7 @@ use wincimg_oci::document::{Digest, ManifestFormat};
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Sink};
+use wincimg_windows::version::WindowsVersion;
 
 pub use self::built_image::BuiltImage;
 pub use self::destination::Destination;
@@ -65,6 +66,21 @@ impl DeliveryTarget<'_> {
             Destination::Registry(registry) => Some(registry),
             Destination::Layout(_) | Destination::Archive(_) => None,
         })
+    }
+
+    /// Versions of Windows that the index's tag has at the destinations, unless it is replaced.
+    pub(crate) async fn existing_versions(
+        &self,
+        registry: &RegistryClient,
+    ) -> Result<Vec<WindowsVersion>, BoxError> {
+        let naming = &self.naming;
+        let reading = self.destinations.iter().map(async |destination| {
+            let location = destination.location(&naming.name, naming.index_tag())?;
+            let standing = ExistingTag::read(&location, self.existing, registry).await;
+            let standing = standing.map_err(|error| delivery_error(&location, error))?;
+            Ok::<_, BoxError>(standing.map_or_else(Vec::new, |standing| standing.versions()))
+        });
+        Ok(try_join_all(reading).await?.concat())
     }
 
     /// Returns true if a registry is named but not pushed to.

@@ -57,7 +57,7 @@ impl fmt::Display for Notice<'_> {
         match self {
             Self::Reads { what, base } => write!(
                 f,
-                "reading {what} of {base} from its layers; index it once with `wincimg base index \
+                "reading {what} of {base} from its layers; index it once with `wincimg image base index \
                  {base} --push` to avoid that in later builds"
             ),
             Self::WouldRead { what, base } => {
@@ -75,7 +75,7 @@ impl fmt::Display for Notice<'_> {
             Self::NeedsContents { problem } => write!(
                 f,
                 "{problem}: the plan omits this and the other instructions, because only a build \
-                 reads the base; to include them, run `wincimg base index` for the base"
+                 reads the base; to include them, run `wincimg image base index` for the base"
             ),
             Self::LockWritten { lock, written } => write!(
                 f,

@@ -157,7 +157,7 @@ impl NamingOptions {
         images.chain(index).collect()
     }
 
-    fn index_tag(&self) -> &str {
+    pub(crate) fn index_tag(&self) -> &str {
         self.tag.as_deref().unwrap_or("latest")
     }
 

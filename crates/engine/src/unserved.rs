@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
-use wincimg_common::diagnose::BoxError;
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_inspect::bases::ResolveError;
 use wincimg_windows::compat::{HostBuild, generation};
 use wincimg_windows::version::WindowsVersion;
 
 use crate::build::BuildContext;
+use crate::delivery::DeliveryTarget;
 use crate::error::search;
 use crate::fleet::ReportedError;
 use crate::plans::{BuildRequest, PlannedImage, TargetHost};
+use crate::publication::IndexMode;
 
 /// A host without an image, and the reason.
 #[derive(Debug, Clone)]
@@ -91,18 +93,109 @@ impl BuildRequest {
     }
 }
 
+impl BuildRequest {
+    /// Moves the hosts whose images the index cannot have to those without an image, unless all are
+    /// required. The tags of the target are read only if there are such hosts.
+    pub(crate) async fn set_aside_conflicts(
+        &mut self,
+        target: &DeliveryTarget<'_>,
+        images: &mut Vec<PlannedImage>,
+        unserved: &mut Vec<UnservedHost>,
+        means: &BuildContext<'_>,
+    ) -> Result<(), BoxError> {
+        if target.naming.index == IndexMode::Never || self.all_or_nothing {
+            return Ok(());
+        }
+        let planned = || images.iter().filter_map(PlannedImage::host_and_version);
+        if index_conflicts(planned(), &[]).is_empty() {
+            return Ok(());
+        }
+        let index = TargetIndex {
+            tag: target.naming.index_tag(),
+            existing: &target.existing_versions(means.registry).await?,
+            command: &repeated_without_index,
+        };
+        index.set_aside_conflicts(images, |image| image, unserved);
+        let is_served = |host: &TargetHost| unserved.iter().all(|other| other.host != *host);
+        self.hosts.retain(is_served);
+        Ok(())
+    }
+}
+
+/// Describes how to repeat the present command for one host without an index.
+pub fn repeated_without_index(host: &TargetHost) -> String {
+    let version = host.build.version;
+    format!("run this command again with --host-build {version} as its only host, and --no-index")
+}
+
+/// The index that images are published in.
+pub(crate) struct TargetIndex<'a> {
+    /// Its tag.
+    pub(crate) tag: &'a str,
+    /// Versions of Windows of the images that it has now.
+    pub(crate) existing: &'a [WindowsVersion],
+    /// Command that publishes a host's image outside the index.
+    pub(crate) command: &'a (dyn Fn(&TargetHost) -> String + Sync),
+}
+
+impl TargetIndex<'_> {
+    /// Moves the hosts whose images the index cannot have to those without an image.
+    pub(crate) fn set_aside_conflicts<T>(
+        &self,
+        images: &mut Vec<T>,
+        planned: impl Fn(&T) -> &PlannedImage,
+        unserved: &mut Vec<UnservedHost>,
+    ) {
+        let hosts = images.iter().map(&planned);
+        let conflicts = index_conflicts(
+            hosts.filter_map(PlannedImage::host_and_version),
+            self.existing,
+        );
+        for conflict in conflicts {
+            images.retain(|image| planned(image).host.as_ref() != Some(&conflict.host));
+            unserved.push(UnservedHost {
+                error: ReportedError::from(self.conflict_error(&conflict)),
+                host: conflict.host,
+            });
+        }
+    }
+
+    /// Error for a host that the index cannot serve.
+    fn conflict_error(&self, conflict: &IndexConflict) -> Problem {
+        let IndexConflict { host, kept } = conflict;
+        let (version, kept) = (host.build.version, *kept);
+        let problem = format!(
+            "an index has one image per Windows build: {} has the one for {kept}, and {version} \
+             requires another",
+            self.tag
+        );
+        let publish = format!(
+            "publish its image under a version tag: {}",
+            (self.command)(host)
+        );
+        let hint = if version < kept && generation(version) != generation(kept) {
+            format!("update the node: wincimg node hotfix script {kept}; or {publish}")
+        } else {
+            publish
+        };
+        Problem::new("tag/several", problem)
+            .blame(Blame::Answer)
+            .hint(hint)
+    }
+}
+
 /// A host that an index cannot serve, because it has one image per Windows build.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct IndexConflict {
-    pub(crate) host: TargetHost,
+struct IndexConflict {
+    host: TargetHost,
     /// The version of the image that the index has for the host's build.
-    pub(crate) kept: WindowsVersion,
+    kept: WindowsVersion,
 }
 
 /// The hosts that do not get their image in an index: of several images for one build it has one.
 /// That is the one for the hosts that an existing entry serves today; without such an entry the one
 /// for the most nodes, and then the newest. Each host has the version of its image.
-pub(crate) fn index_conflicts<'a>(
+fn index_conflicts<'a>(
     images: impl Iterator<Item = (&'a TargetHost, WindowsVersion)>,
     existing: &[WindowsVersion],
 ) -> Vec<IndexConflict> {
@@ -132,7 +225,7 @@ pub(crate) fn index_conflicts<'a>(
 
 impl PlannedImage {
     /// Its host and version, if it has both.
-    pub(crate) fn host_and_version(&self) -> Option<(&TargetHost, WindowsVersion)> {
+    fn host_and_version(&self) -> Option<(&TargetHost, WindowsVersion)> {
         Some((self.host.as_ref()?, self.base.os_version?))
     }
 }

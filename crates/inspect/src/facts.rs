@@ -6,9 +6,7 @@ use jiff::civil::Date;
 use serde::Serialize;
 use wincimg_images::shim;
 use wincimg_images::shim::Shim;
-use wincimg_oci::document::{
-    BASE_DIGEST, BASE_NAME, Digest, Image, ImageConfig, Platform, media_type,
-};
+use wincimg_oci::document::{BASE_DIGEST, BASE_NAME, Digest, Image, Platform, media_type};
 use wincimg_windows::release;
 use wincimg_windows::update::{Kb, UpdateKind, Updates};
 use wincimg_windows::version::WindowsVersion;
@@ -142,7 +140,7 @@ impl ImageFacts {
                 .map(|release| release.name),
             update: version.and_then(update_in),
             created: config.created.clone(),
-            base: base_of(config),
+            base: base_of(image),
             entrypoint: container.entrypoint.clone(),
             cmd: container.cmd.clone(),
             args_escaped: container.args_escaped,
@@ -196,12 +194,11 @@ fn update_in(version: WindowsVersion) -> Option<UpdateFacts> {
     })
 }
 
-fn base_of(config: &ImageConfig) -> Option<BaseAnnotation> {
-    let labels = &config.config.labels;
-    let (name, digest) = (labels.get(BASE_NAME), labels.get(BASE_DIGEST));
+fn base_of(image: &Image) -> Option<BaseAnnotation> {
+    let (name, digest) = (image.recorded(BASE_NAME), image.recorded(BASE_DIGEST));
     (name.is_some() || digest.is_some()).then(|| BaseAnnotation {
-        name: name.cloned(),
-        digest: digest.cloned(),
+        name: name.map(str::to_owned),
+        digest: digest.map(str::to_owned),
     })
 }
 

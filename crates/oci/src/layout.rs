@@ -15,14 +15,14 @@ use wincimg_common::progress::Task;
 
 use super::document::{
     Artifact, Descriptor, Digest, Document, DocumentError, EMPTY, Index, MAX_DOCUMENT,
-    ManifestFormat, Verbatim, sha256,
+    ManifestFormat, Verbatim, media_type, sha256,
 };
 use super::remote::BlobSource;
 use super::stream::{self, FileRange, StreamError};
 
 mod entries;
 
-pub(super) use entries::{IMAGE_NAME, REF_NAME, Selection, find_tag, put_entry, select};
+pub(super) use entries::{IMAGE_NAME, REF_NAME, Selection, find_tag, images, put_entry, select};
 
 /// Larger than the index of any real layout, which has one entry for each image.
 const MAX_INDEX: u64 = 64 * 1024 * 1024;
@@ -136,7 +136,8 @@ impl Layout {
         self.clone().blocking(|layout| layout.read_index()).await
     }
 
-    /// Returns the image or index with this tag or digest; without one, the only image.
+    /// Returns the image or index with this tag or digest; without one, the only image, or the index
+    /// that has all others.
     pub async fn resolve(&self, which: Option<&str>) -> Result<Document, LayoutError> {
         let index = self.index().await?;
         let descriptor = match select(&index, which) {
@@ -155,7 +156,8 @@ impl Layout {
                 }
             },
             Selection::Several { known } => {
-                return Err(LayoutError::SeveralImages {
+                let root = self.root_index(&index).await?;
+                return root.ok_or_else(|| LayoutError::SeveralImages {
                     path: self.root.clone(),
                     known,
                 });
@@ -163,6 +165,25 @@ impl Layout {
         };
         self.document(&descriptor.media_type, &descriptor.digest)
             .await
+    }
+
+    /// The index that has all other images of the layout, as a build for several hosts writes it.
+    async fn root_index(&self, layout: &Index) -> Result<Option<Document>, LayoutError> {
+        let indexes = images(layout).filter(|entry| media_type::is_index(&entry.media_type));
+        for entry in indexes {
+            let document = self.document(&entry.media_type, &entry.digest).await?;
+            let Document::Index(index) = &document else {
+                continue;
+            };
+            let is_covered = |other: &Descriptor| {
+                let mut parts = index.manifests.iter();
+                other.digest == entry.digest || parts.any(|part| part.digest == other.digest)
+            };
+            if images(layout).all(is_covered) {
+                return Ok(Some(document));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the manifest or index with this digest.

@@ -169,10 +169,10 @@ fn folder_like(image: &str) -> Option<String> {
 fn known_hint(nearest: Option<&str>) -> String {
     nearest.map_or_else(
         || {
-            "`wincimg images` lists the recipes; a path to a recipe file or its folder works too"
+            "`wincimg recipe list` lists the recipes; a path to a recipe file or its folder works too"
                 .to_owned()
         },
-        |nearest| format!("did you mean {nearest:?}? `wincimg images` lists the recipes"),
+        |nearest| format!("did you mean {nearest:?}? `wincimg recipe list` lists the recipes"),
     )
 }
 
@@ -187,7 +187,7 @@ fn variable_hint(variable: &str, known: &[&str]) -> String {
 fn file_hint(path: &Path) -> String {
     match similar_path(path) {
         Some(meant) => format!("did you mean {}?", meant.display()),
-        None => "IMAGE is a recipe file or a folder with a recipe.toml; to start from one, run `wincimg images --show pause > recipe.toml`"
+        None => "IMAGE is a recipe file or a folder with a recipe.toml; to start from one, run `wincimg recipe show pause > recipe.toml`"
             .to_owned(),
     }
 }

@@ -34,7 +34,8 @@ pub fn path_blame(error: &SearchPathError) -> Blame {
 
 /// Hint for a PATH that cannot be extended.
 pub fn path_hint(error: &SearchPathError) -> Option<String> {
-    let hint = "set the whole PATH under [env]; `wincimg base show REF` shows the PATH of a base";
+    let hint =
+        "set the whole PATH under [env]; `wincimg image base show REF` shows the PATH of a base";
     is_unclear(error).then(|| hint.to_owned())
 }
 

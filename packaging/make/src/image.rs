@@ -231,6 +231,10 @@ impl ImageArgs {
                 inner.env.push("PATH=/usr/bin".to_owned());
                 inner.entrypoint = Some(vec!["/usr/bin/wincimg".to_owned()]);
                 inner.cmd = Some(vec!["--help".to_owned()]);
+            } else {
+                // Its users do not include ours, whose home would be /, where `login` cannot write.
+                inner.env.retain(|entry| !entry.starts_with("HOME="));
+                inner.env.push("HOME=/home/wincimg".to_owned());
             }
         })?)
     }

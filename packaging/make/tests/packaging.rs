@@ -235,28 +235,27 @@ fn the_debian_package_is_what_debian_wants() {
 }
 
 /// Writes the image of the stand-in, for one processor, to a place.
-fn image(out: &TempDir, certificates: &Path, to: &str) -> String {
+fn image(out: &TempDir, certificates: &Path, to: &str, more: &[&str]) -> String {
     let program = out
         .path()
         .join(format!("wincimg-{VERSION}-{TARGET}/wincimg"));
-    must(
-        TOOL,
-        &[
-            "image",
-            "--program",
-            &format!("amd64={}", program.display()),
-            "--certificates",
-            text(certificates),
-            "--version",
-            VERSION,
-            "--revision",
-            "0123456789ab",
-            "--epoch",
-            "1767225600",
-            "--to",
-            to,
-        ],
-    )
+    let program = format!("amd64={}", program.display());
+    let own = [
+        "image",
+        "--program",
+        &program,
+        "--certificates",
+        text(certificates),
+    ];
+    let facts = [
+        "--version",
+        VERSION,
+        "--revision",
+        "0123456789ab",
+        "--epoch",
+        "1767225600",
+    ];
+    must(TOOL, &[&own[..], &facts, &["--to", to], more].concat())
 }
 
 #[test]
@@ -266,9 +265,9 @@ fn the_image_starts_as_any_user() {
     fs::write(&certificates, "-----BEGIN CERTIFICATE-----\n").unwrap();
     let archive = out.path().join("image.tar");
     let place = format!("docker-archive:{}:wincimg:{VERSION}", archive.display());
-    let digest = image(&out, &certificates, &place);
+    let digest = image(&out, &certificates, &place, &[]);
     let bytes = fs::read(&archive).unwrap();
-    assert_eq!(image(&out, &certificates, &place), digest);
+    assert_eq!(image(&out, &certificates, &place, &[]), digest);
     assert!(
         bytes == fs::read(&archive).unwrap(),
         "the same source, other bytes"
@@ -291,6 +290,69 @@ fn the_image_starts_as_any_user() {
         "--read-only",
         "--cap-drop=ALL",
         &name,
+    ];
+    assert_eq!(daemon.must(&run), "65532");
+}
+
+/// An archive of an image that only has a shell, as `shell:1`.
+fn shell_image(out: &TempDir, daemon: &Dockerd) -> PathBuf {
+    let libraries = Command::new("ldd").arg("/bin/sh").output().unwrap();
+    let libraries = printed(&libraries, "ldd");
+    let files = libraries
+        .split_whitespace()
+        .filter(|word| word.starts_with('/'));
+    let tree = out.path().join("shell.tar");
+    let packed = Command::new("tar")
+        .args([
+            "--create",
+            "--dereference",
+            "--absolute-names",
+            "--file",
+            text(&tree),
+        ])
+        .arg("/bin/sh")
+        .args(files)
+        .output()
+        .unwrap();
+    printed(&packed, "tar");
+    daemon.must(&[
+        "import",
+        "--change",
+        "CMD [\"/bin/sh\"]",
+        text(&tree),
+        "shell:1",
+    ]);
+    let archive = out.path().join("shell-image.tar");
+    daemon.must(&["save", "--output", text(&archive), "shell:1"]);
+    archive
+}
+
+#[test]
+fn the_image_with_a_shell_runs_a_script_and_keeps_a_login() {
+    let out = stand_in();
+    let certificates = out.path().join("ca.crt");
+    fs::write(&certificates, "-----BEGIN CERTIFICATE-----\n").unwrap();
+    let daemon = Dockerd::start();
+    let base = format!("docker-archive:{}", shell_image(&out, &daemon).display());
+    let archive = out.path().join("image.tar");
+    let place = format!(
+        "docker-archive:{}:wincimg:{VERSION}-shell",
+        archive.display()
+    );
+    image(&out, &certificates, &place, &["--on", &base]);
+    daemon.must(&["load", "--input", text(&archive)]);
+    // GitLab's runner starts a shell and sends it the script.
+    let script = "echo secret > \"$HOME/config.json\" && echo file > file && wincimg";
+    let name = format!("wincimg:{VERSION}-shell");
+    let run = [
+        "run",
+        "--rm",
+        "--network=none",
+        "--cap-drop=ALL",
+        &name,
+        "/bin/sh",
+        "-c",
+        script,
     ];
     assert_eq!(daemon.must(&run), "65532");
 }

@@ -1,4 +1,4 @@
-//! `wincimg base index`: indexes the contents of bases, so that later runs need not read their
+//! `wincimg image base index`: indexes the contents of bases, so that later runs need not read their
 //! layers.
 
 use std::io::{self, Write};
@@ -21,11 +21,11 @@ use crate::cli::{CommandOutcome, registry_args};
 /// Index the files and registry keys of base images
 ///
 /// Later builds on these bases use the index instead of reading the layers. With --push the index
-/// is attached to the image in its registry, for all builds. `wincimg mirror` does this by default.
+/// is attached to the image in its registry, for all builds. `wincimg image mirror` does this by default.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg base index repo.mylan.k8s:9999/windows/servercore:ltsc2022 --push\n  \
-    wincimg base index oci:./servercore")]
+    wincimg image base index repo.mylan.k8s:9999/windows/servercore:ltsc2022 --push\n  \
+    wincimg image base index oci:./servercore")]
 pub(super) struct Index {
     /// Attach the index to the image in its registry
     #[arg(long)]

@@ -1,4 +1,4 @@
-//! `wincimg base show`: shows the contents of a base.
+//! `wincimg image base show`: shows the contents of a base.
 
 use std::io::{self, Write};
 
@@ -34,10 +34,10 @@ const SHOWN_BYTES: usize = 32;
 /// indexed yet.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg base show repo.mylan.k8s:9999/windows/servercore:ltsc2022\n  \
-    wincimg base show mcr.microsoft.com/windows/nanoserver:ltsc2022 \\\n      \
+    wincimg image base show repo.mylan.k8s:9999/windows/servercore:ltsc2022\n  \
+    wincimg image base show mcr.microsoft.com/windows/nanoserver:ltsc2022 \\\n      \
     --registry 'HKLM\\SYSTEM\\CurrentControlSet\\Control\\Session Manager\\Environment'\n  \
-    wincimg base show oci:./iis --path 'C:\\inetpub'\n\n\
+    wincimg image base show oci:./iis --path 'C:\\inetpub'\n\n\
     Exit code 1: the image does not have that key, file or folder; the nearest one is named.")]
 pub(super) struct Show {
     /// Show this registry key: values, subkeys, class and security descriptor

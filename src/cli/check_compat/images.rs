@@ -119,7 +119,7 @@ impl ImagesFromFiles {
         for path in files {
             let images = read_images(&read_text(path)?).map_err(|problem| {
                 Failure::usage(anyhow!("{}: {problem}", path.display())).hint(
-                    "--images takes the output of wincimg build or wincimg inspect with --format json, \
+                    "--images takes the output of wincimg build or wincimg image inspect with --format json, \
                      or the list under its \"images\"",
                 )
             })?;

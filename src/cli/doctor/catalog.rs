@@ -73,7 +73,7 @@ impl CatalogArg {
         };
         if self.catalog.is_none() {
             let finding = format!(
-                "not reachable ({finding}); only `hotfix search`, `fetch` and `script` require it; \
+                "not reachable ({finding}); only `node hotfix search`, `fetch` and `script` require it; \
                  to check a copy, add --catalog URL"
             );
             return Check::skipped(KIND, &subject, finding);

@@ -19,12 +19,12 @@ pub(super) fn check() -> Vec<Check> {
     vec![wine(), self::kubectl(kubectl.as_deref())]
 }
 
-/// wine, which `wincimg try` runs programs with.
+/// wine, which `wincimg image try` runs programs with.
 fn wine() -> Check {
     match WineInstallation::find() {
         Ok(found) => Check::ok(KIND, "wine", format!("found {}", found.loader().display())),
         Err(error) => {
-            let how = "to run images with `wincimg try`: apt-get install wine64";
+            let how = "to run images with `wincimg image try`: apt-get install wine64";
             Check::skipped(KIND, "wine", format!("{error}; {how}"))
         }
     }

@@ -1,4 +1,4 @@
-//! `wincimg hotfix fetch`: downloads the verified files of one update.
+//! `wincimg node hotfix fetch`: downloads the verified files of one update.
 
 use std::path::PathBuf;
 
@@ -20,9 +20,9 @@ use crate::cli::{CommandOutcome, progress, registry_args};
 /// Download and verify all files of an update
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg hotfix fetch 17763.1158 --output ./hotfix\n  \
-    wincimg hotfix fetch --latest 26100 --output ./hotfix\n  \
-    wincimg hotfix fetch KB4549949 --product \"Windows 10 Version 1809\" --output ./hotfix\n\n\
+    wincimg node hotfix fetch 17763.1158 --output ./hotfix\n  \
+    wincimg node hotfix fetch --latest 26100 --output ./hotfix\n  \
+    wincimg node hotfix fetch KB4549949 --product \"Windows 10 Version 1809\" --output ./hotfix\n\n\
     Writes the files to DIR/KBnnnnnnn, with an update.json that describes them and their order of \
     installation. Verified files are not downloaded again, and interrupted downloads are resumed.\n\
     Exit code 1: the build is unknown, or the catalog does not have exactly one matching update.")]

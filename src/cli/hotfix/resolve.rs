@@ -1,4 +1,4 @@
-//! `wincimg hotfix resolve`: resolves a build to its update, or an update to its builds.
+//! `wincimg node hotfix resolve`: resolves a build to its update, or an update to its builds.
 
 use anyhow::anyhow;
 use clap::Args;
@@ -18,9 +18,9 @@ use crate::cli::updates::RefreshArgs;
 /// Resolve a build to its update, or an update to its builds
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg hotfix resolve 17763.1158\n  \
-    wincimg hotfix resolve KB4549949 --format json\n  \
-    wincimg hotfix resolve --latest 17763 --refresh\n\n\
+    wincimg node hotfix resolve 17763.1158\n  \
+    wincimg node hotfix resolve KB4549949 --format json\n  \
+    wincimg node hotfix resolve --latest 17763 --refresh\n\n\
     Prints the version, the KB number, the date and the kind: B (Patch Tuesday), another letter\n\
     (another week of the month), OOB (out of band), preview or hotpatch.\n\
     Exit code 1: the build or KB number is unknown, or no update installs exactly that build.")]
@@ -74,7 +74,7 @@ impl Resolve {
                 }
                 let unknown = anyhow!("{kb} is not a known cumulative update of Windows Server");
                 Err(Failure::no(unknown).hint(format!(
-                    "search the catalog: wincimg hotfix search {kb}; or add --refresh"
+                    "search the catalog: wincimg node hotfix search {kb}; or add --refresh"
                 )))
             }
         }

@@ -1,4 +1,4 @@
-//! `wincimg hotfix search`: searches the Update Catalog.
+//! `wincimg node hotfix search`: searches the Update Catalog.
 
 use std::io::{self, Write};
 
@@ -18,8 +18,8 @@ use crate::cli::{CommandOutcome, progress, registry_args};
 /// Search the Microsoft Update Catalog
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg hotfix search KB4549949\n  \
-    wincimg hotfix search \"2020-04 Windows Server 2019\" --format json\n\n\
+    wincimg node hotfix search KB4549949\n  \
+    wincimg node hotfix search \"2020-04 Windows Server 2019\" --format json\n\n\
     Exit code 1: no update found.")]
 pub(super) struct Search {
     /// Search terms, such as a KB number

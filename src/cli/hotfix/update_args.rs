@@ -182,7 +182,7 @@ fn unknown_build(version: WindowsVersion, updates: &Updates) -> Failure {
     let builds = updates.builds();
     if builds.last().is_none_or(|newest| build > *newest) && release::from_build(build).is_none() {
         return failure.hint(format!(
-            "for a new release, read Microsoft's page: wincimg hotfix resolve --latest {build} \
+            "for a new release, read Microsoft's page: wincimg node hotfix resolve --latest {build} \
              --refresh"
         ));
     }
@@ -193,14 +193,14 @@ fn unknown_build(version: WindowsVersion, updates: &Updates) -> Failure {
     if let Some(client) = release::from_build(build).filter(|own| own.kind == ReleaseKind::Client) {
         return failure.hint(format!(
             "only updates of Windows Server are known, builds {}; search the catalog: wincimg \
-             hotfix search \"{}\"",
+             node hotfix search \"{}\"",
             names(&builds),
             client.name
         ));
     }
     let nearest = builds.iter().min_by_key(|known| known.abs_diff(build));
     let nearest = nearest.map_or_else(String::new, |known| {
-        format!("the nearest build is {known}: wincimg hotfix resolve --latest {known}; ")
+        format!("the nearest build is {known}: wincimg node hotfix resolve --latest {known}; ")
     });
     failure.hint(format!(
         "{nearest}updates are known for the builds {}",
@@ -231,11 +231,11 @@ impl RevisionGap {
         ));
         match &self.after {
             Some(after) => failure.hint(format!(
-                "for the next newer one: wincimg hotfix {command} {}",
+                "for the next newer one: wincimg node hotfix {command} {}",
                 after.version()
             )),
             None => failure.hint(format!(
-                "to look for newer ones: wincimg hotfix {command} {version} --refresh"
+                "to look for newer ones: wincimg node hotfix {command} {version} --refresh"
             )),
         }
     }

@@ -1,4 +1,4 @@
-//! `wincimg inspect --sbom` and `--provenance`: prints documents attached to an image, unchanged.
+//! `wincimg image inspect --sbom` and `--provenance`: prints documents attached to an image, unchanged.
 
 use anyhow::anyhow;
 use wincimg_common::untrusted::Untrusted;

@@ -1,4 +1,4 @@
-//! `wincimg inspect`: shows an image and the registry changes of its layers.
+//! `wincimg image inspect`: shows an image and the registry changes of its layers.
 
 mod documents;
 mod package;
@@ -33,11 +33,11 @@ use super::{CommandOutcome, complete};
 /// Shows all Windows images of an index, unless --platform selects others.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg inspect repo.mylan.k8s:8888/pause:10.0.17763.973\n  \
-    wincimg inspect oci:./pause --registry\n  \
-    wincimg inspect repo.mylan.k8s:8888/pause --platform windows/amd64:17763 --format reg > pause.reg\n  \
-    wincimg inspect repo.mylan.k8s:8888/web:1.4 --sbom=cyclonedx > web.json\n  \
-    wincimg inspect setup.msi INSTALLDIR=C:\\app\n\n\
+    wincimg image inspect repo.mylan.k8s:8888/pause:10.0.17763.973\n  \
+    wincimg image inspect oci:./pause --registry\n  \
+    wincimg image inspect repo.mylan.k8s:8888/pause --platform windows/amd64:17763 --format reg > pause.reg\n  \
+    wincimg image inspect repo.mylan.k8s:8888/web:1.4 --sbom=cyclonedx > web.json\n  \
+    wincimg image inspect setup.msi INSTALLDIR=C:\\app\n\n\
     Shutdown times and registry changes are read from the layers. The bottom layer is Windows itself\n\
     and only read for --merged. Layers above it of up to 64 MiB are read completely, which verifies\n\
     their digests; of larger ones only the first 4 MiB, where wincimg writes hives. Skipped layers\n\

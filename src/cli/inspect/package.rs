@@ -1,4 +1,4 @@
-//! `wincimg inspect PACKAGE.msi`: what an installation would leave behind.
+//! `wincimg image inspect PACKAGE.msi`: what an installation would leave behind.
 
 use std::io::{self, Write};
 use std::path::Path;

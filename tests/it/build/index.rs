@@ -68,6 +68,7 @@ fn hosts_that_need_different_images_of_a_build_get_no_index_and_are_named() {
     ];
     let command = || pushed_for(&site, &of_cluster);
     command()
+        .arg("--all-or-nothing")
         .fails(1, "tag/several", &["17763"])
         .lists(&["10.0.17763.973", "17763.973", "win-a"])
         .lists(&["10.0.17763.1158", "17763.1158", "win-b"])
@@ -142,6 +143,81 @@ fn a_host_without_a_base_stops_no_other() {
     );
 }
 
+/// Runs a build that leaves a host without an image, and returns its report and messages.
+fn incomplete(command: &mut assert_cmd::Command) -> (Value, String) {
+    let output = command.args(["--format", "json"]).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    (serde_json::from_slice(&output.stdout).unwrap(), printed)
+}
+
+fn versions_of(site: &Site, repository: &str, tag: &str) -> Vec<String> {
+    let reference = format!("{}/{repository}:{tag}", site.host());
+    let mut command = site.with_no_bases(&["manifest", &reference]);
+    let index: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    let entries = index["manifests"].as_array().unwrap().iter();
+    let versions = entries.map(|entry| entry["platform"]["os.version"].as_str().unwrap());
+    versions.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_host_that_an_index_cannot_serve_stops_no_other() {
+    let site = site();
+    let of_cluster = [
+        ("win-old", "17763.973"),
+        ("win-a", "17763.1158"),
+        ("win-b", "17763.1158"),
+        ("win-c", "20348.2402"),
+    ];
+    let command = || {
+        let mut command = pushed_for(&site, &of_cluster);
+        command.args(["--tag", "1.4"]);
+        command
+    };
+    let (planned, _) = incomplete(command().arg("--dry-run"));
+    assert_eq!(planned["failed"][0]["nodes"], json!(["win-old"]));
+    assert_eq!(sent(&site), Vec::<String>::new());
+
+    let (built, printed) = incomplete(&mut command());
+    let odd = "error: no image for host 17763.973 (win-old): ";
+    assert!(printed.contains(odd), "{printed}");
+    assert_eq!(built["failed"][0]["nodes"], json!(["win-old"]));
+    let hint = built["failed"][0]["hint"].as_str().unwrap();
+    assert!(hint.contains("--no-index"), "{hint}");
+    let served = ["10.0.20348.2402", "10.0.17763.1158"];
+    assert_eq!(versions_of(&site, "pause", "1.4"), served);
+
+    // What the hint says publishes the other image beside the index.
+    let mut other = site.build("pause");
+    other.args(["--host-build", "17763.973", "--no-index", "--tag", "1.4"]);
+    other.args(["--registry", &site.host(), "--push"]);
+    let reference = format!("{}/pause:1.4-10.0.17763.973", site.host());
+    assert_eq!(json_of(&mut other)["images"][0]["reference"], reference);
+    assert_eq!(versions_of(&site, "pause", "1.4"), served);
+}
+
+#[test]
+fn an_index_keeps_what_serves_a_host_today() {
+    let site = site();
+    json_of(
+        pushed_for(&site, &[("win-old", "17763.973"), ("win-c", "20348.2402")])
+            .args(["--tag", "1.4"]),
+    );
+    let patched = [
+        ("win-old", "17763.973"),
+        ("win-a", "17763.1158"),
+        ("win-b", "17763.1158"),
+        ("win-c", "20348.2402"),
+    ];
+    let (built, _) = incomplete(pushed_for(&site, &patched).args(["--tag", "1.4"]));
+    assert_eq!(built["failed"][0]["nodes"], json!(["win-a", "win-b"]));
+    let kept = ["10.0.20348.2402", "10.0.17763.973"];
+    assert_eq!(versions_of(&site, "pause", "1.4"), kept);
+    // Without the old index, most nodes are served.
+    let (built, _) = incomplete(pushed_for(&site, &patched).args(["--tag", "1.4", "--replace"]));
+    assert_eq!(built["failed"][0]["nodes"], json!(["win-old"]));
+}
+
 #[test]
 fn revisions_of_server_2016_need_an_image_each() {
     let site = Site::new();
@@ -156,6 +232,7 @@ fn revisions_of_server_2016_need_an_image_each() {
         command
     };
     let refused = command()
+        .arg("--all-or-nothing")
         .fails(1, "tag/several", &[])
         .lists(&["1.4-10.0.14393.3443", "14393.3443"])
         .lists(&["1.4-10.0.14393.3630", "14393.3630"])
@@ -239,7 +316,7 @@ fn exact_images_of_one_build_cannot_share_an_index() {
         command.args(["--match", "exact"]).args(more);
         command
     };
-    command_with(&[])
+    command_with(&["--all-or-nothing"])
         .fails(1, "tag/several", &[])
         .lists(&["1.4-10.0.17763.1158", "17763.1158"])
         .lists(&["1.4-10.0.17763.2300", "17763.2300"])

@@ -49,15 +49,15 @@ const NOT_RUN: &[(&str, &str)] = &[
         "needs a Docker daemon on Windows",
     ),
     (
-        "wincimg try repo.mylan.k8s:8888/tool:2 ",
+        "wincimg image try repo.mylan.k8s:8888/tool:2 ",
         "needs an image with a program, and wine",
     ),
     (
-        "wincimg try oci:./pause --timeout ",
+        "wincimg image try oci:./pause --timeout ",
         "needs wine, and takes its time",
     ),
     (
-        "wincimg try oci:./pause --alive-after ",
+        "wincimg image try oci:./pause --alive-after ",
         "needs wine, and takes its time",
     ),
     ("wincimg check-compat --kube ", "needs a cluster"),
@@ -95,9 +95,11 @@ fn hold_flags_against_help(line: &str) {
     let Some((_, arguments)) = line.split_once("wincimg ") else {
         return;
     };
+    let is_name = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase());
+    let has_only_letters = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
     let command: Vec<&str> = arguments
         .split_whitespace()
-        .take(1)
+        .take_while(|word| is_name(word) && has_only_letters(word))
         .chain(["--help"])
         .collect();
     let help = assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))

@@ -34,10 +34,7 @@ fn elided(text: &str) -> String {
     // Lines of single transfers, in any order, and lines that depend on the date.
     static LEFT_OUT: LazyLock<Regex> = LazyLock::new(|| {
         let transfer = "^(\\S+ [0-9a-f]{12}|layer of \\S+|\\S+\\.msu): [a-z]+, ";
-        Regex::new(&format!(
-            "{transfer}|^warning: the newest known update is of "
-        ))
-        .unwrap()
+        Regex::new(&format!("{transfer}|^warning: KB numbers are known up to ")).unwrap()
     });
     let lines = text.lines().filter(|line| !LEFT_OUT.is_match(line));
     let lines = lines.map(|line| {

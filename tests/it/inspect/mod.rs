@@ -1,4 +1,4 @@
-//! End-to-end tests of `wincimg inspect`, on images of `wincimg build` and on damaged ones of every
+//! End-to-end tests of `wincimg image inspect`, on images of `wincimg build` and on damaged ones of every
 //! kind.
 
 #![allow(

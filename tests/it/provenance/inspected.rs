@@ -219,7 +219,7 @@ async fn what_a_stranger_attached_moves_no_terminal() {
         "a pipe gets every byte"
     );
     let words = arguments.join(" ");
-    let line = format!("wincimg inspect {words} --insecure-registry {host}");
+    let line = format!("wincimg image inspect {words} --insecure-registry {host}");
     let (shown, succeeded) = on_terminal(site.folder.path(), 200, &line);
     assert!(succeeded, "{shown}");
     assert!(shown.contains(r"\u{9b}2J\u{202e}"), "{shown:?}");

@@ -137,12 +137,12 @@ fn the_plan_is_in_every_report_that_people_read() {
             "actions": [{
                 "kind": "patch", "to": "17763.1158", "kb": "KB4549949", "hosts": ["win-a"],
                 "commands": [
-                    "wincimg hotfix script 17763.1158 --output KB4549949.ps1",
+                    "wincimg node hotfix script 17763.1158 --output KB4549949.ps1",
                     "kubectl drain win-a --ignore-daemonsets",
                 ],
                 "nodes": [],
                 "steps": [
-                    {"command": "wincimg hotfix script 17763.1158 --output KB4549949.ps1"},
+                    {"command": "wincimg node hotfix script 17763.1158 --output KB4549949.ps1"},
                     {"command": "kubectl drain win-a --ignore-daemonsets"},
                     {"manual": "run KB4549949.ps1 on win-a as an administrator"},
                     {"command": "kubectl uncordon win-a"},

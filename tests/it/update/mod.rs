@@ -1,4 +1,4 @@
-//! `wincimg update`: images rebased, or left unchanged with the reason.
+//! `wincimg image update`: images rebased, or left unchanged with the reason.
 
 mod hives;
 mod missing_base;
@@ -96,7 +96,7 @@ fn layer(fill: impl FnOnce(&mut LayerTar)) -> Vec<u8> {
     tar.tar()
 }
 
-/// `wincimg update HOST/app:1.4` for a host of the new base.
+/// `wincimg image update HOST/app:1.4` for a host of the new base.
 fn update(site: &Site, more: &[&str]) -> assert_cmd::Command {
     let image = format!("{}/app:1.4", site.host());
     let mut command = site.with_bases(&["update", &image, "--host-build", "17763.1158"]);
@@ -161,4 +161,33 @@ fn a_host_without_a_base_stops_no_other() {
         .assert()
         .code(1)
         .stderr(predicates::str::contains("no image for host 18363.592: "));
+}
+
+#[test]
+fn a_host_that_the_index_cannot_serve_stops_no_other() {
+    let site = site();
+    let own = layer(|tar| {
+        tar.folder("Files/app", Some(FOLDER));
+    });
+    put(&site, "app", "1.4", on(&base(OLD), own, "RUN it"));
+    let image = format!("{}/app:1.4", site.host());
+    let hosts = |more: &[&str]| {
+        let hosts = ["--host-build", "17763.973", "--host-build", "17763.1158"];
+        site.with_bases(&[&["update", &image][..], &hosts, more].concat())
+    };
+    let (code, refused) = answer_of(&mut hosts(&["--push", "--all-or-nothing"]));
+    assert_eq!(code, 1);
+    assert_eq!(refused["error"]["code"], "tag/several", "{refused:#}");
+
+    let (code, pushed) = answer_of(&mut hosts(&["--push", "--tag", "1.5"]));
+    assert_eq!(code, 1, "{pushed:#}");
+    let odd = &pushed["failed"][0];
+    let served = pushed["images"].as_array().unwrap().iter();
+    let served: Vec<&Value> = served.map(|image| &image["host_build"]).collect();
+    assert_eq!(served.len(), 1, "{pushed:#}");
+    assert_ne!(served[0], &odd["host_build"]);
+    assert!(
+        odd["hint"].as_str().unwrap().contains("--no-index"),
+        "{odd}"
+    );
 }

@@ -188,7 +188,7 @@ fn a_check_reads_no_base_and_says_what_is_not_known() {
         .assert()
         .code(0)
         .stdout(contains("\"status\": \"moves\""))
-        .stderr(contains("wincimg base index"));
+        .stderr(contains("wincimg image base index"));
     // It is cached from now on.
     let (code, report) = answer_of(&mut update(&site, &["--check"]));
     assert_eq!(code, 1, "{report}");

@@ -12,7 +12,7 @@ pub enum LiveError {
     #[error("cannot determine which cluster to connect to")]
     #[diagnose(
         code = "cluster/config",
-        hint = "set KUBECONFIG, or pass --kube-context with a name from `kubectl config get-contexts`"
+        hint = "set --kubeconfig or KUBECONFIG, and choose a context of `kubectl config get-contexts`"
     )]
     Config(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A context that is not in the kubeconfig.

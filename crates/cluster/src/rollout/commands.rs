@@ -32,7 +32,7 @@ pub(super) fn inspect_command(
     let is_unsaid = finding.image_build.is_none_or(|own| own.revision.is_none());
     match &image.reference {
         Some(reference) if is_readable && is_unsaid => {
-            let mut words = vec!["wincimg", "inspect", reference];
+            let mut words = vec!["wincimg", "image", "inspect", reference];
             words.extend(flags.registry.iter().map(String::as_str));
             vec![shell_command(&words)]
         }
@@ -57,7 +57,7 @@ pub(super) fn patch_steps(
     };
     // One script per update, so that builds do not overwrite each other's.
     let script = kb.map_or_else(|| format!("{to}.ps1"), |kb| format!("{kb}.ps1"));
-    let write = format!("wincimg hotfix script {what} --output {script}");
+    let write = format!("wincimg node hotfix script {what} --output {script}");
     let mut steps = vec![ActionStep::Command(write)];
     let kubectl = |words: &[&str]| {
         let cluster: Vec<&str> = flags.kubectl.iter().map(String::as_str).collect();

@@ -208,7 +208,7 @@ impl<'a> DestinationWriter<'a> {
         if layers.any(|layer| is_foreign(&layer.media_type)) {
             self.progress.note(&format!(
                 "Docker did not push the base's layers, so nodes will pull them from Microsoft; \
-                 to copy them too: `wincimg mirror {made} --to …`"
+                 to copy them too: `wincimg image mirror {made} --to …`"
             ));
         }
         Ok(image)

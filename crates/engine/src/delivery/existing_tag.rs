@@ -144,6 +144,12 @@ impl ExistingTag {
             .collect()
     }
 
+    /// Versions of Windows of its images.
+    pub(super) fn versions(&self) -> Vec<WindowsVersion> {
+        let entries = self.entries.iter();
+        entries.filter_map(|entry| entry.line.version).collect()
+    }
+
     /// Returns true if it has an image for each system and build of the new ones.
     pub(super) fn has(&self, new: &[PlannedTagEntry]) -> bool {
         let has =

@@ -1,7 +1,7 @@
 //! Report of a fleet, by image and build.
 
 use serde::Serialize;
-use wincimg_common::diagnose::{Blame, BoxError, error_chain};
+use wincimg_common::diagnose::{Blame, BoxError, Problem, error_chain};
 
 use super::FleetEntry;
 use super::tag_contents::Verdict;
@@ -122,6 +122,15 @@ pub struct ReportedError {
     /// The party that has to act on it.
     #[serde(skip)]
     pub blame: Blame,
+}
+
+impl ReportedError {
+    /// The same as an error of that code.
+    pub(crate) fn to_problem(&self, code: &'static str) -> Problem {
+        Problem::new(code, self.problem.clone())
+            .blame(self.blame)
+            .hint_if(self.hint.clone())
+    }
 }
 
 impl<E: Into<BoxError>> From<E> for ReportedError {

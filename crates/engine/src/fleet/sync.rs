@@ -18,7 +18,6 @@ use wincimg_common::lock;
 use wincimg_common::progress::Reporter;
 use wincimg_inspect::bases::{BaseMatch, BaseRegistry};
 use wincimg_oci::reference::Reference;
-use wincimg_windows::compat::generation;
 
 use super::report::{FleetReport, ImageReport, ReportedError};
 use super::tag_contents::{ImageInputs, RegistryReachability, TagContents};
@@ -36,7 +35,7 @@ use crate::plans::{BuildRequest, PlannedImage, TargetHost};
 use crate::publication::{
     IndexMode, NamingOptions, PlannedTag, PlannedTagEntry, Publication, TagStyle, TaggedImage,
 };
-use crate::unserved::{IndexConflict, UnservedHost, index_conflicts};
+use crate::unserved::TargetIndex;
 
 /// Number of concurrent checks.
 const MAX_CHECKS: usize = 32;
@@ -228,15 +227,17 @@ impl SyncContext<'_> {
         let planning = request.plan_served(ctx);
         let (standing, planned) = tokio::join!(standing, planning);
         let (standing, (mut images, mut unserved)) = (standing?, planned?);
-        for conflict in index_conflicts(
-            images.iter().filter_map(PlannedImage::host_and_version),
-            &standing.versions(),
-        ) {
-            images.retain(|image| image.host.as_ref() != Some(&conflict.host));
-            let mut words = build_command(named, std::slice::from_ref(&conflict.host));
+        let command = |host: &TargetHost| {
+            let mut words = build_command(named, std::slice::from_ref(host));
             words.extend(self.target_flags(entry));
-            unserved.push(conflict.unserved(entry, &words));
-        }
+            no_index_command(entry, words)
+        };
+        let index = TargetIndex {
+            tag: &entry.tag,
+            existing: &standing.versions(),
+            command: &command,
+        };
+        index.set_aside_conflicts(&mut images, |image| image, &mut unserved);
         if let Some(first) = unserved.first().filter(|_| self.run.all_or_nothing) {
             return Err(first.error.clone());
         }
@@ -401,7 +402,7 @@ fn build_command(named: &BuildInput, hosts: &[TargetHost]) -> Vec<String> {
     words
 }
 
-pub(super) fn join_command(words: &[String]) -> String {
+fn join_command(words: &[String]) -> String {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     command_line(&words)
 }
@@ -455,39 +456,13 @@ impl SyncContext<'_> {
     }
 }
 
-impl IndexConflict {
-    /// The host with the reason, and the command that publishes its image under a version tag.
-    pub(super) fn unserved(self, entry: &FleetEntry, command: &[String]) -> UnservedHost {
-        let Self { host, kept } = self;
-        let version = host.build.version;
-        let problem = format!(
-            "an index has one image per Windows build: {} has the one for {kept}, and {version} \
-             requires another",
-            entry.tag
-        );
-        let mut words = command.to_vec();
-        if entry.matched == BaseMatch::Exact {
-            words.extend(["--match", "exact"].map(str::to_owned));
-        }
-        words.extend(["--no-index", "--push"].map(str::to_owned));
-        let publish = format!(
-            "publish its image under a version tag: {}",
-            join_command(&words)
-        );
-        let hint = if version < kept && generation(version) != generation(kept) {
-            format!("update the node: wincimg hotfix script {kept}; or {publish}")
-        } else {
-            publish
-        };
-        UnservedHost {
-            host,
-            error: ReportedError {
-                problem,
-                hint: Some(hint),
-                blame: Blame::Answer,
-            },
-        }
+/// Command line that publishes an image under its version tag alone.
+pub(super) fn no_index_command(entry: &FleetEntry, mut words: Vec<String>) -> String {
+    if entry.matched == BaseMatch::Exact {
+        words.extend(["--match", "exact"].map(str::to_owned));
     }
+    words.extend(["--no-index", "--push"].map(str::to_owned));
+    join_command(&words)
 }
 
 /// Error for an image without a name.

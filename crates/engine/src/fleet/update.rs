@@ -2,19 +2,18 @@
 
 use tokio::sync::Semaphore;
 use wincimg_cluster::nodes::Node;
-use wincimg_common::diagnose::Blame;
+use wincimg_common::diagnose::{Blame, BoxError};
 use wincimg_oci::reference::Reference;
 
 use super::FleetEntry;
 use super::report::{FleetImageState, ImageReport, ReportedError};
-use super::sync::{SyncMode, SyncOptions};
+use super::sync::{SyncMode, SyncOptions, no_index_command};
 use crate::build::BuildContext;
 use crate::compat_check::check_served;
 use crate::plans::TargetHost;
 use crate::publication::PlannedTag;
-use crate::unserved::index_conflicts;
 use crate::update::{
-    PlannedUpdate, UpdateConflict, UpdatePlan, UpdateRequest, UpdateVerdict, deliver, plan_served,
+    UpdateConflict, UpdatePlan, UpdateRequest, UpdateVerdict, deliver, plan_served,
 };
 
 /// One image, and the services to update it with.
@@ -98,26 +97,23 @@ impl EntryUpdate<'_> {
             is_shared: true,
             reads_bases: self.mode == SyncMode::Build,
         };
-        let (updates, mut unserved) = plan_served(&request, run.all_or_nothing, ctx).await?;
-        let updates = updates.map(|mut updates| {
-            let planned = updates.planned.iter();
-            let planned = planned.filter_map(|update| update.planned.host_and_version());
-            for conflict in index_conflicts(planned, &updates.versions) {
-                let is_other =
-                    |update: &PlannedUpdate| update.planned.host.as_ref() != Some(&conflict.host);
-                updates.planned.retain(is_other);
-                let mut words = vec!["wincimg".to_owned(), "update".to_owned()];
-                words.push(self.image.to_string());
-                words.push("--host-build".to_owned());
-                words.push(conflict.host.build.version.to_string());
-                words.extend_from_slice(run.flags);
-                unserved.push(conflict.unserved(entry, &words));
+        let command = |host: &TargetHost| {
+            let mut words = ["wincimg", "image", "update"].map(str::to_owned).to_vec();
+            words.push(self.image.to_string());
+            words.push("--host-build".to_owned());
+            words.push(host.build.version.to_string());
+            if let Some(base) = self.base {
+                words.extend(["--base".to_owned(), base.to_owned()]);
             }
-            updates
-        });
-        if let Some(first) = unserved.first().filter(|_| run.all_or_nothing) {
-            return Err(first.error.clone());
-        }
+            words.extend([
+                "--base-registry".to_owned(),
+                request.base_registry.to_string(),
+            ]);
+            words.extend_from_slice(run.flags);
+            no_index_command(entry, words)
+        };
+        let planning = plan_served(&request, &entry.tag, run.all_or_nothing, &command, ctx);
+        let (updates, unserved) = planning.await.map_err(for_entry)?;
         for host in unserved {
             report.record_unserved(host);
         }
@@ -134,6 +130,21 @@ impl EntryUpdate<'_> {
             version.unwrap_or_default()
         )
     }
+}
+
+/// The error of an update as that of an entry in a fleet: what a hint sets with `--base`, the entry
+/// sets with `base`.
+fn for_entry(error: BoxError) -> ReportedError {
+    let mut error = ReportedError::from(error);
+    error.hint = error.hint.map(|hint| match hint.split_once("--base ") {
+        Some((before, after)) => {
+            let end = after.find([';', ',', ' ']).unwrap_or(after.len());
+            let (base, after) = after.split_at(end);
+            format!("{before}base = \"{base}\"{after}")
+        }
+        None => hint.replace("--base", "base = \"…\""),
+    });
+    error
 }
 
 /// Error for an image that cannot be rebased, with its first conflict.
@@ -154,5 +165,30 @@ fn refused(image: &Reference, obstacles: &[UpdateConflict]) -> ReportedError {
             "build it from its sources: build = \"FOLDER\" in place of update = \"{image}\""
         )),
         blame: Blame::Answer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wincimg_common::diagnose::Problem;
+
+    use super::*;
+
+    #[test]
+    fn a_hint_names_the_base_as_the_file_does() {
+        let hint = |text: &str| {
+            let error = Problem::new("base/ambiguous", "two").hint(text.to_owned());
+            for_entry(error.into()).hint.unwrap()
+        };
+        let one = hint("choose one, for example --base mcr.example/nanoserver");
+        assert_eq!(
+            one,
+            "choose one, for example base = \"mcr.example/nanoserver\""
+        );
+        let some = hint("name its repository with --base, such as a mirror's");
+        assert_eq!(
+            some,
+            "name its repository with base = \"…\", such as a mirror's"
+        );
     }
 }

@@ -378,20 +378,11 @@ impl LocatedBase {
 
 impl BaseAnnotations {
     fn from_image(image: &Image) -> Self {
-        let annotations = image.manifest().other.get("annotations");
-        let labels = &image.config().config.labels;
-        let printed = |key: &str| {
-            let noted = annotations
-                .and_then(|it| it.get(key))
-                .and_then(|it| it.as_str());
-            let printed = noted.or_else(|| labels.get(key).map(String::as_str));
-            printed
-                .filter(|printed| !printed.is_empty())
-                .map(str::to_owned)
-        };
         Self {
-            name: printed(BASE_NAME),
-            digest: printed(BASE_DIGEST).and_then(|digest| digest.parse().ok()),
+            name: image.recorded(BASE_NAME).map(str::to_owned),
+            digest: image
+                .recorded(BASE_DIGEST)
+                .and_then(|digest| digest.parse().ok()),
         }
     }
 }

@@ -38,7 +38,7 @@ pub use self::delivery::deliver;
 use self::planner::Planner;
 use super::build::BuildContext;
 use super::plans::{PlannedImage, TargetHost};
-use super::unserved::{UnservedHost, host_without_base, set_aside};
+use super::unserved::{TargetIndex, UnservedHost, host_without_base, set_aside};
 
 /// Request to rebase an image for hosts.
 pub struct UpdateRequest<'a> {
@@ -240,11 +240,14 @@ pub async fn plan(
     })
 }
 
-/// Plans the update for the hosts that have a base, and returns the others; no plan if no host has
-/// one. With `all_or_nothing`, the first host without a base is the error.
+/// Plans the update for the hosts that have a base and, in an index of that tag, a place; returns
+/// the others, with the command that publishes their image outside the index. No plan if no host
+/// has a base. With `all_or_nothing`, the first of the others is the error.
 pub async fn plan_served(
     request: &UpdateRequest<'_>,
+    tag: &str,
     all_or_nothing: bool,
+    command: &(dyn Fn(&TargetHost) -> String + Sync),
     ctx: &BuildContext<'_>,
 ) -> Result<(Option<UpdatePlan>, Vec<UnservedHost>), BoxError> {
     let mut hosts = request.hosts.to_vec();
@@ -255,7 +258,26 @@ pub async fn plan_served(
             ..*request
         };
         let error = match plan(&served, ctx).await {
-            Ok(updates) => return Ok((Some(updates), unserved)),
+            Ok(mut updates) => {
+                if request.is_shared {
+                    let index = TargetIndex {
+                        tag,
+                        existing: &updates.versions,
+                        command,
+                    };
+                    index.set_aside_conflicts(
+                        &mut updates.planned,
+                        |update| &update.planned,
+                        &mut unserved,
+                    );
+                }
+                return match unserved.first() {
+                    Some(first) if all_or_nothing => {
+                        Err(first.error.to_problem("tag/several").into())
+                    }
+                    _ => Ok((Some(updates), unserved)),
+                };
+            }
             Err(error) => error,
         };
         let Some(without) = host_without_base(&error).filter(|_| !all_or_nothing) else {

@@ -236,7 +236,7 @@ impl Planner<'_> {
         let name = name_of(reference);
         self.ctx.reporter.note(&format_args!(
             "reading the layers of {name} to compare the image with them; index it once with \
-             `wincimg base index {name} --push` to avoid that in later updates"
+             `wincimg image base index {name} --push` to avoid that in later updates"
         ));
         // Usually files are required, which takes all bytes.
         let read = self

@@ -182,7 +182,7 @@ impl NoMatchingBase {
             }
             BaseMatch::Nearest => {
                 "try another registry with --base-registry, or update the host to the version of \
-                 an image: `wincimg hotfix resolve BUILD` names the update"
+                 an image: `wincimg node hotfix resolve BUILD` names the update"
             }
         };
         hint.to_owned()

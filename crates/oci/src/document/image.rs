@@ -58,6 +58,15 @@ impl Image {
         Ok(Self { manifest, config })
     }
 
+    /// What the image records under a key: an annotation of its manifest, or else a label. Tools
+    /// that change an image without its configuration, such as `crane rebase`, set the annotation.
+    pub fn recorded(&self, key: &str) -> Option<&str> {
+        let annotations = self.manifest.other.get("annotations");
+        let annotation = annotations.and_then(|it| it.get(key)?.as_str());
+        let label = || self.config.config.labels.get(key).map(String::as_str);
+        annotation.or_else(label).filter(|value| !value.is_empty())
+    }
+
     /// An image without layers.
     pub fn empty(flavour: ManifestFormat, platform: Platform) -> Result<Self, DocumentError> {
         let config = Verbatim::new(ImageConfig {

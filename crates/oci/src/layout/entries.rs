@@ -49,7 +49,8 @@ pub(crate) fn select<'a>(index: &'a Index, which: Option<&str>) -> Selection<'a>
     }
 }
 
-fn images(index: &Index) -> impl Iterator<Item = &Descriptor> {
+/// The images and indexes of a layout, without attached artifacts.
+pub(crate) fn images(index: &Index) -> impl Iterator<Item = &Descriptor> {
     let entries = index.manifests.iter();
     entries.filter(|entry| entry.artifact_type().is_none())
 }

@@ -16,7 +16,7 @@ use crate::store::{Sink, Source, StoreError};
 
 /// Tag suffixes of cosign: signatures, attestations, SBOMs.
 const ENDINGS: [&str; 3] = ["sig", "att", "sbom"];
-/// Facts of `wincimg base index`, which [`super::MirrorHook`] handles.
+/// Facts of `wincimg image base index`, which [`super::MirrorHook`] handles.
 const FACTS: &str = "application/vnd.wincimg.base.v1";
 /// The signature of an image's SBOM is two references away from the image.
 const DEPTH: usize = 3;

@@ -21,7 +21,7 @@ pub struct StarterRecipe {
 pub fn plain(name: &str) -> StarterRecipe {
     let recipe = format!(
         r#"# Recipe of the image {name}. For completion in an editor, write the schema:
-# `wincimg images --schema > recipe.schema.json`
+# `wincimg recipe schema > recipe.schema.json`
 name = "{name}"
 base = "nanoserver"              # servercore, server, windows, aspnet, iis, or a repository
 

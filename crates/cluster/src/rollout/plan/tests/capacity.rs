@@ -101,7 +101,7 @@ fn a_patch_lists_every_step_of_its_nodes() {
         (texts.collect::<Vec<_>>(), commands.len())
     };
     let one = [
-        "$ wincimg hotfix script 17763.1158 --output KB4549949.ps1",
+        "$ wincimg node hotfix script 17763.1158 --output KB4549949.ps1",
         "$ kubectl drain n0 --ignore-daemonsets",
         "run KB4549949.ps1 on n0 as an administrator",
         "$ kubectl uncordon n0",

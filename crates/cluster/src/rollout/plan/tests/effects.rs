@@ -80,7 +80,7 @@ fn commands_are_ready_to_type() {
     assert_eq!(
         commands[1],
         [
-            "wincimg hotfix script 17763.1158 --output KB4549949.ps1",
+            "wincimg node hotfix script 17763.1158 --output KB4549949.ps1",
             "kubectl drain n0 --ignore-daemonsets --context 'my cluster'",
         ]
     );
