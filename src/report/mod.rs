@@ -64,13 +64,17 @@ fn cordoned(rollout: &Rollout) -> Option<String> {
 }
 
 /// Images without the latest monthly update, the first few of each update: `KB5094125 of 2026-09-08
-/// is available for web:1.4 (17763.973)`.
+/// is available for web:1.4 (17763.973, KB4534273)`.
 fn behind(rollout: &Rollout) -> Option<String> {
     let mut images: BTreeMap<(u32, String), Vec<String>> = BTreeMap::new();
     for behind in rollout.outdated_images() {
-        let image = match &rollout.images[behind.image].reference {
-            Some(reference) => format!("{reference} ({})", behind.version),
-            None => behind.version.to_string(),
+        let version = behind.version.to_string();
+        let kb = behind.at.and_then(|at| at.kb).map(|kb| kb.to_string());
+        let image = match (&rollout.images[behind.image].reference, kb) {
+            (Some(reference), Some(kb)) => format!("{reference} ({version}, {kb})"),
+            (Some(reference), None) => format!("{reference} ({version})"),
+            (None, Some(kb)) => format!("{version} ({kb})"),
+            (None, None) => version,
         };
         let update = (behind.newest.build, update_in_words(behind.newest));
         images.entry(update).or_default().push(image);

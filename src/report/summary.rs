@@ -325,11 +325,12 @@ impl Cause<'_> {
             let hosts: Vec<usize> = self.hosts.iter().map(|&host| host as usize).collect();
             words.push_str(&hosts_in_words(rollout, &hosts));
         }
-        if self.others > 0 {
-            let others = count(self.others, "node");
-            words.push_str(&format!(", and on {others} for other reasons"));
+        if self.others == 0 {
+            return format!("{words}: {}", self.finding.reason);
         }
-        format!("{words}: {}", self.finding.reason)
+        let more = if self.others == 1 { "node" } else { "nodes" };
+        let (reason, others) = (&self.finding.reason, self.others);
+        format!("{words}: {reason}; other reasons on {others} more {more}")
     }
 }
 

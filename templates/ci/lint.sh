@@ -17,7 +17,7 @@ if [ -n "${IGNORE:-}" ]; then arguments+=(--ignore "$IGNORE"); fi
 arguments+=(-- "${dockerfiles[@]}")
 
 mkdir -p "$report"
-"$wincimg" lint --format sarif "${arguments[@]}" > "$report/lint.sarif"
+"$wincimg" lint --quiet --format sarif "${arguments[@]}" > "$report/lint.sarif"
 code=$?
 # Errors of usage are on stderr already.
 if [ "$code" -le 1 ]; then
