@@ -160,6 +160,11 @@ impl RecipeArgs {
         }
     }
 
+    /// The kubeconfig's context, if one is named.
+    pub(super) fn kube_context(&self) -> Option<String> {
+        self.hosts.cluster.context().map(str::to_owned)
+    }
+
     /// Names of the set values, which may be secrets.
     pub(super) fn names_set(&self, arguments: &[(String, String)]) -> Vec<String> {
         let all = self.values.iter().chain(arguments);

@@ -8,11 +8,14 @@
 mod key;
 mod worker;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
+use futures_util::future::join_all;
 use tokio::sync::OnceCell;
 use wincimg_common::diagnose::{Blame, BoxError, Excerpt, Problem};
 use wincimg_common::digest::{Digest, sha256};
+use wincimg_common::lock;
 use wincimg_dockerfile::stages::{Stages, WindowsSegment};
 use wincimg_oci::document::{Document, Image};
 use wincimg_oci::prefix::RegistryPrefix;
@@ -92,14 +95,29 @@ pub(crate) async fn run_windows_steps(
         request,
         cache,
         ctx,
-        worker: OnceCell::new(),
+        workers: Workers::default(),
     };
-    for image in images {
-        while let Some(segment) = image.stages.next_segment().cloned() {
-            let result = Box::pin(build.result_of(image, &segment, supply)).await?;
-            image.stages.set_result(segment.id, result);
-            let images = std::slice::from_mut(image);
-            Box::pin(request.finish(images, Purpose::Layers, supply, ctx)).await?;
+    // The next segments of all images at once: those for several builds of Windows run on machines of
+    // their own.
+    while images.iter().any(has_segments) {
+        let running = images.iter().map(|image| {
+            let (build, supply) = (&build, &*supply);
+            async move {
+                let Some(segment) = image.stages.next_segment().cloned() else {
+                    return Ok(None);
+                };
+                let result = Box::pin(build.result_of(image, &segment, supply)).await?;
+                Ok::<_, BoxError>(Some((segment.id, result)))
+            }
+        });
+        // All of them to their end: what one has built is kept if another fails.
+        let results = join_all(running).await;
+        for (image, result) in images.iter_mut().zip(results) {
+            if let Some((id, result)) = result? {
+                image.stages.set_result(id, result);
+                let images = std::slice::from_mut(image);
+                Box::pin(request.finish(images, Purpose::Layers, supply, ctx)).await?;
+            }
         }
     }
     Ok(())
@@ -122,8 +140,18 @@ struct HybridBuild<'a> {
     request: &'a BuildRequest,
     cache: &'a CacheRepository,
     ctx: &'a BuildContext<'a>,
-    /// Connected for the first segment that no repository has.
-    worker: OnceCell<DockerWorker>,
+    workers: Workers,
+}
+
+/// The worker for each build of Windows, connected for the first segment that no repository has. A
+/// daemon that is not a builder's is the only one.
+#[derive(Default)]
+struct Workers(Mutex<BTreeMap<Option<u32>, Arc<OnceCell<DockerWorker>>>>);
+
+impl Workers {
+    fn get(&self, build: Option<u32>) -> Arc<OnceCell<DockerWorker>> {
+        Arc::clone(lock(&self.0).entry(build).or_default())
+    }
 }
 
 impl HybridBuild<'_> {
@@ -150,9 +178,12 @@ impl HybridBuild<'_> {
             lines: &lines,
             base: &name,
         });
-        let worker = self
-            .worker
-            .get_or_try_init(|| DockerWorker::connect(&self.request.options))
+        let options = &self.request.options;
+        let os_version = ground.base.os_version.filter(|_| options.has_builder());
+        let version = os_version.map(|version| version.build);
+        let worker = self.workers.get(version);
+        let worker = worker
+            .get_or_try_init(|| DockerWorker::connect(options, version))
             .await?;
         let build = WindowsBuild {
             ground: &ground,

@@ -5,6 +5,7 @@ use std::fmt;
 use bollard::Docker;
 use bollard::query_parameters::TagImageOptions;
 use futures_util::TryStreamExt;
+use wincimg_cluster::live::BuilderConnection;
 use wincimg_common::diagnose::Problem;
 
 use super::api::{ImageInfo, Info};
@@ -57,6 +58,11 @@ impl Daemon {
     /// Its address and the source of that.
     pub fn endpoint(&self) -> &Endpoint {
         &self.client.endpoint
+    }
+
+    /// The pod of a builder, if the daemon is in one.
+    pub(crate) fn builder(&self) -> Option<&BuilderConnection> {
+        self.client.builder()
     }
 
     /// The negotiated API version.

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::{fmt, io};
 
+use wincimg_cluster::live::{BuilderError, ProgramError};
 use wincimg_common::diagnose::{Blame, Diagnose, Problem};
 
 use super::failures::Failure;
@@ -177,6 +178,21 @@ impl DockerError {
 }
 
 fn unreachable_hint(source: &io::Error) -> String {
+    let builder = source
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<BuilderError>())
+        .and_then(|error| error.diagnosis().hint);
+    if let Some(hint) = builder {
+        return hint;
+    }
+    let is_in_pod = source
+        .get_ref()
+        .is_some_and(|inner| inner.is::<ProgramError>());
+    if is_in_pod {
+        return "see the daemon's messages: `kubectl logs`; `docker` and `dockerd` must be on the \
+                pod's PATH, and DOCKER_HOST must be the daemon's pipe"
+            .to_owned();
+    }
     let hint = match source.kind() {
         io::ErrorKind::PermissionDenied if cfg!(windows) => {
             "add yourself to the group docker-users with `net localgroup docker-users \
