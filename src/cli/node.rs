@@ -32,7 +32,7 @@ use super::{CommandOutcome, complete};
 #[command(after_help = "Examples:\n  \
     wincimg node script --kube --registry repo.mylan.k8s:8888 --output node.ps1\n  \
     wincimg node hotfix script 17763.1158 --output KB4549949.ps1\n  \
-    wincimg node builder --kube --image repo.mylan.k8s:8888/builder:1 | kubectl apply -f -")]
+    wincimg node builder --kube --image repo.mylan.k8s:8888/node-builder:1 | kubectl apply -f -")]
 pub(super) struct Node {
     #[command(subcommand)]
     command: NodeCommand,

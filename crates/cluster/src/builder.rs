@@ -190,9 +190,7 @@ impl BuilderManifests {
             "namespace": self.builder.namespace,
         });
         let group = "rbac.authorization.k8s.io";
-        let subject = |kind: &'static str| {
-            move |name: &String| json!({"apiGroup": group, "kind": kind, "name": name})
-        };
+        let subject = |kind: &'static str| move |name: &String| json!({"apiGroup": group, "kind": kind, "name": name});
         let users = self.users.iter().map(subject("User"));
         let groups = self.groups.iter().map(subject("Group"));
         let subjects: Vec<Value> = [account].into_iter().chain(users).chain(groups).collect();
@@ -368,8 +366,14 @@ mod tests {
         let builder: BuilderName = "kube://ci/builder".parse().unwrap();
         assert_eq!(builder.to_string(), "kube://ci/builder");
         assert_eq!(builder.pod(20348), "builder-20348-0");
-        for text in ["kube://ci", "kube://ci/", "kube:///x", "kube://ci/x/y", "kube://Ci/x", "ci/-x"]
-        {
+        for text in [
+            "kube://ci",
+            "kube://ci/",
+            "kube:///x",
+            "kube://ci/x/y",
+            "kube://Ci/x",
+            "ci/-x",
+        ] {
             assert!(text.parse::<BuilderName>().is_err(), "{text}");
         }
         assert!(is_builder_name(&"a".repeat(40)) && !is_builder_name(&"a".repeat(41)));
@@ -378,7 +382,9 @@ mod tests {
     #[test]
     fn known_nodes_decide_what_is_tolerated() {
         let taint = |text: &str| serde_json::from_str::<Taint>(text).unwrap();
-        let mut node = Node::from_build(wincimg_windows::compat::HostBuild::new("20348.2402".parse().unwrap()));
+        let mut node = Node::from_build(wincimg_windows::compat::HostBuild::new(
+            "20348.2402".parse().unwrap(),
+        ));
         let usual = BuilderNodes::new(20348, &[&node]);
         assert_eq!(usual.tolerations.len(), 3);
         node.name = Some("win-a".to_owned());
@@ -392,7 +398,9 @@ mod tests {
         let nodes = BuilderNodes::new(20348, &[&node, &same]);
         assert_eq!(
             nodes.tolerations,
-            [json!({"key": "sku", "operator": "Equal", "value": "Windows", "effect": "NoSchedule"})]
+            [
+                json!({"key": "sku", "operator": "Equal", "value": "Windows", "effect": "NoSchedule"})
+            ]
         );
     }
 }

@@ -24,23 +24,23 @@ use crate::cli::recipe_args::key_and_value;
 ///
 /// For each Windows build, one pod runs Docker beside the node's containerd, as a HostProcess
 /// container. It listens on a named pipe only: who may exec in the pod can build, and is SYSTEM on
-/// that node. The image is the recipe `builder`, with Docker's static build for Windows.
+/// that node. The image is the recipe `node-builder`, with Docker's static build for Windows.
 #[derive(Debug, Args)]
 #[command(
     mut_arg("kube_context", with_kubectl_name),
     after_help = "Examples:\n  \
-    wincimg build builder --set url=https://files.lan/docker.zip --set sha256=DIGEST \\\n      \
+    wincimg build node-builder --set url=https://files.lan/docker.zip --set sha256=DIGEST \\\n      \
     --registry repo.mylan.k8s:8888 --tag 1 --push\n  \
-    wincimg node builder --kube --image repo.mylan.k8s:8888/builder:1 | kubectl apply -f -\n  \
+    wincimg node builder --kube --image repo.mylan.k8s:8888/node-builder:1 | kubectl apply -f -\n  \
     wincimg node builder --host-build ltsc2019 --host-build ltsc2022 \\\n      \
-    --image repo.mylan.k8s:8888/builder:1 --output builder.yaml\n  \
+    --image repo.mylan.k8s:8888/node-builder:1 --output builder.yaml\n  \
     wincimg build . --builder kube://wincimg-builder/builder --registry repo.mylan.k8s:8888 --push\n  \
     wincimg node builder --kube --remove"
 )]
 pub(super) struct MakeBuilder {
     #[command(flatten)]
     hosts: HostArgs,
-    /// Image with Docker, from the recipe builder
+    /// Image with Docker, from the recipe node-builder
     #[arg(long, value_name = "IMAGE", required_unless_present = "remove")]
     image: Option<String>,
     /// Name of the builder
@@ -53,13 +53,22 @@ pub(super) struct MakeBuilder {
     #[arg(long)]
     remove: bool,
     /// Folder of the daemon's images on the node
-    #[arg(long, value_name = "DIR", default_value = r"C:\ProgramData\wincimg\builder")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = r"C:\ProgramData\wincimg\builder"
+    )]
     data_root: String,
     /// CPU to reserve on the node
     #[arg(long, value_name = "CPU", default_value = "2", hide_short_help = true)]
     cpu: String,
     /// Memory to reserve on the node
-    #[arg(long, value_name = "MEMORY", default_value = "4Gi", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "MEMORY",
+        default_value = "4Gi",
+        hide_short_help = true
+    )]
     memory: String,
     /// Label of the nodes, besides their build (repeatable)
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value, hide_short_help = true)]
@@ -74,7 +83,11 @@ pub(super) struct MakeBuilder {
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pull_secret: Option<String>,
     /// Let the daemon use plain HTTP or an unverified certificate with this registry (repeatable)
-    #[arg(long = "insecure-registry", value_name = "HOST[:PORT]", hide_short_help = true)]
+    #[arg(
+        long = "insecure-registry",
+        value_name = "HOST[:PORT]",
+        hide_short_help = true
+    )]
     insecure: Vec<String>,
     /// Write the manifests to this file instead of stdout
     #[arg(long, short, value_name = "FILE")]
@@ -115,8 +128,9 @@ impl MakeBuilder {
             })?;
             return Ok(CommandOutcome::Yes);
         }
+        let (output, format) = (self.output.clone(), self.format);
         let objects = self.manifests(builder).objects(&builds);
-        write_result(self.output.as_deref(), |out| match self.format {
+        write_result(output.as_deref(), |out| match format {
             OutputFormat::Text => out.write_all(to_yaml(&objects).as_bytes()),
             OutputFormat::Json => {
                 let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
@@ -149,7 +163,8 @@ fn builders(nodes: &[Node]) -> Result<Vec<BuilderNodes>, Failure> {
     builds.sort_unstable();
     builds.dedup();
     if let Some(old) = builds.iter().find(|build| **build < OLDEST_BUILD) {
-        let problem = anyhow!("build {old} has no HostProcess containers: expected {OLDEST_BUILD} or newer");
+        let problem =
+            anyhow!("build {old} has no HostProcess containers: expected {OLDEST_BUILD} or newer");
         return Err(Failure::usage(problem)
             .hint("use a Docker daemon on another machine, with --docker-host"));
     }

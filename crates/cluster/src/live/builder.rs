@@ -321,7 +321,9 @@ impl PodObject {
         let own = [status.reason.clone(), status.message.clone()];
         let reason = match (unscheduled, unready) {
             _ if own.iter().any(|text| !text.is_empty()) => joined(own.into_iter()),
-            (Some(condition), _) => joined(["not scheduled".to_owned(), condition.message.clone()].into_iter()),
+            (Some(condition), _) => {
+                joined(["not scheduled".to_owned(), condition.message.clone()].into_iter())
+            }
             (None, Some(container)) => container.problem(),
             (None, None) => String::new(),
         };
@@ -331,7 +333,11 @@ impl PodObject {
 
 impl ContainerStatus {
     fn problem(&self) -> String {
-        let now = self.state.waiting.as_ref().or(self.state.terminated.as_ref());
+        let now = self
+            .state
+            .waiting
+            .as_ref()
+            .or(self.state.terminated.as_ref());
         let before = self.last_state.terminated.as_ref();
         let before = before.map(|last| format!("last ended with {}", last.describe()));
         let now = now.map_or_else(
@@ -390,7 +396,10 @@ mod tests {
                     "ready": false, "state": {"running": {}}}]}}),
                 "Running: the container dockerd is not ready",
             ),
-            (json!({"status": {"phase": "Pending", "containerStatuses": null}}), "Pending"),
+            (
+                json!({"status": {"phase": "Pending", "containerStatuses": null}}),
+                "Pending",
+            ),
         ];
         for (pod, expected) in cases {
             assert_eq!(problem(pod).as_deref(), Some(expected));

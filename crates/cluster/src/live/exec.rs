@@ -104,7 +104,11 @@ async fn read_message(mut errors: ReadHalf<SimplexStream>) -> String {
         kept.extend_from_slice(&buffer[..count.min(room)]);
     }
     let text = String::from_utf8_lossy(&kept);
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|it| !it.is_empty()).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|it| !it.is_empty())
+        .collect();
     lines.join(" ")
 }
 

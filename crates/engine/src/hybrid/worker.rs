@@ -95,7 +95,10 @@ impl WindowsWorker for DockerWorker {
             let Some(pod) = self.daemon.builder() else {
                 return Err(error);
             };
-            if evictions == MAX_EVICTIONS || failed_step(error.as_ref()).is_some() || !pod.is_gone().await {
+            if evictions == MAX_EVICTIONS
+                || failed_step(error.as_ref()).is_some()
+                || !pod.is_gone().await
+            {
                 return Err(error);
             }
             evictions += 1;
