@@ -308,6 +308,33 @@ async fn files_come_from_a_stage_that_windows_built() {
 }
 
 #[test(multi_thread = 2)]
+async fn windows_goes_on_from_an_image_in_a_folder() {
+    let site = site();
+    let windows = WindowsStandIn::start(site.registry.clone());
+    let (host, daemon) = (site.host(), windows.host());
+    site.write("app/Dockerfile", format!("{FROM}\nCOPY site C:/site/\n"));
+    json_of(&build(&site, &["--output", "oci:one", "--tag", "1"]));
+    site.write(
+        "app/Dockerfile",
+        format!(
+            "{FROM} AS made\nRUN msbuild.exe\nFROM made\nRUN [\"/Files/tool\", \"one\"]\n\
+             COPY late.txt C:/\n"
+        ),
+    );
+    let arguments = ["--docker-host", &daemon, "--registry", &host, "--push"];
+    let built = json_of(&build(
+        &site,
+        &[&arguments[..], &["--stage", "made=oci:one:1"]].concat(),
+    ));
+    let expected = [
+        only("Files/site/a.txt", "a"),
+        only("Files/made-one.txt", "A= site=1 late=0"),
+        only("Files/late.txt", "late"),
+    ];
+    assert_eq!(layers(&site, &built).await, expected);
+}
+
+#[test(multi_thread = 2)]
 async fn a_failed_step_is_named_by_its_line_and_what_is_below_is_kept() {
     let site = site();
     let windows = WindowsStandIn::start(site.registry.clone());

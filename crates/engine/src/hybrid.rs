@@ -219,10 +219,15 @@ impl HybridBuild<'_> {
             set_aside: Vec::new(),
             windows: None,
         };
-        let Some(below) = &segment.below else {
+        // A base in no registry is pushed as it is.
+        let unpushed = base.reference.is_none().then(|| Instructions {
+            steps: Vec::new(),
+            container: base.image.config().config.clone(),
+            author: None,
+        });
+        let Some(mut below) = segment.below.clone().or(unpushed) else {
             return Ok(planned);
         };
-        let mut below: Instructions = below.clone();
         below.downloads_mut().for_each(|file| supply.resolve(file));
         planned.plan.instructions = Some(below);
         let reference = self.push_below(&mut planned, segment).await?;
@@ -375,6 +380,7 @@ fn is_on(image: &Image, below: &Image) -> bool {
 fn with_image(below: &PlannedBase, reference: Reference, image: Image) -> PlannedBase {
     PlannedBase {
         reference: Some(reference),
+        local: None,
         image,
         inside: Arc::new(UnknownBase),
         ..below.clone()

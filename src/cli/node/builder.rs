@@ -52,13 +52,9 @@ pub(super) struct MakeBuilder {
     /// Print the commands that remove the builder
     #[arg(long)]
     remove: bool,
-    /// Folder of the daemon's images on the node
-    #[arg(
-        long,
-        value_name = "DIR",
-        default_value = r"C:\ProgramData\wincimg\builder"
-    )]
-    data_root: String,
+    /// Folder of the daemon's images on the node [default: C:\ProgramData\wincimg\NAME]
+    #[arg(long, value_name = "DIR")]
+    data_root: Option<String>,
     /// CPU to reserve on the node
     #[arg(long, value_name = "CPU", default_value = "2", hide_short_help = true)]
     cpu: String,
@@ -141,11 +137,12 @@ impl MakeBuilder {
     }
 
     fn manifests(self, builder: BuilderName) -> BuilderManifests {
+        let data_root = format!(r"C:\ProgramData\wincimg\{}", builder.name);
         BuilderManifests {
             builder,
             image: self.image.unwrap_or_default(),
             pull_secret: self.pull_secret,
-            data_root: self.data_root,
+            data_root: self.data_root.unwrap_or(data_root),
             cpu: self.cpu,
             memory: self.memory,
             insecure_registries: self.insecure,
@@ -165,8 +162,7 @@ fn builders(nodes: &[Node]) -> Result<Vec<BuilderNodes>, Failure> {
     if let Some(old) = builds.iter().find(|build| **build < OLDEST_BUILD) {
         let problem =
             anyhow!("build {old} has no HostProcess containers: expected {OLDEST_BUILD} or newer");
-        return Err(Failure::usage(problem)
-            .hint("use a Docker daemon on another machine, with --docker-host"));
+        return Err(Failure::usage(problem).hint("name nodes of Server 2019 or newer"));
     }
     let builders = builds.into_iter().map(|build| {
         let own: Vec<&Node> = nodes

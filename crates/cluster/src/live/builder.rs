@@ -1,5 +1,6 @@
 //! Connections to the Docker daemon of a [builder](crate::builder), by exec in its pod.
 
+use std::net::IpAddr;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -147,6 +148,16 @@ impl BuilderConnection {
         let dialled = self.cluster.exec(&self.builder.namespace, &self.pod, &DIAL);
         let dialled = dialled.await;
         dialled.map_err(|error| explain(error, &self.builder, self.build))
+    }
+
+    /// Returns true if the cluster's API has an address of this machine.
+    pub fn is_behind_loopback(&self) -> bool {
+        let address = self.cluster.address();
+        let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+        let host = rest.rsplit_once(':').map_or(rest, |(host, _)| host);
+        let host = host.trim_matches(['[', ']']);
+        let is_loopback = |ip: IpAddr| ip.is_loopback();
+        host == "localhost" || host.parse().is_ok_and(is_loopback)
     }
 
     /// Name of the pod.

@@ -65,6 +65,15 @@ impl Daemon {
         self.client.builder()
     }
 
+    /// Returns true if `localhost` is the same for the daemon, as far as its address shows; of a
+    /// builder, that of its cluster.
+    pub(crate) fn is_on_this_machine(&self) -> bool {
+        match self.builder() {
+            Some(builder) => builder.is_behind_loopback(),
+            None => self.endpoint().is_on_this_machine(),
+        }
+    }
+
     /// The negotiated API version.
     pub fn api_version(&self) -> ApiVersion {
         self.client.version
