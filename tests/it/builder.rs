@@ -195,7 +195,7 @@ async fn what_keeps_a_builder_away_is_named() {
     for path in [pod_path(17763), format!("{}/exec", pod_path(17763))] {
         api.refuse(&format!("{}/exec", pod_path(17763)), 403);
         api.refuse(&path, 403);
-        fails(&api, "daemon/unreachable", &["(403)"]).advises(&["Role builder-17763"]);
+        fails(&api, "cluster/denied", &["(403)"]).advises(&["Role builder-17763"]);
     }
 
     // Wrong words.

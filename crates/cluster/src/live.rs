@@ -26,7 +26,7 @@ mod exec;
 mod lease;
 mod watch;
 
-pub use builder::{BuilderConnection, BuilderError};
+pub use builder::{BuilderConnection, BuilderError, PodChange};
 pub use error::LiveError;
 pub use events::{EventRecorder, NodeEvent, NodeReference};
 pub use exec::{PodStream, ProgramError};

@@ -146,11 +146,11 @@ struct HybridBuild<'a> {
 /// The worker for each build of Windows, connected for the first segment that no repository has. A
 /// daemon that is not a builder's is the only one.
 #[derive(Default)]
-struct Workers(Mutex<BTreeMap<Option<u32>, Arc<OnceCell<DockerWorker>>>>);
+struct Workers(Mutex<BTreeMap<Vec<u32>, Arc<OnceCell<DockerWorker>>>>);
 
 impl Workers {
-    fn get(&self, build: Option<u32>) -> Arc<OnceCell<DockerWorker>> {
-        Arc::clone(lock(&self.0).entry(build).or_default())
+    fn get(&self, builds: &[u32]) -> Arc<OnceCell<DockerWorker>> {
+        Arc::clone(lock(&self.0).entry(builds.to_vec()).or_default())
     }
 }
 
@@ -179,11 +179,14 @@ impl HybridBuild<'_> {
             base: &name,
         });
         let options = &self.request.options;
-        let os_version = ground.base.os_version.filter(|_| options.has_builder());
-        let version = os_version.map(|version| version.build);
-        let worker = self.workers.get(version);
+        let builds = if options.has_builder() {
+            builds_of(image, &ground.base)
+        } else {
+            Vec::new()
+        };
+        let worker = self.workers.get(&builds);
         let worker = worker
-            .get_or_try_init(|| DockerWorker::connect(options, version))
+            .get_or_try_init(|| DockerWorker::connect(options, &builds))
             .await?;
         let build = WindowsBuild {
             ground: &ground,
@@ -351,6 +354,16 @@ impl HybridBuild<'_> {
             None => Problem::context(what, error).into(),
         }
     }
+}
+
+/// The builds of Windows that run the steps of an image: that of the image below, and that of its
+/// host, on which it starts.
+fn builds_of(image: &PlannedImage, below: &PlannedBase) -> Vec<u32> {
+    let host = image.host.as_ref().map(|host| host.build.version.build);
+    let own = below.os_version.map(|version| version.build);
+    let mut builds: Vec<u32> = own.into_iter().chain(host).collect();
+    builds.dedup();
+    builds
 }
 
 /// The first digits of a digest, for a tag.

@@ -30,12 +30,12 @@ const SUCCESSION: Duration = Duration::from_mins(5);
 pub enum BuilderError {
     /// There is none for the build.
     #[error("no pod {} in the namespace {}", names.join(" or "), builder.namespace)]
-    #[diagnose(hint = creation(builder, *build))]
+    #[diagnose(hint = Some(creation(builder, builds)))]
     Missing {
         /// The builder.
         builder: BuilderName,
-        /// The build.
-        build: Option<u32>,
+        /// The builds.
+        builds: Vec<u32>,
         /// The pods.
         names: Vec<String>,
     },
@@ -52,7 +52,7 @@ pub enum BuilderError {
     },
     /// 403: the Role is not granted.
     #[error("{address} refused to {what} (403): {message}")]
-    #[diagnose(code = "cluster/denied", hint = Some(grant(builder, *build)))]
+    #[diagnose(code = "cluster/denied", hint = Some(grant(builder, builds)))]
     Forbidden {
         /// The API server.
         address: String,
@@ -62,8 +62,8 @@ pub enum BuilderError {
         message: String,
         /// The builder.
         builder: BuilderName,
-        /// The build.
-        build: Option<u32>,
+        /// The builds.
+        builds: Vec<u32>,
     },
     /// Another error of the cluster.
     #[error(transparent)]
@@ -72,19 +72,26 @@ pub enum BuilderError {
 }
 
 /// Command that makes the builder of a build.
-fn creation(builder: &BuilderName, build: Option<u32>) -> Option<String> {
+fn creation(builder: &BuilderName, builds: &[u32]) -> String {
     let BuilderName { namespace, name } = builder;
-    build.map(|build| {
-        format!(
+    match builds.first() {
+        Some(build) => format!(
             "apply the output of `wincimg node builder --namespace {namespace} --name {name} \
              --host-build {build} --image IMAGE`"
-        )
-    })
+        ),
+        None => {
+            "a builder has a pod for each Windows build: build for one of them at a time".to_owned()
+        }
+    }
 }
 
-fn grant(builder: &BuilderName, build: Option<u32>) -> String {
+fn grant(builder: &BuilderName, builds: &[u32]) -> String {
     let namespace = &builder.namespace;
-    let role = build.map_or_else(|| "with them".to_owned(), |build| builder.workload(build));
+    let build = builds.first();
+    let role = build.map_or_else(
+        || "of its build".to_owned(),
+        |build| builder.workload(*build),
+    );
     format!(
         "let an administrator grant you the Role {role} of the namespace {namespace}, which `wincimg \
          node builder` makes: `kubectl create rolebinding NAME --namespace {namespace} --role {role} \
@@ -92,34 +99,49 @@ fn grant(builder: &BuilderName, build: Option<u32>) -> String {
     )
 }
 
+/// A change of a pod since it was connected to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PodChange {
+    /// It is ready, and has not been restarted.
+    None,
+    /// It is not ready.
+    Unready,
+    /// It was evicted, deleted or restarted, or is about to be.
+    Gone,
+}
+
 /// The daemon in a pod. Each connection is an exec of its own.
 pub struct BuilderConnection {
     cluster: Cluster,
     builder: BuilderName,
-    build: Option<u32>,
+    builds: Vec<u32>,
     pod: String,
-    /// Identifier of the pod, which its successor does not have.
-    uid: Mutex<String>,
+    /// Identity of the pod, which its successor does not have.
+    identity: Mutex<String>,
 }
 
 impl BuilderConnection {
-    /// Finds the pod of a builder for a build, which must be ready. A pod with the builder's own name
-    /// serves every build.
+    /// Finds the pod of a builder for one of these builds, the first that there is, which must be
+    /// ready. A pod with the builder's own name serves every build.
     pub async fn connect(
         context: Option<&str>,
         builder: &BuilderName,
-        build: Option<u32>,
+        builds: &[u32],
     ) -> Result<Self, BuilderError> {
         let cluster = Cluster::connect(context).await?;
-        let mut names: Vec<String> = build.map(|build| builder.pod(build)).into_iter().collect();
-        names.push(builder.name.clone());
-        for (index, name) in names.iter().enumerate() {
+        let names = builds.iter().map(|build| builder.pod(*build));
+        let names: Vec<String> = names.chain([builder.name.clone()]).collect();
+        // A Role grants the pod of one build: others may exist or not.
+        let mut forbidden = None;
+        for name in &names {
             let found = match cluster.pod(&builder.namespace, name).await {
                 Ok(Some(found)) => found,
                 Ok(None) => continue,
-                // The Role of a build does not grant the other name.
-                Err(LiveError::Forbidden { .. }) if index > 0 => continue,
-                Err(error) => return Err(explain(error, builder, build)),
+                Err(error @ LiveError::Forbidden { .. }) => {
+                    forbidden.get_or_insert(error);
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
             };
             if let Some(problem) = found.problem() {
                 return Err(BuilderError::NotReady {
@@ -131,15 +153,18 @@ impl BuilderConnection {
             return Ok(Self {
                 cluster,
                 builder: builder.clone(),
-                build,
+                builds: builds.to_vec(),
                 pod: name.clone(),
-                uid: Mutex::new(found.metadata.uid),
+                identity: Mutex::new(found.identity()),
             });
         }
-        Err(BuilderError::Missing {
-            builder: builder.clone(),
-            build,
-            names,
+        Err(match forbidden.filter(|_| !builds.is_empty()) {
+            Some(error) => explain(error, builder, builds),
+            None => BuilderError::Missing {
+                builder: builder.clone(),
+                builds: builds.to_vec(),
+                names,
+            },
         })
     }
 
@@ -147,7 +172,7 @@ impl BuilderConnection {
     pub async fn dial(&self) -> Result<PodStream, BuilderError> {
         let dialled = self.cluster.exec(&self.builder.namespace, &self.pod, &DIAL);
         let dialled = dialled.await;
-        dialled.map_err(|error| explain(error, &self.builder, self.build))
+        dialled.map_err(|error| explain(error, &self.builder, &self.builds))
     }
 
     /// Returns true if the cluster's API has an address of this machine.
@@ -165,12 +190,15 @@ impl BuilderConnection {
         &self.pod
     }
 
-    /// Returns true if the pod is gone, such as after an eviction, or is about to go.
-    pub async fn is_gone(&self) -> bool {
+    /// What became of the pod: nothing, if the cluster does not say.
+    pub async fn change(&self) -> PodChange {
         match self.cluster.pod(&self.builder.namespace, &self.pod).await {
-            Ok(Some(found)) => found.metadata.uid != *lock(&self.uid) || found.problem().is_some(),
-            Ok(None) => true,
-            Err(_) => false,
+            Ok(None) => PodChange::Gone,
+            Ok(Some(found)) if found.is_ending() || found.identity() != *lock(&self.identity) => {
+                PodChange::Gone
+            }
+            Ok(Some(found)) if found.problem().is_some() => PodChange::Unready,
+            Ok(Some(_)) | Err(_) => PodChange::None,
         }
     }
 
@@ -183,7 +211,7 @@ impl BuilderConnection {
                 Some(found) => match found.problem() {
                     Some(problem) => problem,
                     None => {
-                        *lock(&self.uid) = found.metadata.uid;
+                        *lock(&self.identity) = found.identity();
                         return Ok(());
                     }
                 },
@@ -201,7 +229,7 @@ impl BuilderConnection {
     }
 }
 
-fn explain(error: LiveError, builder: &BuilderName, build: Option<u32>) -> BuilderError {
+fn explain(error: LiveError, builder: &BuilderName, builds: &[u32]) -> BuilderError {
     match error {
         LiveError::Forbidden {
             address,
@@ -213,7 +241,7 @@ fn explain(error: LiveError, builder: &BuilderName, build: Option<u32>) -> Build
             what,
             message,
             builder: builder.clone(),
-            build,
+            builds: builds.to_vec(),
         },
         error => error.into(),
     }
@@ -277,6 +305,7 @@ struct Condition {
 struct ContainerStatus {
     name: String,
     ready: bool,
+    restart_count: u64,
     state: ContainerState,
     last_state: ContainerState,
 }
@@ -314,6 +343,23 @@ fn joined(parts: impl Iterator<Item = String>) -> String {
 }
 
 impl PodObject {
+    /// What a restart and a successor change.
+    fn identity(&self) -> String {
+        let restarts: u64 = self
+            .status
+            .container_statuses
+            .iter()
+            .map(|it| it.restart_count)
+            .sum();
+        format!("{} {restarts}", self.metadata.uid)
+    }
+
+    /// Returns true if it will not be ready again.
+    fn is_ending(&self) -> bool {
+        let is_done = matches!(self.status.phase.as_str(), "Failed" | "Succeeded");
+        is_done || self.metadata.deletion_timestamp.is_some()
+    }
+
     /// Why the pod is not ready, if it is not.
     fn problem(&self) -> Option<String> {
         let status = &self.status;

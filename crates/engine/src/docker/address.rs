@@ -34,8 +34,8 @@ pub enum Address {
 pub struct BuilderAddress {
     /// Its name.
     pub(super) name: BuilderName,
-    /// The build of Windows that it is to have.
-    pub(super) build: Option<u32>,
+    /// The builds of Windows that it may have, the best first.
+    pub(super) builds: Vec<u32>,
     /// The kubeconfig's context, if it is not the current one.
     pub(super) context: Option<String>,
 }
@@ -81,7 +81,7 @@ impl Address {
                 let name = name.map_err(|_| failed("expected kube://NAMESPACE/NAME"))?;
                 let builder = BuilderAddress {
                     name,
-                    build: None,
+                    builds: Vec::new(),
                     context: None,
                 };
                 Ok((Self::Builder(builder), None))

@@ -27,7 +27,7 @@ pub(crate) async fn deliver_by_docker(
     let dockerfiles = images.map(|image| dockerfile(request, image.planned));
     let dockerfiles: Vec<RenderedDockerfile> = dockerfiles.collect::<Result<_, _>>()?;
     let options = &request.options;
-    let reached = connect_windows(options, only_build(publication)).await;
+    let reached = connect_windows(options, &only_build(publication)).await;
     let (daemon, info) = reached.map_err(|error| match reason {
         EngineReason::AskedFor => error,
         reason => Problem::context(format!("a Docker daemon is required: {reason}"), error).into(),
@@ -63,21 +63,27 @@ pub(crate) async fn deliver_by_docker(
 }
 
 /// The build of Windows of the images, if they have one in common.
-fn only_build(publication: &Publication<'_>) -> Option<u32> {
+fn only_build(publication: &Publication<'_>) -> Vec<u32> {
     let images = publication.images.iter();
-    let mut builds = images.map(|image| Some(image.planned.base.os_version?.build));
-    let first = builds.next()??;
-    builds.all(|build| build == Some(first)).then_some(first)
+    let mut builds: Vec<u32> = images
+        .filter_map(|image| Some(image.planned.base.os_version?.build))
+        .collect();
+    builds.dedup();
+    if builds.len() > 1 {
+        builds.clear();
+    }
+    builds
 }
 
-/// Connects to a daemon that runs Windows containers; of a builder, to that for the build.
+/// Connects to a daemon that runs Windows containers; of a builder, to that for the first of
+/// the builds.
 pub(crate) async fn connect_windows(
     options: &EngineOptions,
-    build: Option<u32>,
+    builds: &[u32],
 ) -> Result<(Daemon, Info), BoxError> {
     let host = options.docker_host.as_deref();
     let endpoint = Endpoint::find(host, &Environment::from_env())?;
-    let endpoint = endpoint.for_build(build, options.kube_context.as_deref());
+    let endpoint = endpoint.for_builds(builds, options.kube_context.as_deref());
     tracing::debug!("docker: {} ({})", endpoint.address, endpoint.origin);
     let daemon = Daemon::connect(endpoint).await?;
     let info = daemon.info().await?;

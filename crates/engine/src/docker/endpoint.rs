@@ -130,12 +130,12 @@ impl Endpoint {
         })
     }
 
-    /// The same builder for a build of Windows, in the cluster of a context; other daemons stay as
-    /// they are.
+    /// The same builder for one of these builds of Windows, in the cluster of a context; other
+    /// daemons stay as they are.
     #[must_use]
-    pub(super) fn for_build(mut self, build: Option<u32>, context: Option<&str>) -> Self {
+    pub(super) fn for_builds(mut self, builds: &[u32], context: Option<&str>) -> Self {
         if let Address::Builder(builder) = &mut self.address {
-            builder.build = build;
+            builder.builds = builds.to_vec();
             builder.context = context.map(str::to_owned);
         }
         self

@@ -130,10 +130,10 @@ impl Transport {
     async fn dial(&self, address: &BuilderAddress) -> Result<PodStream, BuilderError> {
         let BuilderAddress {
             name,
-            build,
+            builds,
             context,
         } = address;
-        let connect = || BuilderConnection::connect(context.as_deref(), name, *build);
+        let connect = || BuilderConnection::connect(context.as_deref(), name, builds);
         self.builder.get_or_try_init(connect).await?.dial().await
     }
 }

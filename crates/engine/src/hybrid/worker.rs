@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tokio::sync::Mutex;
+use wincimg_cluster::live::PodChange;
 use wincimg_common::diagnose::BoxError;
 use wincimg_dockerfile::stages::WindowsSegment;
 
@@ -48,12 +49,10 @@ pub(super) struct DockerWorker {
 }
 
 impl DockerWorker {
-    /// Connects to the daemon of the options; of a builder, to that for the build.
-    pub(super) async fn connect(
-        options: &EngineOptions,
-        build: Option<u32>,
-    ) -> Result<Self, BoxError> {
-        let (daemon, info) = connect_windows(options, build).await?;
+    /// Connects to the daemon of the options; of a builder, to that for the first of
+    /// the builds.
+    pub(super) async fn connect(options: &EngineOptions, builds: &[u32]) -> Result<Self, BoxError> {
+        let (daemon, info) = connect_windows(options, builds).await?;
         let mut docker = options.docker.clone();
         let created = options.created.map(|time| u64::try_from(time.as_second()));
         docker.timestamp = created.and_then(Result::ok);
@@ -95,10 +94,13 @@ impl WindowsWorker for DockerWorker {
             let Some(pod) = self.daemon.builder() else {
                 return Err(error);
             };
-            if evictions == MAX_EVICTIONS
-                || failed_step(error.as_ref()).is_some()
-                || !pod.is_gone().await
-            {
+            // A daemon that is being stopped may say that the step failed.
+            let is_lost = match pod.change().await {
+                PodChange::Gone => true,
+                PodChange::Unready => failed_step(error.as_ref()).is_none(),
+                PodChange::None => false,
+            };
+            if evictions == MAX_EVICTIONS || !is_lost {
                 return Err(error);
             }
             evictions += 1;
