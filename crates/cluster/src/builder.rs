@@ -340,7 +340,8 @@ impl BuilderNodes {
 /// Commands that remove a builder: its images first, which are more than files.
 pub fn removal(builder: &BuilderName, builds: &[u32], kubectl: &[String]) -> Vec<String> {
     let BuilderName { namespace, name } = builder;
-    let context: String = kubectl.iter().map(|word| format!(" {word}")).collect();
+    let words = kubectl.iter();
+    let context = words.fold(String::new(), |text, word| text + " " + word);
     let kubectl = format!("kubectl{context} --namespace {namespace}");
     let mut commands: Vec<String> = builds
         .iter()

@@ -1,11 +1,12 @@
 //! Programs in pods, by exec over WebSocket.
 
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
 use futures_util::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use kube::api::{Api, AttachParams, AttachedProcess};
 use tokio::io::{
     AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf, ReadHalf, SimplexStream, WriteHalf,
@@ -34,6 +35,8 @@ pub struct PodStream {
     output: ReadHalf<SimplexStream>,
     /// Ends with the program; absent once it has.
     end: Option<BoxFuture<'static, Result<(), ProgramError>>>,
+    /// How it ended, until that is reported.
+    result: Option<Result<(), ProgramError>>,
     /// Ends the connection when it is dropped.
     _process: AttachedProcess,
 }
@@ -66,50 +69,76 @@ impl Cluster {
                 source: "no streams".into(),
             });
         };
-        // Read from the start: a full pipe would stop the other streams.
-        let errors = tokio::spawn(read_message(errors));
         let (program, pod) = (command.join(" "), format!("{namespace}/{pod}"));
         let end = async move {
-            let status = status.await;
-            let message = match status {
-                Some(status) if status.status.as_deref() == Some("Success") => return Ok(()),
-                Some(status) => {
-                    let said = errors.await.unwrap_or_default();
-                    let reported = status.message.unwrap_or_default();
-                    if said.is_empty() { reported } else { said }
-                }
-                None => "the connection ended".to_owned(),
-            };
-            Err(ProgramError {
-                program,
-                pod,
-                message,
+            let message = failure(status, errors).await;
+            message.map_or(Ok(()), |message| {
+                Err(ProgramError {
+                    program,
+                    pod,
+                    message,
+                })
             })
         };
         Ok(PodStream {
             input,
             output,
             end: Some(Box::pin(end)),
+            result: None,
             _process: process,
         })
     }
 }
 
-/// Reads a program's errors to their end, and returns the first lines as one.
-async fn read_message(mut errors: ReadHalf<SimplexStream>) -> String {
-    let mut kept = Vec::new();
+/// Waits for a program's end, and returns what it says if it failed. Its errors are read all the
+/// time: a full pipe would stop the other streams.
+async fn failure(
+    status: impl Future<Output = Option<Status>>,
+    mut errors: ReadHalf<SimplexStream>,
+) -> Option<String> {
+    let mut said = Vec::new();
+    let mut status = pin!(status);
+    let ended = tokio::select! {
+        ended = &mut status => ended,
+        () = read_errors(&mut errors, &mut said) => status.await,
+    };
+    let Some(ended) = ended else {
+        return Some("the connection ended".to_owned());
+    };
+    if ended.status.as_deref() == Some("Success") {
+        return None;
+    }
+    read_errors(&mut errors, &mut said).await;
+    let text = String::from_utf8_lossy(&said);
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let said = lines.join(" ").trim().to_owned();
+    Some(if said.is_empty() {
+        ended.message.unwrap_or_default()
+    } else {
+        said
+    })
+}
+
+/// Reads a program's errors to their end, and keeps the first.
+async fn read_errors(errors: &mut ReadHalf<SimplexStream>, said: &mut Vec<u8>) {
     let mut buffer = vec![0; 4096];
     while let Ok(count @ 1..) = errors.read(&mut buffer).await {
-        let room = MAX_MESSAGE.saturating_sub(kept.len());
-        kept.extend_from_slice(&buffer[..count.min(room)]);
+        let room = MAX_MESSAGE.saturating_sub(said.len());
+        said.extend_from_slice(&buffer[..count.min(room)]);
     }
-    let text = String::from_utf8_lossy(&kept);
-    let lines: Vec<&str> = text
-        .lines()
-        .map(str::trim)
-        .filter(|it| !it.is_empty())
-        .collect();
-    lines.join(" ")
+}
+
+impl PodStream {
+    /// Reads what has arrived; true if that is nothing.
+    fn poll_output(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<bool>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.output).poll_read(context, buffer))?;
+        Poll::Ready(Ok(buffer.filled().len() == before && buffer.remaining() > 0))
+    }
 }
 
 impl AsyncRead for PodStream {
@@ -118,15 +147,27 @@ impl AsyncRead for PodStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.output).poll_read(context, buffer))?;
-        let has_ended = buffer.filled().len() == before && buffer.remaining() > 0;
-        if has_ended && let Some(end) = &mut self.end {
+        if let Poll::Ready(is_empty) = self.poll_output(context, buffer)
+            && !is_empty?
+        {
+            return Poll::Ready(Ok(()));
+        }
+        // kube leaves the output open if the connection breaks.
+        if let Some(end) = &mut self.end {
             let result = ready!(end.as_mut().poll(context));
             self.end = None;
-            result.map_err(io::Error::other)?;
+            self.result = Some(result);
         }
-        Poll::Ready(Ok(()))
+        // What arrived before the end is read before it.
+        match self.poll_output(context, buffer) {
+            Poll::Ready(Ok(false)) => Poll::Ready(Ok(())),
+            _ => Poll::Ready(
+                self.result
+                    .take()
+                    .unwrap_or(Ok(()))
+                    .map_err(io::Error::other),
+            ),
+        }
     }
 }
 
