@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueHint};
+use clap::{ArgGroup, Args, ValueHint};
 use jiff::{Timestamp, Zoned};
 use serde_json::json;
 use wincimg_engine::base_contents::Purpose;
@@ -41,6 +41,7 @@ use self::metadata::{image_id, metadata};
 use self::steps::{StepArgs, write_steps};
 use self::tags::TagArgs;
 use self::text::{write_content, write_references, write_text};
+use super::cluster_args::CLUSTER_SOURCE;
 use super::command_context::Session;
 use super::document_args::DocumentArgs;
 use super::error::Failure;
@@ -59,6 +60,7 @@ use crate::report::extended;
 #[command(
     next_display_order = 10,
     mut_args(for_short_help),
+    group = ArgGroup::new(CLUSTER_SOURCE).multiple(true),
     after_help = "Examples:\n  \
     wincimg build pause --host-build 17763.973 --registry repo.mylan.k8s:8888 --push\n  \
     wincimg build ./web --nodes nodes.json --registry repo.mylan.k8s:8888/apps --tag 1.4 --push\n  \
@@ -66,6 +68,8 @@ use crate::report::extended;
     wincimg build pause --host-build 17763.973 --output oci:./pause\n  \
     wincimg build . --host-build 17763.973 --stage build=./out --build-arg VERSION=1.4\n  \
     wincimg build ./legacy --host-build 17763.973 --docker-host tcp://build01:2376 \\\n      \
+    --registry repo.mylan.k8s:8888 --push\n  \
+    wincimg build ./legacy --kube --builder kube://wincimg-builder/builder \\\n      \
     --registry repo.mylan.k8s:8888 --push\n\n\
     Without --push and --output the image goes to oci:./NAME-TAG, or stays in the Docker daemon.\n\
     With --quiet, prints only the image's reference by digest."
@@ -139,7 +143,7 @@ pub(super) struct Build {
 
 /// Hides shared flags in `-h`, which lists those that most builds need.
 fn for_short_help(arg: clap::Arg) -> clap::Arg {
-    let is_rare = ["base_registry", "docker_host"].contains(&arg.get_id().as_str());
+    let is_rare = ["base_registry", "docker_host", "builder"].contains(&arg.get_id().as_str());
     if is_rare {
         arg.hide_short_help(true)
     } else {
@@ -192,6 +196,7 @@ impl Build {
             created,
             reuse: (!self.daemon.no_cache).then(|| self.cache_from.clone()),
             docker_host: self.daemon.host(),
+            kube_context: self.recipe.kube_context(),
             docker: self.daemon.options(),
             daemon_flags: self.daemon_flags(&request.design),
         };

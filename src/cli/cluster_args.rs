@@ -9,16 +9,19 @@ use super::complete;
 use super::error::Failure;
 use super::registry_args;
 
+/// The flags that use a cluster.
+pub(super) const CLUSTER_SOURCE: &str = "cluster_source";
+
 /// Selection of a cluster.
 ///
 /// `build` has a `--context` of its own, the folder; commands without one name the flag so.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ClusterArgs {
     /// Read the nodes from the cluster
-    #[arg(long, display_order = 3)]
+    #[arg(long, display_order = 3, group = CLUSTER_SOURCE)]
     kube: bool,
     /// Kubeconfig context [default: the current context, or in a pod the pod's cluster]
-    #[arg(long, display_order = 4, value_name = "NAME", requires = "kube", hide_short_help = true, add = complete::contexts())]
+    #[arg(long, display_order = 4, value_name = "NAME", requires = CLUSTER_SOURCE, hide_short_help = true, add = complete::contexts())]
     kube_context: Option<String>,
     /// Kubeconfig file [default: `KUBECONFIG`, then ~/.kube/config]
     #[arg(long, display_order = 5, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "kube", hide_short_help = true)]
@@ -34,6 +37,11 @@ impl ClusterArgs {
     /// Returns true if the nodes of a cluster are to be read.
     pub(super) fn is_set(&self) -> bool {
         self.kube
+    }
+
+    /// The kubeconfig's context, if it is not the current one.
+    pub(super) fn context(&self) -> Option<&str> {
+        self.kube_context.as_deref()
     }
 
     /// Arguments that make kubectl use the same cluster.

@@ -1,4 +1,6 @@
-//! `wincimg node`: configures nodes for a registry and its pause image.
+//! `wincimg node`: configures nodes for a registry and its pause image, and for builds.
+
+mod builder;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,6 +17,7 @@ use wincimg_http::read_certificates;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_windows::compat::HostBuild;
 
+use self::builder::MakeBuilder;
 use super::cluster_args::with_kubectl_name;
 use super::command_context::Session;
 use super::error::Failure;
@@ -24,11 +27,12 @@ use super::output::{OutputFormat, write_json, write_result};
 use super::registry_args::{BaseRegistryArgs, read_time};
 use super::{CommandOutcome, complete};
 
-/// Configure and update nodes
+/// Configure and update nodes, and build on them
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg node script --kube --registry repo.mylan.k8s:8888 --output node.ps1\n  \
-    wincimg node hotfix script 17763.1158 --output KB4549949.ps1")]
+    wincimg node hotfix script 17763.1158 --output KB4549949.ps1\n  \
+    wincimg node builder --kube --image repo.mylan.k8s:8888/node-builder:1 | kubectl apply -f -")]
 pub(super) struct Node {
     #[command(subcommand)]
     command: NodeCommand,
@@ -38,6 +42,7 @@ pub(super) struct Node {
 enum NodeCommand {
     Script(MakeScript),
     Hotfix(Hotfix),
+    Builder(MakeBuilder),
 }
 
 impl Node {
@@ -45,7 +50,7 @@ impl Node {
     pub(super) fn into_hotfix(self) -> Result<Hotfix, Box<Self>> {
         match self.command {
             NodeCommand::Hotfix(command) => Ok(command),
-            command @ NodeCommand::Script(_) => Err(Box::new(Self { command })),
+            command => Err(Box::new(Self { command })),
         }
     }
 
@@ -53,6 +58,7 @@ impl Node {
         match self.command {
             NodeCommand::Script(command) => command.run(session),
             NodeCommand::Hotfix(command) => command.run(session),
+            NodeCommand::Builder(command) => command.run(session),
         }
     }
 }

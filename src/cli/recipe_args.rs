@@ -54,7 +54,7 @@ pub(super) struct DockerfileArgs {
     /// Stage to build [default: the last]
     #[arg(long, value_name = "STAGE", add = complete::stages(), hide_short_help = true)]
     target: Option<String>,
-    /// Use a folder or an image instead of building a stage (repeatable)
+    /// Use a folder or an image (also oci:DIR[:TAG]) instead of building a stage (repeatable)
     #[arg(long = "stage", value_name = "NAME=DIR|IMAGE", value_parser = key_and_value, add = complete::folders_for_stages(), hide_short_help = true)]
     stages: Vec<(String, String)>,
     /// Leave out a custom action of Windows Installer packages (repeatable)
@@ -159,6 +159,11 @@ impl RecipeArgs {
             arguments,
             skipped_actions: dockerfile.skip_custom_action.clone(),
         }
+    }
+
+    /// The kubeconfig's context, if one is named.
+    pub(super) fn kube_context(&self) -> Option<String> {
+        self.hosts.cluster.context().map(str::to_owned)
     }
 
     /// Names of the set values, which may be secrets.

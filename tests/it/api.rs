@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use wincimg_testkit::serve::{TestServer, serve};
 
+use crate::pod_exec::Exec;
+
 /// A server that runs until it is dropped.
 pub struct Api {
     state: Shared,
@@ -48,6 +50,14 @@ struct ApiState {
     /// `User-Agent` of the last request.
     agent: String,
     to_say: Vec<Value>,
+    /// Address of the Docker daemon in each pod that programs can be run in, by path.
+    daemons: HashMap<String, String>,
+    /// Ends the programs in all pods.
+    evictions: tokio::sync::watch::Sender<u64>,
+    /// Commands that were run.
+    commands: Vec<Vec<String>>,
+    /// Protocol that the server prefers for them.
+    protocol: &'static str,
 }
 
 impl Api {
@@ -163,6 +173,33 @@ impl Api {
     pub fn put(&self, path: &str, object: &Value) {
         let mut state = self.state.lock().unwrap();
         state.write(path, object.clone());
+    }
+
+    /// Removes an object like another client.
+    pub fn remove(&self, path: &str) {
+        self.state.lock().unwrap().objects.remove(path);
+    }
+
+    /// Sets the Docker daemon that programs in a pod reach.
+    pub fn set_daemon(&self, path: &str, host: &str) {
+        let mut state = self.state.lock().unwrap();
+        state.daemons.insert(path.to_owned(), host.to_owned());
+    }
+
+    /// Makes the server offer only one of the protocols of exec.
+    pub fn set_exec_protocol(&self, protocol: &'static str) {
+        self.state.lock().unwrap().protocol = protocol;
+    }
+
+    /// Ends the connections to all programs in pods.
+    pub fn end_programs(&self) {
+        let state = self.state.lock().unwrap();
+        state.evictions.send_modify(|count| *count += 1);
+    }
+
+    /// The programs that were run in pods.
+    pub fn commands(&self) -> Vec<Vec<String>> {
+        self.state.lock().unwrap().commands.clone()
     }
 
     /// Sends an event to watches.
@@ -312,7 +349,8 @@ fn complaint(object: &Value) -> Option<String> {
 }
 
 async fn answer(State(state): State<Shared>, request: Request<Body>) -> Response<Body> {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    let upgrade = parts.extensions.remove::<hyper::upgrade::OnUpgrade>();
     let body = axum::body::to_bytes(body, 1 << 20)
         .await
         .unwrap_or_default();
@@ -353,7 +391,31 @@ async fn answer(State(state): State<Shared>, request: Request<Body>) -> Response
         Some(code) => return status(code, "no"),
         None => {}
     }
-    if ["/leases", "/events"]
+    if let Some(pod) = path.strip_suffix("/exec") {
+        let Some(daemon) = played.daemons.get(pod).cloned() else {
+            return status(404, "pods not found");
+        };
+        let words = query
+            .split('&')
+            .filter_map(|pair| pair.strip_prefix("command="));
+        played.commands.push(words.map(str::to_owned).collect());
+        let offered = request.headers()["sec-websocket-protocol"]
+            .to_str()
+            .unwrap();
+        let protocol = match played.protocol {
+            "" => "v5.channel.k8s.io",
+            protocol => protocol,
+        };
+        assert!(offered.split(", ").any(|it| it == protocol), "{offered}");
+        let ended = played.evictions.subscribe();
+        let start = Exec {
+            daemon,
+            protocol,
+            ended,
+        };
+        return start.answer(upgrade.unwrap(), &request.headers()["sec-websocket-key"]);
+    }
+    if ["/leases", "/events", "/pods/"]
         .iter()
         .any(|kind| path.contains(kind))
     {

@@ -118,6 +118,50 @@ fn what_the_rules_leave_out_does_not_exist() {
 }
 
 #[test]
+fn an_image_in_a_folder_can_be_in_the_place_of_a_stage() {
+    let site = site("COPY a.txt /one/", &["a.txt", "b.txt"]);
+    let both = ["--host-build", "20348.2402", "--tag", "1"];
+    let one = json_of(build(&site, &both).args(["--output", "oci:one"]));
+    json_of(build(&site, &both).args(["--name", "one", "--registry", &site.host(), "--push"]));
+    let text = format!(
+        "FROM {BASE} AS made\nRUN msbuild.exe\nFROM {BASE} AS other\nCOPY --from=made /one/a.txt /two/\n\
+         FROM made\nCOPY b.txt /three/\nCOPY --from=other /two /four/\n"
+    );
+    site.write("app/Dockerfile", text);
+    let layers = |image: &Value| -> Vec<String> {
+        let layers = image["layers"].as_array().unwrap().iter();
+        layers
+            .map(|layer| layer["digest"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let in_registry = format!("made={}/one:1", site.host());
+    let expected = json_of(
+        build(&site, &both)
+            .args(["--stage", &in_registry])
+            .args(["--output", "oci:expected"]),
+    );
+    let built =
+        json_of(build(&site, &both).args(["--stage", "made=oci:one:1", "--output", "oci:two"]));
+    let images = built["images"].as_array().unwrap();
+    assert_eq!(images.len(), 2);
+    for (index, image) in images.iter().enumerate() {
+        let below = layers(&one["images"][index]);
+        let all = layers(image);
+        assert_eq!(all[..below.len()], below, "the image of that host");
+        assert_eq!(all, layers(&expected["images"][index]));
+        for digest in all {
+            let blob = site.path("two/blobs").join(digest.replace(':', "/"));
+            assert!(blob.is_file(), "{digest}");
+        }
+    }
+    // A name in the file itself is never a folder.
+    site.write("app/Dockerfile", "FROM oci:one\nCOPY b.txt /x/\n");
+    let output = build(&site, &["--format", "json"]).output().unwrap();
+    assert_ne!(output.status.code(), Some(0));
+    assert!(!stderr(&output).contains("layout"), "{}", stderr(&output));
+}
+
+#[test]
 fn stages_see_what_earlier_ones_made_and_a_folder_can_be_in_their_place() {
     let site = Site::new();
     let text = format!(

@@ -25,6 +25,7 @@ const PROGRAM: &str = r#"
 #include <unistd.h>
 int main(int count, char **words) {
     const char *name = count > 1 ? words[1] : "";
+    if (strcmp(name, "slow") == 0) sleep(4);
     if (strcmp(name, "fail") == 0) { puts("cannot install"); return 7; }
     char path[256];
     snprintf(path, sizeof path, "/Files/made-%s.txt", name);
@@ -36,10 +37,10 @@ int main(int count, char **words) {
 }
 "#;
 
-const FROM: &str = "FROM mcr.microsoft.com/windows/nanoserver:1809";
+pub(crate) const FROM: &str = "FROM mcr.microsoft.com/windows/nanoserver:1809";
 
-/// A site whose base has the program as `Files/tool`.
-fn site() -> Site {
+/// A site whose bases have the program as `Files/tool`.
+pub(crate) fn site() -> Site {
     let site = Site::new();
     let source = site.write("tool.c", PROGRAM);
     let program = site.path("tool");
@@ -67,33 +68,41 @@ fn site() -> Site {
         diff_id: sha256(&tar),
         history: History::default(),
     };
-    let image = Image::empty(ManifestFormat::Docker, Platform::windows("10.0.17763.973"));
-    let image = image.unwrap().append_layer(layer).unwrap();
-    let image = image
-        .edit_config(|config| config.created = Some("2020-01-14T00:00:00Z".into()))
-        .unwrap();
-    let base = StandIn {
-        image,
-        layers: vec![(blob, gzip.into())],
-    };
-    site.registry.with(|stored| {
-        add_base(stored, "mcr/windows/nanoserver", "10.0.17763.973", base);
-    });
+    let gzip: bytes::Bytes = gzip.into();
+    for version in ["10.0.17763.973", "10.0.20348.2402"] {
+        let image = Image::empty(ManifestFormat::Docker, Platform::windows(version));
+        let image = image.unwrap().append_layer(layer.clone()).unwrap();
+        let image = image
+            .edit_config(|config| config.created = Some("2020-01-14T00:00:00Z".into()))
+            .unwrap();
+        let base = StandIn {
+            image,
+            layers: vec![(blob.clone(), gzip.clone())],
+        };
+        site.registry.with(|stored| {
+            add_base(stored, "mcr/windows/nanoserver", version, base);
+        });
+    }
     site.write("app/site/a.txt", "a");
     site.write("app/late.txt", "late");
     site
 }
 
 fn build(site: &Site, arguments: &[&str]) -> Output {
+    building(site, arguments).output().unwrap()
+}
+
+/// The command of a build.
+pub(crate) fn building(site: &Site, arguments: &[&str]) -> Command {
     let mut command = site.command(&["build", "./app", "--host-build", "17763.973"]);
     command
         .args(["--base-registry", &format!("{}/mcr", site.host())])
         .args(["--format", "json"])
         .args(arguments);
-    command.output().unwrap()
+    command
 }
 
-fn json_of(output: &Output) -> Value {
+pub(crate) fn json_of(output: &Output) -> Value {
     assert!(output.status.success(), "{}", stderr(output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -296,6 +305,33 @@ async fn files_come_from_a_stage_that_windows_built() {
         .map(|it| it["engine"].as_str().unwrap())
         .collect();
     assert_eq!(engines, ["direct", "windows", "direct", "direct"]);
+}
+
+#[test(multi_thread = 2)]
+async fn windows_goes_on_from_an_image_in_a_folder() {
+    let site = site();
+    let windows = WindowsStandIn::start(site.registry.clone());
+    let (host, daemon) = (site.host(), windows.host());
+    site.write("app/Dockerfile", format!("{FROM}\nCOPY site C:/site/\n"));
+    json_of(&build(&site, &["--output", "oci:one", "--tag", "1"]));
+    site.write(
+        "app/Dockerfile",
+        format!(
+            "{FROM} AS made\nRUN msbuild.exe\nFROM made\nRUN [\"/Files/tool\", \"one\"]\n\
+             COPY late.txt C:/\n"
+        ),
+    );
+    let arguments = ["--docker-host", &daemon, "--registry", &host, "--push"];
+    let built = json_of(&build(
+        &site,
+        &[&arguments[..], &["--stage", "made=oci:one:1"]].concat(),
+    ));
+    let expected = [
+        only("Files/site/a.txt", "a"),
+        only("Files/made-one.txt", "A= site=1 late=0"),
+        only("Files/late.txt", "late"),
+    ];
+    assert_eq!(layers(&site, &built).await, expected);
 }
 
 #[test(multi_thread = 2)]

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
@@ -51,13 +51,14 @@ fn is_empty(value: &Value) -> bool {
         || value.as_array().is_some_and(Vec::is_empty)
 }
 
-fn unknown_by_kind(manifest: &Value) -> Vec<String> {
+pub(crate) fn unknown_by_kind(manifest: &Value) -> Vec<String> {
     let text = |key: &str| manifest[key].as_str().unwrap_or_default();
     match (text("apiVersion"), text("kind")) {
         ("v1", "Namespace") => unknown::<Namespace>(manifest),
         ("v1", "ServiceAccount") => unknown::<ServiceAccount>(manifest),
         ("v1", "ConfigMap") => unknown::<ConfigMap>(manifest),
         ("v1", "Secret") => unknown::<Secret>(manifest),
+        ("apps/v1", "StatefulSet") => unknown::<StatefulSet>(manifest),
         ("apps/v1", "Deployment") => unknown::<Deployment>(manifest),
         ("batch/v1", "CronJob") => unknown::<CronJob>(manifest),
         ("batch/v1", "Job") => unknown::<Job>(manifest),

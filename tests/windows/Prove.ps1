@@ -795,6 +795,26 @@ Register-Check -Name 'program-pipe' -NeedsDocker -Proves 'wincimg.exe talks to t
     $daemon[0].finding
 }
 
+Register-Check -Name 'dial-stdio' -NeedsDocker -Proves 'docker system dial-stdio passes a request to the named pipe and its answer back' -Body {
+    $start = New-Object System.Diagnostics.ProcessStartInfo
+    $start.FileName = (Get-Command docker.exe -CommandType Application | Select-Object -First 1).Path
+    $start.Arguments = '--host npipe:////./pipe/docker_engine system dial-stdio'
+    $start.UseShellExecute = $false
+    $start.RedirectStandardInput = $true
+    $start.RedirectStandardOutput = $true
+    $process = [System.Diagnostics.Process]::Start($start)
+    $process.StandardInput.Write("GET /_ping HTTP/1.1`r`nHost: docker`r`nConnection: close`r`n`r`n")
+    $process.StandardInput.Flush()
+    $read = $process.StandardOutput.ReadToEndAsync()
+    $ended = $process.WaitForExit(30000)
+    if (-not $ended) { $process.Kill() }
+    Assert-True $ended 'it does not end with the connection'
+    $answer = $read.Result
+    Assert-True ($answer.StartsWith('HTTP/1.1 200 ')) $answer
+    Assert-True ($answer -match '(?im)^Api-Version: \d') $answer
+    $Matches[0]
+}
+
 # ---- Run ----
 
 if ($List) {

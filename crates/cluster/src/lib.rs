@@ -22,6 +22,7 @@
 //! }
 //! ```
 
+pub mod builder;
 pub mod live;
 pub mod node_script;
 pub mod nodes;

@@ -2,7 +2,7 @@
 //! errors.
 //!
 //! Nodes and workloads are only read. `fleet follow` alone writes: one lease (`lease`) and events
-//! about nodes (`events`).
+//! about nodes (`events`). A [`BuilderConnection`] runs a program in a builder's pod.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,13 +20,17 @@ use wincimg_common::diagnose::closest_match;
 use super::null_is_default;
 use super::workloads::WorkloadList;
 
+mod builder;
 mod error;
 mod events;
+mod exec;
 mod lease;
 mod watch;
 
+pub use builder::{BuilderConnection, BuilderError, PodChange};
 pub use error::LiveError;
 pub use events::{EventRecorder, NodeEvent, NodeReference};
+pub use exec::{PodStream, ProgramError};
 pub use lease::{LeaderElector, Leadership, LeaseConfig, LeaseName};
 pub use watch::{NodeChange, NodeSnapshot, NodeWatch};
 

@@ -66,7 +66,7 @@ pub struct Taint {
 impl Taint {
     /// Returns true if it is temporary: set and removed with a node's condition, or removed once
     /// the node has started.
-    pub(super) fn is_passing(&self) -> bool {
+    pub(crate) fn is_passing(&self) -> bool {
         /// Taints that the cluster autoscaler ignores on a starting node.
         const OF_AUTOSCALER: [&str; 3] = [
             "startup-taint.cluster-autoscaler.kubernetes.io/",

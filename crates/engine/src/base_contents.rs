@@ -3,12 +3,10 @@
 
 use std::sync::Arc;
 
-use futures_util::future::{join_all, try_join_all};
+use futures_util::future::try_join_all;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_inspect::base::Extent;
 use wincimg_inspect::facts_provider::{FactsSource, ResolvedFacts};
-use wincimg_oci::reference::Reference;
-use wincimg_oci::store::Source;
 use wincimg_registry::{BaseReadError, KeyPath, Presence as Answer};
 use wincimg_windows::base_contents::{BaseContents, BaseRequirements};
 use wincimg_windows::path::ImagePath;
@@ -84,17 +82,22 @@ async fn find_contents(
         ..
     } = ctx;
     let looks = bases.iter().map(|(base, needs)| async move {
-        let place = Source::Registry(registry.repository(&base.reference));
+        let Some(place) = base.planned.source(registry).await? else {
+            return Ok(None);
+        };
         let known = library
             .find_cached(&place, base.planned.digest(), needs)
             .await;
-        (place, known)
+        Ok::<_, BoxError>(Some((place, known)))
     });
-    let found = join_all(looks).await;
+    let found = try_join_all(looks).await?;
     let reads = bases
         .iter()
         .zip(found)
-        .map(|((base, needs), (place, known))| async move {
+        .map(|((base, needs), found)| async move {
+            let Some((place, known)) = found else {
+                return Ok(None);
+            };
             let known = known.filter(|known| known.covers(needs));
             if known.is_some() || needs.is_empty() || purpose == Purpose::Rehearsal {
                 return Ok(known);
@@ -114,7 +117,6 @@ async fn find_contents(
 
 /// A base that contains Windows.
 struct BaseRequest {
-    reference: Reference,
     planned: PlannedBase,
 }
 
@@ -126,9 +128,10 @@ fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(BaseRequest, BaseReq
         .map(|image| (image.ground(), image.plan.base_requirements()));
     let of_stages = images.iter().flat_map(|image| image.stages.required());
     for (planned, mut needs) in own.chain(of_stages) {
-        let (Some(reference), Some(_)) = (&planned.reference, planned.os_version) else {
+        let is_stored = planned.reference.is_some() || planned.local.is_some();
+        if !is_stored || planned.os_version.is_none() {
             continue;
-        };
+        }
         if purpose == Purpose::Dockerfile {
             needs.files = false;
             needs.contents.clear();
@@ -144,7 +147,6 @@ fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(BaseRequest, BaseReq
             }
             None => {
                 let base = BaseRequest {
-                    reference: reference.clone(),
                     planned: planned.clone(),
                 };
                 bases.push((base, needs));

@@ -8,12 +8,14 @@ use tokio::sync::OnceCell;
 use wincimg_common::diagnose::BoxError;
 use wincimg_common::lock;
 use wincimg_inspect::bases::{
-    BaseMatch, BaseRegistry, BaseRepository, HostProcessBase, NamedBase, Resolution,
+    BaseMatch, BaseRegistry, BaseRepository, HostProcessBase, LocalBase, NamedBase, Resolution,
 };
 use wincimg_oci::remote::RegistryClient;
+use wincimg_oci::store::Location;
 use wincimg_windows::compat::HostBuild;
 
 use super::error::SharedError;
+use super::plans::PlannedBase;
 
 /// Resolves bases, and caches the results.
 pub struct BaseSearch {
@@ -102,6 +104,17 @@ impl BaseSearch {
             ResolvedBases::OfHosts(found) => Ok(found),
             ResolvedBases::HostProcess(_) => Ok(Vec::new()),
         }
+    }
+
+    /// The base of a layout or archive for a host.
+    pub(super) async fn local(
+        &self,
+        place: &Location,
+        host: HostBuild,
+        wanted: BaseMatch,
+    ) -> Result<PlannedBase, BoxError> {
+        let found = LocalBase::read(place, &self.registry, host, wanted).await?;
+        Ok(found.into())
     }
 
     async fn resolve_once(

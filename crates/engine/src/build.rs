@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use wincimg_cluster::builder::SCHEME;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::progress::{Progress, Reporter};
 use wincimg_http::Downloads;
@@ -62,10 +63,21 @@ pub struct EngineOptions {
     pub reuse: Option<Vec<Location>>,
     /// The Docker daemon, if it is not the one that Docker itself would use.
     pub docker_host: Option<String>,
+    /// The kubeconfig's context for a daemon in a pod, if it is not the current one.
+    pub kube_context: Option<String>,
     /// Options of builds by the daemon.
     pub docker: DockerBuildOptions,
     /// Flags given for the daemon, which no other engine uses.
     pub daemon_flags: Vec<&'static str>,
+}
+
+impl EngineOptions {
+    /// Returns true if the daemon is a builder's: one for each build of Windows.
+    pub(crate) fn has_builder(&self) -> bool {
+        let host = self.docker_host.as_deref().unwrap_or_default();
+        host.split_once("://")
+            .is_some_and(|(scheme, _)| scheme == SCHEME)
+    }
 }
 
 /// Plans of the requested images, with all that a purpose requires, and the hosts without one. With

@@ -234,6 +234,9 @@ impl BuildDefinition {
                 recipe.base(&self.settings())?
             }
             DefinitionKind::Recipe(_) => return Ok(None),
+            DefinitionKind::Dockerfile(stages) if stages.is_local(stages.base()) => {
+                return Ok(None);
+            }
             DefinitionKind::Dockerfile(stages) => stages.base().to_owned(),
         };
         Ok(registry.parse_dockerfile_name(&base)?.windows())

@@ -8,11 +8,14 @@
 mod key;
 mod worker;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
+use futures_util::future::join_all;
 use tokio::sync::OnceCell;
 use wincimg_common::diagnose::{Blame, BoxError, Excerpt, Problem};
 use wincimg_common::digest::{Digest, sha256};
+use wincimg_common::lock;
 use wincimg_dockerfile::stages::{Stages, WindowsSegment};
 use wincimg_oci::document::{Document, Image};
 use wincimg_oci::prefix::RegistryPrefix;
@@ -92,14 +95,29 @@ pub(crate) async fn run_windows_steps(
         request,
         cache,
         ctx,
-        worker: OnceCell::new(),
+        workers: Workers::default(),
     };
-    for image in images {
-        while let Some(segment) = image.stages.next_segment().cloned() {
-            let result = Box::pin(build.result_of(image, &segment, supply)).await?;
-            image.stages.set_result(segment.id, result);
-            let images = std::slice::from_mut(image);
-            Box::pin(request.finish(images, Purpose::Layers, supply, ctx)).await?;
+    // The next segments of all images at once: those for several builds of Windows run on machines of
+    // their own.
+    while images.iter().any(has_segments) {
+        let running = images.iter().map(|image| {
+            let (build, supply) = (&build, &*supply);
+            async move {
+                let Some(segment) = image.stages.next_segment().cloned() else {
+                    return Ok(None);
+                };
+                let result = Box::pin(build.result_of(image, &segment, supply)).await?;
+                Ok::<_, BoxError>(Some((segment.id, result)))
+            }
+        });
+        // All of them to their end: what one has built is kept if another fails.
+        let results = join_all(running).await;
+        for (image, result) in images.iter_mut().zip(results) {
+            if let Some((id, result)) = result? {
+                image.stages.set_result(id, result);
+                let images = std::slice::from_mut(image);
+                Box::pin(request.finish(images, Purpose::Layers, supply, ctx)).await?;
+            }
         }
     }
     Ok(())
@@ -122,8 +140,18 @@ struct HybridBuild<'a> {
     request: &'a BuildRequest,
     cache: &'a CacheRepository,
     ctx: &'a BuildContext<'a>,
-    /// Connected for the first segment that no repository has.
-    worker: OnceCell<DockerWorker>,
+    workers: Workers,
+}
+
+/// The worker for each build of Windows, connected for the first segment that no repository has. A
+/// daemon that is not a builder's is the only one.
+#[derive(Default)]
+struct Workers(Mutex<BTreeMap<Vec<u32>, Arc<OnceCell<DockerWorker>>>>);
+
+impl Workers {
+    fn get(&self, builds: &[u32]) -> Arc<OnceCell<DockerWorker>> {
+        Arc::clone(lock(&self.0).entry(builds.to_vec()).or_default())
+    }
 }
 
 impl HybridBuild<'_> {
@@ -150,9 +178,15 @@ impl HybridBuild<'_> {
             lines: &lines,
             base: &name,
         });
-        let worker = self
-            .worker
-            .get_or_try_init(|| DockerWorker::connect(&self.request.options))
+        let options = &self.request.options;
+        let builds = if options.has_builder() {
+            builds_of(image, &ground.base)
+        } else {
+            Vec::new()
+        };
+        let worker = self.workers.get(&builds);
+        let worker = worker
+            .get_or_try_init(|| DockerWorker::connect(options, &builds))
             .await?;
         let build = WindowsBuild {
             ground: &ground,
@@ -188,10 +222,15 @@ impl HybridBuild<'_> {
             set_aside: Vec::new(),
             windows: None,
         };
-        let Some(below) = &segment.below else {
+        // A base in no registry is pushed as it is.
+        let unpushed = base.reference.is_none().then(|| Instructions {
+            steps: Vec::new(),
+            container: base.image.config().config.clone(),
+            author: None,
+        });
+        let Some(mut below) = segment.below.clone().or(unpushed) else {
             return Ok(planned);
         };
-        let mut below: Instructions = below.clone();
         below.downloads_mut().for_each(|file| supply.resolve(file));
         planned.plan.instructions = Some(below);
         let reference = self.push_below(&mut planned, segment).await?;
@@ -317,6 +356,16 @@ impl HybridBuild<'_> {
     }
 }
 
+/// The builds of Windows that run the steps of an image: that of the image below, and that of its
+/// host, on which it starts.
+fn builds_of(image: &PlannedImage, below: &PlannedBase) -> Vec<u32> {
+    let host = image.host.as_ref().map(|host| host.build.version.build);
+    let own = below.os_version.map(|version| version.build);
+    let mut builds: Vec<u32> = own.into_iter().chain(host).collect();
+    builds.dedup();
+    builds
+}
+
 /// The first digits of a digest, for a tag.
 fn digits(digest: &Digest) -> String {
     let text = digest.to_string();
@@ -344,6 +393,7 @@ fn is_on(image: &Image, below: &Image) -> bool {
 fn with_image(below: &PlannedBase, reference: Reference, image: Image) -> PlannedBase {
     PlannedBase {
         reference: Some(reference),
+        local: None,
         image,
         inside: Arc::new(UnknownBase),
         ..below.clone()

@@ -48,6 +48,8 @@ pub(crate) enum Notice<'a> {
     RunsOnWindows { lines: &'a str, base: &'a str },
     /// Steps on Windows are not run again.
     WindowsStepsKnown { lines: &'a str, image: &'a str },
+    /// The pod of a daemon is gone.
+    PodGone { pod: &'a str },
     /// The next build does not repeat what precedes a failed step.
     KeptBelow { repository: &'a str },
 }
@@ -101,6 +103,11 @@ impl fmt::Display for Notice<'_> {
             Self::WindowsStepsKnown { lines, image } => {
                 write!(f, "{lines} do not run again: {image} is their result")
             }
+            Self::PodGone { pod } => write!(
+                f,
+                "the pod {pod} is gone: waiting for its successor, on which the running step starts \
+                 again"
+            ),
             Self::KeptBelow { repository } => write!(
                 f,
                 "the next build does not repeat the steps before it: their images are in \

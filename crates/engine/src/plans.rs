@@ -19,8 +19,11 @@ use stages::EvaluationPass;
 pub use stages::StageBases;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_dockerfile::stages::{Stages, WindowsInputs};
-use wincimg_inspect::bases::{BaseMatch, BaseRegistry, HostProcessBase, NamedBase, RejectedTag};
+use wincimg_inspect::bases::{
+    BaseMatch, BaseRegistry, HostProcessBase, NamedBase, RejectedTag, Resolution,
+};
 use wincimg_oci::remote::RegistryClient;
+use wincimg_oci::store::Location;
 use wincimg_recipe::{DownloadRequests, Plan, PlanBase, Recipe};
 use wincimg_windows::compat::HostBuild;
 
@@ -194,19 +197,31 @@ impl BuildRequest {
         let wanted = self.wanted_of(&sharing.asked_for);
         let names = stages.bases();
         let finding = names.iter().map(async |name| {
+            if stages.is_local(name) {
+                let place = name.parse()?;
+                let hosts = self.hosts.iter().map(|host| host.build);
+                let reading = hosts.map(|host| search.local(&place, host, self.matched));
+                return Ok(StageBaseFound::Local(try_join_all(reading).await?));
+            }
             let base = self.base_registry.parse_dockerfile_name(name)?;
             let found = search.by_name(name, &base, &wanted).await?;
-            Ok::<_, BoxError>((base, found))
+            Ok::<_, BoxError>(StageBaseFound::Named(base, found))
         });
         let mut found = try_join_all(finding).await?;
-        let plan_for = |host: &TargetHost| {
+        let plan_for = |(index, host): (usize, &TargetHost)| {
             let mut planned = BTreeMap::new();
             let mut own = None;
             let mut notes = Vec::new();
-            for (name, (named, found)) in names.iter().zip(&mut found) {
-                let (base, place) = sharing.base_for(host.build, found);
-                let set_aside = std::mem::take(&mut found[place].set_aside);
-                notes.extend(other_windows(name, named, &base, host));
+            for (name, found) in names.iter().zip(&mut found) {
+                let (base, set_aside) = match found {
+                    StageBaseFound::Local(bases) => (bases[index].clone(), Vec::new()),
+                    StageBaseFound::Named(named, found) => {
+                        let (base, place) = sharing.base_for(host.build, found);
+                        let set_aside = std::mem::take(&mut found[place].set_aside);
+                        notes.extend(other_windows(name, named, &base, host));
+                        (base, set_aside)
+                    }
+                };
                 planned.insert((*name).to_owned(), base.clone());
                 if *name == stages.base() {
                     own = Some((base, set_aside));
@@ -238,7 +253,7 @@ impl BuildRequest {
                 windows: None,
             })
         };
-        self.hosts.iter().map(plan_for).collect()
+        self.hosts.iter().enumerate().map(plan_for).collect()
     }
 
     /// Downloads files of recipes, and resolves them in the plans.
@@ -350,7 +365,11 @@ impl BuildRequest {
                     None => stages.check(self.windows.is_some())?,
                 }
                 for name in stages.bases() {
-                    self.base_registry.parse_dockerfile_name(name)?;
+                    if stages.is_local(name) {
+                        name.parse::<Location>()?;
+                    } else {
+                        self.base_registry.parse_dockerfile_name(name)?;
+                    }
                 }
                 return Ok(Vec::new());
             }
@@ -427,6 +446,14 @@ fn check_base(plan: &Plan) -> Result<(), Problem> {
 }
 
 /// Note for a Dockerfile that names another Windows than the host gets.
+/// A base of a Dockerfile.
+enum StageBaseFound {
+    /// Of a registry, for each group of hosts.
+    Named(NamedBase, Vec<Resolution>),
+    /// Of a layout or archive, for each host.
+    Local(Vec<PlannedBase>),
+}
+
 fn other_windows(
     name: &str,
     named: &NamedBase,

@@ -7,7 +7,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -22,9 +22,6 @@ use wincimg_demo::DemoRegistry;
 use super::dockerd::Dockerd;
 use super::windows_daemon::{info, server_2019};
 
-/// The version of Windows that all images have.
-const VERSION: &str = "10.0.17763.973";
-
 const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 
 /// The daemon, which runs until it is dropped.
@@ -37,18 +34,53 @@ pub struct WindowsStandIn {
 struct Shared {
     dockerd: Dockerd,
     registry: Arc<DemoRegistry>,
+    machine: Machine,
     /// Dockerfiles of the builds, as they were sent.
     builds: Mutex<Vec<String>>,
+}
+
+/// The machine that the daemon seems to run on.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    /// The version of Windows that all images have.
+    pub version: &'static str,
+    /// The product, as the daemon reports it.
+    pub product: String,
+    /// Builds wait here for those of other machines.
+    pub meeting: Option<Arc<Barrier>>,
+}
+
+impl Machine {
+    pub fn server_2019() -> Self {
+        Self {
+            version: "10.0.17763.973",
+            product: server_2019(973),
+            meeting: None,
+        }
+    }
+
+    pub fn server_2022() -> Self {
+        Self {
+            version: "10.0.20348.2402",
+            product: "Windows Server 2022 Datacenter Version 21H2 (OS Build 20348.2402)".to_owned(),
+            meeting: None,
+        }
+    }
 }
 
 impl WindowsStandIn {
     /// Starts a daemon on a Unix socket, in the caller's runtime.
     pub fn start(registry: Arc<DemoRegistry>) -> Self {
+        Self::start_on(registry, Machine::server_2019())
+    }
+
+    pub fn start_on(registry: Arc<DemoRegistry>, machine: Machine) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = tokio::net::UnixListener::bind(folder.path().join("socket")).unwrap();
         let shared = Arc::new(Shared {
             dockerd: Dockerd::start(),
             registry,
+            machine,
             builds: Mutex::default(),
         });
         let router = Router::new()
@@ -128,17 +160,21 @@ impl Shared {
         let is_build = method == Method::POST && path.ends_with("/build");
         let (target, body) = if is_build {
             let target = format!("{target}&networkmode=none");
+            if let Some(meeting) = &self.machine.meeting {
+                meeting.wait();
+            }
             (target, self.for_linux(body))
         } else {
             (target.to_owned(), body.to_vec())
         };
         let mut reply = self.forward(method, &target, headers, &body);
         if path.ends_with("/info") {
-            reply.body = info(&server_2019(973), "process").to_string().into_bytes();
+            let info = info(&self.machine.product, "process");
+            reply.body = info.to_string().into_bytes();
         } else if path.ends_with("/json") && reply.status == StatusCode::OK {
             let mut image = reply.json();
             image["Os"] = json!("windows");
-            image["OsVersion"] = json!(VERSION);
+            image["OsVersion"] = json!(self.machine.version);
             reply.body = image.to_string().into_bytes();
         } else if path.ends_with("/push") {
             reply.body = self.for_windows(path, reply.body);
@@ -208,7 +244,7 @@ impl Shared {
         let (_, repository) = name.split_once('/').unwrap();
         let twin = self.converted(repository, digest, tag, |config| {
             config["os"] = json!("windows");
-            config["os.version"] = json!(VERSION);
+            config["os.version"] = json!(self.machine.version);
         });
         text.replace(digest, &twin).into_bytes()
     }

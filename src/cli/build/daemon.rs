@@ -1,9 +1,11 @@
 //! Options of the docker engine in `wincimg build`.
 
 use clap::Args;
+use wincimg_cluster::builder::BuilderName;
 use wincimg_engine::docker::DockerBuildOptions;
 use wincimg_windows::compat::Isolation;
 
+use crate::cli::cluster_args::CLUSTER_SOURCE;
 use crate::cli::complete;
 use crate::cli::docker_args::DockerArgs;
 use crate::cli::recipe_args::build_arguments;
@@ -14,6 +16,12 @@ use crate::cli::recipe_args::build_arguments;
 pub(in crate::cli) struct DaemonArgs {
     #[command(flatten)]
     docker: DockerArgs,
+    /// Docker daemons on the nodes of a cluster, from `node builder`
+    ///
+    /// Lines that require Windows run in the pod for the build of Windows of the image's base, by
+    /// exec with the rights of the kubeconfig.
+    #[arg(long, value_name = "kube://NAMESPACE/NAME", conflicts_with = "docker_host", group = CLUSTER_SOURCE)]
+    builder: Option<BuilderName>,
     /// Isolation of the containers that run commands [default: the daemon's]
     #[arg(long, value_enum, hide_short_help = true)]
     isolation: Option<Isolation>,
@@ -34,12 +42,14 @@ pub(in crate::cli) struct DaemonArgs {
 impl DaemonArgs {
     /// The daemon, if one is named.
     pub(super) fn host(&self) -> Option<String> {
-        self.docker.docker_host.clone()
+        let builder = self.builder.as_ref().map(ToString::to_string);
+        self.docker.docker_host.clone().or(builder)
     }
 
     /// The given flags that only a daemon uses. A Dockerfile has build arguments with any engine.
     pub(super) fn flags(&self, is_recipe: bool) -> impl Iterator<Item = &'static str> {
         let given = [
+            ("--builder", self.builder.is_some()),
             ("--build-arg", is_recipe && !self.arguments.is_empty()),
             ("--docker-host", self.docker.docker_host.is_some()),
             ("--isolation", self.isolation.is_some()),

@@ -15,13 +15,14 @@ use crate::cli::error::Failure;
 /// Flags that a file cannot set: they are about the file or about one call.
 const NOT_IN_FILE: [&str; 4] = ["config", "entrypoint", "help", "version"];
 /// Flags that affect security: credentials, trust, and the cache, whose contents are trusted.
-const LOWER_SECURITY: [&str; 7] = [
+const LOWER_SECURITY: [&str; 8] = [
     "insecure-registry",
     "token-server",
     "plain-credentials",
     "ca-file",
     "certs-dir",
     "docker-host",
+    "builder",
     "cache-dir",
 ];
 

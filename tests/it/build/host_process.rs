@@ -14,7 +14,7 @@ const AGENT: &str = "name = \"agent\"\nbase = \"hostprocess\"\nentrypoint = [\"a
      [[files]]\ncontent = \"x\"\nto = 'C:\\agent.exe'\n";
 
 /// The files of a layer, by their paths.
-pub(super) fn files_of(site: &Site, layer: &Value) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn files_of(site: &Site, layer: &Value) -> Vec<(String, Vec<u8>)> {
     let digest = layer["digest"].as_str().unwrap().replace(':', "/");
     let blob = std::fs::read(site.path("layout/blobs").join(digest)).unwrap();
     let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(blob.as_slice()));

@@ -7,7 +7,7 @@ mod configuration;
 mod context;
 mod flags;
 mod formats;
-mod host_process;
+pub(crate) mod host_process;
 mod index;
 mod interrupted;
 pub(crate) mod joined;

@@ -45,6 +45,12 @@ const NOT_RUN: &[(&str, &str)] = &[
         "needs a Docker daemon on Windows",
     ),
     (
+        "wincimg build ./legacy --kube --builder ",
+        "needs a cluster with a builder",
+    ),
+    ("wincimg build node-builder ", "needs Docker's zip"),
+    ("kubectl apply -f builder.yaml", "needs a cluster"),
+    (
         "wincimg doctor --registry repo.mylan.k8s:8888 --docker-host ",
         "needs a Docker daemon on Windows",
     ),

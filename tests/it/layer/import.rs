@@ -59,7 +59,10 @@ fn windows_imports_the_layers_of_every_recipe_that_ships() {
         .iter()
         .map(|image| image["name"].as_str().unwrap())
         .collect();
-    assert_eq!(names, BTreeSet::from(["app", "iis", "pause"]));
+    assert_eq!(
+        names,
+        BTreeSet::from(["app", "iis", "node-builder", "pause"])
+    );
     for recipe in [
         &["pause"][..],
         &["app", "--set", "program=server.exe"],

@@ -34,6 +34,7 @@ use evaluation::Evaluation;
 pub use files::ExtractedFiles;
 use files::Folder;
 pub(crate) use paths::{source as source_path, target as image_path};
+use read::LOCAL_SCHEMES;
 pub use read::{DockerfileRequest, StageReplacement};
 pub(crate) use run::script_error;
 pub use segment::{
@@ -237,6 +238,16 @@ impl Stages {
             }
         }
         names
+    }
+
+    /// Returns true if the base of this name is in a layout or archive, which only a replacement of a
+    /// stage can be.
+    pub fn is_local(&self, base: &str) -> bool {
+        let has_scheme = LOCAL_SCHEMES.iter().any(|scheme| base.starts_with(scheme));
+        let is_replaced = |stage: &Stage| {
+            stage.is_replaced && matches!(&stage.base, StageBaseImage::Image(name) if name == base)
+        };
+        has_scheme && self.all.iter().any(is_replaced)
     }
 
     /// Returns for each stage true if the target stage requires it.

@@ -12,6 +12,9 @@ use super::{BuildArguments, Stage, StageBaseImage, StageError, Stages};
 use crate::instruction::{FromInstruction, InstructionKind, ParsedInstruction};
 use crate::source::Dockerfile;
 
+/// Images in files and folders.
+pub(super) const LOCAL_SCHEMES: [&str; 2] = ["oci:", "docker-archive:"];
+
 /// A Dockerfile with its build options.
 #[derive(Debug, Clone)]
 pub struct DockerfileRequest {
@@ -39,9 +42,14 @@ pub enum StageReplacement {
 }
 
 impl StageReplacement {
-    /// Parses a folder, relative to another, or a reference with a registry. If there is such a
-    /// folder, it is meant.
+    /// Parses a folder, relative to another, a reference with a registry, or `oci:DIR[:TAG]` and
+    /// `docker-archive:FILE[:NAME]`. If there is such a folder, it is meant.
     pub fn parse(text: &str, above: &Path) -> Self {
+        for scheme in LOCAL_SCHEMES {
+            if let Some(place) = text.strip_prefix(scheme) {
+                return Self::Image(format!("{scheme}{}", above.join(place).display()));
+            }
+        }
         let path = above.join(text);
         let host = text.split_once('/').map_or("", |(host, _)| host);
         let is_host = !host.starts_with('.') && !host.contains('\\');

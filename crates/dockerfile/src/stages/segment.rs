@@ -535,6 +535,8 @@ mod tests {
             ("out.d/x", false),
             (r"C:\out/x", false),
             ("out/one.d", false),
+            ("oci:out", true),
+            ("docker-archive:out.tar:one:1", true),
         ] {
             let replacement = StageReplacement::parse(text, folder.path());
             assert_eq!(

@@ -153,10 +153,12 @@ impl<'a> DestinationWriter<'a> {
             let is_carried = assembled.carried.as_ref().is_some_and(|it| it.has_base);
             // A base without a reference has no layers.
             let ground = planned.ground();
-            let Some(reference) = ground.reference.as_ref().filter(|_| !is_carried) else {
+            if is_carried {
+                return Ok(());
+            }
+            let Some(source) = ground.source(self.registry).await? else {
                 return Ok(());
             };
-            let source = Source::Registry(self.registry.repository(reference));
             let layers = ground.image.manifest().layers.iter();
             let transfers = layers.map(async |blob| {
                 let blob = PlannedBlob::new(blob.clone(), Foreign::MakeOrdinary);

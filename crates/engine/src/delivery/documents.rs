@@ -288,10 +288,14 @@ fn dependencies(planned: &PlannedImage) -> Vec<ResolvedDependency> {
     let bases = [&planned.base].into_iter().chain(stages);
     let mut all: Vec<ResolvedDependency> = bases
         .filter_map(|base| {
-            let reference = base.reference.as_ref()?;
+            let uri = match (&base.reference, &base.local) {
+                (Some(reference), _) => format!("docker://{reference}"),
+                (None, Some(place)) => place.to_string(),
+                (None, None) => return None,
+            };
             Some(ResolvedDependency {
                 name: base.display_name(),
-                uri: format!("docker://{reference}"),
+                uri,
                 digest: Some(base.digest().clone()),
             })
         })

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use reqwest::Url;
+use wincimg_cluster::builder::{BuilderName, SCHEME};
 use wincimg_common::diagnose::Problem;
 use wincimg_common::untrusted::without_password;
 
@@ -24,6 +25,19 @@ pub enum Address {
         /// The port.
         port: u16,
     },
+    /// A pod of a builder, in which Docker's client connects to the daemon.
+    Builder(BuilderAddress),
+}
+
+/// Address of a builder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuilderAddress {
+    /// Its name.
+    pub(super) name: BuilderName,
+    /// The builds of Windows that it may have, the best first.
+    pub(super) builds: Vec<u32>,
+    /// The kubeconfig's context, if it is not the current one.
+    pub(super) context: Option<String>,
 }
 
 impl Address {
@@ -62,6 +76,16 @@ impl Address {
                 let port = port.unwrap_or(default);
                 Ok((Self::Tcp { host, port }, tls))
             }
+            SCHEME => {
+                let name = rest.parse();
+                let name = name.map_err(|_| failed("expected kube://NAMESPACE/NAME"))?;
+                let builder = BuilderAddress {
+                    name,
+                    builds: Vec::new(),
+                    context: None,
+                };
+                Ok((Self::Builder(builder), None))
+            }
             "ssh" => Err(failed("SSH is not supported")),
             _ => Err(failed("unknown scheme")),
         }
@@ -90,6 +114,7 @@ impl fmt::Display for Address {
             Self::Pipe(path) => write!(f, "npipe://{}", path.replace('\\', "/")),
             Self::Tcp { host, port } if host.contains(':') => write!(f, "tcp://[{host}]:{port}"),
             Self::Tcp { host, port } => write!(f, "tcp://{host}:{port}"),
+            Self::Builder(builder) => builder.name.fmt(f),
         }
     }
 }

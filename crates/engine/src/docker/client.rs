@@ -20,6 +20,7 @@ use hyper::StatusCode;
 use hyper::header::{HOST, HeaderValue};
 use hyper::http::Error as HttpError;
 use tokio::sync::mpsc;
+use wincimg_cluster::live::{BuilderConnection, ProgramError};
 use wincimg_common::diagnose::Problem;
 use wincimg_oci::remote::DaemonCredential;
 
@@ -123,14 +124,27 @@ impl Client {
         docker.map_err(|error| self.explain("connect", error))
     }
 
+    /// The pod of a builder, if the daemon is in one.
+    pub(super) fn builder(&self) -> Option<&BuilderConnection> {
+        self.transport.builder()
+    }
+
+    fn unreachable(&self, source: io::Error) -> DockerError {
+        DockerError::Unreachable {
+            daemon: self.endpoint.address.to_string(),
+            origin: self.endpoint.origin_text(),
+            source,
+        }
+    }
+
     fn explain(&self, what: &str, error: Error) -> DockerError {
         let what = what.to_owned();
         match error {
-            Error::IOError { err: source } => DockerError::Unreachable {
-                daemon: self.endpoint.address.to_string(),
-                origin: self.endpoint.origin.to_string(),
-                source,
-            },
+            Error::IOError { err: source } => self.unreachable(source),
+            Error::HyperResponseError { err } if program_error(&err).is_some() => {
+                let failed = program_error(&err).cloned();
+                self.unreachable(failed.map_or_else(|| io::Error::other(err), io::Error::other))
+            }
             Error::HyperResponseError { err } if is_too_long(&err) => {
                 unexpected(&what, &BodyTooLong).into()
             }
@@ -150,6 +164,13 @@ impl Client {
             other => unexpected(&what, &other).into(),
         }
     }
+}
+
+/// The failure of the program in a pod that connects to the daemon.
+fn program_error(error: &hyper::Error) -> Option<&ProgramError> {
+    let cause = std::error::Error::source(error)?;
+    let cause = cause.downcast_ref::<io::Error>()?;
+    cause.get_ref()?.downcast_ref()
 }
 
 /// Returns true if the transport cut an answer off at its limit.

@@ -5,6 +5,7 @@ use std::fmt;
 use bollard::Docker;
 use bollard::query_parameters::TagImageOptions;
 use futures_util::TryStreamExt;
+use wincimg_cluster::live::BuilderConnection;
 use wincimg_common::diagnose::Problem;
 
 use super::api::{ImageInfo, Info};
@@ -57,6 +58,20 @@ impl Daemon {
     /// Its address and the source of that.
     pub fn endpoint(&self) -> &Endpoint {
         &self.client.endpoint
+    }
+
+    /// The pod of a builder, if the daemon is in one.
+    pub(crate) fn builder(&self) -> Option<&BuilderConnection> {
+        self.client.builder()
+    }
+
+    /// Returns true if `localhost` is the same for the daemon, as far as its address shows; of a
+    /// builder, that of its cluster.
+    pub(crate) fn is_on_this_machine(&self) -> bool {
+        match self.builder() {
+            Some(builder) => builder.is_behind_loopback(),
+            None => self.endpoint().is_on_this_machine(),
+        }
     }
 
     /// The negotiated API version.

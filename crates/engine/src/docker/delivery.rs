@@ -8,7 +8,7 @@ use wincimg_dockerfile::{RenderedDockerfile, render};
 use super::daemon::Daemon;
 use super::endpoint::{Endpoint, Environment};
 use super::{DockerEngine, Info, Preflight};
-use crate::build::BuildContext;
+use crate::build::{BuildContext, EngineOptions};
 use crate::delivery::{BuiltImage, Delivery, DeliveryReport, DeliveryTarget};
 use crate::engine_choice::EngineReason;
 use crate::plans::{BuildRequest, PlannedImage};
@@ -27,7 +27,7 @@ pub(crate) async fn deliver_by_docker(
     let dockerfiles = images.map(|image| dockerfile(request, image.planned));
     let dockerfiles: Vec<RenderedDockerfile> = dockerfiles.collect::<Result<_, _>>()?;
     let options = &request.options;
-    let reached = connect_windows(options.docker_host.as_deref()).await;
+    let reached = connect_windows(options, &only_build(publication)).await;
     let (daemon, info) = reached.map_err(|error| match reason {
         EngineReason::AskedFor => error,
         reason => Problem::context(format!("a Docker daemon is required: {reason}"), error).into(),
@@ -62,9 +62,28 @@ pub(crate) async fn deliver_by_docker(
     Box::pin(delivery.deliver(publication, making)).await
 }
 
-/// Connects to a daemon that runs Windows containers.
-pub(crate) async fn connect_windows(host: Option<&str>) -> Result<(Daemon, Info), BoxError> {
+/// The build of Windows of the images, if they have one in common.
+fn only_build(publication: &Publication<'_>) -> Vec<u32> {
+    let images = publication.images.iter();
+    let mut builds: Vec<u32> = images
+        .filter_map(|image| Some(image.planned.base.os_version?.build))
+        .collect();
+    builds.dedup();
+    if builds.len() > 1 {
+        builds.clear();
+    }
+    builds
+}
+
+/// Connects to a daemon that runs Windows containers; of a builder, to that for the first of
+/// the builds.
+pub(crate) async fn connect_windows(
+    options: &EngineOptions,
+    builds: &[u32],
+) -> Result<(Daemon, Info), BoxError> {
+    let host = options.docker_host.as_deref();
     let endpoint = Endpoint::find(host, &Environment::from_env())?;
+    let endpoint = endpoint.for_builds(builds, options.kube_context.as_deref());
     tracing::debug!("docker: {} ({})", endpoint.address, endpoint.origin);
     let daemon = Daemon::connect(endpoint).await?;
     let info = daemon.info().await?;

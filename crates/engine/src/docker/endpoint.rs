@@ -130,16 +130,36 @@ impl Endpoint {
         })
     }
 
+    /// The same builder for one of these builds of Windows, in the cluster of a context; other
+    /// daemons stay as they are.
+    #[must_use]
+    pub(super) fn for_builds(mut self, builds: &[u32], context: Option<&str>) -> Self {
+        if let Address::Builder(builder) = &mut self.address {
+            builder.builds = builds.to_vec();
+            builder.context = context.map(str::to_owned);
+        }
+        self
+    }
+
     /// Returns true if the user selected this daemon.
     pub fn is_chosen(&self) -> bool {
         self.origin != EndpointSource::Platform
+    }
+
+    /// Source of the address, in words.
+    pub(super) fn origin_text(&self) -> String {
+        match (&self.address, &self.origin) {
+            (Address::Builder(_), EndpointSource::Flag) => "--builder".to_owned(),
+            (_, origin) => origin.to_string(),
+        }
     }
 
     /// Returns true if other machines can read the connection.
     pub fn is_readable(&self) -> bool {
         match &self.address {
             Address::Tcp { host, .. } => self.tls.is_none() && !is_loopback(host),
-            Address::Unix(_) | Address::Pipe(_) => false,
+            // The cluster's API is always protected.
+            Address::Unix(_) | Address::Pipe(_) | Address::Builder(_) => false,
         }
     }
 
@@ -149,6 +169,7 @@ impl Endpoint {
         match &self.address {
             Address::Tcp { host, .. } => is_loopback(host),
             Address::Unix(_) | Address::Pipe(_) => true,
+            Address::Builder(_) => false,
         }
     }
 

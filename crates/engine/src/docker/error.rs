@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::{fmt, io};
 
-use wincimg_common::diagnose::{Blame, Diagnose, Problem};
+use wincimg_cluster::live::{BuilderError, ProgramError};
+use wincimg_common::diagnose::{Blame, Diagnose, Diagnosis, Problem};
 
 use super::failures::Failure;
 
@@ -109,7 +110,7 @@ fn context_hint(name: &str, nearest: Option<&str>) -> String {
 pub enum DockerError {
     /// The connection failed.
     #[error("cannot connect to the Docker daemon at {daemon} ({origin})")]
-    #[diagnose(code = "daemon/unreachable", hint = Some(unreachable_hint(source)))]
+    #[diagnose(code = unreachable_code(source), hint = Some(unreachable_hint(source)))]
     Unreachable {
         /// Address of the daemon.
         daemon: String,
@@ -176,7 +177,28 @@ impl DockerError {
     }
 }
 
+/// The diagnosis of a builder that cannot be reached.
+fn of_builder(source: &io::Error) -> Option<Diagnosis> {
+    let error = source.get_ref()?.downcast_ref::<BuilderError>()?;
+    Some(error.diagnosis())
+}
+
+fn unreachable_code(source: &io::Error) -> &'static str {
+    of_builder(source).map_or("daemon/unreachable", |diagnosis| diagnosis.code)
+}
+
 fn unreachable_hint(source: &io::Error) -> String {
+    if let Some(hint) = of_builder(source).and_then(|diagnosis| diagnosis.hint) {
+        return hint;
+    }
+    let is_in_pod = source
+        .get_ref()
+        .is_some_and(|inner| inner.is::<ProgramError>());
+    if is_in_pod {
+        return "see the daemon's messages: `kubectl logs`; `docker` and `dockerd` must be on the \
+                pod's PATH, and DOCKER_HOST must be the daemon's pipe"
+            .to_owned();
+    }
     let hint = match source.kind() {
         io::ErrorKind::PermissionDenied if cfg!(windows) => {
             "add yourself to the group docker-users with `net localgroup docker-users \

@@ -71,7 +71,7 @@ impl<'a> Preflight<'a> {
     /// not checked: the daemon may trust another CA.
     pub async fn check_registry(&self, registry: &str, reached: Protocol) -> Result<(), Problem> {
         let daemon = self.daemon();
-        if is_loopback(host_of(registry)) && !self.daemon.endpoint().is_on_this_machine() {
+        if is_loopback(host_of(registry)) && !self.daemon.is_on_this_machine() {
             let problem = format!(
                 "the registry {registry} is on this machine, but the Docker daemon at {daemon} \
                  would look for it on its own machine"
@@ -88,7 +88,14 @@ impl<'a> Preflight<'a> {
         let problem = format!(
             "the Docker daemon at {daemon} does not trust the registry {registry}, which is plain HTTP"
         );
-        let remedy = TrustInstructions::new(self.info, registry).to_string();
+        let remedy = if self.daemon.builder().is_some() {
+            format!(
+                "apply the output of `wincimg node builder --kube --image IMAGE \
+                 --insecure-registry {registry}`"
+            )
+        } else {
+            TrustInstructions::new(self.info, registry).to_string()
+        };
         Err(Problem::new("daemon/registry-not-trusted", problem).hint(remedy))
     }
 

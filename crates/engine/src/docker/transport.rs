@@ -18,11 +18,13 @@ use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
+use wincimg_cluster::live::{BuilderConnection, BuilderError, PodStream};
 use wincimg_common::diagnose::Problem;
 
-use super::address::Address;
+use super::address::{Address, BuilderAddress};
 use super::endpoint::Endpoint;
 
 /// Size limit of a document or a message.
@@ -41,6 +43,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 pub(super) struct Transport {
     address: Address,
     tls: Option<TlsConnector>,
+    /// The pod of a builder, found for the first connection.
+    builder: OnceCell<BuilderConnection>,
 }
 
 /// A daemon's answer; the connection lives as long as this value.
@@ -73,7 +77,13 @@ impl Transport {
         Ok(Self {
             address: endpoint.address.clone(),
             tls,
+            builder: OnceCell::new(),
         })
+    }
+
+    /// The pod that was connected to, if the daemon is a builder's.
+    pub(super) fn builder(&self) -> Option<&BuilderConnection> {
+        self.builder.get()
     }
 
     /// Sends a request and waits for the head of the answer. I/O errors are those of connecting.
@@ -110,7 +120,21 @@ impl Transport {
                     }
                 }
             }
+            Address::Builder(address) => {
+                let stream = self.dial(address).await.map_err(io::Error::other)?;
+                Ok(Box::new(stream))
+            }
         }
+    }
+
+    async fn dial(&self, address: &BuilderAddress) -> Result<PodStream, BuilderError> {
+        let BuilderAddress {
+            name,
+            builds,
+            context,
+        } = address;
+        let connect = || BuilderConnection::connect(context.as_deref(), name, builds);
+        self.builder.get_or_try_init(connect).await?.dial().await
     }
 }
 

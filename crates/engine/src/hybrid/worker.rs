@@ -2,14 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use tokio::sync::Mutex;
+use wincimg_cluster::live::PodChange;
 use wincimg_common::diagnose::BoxError;
 use wincimg_dockerfile::stages::WindowsSegment;
 
 use super::CacheRepository;
 use crate::build::{BuildContext, EngineOptions};
 use crate::docker::{Daemon, DockerBuildOptions, DockerEngine, Info, connect_windows, step_number};
+use crate::notice::Notice;
 use crate::plans::PlannedImage;
 use crate::publication::{IndexMode, NamingOptions, Publication, TagStyle};
+
+/// How often steps start again because the daemon's pod was evicted.
+const MAX_EVICTIONS: usize = 3;
 
 /// Steps for a worker.
 pub(super) struct WindowsBuild<'a> {
@@ -38,12 +44,15 @@ pub(super) struct DockerWorker {
     daemon: Daemon,
     info: Info,
     options: DockerBuildOptions,
+    /// Builds run one after the other: they share the daemon's machine.
+    turn: Mutex<()>,
 }
 
 impl DockerWorker {
-    /// Connects to the daemon of the options.
-    pub(super) async fn connect(options: &EngineOptions) -> Result<Self, BoxError> {
-        let (daemon, info) = connect_windows(options.docker_host.as_deref()).await?;
+    /// Connects to the daemon of the options; of a builder, to that for the first of
+    /// the builds.
+    pub(super) async fn connect(options: &EngineOptions, builds: &[u32]) -> Result<Self, BoxError> {
+        let (daemon, info) = connect_windows(options, builds).await?;
         let mut docker = options.docker.clone();
         let created = options.created.map(|time| u64::try_from(time.as_second()));
         docker.timestamp = created.and_then(Result::ok);
@@ -51,6 +60,7 @@ impl DockerWorker {
             daemon,
             info,
             options: docker,
+            turn: Mutex::new(()),
         })
     }
 
@@ -70,6 +80,38 @@ impl DockerWorker {
 
 impl WindowsWorker for DockerWorker {
     async fn run(
+        &self,
+        build: &WindowsBuild<'_>,
+        ctx: &BuildContext<'_>,
+    ) -> Result<String, BoxError> {
+        let _turn = self.turn.lock().await;
+        let mut evictions = 0;
+        loop {
+            let error = match self.run_once(build, ctx).await {
+                Ok(digest) => return Ok(digest),
+                Err(error) => error,
+            };
+            let Some(pod) = self.daemon.builder() else {
+                return Err(error);
+            };
+            // A daemon that is being stopped may say that the step failed.
+            let is_lost = match pod.change().await {
+                PodChange::Gone => true,
+                PodChange::Unready => failed_step(error.as_ref()).is_none(),
+                PodChange::None => false,
+            };
+            if evictions == MAX_EVICTIONS || !is_lost {
+                return Err(error);
+            }
+            evictions += 1;
+            ctx.reporter.warn(&Notice::PodGone { pod: pod.pod() });
+            pod.wait_until_ready().await?;
+        }
+    }
+}
+
+impl DockerWorker {
+    async fn run_once(
         &self,
         build: &WindowsBuild<'_>,
         ctx: &BuildContext<'_>,

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use wincimg_inspect::bases::{BaseImage, HOST_PROCESS, HostProcessBase};
+use wincimg_inspect::bases::{BaseImage, HOST_PROCESS, HostProcessBase, LocalBase};
 use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::reference::Reference;
+use wincimg_oci::remote::RegistryClient;
+use wincimg_oci::store::{Location, Source, StoreError};
 use wincimg_recipe::{Plan, PlanBase, variable};
 use wincimg_registry::UnknownBase;
 use wincimg_windows::base_contents::BaseContents;
@@ -16,8 +18,10 @@ use super::TargetHost;
 /// The base of an image.
 #[derive(Debug, Clone)]
 pub struct PlannedBase {
-    /// Reference with tag and digest; none if wincimg makes it.
+    /// Reference with tag and digest; none if it is in no registry.
     pub reference: Option<Reference>,
+    /// The layout or archive that it is in; without a reference and this, wincimg makes it.
+    pub local: Option<Location>,
     /// Its version; none if it has no Windows inside.
     pub os_version: Option<WindowsVersion>,
     /// Match with the host's version: exact, nearest, or any if there is none.
@@ -29,6 +33,18 @@ pub struct PlannedBase {
 }
 
 impl PlannedBase {
+    /// The store that it is in; none if wincimg makes it.
+    pub(crate) async fn source(
+        &self,
+        registry: &RegistryClient,
+    ) -> Result<Option<Source>, StoreError> {
+        match (&self.reference, &self.local) {
+            (Some(reference), _) => Ok(Some(Source::Registry(registry.repository(reference)))),
+            (None, Some(place)) => Source::open(place, registry).await.map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+
     /// Digest of its manifest.
     pub fn digest(&self) -> &Digest {
         self.image.digest()
@@ -41,20 +57,24 @@ impl PlannedBase {
 
     /// Its name in reports.
     pub fn label(&self) -> String {
-        let reference = self.reference.as_ref();
-        reference.map_or_else(|| HOST_PROCESS.to_owned(), ToString::to_string)
+        match (&self.reference, &self.local) {
+            (Some(reference), _) => reference.to_string(),
+            (None, Some(place)) => format!("{place}@{}", self.digest()),
+            (None, None) => HOST_PROCESS.to_owned(),
+        }
     }
 
     /// Its name in messages: the tag, which says more than the pinned digest.
     pub fn display_name(&self) -> String {
-        match &self.reference {
-            Some(reference) => format!(
+        match (&self.reference, &self.local) {
+            (Some(reference), _) => format!(
                 "{}/{}:{}",
                 reference.registry(),
                 reference.repository(),
                 reference.tag().unwrap_or_default()
             ),
-            None => HOST_PROCESS.to_owned(),
+            (None, Some(place)) => place.to_string(),
+            (None, None) => HOST_PROCESS.to_owned(),
         }
     }
 
@@ -91,6 +111,20 @@ impl From<BaseImage> for PlannedBase {
     fn from(base: BaseImage) -> Self {
         Self {
             reference: Some(base.reference),
+            local: None,
+            os_version: Some(base.os_version),
+            matched: base.matched.name(),
+            image: base.image,
+            inside: Arc::new(UnknownBase),
+        }
+    }
+}
+
+impl From<LocalBase> for PlannedBase {
+    fn from(base: LocalBase) -> Self {
+        Self {
+            reference: None,
+            local: Some(base.location),
             os_version: Some(base.os_version),
             matched: base.matched.name(),
             image: base.image,
@@ -103,6 +137,7 @@ impl From<HostProcessBase> for PlannedBase {
     fn from(base: HostProcessBase) -> Self {
         Self {
             reference: base.reference,
+            local: None,
             os_version: None,
             matched: "any",
             image: base.image,

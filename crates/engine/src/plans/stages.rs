@@ -15,7 +15,6 @@ use wincimg_inspect::bases::{BaseMatch, BaseRegistry};
 use wincimg_inspect::{ExtractedEntry, extract};
 use wincimg_oci::document::Digest;
 use wincimg_oci::remote::RegistryClient;
-use wincimg_oci::store::Source;
 use wincimg_recipe::Instructions;
 use wincimg_windows::base_contents::{BaseContents, BaseRequirements};
 use wincimg_windows::compat::HostBuild;
@@ -319,14 +318,13 @@ impl EvaluationPass<'_> {
         base: &PlannedBase,
         paths: &BTreeSet<String>,
     ) -> Result<BTreeMap<String, ExtractedEntry>, BoxError> {
-        let Some(reference) = &base.reference else {
-            return Ok(BTreeMap::new());
-        };
         let key = (base.digest().clone(), paths.clone());
         if let Some(files) = self.taken.get(&key) {
             return Ok(files.clone());
         }
-        let source = Source::Registry(self.registry.repository(reference));
+        let Some(source) = base.source(self.registry).await? else {
+            return Ok(BTreeMap::new());
+        };
         let files = extract(&source, &base.image, paths, self.progress).await?;
         self.taken.insert(key, files.clone());
         Ok(files)

@@ -8,6 +8,7 @@ mod flavour;
 mod flavour_selector;
 mod host_process;
 mod list;
+mod local;
 mod name;
 mod resolve;
 mod tag;
@@ -21,6 +22,7 @@ pub use flavour::BaseFlavour;
 pub use flavour_selector::FlavourSelector;
 pub use host_process::{HOST_PROCESS, HostProcessBase};
 pub use list::{BaseListing, BaseListingEntry};
+pub use local::LocalBase;
 pub use name::{BASE_NAMES, BaseName, BaseNameError, BaseRegistry, NAMES, parse_location};
 pub use resolve::{
     BaseImage, BaseRepository, NoMatchingBase, RejectedTag, Resolution, ResolveError, resolve,

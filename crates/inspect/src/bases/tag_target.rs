@@ -113,7 +113,7 @@ async fn read_index(
     Ok(Ok(seen))
 }
 
-fn is_for_nodes(entry: &Descriptor) -> bool {
+pub(super) fn is_for_nodes(entry: &Descriptor) -> bool {
     entry
         .platform
         .as_ref()
@@ -169,7 +169,7 @@ async fn load_config(
 }
 
 /// The Windows version of an image, or the reason why it is not for Windows nodes.
-fn windows_version(image: &Image) -> BaseResult<WindowsVersion> {
+pub(super) fn windows_version(image: &Image) -> BaseResult<WindowsVersion> {
     let platform = image.config().platform();
     if platform.os != "windows" || platform.architecture != "amd64" {
         return Err(format!(

@@ -1,0 +1,407 @@
+//! Builders: Docker daemons in `HostProcess` pods, one on a node of each Windows build. They listen
+//! on a named pipe only; a client reaches them by exec.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::{Value, json};
+
+use super::nodes::{BUILD_LABEL, Node, OS_LABEL, Taint};
+
+mod manifest_text;
+
+pub use manifest_text::to_yaml;
+
+/// Scheme of a builder's address.
+pub const SCHEME: &str = "kube";
+
+/// The first build with `HostProcess` containers.
+pub const OLDEST_BUILD: u32 = 17763;
+
+/// Longest name: the pod's, with the build and a number, is a label too.
+const MAX_NAME: usize = 40;
+
+/// Namespace and name of the builders for all builds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuilderName {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl BuilderName {
+    /// Name of the workload for a build.
+    pub fn workload(&self, build: u32) -> String {
+        format!("{}-{build}", self.name)
+    }
+
+    /// Name of the pod for a build.
+    pub fn pod(&self, build: u32) -> String {
+        format!("{}-0", self.workload(build))
+    }
+
+    /// Parses `NAMESPACE/NAME`.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let expected = || format!("invalid builder {text:?}: expected {SCHEME}://NAMESPACE/NAME");
+        let (namespace, name) = text.split_once('/').ok_or_else(expected)?;
+        if !is_label(namespace) || !is_label(name) {
+            return Err(expected());
+        }
+        Ok(Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for BuilderName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{SCHEME}://{}/{}", self.namespace, self.name)
+    }
+}
+
+impl FromStr for BuilderName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let prefix = format!("{SCHEME}://");
+        Self::parse(text.strip_prefix(&prefix).unwrap_or(text))
+    }
+}
+
+/// Returns true if a text can be a builder's name.
+pub fn is_builder_name(text: &str) -> bool {
+    is_label(text) && text.len() <= MAX_NAME
+}
+
+/// Returns true if a text is a DNS label, as names of namespaces are.
+pub fn is_label(text: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=63).contains(&text.len())
+        && text.bytes().all(is_inner)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+/// What the manifests are made of.
+#[derive(Debug, Clone)]
+pub struct BuilderManifests {
+    /// Namespace and name.
+    pub builder: BuilderName,
+    /// The image with Docker.
+    pub image: String,
+    /// Secret with the credentials of the image's registry.
+    pub pull_secret: Option<String>,
+    /// Folder of the daemon's images on the node.
+    pub data_root: String,
+    /// CPU to reserve on the node.
+    pub cpu: String,
+    /// Memory to reserve on the node.
+    pub memory: String,
+    /// Registries without a verified certificate.
+    pub insecure_registries: Vec<String>,
+    /// Labels of the nodes, besides their build.
+    pub node_selector: Vec<(String, String)>,
+    /// Users that may build, besides the service account.
+    pub users: Vec<String>,
+    /// Groups that may build.
+    pub groups: Vec<String>,
+}
+
+/// Kinds with the builder's labels, which its removal deletes.
+pub const REMOVED_KINDS: &str = "statefulset,role,rolebinding,serviceaccount";
+
+/// Label with the name.
+const INSTANCE: &str = "app.kubernetes.io/instance";
+/// Label with the build.
+const COMPONENT: &str = "app.kubernetes.io/component";
+
+impl BuilderManifests {
+    /// The objects for nodes of these builds, in the order in which they are created.
+    pub fn objects(&self, builds: &[BuilderNodes]) -> Vec<Value> {
+        let mut objects = vec![self.namespace(), self.service_account()];
+        for nodes in builds {
+            objects.push(self.role(nodes.build));
+            objects.push(self.role_binding(nodes.build));
+            objects.push(self.workload(nodes));
+        }
+        objects
+    }
+
+    fn labels(&self) -> Value {
+        json!({
+            "app.kubernetes.io/name": "wincimg-builder",
+            INSTANCE: self.builder.name,
+            "app.kubernetes.io/managed-by": "wincimg",
+        })
+    }
+
+    fn metadata(&self, name: &str) -> Value {
+        json!({"name": name, "namespace": self.builder.namespace, "labels": self.labels()})
+    }
+
+    /// A namespace that admits `HostProcess` pods.
+    fn namespace(&self) -> Value {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {
+                "name": self.builder.namespace,
+                "labels": {"pod-security.kubernetes.io/enforce": "privileged"},
+            },
+        })
+    }
+
+    fn service_account(&self) -> Value {
+        json!({
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": self.metadata(&self.builder.name),
+            "automountServiceAccountToken": false,
+        })
+    }
+
+    /// The rights of who builds: one pod, and exec in it. An exec over WebSocket is authorized as
+    /// `get` before Kubernetes 1.35, and as `create` too since.
+    fn role(&self, build: u32) -> Value {
+        let pod = [self.builder.pod(build)];
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "Role",
+            "metadata": self.metadata(&self.builder.workload(build)),
+            "rules": [
+                {"apiGroups": [""], "resources": ["pods"], "resourceNames": pod, "verbs": ["get"]},
+                {
+                    "apiGroups": [""],
+                    "resources": ["pods/exec"],
+                    "resourceNames": pod,
+                    "verbs": ["get", "create"],
+                },
+            ],
+        })
+    }
+
+    fn role_binding(&self, build: u32) -> Value {
+        let name = self.builder.workload(build);
+        let account = json!({
+            "kind": "ServiceAccount",
+            "name": self.builder.name,
+            "namespace": self.builder.namespace,
+        });
+        let group = "rbac.authorization.k8s.io";
+        let subject = |kind: &'static str| move |name: &String| json!({"apiGroup": group, "kind": kind, "name": name});
+        let users = self.users.iter().map(subject("User"));
+        let groups = self.groups.iter().map(subject("Group"));
+        let subjects: Vec<Value> = [account].into_iter().chain(users).chain(groups).collect();
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": self.metadata(&name),
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
+            "subjects": subjects,
+        })
+    }
+
+    /// One pod with a name that does not change: created again where it was evicted, and never
+    /// twice, because the daemons of a node would share a pipe and a folder.
+    fn workload(&self, nodes: &BuilderNodes) -> Value {
+        let component = format!("windows-{}", nodes.build);
+        let mut labels = self.labels();
+        labels[COMPONENT] = json!(component);
+        let selector = json!({INSTANCE: self.builder.name, COMPONENT: component});
+        let mut metadata = self.metadata(&self.builder.workload(nodes.build));
+        metadata["labels"] = labels.clone();
+        json!({
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": metadata,
+            "spec": {
+                // There is no such Service: nothing listens on the network.
+                "serviceName": self.builder.name,
+                "replicas": 1,
+                "selector": {"matchLabels": selector},
+                "template": {"metadata": {"labels": labels}, "spec": self.pod(nodes)},
+            },
+        })
+    }
+
+    fn pod(&self, nodes: &BuilderNodes) -> Value {
+        let mut selector = json!({
+            OS_LABEL: "windows",
+            BUILD_LABEL: format!("10.0.{}", nodes.build),
+        });
+        for (key, value) in &self.node_selector {
+            selector[key] = json!(value);
+        }
+        let mut pod = json!({
+            "nodeSelector": selector,
+            "tolerations": nodes.tolerations,
+            "hostNetwork": true,
+            "securityContext": {
+                "windowsOptions": {
+                    "hostProcess": true,
+                    "runAsUserName": r"NT AUTHORITY\SYSTEM",
+                },
+            },
+            "automountServiceAccountToken": false,
+            "enableServiceLinks": false,
+            "terminationGracePeriodSeconds": 60,
+            "containers": [self.container()],
+        });
+        if let Some(secret) = &self.pull_secret {
+            pod["imagePullSecrets"] = json!([{"name": secret}]);
+        }
+        pod
+    }
+
+    fn container(&self) -> Value {
+        let pipe = self.pipe();
+        let data_root = &self.data_root;
+        let mut command = [
+            // The image's files have another place on Server 2019.
+            r"%CONTAINER_SANDBOX_MOUNT_POINT%\dockerd.exe",
+            "--host",
+            &pipe,
+            "--data-root",
+            data_root,
+            "--exec-root",
+            &format!(r"{data_root}\exec"),
+            // The default is that of the node's own Docker, and outlives a killed daemon.
+            "--pidfile",
+            r"%CONTAINER_SANDBOX_MOUNT_POINT%\docker.pid",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        for registry in &self.insecure_registries {
+            command.extend(["--insecure-registry".to_owned(), registry.clone()]);
+        }
+        json!({
+            "name": "dockerd",
+            "image": self.image,
+            "command": command,
+            // For `docker` in the pod.
+            "env": [{"name": "DOCKER_HOST", "value": pipe}],
+            // The containers of steps are not the pod's: this reserves their share of the node.
+            "resources": {"requests": {"cpu": self.cpu, "memory": self.memory}},
+            "readinessProbe": {
+                "exec": {"command": ["docker", "version"]},
+                "periodSeconds": 10,
+                "timeoutSeconds": 10,
+            },
+        })
+    }
+
+    /// The daemon's pipe, which other daemons of the node do not have.
+    fn pipe(&self) -> String {
+        let BuilderName { namespace, name } = &self.builder;
+        format!("npipe:////./pipe/wincimg-{namespace}-{name}")
+    }
+}
+
+/// The nodes of a build, as far as a pod has to know them.
+#[derive(Debug, Clone)]
+pub struct BuilderNodes {
+    /// Their build.
+    pub build: u32,
+    tolerations: Vec<Value>,
+}
+
+impl BuilderNodes {
+    /// Nodes of a build. Known nodes decide the tolerations; for others they are those of the usual
+    /// taints of Windows nodes.
+    pub fn new(build: u32, nodes: &[&Node]) -> Self {
+        let known = nodes.iter().filter(|node| node.name.is_some());
+        let mut taints: Vec<&Taint> = known.flat_map(|node| &node.taints).collect();
+        taints.retain(|taint| !taint.is_passing() && taint.effect != "PreferNoSchedule");
+        let mut tolerations: Vec<Value> = Vec::new();
+        let is_known = nodes.iter().any(|node| node.name.is_some());
+        let usual = ["os", "node.kubernetes.io/os", "sku"];
+        let usual = usual.iter().filter(|_| !is_known);
+        let usual =
+            usual.map(|key| json!({"key": key, "operator": "Exists", "effect": "NoSchedule"}));
+        let of_nodes = taints.into_iter().map(|taint| {
+            json!({
+                "key": taint.key,
+                "operator": "Equal",
+                "value": taint.value,
+                "effect": taint.effect,
+            })
+        });
+        for toleration in usual.chain(of_nodes) {
+            if !tolerations.contains(&toleration) {
+                tolerations.push(toleration);
+            }
+        }
+        Self { build, tolerations }
+    }
+}
+
+/// Commands that remove a builder: its images first, which are more than files.
+pub fn removal(builder: &BuilderName, builds: &[u32], kubectl: &[String]) -> Vec<String> {
+    let BuilderName { namespace, name } = builder;
+    let words = kubectl.iter();
+    let context = words.fold(String::new(), |text, word| text + " " + word);
+    let kubectl = format!("kubectl{context} --namespace {namespace}");
+    let mut commands: Vec<String> = builds
+        .iter()
+        .map(|build| {
+            let pod = builder.pod(*build);
+            format!("{kubectl} exec {pod} -- docker system prune --all --force")
+        })
+        .collect();
+    commands.push(format!(
+        "{kubectl} delete {REMOVED_KINDS} --selector {INSTANCE}={name}"
+    ));
+    commands.push("# If nothing else is in the namespace:".to_owned());
+    commands.push(format!("kubectl{context} delete namespace {namespace}"));
+    commands
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_builder_is_named_by_namespace_and_name() {
+        let builder: BuilderName = "kube://ci/builder".parse().unwrap();
+        assert_eq!(builder.to_string(), "kube://ci/builder");
+        assert_eq!(builder.pod(20348), "builder-20348-0");
+        for text in [
+            "kube://ci",
+            "kube://ci/",
+            "kube:///x",
+            "kube://ci/x/y",
+            "kube://Ci/x",
+            "ci/-x",
+        ] {
+            assert!(text.parse::<BuilderName>().is_err(), "{text}");
+        }
+        assert!(is_builder_name(&"a".repeat(40)) && !is_builder_name(&"a".repeat(41)));
+    }
+
+    #[test]
+    fn known_nodes_decide_what_is_tolerated() {
+        let taint = |text: &str| serde_json::from_str::<Taint>(text).unwrap();
+        let mut node = Node::from_build(wincimg_windows::compat::HostBuild::new(
+            "20348.2402".parse().unwrap(),
+        ));
+        let usual = BuilderNodes::new(20348, &[&node]);
+        assert_eq!(usual.tolerations.len(), 3);
+        node.name = Some("win-a".to_owned());
+        assert!(BuilderNodes::new(20348, &[&node]).tolerations.is_empty());
+        node.taints = vec![
+            taint(r#"{"key": "sku", "value": "Windows", "effect": "NoSchedule"}"#),
+            taint(r#"{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}"#),
+            taint(r#"{"key": "spot", "value": "yes", "effect": "PreferNoSchedule"}"#),
+        ];
+        let same = node.clone();
+        let nodes = BuilderNodes::new(20348, &[&node, &same]);
+        assert_eq!(
+            nodes.tolerations,
+            [
+                json!({"key": "sku", "operator": "Equal", "value": "Windows", "effect": "NoSchedule"})
+            ]
+        );
+    }
+}

@@ -1,0 +1,175 @@
+//! `wincimg node builder`: manifests of Docker daemons on nodes of a cluster, for steps that require
+//! Windows.
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use clap::Args;
+use serde_json::json;
+use wincimg_cluster::builder::{
+    BuilderManifests, BuilderName, BuilderNodes, OLDEST_BUILD, is_builder_name, is_label, removal,
+    to_yaml,
+};
+use wincimg_cluster::nodes::Node;
+
+use crate::cli::CommandOutcome;
+use crate::cli::cluster_args::with_kubectl_name;
+use crate::cli::command_context::Session;
+use crate::cli::error::Failure;
+use crate::cli::hosts::HostArgs;
+use crate::cli::output::{OutputFormat, write_json, write_result};
+use crate::cli::recipe_args::key_and_value;
+
+/// Print manifests of Docker daemons on Windows nodes, for `wincimg build --builder`
+///
+/// For each Windows build, one pod runs Docker beside the node's containerd, as a HostProcess
+/// container. It listens on a named pipe only: who may exec in the pod can build, and is SYSTEM on
+/// that node. The image is the recipe `node-builder`, with Docker's static build for Windows.
+#[derive(Debug, Args)]
+#[command(
+    mut_arg("kube_context", with_kubectl_name),
+    after_help = "Examples:\n  \
+    wincimg build node-builder --set url=https://files.lan/docker.zip --set sha256=DIGEST \\\n      \
+    --registry repo.mylan.k8s:8888 --tag 1 --push\n  \
+    wincimg node builder --kube --image repo.mylan.k8s:8888/node-builder:1 | kubectl apply -f -\n  \
+    wincimg node builder --host-build ltsc2019 --host-build ltsc2022 \\\n      \
+    --image repo.mylan.k8s:8888/node-builder:1 --output builder.yaml\n  \
+    wincimg build . --builder kube://wincimg-builder/builder --registry repo.mylan.k8s:8888 --push\n  \
+    wincimg node builder --kube --remove"
+)]
+pub(super) struct MakeBuilder {
+    #[command(flatten)]
+    hosts: HostArgs,
+    /// Image with Docker, from the recipe node-builder
+    #[arg(long, value_name = "IMAGE", required_unless_present = "remove")]
+    image: Option<String>,
+    /// Name of the builder
+    #[arg(long, value_name = "NAME", default_value = "builder", value_parser = builder_name)]
+    name: String,
+    /// Namespace of the builder; who can create pods there is SYSTEM on the nodes
+    #[arg(short, long, value_name = "NAME", default_value = "wincimg-builder", value_parser = namespace)]
+    namespace: String,
+    /// Print the commands that remove the builder
+    #[arg(long)]
+    remove: bool,
+    /// Folder of the daemon's images on the node [default: C:\ProgramData\wincimg\NAME]
+    #[arg(long, value_name = "DIR")]
+    data_root: Option<String>,
+    /// CPU to reserve on the node
+    #[arg(long, value_name = "CPU", default_value = "2", hide_short_help = true)]
+    cpu: String,
+    /// Memory to reserve on the node
+    #[arg(
+        long,
+        value_name = "MEMORY",
+        default_value = "4Gi",
+        hide_short_help = true
+    )]
+    memory: String,
+    /// Label of the nodes, besides their build (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value, hide_short_help = true)]
+    node_selector: Vec<(String, String)>,
+    /// User that may build, besides the service account (repeatable)
+    #[arg(long = "user", value_name = "NAME", hide_short_help = true)]
+    users: Vec<String>,
+    /// Group that may build (repeatable)
+    #[arg(long = "group", value_name = "NAME", hide_short_help = true)]
+    groups: Vec<String>,
+    /// Secret of the namespace with the credentials for the image
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pull_secret: Option<String>,
+    /// Let the daemon use plain HTTP or an unverified certificate with this registry (repeatable)
+    #[arg(
+        long = "insecure-registry",
+        value_name = "HOST[:PORT]",
+        hide_short_help = true
+    )]
+    insecure: Vec<String>,
+    /// Write the manifests to this file instead of stdout
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Output format: YAML or commands as text, or JSON
+    #[arg(long, value_enum, default_value = "text", hide_short_help = true)]
+    format: OutputFormat,
+}
+
+fn builder_name(text: &str) -> Result<String, &'static str> {
+    let expected = "expected at most 40 lower-case letters, digits and dashes";
+    is_builder_name(text)
+        .then(|| text.to_owned())
+        .ok_or(expected)
+}
+
+fn namespace(text: &str) -> Result<String, &'static str> {
+    let expected = "expected lower-case letters, digits and dashes";
+    is_label(text).then(|| text.to_owned()).ok_or(expected)
+}
+
+impl MakeBuilder {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        let nodes = self.hosts.distinct_builds(session)?.nodes;
+        let builds = builders(&nodes)?;
+        let builder = BuilderName {
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+        };
+        if self.remove {
+            let builds: Vec<u32> = builds.iter().map(|nodes| nodes.build).collect();
+            let commands = removal(&builder, &builds, &self.hosts.cluster.to_words());
+            write_result(self.output.as_deref(), |out| match self.format {
+                OutputFormat::Text => commands
+                    .iter()
+                    .try_for_each(|command| writeln!(out, "{command}")),
+                OutputFormat::Json => write_json(&json!({"commands": commands}), out),
+            })?;
+            return Ok(CommandOutcome::Yes);
+        }
+        let (output, format) = (self.output.clone(), self.format);
+        let objects = self.manifests(builder).objects(&builds);
+        write_result(output.as_deref(), |out| match format {
+            OutputFormat::Text => out.write_all(to_yaml(&objects).as_bytes()),
+            OutputFormat::Json => {
+                let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+                write_json(&list, out)
+            }
+        })?;
+        Ok(CommandOutcome::Yes)
+    }
+
+    fn manifests(self, builder: BuilderName) -> BuilderManifests {
+        let data_root = format!(r"C:\ProgramData\wincimg\{}", builder.name);
+        BuilderManifests {
+            builder,
+            image: self.image.unwrap_or_default(),
+            pull_secret: self.pull_secret,
+            data_root: self.data_root.unwrap_or(data_root),
+            cpu: self.cpu,
+            memory: self.memory,
+            insecure_registries: self.insecure,
+            node_selector: self.node_selector,
+            users: self.users,
+            groups: self.groups,
+        }
+    }
+}
+
+/// The nodes of each build, the oldest first.
+fn builders(nodes: &[Node]) -> Result<Vec<BuilderNodes>, Failure> {
+    let build_of = |node: &Node| node.build.map(|host| host.version.build);
+    let mut builds: Vec<u32> = nodes.iter().filter_map(build_of).collect();
+    builds.sort_unstable();
+    builds.dedup();
+    if let Some(old) = builds.iter().find(|build| **build < OLDEST_BUILD) {
+        let problem =
+            anyhow!("build {old} has no HostProcess containers: expected {OLDEST_BUILD} or newer");
+        return Err(Failure::usage(problem).hint("name nodes of Server 2019 or newer"));
+    }
+    let builders = builds.into_iter().map(|build| {
+        let own: Vec<&Node> = nodes
+            .iter()
+            .filter(|node| build_of(node) == Some(build))
+            .collect();
+        BuilderNodes::new(build, &own)
+    });
+    Ok(builders.collect())
+}
