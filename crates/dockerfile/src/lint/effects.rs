@@ -169,11 +169,16 @@ pub(super) fn check_line_effects(
     step: &LintStep<'_>,
     findings: &mut Findings<'_>,
 ) {
-    let is_known = matches!(step.shell, BaseShell::Cmd | BaseShell::PowerShell);
+    let is_known = matches!(step.shell, BaseShell::Cmd | BaseShell::PowerShell)
+        || (step.shell == BaseShell::Unknown && stage.platform == Platform::Windows);
     if !step.is("RUN") || stage.is_linux() || !is_known {
         return;
     }
     let commands: Vec<&LintCommand> = step.commands().iter().filter(|it| !is_shell(it)).collect();
+    // What separates commands of another shell is unknown.
+    if step.shell == BaseShell::Unknown && step.instruction.text().split_whitespace().count() != 2 {
+        return;
+    }
     let tail = commands
         .iter()
         .rev()

@@ -74,14 +74,71 @@ pub(super) fn check_unset(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     used.sort_unstable();
     used.dedup();
     for name in used {
-        if it.linted.arguments.is_declared(name) && !it.state.declares(name) {
-            let message = format!(
-                "{name} is not set here: the ARG above FROM is not visible in a stage; add ARG \
-                 {name} below FROM"
-            );
-            findings.add(rule, Severity::Error, it.line(), message);
+        if it.state.declares(name) {
+            continue;
         }
+        let reason = if it.linted.arguments.is_declared(name) {
+            format!("the ARG above FROM is not visible in a stage; add ARG {name} below FROM")
+        } else if let Some(later) = declared_elsewhere(it, name) {
+            later
+        } else {
+            continue;
+        };
+        let message = format!("{name} is not set here: {reason}");
+        findings.add(rule, Severity::Error, it.line(), message);
     }
+}
+
+/// Reason why a variable is not set in a `RUN`, though an `ARG` or `ENV` of the file has its name.
+fn declared_elsewhere(it: &EvaluatedStep<'_>, name: &str) -> Option<String> {
+    let line = it.line();
+    let lower = name.to_ascii_lowercase();
+    // The shell, Windows or an earlier line may set it.
+    let assigns = [
+        format!("env:{lower} "),
+        format!("env:{lower}="),
+        format!("set {lower}="),
+        "setx".to_owned(),
+        "environment".to_owned(),
+    ];
+    let earlier = ["set", "install", ".ps1", ".bat", ".cmd"];
+    let mut before = it.stage.steps.iter().filter(|step| step.is("RUN"));
+    let is_set = super::shells::is_of_windows(&lower)
+        || before.any(|step| {
+            let text = step.instruction.full_text().to_ascii_lowercase();
+            let own = step.instruction.lines().0;
+            own <= line && assigns.iter().any(|part| text.contains(part))
+                || own < line && earlier.iter().any(|part| text.contains(part))
+        });
+    if is_set {
+        return None;
+    }
+    let declares = |step: &&LintStep<'_>, keywords: &[&str]| {
+        let text = step.instruction.text();
+        keywords.contains(&step.instruction.keyword.as_str())
+            && step.instruction.trigger().is_none()
+            && (text.starts_with(&format!("{name}="))
+                || text
+                    .split_whitespace()
+                    .any(|word| word == name || word.starts_with(&format!("{name}="))))
+    };
+    let mut later = it.stage.steps.iter();
+    if let Some(step) = later.find(|step| declares(step, &["ARG", "ENV"])) {
+        let keyword = &step.instruction.keyword;
+        let line = step.instruction.lines().0 + 1;
+        return Some(format!("{keyword} {name} is below, on line {line}"));
+    }
+    let mut stages = it
+        .linted
+        .stages
+        .iter()
+        .filter(|stage| !std::ptr::eq(*stage, it.stage));
+    let other =
+        stages.find_map(|stage| stage.steps.iter().find(|step| declares(step, &["ARG"])))?;
+    let line = other.instruction.lines().0 + 1;
+    Some(format!(
+        "the ARG on line {line} is of another stage; add ARG {name} to this one"
+    ))
 }
 
 /// Returns true if the base image may set a variable: `DOTNET_VERSION` in `dotnet/sdk`.

@@ -236,6 +236,18 @@ pub(super) fn check_source_stage(
     let Some(from) = copy.from.as_deref() else {
         return;
     };
+    let is_windows = linted.stages[index].platform == Platform::Windows;
+    if from.contains('$') && is_windows {
+        let message = "COPY --from does not expand variables: name a stage that begins with \
+            FROM and the variable";
+        findings.add(
+            "unknown-stage",
+            Severity::Error,
+            instruction.lines().0,
+            message,
+        );
+        return;
+    }
     let own = |stage: &super::Stage<'_>| stage.name.as_deref().map(str::to_owned);
     let lower = from.to_ascii_lowercase();
     let mut earlier = linted.stages[..index].iter().rev();

@@ -5,7 +5,7 @@ use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
-use super::words::{Grammar, LintCommand, program_name};
+use super::words::{Grammar, LintCommand, Word, program_name};
 use super::{Edit, Findings, Severity, instructions};
 use crate::instruction::InstructionKind;
 use crate::source::Instruction;
@@ -29,7 +29,7 @@ const ONLY_LINUX: [&str; 14] = [
 ];
 
 /// Programs of Linux that Git, MSYS and others bring to Windows, and what Windows has.
-const PORTED: [(&str, &str); 27] = [
+const PORTED: [(&str, &str); 44] = [
     ("rm", "del or rd /s /q"),
     ("cp", "copy or xcopy"),
     ("mv", "move"),
@@ -57,16 +57,32 @@ const PORTED: [(&str, &str); 27] = [
     ("env", "set"),
     ("gunzip", "tar"),
     ("tee", "a redirection"),
+    ("sleep", "ping -n, or Start-Sleep"),
+    ("true", "ver > NUL"),
+    ("printenv", "set"),
+    ("md5sum", "certutil -hashfile"),
+    ("sha1sum", "certutil -hashfile"),
+    ("sha256sum", "certutil -hashfile"),
+    ("sha512sum", "certutil -hashfile"),
+    ("readlink", "PowerShell"),
+    ("basename", "PowerShell"),
+    ("dirname", "PowerShell"),
+    ("mktemp", "%TEMP%"),
+    ("nproc", "%NUMBER_OF_PROCESSORS%"),
+    ("pkill", "taskkill"),
+    ("killall", "taskkill"),
+    ("[", "if"),
+    ("[[", "if"),
+    ("test", "if"),
 ];
 
 /// Commands of Linux that are aliases in PowerShell.
-const ALIASES: [&str; 12] = [
-    "rm", "cp", "mv", "ls", "cat", "wget", "curl", "tee", "pwd", "sort", "ps", "kill",
+const ALIASES: [&str; 13] = [
+    "rm", "cp", "mv", "ls", "cat", "wget", "curl", "tee", "pwd", "sort", "ps", "kill", "sleep",
 ];
 
 /// Parts of a text that says that programs of Linux are installed.
-const PORTS: [&str; 14] = [
-    "git",
+const PORTS: [&str; 13] = [
     "msys",
     "cygwin",
     "busybox",
@@ -94,7 +110,11 @@ struct Installed {
 impl Installed {
     fn add(&mut self, text: &str) {
         let text = text.to_ascii_lowercase();
-        self.has_ports |= PORTS.iter().any(|part| text.contains(part));
+        // An address of GitHub is not Git.
+        let mut words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '.'));
+        let has_git =
+            words.any(|word| matches!(word, "git" | "git.install" | "git.exe" | "mingit"));
+        self.has_ports |= has_git || PORTS.iter().any(|part| text.contains(part));
         if text.contains("install") {
             self.installs.push_str(&text);
         }
@@ -163,8 +183,18 @@ fn problem(program: &str, command: &LintCommand, installed: &Installed) -> Optio
     {
         return Some(format!("Windows has no {written}"));
     }
+    if let Some(message) = shell_syntax(written, command) {
+        return Some(message);
+    }
     if installed.has_ports {
         return None;
+    }
+    let is_search = |word: &Word| {
+        let options = ["-name", "-iname", "-type", "-exec", "-delete", "-maxdepth"];
+        options.contains(&word.value.as_str())
+    };
+    if program == "find" && command.words.iter().any(is_search) {
+        return Some("find of Windows searches in texts, and fails: use dir /s /b".to_owned());
     }
     if has_extension(&program_name(written), &["sh"]) && command.grammar != Grammar::Exec {
         return Some(format!(
@@ -192,6 +222,38 @@ fn problem(program: &str, command: &LintCommand, installed: &Installed) -> Optio
         return None;
     }
     Some(format!("Windows has no {program}; use {instead}"))
+}
+
+/// Message about the syntax of a shell of Linux, which no program brings.
+fn shell_syntax(written: &str, command: &LintCommand) -> Option<String> {
+    if command.grammar == Grammar::Exec {
+        return None;
+    }
+    let second = command.words.get(1).map_or("", |word| word.value.as_str());
+    let third = command.words.get(2).map_or("", |word| word.value.as_str());
+    let is_block = match written {
+        "if" | "while" => second == "[" || second == "[[",
+        "for" => third == "in" && !second.starts_with(['%', '$', '/']),
+        _ => false,
+    };
+    if is_block {
+        return Some(format!(
+            "{written} {second} is of Linux shells, and a syntax error here"
+        ));
+    }
+    let (name, value) = written.split_once('=')?;
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    // Quotes and the values of PowerShell have others.
+    let is_plain = command.words[0].range.len() == written.len()
+        && value.starts_with(|c: char| c.is_ascii_alphanumeric() || "./\\%".contains(c));
+    let is_prefix = is_name && is_plain && command.words.len() > 1;
+    let instead = match command.grammar.is_powershell() {
+        true => format!("$env:{name} = '{value}';"),
+        false => format!("set {name}={value}&&"),
+    };
+    is_prefix
+        .then(|| format!("{name}= before a command is of Linux shells: write {instead} before it"))
 }
 
 /// Parameters of the cmdlets behind aliases that look like programs of Linux.
@@ -397,7 +459,7 @@ pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Fin
 /// Reports `-O`, which is `-OutFile` only in Windows PowerShell 5.1.
 fn check_output(step: &LintStep<'_>, command: &LintCommand, findings: &mut Findings<'_>) -> bool {
     let words = &command.words;
-    let is_output = |word: &&crate::lint::words::Word| word.eq_ignore_case("-o");
+    let is_output = |word: &&Word| word.eq_ignore_case("-o");
     let is_only = words[1..]
         .iter()
         .filter(|word| word.value.starts_with('-'))

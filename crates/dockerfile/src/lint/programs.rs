@@ -1,0 +1,180 @@
+//! Programs that a published base image does not have, or not on its PATH.
+
+use super::reference::Reference;
+use super::stage::{LintStep, Stage, StageBaseRef};
+use super::words::{LintCommand, program_name};
+use super::{Findings, Severity};
+
+const RULE: &str = "missing-program";
+
+/// Programs that no image of Windows itself has.
+const TOOLS: [&str; 20] = [
+    "choco", "git", "winget", "scoop", "msbuild", "nuget", "node", "npm", "npx", "yarn", "pip",
+    "7z", "java", "mvn", "gradle", "go", "cargo", "rustup", "dotnet", "cmake",
+];
+
+/// Parts of a line that may bring programs that it does not name.
+const BRINGS: [&str; 20] = [
+    ".ps1",
+    ".psm1",
+    ".bat",
+    ".cmd",
+    ".exe",
+    ".msi",
+    ".zip",
+    ".7z",
+    ".tar",
+    ".tgz",
+    "install",
+    "expand",
+    "iex",
+    "invoke-",
+    "curl",
+    "wget",
+    "downloadfile",
+    "robocopy",
+    "xcopy",
+    "mount",
+];
+
+pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+    let StageBaseRef::Image(reference) = &stage.base else {
+        return;
+    };
+    if reference.is_windows_base() || is_without_pwsh(reference) {
+        check_pwsh(stage, reference, findings);
+    }
+    if reference.is_windows_base() || reference.is_of_microsoft() {
+        check_appcmd(stage, findings);
+    }
+    let is_small = ["windows/servercore", "windows/nanoserver"]
+        .iter()
+        .any(|name| reference.repository.ends_with(name));
+    if is_small {
+        check_tools(stage, reference, findings);
+    }
+}
+
+/// Returns true for Microsoft's images of runtimes: those of the SDK have PowerShell 7.
+fn is_without_pwsh(reference: &Reference) -> bool {
+    [
+        "mcr.microsoft.com/dotnet/aspnet",
+        "mcr.microsoft.com/dotnet/runtime",
+        "mcr.microsoft.com/windows/servercore/iis",
+        "mcr.microsoft.com/dotnet/framework/aspnet",
+        "mcr.microsoft.com/dotnet/framework/runtime",
+    ]
+    .contains(&reference.repository.as_str())
+}
+
+/// True for a command that the shell finds by its name on the PATH.
+fn is_plain(command: &LintCommand) -> bool {
+    let program = command.words.first();
+    program.is_some_and(|word| !word.value.contains(['\\', '/', '%', '$']))
+}
+
+/// Reports PowerShell 7 on a base that does not have it.
+fn check_pwsh(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<'_>) {
+    for step in &stage.steps {
+        let instruction = step.instruction;
+        let text = instruction.text().to_ascii_lowercase();
+        let is_shell = step.is("SHELL")
+            && instruction.exec_form().is_some_and(|words| {
+                words
+                    .first()
+                    .is_some_and(|word| program_name(word) == "pwsh")
+            });
+        let command = step.commands().iter().find(|it| it.program() == "pwsh");
+        if (is_shell && !text.contains(":\\")) || command.is_some_and(is_plain) {
+            let message = format!(
+                "{} has no pwsh: use powershell, or install it",
+                reference.repository
+            );
+            let line = instruction.lines().0;
+            findings.add(RULE, Severity::Error, line, message);
+            return;
+        }
+        // Anything about it before may bring it.
+        if text.contains("powershell") || text.contains("pwsh") {
+            let is_call = step
+                .commands()
+                .iter()
+                .any(|it| it.program() == "powershell");
+            if !is_call && !step.is("SHELL")
+                || text.contains("powershell-")
+                || text.contains("install")
+            {
+                return;
+            }
+        }
+    }
+}
+
+/// Reports `appcmd` without its folder, which no image has on its PATH.
+fn check_appcmd(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+    for step in &stage.steps {
+        let text = step.instruction.text().to_ascii_lowercase();
+        let is_entered = ["path", "cd ", "location", "alias", "pushd", "mklink"];
+        if text.contains("inetsrv")
+            && (!step.is("RUN") || is_entered.iter().any(|part| text.contains(part)))
+        {
+            return;
+        }
+        let mut commands = step.commands().iter();
+        let Some(command) = commands.find(|it| it.program() == "appcmd" && is_plain(it)) else {
+            continue;
+        };
+        let folder = match command.grammar.is_powershell() {
+            true => "$env:windir",
+            false => "%windir%",
+        };
+        let message =
+            format!("appcmd is not on the PATH: write {folder}\\System32\\inetsrv\\appcmd.exe");
+        let at = (step.instruction, command.words[0].range.start);
+        findings.add_at(RULE, Severity::Error, at, message);
+    }
+}
+
+/// Reports the first program that neither Windows nor a line above brings.
+fn check_tools(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<'_>) {
+    let mut before = String::new();
+    for step in &stage.steps {
+        let text = step.instruction.full_text();
+        for command in step.commands().iter().filter(|_| step.is("RUN")) {
+            let name = command.program();
+            if !TOOLS.contains(&name.as_str()) || !is_plain(command) {
+                continue;
+            }
+            let start = command.words[0].range.start;
+            let above = format!("{before} {}", &text[..start]).to_ascii_lowercase();
+            if may_bring(&above, &name) {
+                return;
+            }
+            let message = format!(
+                "{} has no {name}, and no line above installs it",
+                reference.repository
+            );
+            let at = (step.instruction, start);
+            findings.add_at(RULE, Severity::Error, at, message);
+            return;
+        }
+        if !step.is("SHELL") && !step.is("LABEL") {
+            before.push(' ');
+            before.push_str(&arguments(step));
+        }
+    }
+}
+
+/// The text of an instruction, so that a copied folder counts for its name and not for `COPY`.
+fn arguments(step: &LintStep<'_>) -> String {
+    let text = step.instruction.text();
+    if step.is("COPY") || step.is("ADD") || step.is("ENV") {
+        // A whole folder may have any program, which a PATH or the working directory makes known.
+        return format!("{text} install");
+    }
+    text.to_owned()
+}
+
+fn may_bring(above: &str, name: &str) -> bool {
+    above.contains(name) || BRINGS.iter().any(|part| above.contains(part))
+}
