@@ -66,20 +66,17 @@ pub(super) fn hidden_variable(it: &EvaluatedStep<'_>, value: &str) -> Option<Str
 fn joined_folders(value: &str) -> Option<&str> {
     let mut parts = value.split(';').map(str::trim);
     parts.find(|part| {
-        // The colon of a drive, and those of `$env:` and `${NAME:-…}`, separate nothing.
         let mut colons = part.match_indices(':').map(|(at, _)| at);
         colons.any(|at| {
             let (before, after) = (&part[..at], &part[at + 1..]);
-            let drive = before.trim_start_matches(['"', '\'', '{']);
-            let is_drive =
-                drive.len() == 1 || before.ends_with(':') || before.ends_with(['/', '\\']);
-            let is_letter = before.len() >= 2
-                && before.ends_with(|c: char| c.is_ascii_alphabetic())
-                && before[..before.len() - 1].ends_with([':', '"']);
-            let is_syntax =
-                before.to_ascii_lowercase().ends_with("env") || after.starts_with(['-', '+', '=']);
-            let follows = after.starts_with(['/', '\\', '$', '%']) || after.get(1..2) == Some(":");
-            follows && !is_drive && !is_letter && !is_syntax
+            let word = before.rsplit(|c: char| !c.is_ascii_alphanumeric()).next();
+            let is_drive = word.is_some_and(|word| word.len() == 1);
+            // The colons of `$env:NAME` and `${NAME:-C:/a}` separate nothing.
+            let is_syntax = before.to_ascii_lowercase().ends_with("$env")
+                || before.matches('{').count() > before.matches('}').count();
+            let begins_folder =
+                after.starts_with(['/', '\\', '$', '%']) || after.get(1..2) == Some(":");
+            begins_folder && !is_drive && !is_syntax
         })
     })
 }

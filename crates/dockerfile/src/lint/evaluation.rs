@@ -157,7 +157,11 @@ fn check_image(
     let Some(name) = unset.find(|name| is_broken && !arguments.is_declared(name)) else {
         return;
     };
-    if linted.file.lines().any(is_argument_comment) {
+    if linted
+        .file
+        .lines()
+        .any(|line| is_argument_comment(line) || is_template(line))
+    {
         return;
     }
     let is_in_stage = |it: &&Instruction| {
@@ -185,7 +189,7 @@ fn is_argument_comment(line: &str) -> bool {
 
 /// Double braces and percent signs around a name are filled in by another program.
 fn is_template(text: &str) -> bool {
-    text.contains("{{") || text.contains("<%") || text.contains("@@")
+    text.contains("{{") || text.contains("{%") || text.contains("<%") || text.contains("@@")
 }
 
 fn check_step(

@@ -200,10 +200,6 @@ fn prompt(
             let is_windows = has(&["/t", "-t"]) || words().all(|word| word.parse::<u32>().is_ok());
             is_windows.then_some((Severity::Error, message, None))
         }
-        "regsvr32" if !has(&["/s", "-s", "/is", "/si"]) => {
-            let message = "regsvr32 without /s shows a message and waits for it: add /s";
-            Some((Severity::Warning, message, None))
-        }
         "pause" if is_cmd => {
             let message = "pause waits for a key, and a build has no console";
             Some((Severity::Warning, message, None))

@@ -1,41 +1,11 @@
 //! Programs that a published base image does not have, or not on its PATH.
 
 use super::reference::Reference;
-use super::stage::{LintStep, Stage, StageBaseRef};
+use super::stage::{Stage, StageBaseRef};
 use super::words::{LintCommand, program_name};
 use super::{Findings, Severity};
 
 const RULE: &str = "missing-program";
-
-/// Programs that no image of Windows itself has.
-const TOOLS: [&str; 20] = [
-    "choco", "git", "winget", "scoop", "msbuild", "nuget", "node", "npm", "npx", "yarn", "pip",
-    "7z", "java", "mvn", "gradle", "go", "cargo", "rustup", "dotnet", "cmake",
-];
-
-/// Parts of a line that may bring programs that it does not name.
-const BRINGS: [&str; 20] = [
-    ".ps1",
-    ".psm1",
-    ".bat",
-    ".cmd",
-    ".exe",
-    ".msi",
-    ".zip",
-    ".7z",
-    ".tar",
-    ".tgz",
-    "install",
-    "expand",
-    "iex",
-    "invoke-",
-    "curl",
-    "wget",
-    "downloadfile",
-    "robocopy",
-    "xcopy",
-    "mount",
-];
 
 pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     let StageBaseRef::Image(reference) = &stage.base else {
@@ -44,15 +14,7 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     if reference.is_windows_base() || is_without_pwsh(reference) {
         check_pwsh(stage, reference, findings);
     }
-    if reference.is_windows_base() || reference.is_of_microsoft() {
-        check_appcmd(stage, findings);
-    }
-    let is_small = ["windows/servercore", "windows/nanoserver"]
-        .iter()
-        .any(|name| reference.repository.ends_with(name));
-    if is_small {
-        check_tools(stage, reference, findings);
-    }
+    check_appcmd(stage, reference, findings);
 }
 
 /// Returns true for Microsoft's images of runtimes: those of the SDK have PowerShell 7.
@@ -110,10 +72,20 @@ fn check_pwsh(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<
     }
 }
 
-/// Reports `appcmd` without its folder, which no image has on its PATH.
-fn check_appcmd(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+/// Reports `appcmd` without its folder, which no image with IIS has on its PATH.
+fn check_appcmd(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<'_>) {
+    let mut has_iis = [
+        "mcr.microsoft.com/windows/servercore/iis",
+        "mcr.microsoft.com/dotnet/framework/aspnet",
+        "mcr.microsoft.com/dotnet/framework/wcf",
+    ]
+    .contains(&reference.repository.as_str());
     for step in &stage.steps {
         let text = step.instruction.text().to_ascii_lowercase();
+        has_iis |= reference.is_windows_base()
+            && ["web-server", "iis-webserver"]
+                .iter()
+                .any(|feature| text.contains(feature));
         let is_entered = ["path", "cd ", "location", "alias", "pushd", "mklink"];
         if text.contains("inetsrv")
             && (!step.is("RUN") || is_entered.iter().any(|part| text.contains(part)))
@@ -121,7 +93,8 @@ fn check_appcmd(stage: &Stage<'_>, findings: &mut Findings<'_>) {
             return;
         }
         let mut commands = step.commands().iter();
-        let Some(command) = commands.find(|it| it.program() == "appcmd" && is_plain(it)) else {
+        let command = commands.find(|it| it.program() == "appcmd" && is_plain(it));
+        let Some(command) = command.filter(|_| has_iis) else {
             continue;
         };
         let folder = match command.grammar.is_powershell() {
@@ -133,48 +106,4 @@ fn check_appcmd(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         let at = (step.instruction, command.words[0].range.start);
         findings.add_at(RULE, Severity::Error, at, message);
     }
-}
-
-/// Reports the first program that neither Windows nor a line above brings.
-fn check_tools(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<'_>) {
-    let mut before = String::new();
-    for step in &stage.steps {
-        let text = step.instruction.full_text();
-        for command in step.commands().iter().filter(|_| step.is("RUN")) {
-            let name = command.program();
-            if !TOOLS.contains(&name.as_str()) || !is_plain(command) {
-                continue;
-            }
-            let start = command.words[0].range.start;
-            let above = format!("{before} {}", &text[..start]).to_ascii_lowercase();
-            if may_bring(&above, &name) {
-                return;
-            }
-            let message = format!(
-                "{} has no {name}, and no line above installs it",
-                reference.repository
-            );
-            let at = (step.instruction, start);
-            findings.add_at(RULE, Severity::Error, at, message);
-            return;
-        }
-        if !step.is("SHELL") && !step.is("LABEL") {
-            before.push(' ');
-            before.push_str(&arguments(step));
-        }
-    }
-}
-
-/// The text of an instruction, so that a copied folder counts for its name and not for `COPY`.
-fn arguments(step: &LintStep<'_>) -> String {
-    let text = step.instruction.text();
-    if step.is("COPY") || step.is("ADD") || step.is("ENV") {
-        // A whole folder may have any program, which a PATH or the working directory makes known.
-        return format!("{text} install");
-    }
-    text.to_owned()
-}
-
-fn may_bring(above: &str, name: &str) -> bool {
-    above.contains(name) || BRINGS.iter().any(|part| above.contains(part))
 }

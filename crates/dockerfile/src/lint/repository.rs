@@ -237,7 +237,12 @@ pub(super) fn check_source_stage(
         return;
     };
     let is_windows = linted.stages[index].platform == Platform::Windows;
-    if from.contains('$') && is_windows {
+    // Others are of a template.
+    let is_argument = |name: &str| {
+        let mut all = linted.file.instructions.iter();
+        all.any(|it| it.keyword == "ARG" && it.text().split(['=', ' ']).next() == Some(name))
+    };
+    if is_windows && super::shells::dollar_names(from).any(is_argument) {
         let message = "COPY --from does not expand variables: name a stage that begins with \
             FROM and the variable";
         findings.add(

@@ -111,9 +111,8 @@ impl Installed {
     fn add(&mut self, text: &str) {
         let text = text.to_ascii_lowercase();
         // An address of GitHub is not Git.
-        let mut words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '.'));
-        let has_git =
-            words.any(|word| matches!(word, "git" | "git.install" | "git.exe" | "mingit"));
+        let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
+        let has_git = words.any(|word| matches!(word, "git" | "mingit"));
         self.has_ports |= has_git || PORTS.iter().any(|part| text.contains(part));
         if text.contains("install") {
             self.installs.push_str(&text);

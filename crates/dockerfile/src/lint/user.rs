@@ -5,19 +5,7 @@ use super::reference::Platform;
 use super::stage::{Stage, StageBaseRef};
 use super::{Findings, LintFile, Severity};
 use crate::instruction::InstructionKind;
-
-/// Accounts of Windows images.
-const KNOWN: [&str; 9] = [
-    "containeradministrator",
-    "containeruser",
-    "administrator",
-    "guest",
-    "defaultaccount",
-    "wdagutilityaccount",
-    "system",
-    "localsystem",
-    "networkservice",
-];
+use crate::stages::is_known_account;
 
 /// Parts of a line that may create accounts that it does not name.
 const CREATORS: [&str; 10] = [
@@ -47,7 +35,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
         && !name.chars().all(|c| c.is_ascii_digit());
-    let is_open = !user.unset.is_empty() || !is_name || KNOWN.contains(&name.as_str());
+    let is_open = !user.unset.is_empty() || !is_name || is_known_account(&name);
     if is_open || it.stage.platform != Platform::Windows {
         return;
     }
