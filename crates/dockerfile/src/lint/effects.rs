@@ -153,6 +153,23 @@ fn lost_effect(command: &LintCommand) -> Option<(&'static str, &'static str)> {
     }
 }
 
+/// `refreshenv` of Chocolatey before another command of PowerShell.
+fn lost_refresh<'a>(step: &LintStep<'_>, commands: &[&'a LintCommand]) -> Option<&'a LintCommand> {
+    let text = step.instruction.text().to_ascii_lowercase();
+    let is_imported = [
+        "import-module",
+        "$profile",
+        "chocolateyprofile",
+        "update-sessionenv",
+    ]
+    .iter()
+    .any(|part| text.contains(part));
+    let (_, before) = commands.split_last()?;
+    let mut refreshes = before.iter().filter(|_| !is_imported);
+    let found = refreshes.find(|it| it.grammar.is_powershell() && it.program() == "refreshenv");
+    found.copied()
+}
+
 /// Starts a service in the build.
 fn starts_service(command: &LintCommand) -> bool {
     let second = command.words.get(1).map_or("", |word| word.value.as_str());
@@ -212,6 +229,13 @@ pub(super) fn check_line_effects(
         );
         let at = (step.instruction, command.words[0].range.start);
         findings.add_at("lost-with-line", severity, at, message);
+        return;
+    }
+    if let Some(command) = lost_refresh(step, &commands) {
+        let message = "refreshenv is a batch file, and changes nothing in this PowerShell: import \
+            chocolateyProfile.psm1, or go on in the next RUN";
+        let at = (step.instruction, command.words[0].range.start);
+        findings.add_at("lost-with-line", Severity::Warning, at, message);
         return;
     }
     let Some(last) = commands.last().filter(|it| starts_service(it)) else {

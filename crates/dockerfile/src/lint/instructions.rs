@@ -3,7 +3,7 @@
 use super::environment;
 use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
-use super::stage::{LintStep, Stage};
+use super::stage::{LintStep, Stage, StageBaseRef};
 use super::{Edit, Findings, LintFile, Severity};
 use crate::instruction::InstructionKind;
 use crate::source::Instruction;
@@ -380,6 +380,9 @@ fn buildkit_feature(instruction: &Instruction) -> Option<String> {
     let flags = [
         "mount", "network", "security", "link", "exclude", "checksum", "unpack",
     ];
+    if instruction.keyword == "STOPSIGNAL" {
+        return Some(instruction.keyword.clone());
+    }
     let flag = instruction.flags().find(|(name, _)| flags.contains(name));
     match flag {
         Some((name, _)) => Some(format!("{} --{name}", instruction.keyword)),
@@ -400,23 +403,22 @@ pub(super) fn check_buildkit(linted: &LintFile<'_>, findings: &mut Findings<'_>)
     if has_syntax(linted) {
         return;
     }
-    for stage in &linted.stages {
-        if stage.platform != Platform::Windows {
-            continue;
+    let is_windows = |stage: &Stage<'_>| stage.platform == Platform::Windows;
+    let has_windows = linted.stages.iter().any(is_windows);
+    let found = linted.stages.iter().find_map(|stage| {
+        if has_windows && matches!(stage.base, StageBaseRef::Scratch) && !stage.is_linux() {
+            return Some((stage.from, "FROM scratch".to_owned()));
         }
-        for step in &stage.steps {
-            let instruction = step.instruction;
-            let Some(what) = buildkit_feature(instruction) else {
-                continue;
-            };
-            let message = format!(
-                "{what} requires BuildKit, which Docker Engine on Windows does not use by default"
-            );
-            let line = instruction.lines().0;
-            findings.add("requires-buildkit", Severity::Warning, line, message);
-            return;
-        }
-    }
+        let mut steps = stage.steps.iter().filter(|_| is_windows(stage));
+        steps.find_map(|step| Some((step.instruction, buildkit_feature(step.instruction)?)))
+    });
+    let Some((instruction, what)) = found else {
+        return;
+    };
+    let message =
+        format!("{what} requires BuildKit, which Docker Engine on Windows does not use by default");
+    let line = instruction.lines().0;
+    findings.add("requires-buildkit", Severity::Warning, line, message);
 }
 
 /// Reports zip files that `ADD` puts into a folder, where it unpacks only tar archives.

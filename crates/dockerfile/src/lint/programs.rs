@@ -7,6 +7,13 @@ use super::{Findings, Severity};
 
 const RULE: &str = "missing-program";
 
+/// Repositories of images with IIS.
+const IIS: [&str; 3] = [
+    "mcr.microsoft.com/windows/servercore/iis",
+    "mcr.microsoft.com/dotnet/framework/aspnet",
+    "mcr.microsoft.com/dotnet/framework/wcf",
+];
+
 pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     let StageBaseRef::Image(reference) = &stage.base else {
         return;
@@ -15,6 +22,11 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         check_pwsh(stage, reference, findings);
     }
     check_appcmd(stage, reference, findings);
+    let is_framework = IIS.contains(&reference.repository.as_str())
+        || reference.repository == "mcr.microsoft.com/dotnet/framework/runtime";
+    if is_framework {
+        check_dotnet(stage, reference, findings);
+    }
 }
 
 /// Returns true for Microsoft's images of runtimes: those of the SDK have PowerShell 7.
@@ -74,12 +86,7 @@ fn check_pwsh(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<
 
 /// Reports `appcmd` without its folder, which no image with IIS has on its PATH.
 fn check_appcmd(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<'_>) {
-    let mut has_iis = [
-        "mcr.microsoft.com/windows/servercore/iis",
-        "mcr.microsoft.com/dotnet/framework/aspnet",
-        "mcr.microsoft.com/dotnet/framework/wcf",
-    ]
-    .contains(&reference.repository.as_str());
+    let mut has_iis = IIS.contains(&reference.repository.as_str());
     for step in &stage.steps {
         let text = step.instruction.text().to_ascii_lowercase();
         has_iis |= reference.is_windows_base()
@@ -105,5 +112,27 @@ fn check_appcmd(stage: &Stage<'_>, reference: &Reference, findings: &mut Finding
             format!("appcmd is not on the PATH: write {folder}\\System32\\inetsrv\\appcmd.exe");
         let at = (step.instruction, command.words[0].range.start);
         findings.add_at(RULE, Severity::Error, at, message);
+    }
+}
+
+/// Reports `dotnet` on an image of .NET Framework, which has only that.
+fn check_dotnet(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<'_>) {
+    for step in &stage.steps {
+        let mut commands = step.commands().iter();
+        if let Some(command) = commands.find(|it| it.program() == "dotnet" && is_plain(it)) {
+            let message = format!(
+                "{} has no dotnet: use mcr.microsoft.com/dotnet/aspnet or runtime, or install it",
+                reference.repository
+            );
+            let at = (step.instruction, command.words[0].range.start);
+            findings.add_at(RULE, Severity::Error, at, message);
+            return;
+        }
+        // Anything that names it, or a script, may bring it.
+        let text = step.instruction.text().to_ascii_lowercase();
+        let brings = ["dotnet", ".ps1", ".cmd", ".bat", "choco", "path"];
+        if brings.iter().any(|part| text.contains(part)) {
+            return;
+        }
     }
 }

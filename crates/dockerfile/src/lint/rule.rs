@@ -5,10 +5,10 @@ use std::fmt;
 use super::evaluation::EvaluatedStep;
 use super::stage::{LintStep, Stage};
 use super::{
-    Findings, LintFile, Severity, args_escaped, base, builtins, effects, entrypoint, environment,
-    escapes, exec_form, exit_codes, healthcheck, iis, installers, instructions, joined, line_end,
-    nano, programs, quotes, registry, repository, services, shells, unix, unix_paths, usage, user,
-    volume,
+    Findings, LintFile, Severity, args_escaped, base, builtins, comments, effects, entrypoint,
+    environment, escapes, exec_form, exit_codes, healthcheck, iis, installers, instructions,
+    joined, line_end, nano, programs, quotes, registry, repository, services, shells, tls, unix,
+    unix_paths, usage, user, volume,
 };
 
 /// A rule. The names are part of the command line's contract.
@@ -100,7 +100,7 @@ const fn rule(
 }
 
 /// All rules, in the order of the documentation.
-pub static RULES: [Rule; 64] = [
+pub static RULES: [Rule; 66] = [
     rule(
         "invalid-instruction",
         Severity::Error,
@@ -163,6 +163,13 @@ pub static RULES: [Rule; 64] = [
         Fix::Safe,
         Check::Step(instructions::check_equals),
         "Spaces around = become a part of the value",
+    ),
+    rule(
+        "inline-comment",
+        Severity::Error,
+        Fix::None,
+        Check::State(comments::check),
+        "Comments are on lines of their own",
     ),
     rule(
         "overridden-instruction",
@@ -415,6 +422,13 @@ pub static RULES: [Rule; 64] = [
         Fix::None,
         Check::Step(effects::check_basic_parsing),
         "Without -UseBasicParsing a web request requires Internet Explorer",
+    ),
+    rule(
+        "tls-version",
+        Severity::Warning,
+        Fix::None,
+        Check::Stage(tls::check),
+        "Windows PowerShell of Server 2016 offers only TLS 1.0",
     ),
     rule(
         "lost-with-line",

@@ -29,7 +29,7 @@ const ONLY_LINUX: [&str; 14] = [
 ];
 
 /// Programs of Linux that Git, MSYS and others bring to Windows, and what Windows has.
-const PORTED: [(&str, &str); 44] = [
+const PORTED: [(&str, &str); 42] = [
     ("rm", "del or rd /s /q"),
     ("cp", "copy or xcopy"),
     ("mv", "move"),
@@ -39,8 +39,6 @@ const PORTED: [(&str, &str); 44] = [
     ("grep", "findstr"),
     ("ln", "mklink"),
     ("chmod", "icacls"),
-    ("export", "set, or the instruction ENV"),
-    ("source", "call"),
     ("which", "where"),
     ("wget", "curl"),
     ("unzip", "tar -xf"),
@@ -74,6 +72,12 @@ const PORTED: [(&str, &str); 44] = [
     ("[", "if"),
     ("[[", "if"),
     ("test", "if"),
+];
+
+/// Commands of shells of Linux.
+const OF_SHELLS: [(&str, &str); 2] = [
+    ("export", "set, or the instruction ENV"),
+    ("source", "call, or a script of its own"),
 ];
 
 /// Commands of Linux that are aliases in PowerShell.
@@ -182,6 +186,12 @@ fn problem(program: &str, command: &LintCommand, installed: &Installed) -> Optio
     {
         return Some(format!("Windows has no {written}"));
     }
+    // These are commands of a shell, which no port brings to another one.
+    if command.grammar != Grammar::Exec
+        && let Some((_, instead)) = OF_SHELLS.iter().find(|(name, _)| *name == written)
+    {
+        return Some(format!("Windows has no {written}; use {instead}"));
+    }
     if let Some(message) = shell_syntax(written, command) {
         return Some(message);
     }
@@ -206,9 +216,9 @@ fn problem(program: &str, command: &LintCommand, installed: &Installed) -> Optio
     if program == "set" && command.grammar != Grammar::Exec && first.starts_with("-e") {
         return Some("set -e is of Linux shells, and has no effect here".to_owned());
     }
-    if program == "mkdir" && command.grammar == Grammar::Cmd && first == "-p" {
+    if matches!(program, "md" | "mkdir") && command.grammar == Grammar::Cmd && first == "-p" {
         return Some(
-            "mkdir of cmd has no -p, and creates a folder of this name; omit it: parents are created"
+            "cmd has no mkdir -p, and creates a folder of this name; omit it: parents are created"
                 .to_owned(),
         );
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-const EXAMPLES: [(&str, &str, &str); 48] = [
+const EXAMPLES: [(&str, &str, &str); 50] = [
     ("invalid-instruction", "COPPY a b", "COPY a b"),
     (
         "joined-commands",
@@ -84,6 +84,16 @@ const EXAMPLES: [(&str, &str, &str); 48] = [
         "unix-command",
         "RUN apt-get update",
         "COPY git C:/git\nRUN rm -rf C:/temp",
+    ),
+    (
+        "inline-comment",
+        "WORKDIR C:/app # of the service",
+        "WORKDIR C:/app#1",
+    ),
+    (
+        "tls-version",
+        "FROM mcr.microsoft.com/windows/servercore:ltsc2016\nRUN powershell iwr https://github.com/a.zip -OutFile a",
+        "FROM mcr.microsoft.com/windows/servercore:ltsc2019\nRUN powershell iwr https://github.com/a.zip -OutFile a",
     ),
     ("unix-path", "RUN ver > /dev/null", "RUN ver > NUL"),
     (
@@ -878,9 +888,123 @@ fn what_only_shells_of_linux_read_is_found_beside_git() {
         )],
     );
     check_twins(
-        "FROM team/tools:windowsservercore-ltsc2022\n",
+        OTHER,
         "lost-with-line",
         &[("RUN cd C:/app", "RUN cd app; ./build.ps1")],
+    );
+}
+
+const OTHER: &str = "FROM team/tools:windowsservercore-ltsc2022\n";
+
+#[test]
+fn a_comment_has_a_line_of_its_own() {
+    check_twins(
+        PINNED,
+        "inline-comment",
+        &[
+            ("RUN npm ci # restore", "RUN echo # restore >> C:\\a.ini"),
+            ("COPY a C:/a # the app", "COPY [\"a # b\", \"C:/a\"]"),
+            ("ENV A 1 # one", "ENV A=\"1 # one\""),
+            (
+                "USER ContainerUser # the app",
+                "RUN powershell -Command \"dir # all\"",
+            ),
+        ],
+    );
+    check_twins(
+        &format!("{PINNED}{SHELL}"),
+        "inline-comment",
+        &[("WORKDIR C:/a # b", "RUN dir # all")],
+    );
+    let unknown = lint(
+        &format!("{OTHER}RUN npm ci # restore\n"),
+        &LintOptions::default(),
+    );
+    let levels: Vec<_> = unknown
+        .iter()
+        .map(|it| (it.rule.name, it.severity))
+        .collect();
+    assert_eq!(levels, [("inline-comment", Severity::Warning)]);
+}
+
+#[test]
+fn what_fails_under_every_shell_is_found_on_other_bases() {
+    check_twins(
+        OTHER,
+        "unix-command",
+        &[
+            ("RUN export A=1 && npm ci", "RUN set A=1&& npm ci"),
+            ("RUN source env/bin/activate && npm ci", "RUN ls -la"),
+            ("RUN B=1 npm ci", "RUN npm ci --B=1"),
+        ],
+    );
+    check_twins(
+        OTHER,
+        "lost-exit-code",
+        &[("RUN npm ci & npm run build", "RUN npm ci && npm run build")],
+    );
+    check_twins(
+        PINNED,
+        "unix-command",
+        &[("RUN md -p C:\\a", "RUN md C:\\-p")],
+    );
+}
+
+#[test]
+fn what_only_buildkit_builds_is_said() {
+    let builder = format!("{}RUN dir\n", PINNED.replace('\n', " AS build\n"));
+    let exported = format!("{builder}FROM scratch\nCOPY --from=build C:/a C:/a\n");
+    let twin = format!("# syntax=docker/dockerfile:1\n{exported}");
+    check_twins(
+        PINNED,
+        "requires-buildkit",
+        &[
+            ("STOPSIGNAL SIGTERM", "FROM debian:12\nSTOPSIGNAL SIGTERM"),
+            (&exported, &twin),
+            (&exported, "FROM scratch\nCOPY a /a"),
+        ],
+    );
+}
+
+#[test]
+fn a_build_has_no_console_and_a_batch_file_no_effect_on_powershell() {
+    check_twins(
+        PINNED,
+        "prompt",
+        &[(
+            "RUN runas /user:Administrator C:\\a.cmd",
+            "RUN net user a /add /passwordreq:no && runas /user:a whoami",
+        )],
+    );
+    check_twins(
+        &format!("{PINNED}{SHELL}"),
+        "lost-with-line",
+        &[
+            (
+                "RUN choco install -y node; refreshenv; npm ci",
+                "RUN choco install -y node; refreshenv",
+            ),
+            (
+                "RUN refreshenv; npm ci",
+                "RUN Import-Module $p; refreshenv; npm ci",
+            ),
+        ],
+    );
+    check_twins(
+        "FROM mcr.microsoft.com/dotnet/framework/runtime:4.8\n",
+        "missing-program",
+        &[(
+            "ENTRYPOINT [\"dotnet\", \"a.dll\"]",
+            "COPY --from=sdk C:/dotnet C:/dotnet\nENTRYPOINT [\"dotnet\", \"a.dll\"]",
+        )],
+    );
+    check_twins(
+        "FROM mcr.microsoft.com/windows/servercore:ltsc2016\n",
+        "tls-version",
+        &[(
+            "RUN powershell \"(New-Object Net.WebClient).DownloadFile('https://github.com/a', 'a')\"",
+            "RUN powershell [Net.ServicePointManager]::SecurityProtocol = 'Tls12'; iwr https://github.com/a -OutFile a",
+        )],
     );
 }
 
