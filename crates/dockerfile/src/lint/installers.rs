@@ -50,6 +50,26 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
     }
 }
 
+/// Programs of the console with such options, for which PowerShell waits.
+const CONSOLE_PROGRAMS: [&str; 16] = [
+    "cmd",
+    "mysqld",
+    "mysqladmin",
+    "aspnet_regsql",
+    "aspnet_regiis",
+    "installutil",
+    "nssm",
+    "winsw",
+    "sc",
+    "net",
+    "nuget",
+    "choco",
+    "dotnet",
+    "git",
+    "node",
+    "pip",
+];
+
 fn find_unawaited(statement: &PowerShellStatement) -> Option<(Severity, String)> {
     let name = statement.command();
     let is_start = matches!(name.as_str(), "start-process" | "saps" | "start");
@@ -75,7 +95,8 @@ fn find_unawaited(statement: &PowerShellStatement) -> Option<(Severity, String)>
             -ArgumentList …";
         return Some((Severity::Error, message.to_owned()));
     }
-    let is_program = has_extension(&statement.written_command(), &["exe"]);
+    let is_program = has_extension(&statement.written_command(), &["exe"])
+        && !CONSOLE_PROGRAMS.contains(&name.as_str());
     let is_silent = statement.parameters_of_programs().any(|option| {
         ["quiet", "silent", "verysilent", "install", "s", "qn"].contains(&option.as_str())
     });
@@ -115,6 +136,12 @@ pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mu
         file.lines()
             .any(|line| line.contains("allowGlobalConfirmation"))
     };
+    let is_trusted = || {
+        file.lines().any(|line| {
+            let line = line.to_ascii_lowercase();
+            line.contains("trusted") || line.contains("trustrepository")
+        })
+    };
     for command in step.commands() {
         if command.has_input {
             continue;
@@ -137,7 +164,7 @@ pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mu
         if is_list {
             continue;
         }
-        let Some((severity, message, option)) = prompt(command, &is_confirmed) else {
+        let Some((severity, message, option)) = prompt(command, &is_confirmed, &is_trusted) else {
             continue;
         };
         let edit = option.and_then(|option| {
@@ -164,6 +191,7 @@ pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mu
 fn prompt(
     command: &LintCommand,
     is_confirmed: &dyn Fn() -> bool,
+    is_trusted: &dyn Fn() -> bool,
 ) -> Option<(Severity, &'static str, Option<&'static str>)> {
     let words = || {
         command
@@ -203,6 +231,29 @@ fn prompt(
                 ping -n, or Start-Sleep";
             let is_windows = has(&["/t", "-t"]) || words().all(|word| word.parse::<u32>().is_ok());
             is_windows.then_some((Severity::Error, message, None))
+        }
+        "del" | "erase" if is_cmd && !has(&["/q", "/f/q", "/q/f", "/s/q", "/q/s"]) => {
+            let is_all = |word: &String| {
+                let file = word.rsplit(['\\', '/']).next().unwrap_or_default();
+                matches!(file, "*" | "*.*") && !word.starts_with('/')
+            };
+            let message = "del of all files asks before it deletes: add /q";
+            words()
+                .any(|word| is_all(&word))
+                .then_some((Severity::Warning, message, None))
+        }
+        "date" | "time" if is_cmd && command.words.len() == 1 && command.files.is_empty() => {
+            let message = "date and time ask for a new value: add /t";
+            Some((Severity::Error, message, None))
+        }
+        "install-module" | "install-script" | "install-packageprovider" | "update-module"
+            if !words().any(|it| {
+                it.starts_with("-f") || it.starts_with("-confirm:") || it.starts_with('@')
+            }) =>
+        {
+            let message =
+                "this asks before it installs from a gallery that is not trusted: add -Force";
+            (!is_trusted()).then_some((Severity::Warning, message, None))
         }
         "runas" => {
             let message = "runas asks for a password, and a build has no console";

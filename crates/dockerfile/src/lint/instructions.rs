@@ -4,6 +4,7 @@ use super::environment;
 use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
 use super::stage::{LintStep, Stage, StageBaseRef};
+use super::words::{Grammar, LintCommand};
 use super::{Edit, Findings, LintFile, Severity};
 use crate::instruction::InstructionKind;
 use crate::source::Instruction;
@@ -77,7 +78,10 @@ pub(super) fn check_unset(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         if it.state.declares(name) {
             continue;
         }
-        let reason = if it.linted.arguments.is_declared(name) {
+        let reason = if is_expanded_early(it, name) {
+            "cmd expands the variables of a line before it runs it; set it in an ENV above"
+                .to_owned()
+        } else if it.linted.arguments.is_declared(name) {
             format!("the ARG above FROM is not visible in a stage; add ARG {name} below FROM")
         } else if let Some(later) = declared_elsewhere(it, name) {
             later
@@ -87,6 +91,36 @@ pub(super) fn check_unset(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         let message = format!("{name} is not set here: {reason}");
         findings.add(rule, Severity::Error, it.line(), message);
     }
+}
+
+/// Returns true if the line itself sets a variable that cmd expands before that.
+fn is_expanded_early(it: &EvaluatedStep<'_>, name: &str) -> bool {
+    let text = it.step.instruction.text().to_ascii_lowercase();
+    let lower = name.to_ascii_lowercase();
+    // `call` and delayed expansion read the line again, and an earlier one may set it too.
+    let is_open = ["call ", "/v", "for ", "%%"]
+        .iter()
+        .any(|part| text.contains(part));
+    if is_open || super::shells::is_of_windows(&lower) {
+        return false;
+    }
+    let used = format!("%{lower}%");
+    let commands = it.step.commands().iter();
+    let mut commands = commands.filter(|command| command.grammar == Grammar::Cmd);
+    let start = |command: &LintCommand| command.words[0].range.start;
+    let set = commands.clone().find(|command| {
+        let assigned = command.words.get(1).map_or("", |word| word.value.as_str());
+        let (known, _) = assigned.split_once('=').unwrap_or_default();
+        command.program() == "set" && known.eq_ignore_ascii_case(name)
+    });
+    set.is_some_and(|set| {
+        commands.any(|command| {
+            let mut words = command.words.iter();
+            start(command) > start(set)
+                && !matches!(command.program().as_str(), "setx" | "reg")
+                && words.any(|word| word.value.to_ascii_lowercase().contains(&used))
+        })
+    })
 }
 
 /// Reason why a variable is not set in a `RUN`, though an `ARG` or `ENV` of the file has its name.

@@ -24,6 +24,7 @@ mod iis;
 mod installers;
 mod instructions;
 mod joined;
+mod line_effects;
 mod line_end;
 mod nano;
 mod programs;
@@ -211,7 +212,9 @@ fn without_consequences(findings: Vec<LintFinding>) -> Vec<LintFinding> {
                 .any(|(line, other)| *line == finding.line && *other != name);
         let by_base = matches!(name, "prompt" | "basic-parsing" | "error-action")
             && errors.contains(&(finding.line, "nano-server-lacks"));
-        !by_any && !by_base
+        let by_name =
+            name == "floating-base" && errors.contains(&(finding.line, "unknown-repository"));
+        !by_any && !by_base && !by_name
     };
     let kept: Vec<bool> = findings.iter().map(keep).collect();
     let mut kept = kept.into_iter();

@@ -254,6 +254,7 @@ fn protected_target(command: &LintCommand) -> Option<&Word> {
             operands.find(|word| is_protected(&word.value))
         }
         "copy" | "xcopy" | "move" => arguments.iter().rfind(is_operand),
+        "icacls" if arguments.len() > 1 => arguments.first(),
         "tar" => after(&|option| option == "-C"),
         "curl" => after(&|option| {
             option == "--output"

@@ -152,6 +152,14 @@ fn check_tag(reference: &Reference) -> Option<String> {
     if reference.is_windows_base() {
         return check_base_tag(reference, tag);
     }
+    let major = tag
+        .split(['.', '-'])
+        .next()
+        .and_then(|it| it.parse::<u32>().ok());
+    if repository.starts_with("mcr.microsoft.com/dotnet/core/") && major.is_some_and(|it| it > 3) {
+        let path = repository.replace("dotnet/core/", "dotnet/");
+        return Some(format!("{repository} ends with .NET Core 3.1: use {path}"));
+    }
     // Images of .NET name Nano Server by its build.
     let is_dotnet =
         repository.starts_with("mcr.microsoft.com/dotnet/") && !repository.contains("framework");

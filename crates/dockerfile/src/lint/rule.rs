@@ -7,8 +7,8 @@ use super::stage::{LintStep, Stage};
 use super::{
     Findings, LintFile, Severity, args_escaped, base, builtins, comments, effects, entrypoint,
     environment, escapes, exec_form, exit_codes, healthcheck, iis, installers, instructions,
-    joined, line_end, nano, programs, quotes, registry, repository, services, shells, tls, unix,
-    unix_paths, usage, user, volume,
+    joined, line_effects, line_end, nano, programs, quotes, registry, repository, services, shells,
+    tls, unix, unix_paths, usage, user, volume,
 };
 
 /// A rule. The names are part of the command line's contract.
@@ -434,7 +434,7 @@ pub static RULES: [Rule; 66] = [
         "lost-with-line",
         Severity::Error,
         Fix::None,
-        Check::Step(effects::check_line_effects),
+        Check::Step(line_effects::check),
         "Each RUN is a process of its own",
     ),
     rule(

@@ -285,11 +285,12 @@ fn foreign_to_powershell(
     whole: &str,
 ) -> Option<(String, String)> {
     let program = command.program();
-    // Such data is expanded by its reader.
+    // Such data is expanded by its reader; the user's PATH adds to the machine's.
+    let is_machine = command.words.iter().any(|word| word.eq_ignore_case("/m"));
     let is_data = matches!(
         program.as_str(),
         "reg" | "new-itemproperty" | "set-itemproperty"
-    );
+    ) || program == "setx" && !is_machine && whole.contains(&format!("'{word}'"));
     let of_cmd = shell_variables(word).find(|name| {
         let is_known =
             state.declares(name) || OF_WINDOWS.contains(&name.to_ascii_lowercase().as_str());

@@ -29,7 +29,7 @@ const ONLY_LINUX: [&str; 14] = [
 ];
 
 /// Programs of Linux that Git, MSYS and others bring to Windows, and what Windows has.
-const PORTED: [(&str, &str); 42] = [
+const PORTED: [(&str, &str); 50] = [
     ("rm", "del or rd /s /q"),
     ("cp", "copy or xcopy"),
     ("mv", "move"),
@@ -66,6 +66,14 @@ const PORTED: [(&str, &str); 42] = [
     ("basename", "PowerShell"),
     ("dirname", "PowerShell"),
     ("mktemp", "%TEMP%"),
+    ("ps", "tasklist"),
+    ("kill", "taskkill"),
+    ("ifconfig", "ipconfig"),
+    ("diff", "fc"),
+    ("cut", "PowerShell"),
+    ("wc", "find /c"),
+    ("du", "dir /s"),
+    ("df", "PowerShell"),
     ("nproc", "%NUMBER_OF_PROCESSORS%"),
     ("pkill", "taskkill"),
     ("killall", "taskkill"),
@@ -221,6 +229,18 @@ fn problem(program: &str, command: &LintCommand, installed: &Installed) -> Optio
             "cmd has no mkdir -p, and creates a folder of this name; omit it: parents are created"
                 .to_owned(),
         );
+    }
+    let is_builtin = matches!(
+        program,
+        "rd" | "rmdir" | "del" | "erase" | "copy" | "move" | "ren" | "md"
+    );
+    let is_dashed = first.starts_with('-')
+        && first.len() < 5
+        && first[1..].chars().all(|c| c.is_ascii_alphabetic());
+    if is_builtin && is_dashed && command.grammar == Grammar::Cmd && !written.contains('.') {
+        return Some(format!(
+            "{program} of cmd takes {first} for a name: its options begin with /"
+        ));
     }
     // Of Windows Subsystem for Linux or of a program that is not in the file.
     if written.contains(['\\', '/', '.', '%', '$']) {

@@ -590,7 +590,7 @@ fn a_variable_that_is_set_below_its_use_or_in_another_stage_is_not_set() {
             ),
             (
                 "RUN C:\\get.exe %VER%\nENV VER=1",
-                "RUN set VER=1&& C:\\get.exe %VER%\nENV VER=1",
+                "RUN set VER=1&& C:\\get.exe\nENV VER=1",
             ),
             (
                 "RUN powershell C:\\get.exe $env:VER\nENV A=1 VER=1",
@@ -991,6 +991,22 @@ fn a_build_has_no_console_and_a_batch_file_no_effect_on_powershell() {
         ],
     );
     check_twins(
+        PINNED,
+        "prompt",
+        &[
+            ("RUN del C:\\t\\*.*", "RUN del /q C:\\t\\*.*"),
+            ("RUN date", "RUN date /t"),
+            (
+                "RUN powershell Install-Module Pester",
+                "RUN powershell Install-Module Pester -Force",
+            ),
+            (
+                "RUN powershell Install-Module Pester",
+                "RUN powershell Set-PSRepository PSGallery -InstallationPolicy Trusted; Install-Module Pester",
+            ),
+        ],
+    );
+    check_twins(
         "FROM mcr.microsoft.com/dotnet/framework/runtime:4.8\n",
         "missing-program",
         &[(
@@ -1019,4 +1035,177 @@ fn text_after_an_array_is_a_warning_where_docker_takes_it() {
         level("SHELL [\"cmd\", \"/C\"] # start"),
         Some(Severity::Error)
     );
+}
+
+#[test]
+fn what_a_run_sets_ends_with_it() {
+    check_twins(
+        PINNED,
+        "lost-with-line",
+        &[
+            (
+                "RUN C:\\VC\\vcvars64.bat",
+                "RUN C:\\VC\\vcvars64.bat && cl a.c",
+            ),
+            (
+                "RUN call C:\\VsDevCmd.bat -arch=x64",
+                "RUN call C:\\build.bat",
+            ),
+            ("RUN conda activate a", "RUN conda create -n a"),
+            (
+                "RUN powershell $ProgressPreference = 'Stop'",
+                "RUN powershell dir; $ProgressPreference = 'Stop'",
+            ),
+            (
+                "RUN powershell Import-Module A",
+                "RUN powershell dir; Import-Module A",
+            ),
+            (
+                "RUN powershell [Environment]::SetEnvironmentVariable('A', 'b')",
+                "RUN powershell [Environment]::SetEnvironmentVariable('A', 'b', 'Machine')",
+            ),
+        ],
+    );
+    check_twins(
+        PINNED,
+        "unset-variable",
+        &[
+            (
+                "RUN set V=1&& C:\\a.exe %V%",
+                "ENV V=0\nRUN set V=1&& C:\\a.exe %V%",
+            ),
+            (
+                "RUN cmd /C \"set V=1 && C:\\a.exe %V%\"",
+                "RUN set V=1&& call C:\\a.exe %V%",
+            ),
+            (
+                "RUN set V=1&& set W=%V%2",
+                "RUN set TEMP=C:\\t&& C:\\a.exe %TEMP%",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn one_string_of_the_exec_form_is_a_program() {
+    check_twins(
+        PINNED,
+        "exec-form-program",
+        &[
+            (
+                "RUN [\"msiexec /i a.msi /qn\"]",
+                "RUN [\"msiexec\", \"/i\", \"a.msi\", \"/qn\"]",
+            ),
+            (
+                "HEALTHCHECK CMD [\"curl.exe -f http://localhost\"]",
+                "HEALTHCHECK CMD [\"C:/Program Files/a/a.exe\"]",
+            ),
+            (
+                "ENTRYPOINT [\"powershell -File C:/a.ps1\"]",
+                "ENTRYPOINT [\"C:/my app/a.exe\"]",
+            ),
+        ],
+    );
+    check_twins(
+        PINNED,
+        "container-exits",
+        &[
+            (
+                "CMD [\"powershell\", \"-Command\", \"Start-Process C:/a.exe\"]",
+                "CMD [\"powershell\", \"-Command\", \"Start-Process C:/a.exe -Wait\"]",
+            ),
+            ("CMD start C:\\a.exe", "CMD .\\start -Verbose"),
+        ],
+    );
+    check_twins(
+        PINNED,
+        "healthcheck-never-fails",
+        &[(
+            "HEALTHCHECK CMD powershell $r = iwr -UseBasicParsing http://a; $r.StatusCode -eq 200",
+            "HEALTHCHECK CMD powershell $r = iwr -UseBasicParsing http://a; exit $r.StatusCode -ne 200",
+        )],
+    );
+    check_twins(
+        PINNED,
+        "unix-command",
+        &[
+            ("RUN rmdir -rf C:\\a", "RUN rmdir C:\\-rf"),
+            ("RUN copy -r a b", "RUN xcopy -r a b"),
+        ],
+    );
+    check_twins(
+        "",
+        "unknown-tag",
+        &[(
+            "FROM mcr.microsoft.com/dotnet/core/aspnet:8.0-nanoserver-ltsc2022",
+            "FROM mcr.microsoft.com/dotnet/core/aspnet:3.1-nanoserver-1809",
+        )],
+    );
+}
+
+#[test]
+fn what_published_files_do_on_purpose_is_no_finding() {
+    let findings = |text: &str| {
+        let findings = lint(text, &LintOptions::default());
+        let names = findings.iter().map(|it| it.rule.name);
+        let names: Vec<&str> = names.filter(|name| *name != "floating-base").collect();
+        names
+    };
+    let stop = format!("{PINNED}{SHELL}");
+    for (text, rule) in [
+        (
+            format!(
+                "{stop}RUN New-LocalUser ci; Add-LocalGroupMember -Group Administrators -Member ci\n\
+                 USER ci\nRUN setx /M A b\n"
+            ),
+            "failing-run",
+        ),
+        (
+            "FROM golang:1.8-nanoserver\nRUN New-Item C:/a\n".to_owned(),
+            "cmdlet-under-cmd",
+        ),
+        (
+            format!("{stop}RUN setx PATH '%PATH%;C:\\a'\n"),
+            "foreign-variable",
+        ),
+        (format!("{PINNED}RUN dir\n# escape=`\n"), "misplaced-escape"),
+        (
+            format!("{stop}RUN C:/m/mysqld.exe --install\n"),
+            "installer-wait",
+        ),
+        (
+            format!("{stop}RUN Set-Service a -StartupType Automatic; Start-Service a\n"),
+            "lost-with-line",
+        ),
+        (
+            format!("{PINNED}RUN npm install -g node-red@3\nCMD node-red\n"),
+            "shell-form-entrypoint",
+        ),
+        (
+            format!("{stop}RUN pwsh -Command \"Copy-Item a b; dir\"\n"),
+            "error-action",
+        ),
+    ] {
+        assert!(!findings(&text).contains(&rule), "{rule}: {text}");
+    }
+    for (text, rule) in [
+        (
+            format!("{stop}RUN setx /M PATH '%PATH%;C:\\a'\n"),
+            "foreign-variable",
+        ),
+        (
+            format!("{stop}RUN C:/setup.exe --install\n"),
+            "installer-wait",
+        ),
+        (
+            "FROM golang:1.20-nanoserver-ltsc2022\nRUN New-Item C:/a\n".to_owned(),
+            "cmdlet-under-cmd",
+        ),
+        (format!("{PINNED}CMD node-red\n"), "shell-form-entrypoint"),
+    ] {
+        assert!(findings(&text).contains(&rule), "{rule}: {text}");
+    }
+    let unknown = lint("FROM windowsservercore\n", &LintOptions::default());
+    let names: Vec<&str> = unknown.iter().map(|it| it.rule.name).collect();
+    assert_eq!(names, ["unknown-repository"]);
 }
