@@ -58,9 +58,9 @@ fn in_powershell(step: &LintStep<'_>) -> Option<(usize, String, Grammar)> {
     let mut own = scripts.filter(|script| script.grammar == Grammar::PowerShell);
     own.find_map(|script| {
         let all = script_statements(step, script);
-        let (last, before) = all.split_last()?;
+        let (end, before) = all.split_last()?;
         // What builds on it fails too, but a test may fail alone.
-        let is_seen = BUILDERS.contains(&last.command().as_str());
+        let is_seen = BUILDERS.contains(&end.command().as_str());
         let lost = before.iter().find(|it| {
             it.depth == 0
                 && BUILDERS.contains(&it.command().as_str())

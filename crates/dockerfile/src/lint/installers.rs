@@ -51,7 +51,7 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
 }
 
 /// Programs of the console with such options, for which PowerShell waits.
-const CONSOLE_PROGRAMS: [&str; 16] = [
+const CONSOLE_PROGRAMS: [&str; 10] = [
     "cmd",
     "mysqld",
     "mysqladmin",
@@ -62,12 +62,6 @@ const CONSOLE_PROGRAMS: [&str; 16] = [
     "winsw",
     "sc",
     "net",
-    "nuget",
-    "choco",
-    "dotnet",
-    "git",
-    "node",
-    "pip",
 ];
 
 fn find_unawaited(statement: &PowerShellStatement) -> Option<(Severity, String)> {
@@ -226,6 +220,22 @@ fn prompt(
             let message = "rd /s without /q asks before it deletes: add /q";
             Some((Severity::Error, message, Some("/q")))
         }
+        _ => console_prompt(command, is_trusted),
+    }
+}
+
+/// A prompt of Windows itself or of PowerShell's gallery.
+fn console_prompt(
+    command: &LintCommand,
+    is_trusted: &dyn Fn() -> bool,
+) -> Option<(Severity, &'static str, Option<&'static str>)> {
+    let words = || {
+        let words = command.words.iter().skip(1);
+        words.map(|word| word.value.to_ascii_lowercase())
+    };
+    let has = |names: &[&str]| words().any(|word| names.contains(&word.as_str()));
+    let is_cmd = matches!(command.grammar, Grammar::Cmd | Grammar::Exec);
+    match command.program().as_str() {
         "timeout" if !has(&["/?"]) && is_cmd => {
             let message = "timeout requires a console, which a build has not, and fails: use \
                 ping -n, or Start-Sleep";

@@ -104,9 +104,10 @@ fn check_appcmd(stage: &Stage<'_>, reference: &Reference, findings: &mut Finding
         let Some(command) = command.filter(|_| has_iis) else {
             continue;
         };
-        let folder = match command.grammar.is_powershell() {
-            true => "$env:windir",
-            false => "%windir%",
+        let folder = if command.grammar.is_powershell() {
+            "$env:windir"
+        } else {
+            "%windir%"
         };
         let message =
             format!("appcmd is not on the PATH: write {folder}\\System32\\inetsrv\\appcmd.exe");

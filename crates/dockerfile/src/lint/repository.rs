@@ -233,17 +233,14 @@ const STAGE_NAMES: [&str; 14] = [
     "restore",
 ];
 
-/// Reports a `COPY --from` a stage that does not exist.
-pub(super) fn check_source_stage(
+/// Reports a variable in `COPY --from`.
+fn reports_variable(
     linted: &LintFile<'_>,
     index: usize,
     instruction: &Instruction,
-    copy: &CopyInstruction,
+    from: &str,
     findings: &mut Findings<'_>,
-) {
-    let Some(from) = copy.from.as_deref() else {
-        return;
-    };
+) -> bool {
     let is_windows = linted.stages[index].platform == Platform::Windows;
     // Others are of a template.
     let is_argument = |name: &str| {
@@ -259,6 +256,23 @@ pub(super) fn check_source_stage(
             instruction.lines().0,
             message,
         );
+        return true;
+    }
+    false
+}
+
+/// Reports a `COPY --from` a stage that does not exist.
+pub(super) fn check_source_stage(
+    linted: &LintFile<'_>,
+    index: usize,
+    instruction: &Instruction,
+    copy: &CopyInstruction,
+    findings: &mut Findings<'_>,
+) {
+    let Some(from) = copy.from.as_deref() else {
+        return;
+    };
+    if reports_variable(linted, index, instruction, from, findings) {
         return;
     }
     let own = |stage: &super::Stage<'_>| stage.name.as_deref().map(str::to_owned);

@@ -113,6 +113,8 @@ const PORTS: [&str; 13] = [
 /// Contents of a stage so far.
 #[derive(Default)]
 struct Installed {
+    /// True if the contents and the shell of the base are unknown.
+    is_open: bool,
     /// Programs of Linux for Windows.
     has_ports: bool,
     /// Text of the instructions that install something.
@@ -133,10 +135,12 @@ impl Installed {
 }
 
 pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+    // What other bases have is unknown.
+    let is_open = !matches!(&stage.base, StageBaseRef::Image(reference)
+        if reference.is_windows_base() || reference.is_of_microsoft());
     let mut installed = Installed {
-        // What other bases have is unknown.
-        has_ports: !matches!(&stage.base, StageBaseRef::Image(reference)
-            if reference.is_windows_base() || reference.is_of_microsoft()),
+        is_open,
+        has_ports: is_open,
         ..Installed::default()
     };
     for step in &stage.steps {
@@ -177,7 +181,6 @@ fn check_shell(step: &LintStep<'_>, findings: &mut Findings<'_>) {
 /// Message about a command that Windows does not have.
 fn problem(program: &str, command: &LintCommand, installed: &Installed) -> Option<String> {
     let written = command.words.first()?.value.as_str();
-    let first = command.words.get(1).map_or("", |word| word.value.as_str());
     if ONLY_LINUX.contains(&program) && written.eq_ignore_ascii_case(program) {
         return Some(format!(
             "{program} is a program of Linux, and this image is for Windows"
@@ -194,18 +197,24 @@ fn problem(program: &str, command: &LintCommand, installed: &Installed) -> Optio
     {
         return Some(format!("Windows has no {written}"));
     }
-    // These are commands of a shell, which no port brings to another one.
-    if command.grammar != Grammar::Exec
-        && let Some((_, instead)) = OF_SHELLS.iter().find(|(name, _)| *name == written)
-    {
-        return Some(format!("Windows has no {written}; use {instead}"));
+    let of_shell = shell_syntax(written, command);
+    if of_shell.is_some() {
+        return of_shell;
     }
-    if let Some(message) = shell_syntax(written, command) {
-        return Some(message);
+    // The shell's own commands come before the programs of a port.
+    let of_cmd = option_of_built_in(program, written, command);
+    if of_cmd.is_some() && !installed.is_open {
+        return of_cmd;
     }
     if installed.has_ports {
         return None;
     }
+    missing_program(program, command, installed)
+}
+
+/// Message about a program that only ports bring.
+fn missing_program(program: &str, command: &LintCommand, installed: &Installed) -> Option<String> {
+    let written = command.words[0].value.as_str();
     let is_search = |word: &Word| {
         let options = ["-name", "-iname", "-type", "-exec", "-delete", "-maxdepth"];
         options.contains(&word.value.as_str())
@@ -218,32 +227,9 @@ fn problem(program: &str, command: &LintCommand, installed: &Installed) -> Optio
             "Windows does not run the shell script {written}; write it for cmd or PowerShell"
         ));
     }
-    if command.grammar.is_powershell() && ALIASES.contains(&program) {
-        return None;
-    }
-    if program == "set" && command.grammar != Grammar::Exec && first.starts_with("-e") {
-        return Some("set -e is of Linux shells, and has no effect here".to_owned());
-    }
-    if matches!(program, "md" | "mkdir") && command.grammar == Grammar::Cmd && first == "-p" {
-        return Some(
-            "cmd has no mkdir -p, and creates a folder of this name; omit it: parents are created"
-                .to_owned(),
-        );
-    }
-    let is_builtin = matches!(
-        program,
-        "rd" | "rmdir" | "del" | "erase" | "copy" | "move" | "ren" | "md"
-    );
-    let is_dashed = first.starts_with('-')
-        && first.len() < 5
-        && first[1..].chars().all(|c| c.is_ascii_alphabetic());
-    if is_builtin && is_dashed && command.grammar == Grammar::Cmd && !written.contains('.') {
-        return Some(format!(
-            "{program} of cmd takes {first} for a name: its options begin with /"
-        ));
-    }
+    let is_alias = command.grammar.is_powershell() && ALIASES.contains(&program);
     // Of Windows Subsystem for Linux or of a program that is not in the file.
-    if written.contains(['\\', '/', '.', '%', '$']) {
+    if is_alias || written.contains(['\\', '/', '.', '%', '$']) {
         return None;
     }
     let (_, instead) = PORTED.iter().find(|(name, _)| *name == program)?;
@@ -253,10 +239,39 @@ fn problem(program: &str, command: &LintCommand, installed: &Installed) -> Optio
     Some(format!("Windows has no {program}; use {instead}"))
 }
 
+/// Message about an option of Linux after a command of cmd.
+fn option_of_built_in(program: &str, written: &str, command: &LintCommand) -> Option<String> {
+    let first = command.words.get(1).map_or("", |word| word.value.as_str());
+    if program == "set" && command.grammar != Grammar::Exec && first.starts_with("-e") {
+        return Some("set -e is of Linux shells, and has no effect here".to_owned());
+    }
+    if command.grammar != Grammar::Cmd || written.contains('.') {
+        return None;
+    }
+    if matches!(program, "md" | "mkdir") && first == "-p" {
+        return Some(
+            "cmd has no mkdir -p, and creates a folder of this name; omit it: parents are created"
+                .to_owned(),
+        );
+    }
+    let is_built_in = matches!(
+        program,
+        "rd" | "rmdir" | "del" | "erase" | "copy" | "move" | "ren"
+    );
+    let is_dashed = first.starts_with('-')
+        && first.len() < 5
+        && first[1..].chars().all(|c| c.is_ascii_alphabetic());
+    (is_built_in && is_dashed)
+        .then(|| format!("{program} of cmd takes {first} for a name: its options begin with /"))
+}
+
 /// Message about the syntax of a shell of Linux, which no program brings.
 fn shell_syntax(written: &str, command: &LintCommand) -> Option<String> {
     if command.grammar == Grammar::Exec {
         return None;
+    }
+    if let Some((_, instead)) = OF_SHELLS.iter().find(|(name, _)| *name == written) {
+        return Some(format!("Windows has no {written}; use {instead}"));
     }
     let second = command.words.get(1).map_or("", |word| word.value.as_str());
     let third = command.words.get(2).map_or("", |word| word.value.as_str());
@@ -277,9 +292,10 @@ fn shell_syntax(written: &str, command: &LintCommand) -> Option<String> {
     let is_plain = command.words[0].range.len() == written.len()
         && value.starts_with(|c: char| c.is_ascii_alphanumeric() || "./\\%".contains(c));
     let is_prefix = is_name && is_plain && command.words.len() > 1;
-    let instead = match command.grammar.is_powershell() {
-        true => format!("$env:{name} = '{value}';"),
-        false => format!("set {name}={value}&&"),
+    let instead = if command.grammar.is_powershell() {
+        format!("$env:{name} = '{value}';")
+    } else {
+        format!("set {name}={value}&&")
     };
     is_prefix
         .then(|| format!("{name}= before a command is of Linux shells: write {instead} before it"))

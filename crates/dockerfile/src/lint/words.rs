@@ -325,16 +325,7 @@ impl Search<'_> {
             range: range.clone(),
             is_nested: self.depth > 0,
         });
-        let mut reader = ScriptReader {
-            grammar,
-            words: Vec::new(),
-            files: Vec::new(),
-            word: None,
-            quote: None,
-            has_input: false,
-            is_redirected: false,
-            blocks: 0,
-        };
+        let mut reader = ScriptReader::new(grammar);
         let mut characters = text.char_indices().peekable();
         while let Some((at, c)) = characters.next() {
             let position = range.start + at;
@@ -402,6 +393,19 @@ struct ScriptReader {
 }
 
 impl ScriptReader {
+    fn new(grammar: Grammar) -> Self {
+        Self {
+            grammar,
+            words: Vec::new(),
+            files: Vec::new(),
+            word: None,
+            quote: None,
+            has_input: false,
+            is_redirected: false,
+            blocks: 0,
+        }
+    }
+
     fn is_quote(&self, c: char) -> bool {
         match self.quote {
             Some(open) => open == c,

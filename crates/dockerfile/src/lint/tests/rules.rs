@@ -841,6 +841,10 @@ fn what_only_shells_of_linux_read_is_found_beside_git() {
             ("RUN find . -name *.pdb -delete", "RUN find \"a\" b.txt"),
             ("RUN del a || true", "RUN del a || ver"),
             ("RUN sleep 5", "RUN powershell sleep 5"),
+            (
+                "COPY git C:/git\nRUN mkdir -p C:\\a",
+                "COPY git C:/git\nRUN ls -la",
+            ),
         ],
     );
     check_twins(
