@@ -200,6 +200,14 @@ impl InstructionKind {
                 _ => Ok(known(keyword).map(|()| Self::OnBuild(trigger.to_owned()))?),
             };
         }
+        Self::read_own(instruction, escape)
+    }
+
+    /// Reads an instruction, or the one that `ONBUILD` keeps for later builds.
+    pub(crate) fn read_own(
+        instruction: &Instruction,
+        escape: Escape,
+    ) -> Result<Self, InstructionError> {
         let keyword = instruction.keyword.as_str();
         known(keyword)?;
         let text = instruction.text();

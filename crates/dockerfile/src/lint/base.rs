@@ -186,6 +186,8 @@ fn floating_message(reference: &Reference, tag: TagVersion) -> Option<String> {
             "{}:latest is the image that was pushed last",
             reference.repository
         ),
+        // It gets no updates any more.
+        Some(name) if name.contains("sac2016") => return None,
         Some(name)
             if !tag.fixed
                 && reference.is_updated_monthly()

@@ -40,7 +40,11 @@ pub(super) fn check_error_action(stage: &Stage<'_>, findings: &mut Findings<'_>)
             continue;
         }
         for script in powershell_scripts(step) {
-            if stops && !script.is_nested {
+            // The shell around it reads a script in plain quotes itself.
+            let before = &step.instruction.full_text()[..script.range.start];
+            let is_plain = before.ends_with('"') && !before.ends_with("\\\"");
+            let is_own = !script.is_nested || step.shell == BaseShell::PowerShell && is_plain;
+            if stops && is_own {
                 continue;
             }
             let all = script_statements(step, script);
@@ -129,93 +133,8 @@ pub(super) fn check_robocopy(stage: &Stage<'_>, step: &LintStep<'_>, findings: &
     }
 }
 
-fn is_shell(command: &LintCommand) -> bool {
+pub(super) fn is_shell(command: &LintCommand) -> bool {
     matches!(command.program().as_str(), "powershell" | "pwsh" | "cmd")
-}
-
-/// Settings that a command makes for its own line only.
-fn lost_effect(command: &LintCommand) -> Option<(&'static str, &'static str)> {
-    let first = command.words.first()?.value.to_ascii_lowercase();
-    let second = command.words.get(1).map_or("", |word| word.value.as_str());
-    let is_cmd = command.grammar == Grammar::Cmd;
-    match command.program().as_str() {
-        "set" if is_cmd && second.contains('=') && !second.starts_with('/') => {
-            Some(("variable", "ENV"))
-        }
-        "cd" | "chdir" | "pushd" if !second.is_empty() => Some(("folder", "WORKDIR")),
-        "set-location" | "push-location" | "sl" => Some(("folder", "WORKDIR")),
-        _ if first.starts_with("$env:")
-            && (first.contains('=') || second.starts_with('=') || second == "+=") =>
-        {
-            Some(("variable", "ENV"))
-        }
-        _ => None,
-    }
-}
-
-/// Starts a service in the build.
-fn starts_service(command: &LintCommand) -> bool {
-    let second = command.words.get(1).map_or("", |word| word.value.as_str());
-    match command.program().as_str() {
-        "net" | "sc" => second.eq_ignore_ascii_case("start") && command.words.len() > 2,
-        "start-service" | "restart-service" => true,
-        _ => false,
-    }
-}
-
-/// Reports a folder, variable or service that ends with its line.
-pub(super) fn check_line_effects(
-    stage: &Stage<'_>,
-    step: &LintStep<'_>,
-    findings: &mut Findings<'_>,
-) {
-    let is_known = matches!(step.shell, BaseShell::Cmd | BaseShell::PowerShell);
-    if !step.is("RUN") || stage.is_linux() || !is_known {
-        return;
-    }
-    let commands: Vec<&LintCommand> = step.commands().iter().filter(|it| !is_shell(it)).collect();
-    let tail = commands
-        .iter()
-        .rev()
-        .take_while(|it| lost_effect(it).is_some());
-    let count = tail.clone().count();
-    if let Some(command) = tail.last().copied()
-        && let Some((what, instead)) = lost_effect(command)
-    {
-        let is_whole = count == commands.len();
-        // The installer that such a line follows sets PATH itself.
-        let is_path = command
-            .words
-            .iter()
-            .any(|word| word.value.to_ascii_lowercase().contains("path"));
-        let is_condition = matches!(command.next, NextOperator::Pipe | NextOperator::Or);
-        // Other commands, which no operator separates from this one.
-        let (first, last) = (command.words.first(), command.words.last());
-        let is_joined = first.zip(last).is_some_and(|(first, last)| {
-            step.line_at(first.range.start) != step.line_at(last.range.start)
-        });
-        if is_condition || is_joined || (is_path && !is_whole) {
-            return;
-        }
-        let severity = if is_whole {
-            Severity::Error
-        } else {
-            Severity::Warning
-        };
-        let message = format!(
-            "this {what} ends with its RUN: each RUN is a process of its own; use {instead}"
-        );
-        let at = (step.instruction, command.words[0].range.start);
-        findings.add_at("lost-with-line", severity, at, message);
-        return;
-    }
-    let Some(last) = commands.last().filter(|it| starts_service(it)) else {
-        return;
-    };
-    let message = "a service that a RUN starts does not run in containers: start it in CMD or \
-        ENTRYPOINT, or set its start type";
-    let at = (step.instruction, last.words[0].range.start);
-    findings.add_at("lost-with-line", Severity::Warning, at, message);
 }
 
 const MACHINE: &str = "setx cuts the PATH after 1024 characters and writes the user's part and the \

@@ -64,7 +64,7 @@ fn check_step(
         report(instruction, Severity::Warning, message, None, findings);
         return;
     }
-    if needs_shell(step) || is_short(text) {
+    if needs_shell(step) || is_short(text) || is_batch_file_of_npm(stage, text) {
         return;
     }
     let message = "in shell form a shell starts the program, which then may not get the shutdown \
@@ -151,6 +151,20 @@ fn needs_shell(step: &LintStep<'_>) -> bool {
         let needs_it = may_be_script || text.contains('$');
         needs_it || is_script(name) || is_shell(name) || script::is_cmdlet(name)
     })
+}
+
+/// Returns true for a command that npm installs, as a batch file.
+fn is_batch_file_of_npm(stage: &Stage<'_>, text: &str) -> bool {
+    let name = text.split_whitespace().next().unwrap_or_default();
+    let mut steps = stage.steps.iter().filter(|step| step.is("RUN"));
+    !name.contains(['.', '\\', '/'])
+        && steps.any(|step| {
+            let text = step.instruction.text();
+            text.contains("npm ")
+                && text
+                    .split_whitespace()
+                    .any(|word| word.split('@').next() == Some(name))
+        })
 }
 
 /// Returns true if a file name ends in one of these extensions, in any case.

@@ -14,6 +14,13 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     let Some((value, is_only)) = path(step.instruction) else {
         return;
     };
+    if let Some(part) = joined_folders(value) {
+        let message = format!(
+            "Windows separates the folders of PATH with ;, and does not find {part:?}: write ; instead of :"
+        );
+        let line = step.instruction.lines().0;
+        findings.add("path-separator", Severity::Error, line, message);
+    }
     let Some(name) = hidden_variable(it, value) else {
         return;
     };
@@ -53,6 +60,25 @@ pub(super) fn hidden_variable(it: &EvaluatedStep<'_>, value: &str) -> Option<Str
     let is_own = ["$path", "${path}"].iter().any(|it| lower.contains(it));
     let is_set = it.state.value("PATH", &it.linted.arguments.given).is_some();
     (is_own && !is_set && it.stage.knows_environment).then(|| "$PATH to Windows' own".to_owned())
+}
+
+/// A part of a PATH that consists of folders with colons between them.
+fn joined_folders(value: &str) -> Option<&str> {
+    let mut parts = value.split(';').map(str::trim);
+    parts.find(|part| {
+        let mut colons = part.match_indices(':').map(|(at, _)| at);
+        colons.any(|at| {
+            let (before, after) = (&part[..at], &part[at + 1..]);
+            let word = before.rsplit(|c: char| !c.is_ascii_alphanumeric()).next();
+            let is_drive = word.is_some_and(|word| word.len() == 1);
+            // The colons of `$env:NAME` and `${NAME:-C:/a}` separate nothing.
+            let is_syntax = before.to_ascii_lowercase().ends_with("$env")
+                || before.matches('{').count() > before.matches('}').count();
+            let begins_folder =
+                after.starts_with(['/', '\\', '$', '%']) || after.get(1..2) == Some(":");
+            begins_folder && !is_drive && !is_syntax
+        })
+    })
 }
 
 /// Names of variables in the syntax of cmd or PowerShell.

@@ -197,7 +197,8 @@ pub(super) fn check_directive(linted: &LintFile<'_>, findings: &mut Findings<'_>
     }) else {
         return;
     };
-    if escape == file.escape || linted.stages.iter().all(Stage::is_linux) {
+    let is_last = file.instructions.iter().all(|it| it.lines().1 < line);
+    if escape == file.escape || is_last || linted.stages.iter().all(Stage::is_linux) {
         return;
     }
     let message = "this directive has no effect: it must be at the top of the file, above every \

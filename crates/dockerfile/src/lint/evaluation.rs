@@ -120,6 +120,7 @@ fn check_from(
             return;
         }
     };
+    check_image(linted, instruction, &from.image, findings);
     let Some(name) = from.name else { return };
     if let Some(first) = names.insert(name.clone(), line + 1) {
         let message = format!("the stage {name:?} is already defined on line {first}");
@@ -127,9 +128,68 @@ fn check_from(
     }
 }
 
+/// Reports a base image whose name lacks a part, as nothing sets its variable.
+fn check_image(
+    linted: &LintFile<'_>,
+    from: &Instruction,
+    image: &str,
+    findings: &mut Findings<'_>,
+) {
+    let arguments = &linted.arguments;
+    let of_shell = super::environment::shell_variables(image).find(|it| arguments.is_declared(it));
+    if let Some(name) = of_shell {
+        let message = format!("FROM does not expand %{name}%: write ${{{name}}}");
+        findings.add("shell-variable", Severity::Error, from.lines().0, message);
+        return;
+    }
+    let Ok(expanded) = arguments.expand(image, linted.file.escape) else {
+        return;
+    };
+    let text = expanded.text.as_str();
+    let is_broken = text.is_empty()
+        || text.starts_with(['/', ':'])
+        || text.ends_with([':', '@', '/'])
+        || ["//", "/:", ":-", ":."]
+            .iter()
+            .any(|part| text.contains(part));
+    // A build gives an argument that has no default.
+    let mut unset = expanded.unset.iter();
+    let Some(name) = unset.find(|name| is_broken && !arguments.is_declared(name)) else {
+        return;
+    };
+    if linted
+        .file
+        .lines()
+        .any(|line| is_argument_comment(line) || is_template(line))
+    {
+        return;
+    }
+    let is_in_stage = |it: &&Instruction| {
+        it.keyword == "ARG" && it.text().split(['=', ' ']).next() == Some(name.as_str())
+    };
+    let message = match linted.file.instructions.iter().find(is_in_stage) {
+        Some(argument) => format!(
+            "${name} is empty here: FROM sees only arguments above the first FROM, and the one on \
+             line {} is below; {text:?} is not the name of an image",
+            argument.lines().0 + 1
+        ),
+        None => format!(
+            "${name} is empty here, as no ARG above the first FROM declares it; {text:?} is not the \
+             name of an image"
+        ),
+    };
+    findings.add("unset-variable", Severity::Error, from.lines().0, message);
+}
+
+/// Returns true for `# ARG NAME`, with which a template lists what its generator writes.
+fn is_argument_comment(line: &str) -> bool {
+    let argument = line.strip_prefix("# ARG ");
+    argument.is_some_and(|name| !name.trim().contains([' ', '=']))
+}
+
 /// Double braces and percent signs around a name are filled in by another program.
 fn is_template(text: &str) -> bool {
-    text.contains("{{") || text.contains("<%") || text.contains("@@")
+    text.contains("{{") || text.contains("{%") || text.contains("<%") || text.contains("@@")
 }
 
 fn check_step(
@@ -161,16 +221,26 @@ fn check_step(
     if stage.is_linux() {
         return;
     }
+    let kept = match &kind {
+        InstructionKind::OnBuild(_) => {
+            InstructionKind::read_own(instruction, linted.file.escape).ok()
+        }
+        _ => None,
+    };
     let evaluated = EvaluatedStep {
         linted,
         stage,
         step,
-        kind: &kind,
+        kind: kept.as_ref().unwrap_or(&kind),
         state: &*place.state,
         filled: &*place.filled,
     };
     for rule in &RULES {
-        if let Check::State(check) = rule.check {
+        // A later build sets the variables of a trigger.
+        let is_open = kept.is_some() && rule == "unset-variable";
+        if let Check::State(check) = rule.check
+            && !is_open
+        {
             check(&evaluated, findings);
         }
     }
@@ -198,7 +268,7 @@ fn apply(
         InstructionKind::Copy(copy) => check_copy(current, copy, lexer, linted),
         InstructionKind::Run(program) => {
             let place = (&*current, &mut *place.made);
-            check_run(stage, step, place, program, findings);
+            check_run(linted, stage, step, place, program, findings);
             Ok(())
         }
         kind => {
@@ -288,6 +358,7 @@ fn may_remove(text: &str) -> bool {
 
 /// A line that fails on every Windows.
 fn check_run(
+    linted: &LintFile<'_>,
     stage: &Stage<'_>,
     step: &LintStep<'_>,
     (current, made): (&StageState, &mut Vec<ImagePath>),
@@ -312,6 +383,12 @@ fn check_run(
     let Some(error) = script_error(current, program, &shell, made) else {
         return;
     };
+    // An account that the file puts among the administrators may.
+    let is_of_rights = error.to_string().contains(" may not ");
+    let mut lines = linted.file.lines().map(str::to_ascii_lowercase);
+    if is_of_rights && lines.any(|line| line.contains("administrators")) {
+        return;
+    }
     if error.kind == ScriptErrorKind::Fails {
         let position = step.instruction.start() + error.at;
         let line = step.line_at(position);
@@ -329,7 +406,13 @@ fn report_invalid(
 ) {
     let line = instruction.lines().0;
     if crate::source::is_keyword(&instruction.keyword) || instruction.trigger().is_some() {
-        if message.contains("--chown is unsupported") || message.contains("--chmod is unsupported")
+        if message.starts_with("unexpected text after the array") && instruction.keyword != "SHELL"
+        {
+            let message = "unexpected text after the array: Docker ignores it or reads the whole line \
+                as a command, and wincimg refuses it; remove it";
+            findings.add(INVALID, Severity::Warning, line, message);
+        } else if message.contains("--chown is unsupported")
+            || message.contains("--chmod is unsupported")
         {
             super::unix::report_copy_flags(instruction, &message, findings);
         } else {

@@ -40,6 +40,7 @@ pub(super) fn check_program(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>)
         return;
     };
     if args_escaped::is_command_line(program) {
+        check_one_string(it, findings);
         return;
     }
     let name = program_name(program);
@@ -92,6 +93,23 @@ pub(super) fn check_program(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>)
         }
     };
     findings.add("exec-form-program", severity, it.line(), message);
+}
+
+/// Reports a program and its arguments in one string.
+fn check_one_string(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+    // In an image with a CMD, another rule knows what happens.
+    let has_cmd = it.stage.steps.iter().any(|step| step.is("CMD"));
+    let is_start = it.step.is("ENTRYPOINT") || it.step.is("CMD");
+    if !(is_start && has_cmd) {
+        let message = "in exec form the first string is the whole name of the program: write each \
+            argument as a string of its own";
+        let severity = if is_start {
+            Severity::Warning
+        } else {
+            Severity::Error
+        };
+        findings.add("exec-form-program", severity, it.line(), message);
+    }
 }
 
 /// Reports operators and variables that a shell would read.

@@ -1,5 +1,6 @@
 //! `HEALTHCHECK` that cannot fail, or whose options are a part of its command.
 
+use super::effects::{powershell_scripts, script_statements};
 use super::reference::Platform;
 use super::stage::{LintStep, Stage};
 use super::{Findings, Severity};
@@ -55,6 +56,9 @@ fn never_fails(step: &LintStep<'_>, command: &str) -> Option<&'static str> {
     if compact.contains("catch") && compact.contains("try") && !compact.contains("finally") {
         return Some("its catch block ends it with exit code 0: add exit 1");
     }
+    if compares_only(step) {
+        return Some("its result is only printed: add exit 1 for the other case");
+    }
     let mut programs = step.commands().iter();
     let is_idle = |name: &str| {
         matches!(
@@ -69,4 +73,23 @@ fn never_fails(step: &LintStep<'_>, command: &str) -> Option<&'static str> {
     });
     let has_some = step.commands().iter().any(|it| is_idle(&it.program()));
     (all_idle && has_some).then_some("it only prints")
+}
+
+/// Returns true for a script of PowerShell whose last statement compares and does not exit.
+fn compares_only(step: &LintStep<'_>) -> bool {
+    powershell_scripts(step).any(|script| {
+        let all = script_statements(step, script);
+        let Some((last, before)) = all.split_last() else {
+            return false;
+        };
+        let is_comparison = last.depth == 0
+            && last.text.starts_with(['$', '('])
+            && [" -eq ", " -ne ", " -like ", " -match "]
+                .iter()
+                .any(|it| last.contains(it));
+        let mut texts = before.iter();
+        is_comparison
+            && !last.text.contains('=')
+            && !texts.any(|it| it.contains("erroraction") || it.contains("exit"))
+    })
 }

@@ -50,6 +50,20 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
     }
 }
 
+/// Programs of the console with such options, for which PowerShell waits.
+const CONSOLE_PROGRAMS: [&str; 10] = [
+    "cmd",
+    "mysqld",
+    "mysqladmin",
+    "aspnet_regsql",
+    "aspnet_regiis",
+    "installutil",
+    "nssm",
+    "winsw",
+    "sc",
+    "net",
+];
+
 fn find_unawaited(statement: &PowerShellStatement) -> Option<(Severity, String)> {
     let name = statement.command();
     let is_start = matches!(name.as_str(), "start-process" | "saps" | "start");
@@ -75,7 +89,8 @@ fn find_unawaited(statement: &PowerShellStatement) -> Option<(Severity, String)>
             -ArgumentList …";
         return Some((Severity::Error, message.to_owned()));
     }
-    let is_program = has_extension(&statement.written_command(), &["exe"]);
+    let is_program = has_extension(&statement.written_command(), &["exe"])
+        && !CONSOLE_PROGRAMS.contains(&name.as_str());
     let is_silent = statement.parameters_of_programs().any(|option| {
         ["quiet", "silent", "verysilent", "install", "s", "qn"].contains(&option.as_str())
     });
@@ -115,6 +130,12 @@ pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mu
         file.lines()
             .any(|line| line.contains("allowGlobalConfirmation"))
     };
+    let is_trusted = || {
+        file.lines().any(|line| {
+            let line = line.to_ascii_lowercase();
+            line.contains("trusted") || line.contains("trustrepository")
+        })
+    };
     for command in step.commands() {
         if command.has_input {
             continue;
@@ -126,6 +147,10 @@ pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mu
         if is_answered && command.program().starts_with('c') {
             continue;
         }
+        // An account without a password has an empty answer.
+        if command.program() == "runas" && text.contains("passwordreq") {
+            continue;
+        }
         let started = command.started();
         let command = started.as_ref().unwrap_or(command);
         // PowerShell's arguments are in a list.
@@ -133,7 +158,7 @@ pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mu
         if is_list {
             continue;
         }
-        let Some((severity, message, option)) = prompt(command, &is_confirmed) else {
+        let Some((severity, message, option)) = prompt(command, &is_confirmed, &is_trusted) else {
             continue;
         };
         let edit = option.and_then(|option| {
@@ -160,6 +185,7 @@ pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mu
 fn prompt(
     command: &LintCommand,
     is_confirmed: &dyn Fn() -> bool,
+    is_trusted: &dyn Fn() -> bool,
 ) -> Option<(Severity, &'static str, Option<&'static str>)> {
     let words = || {
         command
@@ -194,11 +220,54 @@ fn prompt(
             let message = "rd /s without /q asks before it deletes: add /q";
             Some((Severity::Error, message, Some("/q")))
         }
+        _ => console_prompt(command, is_trusted),
+    }
+}
+
+/// A prompt of Windows itself or of PowerShell's gallery.
+fn console_prompt(
+    command: &LintCommand,
+    is_trusted: &dyn Fn() -> bool,
+) -> Option<(Severity, &'static str, Option<&'static str>)> {
+    let words = || {
+        let words = command.words.iter().skip(1);
+        words.map(|word| word.value.to_ascii_lowercase())
+    };
+    let has = |names: &[&str]| words().any(|word| names.contains(&word.as_str()));
+    let is_cmd = matches!(command.grammar, Grammar::Cmd | Grammar::Exec);
+    match command.program().as_str() {
         "timeout" if !has(&["/?"]) && is_cmd => {
             let message = "timeout requires a console, which a build has not, and fails: use \
                 ping -n, or Start-Sleep";
             let is_windows = has(&["/t", "-t"]) || words().all(|word| word.parse::<u32>().is_ok());
             is_windows.then_some((Severity::Error, message, None))
+        }
+        "del" | "erase" if is_cmd && !has(&["/q", "/f/q", "/q/f", "/s/q", "/q/s"]) => {
+            let is_all = |word: &String| {
+                let file = word.rsplit(['\\', '/']).next().unwrap_or_default();
+                matches!(file, "*" | "*.*") && !word.starts_with('/')
+            };
+            let message = "del of all files asks before it deletes: add /q";
+            words()
+                .any(|word| is_all(&word))
+                .then_some((Severity::Warning, message, None))
+        }
+        "date" | "time" if is_cmd && command.words.len() == 1 && command.files.is_empty() => {
+            let message = "date and time ask for a new value: add /t";
+            Some((Severity::Error, message, None))
+        }
+        "install-module" | "install-script" | "install-packageprovider" | "update-module"
+            if !words().any(|it| {
+                it.starts_with("-f") || it.starts_with("-confirm:") || it.starts_with('@')
+            }) =>
+        {
+            let message =
+                "this asks before it installs from a gallery that is not trusted: add -Force";
+            (!is_trusted()).then_some((Severity::Warning, message, None))
+        }
+        "runas" => {
+            let message = "runas asks for a password, and a build has no console";
+            Some((Severity::Error, message, None))
         }
         "pause" if is_cmd => {
             let message = "pause waits for a key, and a build has no console";

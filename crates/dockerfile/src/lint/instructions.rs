@@ -3,7 +3,8 @@
 use super::environment;
 use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
-use super::stage::{LintStep, Stage};
+use super::stage::{LintStep, Stage, StageBaseRef};
+use super::words::{Grammar, LintCommand};
 use super::{Edit, Findings, LintFile, Severity};
 use crate::instruction::InstructionKind;
 use crate::source::Instruction;
@@ -74,14 +75,104 @@ pub(super) fn check_unset(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     used.sort_unstable();
     used.dedup();
     for name in used {
-        if it.linted.arguments.is_declared(name) && !it.state.declares(name) {
-            let message = format!(
-                "{name} is not set here: the ARG above FROM is not visible in a stage; add ARG \
-                 {name} below FROM"
-            );
-            findings.add(rule, Severity::Error, it.line(), message);
+        if it.state.declares(name) {
+            continue;
         }
+        let reason = if is_expanded_early(it, name) {
+            "cmd expands the variables of a line before it runs it; set it in an ENV above"
+                .to_owned()
+        } else if it.linted.arguments.is_declared(name) {
+            format!("the ARG above FROM is not visible in a stage; add ARG {name} below FROM")
+        } else if let Some(later) = declared_elsewhere(it, name) {
+            later
+        } else {
+            continue;
+        };
+        let message = format!("{name} is not set here: {reason}");
+        findings.add(rule, Severity::Error, it.line(), message);
     }
+}
+
+/// Returns true if the line itself sets a variable that cmd expands before that.
+fn is_expanded_early(it: &EvaluatedStep<'_>, name: &str) -> bool {
+    let text = it.step.instruction.text().to_ascii_lowercase();
+    let lower = name.to_ascii_lowercase();
+    // `call` and delayed expansion read the line again, and an earlier one may set it too.
+    let is_open = ["call ", "/v", "for ", "%%"]
+        .iter()
+        .any(|part| text.contains(part));
+    if is_open || super::shells::is_of_windows(&lower) {
+        return false;
+    }
+    let used = format!("%{lower}%");
+    let commands = it.step.commands().iter();
+    let mut commands = commands.filter(|command| command.grammar == Grammar::Cmd);
+    let start = |command: &LintCommand| command.words[0].range.start;
+    let set = commands.clone().find(|command| {
+        let assigned = command.words.get(1).map_or("", |word| word.value.as_str());
+        let (known, _) = assigned.split_once('=').unwrap_or_default();
+        command.program() == "set" && known.eq_ignore_ascii_case(name)
+    });
+    set.is_some_and(|set| {
+        commands.any(|command| {
+            let mut words = command.words.iter();
+            start(command) > start(set)
+                && !matches!(command.program().as_str(), "setx" | "reg")
+                && words.any(|word| word.value.to_ascii_lowercase().contains(&used))
+        })
+    })
+}
+
+/// Reason why a variable is not set in a `RUN`, though an `ARG` or `ENV` of the file has its name.
+fn declared_elsewhere(it: &EvaluatedStep<'_>, name: &str) -> Option<String> {
+    let line = it.line();
+    let lower = name.to_ascii_lowercase();
+    // The shell, Windows or an earlier line may set it.
+    let assigns = [
+        format!("env:{lower} "),
+        format!("env:{lower}="),
+        format!("set {lower}="),
+        "setx".to_owned(),
+        "environment".to_owned(),
+    ];
+    let earlier = ["set", "install", ".ps1", ".bat", ".cmd"];
+    let mut before = it.stage.steps.iter().filter(|step| step.is("RUN"));
+    let is_set = super::shells::is_of_windows(&lower)
+        || before.any(|step| {
+            let text = step.instruction.full_text().to_ascii_lowercase();
+            let own = step.instruction.lines().0;
+            own <= line && assigns.iter().any(|part| text.contains(part))
+                || own < line && earlier.iter().any(|part| text.contains(part))
+        });
+    if is_set {
+        return None;
+    }
+    let declares = |step: &&LintStep<'_>, keywords: &[&str]| {
+        let text = step.instruction.text();
+        keywords.contains(&step.instruction.keyword.as_str())
+            && step.instruction.trigger().is_none()
+            && (text.starts_with(&format!("{name}="))
+                || text
+                    .split_whitespace()
+                    .any(|word| word == name || word.starts_with(&format!("{name}="))))
+    };
+    let mut later = it.stage.steps.iter();
+    if let Some(step) = later.find(|step| declares(step, &["ARG", "ENV"])) {
+        let keyword = &step.instruction.keyword;
+        let line = step.instruction.lines().0 + 1;
+        return Some(format!("{keyword} {name} is below, on line {line}"));
+    }
+    let mut stages = it
+        .linted
+        .stages
+        .iter()
+        .filter(|stage| !std::ptr::eq(*stage, it.stage));
+    let other =
+        stages.find_map(|stage| stage.steps.iter().find(|step| declares(step, &["ARG"])))?;
+    let line = other.instruction.lines().0 + 1;
+    Some(format!(
+        "the ARG on line {line} is of another stage; add ARG {name} to this one"
+    ))
 }
 
 /// Returns true if the base image may set a variable: `DOTNET_VERSION` in `dotnet/sdk`.
@@ -323,6 +414,9 @@ fn buildkit_feature(instruction: &Instruction) -> Option<String> {
     let flags = [
         "mount", "network", "security", "link", "exclude", "checksum", "unpack",
     ];
+    if instruction.keyword == "STOPSIGNAL" {
+        return Some(instruction.keyword.clone());
+    }
     let flag = instruction.flags().find(|(name, _)| flags.contains(name));
     match flag {
         Some((name, _)) => Some(format!("{} --{name}", instruction.keyword)),
@@ -343,23 +437,22 @@ pub(super) fn check_buildkit(linted: &LintFile<'_>, findings: &mut Findings<'_>)
     if has_syntax(linted) {
         return;
     }
-    for stage in &linted.stages {
-        if stage.platform != Platform::Windows {
-            continue;
+    let is_windows = |stage: &Stage<'_>| stage.platform == Platform::Windows;
+    let has_windows = linted.stages.iter().any(is_windows);
+    let found = linted.stages.iter().find_map(|stage| {
+        if has_windows && matches!(stage.base, StageBaseRef::Scratch) && !stage.is_linux() {
+            return Some((stage.from, "FROM scratch".to_owned()));
         }
-        for step in &stage.steps {
-            let instruction = step.instruction;
-            let Some(what) = buildkit_feature(instruction) else {
-                continue;
-            };
-            let message = format!(
-                "{what} requires BuildKit, which Docker Engine on Windows does not use by default"
-            );
-            let line = instruction.lines().0;
-            findings.add("requires-buildkit", Severity::Warning, line, message);
-            return;
-        }
-    }
+        let mut steps = stage.steps.iter().filter(|_| is_windows(stage));
+        steps.find_map(|step| Some((step.instruction, buildkit_feature(step.instruction)?)))
+    });
+    let Some((instruction, what)) = found else {
+        return;
+    };
+    let message =
+        format!("{what} requires BuildKit, which Docker Engine on Windows does not use by default");
+    let line = instruction.lines().0;
+    findings.add("requires-buildkit", Severity::Warning, line, message);
 }
 
 /// Reports zip files that `ADD` puts into a folder, where it unpacks only tar archives.

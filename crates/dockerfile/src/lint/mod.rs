@@ -7,6 +7,8 @@
 mod alternative;
 mod args_escaped;
 mod base;
+mod builtins;
+mod comments;
 mod correction;
 mod effects;
 mod entrypoint;
@@ -14,6 +16,7 @@ mod environment;
 mod escapes;
 mod evaluation;
 mod exec_form;
+mod exit_codes;
 mod fixes;
 mod healthcheck;
 mod ignore;
@@ -21,8 +24,10 @@ mod iis;
 mod installers;
 mod instructions;
 mod joined;
+mod line_effects;
 mod line_end;
 mod nano;
+mod programs;
 mod quotes;
 mod reference;
 mod registry;
@@ -33,8 +38,11 @@ mod shell;
 mod shells;
 mod stage;
 mod statements;
+mod tls;
 mod unix;
+mod unix_paths;
 mod usage;
+mod user;
 mod volume;
 mod words;
 
@@ -204,7 +212,9 @@ fn without_consequences(findings: Vec<LintFinding>) -> Vec<LintFinding> {
                 .any(|(line, other)| *line == finding.line && *other != name);
         let by_base = matches!(name, "prompt" | "basic-parsing" | "error-action")
             && errors.contains(&(finding.line, "nano-server-lacks"));
-        !by_any && !by_base
+        let by_name =
+            name == "floating-base" && errors.contains(&(finding.line, "unknown-repository"));
+        !by_any && !by_base && !by_name
     };
     let kept: Vec<bool> = findings.iter().map(keep).collect();
     let mut kept = kept.into_iter();

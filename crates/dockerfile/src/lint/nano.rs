@@ -1,7 +1,7 @@
 //! Programs that Nano Server does not have, and commands that its user may not run.
 
-use super::stage::{LintStep, Stage, StageBaseRef};
-use super::words::{LintCommand, program_name};
+use super::stage::{LintStep, StageBaseRef};
+use super::words::{LintCommand, Word, program_name};
 use super::{Findings, LintFile, Severity};
 use crate::source::Instruction;
 
@@ -68,7 +68,8 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
         let mut state = match &stage.base {
             StageBaseRef::Stage(index) => known[*index].clone(),
             StageBaseRef::Image(reference) => NanoState {
-                is_nano: reference.is_nano_server(),
+                is_nano: reference.is_nano_server()
+                    && (reference.build().is_some() || reference.is_of_microsoft()),
                 is_certain: reference.build().is_some()
                     || reference.is_windows_base()
                     || reference.is_of_microsoft(),
@@ -194,17 +195,22 @@ impl NanoState {
         command: &LintCommand,
         findings: &mut Findings<'_>,
     ) {
-        if !self.is_plain_user || !step.is("RUN") || !is_for_administrator(command) {
+        if !self.is_plain_user || !step.is("RUN") {
             return;
         }
+        let program = command.program();
+        let what = match protected_target(command) {
+            Some(path) => format!("writing to {}", path.value),
+            None if is_for_administrator(command) => program,
+            None => return,
+        };
         let correction = findings.file.wrap_lines(
             step.instruction,
             "USER ContainerAdministrator",
             "USER ContainerUser",
         );
         let message = format!(
-            "{} requires ContainerAdministrator here, and Nano Server runs this as ContainerUser",
-            command.program()
+            "{what} requires ContainerAdministrator, and Nano Server runs this as ContainerUser"
         );
         findings.add_correction("nano-server-lacks", Severity::Error, message, correction);
     }
@@ -233,6 +239,51 @@ fn is_for_administrator(command: &LintCommand) -> bool {
     }
 }
 
+/// A file or folder that a command makes or changes where only administrators may write.
+fn protected_target(command: &LintCommand) -> Option<&Word> {
+    let (_, arguments) = command.words.split_first()?;
+    let is_operand = |word: &&Word| !word.value.starts_with(['/', '-']);
+    let after = |is_option: &dyn Fn(&str) -> bool| {
+        let at = arguments.iter().position(|word| is_option(&word.value))?;
+        arguments.get(at + 1)
+    };
+    let output = command.files.iter().find(|_| !command.has_input);
+    let target = match command.program().as_str() {
+        "md" | "mkdir" | "rd" | "rmdir" | "del" | "erase" => {
+            let mut operands = arguments.iter().filter(is_operand);
+            operands.find(|word| is_protected(&word.value))
+        }
+        "copy" | "xcopy" | "move" => arguments.iter().rfind(is_operand),
+        "icacls" if arguments.len() > 1 => arguments.first(),
+        "tar" => after(&|option| option == "-C"),
+        "curl" => after(&|option| {
+            option == "--output"
+                || option.starts_with('-') && !option.starts_with("--") && option.ends_with('o')
+        }),
+        _ => None,
+    };
+    let mut written = target.into_iter().chain(output);
+    written.find(|word| is_protected(&word.value))
+}
+
+/// Returns true for a path in the folders of Windows and its programs.
+fn is_protected(path: &str) -> bool {
+    let path = path.replace('/', "\\").to_ascii_lowercase();
+    let folders = [
+        "c:\\program files (x86)",
+        "c:\\program files",
+        "c:\\windows",
+        "%programfiles(x86)%",
+        "%programfiles%",
+        "%windir%",
+        "%systemroot%",
+    ];
+    let inside = folders.iter().find_map(|folder| path.strip_prefix(folder));
+    inside.is_some_and(|inside| {
+        (inside.is_empty() || inside.starts_with('\\')) && !inside.starts_with("\\temp")
+    })
+}
+
 /// Returns true if the current shell reads an instruction.
 fn uses_shell(instruction: &Instruction) -> bool {
     match instruction.keyword.as_str() {
@@ -242,56 +293,5 @@ fn uses_shell(instruction: &Instruction) -> bool {
             command.is_some_and(|command| !command.starts_with('['))
         }
         _ => false,
-    }
-}
-
-/// Reports PowerShell 7 on a base that does not have it.
-pub(super) fn check_pwsh(stage: &Stage<'_>, findings: &mut Findings<'_>) {
-    let StageBaseRef::Image(reference) = &stage.base else {
-        return;
-    };
-    if !reference.is_windows_base() {
-        return;
-    }
-    for step in &stage.steps {
-        let instruction = step.instruction;
-        let text = instruction.text().to_ascii_lowercase();
-        let is_shell = step.is("SHELL")
-            && instruction.exec_form().is_some_and(|words| {
-                words
-                    .first()
-                    .is_some_and(|word| program_name(word) == "pwsh")
-            });
-        let command = step.commands().iter().find(|it| it.program() == "pwsh");
-        let mut words = command.iter().flat_map(|command| &command.words);
-        let is_plain = words
-            .next()
-            .is_none_or(|word| !word.value.contains(['\\', '/']));
-        if (is_shell && !text.contains(":\\")) || (command.is_some() && is_plain) {
-            let message = format!(
-                "{} has no pwsh: use powershell, or install it",
-                reference.repository
-            );
-            findings.add(
-                "missing-program",
-                Severity::Error,
-                instruction.lines().0,
-                message,
-            );
-            return;
-        }
-        // Anything about it before may bring it.
-        if text.contains("powershell") || text.contains("pwsh") {
-            let is_call = step
-                .commands()
-                .iter()
-                .any(|it| it.program() == "powershell");
-            if !is_call && !step.is("SHELL")
-                || text.contains("powershell-")
-                || text.contains("install")
-            {
-                return;
-            }
-        }
     }
 }

@@ -69,6 +69,12 @@ impl PublishedImage {
         })
     }
 
+    /// True for official images on Nano Server, whose tags without a release can be of 2016: that
+    /// had PowerShell.
+    fn is_older_elsewhere(&self) -> bool {
+        self.repository.starts_with('=') && self.tag == Some("nanoserver")
+    }
+
     fn is_of(&self, repository: &str) -> bool {
         match self.repository.strip_prefix('=') {
             Some(name) => {
@@ -161,7 +167,10 @@ impl Reference {
     pub(super) fn shell(&self, build: Option<u32>) -> BaseShell {
         let build = self.build().or(build);
         let tag = self.tag.as_deref().unwrap_or_default();
-        let row = PUBLISHED.iter().find(|row| {
+        let row = PUBLISHED
+            .iter()
+            .filter(|row| build.is_some() || !row.is_older_elsewhere());
+        let row = row.into_iter().find(|row| {
             let fits = || build.is_some_and(|build| (row.first..=row.last).contains(&build));
             row.is_of(&self.repository)
                 && row.tag.is_none_or(|part| tag.contains(part))

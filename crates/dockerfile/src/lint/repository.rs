@@ -152,6 +152,14 @@ fn check_tag(reference: &Reference) -> Option<String> {
     if reference.is_windows_base() {
         return check_base_tag(reference, tag);
     }
+    let major = tag
+        .split(['.', '-'])
+        .next()
+        .and_then(|it| it.parse::<u32>().ok());
+    if repository.starts_with("mcr.microsoft.com/dotnet/core/") && major.is_some_and(|it| it > 3) {
+        let path = repository.replace("dotnet/core/", "dotnet/");
+        return Some(format!("{repository} ends with .NET Core 3.1: use {path}"));
+    }
     // Images of .NET name Nano Server by its build.
     let is_dotnet =
         repository.starts_with("mcr.microsoft.com/dotnet/") && !repository.contains("framework");
@@ -225,6 +233,34 @@ const STAGE_NAMES: [&str; 14] = [
     "restore",
 ];
 
+/// Reports a variable in `COPY --from`.
+fn reports_variable(
+    linted: &LintFile<'_>,
+    index: usize,
+    instruction: &Instruction,
+    from: &str,
+    findings: &mut Findings<'_>,
+) -> bool {
+    let is_windows = linted.stages[index].platform == Platform::Windows;
+    // Others are of a template.
+    let is_argument = |name: &str| {
+        let mut all = linted.file.instructions.iter();
+        all.any(|it| it.keyword == "ARG" && it.text().split(['=', ' ']).next() == Some(name))
+    };
+    if is_windows && super::shells::dollar_names(from).any(is_argument) {
+        let message = "COPY --from does not expand variables: name a stage that begins with \
+            FROM and the variable";
+        findings.add(
+            "unknown-stage",
+            Severity::Error,
+            instruction.lines().0,
+            message,
+        );
+        return true;
+    }
+    false
+}
+
 /// Reports a `COPY --from` a stage that does not exist.
 pub(super) fn check_source_stage(
     linted: &LintFile<'_>,
@@ -236,6 +272,9 @@ pub(super) fn check_source_stage(
     let Some(from) = copy.from.as_deref() else {
         return;
     };
+    if reports_variable(linted, index, instruction, from, findings) {
+        return;
+    }
     let own = |stage: &super::Stage<'_>| stage.name.as_deref().map(str::to_owned);
     let lower = from.to_ascii_lowercase();
     let mut earlier = linted.stages[..index].iter().rev();

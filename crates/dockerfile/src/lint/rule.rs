@@ -5,9 +5,10 @@ use std::fmt;
 use super::evaluation::EvaluatedStep;
 use super::stage::{LintStep, Stage};
 use super::{
-    Findings, LintFile, Severity, args_escaped, base, effects, entrypoint, environment, escapes,
-    exec_form, healthcheck, iis, installers, instructions, joined, line_end, nano, quotes,
-    registry, repository, services, shells, unix, usage, volume,
+    Findings, LintFile, Severity, args_escaped, base, builtins, comments, effects, entrypoint,
+    environment, escapes, exec_form, exit_codes, healthcheck, iis, installers, instructions,
+    joined, line_effects, line_end, nano, programs, quotes, registry, repository, services, shells,
+    tls, unix, unix_paths, usage, user, volume,
 };
 
 /// A rule. The names are part of the command line's contract.
@@ -99,7 +100,7 @@ const fn rule(
 }
 
 /// All rules, in the order of the documentation.
-pub static RULES: [Rule; 59] = [
+pub static RULES: [Rule; 66] = [
     rule(
         "invalid-instruction",
         Severity::Error,
@@ -162,6 +163,13 @@ pub static RULES: [Rule; 59] = [
         Fix::Safe,
         Check::Step(instructions::check_equals),
         "Spaces around = become a part of the value",
+    ),
+    rule(
+        "inline-comment",
+        Severity::Error,
+        Fix::None,
+        Check::State(comments::check),
+        "Comments are on lines of their own",
     ),
     rule(
         "overridden-instruction",
@@ -248,6 +256,13 @@ pub static RULES: [Rule; 59] = [
         "The command or shell is of Linux",
     ),
     rule(
+        "unix-path",
+        Severity::Error,
+        Fix::None,
+        Check::State(unix_paths::check),
+        "The path has a meaning only on Linux",
+    ),
+    rule(
         "unix-permissions",
         Severity::Error,
         Fix::Safe,
@@ -255,11 +270,18 @@ pub static RULES: [Rule; 59] = [
         "Windows has no Unix owners, modes and users",
     ),
     rule(
+        "unknown-user",
+        Severity::Error,
+        Fix::None,
+        Check::State(user::check),
+        "USER names an account that does not exist",
+    ),
+    rule(
         "alias-parameter",
         Severity::Error,
         Fix::Safe,
         Check::Step(unix::check_alias),
-        "In PowerShell, curl, wget, rm and others are aliases with other parameters",
+        "In PowerShell, curl, rm, sc, set and others are aliases with other parameters",
     ),
     rule(
         "powershell-chain",
@@ -273,7 +295,14 @@ pub static RULES: [Rule; 59] = [
         Severity::Error,
         Fix::None,
         Check::Step(shells::check_cmdlets),
-        "cmd does not run cmdlets",
+        "cmd does not run cmdlets and scripts of PowerShell",
+    ),
+    rule(
+        "cmd-under-powershell",
+        Severity::Error,
+        Fix::None,
+        Check::Step(builtins::check),
+        "PowerShell does not have this command of cmd",
     ),
     rule(
         "foreign-variable",
@@ -360,6 +389,13 @@ pub static RULES: [Rule; 59] = [
         "PowerShell continues after an error",
     ),
     rule(
+        "lost-exit-code",
+        Severity::Warning,
+        Fix::None,
+        Check::Step(exit_codes::check),
+        "The exit code of a program before the last is lost",
+    ),
+    rule(
         "robocopy-exit-code",
         Severity::Error,
         Fix::None,
@@ -388,10 +424,17 @@ pub static RULES: [Rule; 59] = [
         "Without -UseBasicParsing a web request requires Internet Explorer",
     ),
     rule(
+        "tls-version",
+        Severity::Warning,
+        Fix::None,
+        Check::Stage(tls::check),
+        "Windows PowerShell of Server 2016 offers only TLS 1.0",
+    ),
+    rule(
         "lost-with-line",
         Severity::Error,
         Fix::None,
-        Check::Step(effects::check_line_effects),
+        Check::Step(line_effects::check),
         "Each RUN is a process of its own",
     ),
     rule(
@@ -407,6 +450,13 @@ pub static RULES: [Rule; 59] = [
         Fix::Unsafe,
         Check::State(environment::check),
         "ENV does not expand %NAME%, and its PATH hides the registry's",
+    ),
+    rule(
+        "path-separator",
+        Severity::Error,
+        Fix::None,
+        Check::Shared,
+        "Windows separates the folders of PATH with semicolons",
     ),
     rule(
         "volume-content",
@@ -454,8 +504,8 @@ pub static RULES: [Rule; 59] = [
         "missing-program",
         Severity::Error,
         Fix::None,
-        Check::Stage(nano::check_pwsh),
-        "The base image does not have the program",
+        Check::Stage(programs::check),
+        "The base image does not have the program, or not on its PATH",
     ),
     rule(
         "file-extension-dot",

@@ -115,11 +115,17 @@ pub(super) fn check_exit(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         match command.program().as_str() {
             "start-service" | "iisreset" => true,
             "net" | "sc" => second.eq_ignore_ascii_case("start"),
+            // A script may have this name.
+            "start" if command.words[0].value.contains(['\\', '/']) => false,
+            "start-process" | "saps" | "start" => !command.words.iter().any(|word| {
+                let option = word.value.to_ascii_lowercase();
+                option.starts_with("-w") || option.starts_with("/w") || option == "/b"
+            }),
             _ => false,
         }
     };
     if own.iter().all(starts) {
-        let message = "this ends as soon as the service is started, and the container with it: use \
+        let message = "this ends as soon as the program is started, and the container with it: use \
             ServiceMonitor.exe, or a loop";
         let at = (step.instruction, own[0].words[0].range.start);
         findings.add_at("container-exits", Severity::Warning, at, message);

@@ -2,12 +2,13 @@
 
 use wincimg_scripts::script;
 
+use super::entrypoint::has_extension;
 use super::environment::shell_variables;
 use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
-use super::words::{Grammar, LintCommand, LintScript, NextOperator};
+use super::words::{Grammar, LintCommand, LintScript, NextOperator, Word};
 use super::{Findings, Severity};
 use crate::instruction::InstructionKind;
 use crate::stages::StageState;
@@ -98,14 +99,22 @@ pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>, findings: &m
         };
         let is_assignment = word.value.starts_with('$') && word.value.len() > 1;
         let is_cmdlet = is_known_cmdlet(&word.value);
-        if command.grammar != Grammar::Cmd || !(is_assignment || is_cmdlet) {
+        let is_script = has_extension(&word.value, &["ps1"]);
+        if command.grammar != Grammar::Cmd || !(is_assignment || is_cmdlet || is_script) {
             continue;
         }
-        let message = format!(
-            "cmd reads this line, and {:?} is of PowerShell: begin it with powershell -Command, or \
-             set SHELL [\"powershell\", \"-Command\"]",
-            word.value
-        );
+        let message = if is_script {
+            format!(
+                "cmd does not run {}: write powershell -File {0}",
+                word.value
+            )
+        } else {
+            format!(
+                "cmd reads this line, and {:?} is of PowerShell: begin it with powershell -Command, \
+                 or set SHELL [\"powershell\", \"-Command\"]",
+                word.value
+            )
+        };
         let line = step.line_at(word.range.start);
         findings.add("cmdlet-under-cmd", Severity::Error, line, message);
         return;
@@ -178,6 +187,11 @@ const OF_WINDOWS: [&str; 16] = [
     "cd",
     "programfiles(x86)",
 ];
+
+/// Returns true for a variable that Windows or Docker sets; its name is in lower case.
+pub(super) fn is_of_windows(name: &str) -> bool {
+    OF_WINDOWS.contains(&name)
+}
 
 /// Variables that PowerShell sets.
 const AUTOMATIC: [&str; 18] = [
@@ -271,11 +285,12 @@ fn foreign_to_powershell(
     whole: &str,
 ) -> Option<(String, String)> {
     let program = command.program();
-    // Such data is expanded by its reader.
+    // Such data is expanded by its reader; the user's PATH adds to the machine's.
+    let is_machine = command.words.iter().any(|word| word.eq_ignore_case("/m"));
     let is_data = matches!(
         program.as_str(),
         "reg" | "new-itemproperty" | "set-itemproperty"
-    );
+    ) || program == "setx" && !is_machine && whole.contains(&format!("'{word}'"));
     let of_cmd = shell_variables(word).find(|name| {
         let is_known =
             state.declares(name) || OF_WINDOWS.contains(&name.to_ascii_lowercase().as_str());
@@ -347,6 +362,13 @@ pub(super) fn check_single_quotes(
         findings.add("single-quotes-under-cmd", Severity::Error, line, message);
         return;
     }
+    if let Some(word) = step.commands().iter().find_map(|it| cut_script(step, it)) {
+        let message = "cmd does not know single quotes, and reads the operators of this script \
+            itself: write double quotes";
+        let at = (step.instruction, word.range.start);
+        findings.add_at("single-quotes-under-cmd", Severity::Error, at, message);
+        return;
+    }
     for command in step.commands() {
         let is_escaped = step.instruction.text().contains("^\"");
         if command.grammar != Grammar::Cmd || is_escaped || reads_single_quotes(&command.program())
@@ -372,6 +394,21 @@ pub(super) fn check_single_quotes(
     }
 }
 
+/// First word of a script of PowerShell in single quotes that an operator of cmd cuts.
+fn cut_script<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&'a Word> {
+    let is_shell = matches!(command.program().as_str(), "powershell" | "pwsh");
+    let is_cut = command.next != NextOperator::End || !command.files.is_empty();
+    if command.grammar != Grammar::Cmd || !is_shell || !is_cut {
+        return None;
+    }
+    let mut words = command.words.iter().skip(1);
+    let written = |word: &Word| step.instruction.part(word.range.clone());
+    let first = words.find(|word| !word.value.starts_with(['-', '/']))?;
+    let rest = words.map(written).chain([written(first)]);
+    let quotes: usize = rest.map(|text| text.matches('\'').count()).sum();
+    (written(first).starts_with('\'') && quotes % 2 == 1).then_some(first)
+}
+
 /// True for a script that is only a string in single quotes.
 fn is_string_script(step: &LintStep<'_>, script: &LintScript) -> bool {
     if !script.grammar.is_powershell() || !script.is_nested {
@@ -387,7 +424,10 @@ fn is_string_script(step: &LintStep<'_>, script: &LintScript) -> bool {
     inside.is_some_and(|inside| {
         let before = &joined[..script.range.start].trim_end_matches('\'');
         let is_double = before.ends_with('"');
-        inside.contains(' ') && !inside.contains('\'') && !is_double
+        let is_code = inside.contains(' ')
+            || is_known_cmdlet(inside)
+            || inside.to_ascii_lowercase().ends_with(".ps1");
+        is_code && !inside.contains('\'') && !is_double
     })
 }
 

@@ -243,7 +243,7 @@ fn path_in_env_is_not_replaced() {
     );
     for text in [
         r"ENV A=b PATH=%ProgramFiles%\x;C:\y",
-        "USER app\nENV PATH %PATH%;C:/x",
+        "USER ContainerUser\nENV PATH %PATH%;C:/x",
     ] {
         let finding = only_finding(BaseShell::Cmd, text);
         assert_eq!((finding.rule.name, finding.fix), (rule, None));

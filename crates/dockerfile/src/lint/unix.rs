@@ -5,7 +5,7 @@ use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
-use super::words::{Grammar, LintCommand, program_name};
+use super::words::{Grammar, LintCommand, Word, program_name};
 use super::{Edit, Findings, Severity, instructions};
 use crate::instruction::InstructionKind;
 use crate::source::Instruction;
@@ -29,7 +29,7 @@ const ONLY_LINUX: [&str; 14] = [
 ];
 
 /// Programs of Linux that Git, MSYS and others bring to Windows, and what Windows has.
-const PORTED: [(&str, &str); 27] = [
+const PORTED: [(&str, &str); 50] = [
     ("rm", "del or rd /s /q"),
     ("cp", "copy or xcopy"),
     ("mv", "move"),
@@ -39,8 +39,6 @@ const PORTED: [(&str, &str); 27] = [
     ("grep", "findstr"),
     ("ln", "mklink"),
     ("chmod", "icacls"),
-    ("export", "set, or the instruction ENV"),
-    ("source", "call"),
     ("which", "where"),
     ("wget", "curl"),
     ("unzip", "tar -xf"),
@@ -57,16 +55,46 @@ const PORTED: [(&str, &str); 27] = [
     ("env", "set"),
     ("gunzip", "tar"),
     ("tee", "a redirection"),
+    ("sleep", "ping -n, or Start-Sleep"),
+    ("true", "ver > NUL"),
+    ("printenv", "set"),
+    ("md5sum", "certutil -hashfile"),
+    ("sha1sum", "certutil -hashfile"),
+    ("sha256sum", "certutil -hashfile"),
+    ("sha512sum", "certutil -hashfile"),
+    ("readlink", "PowerShell"),
+    ("basename", "PowerShell"),
+    ("dirname", "PowerShell"),
+    ("mktemp", "%TEMP%"),
+    ("ps", "tasklist"),
+    ("kill", "taskkill"),
+    ("ifconfig", "ipconfig"),
+    ("diff", "fc"),
+    ("cut", "PowerShell"),
+    ("wc", "find /c"),
+    ("du", "dir /s"),
+    ("df", "PowerShell"),
+    ("nproc", "%NUMBER_OF_PROCESSORS%"),
+    ("pkill", "taskkill"),
+    ("killall", "taskkill"),
+    ("[", "if"),
+    ("[[", "if"),
+    ("test", "if"),
+];
+
+/// Commands of shells of Linux.
+const OF_SHELLS: [(&str, &str); 2] = [
+    ("export", "set, or the instruction ENV"),
+    ("source", "call, or a script of its own"),
 ];
 
 /// Commands of Linux that are aliases in PowerShell.
-const ALIASES: [&str; 12] = [
-    "rm", "cp", "mv", "ls", "cat", "wget", "curl", "tee", "pwd", "sort", "ps", "kill",
+const ALIASES: [&str; 13] = [
+    "rm", "cp", "mv", "ls", "cat", "wget", "curl", "tee", "pwd", "sort", "ps", "kill", "sleep",
 ];
 
 /// Parts of a text that says that programs of Linux are installed.
-const PORTS: [&str; 14] = [
-    "git",
+const PORTS: [&str; 13] = [
     "msys",
     "cygwin",
     "busybox",
@@ -85,6 +113,8 @@ const PORTS: [&str; 14] = [
 /// Contents of a stage so far.
 #[derive(Default)]
 struct Installed {
+    /// True if the contents and the shell of the base are unknown.
+    is_open: bool,
     /// Programs of Linux for Windows.
     has_ports: bool,
     /// Text of the instructions that install something.
@@ -94,7 +124,10 @@ struct Installed {
 impl Installed {
     fn add(&mut self, text: &str) {
         let text = text.to_ascii_lowercase();
-        self.has_ports |= PORTS.iter().any(|part| text.contains(part));
+        // An address of GitHub is not Git.
+        let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
+        let has_git = words.any(|word| matches!(word, "git" | "mingit"));
+        self.has_ports |= has_git || PORTS.iter().any(|part| text.contains(part));
         if text.contains("install") {
             self.installs.push_str(&text);
         }
@@ -102,10 +135,12 @@ impl Installed {
 }
 
 pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+    // What other bases have is unknown.
+    let is_open = !matches!(&stage.base, StageBaseRef::Image(reference)
+        if reference.is_windows_base() || reference.is_of_microsoft());
     let mut installed = Installed {
-        // What other bases have is unknown.
-        has_ports: !matches!(&stage.base, StageBaseRef::Image(reference)
-            if reference.is_windows_base() || reference.is_of_microsoft()),
+        is_open,
+        has_ports: is_open,
         ..Installed::default()
     };
     for step in &stage.steps {
@@ -146,7 +181,6 @@ fn check_shell(step: &LintStep<'_>, findings: &mut Findings<'_>) {
 /// Message about a command that Windows does not have.
 fn problem(program: &str, command: &LintCommand, installed: &Installed) -> Option<String> {
     let written = command.words.first()?.value.as_str();
-    let first = command.words.get(1).map_or("", |word| word.value.as_str());
     if ONLY_LINUX.contains(&program) && written.eq_ignore_ascii_case(program) {
         return Some(format!(
             "{program} is a program of Linux, and this image is for Windows"
@@ -163,28 +197,39 @@ fn problem(program: &str, command: &LintCommand, installed: &Installed) -> Optio
     {
         return Some(format!("Windows has no {written}"));
     }
+    let of_shell = shell_syntax(written, command);
+    if of_shell.is_some() {
+        return of_shell;
+    }
+    // The shell's own commands come before the programs of a port.
+    let of_cmd = option_of_built_in(program, written, command);
+    if of_cmd.is_some() && !installed.is_open {
+        return of_cmd;
+    }
     if installed.has_ports {
         return None;
+    }
+    missing_program(program, command, installed)
+}
+
+/// Message about a program that only ports bring.
+fn missing_program(program: &str, command: &LintCommand, installed: &Installed) -> Option<String> {
+    let written = command.words[0].value.as_str();
+    let is_search = |word: &Word| {
+        let options = ["-name", "-iname", "-type", "-exec", "-delete", "-maxdepth"];
+        options.contains(&word.value.as_str())
+    };
+    if program == "find" && command.words.iter().any(is_search) {
+        return Some("find of Windows searches in texts, and fails: use dir /s /b".to_owned());
     }
     if has_extension(&program_name(written), &["sh"]) && command.grammar != Grammar::Exec {
         return Some(format!(
             "Windows does not run the shell script {written}; write it for cmd or PowerShell"
         ));
     }
-    if command.grammar.is_powershell() && ALIASES.contains(&program) {
-        return None;
-    }
-    if program == "set" && command.grammar != Grammar::Exec && first.starts_with("-e") {
-        return Some("set -e is of Linux shells, and has no effect here".to_owned());
-    }
-    if program == "mkdir" && command.grammar == Grammar::Cmd && first == "-p" {
-        return Some(
-            "mkdir of cmd has no -p, and creates a folder of this name; omit it: parents are created"
-                .to_owned(),
-        );
-    }
+    let is_alias = command.grammar.is_powershell() && ALIASES.contains(&program);
     // Of Windows Subsystem for Linux or of a program that is not in the file.
-    if written.contains(['\\', '/', '.', '%', '$']) {
+    if is_alias || written.contains(['\\', '/', '.', '%', '$']) {
         return None;
     }
     let (_, instead) = PORTED.iter().find(|(name, _)| *name == program)?;
@@ -192,6 +237,68 @@ fn problem(program: &str, command: &LintCommand, installed: &Installed) -> Optio
         return None;
     }
     Some(format!("Windows has no {program}; use {instead}"))
+}
+
+/// Message about an option of Linux after a command of cmd.
+fn option_of_built_in(program: &str, written: &str, command: &LintCommand) -> Option<String> {
+    let first = command.words.get(1).map_or("", |word| word.value.as_str());
+    if program == "set" && command.grammar != Grammar::Exec && first.starts_with("-e") {
+        return Some("set -e is of Linux shells, and has no effect here".to_owned());
+    }
+    if command.grammar != Grammar::Cmd || written.contains('.') {
+        return None;
+    }
+    if matches!(program, "md" | "mkdir") && first == "-p" {
+        return Some(
+            "cmd has no mkdir -p, and creates a folder of this name; omit it: parents are created"
+                .to_owned(),
+        );
+    }
+    let is_built_in = matches!(
+        program,
+        "rd" | "rmdir" | "del" | "erase" | "copy" | "move" | "ren"
+    );
+    let is_dashed = first.starts_with('-')
+        && first.len() < 5
+        && first[1..].chars().all(|c| c.is_ascii_alphabetic());
+    (is_built_in && is_dashed)
+        .then(|| format!("{program} of cmd takes {first} for a name: its options begin with /"))
+}
+
+/// Message about the syntax of a shell of Linux, which no program brings.
+fn shell_syntax(written: &str, command: &LintCommand) -> Option<String> {
+    if command.grammar == Grammar::Exec {
+        return None;
+    }
+    if let Some((_, instead)) = OF_SHELLS.iter().find(|(name, _)| *name == written) {
+        return Some(format!("Windows has no {written}; use {instead}"));
+    }
+    let second = command.words.get(1).map_or("", |word| word.value.as_str());
+    let third = command.words.get(2).map_or("", |word| word.value.as_str());
+    let is_block = match written {
+        "if" | "while" => second == "[" || second == "[[",
+        "for" => third == "in" && !second.starts_with(['%', '$', '/']),
+        _ => false,
+    };
+    if is_block {
+        return Some(format!(
+            "{written} {second} is of Linux shells, and a syntax error here"
+        ));
+    }
+    let (name, value) = written.split_once('=')?;
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    // Quotes and the values of PowerShell have others.
+    let is_plain = command.words[0].range.len() == written.len()
+        && value.starts_with(|c: char| c.is_ascii_alphanumeric() || "./\\%".contains(c));
+    let is_prefix = is_name && is_plain && command.words.len() > 1;
+    let instead = if command.grammar.is_powershell() {
+        format!("$env:{name} = '{value}';")
+    } else {
+        format!("set {name}={value}&&")
+    };
+    is_prefix
+        .then(|| format!("{name}= before a command is of Linux shells: write {instead} before it"))
 }
 
 /// Parameters of the cmdlets behind aliases that look like programs of Linux.
@@ -397,7 +504,7 @@ pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Fin
 /// Reports `-O`, which is `-OutFile` only in Windows PowerShell 5.1.
 fn check_output(step: &LintStep<'_>, command: &LintCommand, findings: &mut Findings<'_>) -> bool {
     let words = &command.words;
-    let is_output = |word: &&crate::lint::words::Word| word.eq_ignore_case("-o");
+    let is_output = |word: &&Word| word.eq_ignore_case("-o");
     let is_only = words[1..]
         .iter()
         .filter(|word| word.value.starts_with('-'))

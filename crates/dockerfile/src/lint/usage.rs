@@ -63,6 +63,29 @@ fn problem(command: &LintCommand) -> Option<&'static str> {
             (changes && !begins(&["/online", "/image"]))
                 .then_some("dism requires /online for the running Windows")
         }
+        name if command.grammar.is_powershell()
+            && matches!(
+                name.split_once('-'),
+                Some((
+                    "new" | "set" | "get" | "remove" | "test",
+                    "item" | "itemproperty" | "path"
+                ))
+            )
+            && begins(&[
+                "hklm\\",
+                "hkcu\\",
+                "hkey_local_machine\\",
+                "hkey_current_user\\",
+            ]) =>
+        {
+            Some(
+                "this is a path of files: PowerShell's drives of the registry are HKLM:\\ and HKCU:\\",
+            )
+        }
+        "reg" if words.iter().any(|word| is_drive_of_registry(word)) => Some(
+            "the colon after the root of a key is of PowerShell's drives, and reg refuses it: write \
+             HKLM\\…",
+        ),
         "for" if command.grammar == Grammar::Cmd && begins(&["%%"]) => {
             Some("outside of a batch file a variable of for has one %")
         }
@@ -72,4 +95,12 @@ fn problem(command: &LintCommand) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// Returns true for `hklm:\software`.
+fn is_drive_of_registry(word: &str) -> bool {
+    let root = word.split_once(':').map(|(root, _)| root);
+    root.is_some_and(|root| {
+        matches!(root, "hklm" | "hkcu" | "hkcr" | "hku" | "hkcc") || root.starts_with("hkey_")
+    })
 }

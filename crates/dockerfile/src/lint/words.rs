@@ -40,6 +40,8 @@ pub(super) struct LintCommand {
     is_open: bool,
     /// True if the input is another command or a file.
     pub(super) has_input: bool,
+    /// Files of its redirections.
+    pub(super) files: Vec<Word>,
     /// Operator after it.
     pub(super) next: NextOperator,
     /// Grammar of the script that it is in.
@@ -163,6 +165,7 @@ impl StepScripts {
                 is_json: true,
                 is_open: false,
                 has_input: false,
+                files: Vec::new(),
                 next: NextOperator::End,
                 grammar: Grammar::Exec,
             });
@@ -210,6 +213,7 @@ impl Search<'_> {
                 self.add(LintCommand {
                     words,
                     grammar,
+                    files: Vec::new(),
                     ..command
                 });
             } else {
@@ -321,15 +325,7 @@ impl Search<'_> {
             range: range.clone(),
             is_nested: self.depth > 0,
         });
-        let mut reader = ScriptReader {
-            grammar,
-            words: Vec::new(),
-            word: None,
-            quote: None,
-            has_input: false,
-            is_redirected: false,
-            blocks: 0,
-        };
+        let mut reader = ScriptReader::new(grammar);
         let mut characters = text.char_indices().peekable();
         while let Some((at, c)) = characters.next() {
             let position = range.start + at;
@@ -385,6 +381,8 @@ impl Search<'_> {
 struct ScriptReader {
     grammar: Grammar,
     words: Vec<Word>,
+    /// Files of the redirections.
+    files: Vec<Word>,
     word: Option<Word>,
     quote: Option<char>,
     has_input: bool,
@@ -395,6 +393,19 @@ struct ScriptReader {
 }
 
 impl ScriptReader {
+    fn new(grammar: Grammar) -> Self {
+        Self {
+            grammar,
+            words: Vec::new(),
+            files: Vec::new(),
+            word: None,
+            quote: None,
+            has_input: false,
+            is_redirected: false,
+            blocks: 0,
+        }
+    }
+
     fn is_quote(&self, c: char) -> bool {
         match self.quote {
             Some(open) => open == c,
@@ -457,9 +468,10 @@ impl ScriptReader {
     }
 
     fn end_word(&mut self) {
-        if let Some(word) = self.word.take()
-            && !std::mem::take(&mut self.is_redirected)
-        {
+        let Some(word) = self.word.take() else { return };
+        if std::mem::take(&mut self.is_redirected) {
+            self.files.push(word);
+        } else {
             self.words.push(word);
         }
     }
@@ -468,11 +480,13 @@ impl ScriptReader {
         self.end_word();
         self.is_redirected = false;
         let words = std::mem::take(&mut self.words);
+        let files = std::mem::take(&mut self.files);
         (!words.is_empty()).then_some(LintCommand {
             words,
             is_json: false,
             is_open: self.quote.is_some(),
             has_input: self.has_input,
+            files,
             next,
             grammar: self.grammar,
         })

@@ -41,6 +41,7 @@ pub use segment::{
     SegmentId, SegmentStep, StepEngine, StepPlacement, WindowsInputs, WindowsSegment,
 };
 pub(crate) use state::StageState;
+pub(crate) use user::is_of_windows as is_known_account;
 use wincimg_http::DownloadedFile;
 use wincimg_iis::{schema_files, server_config};
 use wincimg_layer::archive::Archives;

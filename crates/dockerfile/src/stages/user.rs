@@ -26,7 +26,7 @@ pub(super) struct UserProblem {
 }
 
 /// Returns true if every Windows container has the account.
-fn is_of_windows(user: &str) -> bool {
+pub(crate) fn is_of_windows(user: &str) -> bool {
     let (domain, name) = user.split_once('\\').unwrap_or(("", user));
     let names: &[&str] = match domain.to_ascii_lowercase().as_str() {
         "" if OF_CONTAINERS

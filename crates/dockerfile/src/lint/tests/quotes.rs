@@ -21,8 +21,8 @@ fn quotes_that_powershell_needs_are_escaped() {
         ),
         (r#"RUN $list = 'a', "b""#, r#"RUN $list = 'a', \"b\""#),
         (
-            r#"RUN [Environment]::SetEnvironmentVariable("a", "b c")"#,
-            r#"RUN [Environment]::SetEnvironmentVariable(\"a\", \"b c\")"#,
+            r#"RUN [Environment]::SetEnvironmentVariable("a", "b c", "User")"#,
+            r#"RUN [Environment]::SetEnvironmentVariable(\"a\", \"b c\", \"User\")"#,
         ),
         (
             r#"RUN iwr $url -OutFile "$name.zip""#,

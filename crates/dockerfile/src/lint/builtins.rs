@@ -1,0 +1,147 @@
+//! Commands of cmd under PowerShell: aliases of cmdlets with other parameters, and what is not there.
+
+use super::reference::Platform;
+use super::stage::{LintStep, Stage};
+use super::words::{Grammar, LintCommand, Word};
+use super::{Edit, Findings, Severity};
+
+/// Commands of cmd that are aliases in PowerShell, their cmdlets, and switches of cmd.
+const SWITCHES: [(&[&str], &str, &[&str]); 6] = [
+    (&["copy"], "Copy-Item", &["y", "-y", "a", "b", "v", "z"]),
+    (&["move"], "Move-Item", &["y", "-y"]),
+    (
+        &["del", "erase", "rd", "rmdir"],
+        "Remove-Item",
+        &["q", "s", "f", "p", "a", "s/q", "q/s", "f/q", "q/f"],
+    ),
+    (
+        &["dir"],
+        "Get-ChildItem",
+        &["s", "b", "q", "w", "ad", "a-d", "s/b", "b/s"],
+    ),
+    (&["cd", "chdir"], "Set-Location", &["d"]),
+    (
+        &["start"],
+        "Start-Process",
+        &["wait", "w", "b", "min", "max"],
+    ),
+];
+
+/// Subcommands of `sc.exe`.
+const OF_SC: [&str; 14] = [
+    "create",
+    "config",
+    "delete",
+    "start",
+    "stop",
+    "query",
+    "queryex",
+    "qc",
+    "failure",
+    "failureflag",
+    "description",
+    "sdset",
+    "sidtype",
+    "privs",
+];
+
+/// Commands of cmd that PowerShell lacks.
+const ONLY_CMD: [&str; 14] = [
+    "mklink", "call", "ver", "vol", "assoc", "ftype", "title", "rem", "goto", "setlocal",
+    "endlocal", "echo.", "doskey", "verify",
+];
+
+/// Reports commands of cmd in a script of PowerShell.
+pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    if stage.platform != Platform::Windows {
+        return;
+    }
+    for command in step.commands() {
+        let Some(word) = command
+            .words
+            .first()
+            .filter(|_| command.grammar.is_powershell())
+        else {
+            continue;
+        };
+        let at = (step.instruction, word.range.start);
+        if let Some(message) = alias_message(command) {
+            let is_program = word.eq_ignore_case("sc");
+            let edit = Edit::after(word.range.end, ".exe");
+            let edits: &[Edit] = if is_program { &[edit] } else { &[] };
+            let line = step.line_at(word.range.start);
+            if edits.is_empty() {
+                findings.add("alias-parameter", Severity::Error, line, message);
+            } else {
+                findings.add_edits("alias-parameter", Severity::Error, at.0, message, edits);
+            }
+        } else if let Some(message) = missing_message(step, command) {
+            findings.add_at("cmd-under-powershell", Severity::Error, at, message);
+        } else {
+            continue;
+        }
+        return;
+    }
+}
+
+/// Message about an alias of a cmdlet that gets arguments of cmd's command.
+fn alias_message(command: &LintCommand) -> Option<String> {
+    let (word, arguments) = command.words.split_first()?;
+    let name = word.value.to_ascii_lowercase();
+    let first = arguments.first()?.value.to_ascii_lowercase();
+    // PowerShell 6 and later have no alias for it.
+    if name == "sc" && command.grammar == Grammar::PowerShell && OF_SC.contains(&first.as_str()) {
+        return Some(format!(
+            "sc is Set-Content in Windows PowerShell, and writes a file {first:?}: write sc.exe"
+        ));
+    }
+    if name == "set" && first.contains('=') && !first.starts_with(['-', '$', '=']) {
+        let (variable, _) = arguments[0].value.split_once('=')?;
+        return Some(format!(
+            "set is Set-Variable in PowerShell, and sets no variable of the environment: write \
+             $env:{variable} = '…'"
+        ));
+    }
+    let (_, cmdlet, switches) = SWITCHES
+        .iter()
+        .find(|(names, ..)| names.contains(&name.as_str()))?;
+    let is_switch = |word: &&Word| {
+        let switch = word.value.strip_prefix('/');
+        switch.is_some_and(|it| switches.contains(&it.to_ascii_lowercase().as_str()))
+    };
+    let switch = arguments.iter().find(is_switch)?;
+    Some(format!(
+        "{name} is {cmdlet} in PowerShell, which takes {} for a path",
+        switch.value
+    ))
+}
+
+/// Message about a command that PowerShell does not have.
+fn missing_message(step: &LintStep<'_>, command: &LintCommand) -> Option<String> {
+    let (word, arguments) = command.words.split_first()?;
+    let name = word.value.to_ascii_lowercase();
+    let first = arguments.first().map_or("", |word| word.value.as_str());
+    let is_block = match name.as_str() {
+        "if" => ["exist", "not", "errorlevel", "defined", "/i"]
+            .iter()
+            .any(|it| first.eq_ignore_ascii_case(it)),
+        "for" => first.starts_with('%') || first.starts_with('/'),
+        _ => false,
+    };
+    if is_block {
+        return Some(format!(
+            "PowerShell reads this line, and {name} {first} is of cmd: begin it with cmd /C, or \
+             write it for PowerShell"
+        ));
+    }
+    // In quotes it is a string, and it may be a function or an alias of the script.
+    let is_plain = step
+        .instruction
+        .part(word.range.clone())
+        .eq_ignore_ascii_case(&name);
+    let text = step.instruction.text().to_ascii_lowercase();
+    let is_own = text.contains("function") || text.contains("alias");
+    (ONLY_CMD.contains(&name.as_str()) && is_plain && !is_own && !command.has_input).then(|| {
+        format!("PowerShell has no {name}, which is a command of cmd: write cmd /C {name}")
+    })
+}

@@ -1,0 +1,97 @@
+//! Exit codes of programs that nothing looks at, so that a build succeeds without what they make.
+
+use super::effects::script_statements;
+use super::reference::Platform;
+use super::stage::{LintStep, Stage};
+use super::words::{Grammar, LintCommand, NextOperator};
+use super::{Findings, Severity};
+
+const RULE: &str = "lost-exit-code";
+
+/// Programs whose failure leaves an image without its contents.
+const BUILDERS: [&str; 24] = [
+    "msbuild", "devenv", "dotnet", "nuget", "npm", "yarn", "pnpm", "cmake", "ninja", "nmake",
+    "ctest", "cargo", "go", "mvn", "gradle", "gradlew", "pip", "poetry", "bundle", "gem",
+    "composer", "vcpkg", "conan", "git",
+];
+
+/// Signs that a line looks at exit codes.
+const HANDLED: [&str; 11] = [
+    "lastexitcode",
+    "errorlevel",
+    "$?",
+    "exit",
+    "throw",
+    "nativecommand",
+    "||",
+    "trap {",
+    "catch",
+    "passthru",
+    "try {",
+];
+
+/// Reports a program before the last of a line that continues without its success.
+pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    if !step.is("RUN") || stage.platform != Platform::Windows {
+        return;
+    }
+    let text = step.instruction.text().to_ascii_lowercase();
+    if HANDLED.iter().any(|sign| text.contains(sign)) {
+        return;
+    }
+    let found = in_powershell(step).or_else(|| in_cmd(step.commands()));
+    let Some((position, name, grammar)) = found else {
+        return;
+    };
+    let mend = match grammar {
+        Grammar::Cmd => "write && instead of &",
+        _ => "add `; if ($LASTEXITCODE) { exit $LASTEXITCODE }`, or give it a RUN of its own",
+    };
+    let message = format!("the build continues if {name} fails, as its exit code is lost: {mend}");
+    let at = (step.instruction, position);
+    findings.add_at(RULE, Severity::Warning, at, message);
+}
+
+/// Windows PowerShell exits with the result of its last statement.
+fn in_powershell(step: &LintStep<'_>) -> Option<(usize, String, Grammar)> {
+    let scripts = step.scripts().iter();
+    let mut own = scripts.filter(|script| script.grammar == Grammar::PowerShell);
+    own.find_map(|script| {
+        let all = script_statements(step, script);
+        let (end, before) = all.split_last()?;
+        // What builds on it fails too, but a test may fail alone.
+        let is_seen = BUILDERS.contains(&end.command().as_str());
+        let lost = before.iter().find(|it| {
+            it.depth == 0
+                && BUILDERS.contains(&it.command().as_str())
+                && is_work(&it.text)
+                && (!is_seen || it.contains("test"))
+        })?;
+        let position = script.range.start + lost.at;
+        Some((position, lost.command(), script.grammar))
+    })
+}
+
+/// In cmd only `&&` looks at an exit code.
+fn in_cmd(commands: &[LintCommand]) -> Option<(usize, String, Grammar)> {
+    let lost = commands.iter().find(|it| {
+        let words: Vec<&str> = it.words.iter().map(|word| word.value.as_str()).collect();
+        it.grammar == Grammar::Cmd
+            && it.next == NextOperator::Other
+            && BUILDERS.contains(&it.program().as_str())
+            && is_work(&words.join(" "))
+    })?;
+    Some((lost.words[0].range.start, lost.program(), lost.grammar))
+}
+
+/// Returns false for a command that only shows or sets something.
+fn is_work(text: &str) -> bool {
+    let mut words = text.split_whitespace().skip(1);
+    let first = words.next().unwrap_or_default();
+    let is_shown = first.starts_with('-') && words.next().is_none();
+    !is_shown
+        && !matches!(
+            first,
+            "config" | "version" | "help" | "cache" | "list" | "info" | "set"
+        )
+}

@@ -1,0 +1,221 @@
+//! Effects that end with their `RUN`: the next one is a process of its own.
+
+use super::effects::{is_shell, powershell_scripts, script_statements};
+use super::reference::Platform;
+use super::shell::BaseShell;
+use super::stage::{LintStep, Stage};
+use super::words::{Grammar, LintCommand, NextOperator, program_name};
+use super::{Findings, Severity};
+
+const RULE: &str = "lost-with-line";
+
+/// Batch files and scripts that only set variables.
+const ENVIRONMENTS: [&str; 9] = [
+    "vcvarsall.bat",
+    "vcvars64.bat",
+    "vcvars32.bat",
+    "vcvarsx86_amd64.bat",
+    "vsdevcmd.bat",
+    "vsvars32.bat",
+    "activate",
+    "activate.bat",
+    "activate.ps1",
+];
+
+/// A setting that a command makes for its own line only, and what keeps it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LineEffect {
+    Folder,
+    Variable,
+    /// Of PowerShell.
+    Preference,
+    Module,
+    /// The variables of a compiler or an interpreter.
+    Environment,
+}
+
+impl LineEffect {
+    fn of(command: &LintCommand) -> Option<Self> {
+        let first = command.words.first()?.value.to_ascii_lowercase();
+        let second = command.words.get(1).map_or("", |word| word.value.as_str());
+        let is_cmd = command.grammar == Grammar::Cmd;
+        match command.program().as_str() {
+            "set" if is_cmd && second.contains('=') && !second.starts_with('/') => {
+                Some(Self::Variable)
+            }
+            "cd" | "chdir" | "pushd" if !second.is_empty() => Some(Self::Folder),
+            "set-location" | "push-location" | "sl" => Some(Self::Folder),
+            "import-module" => Some(Self::Module),
+            "conda" if second == "activate" => Some(Self::Environment),
+            "call" if ENVIRONMENTS.contains(&program_name(second).as_str()) => {
+                Some(Self::Environment)
+            }
+            name if ENVIRONMENTS.contains(&name) => Some(Self::Environment),
+            _ if first.starts_with("$env:")
+                && (first.contains('=') || second.starts_with('=') || second == "+=") =>
+            {
+                Some(Self::Variable)
+            }
+            _ if command.grammar.is_powershell() && is_preference(&first, second) => {
+                Some(Self::Preference)
+            }
+            _ => None,
+        }
+    }
+
+    /// Name, and what to use instead.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Folder => ("folder", "WORKDIR"),
+            Self::Variable => ("variable", "ENV"),
+            Self::Preference => ("setting", "SHELL, or the RUN that requires it"),
+            Self::Module => ("module", "the RUN that requires it"),
+            Self::Environment => ("environment", "the RUN that requires it"),
+        }
+    }
+
+    /// True for an effect that a line may have as its last step and not mean.
+    fn is_minor(self) -> bool {
+        matches!(self, Self::Preference | Self::Module)
+    }
+}
+
+/// Returns true for `$ErrorActionPreference = …`.
+fn is_preference(first: &str, second: &str) -> bool {
+    let (name, has_value) = match first.split_once('=') {
+        Some((name, _)) => (name, true),
+        None => (first, second.starts_with('=')),
+    };
+    has_value && name.starts_with('$') && name.ends_with("preference")
+}
+
+/// `refreshenv` of Chocolatey before another command of PowerShell.
+fn lost_refresh<'a>(step: &LintStep<'_>, commands: &[&'a LintCommand]) -> Option<&'a LintCommand> {
+    let text = step.instruction.text().to_ascii_lowercase();
+    let is_imported = [
+        "import-module",
+        "$profile",
+        "chocolateyprofile",
+        "update-sessionenv",
+    ]
+    .iter()
+    .any(|part| text.contains(part));
+    let (_, before) = commands.split_last()?;
+    let mut refreshes = before.iter().filter(|_| !is_imported);
+    let found = refreshes.find(|it| it.grammar.is_powershell() && it.program() == "refreshenv");
+    found.copied()
+}
+
+/// Starts a service in the build.
+fn starts_service(command: &LintCommand) -> bool {
+    let second = command.words.get(1).map_or("", |word| word.value.as_str());
+    match command.program().as_str() {
+        "net" | "sc" => second.eq_ignore_ascii_case("start") && command.words.len() > 2,
+        "start-service" | "restart-service" => true,
+        _ => false,
+    }
+}
+
+/// Reports a folder, variable or service that ends with its line.
+pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    let is_known = matches!(step.shell, BaseShell::Cmd | BaseShell::PowerShell)
+        || (step.shell == BaseShell::Unknown && stage.platform == Platform::Windows);
+    if !step.is("RUN") || stage.is_linux() || !is_known {
+        return;
+    }
+    // What separates commands of another shell is unknown.
+    if step.shell == BaseShell::Unknown && step.instruction.text().split_whitespace().count() != 2 {
+        return;
+    }
+    let commands: Vec<&LintCommand> = step.commands().iter().filter(|it| !is_shell(it)).collect();
+    let tail = commands
+        .iter()
+        .rev()
+        .take_while(|it| LineEffect::of(it).is_some());
+    let count = tail.clone().count();
+    if let Some(command) = tail.last().copied()
+        && let Some(effect) = LineEffect::of(command)
+    {
+        let is_whole = count == commands.len();
+        report_effect(step, command, (effect, is_whole), findings);
+    } else if let Some((at, message)) = lost_setting(step, &commands) {
+        let severity = if message == SERVICE || message == REFRESH {
+            Severity::Warning
+        } else {
+            Severity::Error
+        };
+        findings.add_at(RULE, severity, (step.instruction, at), message);
+    }
+}
+
+fn report_effect(
+    step: &LintStep<'_>,
+    command: &LintCommand,
+    (effect, is_whole): (LineEffect, bool),
+    findings: &mut Findings<'_>,
+) {
+    // The installer that such a line follows sets PATH itself.
+    let is_path = command
+        .words
+        .iter()
+        .any(|word| word.value.to_ascii_lowercase().contains("path"));
+    let is_condition = matches!(command.next, NextOperator::Pipe | NextOperator::Or);
+    // Other commands, which no operator separates from this one.
+    let (first, last) = (command.words.first(), command.words.last());
+    let is_joined = first.zip(last).is_some_and(|(first, last)| {
+        step.line_at(first.range.start) != step.line_at(last.range.start)
+    });
+    if is_condition || is_joined || ((is_path || effect.is_minor()) && !is_whole) {
+        return;
+    }
+    let severity = if is_whole {
+        Severity::Error
+    } else {
+        Severity::Warning
+    };
+    let (what, instead) = effect.words();
+    let message =
+        format!("this {what} ends with its RUN: each RUN is a process of its own; use {instead}");
+    let at = (step.instruction, command.words[0].range.start);
+    findings.add_at(RULE, severity, at, message);
+}
+
+const SERVICE: &str = "a service that a RUN starts does not run in containers: start it in CMD or \
+    ENTRYPOINT, or set its start type";
+const REFRESH: &str = "refreshenv is a batch file, and changes nothing in this PowerShell: import \
+    chocolateyProfile.psm1, or go on in the next RUN";
+const PROCESS: &str = "without 'Machine' the variable ends with its RUN: add it, or use ENV";
+
+/// Position of a setting that has no effect, and the reason.
+fn lost_setting(step: &LintStep<'_>, commands: &[&LintCommand]) -> Option<(usize, &'static str)> {
+    if let Some(command) = lost_refresh(step, commands) {
+        return Some((command.words[0].range.start, REFRESH));
+    }
+    let of_process = powershell_scripts(step).find_map(|script| {
+        let all = script_statements(step, script);
+        let last = all.last()?;
+        sets_process_variable(&last.text).then_some(script.range.start + last.at)
+    });
+    if let Some(at) = of_process {
+        return Some((at, PROCESS));
+    }
+    let text = step.instruction.text().to_ascii_lowercase();
+    let is_kept = ["set-service", "startuptype", "start= auto"]
+        .iter()
+        .any(|part| text.contains(part));
+    let last = commands
+        .last()
+        .filter(|it| starts_service(it) && !is_kept)?;
+    Some((last.words[0].range.start, SERVICE))
+}
+
+/// Returns true for `[Environment]::SetEnvironmentVariable(name, value)` without a target.
+fn sets_process_variable(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let Some((_, arguments)) = lower.split_once("]::setenvironmentvariable(") else {
+        return false;
+    };
+    let is_list = arguments.ends_with(')') && lower.starts_with('[');
+    let value = arguments.trim_end_matches(')');
+    is_list && value.matches(',').count() == 1 && !value.contains('(')
+}

@@ -1,0 +1,68 @@
+//! Downloads of Windows PowerShell in images of Server 2016, which offers servers only TLS 1.0.
+
+use super::Findings;
+use super::Severity;
+use super::effects::{powershell_scripts, script_statements};
+use super::stage::{Stage, StageBaseRef};
+
+/// Build of Windows Server 2016.
+const SERVER_2016: u32 = 14393;
+
+/// Hosts that refuse TLS 1.0 and 1.1.
+const HOSTS: [&str; 8] = [
+    "//github.com/",
+    ".github.com/",
+    "githubusercontent.com/",
+    "chocolatey.org/",
+    "nuget.org/",
+    "powershellgallery.com/",
+    "python.org/",
+    "pypi.org/",
+];
+
+/// Reports the first download of a stage.
+pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+    let StageBaseRef::Image(reference) = &stage.base else {
+        return;
+    };
+    if reference.build() != Some(SERVER_2016) || !reference.is_windows_base() {
+        return;
+    }
+    for step in &stage.steps {
+        let text = step.instruction.full_text().to_ascii_lowercase();
+        // A file may set it for all that follow.
+        let sets = [
+            "securityprotocol",
+            "strongcrypto",
+            ".ps1",
+            ".reg",
+            "systemdefaulttls",
+        ];
+        if sets.iter().any(|part| text.contains(part)) && !text.contains("install.ps1") {
+            return;
+        }
+        if text.contains("securityprotocol") {
+            return;
+        }
+        for script in powershell_scripts(step).filter(|_| step.is("RUN")) {
+            let all = script_statements(step, script);
+            let download = all.iter().find(|it| {
+                let requests = [
+                    "invoke-webrequest",
+                    "iwr ",
+                    "invoke-restmethod",
+                    "irm ",
+                    "download",
+                ];
+                requests.iter().any(|part| it.contains(part))
+                    && HOSTS.iter().any(|host| it.contains(host))
+            });
+            let Some(download) = download else { continue };
+            let message = "Windows PowerShell of Server 2016 offers only TLS 1.0, which this host refuses: \
+                begin with [Net.ServicePointManager]::SecurityProtocol = 'Tls12';";
+            let at = (step.instruction, script.range.start + download.at);
+            findings.add_at("tls-version", Severity::Warning, at, message);
+            return;
+        }
+    }
+}

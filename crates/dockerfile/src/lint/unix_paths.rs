@@ -1,0 +1,93 @@
+//! Paths of Linux: `/dev/null`, `~` for the home folder, and `./program` under cmd.
+
+use super::evaluation::EvaluatedStep;
+use super::reference::Platform;
+use super::shell::BaseShell;
+use super::shells::is_known_cmdlet;
+use super::stage::LintStep;
+use super::words::{Grammar, LintCommand, Word};
+use super::{Findings, Severity};
+use crate::instruction::InstructionKind;
+
+const RULE: &str = "unix-path";
+const NULL: &str = "/dev/null";
+
+pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+    if it.stage.platform != Platform::Windows || it.step.shell == BaseShell::Other {
+        return;
+    }
+    let folders: &[String] = match it.kind {
+        InstructionKind::Workdir(text) => std::slice::from_ref(text),
+        InstructionKind::Copy(copy) => std::slice::from_ref(&copy.target),
+        InstructionKind::Volume(list) => list,
+        _ => return check_commands(it.step, findings),
+    };
+    if folders.iter().any(|folder| is_home(folder)) {
+        let keyword = &it.step.instruction.keyword;
+        let message = format!(
+            "{keyword} does not expand ~ and makes a folder of this name: write the whole path"
+        );
+        findings.add(RULE, Severity::Error, it.line(), message);
+    }
+}
+
+fn is_home(path: &str) -> bool {
+    path == "~" || path.starts_with("~/") || path.starts_with("~\\")
+}
+
+fn check_commands(step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    for command in step.commands() {
+        let null = command.files.iter().find(|word| word.value == NULL);
+        let found = null
+            .or_else(|| null_argument(command))
+            .map(|word| (word, null_message(command)))
+            .or_else(|| cmd_path(step, command));
+        if let Some((word, message)) = found {
+            let at = (step.instruction, word.range.start);
+            findings.add_at(RULE, Severity::Error, at, message);
+            return;
+        }
+    }
+}
+
+fn null_message(command: &LintCommand) -> &'static str {
+    if command.grammar.is_powershell() {
+        "Windows has no /dev/null, and writing to it fails: use $null, or NUL for a program"
+    } else {
+        "Windows has no /dev/null, and writing to it fails: use NUL"
+    }
+}
+
+/// `/dev/null` as an output file of a download or cmdlet; ports of programs may know it.
+fn null_argument(command: &LintCommand) -> Option<&Word> {
+    let (program, arguments) = command.words.split_first()?;
+    let writes = matches!(command.program().as_str(), "curl" | "wget" | "iwr" | "irm")
+        || is_known_cmdlet(&program.value);
+    let mut arguments = arguments.iter().filter(|_| writes);
+    arguments.find(|word| {
+        let before = word.value.strip_suffix(NULL);
+        before.is_some_and(|before| before.is_empty() || before.starts_with('-'))
+    })
+}
+
+/// A path that cmd does not read as in Linux.
+fn cmd_path<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<(&'a Word, &'static str)> {
+    if command.grammar != Grammar::Cmd || step.shell == BaseShell::Unknown {
+        return None;
+    }
+    let (program, arguments) = command.words.split_first()?;
+    // In quotes the whole word is the program.
+    let written = step.instruction.part(program.range.clone());
+    if written.starts_with("./") || written.starts_with("../") {
+        let message = "cmd reads / as the begin of a switch and runs the program \".\": write \\";
+        return Some((program, message));
+    }
+    let makes_path = matches!(
+        command.program().as_str(),
+        "cd" | "chdir" | "md" | "mkdir" | "copy" | "xcopy" | "move" | "del" | "rd" | "rmdir"
+    );
+    let home = arguments
+        .iter()
+        .find(|word| makes_path && is_home(&word.value))?;
+    Some((home, "cmd does not expand ~: write %USERPROFILE%"))
+}

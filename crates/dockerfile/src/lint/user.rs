@@ -1,0 +1,81 @@
+//! `USER` with an account that no Windows image has and no line creates.
+
+use super::evaluation::EvaluatedStep;
+use super::reference::Platform;
+use super::stage::{Stage, StageBaseRef};
+use super::{Findings, LintFile, Severity};
+use crate::instruction::InstructionKind;
+use crate::stages::is_known_account;
+
+/// Parts of a line that may create accounts that it does not name.
+const CREATORS: [&str; 10] = [
+    ".ps1",
+    ".bat",
+    ".cmd",
+    "iex",
+    "invoke-expression",
+    "net user",
+    "net.exe user",
+    "localuser",
+    "winnt:",
+    "python",
+];
+
+pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+    let InstructionKind::User(text) = it.kind else {
+        return;
+    };
+    let given = &it.linted.arguments.given;
+    let Ok(user) = it.state.expand(it.lexer(), text, given) else {
+        return;
+    };
+    let name = user.text.to_ascii_lowercase();
+    let is_name = !name.is_empty()
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
+        && !name.chars().all(|c| c.is_ascii_digit());
+    let is_open = !user.unset.is_empty() || !is_name || is_known_account(&name);
+    if is_open || it.stage.platform != Platform::Windows {
+        return;
+    }
+    if may_exist(it.linted, it.stage, it.line(), &name) {
+        return;
+    }
+    // The finding about users of Linux says it.
+    let line = it.line();
+    let is_reported = findings
+        .found
+        .iter()
+        .any(|found| found.line == line + 1 && found.rule.name == "unix-permissions");
+    if !is_reported {
+        let message = format!(
+            "the image has no user {:?}, and containers do not start: create it with net user, or \
+             use ContainerAdministrator or ContainerUser",
+            user.text
+        );
+        findings.add("unknown-user", Severity::Error, line, message);
+    }
+}
+
+/// Returns true if the base, or a line before this one, may create an account.
+fn may_exist(linted: &LintFile<'_>, stage: &Stage<'_>, line: usize, name: &str) -> bool {
+    let creates = |text: &str| {
+        let lower = text.to_ascii_lowercase();
+        lower.contains(name) || CREATORS.iter().any(|part| lower.contains(part))
+    };
+    let mut before = stage
+        .steps
+        .iter()
+        .filter(|step| step.instruction.lines().0 < line);
+    if before.any(|step| step.is("RUN") && creates(step.instruction.full_text())) {
+        return true;
+    }
+    match &stage.base {
+        StageBaseRef::Stage(index) => may_exist(linted, &linted.stages[*index], usize::MAX, name),
+        StageBaseRef::Image(reference) => {
+            !(reference.is_windows_base() || reference.is_of_microsoft())
+        }
+        StageBaseRef::Scratch | StageBaseRef::Unknown => true,
+    }
+}
