@@ -7,8 +7,10 @@ use std::process::Command;
 
 use serde_json::Value;
 use wincimg_testkit::component;
+use wincimg_testkit::file_server::FileServer;
 use wincimg_testkit::wine::succeed;
 
+use crate::failure::Failure;
 use crate::run_lines::{Bench, files_of, key_of};
 
 const SOURCE: &str = r"<Wix xmlns='http://schemas.microsoft.com/wix/2006/wi'>
@@ -123,6 +125,149 @@ async fn what_only_windows_can_install_is_named() {
         assert!(failure.stderr.contains(value), "{failure:#?}");
         failure.is(code, &[]);
     }
+}
+
+/// The contents of the documents in a layout that name something.
+fn documents_with(layout: &Path, text: &str) -> Vec<String> {
+    let blobs = fs::read_dir(layout.join("blobs/sha256")).unwrap();
+    let blobs = blobs.filter_map(|blob| fs::read_to_string(blob.unwrap().path()).ok());
+    blobs.filter(|blob| blob.contains(text)).collect()
+}
+
+const HEAD: &str = "name = \"app\"\nbase = \"nanoserver\"\n";
+
+#[test(multi_thread)]
+async fn a_recipe_installs_a_package_like_a_dockerfile() {
+    let folder = tempfile::tempdir().unwrap();
+    let package = make(folder.path(), ACTION);
+    let bench = Bench::new().await.indexed();
+    bench.write("a.msi", &package);
+    let refused = bench.build_recipe(&format!("{HEAD}[[msi]]\nfile = \"a.msi\"\n"), &[]);
+    let printed = String::from_utf8_lossy(&refused.failure().get_output().stderr).into_owned();
+    let named = "Configure (type 3090) runs C:\\Program Files\\Contoso\\server.exe --configure, if \
+                 NOT Installed requires Windows";
+    for text in [named, "skip_custom_actions = [\"Configure\"]"] {
+        assert!(printed.contains(text), "{printed}");
+    }
+    let entry = "[[msi]]\nfile = \"a.msi\"\nskip_custom_actions = [\"Configure\"]\n\
+                 properties = { installdir = 'C:\\own' }\n\
+                 [[msi]]\nfile = \"b.msi\"\nextract = true\n\
+                 [[files]]\nfrom = \"a.txt\"\nto = 'C:\\own\\a.txt'\n";
+    bench.write("b.msi", &package);
+    let documents = ["--sbom", "spdx", "--sbom", "cyclonedx"];
+    let done = bench.build_recipe(&format!("{HEAD}{entry}"), &documents);
+    let done = done.success();
+    let printed = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+    for text in [
+        "a.msi: Configure is skipped as requested",
+        "b.msi: files only, without ",
+        "the service ContosoSvc, the action Configure",
+    ] {
+        assert!(printed.contains(text), "{text}: {printed}");
+    }
+    let layers = bench.built();
+    assert_eq!(layers.len(), 3);
+    let files = files_of(&layers[0]);
+    assert_eq!(files["Files/own/server.exe"], b"a server\n");
+    assert!(
+        files
+            .keys()
+            .any(|name| name.starts_with("Files/Windows/Installer/"))
+    );
+    let key = |key: &str| key_of(&layers[0], "Software_Delta", key);
+    assert_eq!(key(r"\Contoso"), [r#""Dir"="C:\\own\\""#]);
+    // The second has the files alone.
+    let files = files_of(&layers[1]);
+    assert_eq!(
+        files["Files/Program Files/Contoso/server.exe"],
+        b"a server\n"
+    );
+    assert!(!files.keys().any(|name| name.contains("Installer")));
+    let purl = "pkg:generic/Contoso%20Server@1.2.3?product_code=%7B10000000-0000-0000-0000-000000000001%7D";
+    assert_eq!(documents_with(&bench.layout(), purl).len(), 2);
+}
+
+#[test(multi_thread)]
+async fn a_package_needs_windows_installer_unless_only_its_files_are_added() {
+    let folder = tempfile::tempdir().unwrap();
+    let package = make(folder.path(), "");
+    let bench = Bench::without_programs().await.indexed();
+    bench.write("a.msi", &package);
+    let entry = format!("{HEAD}[[msi]]\nfile = \"a.msi\"\n");
+    let refused = bench.build_recipe(&entry, &["--format", "json"]);
+    let failure = Failure::of(refused.failure().get_output());
+    failure
+        .is("recipe/msi", &["no Windows Installer"])
+        .names(&["a.msi"]);
+    bench
+        .build_recipe(&format!("{entry}extract = true\n"), &[])
+        .success();
+    let files = files_of(&bench.built()[0]);
+    assert_eq!(
+        files["Files/Program Files/Contoso/server.exe"],
+        b"a server\n"
+    );
+}
+
+#[test(multi_thread)]
+async fn a_package_is_downloaded_and_pinned_as_other_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let package = make(folder.path(), "");
+    let server = FileServer::start();
+    server.put("/a.msi", package);
+    let bench = Bench::new().await.indexed();
+    let url = server.url("/a.msi");
+    let entry = format!("{HEAD}[[msi]]\nurl = \"{url}\"\nfeatures = [\"Complete\"]\n");
+    let refused = bench.build_recipe(&entry, &["--format", "json"]);
+    Failure::of(refused.failure().get_output()).is("download/not-pinned", &[&url]);
+    bench.build_recipe(&entry, &["--update-lock"]).success();
+    // The lock file pins it now.
+    bench.build_recipe(&entry, &[]).success();
+    let files = files_of(&bench.built()[0]);
+    assert_eq!(
+        files["Files/Program Files/Contoso/server.exe"],
+        b"a server\n"
+    );
+}
+
+#[test(multi_thread)]
+async fn a_line_that_installs_a_package_becomes_an_entry_of_a_recipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let package = make(folder.path(), "");
+    let bench = Bench::new().await.indexed();
+    bench.write("a.msi", &package);
+    let recipe =
+        bench.convert("COPY a.msi C:/temp/\nRUN msiexec /i C:\\temp\\a.msi /qn INSTALLDIR=C:\\own");
+    let expected = "[[msi]]\nlayer = \"run-4\"\nfile = \"a.msi\"\nsource = 'C:\\temp'\n\
+                    [msi.properties]\nINSTALLDIR = 'C:\\own'\n";
+    assert!(recipe.contains(expected), "{recipe}");
+    assert!(!recipe.contains("[[registry]]"), "{recipe}");
+    bench.build_recipe(&recipe, &[]).success();
+    let files = files_of(&bench.built()[1]);
+    assert_eq!(files["Files/own/server.exe"], b"a server\n");
+}
+
+#[test(multi_thread)]
+async fn an_action_is_left_out_on_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench::new().await.indexed();
+    bench.write("a.msi", make(folder.path(), ACTION));
+    let text = "COPY a.msi C:/\nRUN msiexec /i C:\\a.msi /qn";
+    bench.refused(text).is("dockerfile/needs-windows", &[]);
+    let done = bench.build_lines(text, &["--skip-custom-action", "Configure"]);
+    let printed = String::from_utf8_lossy(&done.success().get_output().stderr).into_owned();
+    assert!(
+        printed.contains("Configure is skipped as requested"),
+        "{printed}"
+    );
+    let files = files_of(&bench.built()[1]);
+    assert_eq!(
+        files["Files/Program Files/Contoso/server.exe"],
+        b"a server\n"
+    );
+    // Another name leaves it in.
+    let done = bench.build_lines(text, &["--skip-custom-action", "Other"]);
+    done.failure();
 }
 
 #[test]

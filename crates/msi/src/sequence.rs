@@ -124,17 +124,7 @@ impl Sequence<'_, '_> {
     /// The product, by its properties.
     fn product(&self) -> Result<Product, MsiError> {
         let property = |name: &str| self.session.property(name).to_owned();
-        let product = Product {
-            name: property("ProductName"),
-            version: property("ProductVersion"),
-            manufacturer: property("Manufacturer"),
-            code: property("ProductCode"),
-            upgrade_code: property("UpgradeCode"),
-            platform: match self.summary.platform() {
-                "" => "Intel".to_owned(),
-                platform => platform.to_owned(),
-            },
-        };
+        let product = Product::from_properties(property, self.summary.platform());
         if product.code.is_empty() {
             return Err(MsiError::damaged("it has no ProductCode"));
         }

@@ -40,6 +40,7 @@ mod iis;
 mod instructions;
 mod layer_files;
 mod layers;
+mod packages;
 mod path;
 mod plan;
 mod registry;
@@ -63,6 +64,7 @@ pub use instructions::{
     CopiedEntry, Instructions, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep,
 };
 pub use layer_files::{add_entries, add_files, copy_metadata};
+pub use packages::{PlannedPackage, content_of};
 pub use path::{path_blame, path_hint};
 pub use plan::{CommandForm, Plan, PlanBase, PlannedCommand, PlannedFile};
 use serde::Deserialize as _;

@@ -27,6 +27,7 @@ use super::certificates::TrustedCertificates;
 use super::file::{RecipeFile, RunEntry};
 use super::iis::name_pool;
 use super::instructions::{Instructions, PlannedContent};
+use super::packages::HIVES;
 use super::path::is_path;
 use super::source::{DownloadRequest, DownloadRequests, FileSource};
 use super::text::{Field, Text, Texts, plain};
@@ -230,13 +231,19 @@ impl Plan {
             PlannedContent::File(source) => Some((source, &entry.path)),
             _ => None,
         });
-        for (source, target) in own.chain(files) {
+        let files = own.chain(files).map(|(source, target)| {
+            let name = target.components().last().cloned();
+            (source, name.unwrap_or_default())
+        });
+        let packages = self.packages();
+        let packages = packages.map(|it| (&it.file, it.options.file_name.clone()));
+        for (source, name) in files.chain(packages) {
             let FileSource::Download(download) = source else {
                 continue;
             };
             let want = DownloadRequest {
                 digests: download.digest.iter().cloned().collect(),
-                name: target.components().last().cloned().unwrap_or_default(),
+                name,
                 follows: true,
                 place: place.to_owned(),
             };
@@ -275,6 +282,10 @@ impl Plan {
         }
         for layer in instructions.into_iter().flat_map(Instructions::layers) {
             needs.hives.extend(hive::required_hives(&layer.registry));
+        }
+        if self.lacks_packages() {
+            needs.hives.extend(HIVES);
+            needs.files = true;
         }
         if self.changes_server() {
             needs

@@ -101,6 +101,7 @@ pub(super) fn execute(
     Ok(RunResult {
         created_by: format!("RUN {created_by}"),
         layer: PlannedLayer {
+            packages: changes.packages,
             entries: changes.entries.into_values().collect(),
             registry: running.registry.edits,
             access: changes.access,

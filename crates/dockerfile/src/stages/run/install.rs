@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use wincimg_common::diagnose::error_chain;
 use wincimg_layer::archive::Archive;
-use wincimg_msi::{InstallOptions, InstallPlan, InstalledContent, InstalledSystem, MsiError};
-use wincimg_recipe::{FileSource, PlannedContent};
+use wincimg_msi::{InstallOptions, InstallPlan, InstalledSystem, MsiError};
+use wincimg_recipe::{FileSource, PlannedContent, PlannedPackage, content_of};
 use wincimg_registry::{KeyPath, Presence, RegistryData};
 use wincimg_scripts::{EntryKind, ImageState as _, InstallAction, ScriptError, ScriptErrorKind};
 use wincimg_windows::path::ImagePath;
@@ -48,6 +48,13 @@ impl RunState<'_> {
         let plan = package.plan_installation(&options, &ImageSystem(self));
         let plan = plan.map_err(|error| refused(&error))?;
         check(&plan)?;
+        self.changes.packages.push(PlannedPackage {
+            file: source.clone(),
+            options,
+            is_extracted: false,
+            product: Some(plan.product.clone()),
+            archives: self.archives.clone(),
+        });
         self.apply_plan(plan, &package, &source)
     }
 
@@ -64,20 +71,12 @@ impl RunState<'_> {
             self.make_folder(folder)?;
         }
         for file in plan.files {
-            let content = match file.source {
-                InstalledContent::Package => source.clone(),
-                InstalledContent::Bytes(bytes) => FileSource::Bytes(bytes),
-                content => match package.installed_member(&content) {
-                    Some(member) => FileSource::Member(member),
-                    None => {
-                        let why = format!(
-                            "{} comes from {content}, a file beside the package",
-                            file.path
-                        );
-                        return Err(ScriptError::unclear(why).help(WITHOUT_IT));
-                    }
-                },
-            };
+            let content = content_of(&file.source, package, source, &|path| {
+                Err(format!("{path} is beside the package"))
+            });
+            let content = content.map_err(|why| {
+                ScriptError::unclear(format!("{}: {why}", file.path)).help(WITHOUT_IT)
+            })?;
             self.check_writable(&file.path, false)?;
             self.put(file.path, PlannedContent::File(content));
         }
@@ -90,14 +89,7 @@ impl RunState<'_> {
 /// Refuses a plan that is not complete.
 fn check(plan: &InstallPlan) -> Result<(), ScriptError> {
     if let Some(action) = plan.refused.first() {
-        let when = match action.condition.as_str() {
-            "" => String::new(),
-            condition => format!(" if {condition}"),
-        };
-        let why = format!(
-            "the action {} (type {}) of the package runs {}{when}, which requires Windows",
-            action.name, action.kind, action.runs
-        );
+        let why = format!("the action {action} requires Windows");
         return Err(ScriptError::new(ScriptErrorKind::NeedsWindows, why).help(SKIP));
     }
     match plan.unknown.first() {
