@@ -32,8 +32,12 @@ ACTION</Product></Wix>";
 
 /// Makes a package with a custom action, if one is given.
 fn make(folder: &Path, action: &str) -> Vec<u8> {
+    make_of(folder, &SOURCE.replace("ACTION", action))
+}
+
+fn make_of(folder: &Path, source: &str) -> Vec<u8> {
     fs::write(folder.join("server.exe"), "a server\n").unwrap();
-    fs::write(folder.join("a.wxs"), SOURCE.replace("ACTION", action)).unwrap();
+    fs::write(folder.join("a.wxs"), source).unwrap();
     let mut wixl = Command::new(component("wixl"));
     wixl.current_dir(folder)
         .args(["-a", "x64", "-o", "a.msi", "a.wxs"]);
@@ -245,6 +249,94 @@ async fn a_line_that_installs_a_package_becomes_an_entry_of_a_recipe() {
     bench.build_recipe(&recipe, &[]).success();
     let files = files_of(&bench.built()[1]);
     assert_eq!(files["Files/own/server.exe"], b"a server\n");
+}
+
+#[test(multi_thread)]
+async fn a_cabinet_may_be_beside_its_package() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = SOURCE.replace("EmbedCab='yes'", "EmbedCab='no'");
+    let package = make_of(folder.path(), &source.replace("ACTION", ""));
+    let cabinet = fs::read(folder.path().join("own.cab")).unwrap();
+    let bench = Bench::new().await.indexed();
+    bench.write("a.msi", package);
+    let line = r"RUN msiexec /i C:\in\a.msi /qn";
+    bench
+        .refused(&format!("COPY a.msi C:/in/\n{line}"))
+        .is("dockerfile/not-understood", &[r"C:\in\own.cab"]);
+    bench.write("own.cab", cabinet);
+    let layers = bench.layers(&format!("COPY a.msi own.cab C:/in/\n{line}"));
+    let server = "Files/Program Files/Contoso/server.exe";
+    assert_eq!(files_of(&layers[1])[server], b"a server\n");
+    let entry = format!("{HEAD}[[msi]]\nfile = \"a.msi\"\n");
+    bench.build_recipe(&entry, &[]).success();
+    assert_eq!(files_of(&bench.built()[0])[server], b"a server\n");
+    // What it says is damaged is not laid.
+    bench.write("own.cab", "no cabinet");
+    bench.build_recipe(&entry, &[]).failure();
+}
+
+/// A program of Windows with one section.
+fn program(section: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; 0x400];
+    bytes[..2].copy_from_slice(b"MZ");
+    bytes[60] = 0x80;
+    bytes[0x80..0x84].copy_from_slice(b"PE\0\0");
+    bytes[0x86] = 1;
+    bytes[0x94] = 0xE0;
+    bytes[0x178..0x178 + section.len()].copy_from_slice(section);
+    bytes
+}
+
+#[test(multi_thread)]
+async fn an_installer_that_is_a_program_is_named() {
+    let bench = Bench::new().await.indexed();
+    bench.write("bundle.exe", program(b".wixburn"));
+    let mut nsis = program(b".text");
+    nsis.extend(b"\0\0\0\0\xEF\xBE\xAD\xDENullsoftInst");
+    bench.write("setup.exe", nsis);
+    bench.write("own.exe", program(b".text"));
+    for (line, what, help) in [
+        (r"C:\bundle.exe /quiet", "a WiX bundle (Burn)", "dark -x"),
+        (r"C:\setup /S", "an NSIS installer", "the zip"),
+        (r"C:\own.exe /S", "runs only on Windows", ""),
+    ] {
+        let text = format!("COPY bundle.exe setup.exe own.exe C:/\nRUN {line}");
+        bench
+            .refused(&text)
+            .is("dockerfile/needs-windows", &[what, help]);
+    }
+}
+
+#[test(multi_thread)]
+async fn a_runtime_is_pinned_by_the_table() {
+    let bench = Bench::new().await.indexed();
+    let text = format!("{HEAD}runtimes = [\"vcruntime-14\"]\n");
+    let file = "msvc_runtime-14.44.35112-cp311-cp311-win_amd64.whl";
+    for (content, problem) in [(None, "No such file"), (Some("another"), "has the digest")] {
+        if let Some(content) = content {
+            bench.write(file, content);
+        }
+        let refused = bench.build_recipe(&text, &["--format", "json"]);
+        Failure::of(refused.failure().get_output())
+            .is("recipe/invalid", &[file, problem, "pip download"]);
+    }
+    // The real archive is Microsoft's, and not part of the project.
+    let Some(real) = std::env::var_os("WINCIMG_RUNTIMES") else {
+        return;
+    };
+    bench.write(file, fs::read(Path::new(&real).join(file)).unwrap());
+    bench.build_recipe(&text, &[]).success();
+    let layer = &bench.built()[0];
+    let files = files_of(layer);
+    let libraries = files.keys().filter(|name| name.ends_with(".dll"));
+    assert_eq!(libraries.count(), 12);
+    assert!(files["Files/Windows/System32/vcruntime140.dll"].starts_with(b"MZ"));
+    let key = r"\Microsoft\VisualStudio\14.0\VC\Runtimes\X64";
+    let values = key_of(layer, "Software_Delta", key);
+    assert!(
+        values.contains(&"\"Bld\"=dword:00008928".to_owned()),
+        "{values:?}"
+    );
 }
 
 #[test(multi_thread)]

@@ -28,12 +28,15 @@ mod selection;
 mod sequence;
 mod services;
 mod session;
+mod setup_program;
 mod shortcuts;
 mod summary;
 
+pub use cabinet::{Cabinet, CabinetMember};
 pub use error::MsiError;
 pub use package::{Companions, ContentSink, NoCompanions, Package, SeekableRead};
 pub use plan::{
     InstallOptions, InstallPlan, InstalledContent, InstalledFile, Product, RefusedAction, Shortcut,
 };
 pub use session::{BareSystem, InstalledSystem};
+pub use setup_program::SetupProgram;

@@ -131,8 +131,21 @@ impl Sequence<'_, '_> {
         Ok(product)
     }
 
+    /// Refuses properties that name changes to the package, which are not read.
+    fn check_properties(&self) -> Result<(), MsiError> {
+        const CHANGES: [&str; 3] = ["TRANSFORMS", "PATCH", "MSINEWINSTANCE"];
+        let mut names = self.options.properties.iter().map(|(name, _)| name);
+        match names.find(|name| CHANGES.contains(&name.as_str())) {
+            Some(name) => Err(MsiError::unsupported(format!(
+                "the property {name} is not supported"
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Follows the sequence.
     pub(crate) fn run(mut self) -> Result<InstallPlan, MsiError> {
+        self.check_properties()?;
         self.set_properties();
         let product = self.product()?;
         if !self.session.is_for_machine() {

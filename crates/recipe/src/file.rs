@@ -72,6 +72,10 @@ pub(super) struct RecipeFile {
     #[serde(default)]
     #[schemars(with = "Vec<RegistryEntry>")]
     pub(super) registry: Vec<Spanned<RegistryEntry>>,
+    /// Runtimes by name, each a layer below those of packages: vcruntime-14. The archive of one is
+    /// beside the recipe.
+    #[serde(default)]
+    pub(super) runtimes: Vec<Text>,
     /// Windows Installer packages, each a layer above the named ones.
     #[serde(default)]
     #[schemars(with = "Vec<PackageEntry>")]

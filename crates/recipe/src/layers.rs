@@ -131,7 +131,9 @@ impl Recipe {
                 layer.iis.extend(self.config(entry)?);
             }
         }
-        let mut own_layers = Vec::new();
+        let runtimes = file.runtimes.iter();
+        let own_layers: Result<Vec<_>, _> = runtimes.map(|name| self.runtime(name)).collect();
+        let mut own_layers = own_layers?;
         for entry in &file.msi {
             let package = self.package(entry)?;
             let Some(text) = &entry.get_ref().layer else {

@@ -316,7 +316,7 @@ impl PlannedPackage {
             }
         }
         for file in plan.files {
-            let content = content_of(&file.source, opened, &self.file, &|path| self.beside(path));
+            let content = content_of(&file.source, self, opened, &|path| self.beside(path));
             let source = content.map_err(|why| refused(format!("{}: {why}", file.path)))?;
             put(file.path, PlannedContent::File(source));
         }
@@ -372,18 +372,24 @@ fn keep_files(plan: &mut InstallPlan) {
 /// The source of an installed file; `beside` finds files next to the package.
 pub fn content_of(
     content: &InstalledContent,
+    package: &PlannedPackage,
     opened: &Arc<Archive>,
-    package: &FileSource,
     beside: &dyn Fn(&str) -> Result<FileSource, String>,
 ) -> Result<FileSource, String> {
-    match content {
-        InstalledContent::Package => Ok(package.clone()),
-        InstalledContent::Bytes(bytes) => Ok(FileSource::Bytes(bytes.clone())),
-        InstalledContent::Beside(path) => beside(path),
-        content => match opened.installed_member(content) {
-            Some(member) => Ok(FileSource::Member(member)),
-            None => Err(format!("{content} is not in the package")),
-        },
+    let member = match content {
+        InstalledContent::Package => return Ok(package.file.clone()),
+        InstalledContent::Bytes(bytes) => return Ok(FileSource::Bytes(bytes.clone())),
+        InstalledContent::Beside(path) => return beside(path),
+        InstalledContent::Cabinet { cabinet, member } if !cabinet.starts_with('#') => {
+            let opened = beside(cabinet)?.cabinet(&package.archives);
+            let opened = opened.map_err(|error| error_chain(&error))?;
+            opened.and_then(|cabinet| cabinet.member_named(member))
+        }
+        content => opened.installed_member(content),
+    };
+    match member {
+        Some(member) => Ok(FileSource::Member(member)),
+        None => Err(format!("{content} not found in the package")),
     }
 }
 

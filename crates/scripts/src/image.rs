@@ -46,6 +46,12 @@ pub trait ImageState {
     /// Returns true if the user of the lines created the path and may change it.
     fn is_own(&self, path: &ImagePath) -> bool;
 
+    /// Recognises an installer among the programs that earlier lines brought: what it is, and what
+    /// to do instead of running it.
+    fn setup_program(&self, _path: &ImagePath) -> Option<(String, &'static str)> {
+        None
+    }
+
     /// Applies an action.
     fn apply(&mut self, action: ImageAction) -> Result<(), ScriptError>;
 }

@@ -141,6 +141,11 @@ impl<'a> Process<'a> {
         self.variables.get(name, &*self.image)
     }
 
+    /// Recognises an installer among the programs of the image.
+    pub(super) fn setup_program(&self, path: &ImagePath) -> Option<(String, &'static str)> {
+        self.image.setup_program(path)
+    }
+
     /// Looks up a path.
     pub(super) fn entry(&self, path: &ImagePath) -> Lookup<EntryKind> {
         if path.components().is_empty() {

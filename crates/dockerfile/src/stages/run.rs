@@ -271,6 +271,14 @@ impl ImageState for RunState<'_> {
         }
     }
 
+    fn setup_program(&self, path: &ImagePath) -> Option<(String, &'static str)> {
+        let PlannedContent::File(source) = &self.tree.created_entry(path)?.content else {
+            return None;
+        };
+        let kind = source.setup_program(self.archives)?;
+        Some((kind.to_string(), kind.help()))
+    }
+
     fn user_variable(&self, hive: &ImagePath, name: &str) -> Option<RegistryData> {
         self.variable_of_hive(hive, name)
     }

@@ -23,6 +23,8 @@ pub enum ArchiveFormat {
     Tar(StreamCompression),
     /// A Windows Installer package, where it is opened as such.
     Installer,
+    /// A cabinet, where it is opened as such.
+    Cabinet,
 }
 
 /// Compression of a tar stream.
@@ -46,6 +48,7 @@ impl fmt::Display for ArchiveFormat {
             Self::Zip => "zip",
             Self::SevenZip => "7z",
             Self::Installer => "msi",
+            Self::Cabinet => "cab",
             Self::Tar(StreamCompression::Plain) => "tar",
             Self::Tar(StreamCompression::Gzip) => "tar.gz",
             Self::Tar(StreamCompression::Zstd) => "tar.zst",

@@ -177,8 +177,17 @@ pub(super) fn tool(
             machine.apply(ImageAction::Skip(format!("{name} {}", words.join(" "))))?;
             Ok(0)
         }
-        _ => Err(unknown_program(&program)),
+        _ => Err(installer(machine, name).unwrap_or_else(|| unknown_program(&program))),
     }
+}
+
+/// The error of a program that is an installer.
+fn installer(machine: &Process<'_>, name: &str) -> Option<ScriptError> {
+    let with_extension = format!("{name}.exe");
+    let paths = [name, &with_extension].map(|name| machine.path(name).ok());
+    let mut paths = paths.into_iter().flatten();
+    let (what, help) = paths.find_map(|path| machine.setup_program(&path))?;
+    Some(ScriptError::windows(format!("{name} is {what}")).help(help))
 }
 
 fn unknown_program(program: &str) -> ScriptError {

@@ -48,21 +48,33 @@ impl RunState<'_> {
         let plan = package.plan_installation(&options, &ImageSystem(self));
         let plan = plan.map_err(|error| refused(&error))?;
         check(&plan)?;
-        self.changes.packages.push(PlannedPackage {
-            file: source.clone(),
+        let installed = PlannedPackage {
+            file: source,
             options,
             is_extracted: false,
             product: Some(plan.product.clone()),
             archives: self.archives.clone(),
-        });
-        self.apply_plan(plan, &package, &source)
+        };
+        self.apply_plan(plan, &installed, &package)?;
+        self.changes.packages.push(installed);
+        Ok(())
+    }
+
+    /// A file beside a package.
+    fn beside(&self, package: &PlannedPackage, path: &str) -> Result<FileSource, String> {
+        let place = format!("{}{path}", package.options.source_folder);
+        let place = place.parse::<ImagePath>().map_err(|it| it.to_string())?;
+        match self.tree.created_entry(&place).map(|it| &it.content) {
+            Some(PlannedContent::File(source)) => Ok(source.clone()),
+            _ => Err(format!("{place}, a file beside the package, not found")),
+        }
     }
 
     fn apply_plan(
         &mut self,
         plan: InstallPlan,
+        installed: &PlannedPackage,
         package: &Arc<Archive>,
-        source: &FileSource,
     ) -> Result<(), ScriptError> {
         for path in &plan.removed {
             self.delete(path)?;
@@ -71,8 +83,8 @@ impl RunState<'_> {
             self.make_folder(folder)?;
         }
         for file in plan.files {
-            let content = content_of(&file.source, package, source, &|path| {
-                Err(format!("{path} is beside the package"))
+            let content = content_of(&file.source, installed, package, &|path| {
+                self.beside(installed, path)
             });
             let content = content.map_err(|why| {
                 ScriptError::unclear(format!("{}: {why}", file.path)).help(WITHOUT_IT)
