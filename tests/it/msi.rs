@@ -163,7 +163,7 @@ async fn a_recipe_installs_a_package_like_a_dockerfile() {
     let done = done.success();
     let printed = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
     for text in [
-        "a.msi: Configure is skipped as requested",
+        "a.msi: custom action Configure is skipped as requested",
         "b.msi: files only, without ",
         "the service ContosoSvc, the action Configure",
     ] {
@@ -256,7 +256,8 @@ async fn a_cabinet_may_be_beside_its_package() {
     let folder = tempfile::tempdir().unwrap();
     let source = SOURCE.replace("EmbedCab='yes'", "EmbedCab='no'");
     let package = make_of(folder.path(), &source.replace("ACTION", ""));
-    let cabinet = fs::read(folder.path().join("own.cab")).unwrap();
+    // wixl makes the package without its cabinet.
+    let cabinet = cabinet(&[("MainFile", b"a server\n")]);
     let bench = Bench::new().await.indexed();
     bench.write("a.msi", package);
     let line = r"RUN msiexec /i C:\in\a.msi /qn";
@@ -287,6 +288,117 @@ fn program(section: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// A cabinet of files that are not compressed.
+fn cabinet(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let content: Vec<u8> = files.iter().flat_map(|it| it.1.to_vec()).collect();
+    let blocks: Vec<&[u8]> = content.chunks(32 << 10).collect();
+    let (mut names, mut offset) = (Vec::new(), 0_usize);
+    for (name, bytes) in files {
+        names.extend(u32::try_from(bytes.len()).unwrap().to_le_bytes());
+        names.extend(u32::try_from(offset).unwrap().to_le_bytes());
+        names.extend([0; 8]);
+        names.extend(name.as_bytes());
+        names.push(0);
+        offset += bytes.len();
+    }
+    let mut cabinet = b"MSCF".to_vec();
+    cabinet.extend([0; 12]);
+    cabinet.extend(44_u32.to_le_bytes());
+    cabinet.extend([0, 0, 0, 0, 3, 1, 1, 0]);
+    cabinet.extend(u16::try_from(files.len()).unwrap().to_le_bytes());
+    cabinet.extend([0; 6]);
+    cabinet.extend(u32::try_from(44 + names.len()).unwrap().to_le_bytes());
+    cabinet.extend(u16::try_from(blocks.len()).unwrap().to_le_bytes());
+    cabinet.extend([0; 2]);
+    cabinet.extend(names);
+    for block in blocks {
+        let size = u16::try_from(block.len()).unwrap().to_le_bytes();
+        cabinet.extend([0; 4]);
+        cabinet.extend(size);
+        cabinet.extend(size);
+        cabinet.extend(block);
+    }
+    cabinet
+}
+
+/// A `WiX` bundle with these packages in its chain, signed or not.
+fn bundle(chain: &str, package: &[u8], signature: u32) -> Vec<u8> {
+    const STUB: u32 = 0x400;
+    let manifest = format!(
+        "<BurnManifest><Payload Id='p' FilePath='in.msi' Packaging='embedded' SourcePath='a0' \
+         Container='WixAttachedContainer'/><Chain>{chain}</Chain></BurnManifest>"
+    );
+    let first = cabinet(&[("0", manifest.as_bytes()), ("u0", b"a window")]);
+    let attached = cabinet(&[("a0", package)]);
+    let mut bytes = program(b".wixburn");
+    // The section is in the file from here on.
+    bytes[0x178 + 20..0x178 + 24].copy_from_slice(&0x200_u32.to_le_bytes());
+    let (size, end) = (
+        u32::try_from(first.len()).unwrap(),
+        STUB + first.len() as u32,
+    );
+    let signed_at = if signature == 0 { 0 } else { end };
+    let attached_size = u32::try_from(attached.len()).unwrap();
+    for (at, number) in [
+        (0, 0x00f1_4300),
+        (24, STUB),
+        (32, signed_at),
+        (36, signature),
+        (40, 1),
+        (44, 2),
+        (48, size),
+        (52, attached_size),
+    ] {
+        bytes[0x200 + at..0x204 + at].copy_from_slice(&number.to_le_bytes());
+    }
+    bytes.extend(first);
+    bytes.extend(vec![7; signature as usize]);
+    bytes.extend(attached);
+    bytes
+}
+
+#[test(multi_thread)]
+async fn a_bundle_of_one_package_installs_it() {
+    const ONE: &str = "<MsiPackage Id='A'><MsiProperty Id='INSTALLDIR' Value='C:\\own'/>\
+                       <PayloadRef Id='p'/></MsiPackage>";
+    let folder = tempfile::tempdir().unwrap();
+    let package = make(folder.path(), "");
+    let bench = Bench::new().await.indexed();
+    for signature in [0, 100] {
+        bench.write("setup.exe", bundle(ONE, &package, signature));
+        for line in [
+            r"RUN C:\setup.exe /quiet /norestart",
+            "SHELL [\"powershell\", \"-Command\"]\n\
+             RUN Start-Process C:\\setup.exe -ArgumentList '/install','/quiet' -Wait",
+        ] {
+            let layers = bench.layers(&format!("COPY setup.exe C:/\n{line}"));
+            let files = files_of(&layers[1]);
+            assert_eq!(files["Files/own/server.exe"], b"a server\n", "{line}");
+            let key = key_of(&layers[1], "Software_Delta", r"\Contoso");
+            assert_eq!(key, [r#""Dir"="C:\\own\\""#]);
+        }
+    }
+    let two = format!("{ONE}<ExePackage Id='Redist'/>");
+    bench.write("two.exe", bundle(&two, &package, 0));
+    for (line, code, value) in [
+        (
+            r"C:\two.exe /quiet",
+            "dockerfile/needs-windows",
+            "A, Redist",
+        ),
+        (r"C:\setup.exe", "dockerfile/refused", "/quiet"),
+        (
+            r"C:\setup.exe /quiet /layout",
+            "dockerfile/not-understood",
+            "/layout",
+        ),
+    ] {
+        bench
+            .refused(&format!("COPY setup.exe two.exe C:/\nRUN {line}"))
+            .is(code, &[value]);
+    }
+}
+
 #[test(multi_thread)]
 async fn an_installer_that_is_a_program_is_named() {
     let bench = Bench::new().await.indexed();
@@ -296,7 +408,7 @@ async fn an_installer_that_is_a_program_is_named() {
     bench.write("setup.exe", nsis);
     bench.write("own.exe", program(b".text"));
     for (line, what, help) in [
-        (r"C:\bundle.exe /quiet", "a WiX bundle (Burn)", "dark -x"),
+        (r"C:\bundle.exe /quiet", "another header", "dark -x"),
         (r"C:\setup /S", "an NSIS installer", "the zip"),
         (r"C:\own.exe /S", "runs only on Windows", ""),
     ] {
@@ -325,7 +437,9 @@ async fn a_runtime_is_pinned_by_the_table() {
         return;
     };
     bench.write(file, fs::read(Path::new(&real).join(file)).unwrap());
-    bench.build_recipe(&text, &[]).success();
+    let done = bench.build_recipe(&text, &[]).success();
+    let printed = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+    assert!(printed.contains("is under: Microsoft"), "{printed}");
     let layer = &bench.built()[0];
     let files = files_of(layer);
     let libraries = files.keys().filter(|name| name.ends_with(".dll"));

@@ -9,6 +9,7 @@
 
 mod actions;
 mod builder;
+mod bundle;
 mod cabinet;
 mod classes;
 mod condition;
@@ -32,6 +33,7 @@ mod setup_program;
 mod shortcuts;
 mod summary;
 
+pub use bundle::{Bundle, Part};
 pub use cabinet::{Cabinet, CabinetMember};
 pub use error::MsiError;
 pub use package::{Companions, ContentSink, NoCompanions, Package, SeekableRead};

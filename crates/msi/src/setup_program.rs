@@ -62,7 +62,7 @@ impl SetupProgram {
         let Some(program) = Sections::read(reader)? else {
             return Ok(None);
         };
-        if program.has_burn {
+        if program.burn.is_some() {
             return Ok(Some(Self::Burn));
         }
         let behind = window(reader, program.end, SEARCHED)?;
@@ -107,17 +107,18 @@ fn window(reader: &mut (impl Read + Seek), offset: u64, size: u64) -> io::Result
 }
 
 /// The sections of a program.
-struct Sections {
+pub(crate) struct Sections {
     /// End of the last one in the file.
     end: u64,
-    has_burn: bool,
+    /// Offset of the section of a bundle.
+    pub(crate) burn: Option<u32>,
     /// Offset and size in the file.
     resources: Option<(u32, u32)>,
 }
 
 impl Sections {
     /// Reads the headers; none for a file that is not a program of Windows.
-    fn read(reader: &mut (impl Read + Seek)) -> io::Result<Option<Self>> {
+    pub(crate) fn read(reader: &mut (impl Read + Seek)) -> io::Result<Option<Self>> {
         const HEADER: usize = 24;
         const SECTION: usize = 40;
         let dos = window(reader, 0, 64)?;
@@ -137,7 +138,7 @@ impl Sections {
         let table = window(reader, at, u64::from(count) * SECTION as u64)?;
         let mut sections = Self {
             end: 0,
-            has_burn: false,
+            burn: None,
             resources: None,
         };
         for section in table.chunks_exact(SECTION) {
@@ -145,7 +146,9 @@ impl Sections {
                 continue;
             };
             sections.end = sections.end.max(u64::from(start) + u64::from(size));
-            sections.has_burn |= section.starts_with(b".wixburn");
+            if section.starts_with(b".wixburn") {
+                sections.burn = Some(start);
+            }
             if section.starts_with(b".rsrc\0") {
                 sections.resources = Some((start, size));
             }

@@ -68,7 +68,6 @@ pub use layer_files::{add_entries, add_files, copy_metadata};
 pub use packages::{PlannedPackage, content_of};
 pub use path::{path_blame, path_hint};
 pub use plan::{CommandForm, Plan, PlanBase, PlannedCommand, PlannedFile};
-pub use runtimes::{Runtime, runtimes};
 use serde::Deserialize as _;
 pub use source::{DownloadRequest, DownloadRequests, EmbeddedProgram, FetchedFile, FileSource};
 use text::{Field, Text, Values, fill_in};

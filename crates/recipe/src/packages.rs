@@ -4,6 +4,7 @@
 //! its options first; [`Plan::install_packages`] adds its files and registry edits.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -323,8 +324,32 @@ impl PlannedPackage {
         Ok(())
     }
 
-    /// A file beside the package.
+    /// Everything that decides what it leaves behind: the package, and cabinets beside it.
+    pub fn sources(&self) -> Vec<FileSource> {
+        let mut sources = vec![self.file.clone()];
+        if let FileSource::Disk(own) = &self.file {
+            let folder = own.path.parent().unwrap_or(&own.path);
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            let mut cabinets: Vec<_> = entries.map(|entry| entry.path()).collect();
+            cabinets.retain(|path| is_cabinet(path) && path.is_file());
+            cabinets.sort();
+            sources.extend(cabinets.into_iter().map(|path| {
+                FileSource::Disk(DiskSource {
+                    top: Arc::clone(&own.top),
+                    path: path.into(),
+                })
+            }));
+        }
+        sources
+    }
+
+    /// A cabinet beside the package. Only cabinets are inputs of the image.
     fn beside(&self, path: &str) -> Result<FileSource, String> {
+        if !is_cabinet(Path::new(path)) {
+            return Err(format!(
+                "{path} is beside the package, and no cabinet (.cab)"
+            ));
+        }
         let FileSource::Disk(own) = &self.file else {
             return Err(format!(
                 "{path} is beside the package, which is downloaded alone"
@@ -341,6 +366,11 @@ impl PlannedPackage {
             _ => Err(format!("{path}, a file beside the package, not found")),
         }
     }
+}
+
+fn is_cabinet(path: &Path) -> bool {
+    let extension = path.extension();
+    extension.is_some_and(|it| it.eq_ignore_ascii_case("cab"))
 }
 
 /// Reduces a plan to the files of the product.
@@ -469,3 +499,63 @@ impl InstalledSystem for BaseSystem<'_> {
 
 /// Hives that packages ask about.
 pub(super) const HIVES: [Root; 2] = [Root::System, Root::Software];
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::problem;
+    use super::*;
+
+    #[test]
+    fn cabinets_beside_a_package_are_inputs() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a.msi", "b.CAB", "a.cab", "readme.txt"] {
+            std::fs::write(folder.path().join(name), name).unwrap();
+        }
+        std::fs::create_dir(folder.path().join("c.cab")).unwrap();
+        let file = FileSource::Disk(DiskSource {
+            top: folder.path().into(),
+            path: folder.path().join("a.msi").into(),
+        });
+        let package = PlannedPackage {
+            file,
+            options: InstallOptions::default(),
+            is_extracted: false,
+            product: None,
+            archives: Archives::default(),
+        };
+        let names: Vec<String> = package
+            .sources()
+            .iter()
+            .map(|source| source.to_string().rsplit('/').next().unwrap().to_owned())
+            .collect();
+        assert_eq!(names, ["a.msi", "a.cab", "b.CAB"]);
+        assert!(package.beside("a.cab").is_ok());
+        let problem = package.beside("readme.txt").unwrap_err();
+        assert!(problem.contains("no cabinet"), "{problem}");
+        assert!(package.beside("../a.cab").is_err());
+        assert!(package.beside("z.cab").unwrap_err().contains("not found"));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        for (body, expected) in [
+            ("[[msi]]\nextract = true\n", "either file or url"),
+            (
+                "[[msi]]\nfile = \"a.msi\"\nurl = \"http://x/a.msi\"\n",
+                "either file or url",
+            ),
+            (
+                "[[msi]]\nfile = \"a.msi\"\nsha256 = \"0\"\n",
+                "sha256 requires url",
+            ),
+            (
+                "[[msi]]\nurl = \"http://x/a.msi\"\nsha256 = \"0\"\n",
+                "invalid SHA-256",
+            ),
+            ("[[msi]]\nfile = \"../a.msi\"\n", "leads out of its folder"),
+        ] {
+            let printed = problem(body);
+            assert!(printed.contains(expected), "{body}: {printed}");
+        }
+    }
+}

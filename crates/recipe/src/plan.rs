@@ -29,6 +29,7 @@ use super::iis::name_pool;
 use super::instructions::{Instructions, PlannedContent};
 use super::packages::HIVES;
 use super::path::is_path;
+use super::runtimes::terms;
 use super::source::{DownloadRequest, DownloadRequests, FileSource};
 use super::text::{Field, Text, Texts, plain};
 use super::unpack::UnpackOptions;
@@ -515,6 +516,9 @@ impl Recipe {
             notes: links.iter().map(ToString::to_string).collect(),
             warnings: trusted.warnings,
         };
+        let runtimes = file.runtimes.iter();
+        plan.notes
+            .extend(runtimes.filter_map(|name| terms(&name.value)));
         name_pool(&mut plan);
         self.add_instructions(&mut plan, &file, steps)?;
         let base = file.base.or(file.base_image);

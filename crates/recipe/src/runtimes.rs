@@ -29,21 +29,20 @@ struct Table {
 /// A runtime that recipes name.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Runtime {
+struct Runtime {
     /// Its name in recipes.
-    pub name: String,
-    /// Its name.
-    pub title: String,
-    /// Version.
-    pub version: String,
+    name: String,
+    /// Its full name.
+    title: String,
+    version: String,
     /// Terms of its publisher.
-    pub licence: String,
+    licence: String,
     /// Name of its archive.
-    pub file: String,
+    file: String,
     /// SHA-256 of the archive.
-    pub sha256: String,
+    sha256: String,
     /// The command that fetches the archive.
-    pub get: String,
+    get: String,
     /// The part of the archive that is unpacked.
     folder: String,
     /// Folder in the image.
@@ -53,17 +52,26 @@ pub struct Runtime {
     keys: Vec<String>,
 }
 
-/// The runtimes that recipes may name.
-pub fn runtimes() -> &'static [Runtime] {
-    &RUNTIMES
+fn find(name: &str) -> Option<&'static Runtime> {
+    RUNTIMES.iter().find(|it| it.name == name)
+}
+
+/// The terms of a runtime, as a note.
+pub(super) fn terms(name: &str) -> Option<String> {
+    let Runtime {
+        title,
+        version,
+        licence,
+        ..
+    } = find(name)?;
+    Some(format!("{title} {version} is under: {licence}"))
 }
 
 impl Recipe {
     /// The layer of a runtime.
     pub(super) fn runtime(&self, name: &Text) -> Result<PlannedStep, RecipeError> {
-        let found = runtimes().iter().find(|it| it.name == name.value);
-        let Some(runtime) = found else {
-            let known: Vec<&str> = runtimes().iter().map(|it| it.name.as_str()).collect();
+        let Some(runtime) = find(&name.value) else {
+            let known: Vec<&str> = RUNTIMES.iter().map(|it| it.name.as_str()).collect();
             let problem = format!("unknown runtime {:?}", name.value);
             let hint = format!("expected {}", known.join(", "));
             return Err(self.error(name, problem).with_hint(hint));
@@ -72,11 +80,17 @@ impl Recipe {
             value: runtime.file.clone(),
             offset: name.offset,
         };
-        let hint = format!("fetch it into the recipe's folder: {}", runtime.get);
         let source = self.in_recipe_folder(&file);
-        let source = source.map_err(|error| error.with_hint(hint.clone()))?;
-        let checked = runtime.check(&source.path);
-        checked.map_err(|problem| self.error(name, problem).with_hint(hint))?;
+        let checked = source.and_then(|source| {
+            let checked = runtime.check(&source.path);
+            checked.map_err(|problem| self.error(name, problem))?;
+            Ok(source)
+        });
+        let source = checked.map_err(|error| RecipeError {
+            message: format!("{}; fetch it with `{}`", error.message, runtime.get),
+            hint: Some(format!("put {} into the recipe's folder", runtime.file)),
+            ..error
+        })?;
         let entries = self.runtime_entries(runtime, &FileSource::Disk(source));
         let layer = PlannedLayer {
             entries: entries.map_err(|problem| self.error(name, problem))?,
@@ -199,8 +213,7 @@ mod tests {
 
     #[test]
     fn the_version_of_the_redistributable_is_recorded() {
-        let runtime = runtimes().iter().find(|it| it.name == "vcruntime-14");
-        let edits = runtime.unwrap().edits().unwrap();
+        let edits = find("vcruntime-14").unwrap().edits().unwrap();
         let printed: Vec<String> = edits.iter().map(ToString::to_string).collect();
         let key = r"HKLM\SOFTWARE\Microsoft\VisualStudio\14.0\VC\Runtimes\X64";
         for value in [

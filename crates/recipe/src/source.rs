@@ -126,6 +126,13 @@ impl FileSource {
         cabinet.transpose()
     }
 
+    /// Opens it as a bundle with one package; none for text and what is not downloaded yet.
+    pub fn bundle(&self, archives: &Archives) -> Result<Option<Arc<Archive>>, ArchiveError> {
+        let location = self.archive_location(archives)?;
+        let bundle = location.map(|(place, name)| archives.open_bundle(place, &name));
+        bundle.transpose()
+    }
+
     /// The kind of an installer that is a program; none for other files, and what cannot be read.
     pub fn setup_program(&self, archives: &Archives) -> Option<SetupProgram> {
         let (place, _) = self.archive_location(archives).ok()??;

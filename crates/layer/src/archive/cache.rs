@@ -59,6 +59,15 @@ impl Archives {
         self.open_once(place, |place| Archive::open_cabinet(place, name.to_owned()))
     }
 
+    /// Opens the package in a bundle.
+    pub fn open_bundle(
+        &self,
+        place: ArchiveLocation,
+        name: &str,
+    ) -> Result<Arc<Archive>, ArchiveError> {
+        self.open_once(place, |place| Archive::open_bundle(place, name.to_owned()))
+    }
+
     fn open_once(
         &self,
         place: ArchiveLocation,

@@ -25,6 +25,8 @@ pub enum ArchiveFormat {
     Installer,
     /// A cabinet, where it is opened as such.
     Cabinet,
+    /// The package in a `WiX` bundle, where it is opened as such.
+    Bundle,
 }
 
 /// Compression of a tar stream.
@@ -49,6 +51,7 @@ impl fmt::Display for ArchiveFormat {
             Self::SevenZip => "7z",
             Self::Installer => "msi",
             Self::Cabinet => "cab",
+            Self::Bundle => "WiX bundle",
             Self::Tar(StreamCompression::Plain) => "tar",
             Self::Tar(StreamCompression::Gzip) => "tar.gz",
             Self::Tar(StreamCompression::Zstd) => "tar.zst",

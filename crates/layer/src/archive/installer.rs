@@ -3,11 +3,12 @@
 //! A package is one only where it is opened as such: `tar` and `ADD` do not unpack it.
 
 use std::collections::BTreeSet;
+use std::io::{Read, Seek};
 
 use wincimg_common::diagnose::error_chain;
 use wincimg_common::files::FileWindow;
 use wincimg_msi::{
-    Cabinet, CabinetMember, InstallOptions, InstallPlan, InstalledContent, InstalledSystem,
+    Bundle, Cabinet, CabinetMember, InstallOptions, InstallPlan, InstalledContent, InstalledSystem,
     MsiError, NoCompanions, Package, SetupProgram,
 };
 
@@ -52,6 +53,25 @@ impl Archive {
                 .collect())
         };
         Self::of_members(place, name, ArchiveFormat::Cabinet, members)
+    }
+
+    /// Opens the package in a bundle.
+    pub fn open_bundle(place: ArchiveLocation, name: String) -> Result<Self, ArchiveError> {
+        let members = |mut window: FileWindow| {
+            let bundle = Bundle::read(&mut window)?;
+            let (_, cabinet) = bundle.cabinet(window)?;
+            let members = cabinet.members();
+            Ok(members
+                .map(|it| (it.name.clone(), it.size.into()))
+                .collect())
+        };
+        Self::of_members(place, name, ArchiveFormat::Bundle, members)
+    }
+
+    /// What a bundle says of its package.
+    pub fn bundle(&self) -> Result<Bundle, MsiError> {
+        let (mut window, _) = self.place.open()?;
+        Bundle::read(&mut window)
     }
 
     fn of_members(
@@ -108,21 +128,43 @@ impl Archive {
     }
 }
 
+pub(super) fn each_of_bundle<E: From<ArchiveError>>(
+    archive: &Archive,
+    mut window: FileWindow,
+    wanted: &BTreeSet<usize>,
+    take: &mut dyn FnMut(usize, &mut MemberReader<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let opened = Bundle::read(&mut window).and_then(|bundle| Ok(bundle.cabinet(window)?));
+    let (mut part, cabinet) = opened.map_err(|error| failed(&archive.name, error))?;
+    each_member(archive, &cabinet, &mut part, wanted, take)
+}
+
 pub(super) fn each_of_cabinet<E: From<ArchiveError>>(
     archive: &Archive,
     mut window: FileWindow,
     wanted: &BTreeSet<usize>,
     take: &mut dyn FnMut(usize, &mut MemberReader<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
+    let cabinet = Cabinet::read(&mut window);
+    let cabinet = cabinet.map_err(|error| failed(&archive.name, error.into()))?;
+    each_member(archive, &cabinet, &mut window, wanted, take)
+}
+
+fn each_member<E: From<ArchiveError>>(
+    archive: &Archive,
+    cabinet: &Cabinet,
+    reader: &mut (impl Read + Seek),
+    wanted: &BTreeSet<usize>,
+    take: &mut dyn FnMut(usize, &mut MemberReader<'_>) -> Result<(), E>,
+) -> Result<(), E> {
     let name = &archive.name;
-    let cabinet = Cabinet::read(&mut window).map_err(|error| failed(name, error.into()))?;
     let index = |member: &CabinetMember| {
         let mut wanted = wanted.iter();
         wanted.find(|index| archive.entries[**index].path == member.name)
     };
     let mut stopped = None;
     let read = cabinet.unpack(
-        &mut window,
+        reader,
         &|member| index(member).is_some(),
         &mut |member, source| {
             let Some(&index) = index(member) else {

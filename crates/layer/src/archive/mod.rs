@@ -110,7 +110,9 @@ impl Archive {
             ArchiveFormat::SevenZip => seven_zip::list(&name, window)?,
             ArchiveFormat::Tar(packing) => tar_archive::list(&name, window, packing)?,
             // They are never detected.
-            ArchiveFormat::Installer | ArchiveFormat::Cabinet => return Ok(None),
+            ArchiveFormat::Installer | ArchiveFormat::Cabinet | ArchiveFormat::Bundle => {
+                return Ok(None);
+            }
         };
         Ok(Some(Self {
             name,
@@ -149,6 +151,7 @@ impl Archive {
             ArchiveFormat::Tar(packing) => tar_archive::each(self, window, packing, wanted, take),
             ArchiveFormat::Installer => installer::each(self, window, wanted, take),
             ArchiveFormat::Cabinet => installer::each_of_cabinet(self, window, wanted, take),
+            ArchiveFormat::Bundle => installer::each_of_bundle(self, window, wanted, take),
         }
     }
 }

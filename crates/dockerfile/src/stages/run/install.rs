@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wincimg_common::diagnose::error_chain;
 use wincimg_layer::archive::Archive;
-use wincimg_msi::{InstallOptions, InstallPlan, InstalledSystem, MsiError};
+use wincimg_msi::{Bundle, InstallOptions, InstallPlan, InstalledSystem, MsiError, SetupProgram};
 use wincimg_recipe::{FileSource, PlannedContent, PlannedPackage, content_of};
 use wincimg_registry::{KeyPath, Presence, RegistryData};
 use wincimg_scripts::{EntryKind, ImageState as _, InstallAction, ScriptError, ScriptErrorKind};
@@ -31,6 +31,7 @@ impl RunState<'_> {
                 return Err(ScriptError::unknown(why).help("COPY it into the image"));
             }
         };
+        let (source, bundle) = self.without_bundle(source)?;
         let opened = source.package(self.archives);
         let opened = opened.map_err(|error| ScriptError::refused(error_chain(&error)))?;
         let Some(package) = opened else {
@@ -39,9 +40,15 @@ impl RunState<'_> {
         let folder = path
             .up_to(path.components().len().saturating_sub(1))
             .to_string();
+        let file_name = path.components().last().cloned().unwrap_or_default();
+        let (file_name, mut properties) = match bundle {
+            Some(bundle) => (bundle.file_name, bundle.properties),
+            None => (file_name, Vec::new()),
+        };
+        properties.extend(install.properties.iter().cloned());
         let options = InstallOptions {
-            properties: install.properties.clone(),
-            file_name: path.components().last().cloned().unwrap_or_default(),
+            properties,
+            file_name,
             source_folder: format!("{}\\", folder.trim_end_matches('\\')),
             skipped_actions: self.state.skipped_actions.to_vec(),
         };
@@ -58,6 +65,37 @@ impl RunState<'_> {
         self.apply_plan(plan, &installed, &package)?;
         self.changes.packages.push(installed);
         Ok(())
+    }
+
+    /// The package in a bundle, if the file is one.
+    fn without_bundle(
+        &mut self,
+        source: FileSource,
+    ) -> Result<(FileSource, Option<Bundle>), ScriptError> {
+        if source.setup_program(self.archives) != Some(SetupProgram::Burn) {
+            return Ok((source, None));
+        }
+        let refused = |why: String| {
+            let error = ScriptError::new(ScriptErrorKind::NeedsWindows, why);
+            error.help(SetupProgram::Burn.help())
+        };
+        let opened = source.bundle(self.archives);
+        let opened = opened.map_err(|error| refused(error_chain(&error)))?;
+        let Some(opened) = opened else {
+            return Ok((source, None));
+        };
+        let bundle = opened
+            .bundle()
+            .map_err(|error| refused(error_chain(&error)))?;
+        let Some(member) = opened.member_named(&bundle.member) else {
+            return Err(refused(format!("the bundle has no {}", bundle.member)));
+        };
+        let note = format!(
+            "{source} installs only {}: the records and the cache of the bundle are left out",
+            bundle.file_name
+        );
+        self.changes.notes.push(note);
+        Ok((FileSource::Member(member), Some(bundle)))
     }
 
     /// A file beside a package.
