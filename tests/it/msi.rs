@@ -7,8 +7,10 @@ use std::process::Command;
 
 use serde_json::Value;
 use wincimg_testkit::component;
+use wincimg_testkit::file_server::FileServer;
 use wincimg_testkit::wine::succeed;
 
+use crate::failure::Failure;
 use crate::run_lines::{Bench, files_of, key_of};
 
 const SOURCE: &str = r"<Wix xmlns='http://schemas.microsoft.com/wix/2006/wi'>
@@ -30,8 +32,12 @@ ACTION</Product></Wix>";
 
 /// Makes a package with a custom action, if one is given.
 fn make(folder: &Path, action: &str) -> Vec<u8> {
+    make_of(folder, &SOURCE.replace("ACTION", action))
+}
+
+fn make_of(folder: &Path, source: &str) -> Vec<u8> {
     fs::write(folder.join("server.exe"), "a server\n").unwrap();
-    fs::write(folder.join("a.wxs"), SOURCE.replace("ACTION", action)).unwrap();
+    fs::write(folder.join("a.wxs"), source).unwrap();
     let mut wixl = Command::new(component("wixl"));
     wixl.current_dir(folder)
         .args(["-a", "x64", "-o", "a.msi", "a.wxs"]);
@@ -123,6 +129,351 @@ async fn what_only_windows_can_install_is_named() {
         assert!(failure.stderr.contains(value), "{failure:#?}");
         failure.is(code, &[]);
     }
+}
+
+/// The contents of the documents in a layout that name something.
+fn documents_with(layout: &Path, text: &str) -> Vec<String> {
+    let blobs = fs::read_dir(layout.join("blobs/sha256")).unwrap();
+    let blobs = blobs.filter_map(|blob| fs::read_to_string(blob.unwrap().path()).ok());
+    blobs.filter(|blob| blob.contains(text)).collect()
+}
+
+const HEAD: &str = "name = \"app\"\nbase = \"nanoserver\"\n";
+
+#[test(multi_thread)]
+async fn a_recipe_installs_a_package_like_a_dockerfile() {
+    let folder = tempfile::tempdir().unwrap();
+    let package = make(folder.path(), ACTION);
+    let bench = Bench::new().await.indexed();
+    bench.write("a.msi", &package);
+    let refused = bench.build_recipe(&format!("{HEAD}[[msi]]\nfile = \"a.msi\"\n"), &[]);
+    let printed = String::from_utf8_lossy(&refused.failure().get_output().stderr).into_owned();
+    let named = "Configure (type 3090) runs C:\\Program Files\\Contoso\\server.exe --configure, if \
+                 NOT Installed requires Windows";
+    for text in [named, "skip_custom_actions = [\"Configure\"]"] {
+        assert!(printed.contains(text), "{printed}");
+    }
+    let entry = "[[msi]]\nfile = \"a.msi\"\nskip_custom_actions = [\"Configure\"]\n\
+                 properties = { installdir = 'C:\\own' }\n\
+                 [[msi]]\nfile = \"b.msi\"\nextract = true\n\
+                 [[files]]\nfrom = \"a.txt\"\nto = 'C:\\own\\a.txt'\n";
+    bench.write("b.msi", &package);
+    let documents = ["--sbom", "spdx", "--sbom", "cyclonedx"];
+    let done = bench.build_recipe(&format!("{HEAD}{entry}"), &documents);
+    let done = done.success();
+    let printed = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+    for text in [
+        "a.msi: custom action Configure is skipped as requested",
+        "b.msi: files only, without ",
+        "the service ContosoSvc, the action Configure",
+    ] {
+        assert!(printed.contains(text), "{text}: {printed}");
+    }
+    let layers = bench.built();
+    assert_eq!(layers.len(), 3);
+    let files = files_of(&layers[0]);
+    assert_eq!(files["Files/own/server.exe"], b"a server\n");
+    assert!(
+        files
+            .keys()
+            .any(|name| name.starts_with("Files/Windows/Installer/"))
+    );
+    let key = |key: &str| key_of(&layers[0], "Software_Delta", key);
+    assert_eq!(key(r"\Contoso"), [r#""Dir"="C:\\own\\""#]);
+    // The second has the files alone.
+    let files = files_of(&layers[1]);
+    assert_eq!(
+        files["Files/Program Files/Contoso/server.exe"],
+        b"a server\n"
+    );
+    assert!(!files.keys().any(|name| name.contains("Installer")));
+    let purl = "pkg:generic/Contoso%20Server@1.2.3?product_code=%7B10000000-0000-0000-0000-000000000001%7D";
+    assert_eq!(documents_with(&bench.layout(), purl).len(), 2);
+}
+
+#[test(multi_thread)]
+async fn a_package_needs_windows_installer_unless_only_its_files_are_added() {
+    let folder = tempfile::tempdir().unwrap();
+    let package = make(folder.path(), "");
+    let bench = Bench::without_programs().await.indexed();
+    bench.write("a.msi", &package);
+    let entry = format!("{HEAD}[[msi]]\nfile = \"a.msi\"\n");
+    let refused = bench.build_recipe(&entry, &["--format", "json"]);
+    let failure = Failure::of(refused.failure().get_output());
+    failure
+        .is("recipe/msi", &["no Windows Installer"])
+        .names(&["a.msi"]);
+    bench
+        .build_recipe(&format!("{entry}extract = true\n"), &[])
+        .success();
+    let files = files_of(&bench.built()[0]);
+    assert_eq!(
+        files["Files/Program Files/Contoso/server.exe"],
+        b"a server\n"
+    );
+}
+
+#[test(multi_thread)]
+async fn a_package_is_downloaded_and_pinned_as_other_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let package = make(folder.path(), "");
+    let server = FileServer::start();
+    server.put("/a.msi", package);
+    let bench = Bench::new().await.indexed();
+    let url = server.url("/a.msi");
+    let entry = format!("{HEAD}[[msi]]\nurl = \"{url}\"\nfeatures = [\"Complete\"]\n");
+    let refused = bench.build_recipe(&entry, &["--format", "json"]);
+    Failure::of(refused.failure().get_output()).is("download/not-pinned", &[&url]);
+    bench.build_recipe(&entry, &["--update-lock"]).success();
+    // The lock file pins it now.
+    bench.build_recipe(&entry, &[]).success();
+    let files = files_of(&bench.built()[0]);
+    assert_eq!(
+        files["Files/Program Files/Contoso/server.exe"],
+        b"a server\n"
+    );
+}
+
+#[test(multi_thread)]
+async fn a_line_that_installs_a_package_becomes_an_entry_of_a_recipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let package = make(folder.path(), "");
+    let bench = Bench::new().await.indexed();
+    bench.write("a.msi", &package);
+    let recipe =
+        bench.convert("COPY a.msi C:/temp/\nRUN msiexec /i C:\\temp\\a.msi /qn INSTALLDIR=C:\\own");
+    let expected = "[[msi]]\nlayer = \"run-4\"\nfile = \"a.msi\"\nsource = 'C:\\temp'\n\
+                    [msi.properties]\nINSTALLDIR = 'C:\\own'\n";
+    assert!(recipe.contains(expected), "{recipe}");
+    assert!(!recipe.contains("[[registry]]"), "{recipe}");
+    bench.build_recipe(&recipe, &[]).success();
+    let files = files_of(&bench.built()[1]);
+    assert_eq!(files["Files/own/server.exe"], b"a server\n");
+}
+
+#[test(multi_thread)]
+async fn a_cabinet_may_be_beside_its_package() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = SOURCE.replace("EmbedCab='yes'", "EmbedCab='no'");
+    let package = make_of(folder.path(), &source.replace("ACTION", ""));
+    // wixl makes the package without its cabinet.
+    let cabinet = cabinet(&[("MainFile", b"a server\n")]);
+    let bench = Bench::new().await.indexed();
+    bench.write("a.msi", package);
+    let line = r"RUN msiexec /i C:\in\a.msi /qn";
+    bench
+        .refused(&format!("COPY a.msi C:/in/\n{line}"))
+        .is("dockerfile/not-understood", &[r"C:\in\own.cab"]);
+    bench.write("own.cab", cabinet);
+    let layers = bench.layers(&format!("COPY a.msi own.cab C:/in/\n{line}"));
+    let server = "Files/Program Files/Contoso/server.exe";
+    assert_eq!(files_of(&layers[1])[server], b"a server\n");
+    let entry = format!("{HEAD}[[msi]]\nfile = \"a.msi\"\n");
+    bench.build_recipe(&entry, &[]).success();
+    assert_eq!(files_of(&bench.built()[0])[server], b"a server\n");
+    // What it says is damaged is not laid.
+    bench.write("own.cab", "no cabinet");
+    bench.build_recipe(&entry, &[]).failure();
+}
+
+/// A program of Windows with one section.
+fn program(section: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; 0x400];
+    bytes[..2].copy_from_slice(b"MZ");
+    bytes[60] = 0x80;
+    bytes[0x80..0x84].copy_from_slice(b"PE\0\0");
+    bytes[0x86] = 1;
+    bytes[0x94] = 0xE0;
+    bytes[0x178..0x178 + section.len()].copy_from_slice(section);
+    bytes
+}
+
+/// A cabinet of files that are not compressed.
+fn cabinet(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let content: Vec<u8> = files.iter().flat_map(|it| it.1.to_vec()).collect();
+    let blocks: Vec<&[u8]> = content.chunks(32 << 10).collect();
+    let (mut names, mut offset) = (Vec::new(), 0_usize);
+    for (name, bytes) in files {
+        names.extend(u32::try_from(bytes.len()).unwrap().to_le_bytes());
+        names.extend(u32::try_from(offset).unwrap().to_le_bytes());
+        names.extend([0; 8]);
+        names.extend(name.as_bytes());
+        names.push(0);
+        offset += bytes.len();
+    }
+    let mut cabinet = b"MSCF".to_vec();
+    cabinet.extend([0; 12]);
+    cabinet.extend(44_u32.to_le_bytes());
+    cabinet.extend([0, 0, 0, 0, 3, 1, 1, 0]);
+    cabinet.extend(u16::try_from(files.len()).unwrap().to_le_bytes());
+    cabinet.extend([0; 6]);
+    cabinet.extend(u32::try_from(44 + names.len()).unwrap().to_le_bytes());
+    cabinet.extend(u16::try_from(blocks.len()).unwrap().to_le_bytes());
+    cabinet.extend([0; 2]);
+    cabinet.extend(names);
+    for block in blocks {
+        let size = u16::try_from(block.len()).unwrap().to_le_bytes();
+        cabinet.extend([0; 4]);
+        cabinet.extend(size);
+        cabinet.extend(size);
+        cabinet.extend(block);
+    }
+    cabinet
+}
+
+/// A `WiX` bundle with these packages in its chain, signed or not.
+fn bundle(chain: &str, package: &[u8], signature: u32) -> Vec<u8> {
+    const STUB: u32 = 0x400;
+    let manifest = format!(
+        "<BurnManifest><Payload Id='p' FilePath='in.msi' Packaging='embedded' SourcePath='a0' \
+         Container='WixAttachedContainer'/><Chain>{chain}</Chain></BurnManifest>"
+    );
+    let first = cabinet(&[("0", manifest.as_bytes()), ("u0", b"a window")]);
+    let attached = cabinet(&[("a0", package)]);
+    let mut bytes = program(b".wixburn");
+    // The section is in the file from here on.
+    bytes[0x178 + 20..0x178 + 24].copy_from_slice(&0x200_u32.to_le_bytes());
+    let (size, end) = (
+        u32::try_from(first.len()).unwrap(),
+        STUB + first.len() as u32,
+    );
+    let signed_at = if signature == 0 { 0 } else { end };
+    let attached_size = u32::try_from(attached.len()).unwrap();
+    for (at, number) in [
+        (0, 0x00f1_4300),
+        (24, STUB),
+        (32, signed_at),
+        (36, signature),
+        (40, 1),
+        (44, 2),
+        (48, size),
+        (52, attached_size),
+    ] {
+        bytes[0x200 + at..0x204 + at].copy_from_slice(&number.to_le_bytes());
+    }
+    bytes.extend(first);
+    bytes.extend(vec![7; signature as usize]);
+    bytes.extend(attached);
+    bytes
+}
+
+#[test(multi_thread)]
+async fn a_bundle_of_one_package_installs_it() {
+    const ONE: &str = "<MsiPackage Id='A'><MsiProperty Id='INSTALLDIR' Value='C:\\own'/>\
+                       <PayloadRef Id='p'/></MsiPackage>";
+    let folder = tempfile::tempdir().unwrap();
+    let package = make(folder.path(), "");
+    let bench = Bench::new().await.indexed();
+    for signature in [0, 100] {
+        bench.write("setup.exe", bundle(ONE, &package, signature));
+        for line in [
+            r"RUN C:\setup.exe /quiet /norestart",
+            "SHELL [\"powershell\", \"-Command\"]\n\
+             RUN Start-Process C:\\setup.exe -ArgumentList '/install','/quiet' -Wait",
+        ] {
+            let layers = bench.layers(&format!("COPY setup.exe C:/\n{line}"));
+            let files = files_of(&layers[1]);
+            assert_eq!(files["Files/own/server.exe"], b"a server\n", "{line}");
+            let key = key_of(&layers[1], "Software_Delta", r"\Contoso");
+            assert_eq!(key, [r#""Dir"="C:\\own\\""#]);
+        }
+    }
+    let two = format!("{ONE}<ExePackage Id='Redist'/>");
+    bench.write("two.exe", bundle(&two, &package, 0));
+    for (line, code, value) in [
+        (
+            r"C:\two.exe /quiet",
+            "dockerfile/needs-windows",
+            "A, Redist",
+        ),
+        (r"C:\setup.exe", "dockerfile/refused", "/quiet"),
+        (
+            r"C:\setup.exe /quiet /layout",
+            "dockerfile/not-understood",
+            "/layout",
+        ),
+    ] {
+        bench
+            .refused(&format!("COPY setup.exe two.exe C:/\nRUN {line}"))
+            .is(code, &[value]);
+    }
+}
+
+#[test(multi_thread)]
+async fn an_installer_that_is_a_program_is_named() {
+    let bench = Bench::new().await.indexed();
+    bench.write("bundle.exe", program(b".wixburn"));
+    let mut nsis = program(b".text");
+    nsis.extend(b"\0\0\0\0\xEF\xBE\xAD\xDENullsoftInst");
+    bench.write("setup.exe", nsis);
+    bench.write("own.exe", program(b".text"));
+    for (line, what, help) in [
+        (r"C:\bundle.exe /quiet", "another header", "dark -x"),
+        (r"C:\setup /S", "an NSIS installer", "the zip"),
+        (r"C:\own.exe /S", "runs only on Windows", ""),
+    ] {
+        let text = format!("COPY bundle.exe setup.exe own.exe C:/\nRUN {line}");
+        bench
+            .refused(&text)
+            .is("dockerfile/needs-windows", &[what, help]);
+    }
+}
+
+#[test(multi_thread)]
+async fn a_runtime_is_pinned_by_the_table() {
+    let bench = Bench::new().await.indexed();
+    let text = format!("{HEAD}runtimes = [\"vcruntime-14\"]\n");
+    let file = "msvc_runtime-14.44.35112-cp311-cp311-win_amd64.whl";
+    for (content, problem) in [(None, "No such file"), (Some("another"), "has the digest")] {
+        if let Some(content) = content {
+            bench.write(file, content);
+        }
+        let refused = bench.build_recipe(&text, &["--format", "json"]);
+        Failure::of(refused.failure().get_output())
+            .is("recipe/invalid", &[file, problem, "pip download"]);
+    }
+    // The real archive is Microsoft's, and not part of the project.
+    let Some(real) = std::env::var_os("WINCIMG_RUNTIMES") else {
+        return;
+    };
+    bench.write(file, fs::read(Path::new(&real).join(file)).unwrap());
+    let done = bench.build_recipe(&text, &[]).success();
+    let printed = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+    assert!(printed.contains("is under: Microsoft"), "{printed}");
+    let layer = &bench.built()[0];
+    let files = files_of(layer);
+    let libraries = files.keys().filter(|name| name.ends_with(".dll"));
+    assert_eq!(libraries.count(), 12);
+    assert!(files["Files/Windows/System32/vcruntime140.dll"].starts_with(b"MZ"));
+    let key = r"\Microsoft\VisualStudio\14.0\VC\Runtimes\X64";
+    let values = key_of(layer, "Software_Delta", key);
+    assert!(
+        values.contains(&"\"Bld\"=dword:00008928".to_owned()),
+        "{values:?}"
+    );
+}
+
+#[test(multi_thread)]
+async fn an_action_is_left_out_on_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench::new().await.indexed();
+    bench.write("a.msi", make(folder.path(), ACTION));
+    let text = "COPY a.msi C:/\nRUN msiexec /i C:\\a.msi /qn";
+    bench.refused(text).is("dockerfile/needs-windows", &[]);
+    let done = bench.build_lines(text, &["--skip-custom-action", "Configure"]);
+    let printed = String::from_utf8_lossy(&done.success().get_output().stderr).into_owned();
+    assert!(
+        printed.contains("Configure is skipped as requested"),
+        "{printed}"
+    );
+    let files = files_of(&bench.built()[1]);
+    assert_eq!(
+        files["Files/Program Files/Contoso/server.exe"],
+        b"a server\n"
+    );
+    // Another name leaves it in.
+    let done = bench.build_lines(text, &["--skip-custom-action", "Other"]);
+    done.failure();
 }
 
 #[test]

@@ -87,6 +87,11 @@ impl Bench {
         Self::on(&base()).await
     }
 
+    /// A bench on a base without the programs.
+    pub(crate) async fn without_programs() -> Self {
+        Self::on(&image_of(VERSION, vec![layer_with_data("16").tar()])).await
+    }
+
     async fn on(base: &StandIn) -> Self {
         let server = FakeRegistry::start();
         let reference = publish(base, &server.host()).await;
@@ -124,11 +129,34 @@ impl Bench {
 
     fn build_with(&self, text: &str, more: &[&str]) -> Assert {
         self.write("Dockerfile", text);
+        self.build_of("./app", more)
+    }
+
+    /// Builds a recipe next to the Dockerfile.
+    pub(crate) fn build_recipe(&self, text: &str, more: &[&str]) -> Assert {
+        self.write("recipe.toml", text);
+        self.build_of("./app/recipe.toml", more)
+    }
+
+    /// Converts a Dockerfile with these instructions, and returns the recipe.
+    pub(crate) fn convert(&self, instructions: &str) -> String {
+        self.write(
+            "Dockerfile",
+            format!("# escape=`\nFROM {BASE}\n{instructions}\n"),
+        );
+        let host = self.server.host();
+        let arguments = ["convert", "./app", "--host-build", "17763.973"];
+        let registry = ["--base-registry", &host];
+        let done = self.machine.run(&[&arguments[..], &registry].concat());
+        String::from_utf8(done.success().get_output().stdout.clone()).unwrap()
+    }
+
+    fn build_of(&self, image: &str, more: &[&str]) -> Assert {
         let _ = fs::remove_dir_all(self.machine.0.path().join("out"));
         let host = self.server.host();
         let arguments = [
             "build",
-            "./app",
+            image,
             "--output",
             "oci:out",
             "--host-build",
@@ -145,7 +173,18 @@ impl Bench {
         self.built()
     }
 
-    fn built(&self) -> Vec<PathBuf> {
+    /// Builds a Dockerfile with these instructions and options.
+    pub(crate) fn build_lines(&self, instructions: &str, more: &[&str]) -> Assert {
+        let text = format!("# escape=`\nFROM {BASE}\n{instructions}\n");
+        self.build_with(&text, more)
+    }
+
+    /// The layout that a build writes.
+    pub(crate) fn layout(&self) -> PathBuf {
+        self.machine.0.path().join("out")
+    }
+
+    pub(crate) fn built(&self) -> Vec<PathBuf> {
         layers_of(&self.machine.0.path().join("out"))[1..].to_vec()
     }
 

@@ -95,7 +95,7 @@ pub enum RenderError {
     },
     /// The recipe has layers of its own.
     #[error("only the direct engine builds a recipe with layers of its own")]
-    #[diagnose(code = "recipe/layers", blame = Request, hint = "omit --engine docker, or remove [[layers]], layer and the keys that belong to them")]
+    #[diagnose(code = "recipe/layers", blame = Request, hint = "omit --engine docker, or remove [[layers]], [[msi]], runtimes, layer and the keys that belong to them")]
     Layers,
     /// Neither `reg` nor a .reg file can make a change to the registry.
     #[error("neither reg nor a .reg file can make the change to the registry: {0}")]

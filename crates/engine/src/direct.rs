@@ -151,6 +151,10 @@ fn assemble(
         let problem = format!("the base {base} is for {os:?}: expected a Windows image");
         return Err(Problem::new("base/no-windows", problem).into());
     }
+    if let Some(package) = plan.packages().find(|it| it.product.is_none()) {
+        let problem = format!("{package} is not installed in the plan");
+        return Err(Problem::new("recipe/msi", problem).into());
+    }
     iis::check_contents_known(plan, base.inside)?;
     let (created, timestamp) = time_of(plan, base.image, options)?;
     let mut image = base.image.with_distributable_layers()?;

@@ -77,6 +77,15 @@ pub(crate) fn content_digest(plan: &Plan) -> Result<Digest, LayerError> {
         )?;
         hasher.update(digest.as_ref().as_bytes());
     }
+    for package in plan.packages() {
+        let mut sources = Layer::new(0);
+        for (number, source) in package.sources().iter().enumerate() {
+            sources.file(number.to_string().parse()?, source);
+        }
+        let sources = sources.drive()?;
+        let digest = source_digests(sources.iter().map(|(path, it)| (path.as_str(), *it)))?;
+        hasher.update(digest.as_ref().as_bytes());
+    }
     Ok(hasher.finish())
 }
 

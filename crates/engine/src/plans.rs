@@ -8,6 +8,7 @@ mod host;
 mod stages;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 pub use base::PlannedBase;
 use futures_util::future::try_join_all;
@@ -25,6 +26,7 @@ use wincimg_inspect::bases::{
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Location;
 use wincimg_recipe::{DownloadRequests, Plan, PlanBase, Recipe};
+use wincimg_registry::{KeyPath, Presence, Root};
 use wincimg_windows::compat::HostBuild;
 
 use super::bases::{BaseQuery, BaseSearch, ResolvedBases};
@@ -104,6 +106,20 @@ pub struct MissingInputs {
     pub needs_download: BTreeSet<String>,
     /// Lines whose effect depends on the contents of a base, by the error without them.
     pub needs_contents: BTreeSet<String>,
+}
+
+/// Adds what packages of recipes leave behind. A plan that is only shown may lack the contents of
+/// its base, and keeps the packages by their names.
+fn install_packages(images: &mut [PlannedImage], is_shown_only: bool) -> Result<(), BoxError> {
+    for image in images {
+        let inside = Arc::clone(&image.ground().inside);
+        let root = inside.key(&KeyPath::root_of(Root::Software));
+        let is_unknown = matches!(root, Ok(Presence::Unknown)) && image.base.os_version.is_some();
+        if !(is_shown_only && is_unknown) {
+            image.plan.install_packages(inside.as_ref())?;
+        }
+    }
+    Ok(())
 }
 
 impl BuildRequest {
@@ -296,7 +312,11 @@ impl BuildRequest {
         let registry = ctx.registry;
         let stages = match &self.design.made_by {
             DefinitionKind::Recipe(recipe) => {
-                return self.fetch_missing(recipe, images, registry, supply).await;
+                let lacking = self.fetch_missing(recipe, images, registry, supply).await?;
+                if is_seen {
+                    install_packages(images, supply.is_offline())?;
+                }
+                return Ok(lacking);
             }
             // The daemon fetches what it needs.
             DefinitionKind::Dockerfile(_) if self.daemon_stages().is_some() => {

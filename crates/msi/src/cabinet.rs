@@ -21,7 +21,7 @@ const CONTINUED: u16 = 0xfffd;
 
 /// The directory of a cabinet.
 #[derive(Debug)]
-pub(crate) struct Cabinet {
+pub struct Cabinet {
     folders: Vec<Folder>,
     /// Bytes reserved in front of each block.
     reserved: u64,
@@ -38,10 +38,12 @@ struct Folder {
 
 /// A file in a cabinet.
 #[derive(Debug)]
-pub(crate) struct CabinetMember {
-    pub(crate) name: String,
+pub struct CabinetMember {
+    /// Name.
+    pub name: String,
     offset: u32,
-    pub(crate) size: u32,
+    /// Size in bytes.
+    pub size: u32,
 }
 
 fn damaged(problem: &str) -> io::Error {
@@ -82,7 +84,7 @@ fn text(reader: &mut impl Read) -> io::Result<Vec<u8>> {
 
 impl Cabinet {
     /// Reads the directory.
-    pub(crate) fn read(reader: &mut (impl Read + Seek)) -> io::Result<Self> {
+    pub fn read(reader: &mut (impl Read + Seek)) -> io::Result<Self> {
         const HAS_PREVIOUS: u16 = 1;
         const HAS_NEXT: u16 = 2;
         const HAS_RESERVED: u16 = 4;
@@ -144,12 +146,12 @@ impl Cabinet {
     }
 
     /// The members, folder by folder.
-    pub(crate) fn members(&self) -> impl Iterator<Item = &CabinetMember> {
+    pub fn members(&self) -> impl Iterator<Item = &CabinetMember> {
         self.folders.iter().flat_map(|folder| &folder.members)
     }
 
     /// Unpacks the members that are wanted, each through `sink`.
-    pub(crate) fn unpack(
+    pub fn unpack(
         &self,
         reader: &mut (impl Read + Seek),
         is_wanted: &dyn Fn(&CabinetMember) -> bool,

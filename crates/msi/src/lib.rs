@@ -9,6 +9,7 @@
 
 mod actions;
 mod builder;
+mod bundle;
 mod cabinet;
 mod classes;
 mod condition;
@@ -28,12 +29,16 @@ mod selection;
 mod sequence;
 mod services;
 mod session;
+mod setup_program;
 mod shortcuts;
 mod summary;
 
+pub use bundle::{Bundle, Part};
+pub use cabinet::{Cabinet, CabinetMember};
 pub use error::MsiError;
 pub use package::{Companions, ContentSink, NoCompanions, Package, SeekableRead};
 pub use plan::{
     InstallOptions, InstallPlan, InstalledContent, InstalledFile, Product, RefusedAction, Shortcut,
 };
 pub use session::{BareSystem, InstalledSystem};
+pub use setup_program::SetupProgram;

@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use super::cabinet::Cabinet;
 use super::database::{Compound, Database, stream_name};
 use super::error::MsiError;
-use super::plan::{InstallOptions, InstallPlan, InstalledContent, InstalledFile};
+use super::plan::{InstallOptions, InstallPlan, InstalledContent, InstalledFile, Product};
 use super::sequence::Sequence;
 use super::session::{InstalledSystem, Session};
 use super::summary::Summary;
@@ -59,6 +59,15 @@ impl<R: Read + Seek> Package<R> {
             summary,
             size,
         })
+    }
+
+    /// The product, as the package names it.
+    pub fn product(&self) -> Product {
+        let property = |name: &str| {
+            let row = self.database.find("Property", "Property", name);
+            row.map_or_else(String::new, |row| row.text("Value").to_owned())
+        };
+        Product::from_properties(property, self.summary.platform())
     }
 
     /// Plans what an installation leaves behind.

@@ -52,6 +52,23 @@ pub struct Product {
     pub platform: String,
 }
 
+impl Product {
+    /// The product by its properties.
+    pub(crate) fn from_properties(property: impl Fn(&str) -> String, platform: &str) -> Self {
+        Self {
+            name: property("ProductName"),
+            version: property("ProductVersion"),
+            manufacturer: property("Manufacturer"),
+            code: property("ProductCode"),
+            upgrade_code: property("UpgradeCode"),
+            platform: match platform {
+                "" => "Intel".to_owned(),
+                platform => platform.to_owned(),
+            },
+        }
+    }
+}
+
 /// An installed file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InstalledFile {
@@ -131,15 +148,27 @@ pub struct RefusedAction {
     pub runs: String,
 }
 
+impl fmt::Display for RefusedAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (type {}) runs {}", self.name, self.kind, self.runs)?;
+        match self.condition.as_str() {
+            "" => Ok(()),
+            condition => write!(f, ", if {condition}"),
+        }
+    }
+}
+
 /// What the caller decides about an installation.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct InstallOptions {
     /// Properties of the command line.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub properties: Vec<(String, String)>,
     /// Name of the package's file.
     pub file_name: String,
     /// Folder of the package in the image, with a backslash at the end.
     pub source_folder: String,
     /// Custom actions that are left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skipped_actions: Vec<String>,
 }

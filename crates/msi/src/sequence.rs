@@ -124,25 +124,28 @@ impl Sequence<'_, '_> {
     /// The product, by its properties.
     fn product(&self) -> Result<Product, MsiError> {
         let property = |name: &str| self.session.property(name).to_owned();
-        let product = Product {
-            name: property("ProductName"),
-            version: property("ProductVersion"),
-            manufacturer: property("Manufacturer"),
-            code: property("ProductCode"),
-            upgrade_code: property("UpgradeCode"),
-            platform: match self.summary.platform() {
-                "" => "Intel".to_owned(),
-                platform => platform.to_owned(),
-            },
-        };
+        let product = Product::from_properties(property, self.summary.platform());
         if product.code.is_empty() {
             return Err(MsiError::damaged("it has no ProductCode"));
         }
         Ok(product)
     }
 
+    /// Refuses properties that name changes to the package, which are not read.
+    fn check_properties(&self) -> Result<(), MsiError> {
+        const CHANGES: [&str; 3] = ["TRANSFORMS", "PATCH", "MSINEWINSTANCE"];
+        let mut names = self.options.properties.iter().map(|(name, _)| name);
+        match names.find(|name| CHANGES.contains(&name.as_str())) {
+            Some(name) => Err(MsiError::unsupported(format!(
+                "the property {name} is not supported"
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Follows the sequence.
     pub(crate) fn run(mut self) -> Result<InstallPlan, MsiError> {
+        self.check_properties()?;
         self.set_properties();
         let product = self.product()?;
         if !self.session.is_for_machine() {

@@ -14,6 +14,7 @@ use super::container::HealthEntry;
 use super::files::Target;
 use super::iis::IisEntry;
 use super::layers::LayerEntry;
+use super::packages::PackageEntry;
 use super::path::PathEntry;
 use super::plan::{Port, ShutdownTimeout};
 use super::registry::RegistryEntry;
@@ -71,6 +72,14 @@ pub(super) struct RecipeFile {
     #[serde(default)]
     #[schemars(with = "Vec<RegistryEntry>")]
     pub(super) registry: Vec<Spanned<RegistryEntry>>,
+    /// Runtimes by name, each a layer below those of packages: vcruntime-14. The archive of one is
+    /// beside the recipe.
+    #[serde(default)]
+    pub(super) runtimes: Vec<Text>,
+    /// Windows Installer packages, each a layer above the named ones.
+    #[serde(default)]
+    #[schemars(with = "Vec<PackageEntry>")]
+    pub(super) msi: Vec<Spanned<PackageEntry>>,
     /// Environment variables.
     #[serde(default)]
     pub(super) env: BTreeMap<String, Text>,

@@ -65,7 +65,9 @@ impl Recipe {
             [None, Some(text), None, None, None, None] => {
                 self.on_disk(text, self.in_context(text, settings.context)?)?
             }
-            [None, None, Some(text), None, None, None] => self.download(entry, text)?,
+            [None, None, Some(text), None, None, None] => {
+                self.download(text, entry.sha256.as_ref())?
+            }
             [None, None, None, Some(text), None, None] => {
                 (self.encoded(&text.value, entry.encoding.as_ref())?, None)
             }
@@ -119,10 +121,10 @@ impl Recipe {
     }
 
     /// A download, and the file name in its URL.
-    fn download(
+    pub(super) fn download(
         &self,
-        entry: &FileEntry,
         text: &Text,
+        sha256: Option<&Text>,
     ) -> Result<(FileSource, Option<String>), RecipeError> {
         let url = &text.value;
         let parsed = download_url(url).map_err(|problem| {
@@ -133,7 +135,7 @@ impl Recipe {
             RecipeError { excerpt, ..error }
         })?;
         let mut download = PlannedDownload::at(url);
-        if let Some(text) = &entry.sha256 {
+        if let Some(text) = sha256 {
             let hash = text.value.to_ascii_lowercase();
             let digest = format!("sha256:{hash}").parse().map_err(|_| {
                 let problem = format!("invalid SHA-256 {hash:?}: expected 64 hexadecimal digits");
@@ -158,7 +160,7 @@ impl Recipe {
     }
 
     /// A file and its name, which it keeps in a destination folder; or a folder without a name.
-    fn on_disk(
+    pub(super) fn on_disk(
         &self,
         text: &Text,
         source: DiskSource,

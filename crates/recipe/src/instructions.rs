@@ -15,6 +15,7 @@ use wincimg_registry::{DataType, RegistryEdit};
 use wincimg_windows::access::AccessChange;
 use wincimg_windows::path::ImagePath;
 
+use super::packages::PlannedPackage;
 use super::plan::{Fact, assignments, facts};
 use super::source::FileSource;
 
@@ -50,6 +51,9 @@ pub struct PlannedStep {
 /// Changes of one layer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PlannedLayer {
+    /// Windows Installer packages, whose files and registry edits are among the others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub packages: Vec<PlannedPackage>,
     /// Files and folders, each path once.
     pub entries: Vec<PlannedEntry>,
     /// The registry, in order.
@@ -134,12 +138,21 @@ impl Instructions {
     /// The files that are downloaded.
     pub fn downloads_mut(&mut self) -> impl Iterator<Item = &mut PlannedDownload> {
         let layers = self.steps.iter_mut().filter_map(|step| step.layer.as_mut());
-        let layers =
-            layers.filter(|layer| layer.entries.iter().any(|entry| entry.download().is_some()));
-        let entries = layers.flat_map(|layer| &mut Arc::make_mut(layer).entries);
-        entries.filter_map(|entry| match &mut entry.content {
-            PlannedContent::File(source) => source.download_mut(),
-            _ => None,
+        let layers = layers.filter(|layer| {
+            let is_downloaded =
+                |package: &PlannedPackage| matches!(package.file, FileSource::Download(_));
+            layer.entries.iter().any(|entry| entry.download().is_some())
+                || layer.packages.iter().any(is_downloaded)
+        });
+        layers.flat_map(|layer| {
+            let layer = Arc::make_mut(layer);
+            let packages = layer.packages.iter_mut();
+            let packages = packages.filter_map(|package| package.file.download_mut());
+            let entries = layer.entries.iter_mut();
+            packages.chain(entries.filter_map(|entry| match &mut entry.content {
+                PlannedContent::File(source) => source.download_mut(),
+                _ => None,
+            }))
         })
     }
 
@@ -175,6 +188,7 @@ impl Instructions {
             let kind = if layer.is_some() { "layer" } else { "setting" };
             all.push((kind, created_by.clone()));
             let Some(layer) = layer else { continue };
+            all.extend(facts("msi", &layer.packages));
             all.extend(facts("registry", layer.registry.iter().map(in_short)));
             all.extend(facts("iis", &layer.iis));
             let downloads = layer.entries.iter().filter_map(PlannedEntry::download);

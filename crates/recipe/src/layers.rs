@@ -93,6 +93,11 @@ impl Recipe {
             .filter_map(|entry| entry.layer.as_ref())
             .chain(registry.filter_map(|entry| entry.layer.as_ref()))
             .chain(file.access.iter().filter_map(|entry| entry.layer.as_ref()))
+            .chain(
+                file.msi
+                    .iter()
+                    .filter_map(|entry| entry.get_ref().layer.as_ref()),
+            )
             .chain(config.clone().filter_map(|entry| entry.layer.as_ref()))
             .collect();
         named.sort_by_key(|text| text.offset);
@@ -126,6 +131,29 @@ impl Recipe {
                 layer.iis.extend(self.config(entry)?);
             }
         }
+        let runtimes = file.runtimes.iter();
+        let own_layers: Result<Vec<_>, _> = runtimes.map(|name| self.runtime(name)).collect();
+        let mut own_layers = own_layers?;
+        for entry in &file.msi {
+            let package = self.package(entry)?;
+            let Some(text) = &entry.get_ref().layer else {
+                own_layers.push(PlannedStep {
+                    line: None,
+                    created_by: package.history(self.name()),
+                    layer: Some(Arc::new(PlannedLayer {
+                        packages: vec![package],
+                        ..PlannedLayer::default()
+                    })),
+                });
+                continue;
+            };
+            if let Some(layer) = layer_of(&mut layers, Some(text)) {
+                if !layer.packages.is_empty() {
+                    return Err(self.error(text, "a layer has one package: name another layer"));
+                }
+                layer.packages.push(package);
+            }
+        }
         let texts = file.layers.iter().map(|entry| entry.created_by.as_ref());
         let texts = texts.chain(std::iter::repeat(None));
         let steps = layers.into_iter().zip(texts).map(|((name, layer), text)| {
@@ -140,7 +168,7 @@ impl Recipe {
                 layer: (!layer.is_empty()).then(|| Arc::new(layer)),
             }
         });
-        Ok(steps.collect())
+        Ok(steps.chain(own_layers).collect())
     }
 
     /// The layer with the folders and deletions of its entry.

@@ -40,9 +40,11 @@ mod iis;
 mod instructions;
 mod layer_files;
 mod layers;
+mod packages;
 mod path;
 mod plan;
 mod registry;
+mod runtimes;
 mod services;
 mod source;
 pub mod starter;
@@ -63,6 +65,7 @@ pub use instructions::{
     CopiedEntry, Instructions, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep,
 };
 pub use layer_files::{add_entries, add_files, copy_metadata};
+pub use packages::{PlannedPackage, content_of};
 pub use path::{path_blame, path_hint};
 pub use plan::{CommandForm, Plan, PlanBase, PlannedCommand, PlannedFile};
 use serde::Deserialize as _;

@@ -27,7 +27,9 @@ use super::certificates::TrustedCertificates;
 use super::file::{RecipeFile, RunEntry};
 use super::iis::name_pool;
 use super::instructions::{Instructions, PlannedContent};
+use super::packages::HIVES;
 use super::path::is_path;
+use super::runtimes::terms;
 use super::source::{DownloadRequest, DownloadRequests, FileSource};
 use super::text::{Field, Text, Texts, plain};
 use super::unpack::UnpackOptions;
@@ -230,13 +232,19 @@ impl Plan {
             PlannedContent::File(source) => Some((source, &entry.path)),
             _ => None,
         });
-        for (source, target) in own.chain(files) {
+        let files = own.chain(files).map(|(source, target)| {
+            let name = target.components().last().cloned();
+            (source, name.unwrap_or_default())
+        });
+        let packages = self.packages();
+        let packages = packages.map(|it| (&it.file, it.options.file_name.clone()));
+        for (source, name) in files.chain(packages) {
             let FileSource::Download(download) = source else {
                 continue;
             };
             let want = DownloadRequest {
                 digests: download.digest.iter().cloned().collect(),
-                name: target.components().last().cloned().unwrap_or_default(),
+                name,
                 follows: true,
                 place: place.to_owned(),
             };
@@ -275,6 +283,10 @@ impl Plan {
         }
         for layer in instructions.into_iter().flat_map(Instructions::layers) {
             needs.hives.extend(hive::required_hives(&layer.registry));
+        }
+        if self.lacks_packages() {
+            needs.hives.extend(HIVES);
+            needs.files = true;
         }
         if self.changes_server() {
             needs
@@ -504,6 +516,9 @@ impl Recipe {
             notes: links.iter().map(ToString::to_string).collect(),
             warnings: trusted.warnings,
         };
+        let runtimes = file.runtimes.iter();
+        plan.notes
+            .extend(runtimes.filter_map(|name| terms(&name.value)));
         name_pool(&mut plan);
         self.add_instructions(&mut plan, &file, steps)?;
         let base = file.base.or(file.base_image);

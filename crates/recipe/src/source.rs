@@ -10,6 +10,7 @@ use wincimg_common::files::SpoolPart;
 use wincimg_images::shim;
 use wincimg_layer::archive::{Archive, ArchiveError, ArchiveLocation, Archives, Member};
 use wincimg_layer::{DiskSource, PlannedDownload};
+use wincimg_msi::SetupProgram;
 
 /// Source of a file's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -113,6 +114,29 @@ impl FileSource {
         let location = self.archive_location(archives)?;
         let package = location.map(|(place, name)| archives.open_package(place, &name));
         package.transpose()
+    }
+
+    /// Opens it as a cabinet beside a package; none for text and what is not downloaded yet.
+    pub(super) fn cabinet(
+        &self,
+        archives: &Archives,
+    ) -> Result<Option<Arc<Archive>>, ArchiveError> {
+        let location = self.archive_location(archives)?;
+        let cabinet = location.map(|(place, name)| archives.open_cabinet(place, &name));
+        cabinet.transpose()
+    }
+
+    /// Opens it as a bundle with one package; none for text and what is not downloaded yet.
+    pub fn bundle(&self, archives: &Archives) -> Result<Option<Arc<Archive>>, ArchiveError> {
+        let location = self.archive_location(archives)?;
+        let bundle = location.map(|(place, name)| archives.open_bundle(place, &name));
+        bundle.transpose()
+    }
+
+    /// The kind of an installer that is a program; none for other files, and what cannot be read.
+    pub fn setup_program(&self, archives: &Archives) -> Option<SetupProgram> {
+        let (place, _) = self.archive_location(archives).ok()??;
+        place.setup_program()
     }
 
     /// Its location and name, if it can be an archive.

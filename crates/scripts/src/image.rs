@@ -46,8 +46,24 @@ pub trait ImageState {
     /// Returns true if the user of the lines created the path and may change it.
     fn is_own(&self, path: &ImagePath) -> bool;
 
+    /// Recognises an installer among the programs of earlier lines.
+    fn setup_program(&self, _path: &ImagePath) -> Lookup<InstallerProgram> {
+        Lookup::Absent
+    }
+
     /// Applies an action.
     fn apply(&mut self, action: ImageAction) -> Result<(), ScriptError>;
+}
+
+/// An installer that is a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstallerProgram {
+    /// Kind.
+    pub kind: String,
+    /// What to do instead of running it.
+    pub help: &'static str,
+    /// True for a bundle of packages, which [`ImageAction::Install`] installs if it has only one.
+    pub is_bundle: bool,
 }
 
 /// Change that a command makes to an image. Parent folders of its paths exist.

@@ -5,7 +5,7 @@ use wincimg_registry::{KeyPath, RegistryEdit};
 use wincimg_windows::path::ImagePath;
 
 use super::error::ScriptError;
-use super::image::{Deferred, EntryKind, ImageAction, ImageState, Lookup};
+use super::image::{Deferred, EntryKind, ImageAction, ImageState, InstallerProgram, Lookup};
 use super::variables::Variables;
 
 /// Maximum depth of nested shells.
@@ -139,6 +139,11 @@ impl<'a> Process<'a> {
 
     pub(super) fn variable(&self, name: &str) -> Lookup<String> {
         self.variables.get(name, &*self.image)
+    }
+
+    /// Recognises an installer among the programs of the image.
+    pub(super) fn setup_program(&self, path: &ImagePath) -> Lookup<InstallerProgram> {
+        self.image.setup_program(path)
     }
 
     /// Looks up a path.

@@ -8,7 +8,7 @@ use indicatif::BinaryBytes;
 use serde::Serialize;
 use wincimg_common::files;
 use wincimg_common::untrusted::Untrusted;
-use wincimg_msi::{BareSystem, InstallOptions, InstallPlan, Package, RefusedAction};
+use wincimg_msi::{BareSystem, InstallOptions, InstallPlan, Package};
 
 use super::InspectFormat;
 use crate::cli::CommandOutcome;
@@ -108,18 +108,7 @@ fn write(file: &Path, plan: &InstallPlan, out: &mut dyn Write) -> io::Result<()>
     }
     plan.refused
         .iter()
-        .try_for_each(|action| row(out, "needs Windows", refused(action)))
-}
-
-fn refused(action: &RefusedAction) -> String {
-    let when = match action.condition.as_str() {
-        "" => String::new(),
-        condition => format!(", if {condition}"),
-    };
-    format!(
-        "{} (type {}) runs {}{when}",
-        action.name, action.kind, action.runs
-    )
+        .try_for_each(|action| row(out, "needs Windows", action))
 }
 
 fn row(out: &mut dyn Write, name: &str, value: impl std::fmt::Display) -> io::Result<()> {

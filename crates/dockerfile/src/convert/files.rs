@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use wincimg_layer::{DiskSource, EntryContent, Layer, Symlink};
+use wincimg_layer::{DiskSource, EntryContent, Layer, PlannedDownload, Symlink};
 use wincimg_recipe::{
-    FileSource, PlannedContent, PlannedEntry, PlannedFile, add_files, utf16_with_mark,
+    FileSource, PlannedContent, PlannedEntry, PlannedFile, PlannedPackage, add_files,
+    utf16_with_mark,
 };
 use wincimg_windows::path::{ImagePath, fold};
 
-use super::toml::{quoted, text};
+use super::toml::{key as toml_key, list, quoted, text};
 use super::{BoxedConversionReason, Reason};
 
 /// Maximum size of a file that is embedded in a recipe as bytes.
@@ -177,17 +178,7 @@ pub(super) fn write(
             PlannedContent::File(FileSource::Embedded(program)) => {
                 format!("embedded = {:?}", program.name())
             }
-            PlannedContent::File(FileSource::Download(download)) => {
-                let url = format!("url = {}", text(&download.url));
-                let digest = download.digest.as_ref().map(ToString::to_string);
-                match digest
-                    .as_deref()
-                    .and_then(|digest| digest.strip_prefix("sha256:"))
-                {
-                    Some(hash) => format!("{url}\nsha256 = {hash:?}"),
-                    None => url,
-                }
-            }
+            PlannedContent::File(FileSource::Download(file)) => download(file),
             PlannedContent::File(FileSource::Member(member)) => {
                 let why = format!("{to} is {member}, which a layer of a recipe does not support");
                 let help = "unpack the archive next to the Dockerfile, and COPY the folder";
@@ -202,6 +193,58 @@ pub(super) fn write(
         file_entry(layer, &source, &to, out);
     }
     Ok(own)
+}
+
+/// The keys of a download.
+fn download(file: &PlannedDownload) -> String {
+    let url = format!("url = {}", text(&file.url));
+    let digest = file.digest.as_ref().map(ToString::to_string);
+    match digest.as_deref().and_then(|it| it.strip_prefix("sha256:")) {
+        Some(hash) => format!("{url}\nsha256 = {hash:?}"),
+        None => url,
+    }
+}
+
+/// Writes a package, instead of what it leaves behind.
+pub(super) fn write_package(
+    package: &PlannedPackage,
+    place: &mut RecipeFolder,
+    layer: &str,
+    out: &mut String,
+) -> Result<(), BoxedConversionReason> {
+    let source = match &package.file {
+        FileSource::Disk(file) => {
+            let names = place.names(file);
+            let names = names.ok_or_else(|| Box::new(outside_reason(file, &place.folder)))?;
+            format!("file = {}", text(&names.join("/")))
+        }
+        FileSource::Download(file) => download(file),
+        other => {
+            let why = format!("the package is {other}, which a recipe does not support");
+            let help = "put the package next to the Dockerfile, and COPY it";
+            return Err(Reason::new(why, help).into());
+        }
+    };
+    let _ = writeln!(out, "\n[[msi]]\nlayer = {}\n{source}", quoted(layer));
+    let options = &package.options;
+    if options.source_folder != r"C:\" {
+        let folder = options.source_folder.trim_end_matches('\\');
+        let _ = writeln!(out, "source = {}", text(folder));
+    }
+    if !options.skipped_actions.is_empty() {
+        let _ = writeln!(
+            out,
+            "skip_custom_actions = {}",
+            list(&options.skipped_actions)
+        );
+    }
+    if !options.properties.is_empty() {
+        out.push_str("[msi.properties]\n");
+    }
+    for (name, value) in &options.properties {
+        let _ = writeln!(out, "{} = {}", toml_key(name), text(value));
+    }
+    Ok(())
 }
 
 fn file_entry(layer: &str, source: &str, to: &str, out: &mut String) {

@@ -286,6 +286,8 @@ impl Conversion<'_> {
                 *file = known.clone();
             }
         }
+        made.install_packages(self.inside)
+            .map_err(|error| whole(error_chain(&error)))?;
         let base = &self.plan.base.container;
         let (own, other) = (made.container(base), self.plan.container(base));
         if own != other {
@@ -473,8 +475,12 @@ fn write_step(
     let mut own = None;
     if let Some(layer) = &step.layer {
         check_kept(layer)?;
-        own = Some(files::write(&layer.entries, place, name, &mut content)?);
-        registry::write(&layer.registry, name, &mut content);
+        if let [package] = layer.packages.as_slice() {
+            files::write_package(package, place, name, &mut content)?;
+        } else {
+            own = Some(files::write(&layer.entries, place, name, &mut content)?);
+            registry::write(&layer.registry, name, &mut content);
+        }
         settings::write_access(&layer.access, name, &mut content);
         settings::write_iis(&layer.iis, name, &mut content);
     }

@@ -22,11 +22,12 @@ use wincimg_common::diagnose::error_chain;
 use wincimg_http::DownloadedFile;
 use wincimg_layer::ContentSource;
 use wincimg_layer::archive::Archives;
+use wincimg_msi::SetupProgram;
 use wincimg_recipe::{DownloadRequests, FileSource, PlannedContent, PlannedEntry, PlannedLayer};
 use wincimg_registry::{BaseReadError, KeyPath, Presence, RegistryData};
 use wincimg_scripts::{
-    Deferred, EntryKind, ImageAction, ImageState, Lookup, RunCommand, RunEnvironment, ScriptError,
-    run_line,
+    Deferred, EntryKind, ImageAction, ImageState, InstallerProgram, Lookup, RunCommand,
+    RunEnvironment, ScriptError, run_line,
 };
 use wincimg_windows::path::ImagePath;
 
@@ -101,6 +102,7 @@ pub(super) fn execute(
     Ok(RunResult {
         created_by: format!("RUN {created_by}"),
         layer: PlannedLayer {
+            packages: changes.packages,
             entries: changes.entries.into_values().collect(),
             registry: running.registry.edits,
             access: changes.access,
@@ -268,6 +270,23 @@ impl ImageState for RunState<'_> {
             PlannedContent::Deleted | PlannedContent::Folder => Lookup::Absent,
             PlannedContent::Link(_) => Lookup::Unknown,
         }
+    }
+
+    fn setup_program(&self, path: &ImagePath) -> Lookup<InstallerProgram> {
+        if self.is_pending_download(path) || self.tree.is_later(path) {
+            return Lookup::Deferred(Deferred);
+        }
+        let kind = match self.tree.created_entry(path).map(|entry| &entry.content) {
+            Some(PlannedContent::File(source)) => source.setup_program(self.archives),
+            _ => None,
+        };
+        kind.map_or(Lookup::Absent, |kind| {
+            Lookup::Present(InstallerProgram {
+                kind: kind.to_string(),
+                help: kind.help(),
+                is_bundle: kind == SetupProgram::Burn,
+            })
+        })
     }
 
     fn user_variable(&self, hive: &ImagePath, name: &str) -> Option<RegistryData> {

@@ -140,7 +140,10 @@ fn packages(layers: &[InventoryLayer]) -> Vec<InventoryPackage> {
             let Some(found) = package_files.adjusted(&file.path, found) else {
                 continue;
             };
-            let purl = purl::of_package(found.ecosystem, &found.name, found.version.as_deref());
+            let mut purl = purl::of_package(found.ecosystem, &found.name, found.version.as_deref());
+            if let Some(code) = &found.product_code {
+                purl += &purl::product_code(code);
+            }
             let package = packages
                 .entry(purl.clone())
                 .or_insert_with(|| InventoryPackage {

@@ -33,6 +33,11 @@ pub(super) fn of_image(name: &str, digest: &str) -> String {
     format!("pkg:oci/{}@{}{place}", encoded(&last), encoded(digest))
 }
 
+/// Qualifier with the product code of Windows Installer.
+pub(super) fn product_code(code: &str) -> String {
+    format!("?product_code={}", encoded(code))
+}
+
 /// A name with namespaces, which keeps its slashes.
 fn path(name: &str) -> String {
     let parts: Vec<String> = name.split('/').map(encoded).collect();

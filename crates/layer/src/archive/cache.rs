@@ -18,7 +18,7 @@ pub struct Archives(Arc<Mutex<OpenArchive>>);
 struct OpenArchive {
     /// `None` where the file is not an archive.
     archives: Vec<(ArchiveLocation, Option<Arc<Archive>>)>,
-    /// Windows Installer packages.
+    /// Windows Installer packages and their cabinets.
     packages: Vec<(ArchiveLocation, Arc<Archive>)>,
     /// Copies of archives inside other archives.
     copies: Vec<(Member, SpoolPart)>,
@@ -47,12 +47,38 @@ impl Archives {
         place: ArchiveLocation,
         name: &str,
     ) -> Result<Arc<Archive>, ArchiveError> {
+        self.open_once(place, |place| Archive::open_package(place, name.to_owned()))
+    }
+
+    /// Opens a cabinet beside a package.
+    pub fn open_cabinet(
+        &self,
+        place: ArchiveLocation,
+        name: &str,
+    ) -> Result<Arc<Archive>, ArchiveError> {
+        self.open_once(place, |place| Archive::open_cabinet(place, name.to_owned()))
+    }
+
+    /// Opens the package in a bundle.
+    pub fn open_bundle(
+        &self,
+        place: ArchiveLocation,
+        name: &str,
+    ) -> Result<Arc<Archive>, ArchiveError> {
+        self.open_once(place, |place| Archive::open_bundle(place, name.to_owned()))
+    }
+
+    fn open_once(
+        &self,
+        place: ArchiveLocation,
+        open: impl FnOnce(ArchiveLocation) -> Result<Archive, ArchiveError>,
+    ) -> Result<Arc<Archive>, ArchiveError> {
         let mut opened = lock(&self.0);
         let known = opened.packages.iter().find(|(known, _)| *known == place);
         if let Some((_, package)) = known {
             return Ok(Arc::clone(package));
         }
-        let package = Arc::new(Archive::open_package(place.clone(), name.to_owned())?);
+        let package = Arc::new(open(place.clone())?);
         opened.packages.push((place, Arc::clone(&package)));
         Ok(package)
     }

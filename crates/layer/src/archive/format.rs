@@ -23,6 +23,10 @@ pub enum ArchiveFormat {
     Tar(StreamCompression),
     /// A Windows Installer package, where it is opened as such.
     Installer,
+    /// A cabinet, where it is opened as such.
+    Cabinet,
+    /// The package in a `WiX` bundle, where it is opened as such.
+    Bundle,
 }
 
 /// Compression of a tar stream.
@@ -46,6 +50,8 @@ impl fmt::Display for ArchiveFormat {
             Self::Zip => "zip",
             Self::SevenZip => "7z",
             Self::Installer => "msi",
+            Self::Cabinet => "cab",
+            Self::Bundle => "WiX bundle",
             Self::Tar(StreamCompression::Plain) => "tar",
             Self::Tar(StreamCompression::Gzip) => "tar.gz",
             Self::Tar(StreamCompression::Zstd) => "tar.zst",

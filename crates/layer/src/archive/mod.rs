@@ -109,8 +109,10 @@ impl Archive {
             ArchiveFormat::Zip => zip::list(&name, window)?,
             ArchiveFormat::SevenZip => seven_zip::list(&name, window)?,
             ArchiveFormat::Tar(packing) => tar_archive::list(&name, window, packing)?,
-            // It is never detected.
-            ArchiveFormat::Installer => return Ok(None),
+            // They are never detected.
+            ArchiveFormat::Installer | ArchiveFormat::Cabinet | ArchiveFormat::Bundle => {
+                return Ok(None);
+            }
         };
         Ok(Some(Self {
             name,
@@ -148,6 +150,8 @@ impl Archive {
             ArchiveFormat::SevenZip => seven_zip::each(self, window, wanted, take),
             ArchiveFormat::Tar(packing) => tar_archive::each(self, window, packing, wanted, take),
             ArchiveFormat::Installer => installer::each(self, window, wanted, take),
+            ArchiveFormat::Cabinet => installer::each_of_cabinet(self, window, wanted, take),
+            ArchiveFormat::Bundle => installer::each_of_bundle(self, window, wanted, take),
         }
     }
 }

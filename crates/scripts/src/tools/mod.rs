@@ -177,8 +177,47 @@ pub(super) fn tool(
             machine.apply(ImageAction::Skip(format!("{name} {}", words.join(" "))))?;
             Ok(0)
         }
-        _ => Err(unknown_program(&program)),
+        _ => other_program(machine, name, words),
     }
+}
+
+/// Runs a program of the image: a bundle of one package installs that.
+fn other_program(
+    machine: &mut Process<'_>,
+    name: &str,
+    words: &[String],
+) -> Result<i32, ScriptError> {
+    let with_extension = format!("{name}.exe");
+    let paths = [name, &with_extension].map(|name| machine.path(name).ok());
+    for path in paths.into_iter().flatten() {
+        match machine.setup_program(&path) {
+            Lookup::Present(found) if found.is_bundle => {
+                return msiexec::bundle(machine, path, words);
+            }
+            Lookup::Present(found) => {
+                let why = format!("{name} is {}", found.kind);
+                return Err(ScriptError::windows(why).help(found.help));
+            }
+            Lookup::Deferred(Deferred) => {
+                return Err(ScriptError::later(format!("{name} is downloaded later")));
+            }
+            // It may be a bundle of one package.
+            Lookup::Unknown if name.contains(['\\', '/']) && is_quiet(words) => {
+                return Err(ScriptError::unknown(format!("{name} is unknown")));
+            }
+            _ => {}
+        }
+    }
+    Err(unknown_program(&program_name(name)))
+}
+
+/// Returns true for the options of an installer without windows.
+fn is_quiet(words: &[String]) -> bool {
+    let is_option = |word: &String| {
+        let option = word.strip_prefix(['/', '-']).unwrap_or_default();
+        ["q", "quiet", "s", "silent", "passive"].contains(&option.to_ascii_lowercase().as_str())
+    };
+    words.iter().any(is_option)
 }
 
 fn unknown_program(program: &str) -> ScriptError {

@@ -3,6 +3,7 @@
 use super::super::error::ScriptError;
 use super::super::image::{ImageAction, InstallAction};
 use super::super::process::Process;
+use wincimg_windows::path::ImagePath;
 
 /// Properties that name other files, whose changes to the package are not read.
 const CHANGES_OF_PACKAGE: [&str; 3] = ["TRANSFORMS", "PATCH", "MSINEWINSTANCE"];
@@ -60,6 +61,38 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
     }))?;
     if let Some(log) = log {
         machine.apply(ImageAction::Skip(format!("the log {log} of msiexec")))?;
+    }
+    Ok(0)
+}
+
+/// Runs a `WiX` bundle, which installs its package.
+pub(super) fn bundle(
+    machine: &mut Process<'_>,
+    package: ImagePath,
+    words: &[String],
+) -> Result<i32, ScriptError> {
+    let mut is_quiet = false;
+    let mut log = None;
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let option = word.strip_prefix(['/', '-']).unwrap_or_default();
+        match option.to_ascii_lowercase().as_str() {
+            "q" | "quiet" | "s" | "silent" | "passive" => is_quiet = true,
+            "norestart" | "install" => {}
+            "l" | "log" => log = words.next(),
+            _ => return Err(ScriptError::option(word)),
+        }
+    }
+    if !is_quiet {
+        let why = "without /quiet it opens a window and waits for it";
+        return Err(ScriptError::refused(why).help("add /quiet"));
+    }
+    machine.apply(ImageAction::Install(InstallAction {
+        package,
+        properties: Vec::new(),
+    }))?;
+    if let Some(log) = log {
+        machine.apply(ImageAction::Skip(format!("the log {log} of the bundle")))?;
     }
     Ok(0)
 }

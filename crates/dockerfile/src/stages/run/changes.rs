@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wincimg_recipe::{CopiedEntry, PlannedContent, PlannedEntry};
+use wincimg_recipe::{CopiedEntry, PlannedContent, PlannedEntry, PlannedPackage};
 use wincimg_windows::access::AccessChange;
 use wincimg_windows::path::ImagePath;
 
@@ -12,6 +12,8 @@ use crate::stages::drive::key;
 #[derive(Default)]
 pub(super) struct Changes {
     pub(super) entries: BTreeMap<String, PlannedEntry>,
+    /// Installed packages.
+    pub(super) packages: Vec<PlannedPackage>,
     /// Moved or copied entries, by target.
     pub(super) kept: BTreeMap<String, CopiedEntry>,
     /// Folders that are deleted and created again.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use wincimg_common::diagnose::error_chain;
 use wincimg_layer::archive::Archive;
-use wincimg_msi::{InstallOptions, InstallPlan, InstalledContent, InstalledSystem, MsiError};
-use wincimg_recipe::{FileSource, PlannedContent};
+use wincimg_msi::{Bundle, InstallOptions, InstallPlan, InstalledSystem, MsiError, SetupProgram};
+use wincimg_recipe::{FileSource, PlannedContent, PlannedPackage, content_of};
 use wincimg_registry::{KeyPath, Presence, RegistryData};
 use wincimg_scripts::{EntryKind, ImageState as _, InstallAction, ScriptError, ScriptErrorKind};
 use wincimg_windows::path::ImagePath;
@@ -31,6 +31,7 @@ impl RunState<'_> {
                 return Err(ScriptError::unknown(why).help("COPY it into the image"));
             }
         };
+        let (source, bundle) = self.without_bundle(source)?;
         let opened = source.package(self.archives);
         let opened = opened.map_err(|error| ScriptError::refused(error_chain(&error)))?;
         let Some(package) = opened else {
@@ -39,23 +40,79 @@ impl RunState<'_> {
         let folder = path
             .up_to(path.components().len().saturating_sub(1))
             .to_string();
+        let file_name = path.components().last().cloned().unwrap_or_default();
+        let (file_name, mut properties) = match bundle {
+            Some(bundle) => (bundle.file_name, bundle.properties),
+            None => (file_name, Vec::new()),
+        };
+        properties.extend(install.properties.iter().cloned());
         let options = InstallOptions {
-            properties: install.properties.clone(),
-            file_name: path.components().last().cloned().unwrap_or_default(),
+            properties,
+            file_name,
             source_folder: format!("{}\\", folder.trim_end_matches('\\')),
             skipped_actions: self.state.skipped_actions.to_vec(),
         };
         let plan = package.plan_installation(&options, &ImageSystem(self));
         let plan = plan.map_err(|error| refused(&error))?;
         check(&plan)?;
-        self.apply_plan(plan, &package, &source)
+        let installed = PlannedPackage {
+            file: source,
+            options,
+            is_extracted: false,
+            product: Some(plan.product.clone()),
+            archives: self.archives.clone(),
+        };
+        self.apply_plan(plan, &installed, &package)?;
+        self.changes.packages.push(installed);
+        Ok(())
+    }
+
+    /// The package in a bundle, if the file is one.
+    fn without_bundle(
+        &mut self,
+        source: FileSource,
+    ) -> Result<(FileSource, Option<Bundle>), ScriptError> {
+        if source.setup_program(self.archives) != Some(SetupProgram::Burn) {
+            return Ok((source, None));
+        }
+        let refused = |why: String| {
+            let error = ScriptError::new(ScriptErrorKind::NeedsWindows, why);
+            error.help(SetupProgram::Burn.help())
+        };
+        let opened = source.bundle(self.archives);
+        let opened = opened.map_err(|error| refused(error_chain(&error)))?;
+        let Some(opened) = opened else {
+            return Ok((source, None));
+        };
+        let bundle = opened
+            .bundle()
+            .map_err(|error| refused(error_chain(&error)))?;
+        let Some(member) = opened.member_named(&bundle.member) else {
+            return Err(refused(format!("the bundle has no {}", bundle.member)));
+        };
+        let note = format!(
+            "{source} installs only {}: the records and the cache of the bundle are left out",
+            bundle.file_name
+        );
+        self.changes.notes.push(note);
+        Ok((FileSource::Member(member), Some(bundle)))
+    }
+
+    /// A file beside a package.
+    fn beside(&self, package: &PlannedPackage, path: &str) -> Result<FileSource, String> {
+        let place = format!("{}{path}", package.options.source_folder);
+        let place = place.parse::<ImagePath>().map_err(|it| it.to_string())?;
+        match self.tree.created_entry(&place).map(|it| &it.content) {
+            Some(PlannedContent::File(source)) => Ok(source.clone()),
+            _ => Err(format!("{place}, a file beside the package, not found")),
+        }
     }
 
     fn apply_plan(
         &mut self,
         plan: InstallPlan,
+        installed: &PlannedPackage,
         package: &Arc<Archive>,
-        source: &FileSource,
     ) -> Result<(), ScriptError> {
         for path in &plan.removed {
             self.delete(path)?;
@@ -64,20 +121,12 @@ impl RunState<'_> {
             self.make_folder(folder)?;
         }
         for file in plan.files {
-            let content = match file.source {
-                InstalledContent::Package => source.clone(),
-                InstalledContent::Bytes(bytes) => FileSource::Bytes(bytes),
-                content => match package.installed_member(&content) {
-                    Some(member) => FileSource::Member(member),
-                    None => {
-                        let why = format!(
-                            "{} comes from {content}, a file beside the package",
-                            file.path
-                        );
-                        return Err(ScriptError::unclear(why).help(WITHOUT_IT));
-                    }
-                },
-            };
+            let content = content_of(&file.source, installed, package, &|path| {
+                self.beside(installed, path)
+            });
+            let content = content.map_err(|why| {
+                ScriptError::unclear(format!("{}: {why}", file.path)).help(WITHOUT_IT)
+            })?;
             self.check_writable(&file.path, false)?;
             self.put(file.path, PlannedContent::File(content));
         }
@@ -90,14 +139,7 @@ impl RunState<'_> {
 /// Refuses a plan that is not complete.
 fn check(plan: &InstallPlan) -> Result<(), ScriptError> {
     if let Some(action) = plan.refused.first() {
-        let when = match action.condition.as_str() {
-            "" => String::new(),
-            condition => format!(" if {condition}"),
-        };
-        let why = format!(
-            "the action {} (type {}) of the package runs {}{when}, which requires Windows",
-            action.name, action.kind, action.runs
-        );
+        let why = format!("the action {action} requires Windows");
         return Err(ScriptError::new(ScriptErrorKind::NeedsWindows, why).help(SKIP));
     }
     match plan.unknown.first() {

@@ -2,8 +2,8 @@
 
 use wincimg_registry::{KeyPath, RegistryData};
 use wincimg_scripts::{
-    EntryKind, ImageAction, ImageState, Lookup, RunEnvironment, ScriptError, ScriptErrorKind,
-    run_line,
+    EntryKind, ImageAction, ImageState, InstallerProgram, Lookup, RunEnvironment, ScriptError,
+    ScriptErrorKind, run_line,
 };
 use wincimg_windows::path::ImagePath;
 
@@ -23,7 +23,11 @@ pub(in crate::stages) fn needs_windows(
         user: None,
     };
     let asked = |shell: &[String]| {
-        let result = run_line(command(program, shell), setting, &mut KnownFolders(&[]));
+        let mut image = KnownFolders {
+            folders: &[],
+            is_draft: true,
+        };
+        let result = run_line(command(program, shell), setting, &mut image);
         let failure = result.err();
         failure.filter(|failure| failure.kind == ScriptErrorKind::NeedsWindows)
     };
@@ -62,16 +66,24 @@ pub(crate) fn script_error(
         folder: &folder,
         user: state.config.user.as_deref(),
     };
-    run_line(command(program, shell), setting, &mut KnownFolders(folders)).err()
+    let mut image = KnownFolders {
+        folders,
+        is_draft: false,
+    };
+    run_line(command(program, shell), setting, &mut image).err()
 }
 
 /// An image with these folders, their parents, and unknown other contents.
-struct KnownFolders<'a>(&'a [ImagePath]);
+struct KnownFolders<'a> {
+    folders: &'a [ImagePath],
+    /// True if the line is evaluated again once the contents are known.
+    is_draft: bool,
+}
 
 impl ImageState for KnownFolders<'_> {
     fn entry(&self, path: &ImagePath) -> Lookup<EntryKind> {
         if self
-            .0
+            .folders
             .iter()
             .any(|folder| folder.strip_prefix(path).is_some())
         {
@@ -98,6 +110,14 @@ impl ImageState for KnownFolders<'_> {
 
     fn key(&self, _: &KeyPath) -> Lookup<()> {
         Lookup::Unknown
+    }
+
+    fn setup_program(&self, _: &ImagePath) -> Lookup<InstallerProgram> {
+        if self.is_draft {
+            Lookup::Unknown
+        } else {
+            Lookup::Absent
+        }
     }
 
     fn is_own(&self, _: &ImagePath) -> bool {

@@ -6,6 +6,7 @@
 mod bytes;
 mod clr;
 mod golang;
+mod msi;
 mod npm;
 mod nuget;
 mod pe;
@@ -52,6 +53,8 @@ pub struct FoundPackage {
     pub licence: Option<String>,
     /// Its name in the CPE dictionary, if known.
     pub cpe: Option<String>,
+    /// Its code for Windows Installer, `{GUID}`.
+    pub(crate) product_code: Option<String>,
 }
 
 impl FoundPackage {
@@ -63,6 +66,7 @@ impl FoundPackage {
             supplier: None,
             licence: None,
             cpe: None,
+            product_code: None,
         }
     }
 
@@ -71,7 +75,12 @@ impl FoundPackage {
         let is_short = |text: &str| {
             !text.is_empty() && text.len() <= LONGEST && !text.chars().any(char::is_control)
         };
-        let texts = [&self.version, &self.supplier, &self.licence];
+        let texts = [
+            &self.version,
+            &self.supplier,
+            &self.licence,
+            &self.product_code,
+        ];
         is_short(&self.name) && texts.into_iter().flatten().all(|text| is_short(text))
     }
 }
@@ -81,6 +90,8 @@ impl FoundPackage {
 pub(super) enum PackageFileKind {
     /// An executable or library of Windows.
     Executable,
+    /// A package that Windows Installer keeps.
+    Msi,
     /// Manifest of an npm package.
     Npm,
     /// List of packages of a .NET program.
@@ -100,6 +111,8 @@ impl PackageFileKind {
             .any(|known| end.eq_ignore_ascii_case(known));
         if is_executable {
             Some(Self::Executable)
+        } else if msi::is_installed(&names) {
+            Some(Self::Msi)
         } else if npm::is_description(&names) {
             Some(Self::Npm)
         } else if nuget::is_list(name) {
@@ -114,7 +127,7 @@ impl PackageFileKind {
     /// Limit on the size of a file of this kind.
     pub(super) fn most(self) -> u64 {
         match self {
-            Self::Executable => 256 << 20,
+            Self::Executable | Self::Msi => 256 << 20,
             Self::Npm | Self::Python => 4 << 20,
             Self::NuGet => 64 << 20,
         }
@@ -126,6 +139,7 @@ impl PackageFileKind {
                 packages: of_executable(path, bytes),
                 ..FilePackages::default()
             },
+            Self::Msi => FilePackages::of(msi::package(bytes)),
             Self::Npm => FilePackages::of(npm::package(bytes)),
             Self::Python => FilePackages::of(python::package(bytes)),
             Self::NuGet => match nuget::dependencies(bytes) {

@@ -1,0 +1,561 @@
+//! Windows Installer packages of a recipe: what each leaves behind becomes a layer.
+//!
+//! A package depends on its content, which may be downloaded, and on the base. A plan has it with
+//! its options first; [`Plan::install_packages`] adds its files and registry edits.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+use wincimg_common::diagnose::{Blame, Problem, error_chain};
+use wincimg_layer::archive::{Archive, Archives};
+use wincimg_layer::{BaseOverlay, DiskSource, Layer, LayerError};
+use wincimg_msi::{InstallOptions, InstallPlan, InstalledContent, InstalledSystem, Product};
+use wincimg_registry::hive::{FileTime, layer_hives};
+use wincimg_registry::name_folding::eq_ignore_case;
+use wincimg_registry::{BaseKey, KeyPath, Presence, RegistryData, Root};
+use wincimg_windows::base_contents::{BaseContents, FileKind};
+use wincimg_windows::path::{ImagePath, fold};
+
+use super::container::variable;
+use super::source::FileSource;
+use super::text::{Field, Text, plain};
+use super::{
+    Instructions, Plan, PlannedContent, PlannedEntry, PlannedLayer, Recipe, RecipeError,
+    add_entries,
+};
+
+/// Folder of the installer's own files: cached packages and icons.
+const INSTALLER: &str = r"C:\Windows\Installer";
+
+const MSIEXEC: &str = r"C:\Windows\System32\msiexec.exe";
+
+/// A Windows Installer package. Its source is either file or url.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table, such as { file = \"app.msi\" }"
+)]
+pub(super) struct PackageEntry {
+    /// A path relative to the recipe's folder.
+    pub(super) file: Option<Text>,
+    /// URL of the package.
+    pub(super) url: Option<Text>,
+    /// SHA-256 of the download; default: the one in wincimg.lock next to the recipe.
+    pub(super) sha256: Option<Text>,
+    /// Properties, as on the command line of msiexec.
+    #[serde(default)]
+    properties: BTreeMap<String, Text>,
+    /// Features to install instead of the default ones, as ADDLOCAL names them.
+    #[serde(default)]
+    features: Vec<Text>,
+    /// Custom actions to leave out, because the program runs without them.
+    #[serde(default)]
+    skip_custom_actions: Vec<Text>,
+    /// Add only the files, without registry changes, services and the records of the installer.
+    #[serde(default)]
+    extract: bool,
+    /// Folder of the package in the records of the installer; default: C:\.
+    source: Option<Field<ImagePath>>,
+    /// Name of its layer; default: a layer of its own.
+    pub(super) layer: Option<Text>,
+}
+
+/// A Windows Installer package in a layer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedPackage {
+    /// Its file.
+    pub file: FileSource,
+    /// Properties, the skipped actions, and its name.
+    pub options: InstallOptions,
+    /// True if only its files are added.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_extracted: bool,
+    /// The product, once it is installed in the plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub product: Option<Product>,
+    /// Packages that are open.
+    #[serde(skip)]
+    pub archives: Archives,
+}
+
+impl PlannedPackage {
+    /// The product of a layer in the history of the image.
+    pub(super) fn history(&self, recipe: &str) -> String {
+        format!("wincimg build {recipe}: {}", self.options.file_name)
+    }
+}
+
+impl std::fmt::Display for PlannedPackage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(product) = &self.product {
+            write!(f, "{} {} from ", product.name, product.version)?;
+        }
+        self.file.fmt(f)?;
+        for (name, value) in &self.options.properties {
+            write!(f, ", {name}={value}")?;
+        }
+        for action in &self.options.skipped_actions {
+            write!(f, ", without {action}")?;
+        }
+        f.write_str(if self.is_extracted {
+            ", files only"
+        } else {
+            ""
+        })
+    }
+}
+
+impl Recipe {
+    pub(super) fn package(
+        &self,
+        spanned: &Spanned<PackageEntry>,
+    ) -> Result<PlannedPackage, RecipeError> {
+        let entry = spanned.get_ref();
+        let (file, name) = match (&entry.file, &entry.url, &entry.sha256) {
+            (Some(text), None, None) => self.on_disk(text, self.in_recipe_folder(text)?)?,
+            (None, Some(text), sha256) => self.download(text, sha256.as_ref())?,
+            (Some(_), None, Some(text)) => return Err(self.error(text, "sha256 requires url")),
+            _ => {
+                let problem = "an msi entry requires either file or url";
+                return Err(self.origin.error_at(spanned.span().start, problem));
+            }
+        };
+        let mut properties: Vec<(String, String)> = entry
+            .properties
+            .iter()
+            .map(|(name, value)| (name.to_ascii_uppercase(), value.value.clone()))
+            .collect();
+        if !entry.features.is_empty() {
+            let names: Vec<&str> = entry.features.iter().map(|it| it.value.as_str()).collect();
+            properties.push(("ADDLOCAL".to_owned(), names.join(",")));
+        }
+        let source = entry.source.as_ref().map(|it| it.value.to_string());
+        let source = source.unwrap_or_else(|| "C:".to_owned());
+        let options = InstallOptions {
+            properties,
+            file_name: name.unwrap_or_else(|| "package.msi".to_owned()),
+            source_folder: format!("{}\\", source.trim_end_matches('\\')),
+            skipped_actions: plain(&entry.skip_custom_actions),
+        };
+        let package = PlannedPackage {
+            file,
+            options,
+            is_extracted: entry.extract,
+            product: None,
+            archives: self.archives.clone(),
+        };
+        if matches!(package.file, FileSource::Disk(_))
+            && let Err(error) = package.file.package(&package.archives)
+            && let Some(text) = &entry.file
+        {
+            return Err(self.error(text, error_chain(&error)));
+        }
+        Ok(package)
+    }
+}
+
+impl Plan {
+    /// Packages of its layers.
+    pub fn packages(&self) -> impl Iterator<Item = &PlannedPackage> {
+        let layers = self.instructions.iter().flat_map(Instructions::layers);
+        layers.flat_map(|layer| &layer.packages)
+    }
+
+    /// Returns true if packages are not installed yet.
+    pub fn lacks_packages(&self) -> bool {
+        self.packages().any(|it| it.product.is_none())
+    }
+
+    /// Adds what the packages leave behind on a base with this content. Packages that are not
+    /// downloaded yet remain.
+    pub fn install_packages(&mut self, inside: &dyn BaseContents) -> Result<(), Problem> {
+        let Some(instructions) = &mut self.instructions else {
+            return Ok(());
+        };
+        let is_pending =
+            |layer: &PlannedLayer| layer.packages.iter().any(|it| it.product.is_none());
+        let steps = &mut instructions.steps;
+        let last = steps
+            .iter()
+            .rposition(|step| step.layer.as_deref().is_some_and(is_pending));
+        let Some(last) = last else {
+            return Ok(());
+        };
+        let mut below = BaseOverlay::over(inside);
+        for step in &mut steps[..=last] {
+            let Some(layer) = &mut step.layer else {
+                continue;
+            };
+            if is_pending(layer) {
+                let system = BaseSystem {
+                    inside: &below,
+                    variables: &self.base.container.env,
+                    is_bare: self.base.os_version.is_none(),
+                };
+                let notes = Arc::make_mut(layer).install(&system)?;
+                self.notes.extend(notes);
+            }
+            let sketch = fitted(layer, &below).map_err(|error| not_laid(&error))?;
+            below
+                .lay(&Arc::new(sketch))
+                .map_err(|error| not_laid(&error))?;
+        }
+        Ok(())
+    }
+}
+
+fn not_laid(error: &LayerError) -> Problem {
+    Problem::new("recipe/msi", error_chain(error)).blame(Blame::Request)
+}
+
+/// The layer as the packages above it see it.
+fn fitted(layer: &PlannedLayer, below: &BaseOverlay<'_>) -> Result<Layer, LayerError> {
+    let mut sketch = Layer::new(0);
+    add_entries(&mut sketch, &layer.entries)?;
+    sketch.fit_to_base(below)?;
+    // A registry change that does not fit is reported when the layer is written.
+    let hives = layer_hives(&layer.registry, below, FileTime::from_unix_seconds(0));
+    for hive in hives.unwrap_or_default() {
+        sketch.hive(hive.name.parse().map_err(LayerError::Path)?, hive.bytes);
+    }
+    Ok(sketch)
+}
+
+impl PlannedLayer {
+    /// Installs its packages below its own entries and registry edits, and returns notes.
+    fn install(&mut self, system: &BaseSystem<'_>) -> Result<Vec<String>, Problem> {
+        let mut entries = Vec::new();
+        let mut registry = Vec::new();
+        let mut notes = Vec::new();
+        for package in &mut self.packages {
+            let name = package.options.file_name.clone();
+            let failed = |problem: Problem| problem_of(&name, problem);
+            let Some(opened) = package.opened().map_err(failed)? else {
+                continue;
+            };
+            let plan = package.plan(&opened, system).map_err(failed)?;
+            notes.extend(plan.notes.iter().map(|note| format!("{name}: {note}")));
+            let product = plan.product.clone();
+            registry.extend(plan.registry.iter().cloned());
+            package
+                .lay(plan, &opened, system, &mut entries)
+                .map_err(failed)?;
+            package.product = Some(product);
+        }
+        let own: BTreeSet<String> = self.entries.iter().map(|it| key(&it.path)).collect();
+        entries.retain(|entry: &PlannedEntry| !own.contains(&key(&entry.path)));
+        entries.append(&mut self.entries);
+        registry.append(&mut self.registry);
+        (self.entries, self.registry) = (entries, registry);
+        Ok(notes)
+    }
+}
+
+fn key(path: &ImagePath) -> String {
+    fold(&path.components().join("/"))
+}
+
+fn problem_of(name: &str, problem: Problem) -> Problem {
+    Problem::context(format!("cannot install {name}"), problem)
+}
+
+fn refused(why: impl Into<String>) -> Problem {
+    Problem::new("recipe/msi", why).blame(Blame::Request)
+}
+
+impl PlannedPackage {
+    /// The package; none if it is not downloaded yet.
+    fn opened(&self) -> Result<Option<Arc<Archive>>, Problem> {
+        let opened = self.file.package(&self.archives);
+        opened.map_err(|error| refused(error_chain(&error)))
+    }
+
+    fn plan(&self, opened: &Archive, system: &BaseSystem<'_>) -> Result<InstallPlan, Problem> {
+        if !self.is_extracted {
+            system.check()?;
+        }
+        let plan = opened.plan_installation(&self.options, system);
+        let mut plan = plan.map_err(|error| refused(error_chain(&error)))?;
+        if self.is_extracted {
+            keep_files(&mut plan);
+        }
+        if let Some(action) = plan.refused.first() {
+            let name = &action.name;
+            let hint = format!(
+                "if the program runs without it: skip_custom_actions = [{name:?}], or extract = \
+                 true for the files alone"
+            );
+            let why = format!("the action {action} requires Windows");
+            return Err(refused(why).blame(Blame::Windows).hint(hint));
+        }
+        match plan.unknown.first() {
+            Some(question) => Err(refused(format!(
+                "the package asks {question}, which is unknown"
+            ))),
+            None => Ok(plan),
+        }
+    }
+
+    fn lay(
+        &self,
+        plan: InstallPlan,
+        opened: &Arc<Archive>,
+        system: &BaseSystem<'_>,
+        entries: &mut Vec<PlannedEntry>,
+    ) -> Result<(), Problem> {
+        let mut put = |path, content| entries.push(PlannedEntry { path, content });
+        for path in plan.removed {
+            put(path, PlannedContent::Deleted);
+        }
+        for folder in plan.folders {
+            if system.entry(&folder) != Presence::Present(true) {
+                put(folder, PlannedContent::Folder);
+            }
+        }
+        for file in plan.files {
+            let content = content_of(&file.source, self, opened, &|path| self.beside(path));
+            let source = content.map_err(|why| refused(format!("{}: {why}", file.path)))?;
+            put(file.path, PlannedContent::File(source));
+        }
+        Ok(())
+    }
+
+    /// Everything that decides what it leaves behind: the package, and cabinets beside it.
+    pub fn sources(&self) -> Vec<FileSource> {
+        let mut sources = vec![self.file.clone()];
+        if let FileSource::Disk(own) = &self.file {
+            let folder = own.path.parent().unwrap_or(&own.path);
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            let mut cabinets: Vec<_> = entries.map(|entry| entry.path()).collect();
+            cabinets.retain(|path| is_cabinet(path) && path.is_file());
+            cabinets.sort();
+            sources.extend(cabinets.into_iter().map(|path| {
+                FileSource::Disk(DiskSource {
+                    top: Arc::clone(&own.top),
+                    path: path.into(),
+                })
+            }));
+        }
+        sources
+    }
+
+    /// A cabinet beside the package. Only cabinets are inputs of the image.
+    fn beside(&self, path: &str) -> Result<FileSource, String> {
+        if !is_cabinet(Path::new(path)) {
+            return Err(format!(
+                "{path} is beside the package, and no cabinet (.cab)"
+            ));
+        }
+        let FileSource::Disk(own) = &self.file else {
+            return Err(format!(
+                "{path} is beside the package, which is downloaded alone"
+            ));
+        };
+        let folder = own.path.parent().unwrap_or(&own.path);
+        let found = DiskSource {
+            top: Arc::clone(&own.top),
+            path: folder.join(path).into(),
+        };
+        match found.escape() {
+            Ok(None) if found.path.is_file() => Ok(FileSource::Disk(found)),
+            Ok(Some(_)) => Err(format!("{path} leads out of the recipe's folder")),
+            _ => Err(format!("{path}, a file beside the package, not found")),
+        }
+    }
+}
+
+fn is_cabinet(path: &Path) -> bool {
+    let extension = path.extension();
+    extension.is_some_and(|it| it.eq_ignore_ascii_case("cab"))
+}
+
+/// Reduces a plan to the files of the product.
+fn keep_files(plan: &mut InstallPlan) {
+    let shortcuts: BTreeSet<String> = plan.shortcuts.iter().map(|it| key(&it.path)).collect();
+    let is_own = |path: &ImagePath| {
+        let installer = INSTALLER.parse::<ImagePath>().ok();
+        !installer.is_some_and(|folder| path.strip_prefix(&folder).is_some())
+    };
+    plan.files
+        .retain(|file| is_own(&file.path) && !shortcuts.contains(&key(&file.path)));
+    plan.folders.retain(is_own);
+    let mut left_out = vec![format!("{} registry changes", plan.registry.len())];
+    left_out.extend(
+        plan.services
+            .iter()
+            .map(|name| format!("the service {name}")),
+    );
+    let actions = plan.refused.iter();
+    left_out.extend(actions.map(|action| format!("the action {}", action.name)));
+    plan.notes = vec![format!("files only, without {}", left_out.join(", "))];
+    plan.removed.clear();
+    plan.registry.clear();
+    plan.services.clear();
+    plan.shortcuts.clear();
+    plan.refused.clear();
+}
+
+/// The source of an installed file; `beside` finds files next to the package.
+pub fn content_of(
+    content: &InstalledContent,
+    package: &PlannedPackage,
+    opened: &Arc<Archive>,
+    beside: &dyn Fn(&str) -> Result<FileSource, String>,
+) -> Result<FileSource, String> {
+    let member = match content {
+        InstalledContent::Package => return Ok(package.file.clone()),
+        InstalledContent::Bytes(bytes) => return Ok(FileSource::Bytes(bytes.clone())),
+        InstalledContent::Beside(path) => return beside(path),
+        InstalledContent::Cabinet { cabinet, member } if !cabinet.starts_with('#') => {
+            let opened = beside(cabinet)?.cabinet(&package.archives);
+            let opened = opened.map_err(|error| error_chain(&error))?;
+            opened.and_then(|cabinet| cabinet.member_named(member))
+        }
+        content => opened.installed_member(content),
+    };
+    match member {
+        Some(member) => Ok(FileSource::Member(member)),
+        None => Err(format!("{content} not found in the package")),
+    }
+}
+
+/// The image below a package.
+struct BaseSystem<'a> {
+    inside: &'a dyn BaseContents,
+    /// `NAME=VALUE`.
+    variables: &'a [String],
+    /// True if there is no Windows below.
+    is_bare: bool,
+}
+
+impl BaseSystem<'_> {
+    /// Refuses a base without Windows Installer.
+    fn check(&self) -> Result<(), Problem> {
+        let installer = MSIEXEC.parse::<ImagePath>();
+        let is_missing = |path: &ImagePath| self.entry(path) == Presence::Absent;
+        if self.is_bare || installer.as_ref().is_ok_and(is_missing) {
+            let why = "the base has no Windows Installer, and its programs cannot use the records";
+            return Err(refused(why).hint("add extract = true for the files alone"));
+        }
+        Ok(())
+    }
+
+    fn base_key(&self, key: &KeyPath) -> Presence<BaseKey> {
+        if self.is_bare {
+            return Presence::Absent;
+        }
+        self.inside.key(key).unwrap_or(Presence::Unknown)
+    }
+}
+
+impl InstalledSystem for BaseSystem<'_> {
+    fn value(&self, key: &KeyPath, name: &str) -> Presence<RegistryData> {
+        self.base_key(key).and_then(|key| {
+            let mut values = key.values.into_iter();
+            match values.find(|(own, _)| eq_ignore_case(own, name)) {
+                Some((_, data)) => Presence::Present(data),
+                None => Presence::Absent,
+            }
+        })
+    }
+
+    fn value_names(&self, key: &KeyPath) -> Presence<Vec<String>> {
+        let names = |key: BaseKey| key.values.into_iter().map(|(name, _)| name).collect();
+        self.base_key(key).map(names)
+    }
+
+    fn key(&self, key: &KeyPath) -> Presence<()> {
+        self.base_key(key).map(drop)
+    }
+
+    fn entry(&self, path: &ImagePath) -> Presence<bool> {
+        let found = self.inside.file(path).unwrap_or(Presence::Unknown);
+        match found {
+            Presence::Unknown if self.is_bare => Presence::Absent,
+            found => found.map(|file| file.kind.kind() == FileKind::Folder),
+        }
+    }
+
+    fn names(&self, folder: &ImagePath) -> Presence<Vec<String>> {
+        let found = self.inside.read_dir(folder).unwrap_or(Presence::Unknown);
+        match found {
+            Presence::Unknown if self.is_bare => Presence::Absent,
+            found => found.map(|files| files.into_iter().map(|file| file.name).collect()),
+        }
+    }
+
+    fn content(&self, file: &ImagePath) -> Presence<Vec<u8>> {
+        self.inside.content(file).unwrap_or(Presence::Unknown)
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        variable(self.variables, name).map(str::to_owned)
+    }
+}
+
+/// Hives that packages ask about.
+pub(super) const HIVES: [Root; 2] = [Root::System, Root::Software];
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::problem;
+    use super::*;
+
+    #[test]
+    fn cabinets_beside_a_package_are_inputs() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a.msi", "b.CAB", "a.cab", "readme.txt"] {
+            std::fs::write(folder.path().join(name), name).unwrap();
+        }
+        std::fs::create_dir(folder.path().join("c.cab")).unwrap();
+        let file = FileSource::Disk(DiskSource {
+            top: folder.path().into(),
+            path: folder.path().join("a.msi").into(),
+        });
+        let package = PlannedPackage {
+            file,
+            options: InstallOptions::default(),
+            is_extracted: false,
+            product: None,
+            archives: Archives::default(),
+        };
+        let names: Vec<String> = package
+            .sources()
+            .iter()
+            .map(|source| source.to_string().rsplit('/').next().unwrap().to_owned())
+            .collect();
+        assert_eq!(names, ["a.msi", "a.cab", "b.CAB"]);
+        assert!(package.beside("a.cab").is_ok());
+        let problem = package.beside("readme.txt").unwrap_err();
+        assert!(problem.contains("no cabinet"), "{problem}");
+        assert!(package.beside("../a.cab").is_err());
+        assert!(package.beside("z.cab").unwrap_err().contains("not found"));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        for (body, expected) in [
+            ("[[msi]]\nextract = true\n", "either file or url"),
+            (
+                "[[msi]]\nfile = \"a.msi\"\nurl = \"http://x/a.msi\"\n",
+                "either file or url",
+            ),
+            (
+                "[[msi]]\nfile = \"a.msi\"\nsha256 = \"0\"\n",
+                "sha256 requires url",
+            ),
+            (
+                "[[msi]]\nurl = \"http://x/a.msi\"\nsha256 = \"0\"\n",
+                "invalid SHA-256",
+            ),
+            ("[[msi]]\nfile = \"../a.msi\"\n", "leads out of its folder"),
+        ] {
+            let printed = problem(body);
+            assert!(printed.contains(expected), "{body}: {printed}");
+        }
+    }
+}
