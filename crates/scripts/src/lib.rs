@@ -30,8 +30,8 @@ mod tests;
 pub use error::{ScriptError, ScriptErrorKind};
 pub use image::{
     AccessChange, AccessOperation, Algorithm, Deferred, EntryKind, IisCommand, ImageAction,
-    ImageState, InstallAction, Lookup, OverwriteMode, ServiceChange, ServiceFailure, ServiceStart,
-    UnpackAction, UnpackFormat,
+    ImageState, InstallAction, LinkAction, Lookup, OverwriteMode, ServiceChange, ServiceFailure,
+    ServiceStart, UnpackAction, UnpackFormat,
 };
 use process::Process;
 use traced_text::TracedText;

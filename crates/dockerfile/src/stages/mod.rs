@@ -82,6 +82,8 @@ struct Stage {
     folder: Option<Folder>,
     /// True if a folder or an image replaces it.
     is_replaced: bool,
+    /// Platform other than Windows, if it is only a source of files: an image without steps.
+    platform: Option<String>,
 }
 
 /// Base of a stage.
@@ -230,13 +232,23 @@ impl Stages {
         let needed = self.needed();
         let mut names = Vec::new();
         for (stage, _) in self.all.iter().zip(needed).filter(|(_, needed)| *needed) {
-            if let (StageBaseImage::Image(name), None) = (&stage.base, &stage.folder)
+            if let (StageBaseImage::Image(name), None, None) =
+                (&stage.base, &stage.folder, &stage.platform)
                 && !names.contains(&name.as_str())
             {
                 names.push(name.as_str());
             }
         }
         names
+    }
+
+    /// Platform of an image that is only a source of files, if `FROM` names one.
+    pub fn platform_of(&self, image: &str) -> Option<&str> {
+        let mut stages = self.all.iter();
+        stages.find_map(|stage| match &stage.base {
+            StageBaseImage::Image(name) if name == image => stage.platform.as_deref(),
+            _ => None,
+        })
     }
 
     /// Returns for each stage true if the target stage requires it.
