@@ -234,7 +234,11 @@ class Measure:
             below = re.search(r'the image is based on the stage "([^"]*)", which a folder', said)
             if below and f"{below[1]} as an image" not in replaced:
                 replaced.add(f"{below[1]} as an image")
-                name = f"made-up/stage:{stand_ins.BUILDS[version][0]}"
+                # An image of which children's RUN is in PowerShell, if the stage's is.
+                text = (folder / "Dockerfile").read_text(encoding="utf-8").lower()
+                before = re.split(rf"\bfrom {re.escape(below[1].lower())}\b", text)[0]
+                shell = "golang" if re.search(r'^shell \["(powershell|pwsh)', before, re.MULTILINE) else "stage"
+                name = f"docker.io/library/{shell}:{stand_ins.BUILDS[version][0]}"
                 self.images.offer(name)
                 at = next(at for at, option in enumerate(options) if option.startswith(f"{below[1]}="))
                 options[at] = f"{below[1]}={self.host}/{name}"

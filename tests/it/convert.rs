@@ -82,7 +82,11 @@ fn content(site: &Site, layout: &str, digest: &str) -> (Value, Value) {
         let hash = digest.strip_prefix("sha256:").unwrap();
         serde_json::from_str(&site.text(&format!("{layout}/blobs/sha256/{hash}"))).unwrap()
     };
-    let config = blob(blob(digest)["config"]["digest"].as_str().unwrap());
+    let mut config = blob(blob(digest)["config"]["digest"].as_str().unwrap());
+    // The order of variables has no meaning.
+    if let Some(env) = config["config"]["Env"].as_array_mut() {
+        env.sort_by_key(ToString::to_string);
+    }
     (
         config["config"].clone(),
         config["rootfs"]["diff_ids"].clone(),
@@ -289,10 +293,8 @@ fn an_image_of_a_name_is_a_base_too() {
 }
 
 #[test]
-fn folders_of_path_are_a_key_and_the_name_is_that_of_the_repository() {
-    let site = site(&format!(
-        "FROM {BASE}\nUSER ContainerAdministrator\nCOPY a.txt /x/\nRUN setx /M PATH \"%PATH%;C:\\x\"\n"
-    ));
+fn the_name_is_that_of_the_repository() {
+    let site = site(&format!("FROM {BASE}\nCOPY a.txt /x/\n"));
     site.write(
         "app/.git/config",
         "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = https://example.com/group/Store.git\n",
@@ -300,15 +302,6 @@ fn folders_of_path_are_a_key_and_the_name_is_that_of_the_repository() {
     let output = convert(&site, &[]).output().unwrap();
     let recipe = String::from_utf8(output.stdout).unwrap();
     assert!(recipe.contains("name = \"store\""), "{recipe}");
-    assert!(recipe.contains("path = { append = ['C:\\x'] }"), "{recipe}");
-    assert!(!recipe.contains("[[registry]]"), "{recipe}");
-    site.write("app/recipe.toml", &recipe);
-    let built =
-        json_of(
-            site.build("./app/recipe.toml")
-                .args(["--host-build", "17763.973", "--dry-run"]),
-        );
-    assert_eq!(built["plans"][0]["path"]["append"][0], "C:\\x");
 }
 
 #[test]

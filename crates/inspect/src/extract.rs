@@ -102,7 +102,7 @@ impl Layout {
     fn inside(self, path: &str) -> Option<&str> {
         match self {
             Self::Windows => path.strip_prefix("Files/"),
-            Self::Other => Some(path),
+            Self::Other => Some(path.strip_prefix("./").unwrap_or(path)),
         }
     }
 }

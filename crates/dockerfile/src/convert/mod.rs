@@ -326,7 +326,12 @@ impl Conversion<'_> {
             }
         }
         let base = &self.plan.base.container;
-        let (own, other) = (made.container(base), self.plan.container(base));
+        let (mut own, mut other) = (made.container(base), self.plan.container(base));
+        if !self.keeps_history {
+            // The order of variables has no meaning.
+            own.env.sort_unstable();
+            other.env.sort_unstable();
+        }
         if own != other {
             let (one, two) = (as_json(&own), as_json(&other));
             let field = two

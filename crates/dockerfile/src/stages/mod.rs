@@ -372,7 +372,14 @@ impl Stages {
         failure: &ScriptError,
     ) -> StageError {
         let is_target = std::ptr::eq(stage, &raw const self.all[self.target]);
-        let hint = if let Some(help) = failure.help {
+        let hint = if let (Some(help), ScriptErrorKind::NeedsWindows, false) =
+            (failure.help, failure.kind, is_target)
+        {
+            format!(
+                "{help}, or use a folder with the stage's files: --stage {}=DIR",
+                stage.name
+            )
+        } else if let Some(help) = failure.help {
             help.to_owned()
         } else if failure.kind == ScriptErrorKind::Fails {
             "correct the line: it fails in a container too".to_owned()

@@ -310,7 +310,7 @@ impl Cmd<'_, '_> {
             return self.batch(&file);
         }
         if super::is_batch(&name) {
-            return Ok(self.machine.fail(1, format!("the image has no {name}")));
+            return super::not_found(self.machine, &name);
         }
         if matches!(
             name.to_ascii_lowercase().as_str(),

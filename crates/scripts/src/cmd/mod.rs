@@ -86,8 +86,16 @@ pub(super) fn run_batch(
 ) -> Result<i32, ScriptError> {
     match BatchFile::find(machine, name, rest)? {
         Some(file) => machine.nested(|machine| Ok(file.run(machine)?.code)),
-        None => Err(ScriptError::fails(format!("the image has no {name}"))),
+        None => not_found(machine, name),
     }
+}
+
+/// Error for a batch file that is not where its name says. A name without a folder may be in PATH.
+fn not_found(machine: &mut Process<'_>, name: &str) -> Result<i32, ScriptError> {
+    if name.contains(['\\', '/', ':']) {
+        return Ok(machine.fail(1, format!("the image has no {name}")));
+    }
+    Err(ScriptError::windows("the program runs only on Windows"))
 }
 
 impl<'m, 'a> Cmd<'m, 'a> {

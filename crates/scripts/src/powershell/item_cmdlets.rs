@@ -625,6 +625,11 @@ impl Shell<'_, '_> {
         if self.machine.path_state(&top)? == PathState::Absent {
             return Err(ScriptError::fails(format!("{top} not found")));
         }
+        if !given.has("force") && may_have_hidden(&top) {
+            return Err(ScriptError::unclear(format!(
+                "without -Force it leaves out what is hidden in {top}"
+            )));
+        }
         let pattern = given.text("filter")?.unwrap_or_else(|| "*".to_owned());
         let mut pending = vec![top];
         let mut items = Vec::new();
@@ -684,5 +689,18 @@ impl Shell<'_, '_> {
             }
         }
         Ok(PsValue::from_items(items))
+    }
+}
+
+/// Returns true for a folder of Windows that has hidden files or folders.
+fn may_have_hidden(path: &ImagePath) -> bool {
+    const OF_WINDOWS: [&str; 4] = ["Windows", "Users", "ProgramData", "Recovery"];
+    let is = |name: &str, known: &[&str]| known.iter().any(|one| one.eq_ignore_ascii_case(name));
+    match path.components() {
+        [] => true,
+        [only] => {
+            is(only, &["Program Files", "Program Files (x86)", "inetpub"]) || is(only, &OF_WINDOWS)
+        }
+        [first, ..] => is(first, &OF_WINDOWS),
     }
 }
