@@ -99,7 +99,10 @@ def on_stand_ins(text, host, images):
                 if not stand_ins.WORD.search(name.rpartition(":")[2]):
                     name += "-" + stand_ins.BUILDS[version][0]
                 images.offer(name)
-                kinds.add((stand_ins.kind_of(name), version))
+                if re.search(r"--platform=linux", begun[1], re.IGNORECASE):
+                    images.linux.add(name)
+                else:
+                    kinds.add((stand_ins.kind_of(name), version))
                 line = f"{begun[1]}{host}/{name}{begun[3]}"
             stages |= {str(number), (begun[4] or "").lower()}
             number += 1
@@ -194,6 +197,19 @@ class Measure:
                     outcome.said += f" [with Windows: {hybrid.said}]"
             return outcome
 
+    def is_in_foreign_base(self, said, known):
+        """A base that is not Microsoft's has what its Dockerfile copies from it."""
+        lacking = re.search(r'"([^"]*)" is not in the stage .* its base (\S+) does not contain it', said)
+        if not lacking or said in known or "/mcr.microsoft.com/" in lacking[2] or "/microsoft/" in lacking[2]:
+            return False
+        known.add(said)
+        path = lacking[1].replace("\\", "/").strip("/")
+        is_file = bool(pathlib.PurePosixPath(path).suffix)
+        image = lacking[2].removeprefix(self.host + "/")
+        files = self.images.files.setdefault(image, set())
+        files.update([path] if is_file else [path + "/", path + "/made-up.txt"])
+        return True
+
     def plan(self, folder, version, daemon):
         """The outcome with or without a daemon, after what is missing was made up."""
         options, replaced, known = [], set(), set()
@@ -213,6 +229,20 @@ class Measure:
                 known.add(said)
                 if bring(pathlib.Path(missing[2]), missing[1]):
                     continue
+            if self.is_in_foreign_base(said, known):
+                continue
+            below = re.search(r'the image is based on the stage "([^"]*)", which a folder', said)
+            if below and f"{below[1]} as an image" not in replaced:
+                replaced.add(f"{below[1]} as an image")
+                # An image of which children's RUN is in PowerShell, if the stage's is.
+                text = (folder / "Dockerfile").read_text(encoding="utf-8").lower()
+                before = re.split(rf"\bfrom {re.escape(below[1].lower())}\b", text)[0]
+                shell = "golang" if re.search(r'^shell \["(powershell|pwsh)', before, re.MULTILINE) else "stage"
+                name = f"docker.io/library/{shell}:{stand_ins.BUILDS[version][0]}"
+                self.images.offer(name)
+                at = next(at for at, option in enumerate(options) if option.startswith(f"{below[1]}="))
+                options[at] = f"{below[1]}={self.host}/{name}"
+                continue
             stage = re.search(r"--stage (\S+)=DIR", done.stderr)
             if stage and stage[1] not in replaced:
                 replaced.add(stage[1])

@@ -62,6 +62,7 @@ OF_NANO = (
 ).split()
 FOLDERS = [
     "Program Files", "Program Files/Common Files", "Program Files (x86)", "ProgramData", "ProgramData/Microsoft",
+    "Program Files/WindowsPowerShell", "Program Files/WindowsPowerShell/Modules",
     "Users", "Users/Public", "Users/Default", "Users/ContainerAdministrator", "Users/ContainerUser",
     "Windows", "Windows/Temp", "Windows/Fonts", "Windows/System32", "Windows/System32/config",
     "Windows/System32/drivers", "Windows/System32/drivers/etc", "Windows/SysWOW64", "Windows/Logs",
@@ -194,6 +195,9 @@ def kind_of(image):
 
 def layer(kind, version):
     is_nano = "nano" in kind
+    own = [file.removeprefix("file:") for file in kind if file.startswith("file:")]
+    if "linux" in kind:
+        return tar_of("", ["Windows/System32/netapi32.dll", *own], {})
     paths = [folder + "/" for folder in FOLDERS]
     paths += [f"Windows/System32/{program}.exe" for program in (OF_NANO if is_nano else SYSTEM32)]
     paths += ["License.txt", "Windows/System32/drivers/etc/hosts", "Windows/System32/drivers/etc/services"]
@@ -203,7 +207,7 @@ def layer(kind, version):
     if not is_nano:
         paths += ["Windows/SysWOW64/cmd.exe", "Windows/SysWOW64/reg.exe"]
         # Nano Server lacks them, and Dockerfiles bring them.
-        paths += ["Windows/System32/netapi32.dll", "Windows/System32/wininet.dll"]
+        paths += ["Windows/System32/netapi32.dll", "Windows/System32/wininet.dll", "Windows/System32/certoc.exe"]
     if "iis" in kind:
         paths += IIS
     if "dotnet" in kind:
@@ -227,10 +231,15 @@ def layer(kind, version):
     of_iis = "Windows/System32/inetsrv/config"
     files[f"{of_iis}/applicationHost.config"] = stand_in_iis.server("aspnet" in kind)
     files[f"{of_iis}/schema/IIS_schema.xml"] = stand_in_iis.schema()
+    return tar_of("Files/", ["", *paths, *own, *(path for path in files if path.startswith("Windows/System32/config/"))], files)
+
+
+def tar_of(root, paths, files):
+    """A layer with these paths, the folders with a slash at the end."""
     tar = io.BytesIO()
     with tarfile.open(fileobj=tar, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for path in ["", *paths, *(path for path in files if path.startswith("Windows/System32/config/"))]:
-            entry = tarfile.TarInfo("Files/" + path.rstrip("/"))
+        for path in paths:
+            entry = tarfile.TarInfo(root + path.rstrip("/"))
             is_folder = path.endswith("/") or not path
             entry.type = tarfile.DIRTYPE if is_folder else tarfile.REGTYPE
             entry.pax_headers = {"MSWINDOWS.fileattr": "16" if is_folder else "32"}
@@ -247,12 +256,20 @@ class Images:
         self.blobs = {}
         self.made = {}
         self.tags = {}
+        # Images of Linux, and files of images that are not Microsoft's, as Dockerfiles tell them.
+        self.linux = set()
+        self.files = {}
         self.lock = threading.Lock()
 
     def keep(self, data):
         digest = "sha256:" + hashlib.sha256(data).hexdigest()
         self.blobs[digest] = data
         return {"digest": digest, "size": len(data)}
+
+    def kind(self, image):
+        if image in self.linux:
+            return frozenset({"linux"})
+        return kind_of(image) | frozenset(f"file:{path}" for path in self.files.get(image, ()))
 
     def manifest(self, kind, version):
         with self.lock:
@@ -269,7 +286,8 @@ class Images:
         if "iis" in kind:
             settings["Entrypoint"] = [r"C:\ServiceMonitor.exe", "w3svc"]
         config = {
-            "os": "windows", "architecture": "amd64", "os.version": version, "created": "2020-01-14T00:00:00Z",
+            "os": "linux" if "linux" in kind else "windows", "architecture": "amd64", "os.version": version,
+            "created": "2020-01-14T00:00:00Z",
             "config": settings, "history": [{"created_by": "Apply image"}],
             "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(plain).hexdigest()]},
         }  # fmt: skip
@@ -320,7 +338,7 @@ def serve(images):
                 return self.answer(200, json.dumps({"name": repository, "tags": sorted(images.tags.get(repository, ()))}).encode())
             if what == "manifests" and not which.startswith("sha256:"):
                 kinds = repository.removeprefix("kinds/").split("/")
-                kind = frozenset(kinds) if repository.startswith("kinds/") else kind_of(f"{repository}:{which}")
+                kind = frozenset(kinds) if repository.startswith("kinds/") else images.kind(f"{repository}:{which}")
                 which = images.manifest(kind, build_of(which))
             if which not in images.blobs:
                 return self.answer(404, b'{"errors":[{"code":"NAME_UNKNOWN"}]}')

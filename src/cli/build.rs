@@ -45,7 +45,7 @@ use super::cluster_args::CLUSTER_SOURCE;
 use super::command_context::Session;
 use super::document_args::DocumentArgs;
 use super::error::Failure;
-use super::output::{OutputFormat, write_json, write_result};
+use super::output::{ReviewFormat, write_annotations, write_json, write_result};
 use super::recipe_args::{DockerfileArgs, RecipeArgs, ResolvedRequest, key_and_value};
 use super::registry_args;
 use super::{CommandOutcome, complete};
@@ -129,7 +129,7 @@ pub(super) struct Build {
     manifest_format: Option<ManifestFormat>,
     /// Output format
     #[arg(long, value_enum, default_value = "text", hide_short_help = true)]
-    format: OutputFormat,
+    format: ReviewFormat,
     // The last four, because a help heading also applies to the arguments after it.
     #[command(flatten)]
     recipe: RecipeArgs,
@@ -317,7 +317,8 @@ impl Build {
         let contents = contents.collect::<Result<Vec<_>, _>>()?;
         let plans = images.iter().zip(&contents);
         write_result(None, |out| match self.format {
-            OutputFormat::Text => {
+            ReviewFormat::Gitlab => write_annotations(self.format, &[], out),
+            ReviewFormat::Text | ReviewFormat::Github => {
                 for (index, (image, content)) in plans.enumerate() {
                     if index > 0 {
                         writeln!(out)?;
@@ -328,7 +329,7 @@ impl Build {
                 }
                 Ok(())
             }
-            OutputFormat::Json => {
+            ReviewFormat::Json => {
                 let plans: Vec<_> = plans
                     .map(|(image, content)| {
                         let steps = image.stages.placements();
@@ -375,9 +376,12 @@ impl Build {
             "written"
         };
         write_result(None, |out| match self.format {
-            OutputFormat::Text if session.quiet => write_references(delivered, out),
-            OutputFormat::Text => write_text(delivered, kept, out),
-            OutputFormat::Json => {
+            ReviewFormat::Gitlab => write_annotations(self.format, &[], out),
+            ReviewFormat::Text | ReviewFormat::Github if session.quiet => {
+                write_references(delivered, out)
+            }
+            ReviewFormat::Text | ReviewFormat::Github => write_text(delivered, kept, out),
+            ReviewFormat::Json => {
                 let more = json!({"left_out": left_out});
                 write_json(&extended(delivered, more), out)
             }

@@ -6,17 +6,20 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
+use wincimg_common::files::{LARGEST_TEXT, read_text};
 use wincimg_common::untrusted::Untrusted;
 use wincimg_dockerfile::convert::{Conversion, ConversionError, obstacles};
+use wincimg_dockerfile::lint::Severity;
 use wincimg_engine::base_contents::Purpose;
 use wincimg_engine::plans::PlannedImage;
 
 use super::build::image_name;
 use super::command_context::Session;
 use super::error::{Failure, NEEDS_WINDOWS};
-use super::output::{OutputFormat, write_json, write_result};
+use super::output::{ReviewFormat, write_annotations, write_json, write_result};
 use super::recipe_args::{DockerfileArgs, RecipeArgs, ResolvedRequest, build_arguments};
 use super::{CommandOutcome, registry_args};
+use crate::report::Annotation;
 
 /// Convert a Dockerfile to a recipe
 ///
@@ -29,7 +32,7 @@ use super::{CommandOutcome, registry_args};
     wincimg recipe convert ./app --host-build 17763.973 --stage build=./app/out --build-arg VERSION=1.4\n\n\
     Exit code 0: the recipe is written. 1: some lines cannot be converted; each is listed.")]
 pub(super) struct Convert {
-    /// Recipe name [default: the name of the Dockerfile's folder]
+    /// Recipe name [default: the repository's, or the name of the Dockerfile's folder]
     #[arg(long, value_name = "NAME", value_parser = image_name)]
     pub(super) name: Option<String>,
     /// Write the recipe to this file; paths in it are relative to its folder
@@ -38,12 +41,15 @@ pub(super) struct Convert {
     /// Overwrite an existing file
     #[arg(long, requires = "output")]
     pub(super) force: bool,
+    /// Keep the image's history: an entry for each instruction, also for those without a layer
+    #[arg(long)]
+    pub(super) keep_history: bool,
     /// Set a build argument; without a value, take it from the environment (repeatable)
     #[arg(long = "build-arg", value_name = "KEY[=VALUE]")]
     pub(super) arguments: Vec<String>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    pub(super) format: OutputFormat,
+    pub(super) format: ReviewFormat,
     // The last two, because a help heading also applies to the arguments after it.
     #[command(flatten)]
     pub(super) recipe: RecipeArgs,
@@ -76,12 +82,14 @@ impl Convert {
             finishing.await?;
             Ok(images)
         });
+        let of_repository = repository_name(stages.file());
+        let name = self.name.as_deref().or(of_repository.as_deref());
         let mut needs_windows = false;
         let converted = match planned {
             Ok(images) => {
                 let convert = |image: &PlannedImage| {
                     let conversion = Conversion {
-                        name: self.name.as_deref().unwrap_or(request.design.name()),
+                        name: name.unwrap_or(request.design.name()),
                         plan: &image.plan,
                         inside: image.base.inside.as_ref(),
                         looked: image.stages.depends_on(stages.base()),
@@ -89,6 +97,7 @@ impl Convert {
                         base: stages.base(),
                         base_registry: &request.base_registry,
                         folder,
+                        keeps_history: self.keep_history,
                     };
                     conversion.recipe()
                 };
@@ -132,9 +141,14 @@ impl Convert {
             ));
         }
         match self.format {
-            OutputFormat::Text if self.output.is_some() => {}
-            OutputFormat::Text => write_result(None, |out| out.write_all(recipe.as_bytes()))?,
-            OutputFormat::Json => write_result(None, |out| {
+            ReviewFormat::Gitlab => {
+                write_result(None, |out| write_annotations(self.format, &[], out))?;
+            }
+            ReviewFormat::Text | ReviewFormat::Github if self.output.is_some() => {}
+            ReviewFormat::Text | ReviewFormat::Github => {
+                write_result(None, |out| out.write_all(recipe.as_bytes()))?
+            }
+            ReviewFormat::Json => write_result(None, |out| {
                 let file = self.output.as_ref().map(|file| file.display().to_string());
                 let nothing: [ConversionError; 0] = [];
                 write_json(
@@ -148,10 +162,14 @@ impl Convert {
 
     fn refuse(&self, obstacles: &[ConversionError], session: &Session) -> Result<(), Failure> {
         write_result(None, |out| match self.format {
-            OutputFormat::Text => obstacles
+            ReviewFormat::Github | ReviewFormat::Gitlab => {
+                let all: Vec<_> = obstacles.iter().map(annotation).collect();
+                write_annotations(self.format, &all, out)
+            }
+            ReviewFormat::Text => obstacles
                 .iter()
                 .try_for_each(|obstacle| write_obstacle(obstacle, out)),
-            OutputFormat::Json => write_json(
+            ReviewFormat::Json => write_json(
                 &json!({ "recipe": null, "file": null, "obstacles": obstacles }),
                 out,
             ),
@@ -160,6 +178,38 @@ impl Convert {
         let lines = if count == 1 { "line" } else { "lines" };
         session.note(format_args!("{count} {lines} cannot be converted"));
         Ok(())
+    }
+}
+
+/// Name of the repository that a Dockerfile is at the top of, after its remote: the folder of a
+/// clone may have any name.
+fn repository_name(dockerfile: &Path) -> Option<String> {
+    let folder = match dockerfile.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let config = read_text(&folder.join(".git").join("config"), LARGEST_TEXT).ok()?;
+    let origin = config.split("[remote \"origin\"]").nth(1)?;
+    let mut lines = origin.lines().take_while(|line| !line.starts_with('['));
+    let url = lines.find_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == "url").then(|| value.trim())
+    })?;
+    let last = url.trim_end_matches('/').rsplit(['/', ':', '\\']).next()?;
+    let name = last.strip_suffix(".git").unwrap_or(last).to_lowercase();
+    image_name(&name).ok()
+}
+
+fn annotation(obstacle: &ConversionError) -> Annotation<'_> {
+    let line = obstacle.line.unwrap_or(1);
+    Annotation {
+        file: obstacle.file.trim_start_matches("./"),
+        line,
+        last_line: line,
+        name: "convert",
+        severity: Severity::Error,
+        message: &obstacle.why,
+        text: &obstacle.command,
     }
 }
 

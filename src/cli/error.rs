@@ -8,9 +8,12 @@ use serde_json::{Value, json};
 use wincimg_common::diagnose::{Blame, BoxError, Excerpt, is_layer};
 use wincimg_common::json::write_pretty;
 use wincimg_common::untrusted::{HIDDEN, Untrusted};
+use wincimg_dockerfile::lint::Severity;
 use wincimg_dockerfile::stages::StageError;
 
+use super::output::{ReviewFormat, write_annotations};
 use super::{argument_passwords, program_name};
+use crate::report::Annotation;
 
 /// Failure of a command, with its exit code and hint.
 #[derive(Debug)]
@@ -125,6 +128,33 @@ impl Failure {
         }});
         let mut out = std::io::stdout();
         let _ = write_pretty(&mut out, &document).and_then(|()| writeln!(out));
+    }
+
+    /// Prints the failure at the lines of a Dockerfile on stdout, for the checks of a pull request.
+    pub(super) fn print_annotations(&self, format: ReviewFormat) {
+        let Some(error) = self.cause::<StageError>() else {
+            return;
+        };
+        let lines: Vec<_> = error
+            .failed_lines()
+            .map(|line| {
+                let message = argument_passwords::redact(line.message).into_owned();
+                (line, message)
+            })
+            .collect();
+        let all: Vec<_> = lines
+            .iter()
+            .map(|(line, message)| Annotation {
+                file: line.file.trim_start_matches("./"),
+                line: line.line,
+                last_line: line.line,
+                name: line.code,
+                severity: Severity::Error,
+                message,
+                text: line.command,
+            })
+            .collect();
+        let _ = write_annotations(format, &all, &mut std::io::stdout());
     }
 
     /// The lines of a Dockerfile that cannot be evaluated.

@@ -145,7 +145,8 @@ impl Init {
             output: Some(folder.join(FILE)),
             force: self.force,
             arguments: Vec::new(),
-            format: self.format,
+            keep_history: false,
+            format: self.format.into(),
             recipe: RecipeArgs::of_dockerfile(image, self.hosts, self.base, self.connection),
             dockerfile: DockerfileArgs::of_file(file),
         };

@@ -260,21 +260,31 @@ pub fn main() -> ExitCode {
         Ok(CommandOutcome::No) => ExitCode::from(1),
         Ok(CommandOutcome::Code(code)) => ExitCode::from(code),
         Err(failure) => {
-            if wants_json(&matches) && !output::has_begun() {
-                failure.print_json();
+            if !output::has_begun() {
+                if wants_format(&matches, "json") {
+                    failure.print_json();
+                }
+                for (name, format) in [
+                    ("github", output::ReviewFormat::Github),
+                    ("gitlab", output::ReviewFormat::Gitlab),
+                ] {
+                    if wants_format(&matches, name) {
+                        failure.print_annotations(format);
+                    }
+                }
             }
             failure.report(session.colour)
         }
     }
 }
 
-/// Returns true if `--format json` is set, in any command.
-fn wants_json(matches: &ArgMatches) -> bool {
+/// Returns true if `--format` is set to this, in any command.
+fn wants_format(matches: &ArgMatches, wanted: &str) -> bool {
     if let Some((_, inner)) = matches.subcommand() {
-        return wants_json(inner);
+        return wants_format(inner, wanted);
     }
     let format = matches.try_get_raw("format").ok().flatten();
-    format.is_some_and(|mut values| values.any(|value| value == "json"))
+    format.is_some_and(|mut values| values.any(|value| value == wanted))
 }
 
 /// Value of `--timeout` of any command.

@@ -12,6 +12,7 @@ use wincimg_common::{files, json};
 
 use super::error::Failure;
 use crate::cli::error::Context;
+use crate::report::{Annotation, write_github, write_gitlab};
 
 /// Output format of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -20,6 +21,42 @@ pub(super) enum OutputFormat {
     Text,
     /// JSON
     Json,
+}
+
+/// Output format of a command that reads a Dockerfile: the last two print what failed at its lines
+/// for the checks of a pull request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ReviewFormat {
+    /// Human-readable text
+    Text,
+    /// JSON
+    Json,
+    /// Text, and failed lines as annotations of GitHub Actions
+    Github,
+    /// Failed lines as a Code Quality report of GitLab
+    Gitlab,
+}
+
+impl From<OutputFormat> for ReviewFormat {
+    fn from(format: OutputFormat) -> Self {
+        match format {
+            OutputFormat::Text => Self::Text,
+            OutputFormat::Json => Self::Json,
+        }
+    }
+}
+
+/// Prints the annotations of lines.
+pub(super) fn write_annotations(
+    format: ReviewFormat,
+    all: &[Annotation<'_>],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match format {
+        ReviewFormat::Github => write_github(all, out),
+        ReviewFormat::Gitlab => write_gitlab(all, out),
+        ReviewFormat::Text | ReviewFormat::Json => Ok(()),
+    }
 }
 
 /// Writes a value as one JSON document.

@@ -1,15 +1,14 @@
 //! Reports on findings in Dockerfiles: text, JSON, and SARIF for code review.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use wincimg_common::diagnose::Excerpt;
 use wincimg_common::json::write_pretty;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_dockerfile::lint::{LintFinding, RULES, Severity};
 
+use super::annotations::{self, Annotation};
 use super::sarif;
 
 /// A checked file.
@@ -121,70 +120,29 @@ pub(crate) fn write_lint_sarif(files: &[LintedFile], out: &mut dyn Write) -> io:
 
 /// Writes the findings as annotations of GitHub Actions.
 pub(crate) fn write_lint_github(files: &[LintedFile], out: &mut dyn Write) -> io::Result<()> {
-    for linted in files {
-        for finding in &linted.findings {
-            let level = match finding.severity {
-                Severity::Error => "error",
-                Severity::Warning => "warning",
-                Severity::Note => "notice",
-            };
-            writeln!(
-                out,
-                "::{level} file={},line={},endLine={},title={}::{}",
-                github_text(&linted.file, true),
-                finding.line,
-                finding.last_line,
-                finding.rule.name,
-                github_text(&finding.message, false),
-            )?;
-        }
-    }
-    Ok(())
-}
-
-/// Escapes a message, or a property, of an annotation.
-fn github_text(text: &str, is_property: bool) -> String {
-    let text = Untrusted(text).to_string();
-    let text = text.replace('%', "%25");
-    let text = text.replace('\r', "%0D").replace('\n', "%0A");
-    if is_property {
-        text.replace(':', "%3A").replace(',', "%2C")
-    } else {
-        text
-    }
+    annotations::write_github(&annotations_of(files), out)
 }
 
 /// Writes the findings as a Code Quality report of GitLab.
 pub(crate) fn write_lint_gitlab(files: &[LintedFile], out: &mut dyn Write) -> io::Result<()> {
-    let mut seen: HashMap<String, usize> = HashMap::new();
-    let mut entries = Vec::new();
+    annotations::write_gitlab(&annotations_of(files), out)
+}
+
+fn annotations_of(files: &[LintedFile]) -> Vec<Annotation<'_>> {
+    let mut all = Vec::new();
     for linted in files {
         let lines: Vec<&str> = linted.text.lines().collect();
-        for finding in &linted.findings {
-            let line = lines.get(finding.line - 1).copied().unwrap_or_default();
-            // The same when lines move; a repeated line counts.
-            let what = format!("{}\0{}\0{}", linted.file, finding.rule.name, line.trim());
-            let count = seen.entry(what.clone()).or_default();
-            *count += 1;
-            let fingerprint = hex::encode(Sha256::digest(format!("{what}\0{count}")));
-            entries.push(json!({
-                "description": finding.message,
-                "check_name": finding.rule.name,
-                "fingerprint": fingerprint,
-                "severity": match finding.severity {
-                    Severity::Error => "major",
-                    Severity::Warning => "minor",
-                    Severity::Note => "info",
-                },
-                "location": {
-                    "path": linted.file,
-                    "lines": {"begin": finding.line, "end": finding.last_line},
-                },
-            }));
-        }
+        all.extend(linted.findings.iter().map(|finding| Annotation {
+            file: &linted.file,
+            line: finding.line,
+            last_line: finding.last_line,
+            name: finding.rule.name,
+            severity: finding.severity,
+            message: &finding.message,
+            text: lines.get(finding.line - 1).copied().unwrap_or_default(),
+        }));
     }
-    write_pretty(&mut *out, &entries)?;
-    out.write_all(b"\n")
+    all
 }
 
 fn result(file: &str, finding: &LintFinding) -> sarif::Result {

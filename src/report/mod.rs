@@ -1,5 +1,6 @@
 //! Report formats of a rollout or a fleet of images.
 
+mod annotations;
 mod fleet;
 mod html;
 mod json;
@@ -15,6 +16,7 @@ mod suites;
 mod summary;
 mod text;
 
+pub(crate) use annotations::{Annotation, write_github, write_gitlab};
 pub(crate) use fleet::{
     write_fleet_html, write_fleet_json, write_fleet_junit, write_fleet_markdown, write_fleet_sarif,
     write_fleet_text,

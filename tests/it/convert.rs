@@ -52,15 +52,45 @@ fn round_trip(text: &str, arguments: &[&str]) -> String {
     site.write("out/app/app.exe", "program");
     site.write("app/.dockerignore", "recipe.toml\n");
     let from_dockerfile = built(&site, "./app", "one", arguments);
-    let output = convert(&site, &["--output", "recipe.toml"])
-        .args(arguments)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{text}\n{}", stderr(&output));
-    let recipe = site.text("recipe.toml");
-    let from_recipe = built(&site, "./recipe.toml", "two", &[]);
-    assert_eq!(from_dockerfile, from_recipe, "{text}\n{recipe}");
+    let convert_to = |file: &str, more: &[&str]| {
+        let output = convert(&site, &["--output", file])
+            .args(arguments)
+            .args(more)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{text}\n{}", stderr(&output));
+        site.text(file)
+    };
+    let kept = convert_to("kept.toml", &["--keep-history"]);
+    let from_recipe = built(&site, "./kept.toml", "two", &[]);
+    assert_eq!(from_dockerfile, from_recipe, "{text}\n{kept}");
+    // Without the history it has the same settings and the same layers.
+    let recipe = convert_to("recipe.toml", &[]);
+    let short = built(&site, "./recipe.toml", "three", &[]);
+    let (one, three) = (
+        content(&site, "one", &from_dockerfile),
+        content(&site, "three", &short),
+    );
+    assert_eq!(one, three, "{text}\n{recipe}");
+    assert!(!recipe.contains("created_by"), "{recipe}");
     recipe
+}
+
+/// Settings of an image, and the digests of its unpacked layers.
+fn content(site: &Site, layout: &str, digest: &str) -> (Value, Value) {
+    let blob = |digest: &str| -> Value {
+        let hash = digest.strip_prefix("sha256:").unwrap();
+        serde_json::from_str(&site.text(&format!("{layout}/blobs/sha256/{hash}"))).unwrap()
+    };
+    let mut config = blob(blob(digest)["config"]["digest"].as_str().unwrap());
+    // The order of variables has no meaning.
+    if let Some(env) = config["config"]["Env"].as_array_mut() {
+        env.sort_by_key(ToString::to_string);
+    }
+    (
+        config["config"].clone(),
+        config["rootfs"]["diff_ids"].clone(),
+    )
 }
 
 #[test]
@@ -141,36 +171,22 @@ ports = [8080]
 [env]
 NAME = "store"
 
-[[layers]] # line 2
-created_by = "USER ContainerAdministrator"
-
-[[layers]] # line 3
-created_by = "ENV NAME=store"
-
-[[layers]] # line 4
+[[layers]] # line 4: COPY d C:/store
 name = "copy-4"
-created_by = "COPY d C:/store # buildkit"
 
 [[files]]
 layer = "copy-4"
 from = "d"
 to = 'C:\store'
 
-[[layers]] # line 5
+[[layers]] # line 5: RUN cmd /S /C echo ready> C:\store\state.txt&& mkdir C:\store\logs
 name = "run-5"
-created_by = 'RUN cmd /S /C echo ready> C:\store\state.txt&& mkdir C:\store\logs'
 folders = ['C:\store\logs']
 
 [[files]]
 layer = "run-5"
 content = "ready\r\n"
 to = 'C:\store\state.txt'
-
-[[layers]] # line 6
-created_by = "EXPOSE [8080/tcp]"
-
-[[layers]] # line 7
-created_by = 'CMD ["C:\\store\\store.exe"]'
 "#
     );
     // It can be built for other hosts too.
@@ -265,7 +281,7 @@ fn an_image_of_a_name_is_a_base_too() {
         format!("FROM {host}/own/tools:1.4\nENV TOOLS=2\nCOPY a.txt /x/\n"),
     );
     let one = built(&site, "./app", "one", &[]);
-    convert(&site, &["--output", "app/recipe.toml"])
+    convert(&site, &["--output", "app/recipe.toml", "--keep-history"])
         .assert()
         .success();
     let recipe = site.text("app/recipe.toml");
@@ -274,4 +290,49 @@ fn an_image_of_a_name_is_a_base_too() {
         "{recipe}"
     );
     assert_eq!(built(&site, "./app/recipe.toml", "two", &[]), one);
+}
+
+#[test]
+fn the_name_is_that_of_the_repository() {
+    let site = site(&format!("FROM {BASE}\nCOPY a.txt /x/\n"));
+    site.write(
+        "app/.git/config",
+        "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = https://example.com/group/Store.git\n",
+    );
+    let output = convert(&site, &[]).output().unwrap();
+    let recipe = String::from_utf8(output.stdout).unwrap();
+    assert!(recipe.contains("name = \"store\""), "{recipe}");
+}
+
+#[test]
+fn failed_lines_are_annotations_of_a_pull_request() {
+    let site = site(&format!(
+        "FROM {BASE}\nRUN msbuild app.sln\nRUN choco install git\n"
+    ));
+    for (command, name) in [
+        ("convert", "convert"),
+        ("build", "dockerfile/needs-windows"),
+    ] {
+        let run = |format: &str| {
+            let mut command = site.with_bases(&[command, "./app"]);
+            command.args(["--host-build", "17763.973", "--format", format]);
+            let output = command.output().unwrap();
+            assert_eq!(output.status.code(), Some(4));
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let printed = run("github");
+        let lines: Vec<&str> = printed.lines().collect();
+        assert_eq!(lines.len(), 2, "{printed}");
+        let first = format!("::error file=app/Dockerfile,line=2,endLine=2,title={name}::");
+        assert!(lines[0].starts_with(&first), "{printed}");
+        assert!(
+            lines[1].contains("line=3,") && lines[1].contains("choco"),
+            "{printed}"
+        );
+        let report: Value = serde_json::from_str(&run("gitlab")).unwrap();
+        assert_eq!(report[0]["check_name"], name);
+        assert_eq!(report[0]["location"]["path"], "app/Dockerfile");
+        assert_eq!(report[1]["location"]["lines"]["begin"], 3);
+        assert_ne!(report[0]["fingerprint"], report[1]["fingerprint"]);
+    }
 }

@@ -7,6 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use predicates::Predicate as _;
 use serde_json::{Value, json};
+use wincimg_testkit::fake_registry::FakeRegistry;
 
 use crate::failure::{Fails, Failure, note};
 use crate::site::{Site, json_of, stderr};
@@ -801,4 +802,89 @@ fn users_are_accounts_of_windows_or_of_the_base() {
     refused(r"USER NT AUTHORITY\NETWORK SERVICE", &[])
         .advises(&[r"USER NT AUTHORITY\\NETWORK SERVICE", "# escape=`"]);
     refused("USER app", &[]).advises(&["ContainerUser"]);
+}
+
+/// A layer with the files of a Linux image, and what a lower layer had in a folder that it hides.
+fn linux_layer(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut tar = tar::Builder::new(Vec::new());
+    for (path, text) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, path, text.as_bytes()).unwrap();
+    }
+    tar.into_inner().unwrap()
+}
+
+#[test]
+fn files_of_a_linux_image_are_copied_from_a_stage_without_instructions() {
+    let registry = FakeRegistry::start();
+    let host = registry.host();
+    let lower = registry.layer(linux_layer(&[
+        ("Windows/System32/netapi32.dll", "old"),
+        ("gone/hidden.txt", "hidden"),
+    ]));
+    let upper = registry.layer(linux_layer(&[
+        ("Windows/System32/netapi32.dll", "dll"),
+        ("gone/.wh..wh..opq", ""),
+        ("gone/new.txt", "new"),
+    ]));
+    let config = json!({"os": "linux", "architecture": "amd64"});
+    let image = registry.image_of(&config, &[lower, upper]);
+    registry.tag("core", "1", &image);
+    let site = Site::new();
+    let write = |platform: &str| {
+        site.write(
+            "app/Dockerfile",
+            format!(
+                "FROM --platform={platform} {host}/core:1 AS core\nFROM {BASE}\n\
+                 COPY --from=core /Windows/System32/netapi32.dll C:/x/\nCOPY --from=core /gone C:/y\n"
+            ),
+        );
+    };
+    write("linux/amd64");
+    let run = |more: &[&str]| {
+        let mut command = build(&site, &["--insecure-registry", &host]);
+        command.args(more);
+        command
+    };
+    let mut plans = json_of(&mut run(&["--dry-run"]));
+    assert_eq!(
+        files(&plans["plans"][0].take()),
+        ["x/netapi32.dll", "y/new.txt"]
+    );
+    json_of(&mut run(&["--output", "oci:image"]));
+    // Another platform than the image's is not taken for it.
+    write("linux/arm64");
+    let output = run(&["--dry-run"]).output().unwrap();
+    assert!(!output.status.success());
+    assert!(
+        stderr(&output).contains("linux/amd64"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn scripts_of_the_context_are_read() {
+    let site = site(
+        "USER ContainerAdministrator\nCOPY s C:/s/\nRUN C:\\s\\setup.cmd C:\\app && mklink /d C:\\link C:\\app",
+        &[],
+    );
+    site.write(
+        "app/s/setup.cmd",
+        "@echo off\r\nmkdir %1\r\n>%1\\where.txt echo %~dp0\r\ncall \"%~dp0more.bat\"\r\n",
+    );
+    site.write("app/s/more.bat", "mkdir C:\\more\r\nexit /b 0\r\n");
+    let plan = plan(&site, &[]);
+    let made = files(&plan);
+    for path in ["app", "app/where.txt", "more", "link"] {
+        assert!(made.iter().any(|file| file == path), "{path}: {made:?}");
+    }
+    let content = plan["content"].as_array().unwrap();
+    let link = content
+        .iter()
+        .find(|file| file["path"] == "C:\\link")
+        .unwrap();
+    assert!(link.to_string().contains("C:/app"), "{link}");
 }

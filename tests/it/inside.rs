@@ -791,6 +791,19 @@ RUN setx /M PATH "%PATH%;C:\app" && mkdir C:\Windows\System32\made
         layer["layer"]["entries"][0]["path"],
         r"C:\Windows\System32\made"
     );
+    // As a recipe, the folder is added to the base's PATH.
+    let convert = [&["convert"], &build[1..6]].concat();
+    let converted = machine.json(&convert);
+    let recipe = converted["recipe"].as_str().unwrap();
+    assert!(
+        recipe.contains(r"path = { append = ['C:\app'] }"),
+        "{recipe}"
+    );
+    assert!(!recipe.contains("[[registry]]"), "{recipe}");
+    fs::write(machine.0.path().join("app/recipe.toml"), recipe).unwrap();
+    let again = [&["build", "./app/recipe.toml"], &build[2..]].concat();
+    let plan = &machine.json(&again)["plans"][0];
+    assert_eq!(plan["path"]["append"], json!([r"C:\app"]));
 }
 
 #[test(multi_thread)]

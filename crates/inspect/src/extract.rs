@@ -49,7 +49,10 @@ pub async fn extract(
     progress: &Arc<dyn Progress>,
 ) -> Result<BTreeMap<String, ExtractedEntry>, Problem> {
     let layers: Vec<(usize, &Descriptor)> = image.manifest().layers.iter().enumerate().collect();
-    let seen = search(source, &layers, paths, progress).await?.entries;
+    let layout = Layout::of(image);
+    let seen = search(source, &layers, layout, paths, progress)
+        .await?
+        .entries;
     // Windows' own layers have many files of System32 as hard links.
     let targets = seen.values().filter_map(|seen| match seen {
         FoundEntry::Again(target) => Some(target.clone()),
@@ -59,7 +62,9 @@ pub async fn extract(
     let behind = if targets.is_empty() {
         BTreeMap::new()
     } else {
-        search(source, &layers, &targets, progress).await?.entries
+        search(source, &layers, layout, &targets, progress)
+            .await?
+            .entries
     };
     let find = |target: &str| {
         let mut behind = behind.iter();
@@ -74,6 +79,32 @@ pub async fn extract(
         FoundEntry::Again(target) => (path, find(&target)),
     });
     Ok(resolved.collect())
+}
+
+/// Place of the drive in the layers of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// `Files/` has the drive of Windows.
+    Windows,
+    /// The layer is the root of another system.
+    Other,
+}
+
+impl Layout {
+    fn of(image: &Image) -> Self {
+        match image.config().os.as_str() {
+            "windows" => Self::Windows,
+            _ => Self::Other,
+        }
+    }
+
+    /// A path of a layer from the root of the drive.
+    fn inside(self, path: &str) -> Option<&str> {
+        match self {
+            Self::Windows => path.strip_prefix("Files/"),
+            Self::Other => Some(path.strip_prefix("./").unwrap_or(path)),
+        }
+    }
 }
 
 /// Contents of layers, before hard links are resolved.
@@ -91,6 +122,7 @@ pub(super) struct SearchedLayers {
 pub(super) async fn search(
     source: &Source,
     layers: &[(usize, &Descriptor)],
+    layout: Layout,
     paths: &BTreeSet<String>,
     progress: &Arc<dyn Progress>,
 ) -> Result<SearchedLayers, Problem> {
@@ -116,7 +148,7 @@ pub(super) async fn search(
             stream: left,
             ..layer_limits()
         };
-        let work = move |input: &mut Input| search_layer(input, &here, limits, &budget);
+        let work = move |input: &mut Input| search_layer(input, layout, &here, limits, &budget);
         let outcome = stream::read(reader, Depth::ToTheEnd, task.as_ref(), work).await;
         let (BlobReadOutcome::Whole(layer) | BlobReadOutcome::Part(layer)) =
             outcome.map_err(failed)?
@@ -163,6 +195,7 @@ struct LayerFiles {
 
 fn search_layer(
     input: &mut Input,
+    layout: Layout,
     wanted: &BTreeSet<String>,
     limits: Limits,
     budget: &Budget,
@@ -179,10 +212,15 @@ fn search_layer(
             budget.reserve(entry.size)?;
             found.hives.insert(root, Ok(reader.content()?));
         }
-        let Some(path) = entry.path.strip_prefix("Files/") else {
+        let Some(path) = layout.inside(&entry.path) else {
             continue;
         };
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if layout == Layout::Other && name == ".wh..wh..opq" {
+            // It hides what lower layers have in the folder.
+            found.gone.push(folder.to_lowercase());
+            continue;
+        }
         if let Some(gone) = name.strip_prefix(".wh.") {
             let gone = if folder.is_empty() {
                 gone.to_lowercase()
@@ -210,7 +248,7 @@ fn search_layer(
             TarEntryKind::Directory => FoundEntry::Taken(ExtractedEntry::Folder),
             TarEntryKind::HardLink => {
                 let target = entry.target.as_deref().unwrap_or_default();
-                FoundEntry::Again(target.strip_prefix("Files/").unwrap_or(target).to_owned())
+                FoundEntry::Again(layout.inside(target).unwrap_or(target).to_owned())
             }
             TarEntryKind::Symlink | TarEntryKind::Other => {
                 FoundEntry::Taken(ExtractedEntry::Link(()))

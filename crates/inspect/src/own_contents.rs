@@ -11,7 +11,7 @@ use wincimg_oci::document::{Descriptor, Image};
 use wincimg_oci::store::Source;
 use wincimg_registry::Root;
 
-use super::extract::{ExtractedEntry, FoundEntry, search, unreadable};
+use super::extract::{ExtractedEntry, FoundEntry, Layout, search, unreadable};
 use super::facts::ImageFacts;
 use super::layers::{ROOT_ALONE, SMALL_LAYER, base_files, has_root_alone};
 use super::registry::{RegistryFormat, RegistryReport, analyse};
@@ -68,7 +68,7 @@ pub async fn read_own_contents(
     }
     own.layers = layers.iter().map(|(number, _)| number + 1).collect();
     let everything = BTreeSet::from([String::new()]);
-    let found = search(source, &layers, &everything, progress).await?;
+    let found = search(source, &layers, Layout::Windows, &everything, progress).await?;
     own.gone = found.gone;
     own.files = resolved(found.entries);
     if !found.hives.is_empty() {
@@ -99,7 +99,14 @@ async fn has_registry_of_windows(
 ) -> Result<bool, Problem> {
     let file = base_files(Root::System)[0];
     let path = file.strip_prefix("Files/").unwrap_or(file).to_owned();
-    let found = search(source, &[(0, bottom)], &BTreeSet::from([path]), progress).await?;
+    let found = search(
+        source,
+        &[(0, bottom)],
+        Layout::Windows,
+        &BTreeSet::from([path]),
+        progress,
+    )
+    .await?;
     let mut found = found.entries.into_values();
     Ok(found.any(|seen| match seen {
         FoundEntry::Taken(ExtractedEntry::File(part)) => {

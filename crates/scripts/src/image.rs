@@ -107,6 +107,8 @@ pub enum ImageAction {
     Install(InstallAction),
     /// Unpacks an archive into a folder, which is created if necessary.
     Unpack(UnpackAction),
+    /// Creates a symbolic link.
+    Link(LinkAction),
     /// Copies a file or a folder with its content. An existing file is replaced, an existing folder
     /// merged.
     Copy {
@@ -179,6 +181,17 @@ pub struct InstallAction {
     pub package: ImagePath,
     /// Properties of the command line.
     pub properties: Vec<(String, String)>,
+}
+
+/// Creation of a symbolic link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkAction {
+    /// Link.
+    pub path: ImagePath,
+    /// Target as written.
+    pub target: String,
+    /// True for a link to a folder.
+    pub to_folder: bool,
 }
 
 /// Unpacking of an archive.

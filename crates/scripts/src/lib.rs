@@ -30,7 +30,7 @@ mod tests;
 pub use error::{ScriptError, ScriptErrorKind};
 pub use image::{
     AccessChange, AccessOperation, Algorithm, Deferred, EntryKind, IisCommand, ImageAction,
-    ImageState, InstallAction, InstallerProgram, Lookup, OverwriteMode, ServiceChange,
+    ImageState, InstallAction, InstallerProgram, LinkAction, Lookup, OverwriteMode, ServiceChange,
     ServiceFailure, ServiceStart, UnpackAction, UnpackFormat,
 };
 use process::Process;

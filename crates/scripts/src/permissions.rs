@@ -31,6 +31,8 @@ pub(super) fn check(machine: &Process<'_>, action: &ImageAction) -> Result<(), S
         ImageAction::Write { path, .. }
         | ImageAction::Append { path, .. }
         | ImageAction::Download { path, .. } => may_write(machine, path),
+        // It takes the privilege SeCreateSymbolicLink.
+        ImageAction::Link(_) => Err(denied(machine, "create symbolic links")),
         ImageAction::Copy { to, .. } => may_write(machine, to),
         ImageAction::Move { from, to } => {
             may_change(machine, from)?;

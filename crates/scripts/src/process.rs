@@ -25,6 +25,8 @@ pub(super) struct Process<'a> {
     pub(super) changes: usize,
     /// A file that exists, whatever the image has.
     pub(super) assumed_file: Option<ImagePath>,
+    /// What `setlocal` of batch files keeps.
+    pub(super) scopes: Vec<(Variables, ImagePath)>,
     depth: usize,
     steps: usize,
 }
@@ -77,6 +79,7 @@ impl<'a> Process<'a> {
             error: None,
             changes: 0,
             assumed_file: None,
+            scopes: Vec::new(),
             depth: 0,
             steps: 0,
         }
@@ -110,19 +113,50 @@ impl<'a> Process<'a> {
         &mut self,
         run: impl FnOnce(&mut Self) -> Result<T, ScriptError>,
     ) -> Result<T, ScriptError> {
-        if self.depth == DEPTH {
-            return Err(ScriptError::unclear("shells are nested too deeply"));
-        }
-        self.depth += 1;
         let kept = (
             self.variables.clone(),
             self.folder.clone(),
             std::mem::take(&mut self.stack),
         );
-        let result = run(self);
+        let result = self.deeper(run);
         (self.variables, self.folder, self.stack) = kept;
+        result
+    }
+
+    /// Runs a script or shell one level deeper, up to the limit.
+    pub(super) fn deeper<T>(
+        &mut self,
+        run: impl FnOnce(&mut Self) -> Result<T, ScriptError>,
+    ) -> Result<T, ScriptError> {
+        if self.depth == DEPTH {
+            return Err(ScriptError::unclear("shells are nested too deeply"));
+        }
+        self.depth += 1;
+        let result = run(self);
         self.depth -= 1;
         result
+    }
+
+    /// Keeps the variables and the working folder for `endlocal`.
+    pub(super) fn begin_scope(&mut self) {
+        self.scopes
+            .push((self.variables.clone(), self.folder.clone()));
+    }
+
+    /// Ends all but the first `count` scopes. A working folder that changed since is refused.
+    pub(super) fn end_scopes(&mut self, count: usize) -> Result<(), ScriptError> {
+        while self.scopes.len() > count
+            && let Some((variables, folder)) = self.scopes.pop()
+        {
+            if !is_same(&folder, &self.folder) {
+                return Err(ScriptError::unclear(
+                    "whether endlocal restores the working folder is not supported",
+                )
+                .help("return to the folder before endlocal or the end of the file"));
+            }
+            self.variables = variables;
+        }
+        Ok(())
     }
 
     pub(super) fn apply(&mut self, action: ImageAction) -> Result<(), ScriptError> {

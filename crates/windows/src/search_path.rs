@@ -28,6 +28,9 @@ const VARIABLES: [(&str, &str); 8] = [
     ("PUBLIC", r"C:\Users\Public"),
 ];
 
+/// Folder of store apps in a user's profile.
+const STORE_APPS: &str = r"\appdata\local\microsoft\windowsapps";
+
 /// Folders that an image adds to its base's PATH.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PathAdditions {
@@ -217,6 +220,35 @@ impl PathAdditions {
         }))
     }
 
+    /// The folders that a PATH has before and after those of another; none if it is not that one
+    /// with folders added. The folder of store apps, which every user has after the machine's, does
+    /// not count: a line that extends `%PATH%` writes it too.
+    pub fn between(old: &str, new: &str) -> Option<Self> {
+        let is_own = |part: &&str| {
+            let folder = part.replace('"', "").to_ascii_lowercase();
+            !folder.trim().is_empty() && !folder.trim().trim_end_matches('\\').ends_with(STORE_APPS)
+        };
+        let before: Vec<FoldedName> = parts(old).filter(is_own).map(folded).collect();
+        let all: Vec<&str> = parts(new).filter(is_own).collect();
+        let keys: Vec<FoldedName> = all.iter().map(|part| folded(part)).collect();
+        let at = keys
+            .windows(before.len().max(1))
+            .position(|part| part == before)?;
+        let folders = |parts: &[&str]| -> Option<Vec<String>> {
+            let bare = parts.iter().map(|part| part.trim().replace('"', ""));
+            bare.map(|part| entry(&part).ok()).collect()
+        };
+        let additions = Self {
+            prepend: folders(&all[..at])?,
+            append: folders(&all[at + before.len()..])?,
+        };
+        let is_plain = keys
+            .iter()
+            .enumerate()
+            .all(|(at, key)| !keys[..at].contains(key));
+        (is_plain && additions != Self::default()).then_some(additions)
+    }
+
     /// Adds the folders to a PATH, whose entries stay as they are. A folder is added once, and
     /// prepended even if the PATH has it further back.
     pub fn apply_to(&self, path: &str) -> String {
@@ -297,6 +329,32 @@ mod tests {
         PathAdditions {
             prepend: read(prepend),
             append: read(append),
+        }
+    }
+
+    #[test]
+    fn additions_are_found_between_two_paths() {
+        let base = r"%SystemRoot%\system32;%SystemRoot%";
+        let found = |new: &str| PathAdditions::between(base, new);
+        assert_eq!(
+            found(r"C:\a;C:\windows\System32\;C:\Windows;C:\b\;"),
+            Some(additions(&[r"C:\a"], &[r"C:\b"]))
+        );
+        // A line that extends %PATH% writes the user's folder too.
+        let of_user = r"C:\Users\ContainerAdministrator\AppData\Local\Microsoft\WindowsApps";
+        assert_eq!(
+            found(&format!(r"C:\Windows\system32;C:\Windows;{of_user};C:\b")),
+            Some(additions(&[], &[r"C:\b"]))
+        );
+        for other in [
+            r"C:\b",
+            r"C:\Windows;C:\Windows\system32;C:\b",
+            r"C:\Windows\system32;C:\x;C:\Windows",
+            r"C:\Windows\system32;C:\Windows",
+            r"C:\Windows\system32;C:\Windows;%NONE%\b",
+            r"C:\Windows\system32;C:\Windows;C:\b;C:\b",
+        ] {
+            assert_eq!(found(other), None, "{other}");
         }
     }
 

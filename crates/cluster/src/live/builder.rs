@@ -128,7 +128,7 @@ impl BuilderConnection {
         builder: &BuilderName,
         builds: &[u32],
     ) -> Result<Self, BuilderError> {
-        let cluster = Cluster::connect(context).await?;
+        let cluster = Cluster::connect(kubeconfig, context).await?;
         let names = builds.iter().map(|build| builder.pod(*build));
         let names: Vec<String> = names.chain([builder.name.clone()]).collect();
         // A Role grants the pod of one build: others may exist or not.

@@ -5,6 +5,7 @@
 
 mod files;
 mod registry;
+mod search_path;
 mod settings;
 mod toml;
 
@@ -15,6 +16,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 use wincimg_common::diagnose::{Diagnose, error_chain};
+use wincimg_common::untrusted::without_password;
 use wincimg_inspect::bases::{BaseRegistry, FlavourSelector, NAMES, NamedBase};
 use wincimg_layer::{ContentSource, EntryContent, Layer, PlannedDownload};
 use wincimg_oci::document::ContainerConfig;
@@ -24,6 +26,7 @@ use wincimg_recipe::{
 };
 use wincimg_registry::hive::{FileTime, layer_hives};
 use wincimg_windows::base_contents::BaseContents;
+use wincimg_windows::search_path::PathAdditions;
 
 use self::files::RecipeFolder;
 use self::toml::{key, list, quoted, text};
@@ -47,6 +50,8 @@ pub struct Conversion<'a> {
     pub base_registry: &'a BaseRegistry,
     /// Folder that the recipe is written to.
     pub folder: &'a Path,
+    /// True to keep the image's history: each instruction is an entry, also without a layer.
+    pub keeps_history: bool,
 }
 
 /// Reason why a Dockerfile has no recipe.
@@ -118,8 +123,26 @@ impl Conversion<'_> {
         let Some(instructions) = &self.plan.instructions else {
             return Ok(String::new());
         };
-        let text = self.write(instructions)?;
-        self.compare(&text, instructions)
+        if self.keeps_history {
+            return self.recipe_of(instructions, None);
+        }
+        let mut steps = instructions.steps.clone();
+        let path = search_path::take_additions(&mut steps, self.inside);
+        steps.retain(|step| step.layer.is_some());
+        let instructions = Instructions {
+            steps,
+            ..instructions.clone()
+        };
+        self.recipe_of(&instructions, path.as_ref())
+    }
+
+    fn recipe_of(
+        &self,
+        instructions: &Instructions,
+        path: Option<&PathAdditions>,
+    ) -> Result<String, Vec<ConversionError>> {
+        let text = self.write(instructions, path)?;
+        self.compare(&text, instructions, path)
             .map_err(|obstacle| vec![obstacle])?;
         Ok(text)
     }
@@ -134,7 +157,11 @@ impl Conversion<'_> {
         }
     }
 
-    fn write(&self, instructions: &Instructions) -> Result<String, Vec<ConversionError>> {
+    fn write(
+        &self,
+        instructions: &Instructions,
+        path: Option<&PathAdditions>,
+    ) -> Result<String, Vec<ConversionError>> {
         let mut out = String::new();
         let _ = writeln!(
             out,
@@ -148,13 +175,20 @@ impl Conversion<'_> {
                 "# The Dockerfile's lines depend on the contents of the base.\nlook_inside = true\n",
             );
         }
+        if let Some(path) = path {
+            search_path::write(path, &mut out);
+        }
         self.container(instructions, &mut out);
         let mut obstacles = Vec::new();
         let mut place = RecipeFolder::new(self.folder);
         let mut names = BTreeSet::new();
         for step in &instructions.steps {
             let name = layer_name(step, &mut names);
-            if let Err(reason) = write_step(step, &name, &mut place, &mut out) {
+            let text = StepText {
+                name: &name,
+                keeps_history: self.keeps_history,
+            };
+            if let Err(reason) = write_step(step, text, &mut place, &mut out) {
                 obstacles.push(self.obstacle(Some(step), *reason));
             }
         }
@@ -254,7 +288,12 @@ impl Conversion<'_> {
     }
 
     /// Reads the recipe and compares it with the Dockerfile.
-    fn compare(&self, text: &str, instructions: &Instructions) -> Result<(), ConversionError> {
+    fn compare(
+        &self,
+        text: &str,
+        instructions: &Instructions,
+        path: Option<&PathAdditions>,
+    ) -> Result<(), ConversionError> {
         let differs = |step: Option<&PlannedStep>, why: String| {
             let help = "write the recipe by hand, or keep building the Dockerfile".to_owned();
             let help = Some(help);
@@ -289,7 +328,12 @@ impl Conversion<'_> {
         made.install_packages(self.inside)
             .map_err(|error| whole(error_chain(&error)))?;
         let base = &self.plan.base.container;
-        let (own, other) = (made.container(base), self.plan.container(base));
+        let (mut own, mut other) = (made.container(base), self.plan.container(base));
+        if !self.keeps_history {
+            // The order of variables has no meaning.
+            own.env.sort_unstable();
+            other.env.sort_unstable();
+        }
         if own != other {
             let (one, two) = (as_json(&own), as_json(&other));
             let field = two
@@ -302,10 +346,13 @@ impl Conversion<'_> {
             let field = field.unwrap_or_else(|| "the base's configuration".to_owned());
             return Err(whole(format!("a recipe cannot express {field}")));
         }
+        if made.path.as_ref() != path {
+            return Err(whole("a recipe cannot express this PATH".to_owned()));
+        }
         let steps = made.instructions.map_or_else(Vec::new, |made| made.steps);
         let pairs = std::iter::zip(&steps, &instructions.steps);
         for (own, step) in pairs {
-            let is_same = own.created_by == step.created_by
+            let is_same = (own.created_by == step.created_by || !self.keeps_history)
                 && self.is_same_layer(own.layer.as_deref(), step.layer.as_deref());
             if !is_same {
                 return Err(differs(
@@ -465,12 +512,24 @@ fn check_kept(layer: &PlannedLayer) -> Result<(), BoxedConversionReason> {
     Err(Box::new(Reason::new(why, help)))
 }
 
+/// What a recipe says of a step beside its content.
+#[derive(Clone, Copy)]
+struct StepText<'a> {
+    /// Name of its layer.
+    name: &'a str,
+    keeps_history: bool,
+}
+
 fn write_step(
     step: &PlannedStep,
-    name: &str,
+    text_of: StepText<'_>,
     place: &mut RecipeFolder,
     out: &mut String,
 ) -> Result<(), BoxedConversionReason> {
+    let StepText {
+        name,
+        keeps_history,
+    } = text_of;
     let mut content = String::new();
     let mut own = None;
     if let Some(layer) = &step.layer {
@@ -487,12 +546,20 @@ fn write_step(
     out.push_str("\n[[layers]]");
     if let Some(line) = step.line {
         let _ = write!(out, " # line {line}");
+        if !keeps_history {
+            let what = step.created_by.trim_end_matches(" # buildkit");
+            let what = what.lines().next().unwrap_or_default();
+            let what: String = what.chars().filter(|c| !c.is_control()).take(100).collect();
+            let _ = write!(out, ": {}", without_password(&what));
+        }
     }
     out.push('\n');
-    if !content.is_empty() {
+    if !content.is_empty() || !keeps_history {
         let _ = writeln!(out, "name = {}", quoted(name));
     }
-    let _ = writeln!(out, "created_by = {}", text(&step.created_by));
+    if keeps_history {
+        let _ = writeln!(out, "created_by = {}", text(&step.created_by));
+    }
     if let Some(own) = own {
         for (key, paths) in [("folders", &own.folders), ("deletes", &own.deletes)] {
             match paths.as_slice() {

@@ -375,6 +375,7 @@ impl<'a> Evaluation<'a> {
             None => None,
             Some(from) => match stages.stage_before(index, from) {
                 Some(other) if stages.all[other].folder.is_some() => Some((other, None)),
+                Some(other) if stages.all[other].platform.is_some() => None,
                 Some(other) => Some((other, Some(self.evaluate_stage(other)?))),
                 None => {
                     stages.check_copy(index, step, copy)?;
@@ -390,6 +391,11 @@ impl<'a> Evaluation<'a> {
         let lacking = RefCell::default();
         let taken;
         let image = copy.from.as_deref().filter(|_| other.is_none());
+        // A stage that is only a source of files stands for its image.
+        let image = image.map(|from| match stages.stage_before(index, from) {
+            Some(stage) => stages.base_of(stage),
+            None => from,
+        });
         let files: &dyn Files = match (&other, image) {
             (None, Some(name)) => {
                 let is_lacking = self.image_lacks(name, step, copy)?;

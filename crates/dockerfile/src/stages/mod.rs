@@ -84,6 +84,8 @@ struct Stage {
     folder: Option<Folder>,
     /// True if a folder or an image replaces it.
     is_replaced: bool,
+    /// Platform other than Windows, if it is only a source of files: an image without steps.
+    platform: Option<String>,
 }
 
 /// Base of a stage.
@@ -232,7 +234,8 @@ impl Stages {
         let needed = self.needed();
         let mut names = Vec::new();
         for (stage, _) in self.all.iter().zip(needed).filter(|(_, needed)| *needed) {
-            if let (StageBaseImage::Image(name), None) = (&stage.base, &stage.folder)
+            if let (StageBaseImage::Image(name), None, None) =
+                (&stage.base, &stage.folder, &stage.platform)
                 && !names.contains(&name.as_str())
             {
                 names.push(name.as_str());
@@ -249,6 +252,15 @@ impl Stages {
             stage.is_replaced && matches!(&stage.base, StageBaseImage::Image(name) if name == base)
         };
         has_scheme && self.all.iter().any(is_replaced)
+    }
+
+    /// Platform of an image that is only a source of files, if `FROM` names one.
+    pub fn platform_of(&self, image: &str) -> Option<&str> {
+        let mut stages = self.all.iter();
+        stages.find_map(|stage| match &stage.base {
+            StageBaseImage::Image(name) if name == image => stage.platform.as_deref(),
+            _ => None,
+        })
     }
 
     /// Returns for each stage true if the target stage requires it.
@@ -372,7 +384,14 @@ impl Stages {
         failure: &ScriptError,
     ) -> StageError {
         let is_target = std::ptr::eq(stage, &raw const self.all[self.target]);
-        let hint = if let Some(help) = failure.help {
+        let hint = if let (Some(help), ScriptErrorKind::NeedsWindows, false) =
+            (failure.help, failure.kind, is_target)
+        {
+            format!(
+                "{help}, or use a folder with the stage's files: --stage {}=DIR",
+                stage.name
+            )
+        } else if let Some(help) = failure.help {
             help.to_owned()
         } else if failure.kind == ScriptErrorKind::Fails {
             "correct the line: it fails in a container too".to_owned()

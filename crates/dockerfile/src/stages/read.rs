@@ -162,6 +162,7 @@ impl Stages {
             steps: Vec::new(),
             folder: None,
             is_replaced: false,
+            platform: None,
         });
         Ok(())
     }
@@ -211,6 +212,7 @@ impl Stages {
             }
             self.all[index].is_replaced = true;
         }
+        self.find_file_sources()?;
         self.check_bases()
     }
 
@@ -244,6 +246,46 @@ impl Stages {
         Ok(())
     }
 
+    /// Finds the stages that are an image of another platform without steps, from which others copy
+    /// files: `FROM --platform=linux/amd64 IMAGE AS core`.
+    fn find_file_sources(&mut self) -> Result<(), StageError> {
+        for index in 0..self.all.len() {
+            let stage = &self.all[index];
+            let StageBaseImage::Image(image) = &stage.base else {
+                continue;
+            };
+            let is_source = index != self.target
+                && !stage.is_replaced
+                && stage.steps.is_empty()
+                && image != "scratch"
+                && !self
+                    .all
+                    .iter()
+                    .any(|other| other.base == StageBaseImage::Stage(index));
+            let platform = self.platform(stage)?;
+            let clashes = self.all.iter().enumerate().any(|(other, stage)| {
+                other != index && stage.base == StageBaseImage::Image(image.clone())
+            });
+            if is_source && !clashes {
+                self.all[index].platform = platform;
+            }
+        }
+        Ok(())
+    }
+
+    /// Platform of a stage's image, if it is not Windows.
+    fn platform(&self, stage: &Stage) -> Result<Option<String>, StageError> {
+        let InstructionKind::From(from) = &stage.from.kind else {
+            return Ok(None);
+        };
+        let Some(platform) = &from.platform else {
+            return Ok(None);
+        };
+        let platform = self.global(&stage.from, platform)?;
+        let is_other = !platform.is_empty() && platform.split('/').next() != Some("windows");
+        Ok(is_other.then_some(platform))
+    }
+
     /// Refuses bases that are not for Windows.
     fn check_bases(&self) -> Result<(), StageError> {
         let needed = self.needed();
@@ -256,14 +298,10 @@ impl Stages {
                     .error(&stage.from, "FROM scratch contains no Windows")
                     .with_hint("use a base such as mcr.microsoft.com/windows/nanoserver"));
             }
-            let InstructionKind::From(from) = &stage.from.kind else {
+            if stage.is_replaced || stage.platform.is_some() {
                 continue;
-            };
-            let Some(platform) = from.platform.as_ref().filter(|_| !stage.is_replaced) else {
-                continue;
-            };
-            let platform = self.global(&stage.from, platform)?;
-            if !platform.is_empty() && platform.split('/').next() != Some("windows") {
+            }
+            if let Some(platform) = self.platform(stage)? {
                 let problem = format!("the stage {:?} is for {platform}", stage.name);
                 return Err(self.error(&stage.from, problem).with_hint(format!(
                     "use a folder with its files instead: --stage {}=DIR",

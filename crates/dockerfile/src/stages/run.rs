@@ -20,13 +20,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wincimg_common::diagnose::error_chain;
 use wincimg_http::DownloadedFile;
-use wincimg_layer::ContentSource;
 use wincimg_layer::archive::Archives;
+use wincimg_layer::{ContentSource, LinkTo, Symlink};
 use wincimg_msi::SetupProgram;
 use wincimg_recipe::{DownloadRequests, FileSource, PlannedContent, PlannedEntry, PlannedLayer};
 use wincimg_registry::{BaseReadError, KeyPath, Presence, RegistryData};
 use wincimg_scripts::{
-    Deferred, EntryKind, ImageAction, ImageState, InstallerProgram, Lookup, RunCommand,
+    Deferred, EntryKind, ImageAction, ImageState, InstallerProgram, LinkAction, Lookup, RunCommand,
     RunEnvironment, ScriptError, run_line,
 };
 use wincimg_windows::path::ImagePath;
@@ -215,6 +215,36 @@ impl RunState<'_> {
         Ok(())
     }
 
+    /// Creates a symbolic link, where no layer has something else.
+    fn link(&mut self, link: LinkAction) -> Result<(), ScriptError> {
+        let LinkAction {
+            path,
+            target,
+            to_folder,
+        } = link;
+        // What a layer below has stays visible, whatever this layer deletes.
+        let of_base = self.tree.base().file(&path);
+        let of_base = of_base.map_err(|error| failed(&error))?;
+        let is_new = self.kind_before(&path)? == Presence::Absent
+            && !matches!(of_base, Presence::Present(_))
+            && self.kind(&path)? == Presence::Absent;
+        if !is_new {
+            return Err(ScriptError::unclear(format!(
+                "a link cannot replace what the image has at {path}"
+            )));
+        }
+        self.check_writable(&path, false)?;
+        let to = if to_folder {
+            LinkTo::Directory
+        } else {
+            LinkTo::File
+        };
+        // Layers have the target with slashes.
+        let target = target.replace('\\', "/");
+        self.put(path, PlannedContent::Link(Symlink { target, to }));
+        Ok(())
+    }
+
     fn write(&mut self, path: ImagePath, content: Vec<u8>) -> Result<(), ScriptError> {
         self.check_writable(&path, false)?;
         let source = match String::from_utf8(content) {
@@ -329,6 +359,7 @@ impl ImageState for RunState<'_> {
                     "the content of {path} is unknown"
                 ))),
             },
+            ImageAction::Link(link) => self.link(link),
             ImageAction::Copy { from, to } => self.copy_entry(&from, &to, false),
             ImageAction::Move { from, to } => {
                 self.copy_entry(&from, &to, true)?;

@@ -4,18 +4,19 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use wincimg_common::diagnose::BoxError;
-use wincimg_common::diagnose::error_chain;
+use wincimg_common::diagnose::{BoxError, Problem, error_chain};
 use wincimg_common::progress::Progress;
 use wincimg_dockerfile::stages::{
     BaseImages, EvaluationResult, Inputs, SegmentId, StageBase, StageError, Stages, StepPlacement,
     WindowsInputs, WindowsSegment, run_requirements,
 };
-use wincimg_inspect::bases::{BaseMatch, BaseRegistry};
-use wincimg_inspect::{ExtractedEntry, extract};
+use wincimg_inspect::bases::{BaseMatch, BaseRegistry, NamedBase};
+use wincimg_inspect::{ExtractedEntry, extract, windows_images};
+use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::Digest;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_recipe::Instructions;
+use wincimg_registry::UnknownBase;
 use wincimg_windows::base_contents::{BaseContents, BaseRequirements};
 use wincimg_windows::compat::HostBuild;
 
@@ -307,9 +308,41 @@ impl EvaluationPass<'_> {
         if let Some(base) = on.bases.get(name) {
             return Ok(vec![base.clone()]);
         }
+        if let Some(platform) = self.stages.platform_of(name) {
+            return self.images_for(name, platform).await;
+        }
         let named = self.base_registry.parse_dockerfile_name(name)?;
         let found = named.resolve(self.registry, hosts, self.wanted).await?;
         Ok(found.into_iter().map(|found| found.base.into()).collect())
+    }
+
+    /// The image for another platform than Windows, which is only a source of files.
+    async fn images_for(&self, name: &str, platform: &str) -> Result<Vec<PlannedBase>, BoxError> {
+        let failed = |problem: String| Problem::new("dockerfile/platform", problem);
+        let filter: PlatformFilter = platform
+            .parse()
+            .map_err(|error| failed(format!("FROM --platform={platform}: {error}")))?;
+        let reference = match self.base_registry.parse_dockerfile_name(name)? {
+            NamedBase::Exact(reference) => reference,
+            NamedBase::OfHost { name, .. } => name.repository,
+        };
+        let repository = self.registry.repository(&reference);
+        let which = reference.digest().or(reference.tag()).unwrap_or("latest");
+        let which = which.to_owned();
+        let source = Source::Registry(repository);
+        let images = windows_images(&source, Some(&which), &[filter]).await?;
+        let [image] = images.as_slice() else {
+            let count = images.len();
+            let problem = format!("{name} has {count} images for {platform}: expected one");
+            return Err(failed(problem).into());
+        };
+        Ok(vec![PlannedBase {
+            reference: Some(reference),
+            os_version: None,
+            matched: "any",
+            image: image.clone(),
+            inside: Arc::new(UnknownBase),
+        }])
     }
 
     /// The files at these paths of an image; none if wincimg makes the image.

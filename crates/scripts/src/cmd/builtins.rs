@@ -3,8 +3,10 @@
 use super::super::error::ScriptError;
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{PathState, is_nul};
+use super::super::tools;
 use super::super::traced_text::TracedText;
 use super::Cmd;
+use super::batch::BatchFile;
 
 /// Words of a built-in command: switches in lower case, operands without quotes.
 pub(super) struct Words {
@@ -71,7 +73,7 @@ fn split_switches(word: &str) -> Option<(String, Vec<String>)> {
 }
 
 /// Splits at cmd's delimiters outside quotes; quotes are kept.
-fn split(text: &str) -> Vec<String> {
+pub(super) fn split(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
     for c in text.chars() {
@@ -139,10 +141,26 @@ impl Cmd<'_, '_> {
                 Ok(0)
             }
             "dir" => self.list(&words),
-            "setlocal" | "endlocal" => Err(ScriptError::unclear(
-                "it is not supported outside a batch file",
-            )),
-            "start" | "call" => Err(other_program(name, rest)),
+            "setlocal" | "endlocal" if !self.is_batch => Ok(0),
+            "setlocal" => {
+                words.allow_only(&[])?;
+                match words.operands.as_slice() {
+                    [] => {}
+                    [option] if option.eq_ignore_ascii_case("enableextensions") => {}
+                    _ => return Err(ScriptError::unclear("delayed expansion is not supported")),
+                }
+                self.machine.begin_scope();
+                Ok(0)
+            }
+            "endlocal" => {
+                let count = self.machine.scopes.len();
+                self.machine.end_scopes(count.saturating_sub(1))?;
+                Ok(0)
+            }
+            "goto" => self.go_to(&words),
+            "mklink" => self.make_link(&words),
+            "call" => self.call(rest),
+            "start" => self.start(rest),
             _ => Err(ScriptError::unclear("unsupported command")),
         }
     }
@@ -240,7 +258,7 @@ impl Cmd<'_, '_> {
         let words = Words::parse(rest);
         words.allow_only(&["/b"])?;
         let code = match words.operands.as_slice() {
-            [] if self.has_unhandled_failure => {
+            [] if self.has_unhandled_failure || self.is_batch && self.has_failed => {
                 return Err(ScriptError::unclear(
                     "the exit code after a failure is unknown",
                 ));
@@ -252,7 +270,100 @@ impl Cmd<'_, '_> {
             _ => return Err(ScriptError::unclear("expected no more than an exit code")),
         };
         self.exit = Some(code);
+        self.exits_batch_only = self.is_batch && words.has("/b");
         Ok(code)
+    }
+
+    /// `goto :eof`, which ends a batch file.
+    fn go_to(&mut self, words: &Words) -> Result<i32, ScriptError> {
+        let is_end =
+            matches!(words.operands.as_slice(), [label] if label.eq_ignore_ascii_case(":eof"));
+        if !self.is_batch || !is_end {
+            return Err(ScriptError::unclear("jumps to labels are not supported"));
+        }
+        if self.has_failed {
+            return Err(ScriptError::unclear(
+                "the exit code after a failure is unknown",
+            ));
+        }
+        self.exit = Some(0);
+        self.exits_batch_only = true;
+        Ok(0)
+    }
+
+    /// `call` of a batch file or a command.
+    fn call(&mut self, rest: &TracedText) -> Result<i32, ScriptError> {
+        let text = rest.as_str();
+        let start = text.len() - text.trim_start_matches([' ', '\t', ',', ';', '=']).len();
+        let line = rest.from(start);
+        if line.as_str().starts_with(':') {
+            return Err(ScriptError::unclear("jumps to labels are not supported"));
+        }
+        // It expands the line once more, and doubles carets in quotes.
+        if line.as_str().contains(['%', '^', '&', '|', '<', '>']) {
+            return Err(ScriptError::unclear(
+                "call of a line with special characters is not supported",
+            ));
+        }
+        let (name, arguments) = super::command_name(&line);
+        if let Some(file) = BatchFile::find(self.machine, &name, arguments.as_str())? {
+            return self.batch(&file);
+        }
+        if super::is_batch(&name) {
+            return super::not_found(self.machine, &name);
+        }
+        if matches!(
+            name.to_ascii_lowercase().as_str(),
+            "if" | "for" | "rem" | "call"
+        ) {
+            return Err(ScriptError::unclear("it is not supported here"));
+        }
+        self.command(&name, &arguments, &line)
+    }
+
+    /// `start /wait` of a command of cmd, which a new cmd runs; programs are other processes.
+    fn start(&mut self, rest: &TracedText) -> Result<i32, ScriptError> {
+        let words = split(rest.as_str());
+        let is_option = |word: &&String| word.starts_with('/') || word.starts_with('"');
+        let count = words.iter().take_while(is_option).count();
+        let waits = words[..count]
+            .iter()
+            .any(|word| matches!(word.to_ascii_lowercase().as_str(), "/w" | "/wait"));
+        let program = words.get(count).cloned().unwrap_or_default();
+        let shell = tools::program_name(&program);
+        let runs_here = matches!(
+            shell.as_str(),
+            "cmd" | "powershell" | "pwsh" | "msiexec" | "xcopy" | "robocopy" | "reg"
+        );
+        let plain = words[..count].iter().all(|word| {
+            matches!(
+                word.to_ascii_lowercase().as_str(),
+                "/w" | "/wait" | "/b" | "\"\""
+            )
+        });
+        if !runs_here || !plain {
+            return Err(other_program("start", rest));
+        }
+        if !waits {
+            let why = "it does not wait for the program, and the build may end before it";
+            return Err(ScriptError::refused(why).help("add /wait"));
+        }
+        let at = rest.as_str().find(&program).unwrap_or_default();
+        self.check_output_discarded()?;
+        let line = rest.from(at);
+        let code = self
+            .machine
+            .nested(|machine| tools::command_line(machine, &line))?;
+        Ok(code)
+    }
+
+    /// `mklink` and `mklink /d`: symbolic links.
+    fn make_link(&mut self, words: &Words) -> Result<i32, ScriptError> {
+        words.allow_only(&["/d"])?;
+        let [link, target] = words.operands.as_slice() else {
+            return Ok(self.machine.fail(1, "expected a link and its target"));
+        };
+        tools::make_link(self.machine, link, target, words.has("/d"))
     }
 
     fn change_folder(&mut self, rest: &str) -> Result<i32, ScriptError> {

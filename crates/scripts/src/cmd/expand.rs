@@ -39,7 +39,7 @@ pub(super) fn expand(machine: &Process<'_>, line: &TracedText) -> Result<TracedT
 }
 
 /// Value of the text between two percent signs, if the variable exists.
-fn value(machine: &Process<'_>, inside: &str) -> Result<Option<String>, ScriptError> {
+pub(super) fn value(machine: &Process<'_>, inside: &str) -> Result<Option<String>, ScriptError> {
     let (name, modifier) = match inside.split_once(':') {
         Some((name, modifier)) if !modifier.is_empty() => (name, Some(modifier)),
         _ => (inside, None),

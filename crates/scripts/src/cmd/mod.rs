@@ -4,12 +4,15 @@
 //! those of Windows. Variables are expanded once, for the whole line, before any of it runs: only
 //! programs that a line starts see its `set`.
 
+mod batch;
 mod builtins;
 mod expand;
 mod files;
 mod parse;
 
-use parse::{CmdNode, Redirect, RedirectTarget, SimpleCommand, Test};
+use batch::BatchFile;
+pub(super) use batch::is_batch;
+use parse::{CmdNode, LoopKind, Redirect, RedirectTarget, SimpleCommand, Test};
 use wincimg_windows::quoting::cmd as quoting;
 
 use super::error::ScriptError;
@@ -17,6 +20,9 @@ use super::image::{Deferred, ImageAction, Lookup};
 use super::process::{GlobMatches, PathState, Paths, Process, Wildcards, is_nul, parent};
 use super::tools;
 use super::traced_text::TracedText;
+
+/// Maximum number of turns of a loop over numbers.
+const LONGEST_LOOP: usize = 1000;
 
 /// Runs the text after `/C` and returns its exit code.
 pub(super) fn run(machine: &mut Process<'_>, text: &TracedText) -> Result<i32, ScriptError> {
@@ -26,12 +32,7 @@ pub(super) fn run(machine: &mut Process<'_>, text: &TracedText) -> Result<i32, S
             return Err(ScriptError::unclear("cmd reads only one line of it"));
         }
         let node = parse::parse(&line)?;
-        let mut cmd = Cmd {
-            machine,
-            output: None,
-            exit: None,
-            has_unhandled_failure: false,
-        };
+        let mut cmd = Cmd::new(machine);
         let code = cmd.node(&node)?;
         Ok(cmd.exit.unwrap_or(code))
     })
@@ -64,11 +65,58 @@ struct Cmd<'m, 'a> {
     exit: Option<i32>,
     /// True if a command failed and no operator handled it.
     has_unhandled_failure: bool,
+    /// True in a batch file.
+    is_batch: bool,
+    /// True if the exit code is that of a batch file only.
+    exits_batch_only: bool,
+    /// True if a command of the batch file failed.
+    has_failed: bool,
 }
 
 enum Destination {
     Nowhere,
     File { name: TracedText, append: bool },
+}
+
+/// Runs a batch file as a program, with the text after its name, and returns its exit code.
+pub(super) fn run_batch(
+    machine: &mut Process<'_>,
+    name: &str,
+    rest: &str,
+) -> Result<i32, ScriptError> {
+    match BatchFile::find(machine, name, rest)? {
+        Some(file) => machine.nested(|machine| Ok(file.run(machine)?.code)),
+        None => not_found(machine, name),
+    }
+}
+
+/// Error for a batch file that is not where its name says. A name without a folder may be in PATH.
+fn not_found(machine: &mut Process<'_>, name: &str) -> Result<i32, ScriptError> {
+    if name.contains(['\\', '/', ':']) {
+        return Ok(machine.fail(1, format!("the image has no {name}")));
+    }
+    Err(ScriptError::windows("the program runs only on Windows"))
+}
+
+impl<'m, 'a> Cmd<'m, 'a> {
+    fn new(machine: &'m mut Process<'a>) -> Self {
+        Self {
+            machine,
+            output: None,
+            exit: None,
+            has_unhandled_failure: false,
+            is_batch: false,
+            exits_batch_only: false,
+            has_failed: false,
+        }
+    }
+
+    fn of_batch(machine: &'m mut Process<'a>) -> Self {
+        Self {
+            is_batch: true,
+            ..Self::new(machine)
+        }
+    }
 }
 
 impl Cmd<'_, '_> {
@@ -115,12 +163,13 @@ impl Cmd<'_, '_> {
                 }
             }
             CmdNode::For {
+                kind,
                 variable,
                 items,
                 body,
                 at,
             } => self
-                .for_loop(*variable, items, body)
+                .for_loop(kind, *variable, items, body)
                 .map_err(|error| error.in_command("for", *at)),
             CmdNode::Simple(simple) => self.simple(simple),
         }
@@ -151,19 +200,40 @@ impl Cmd<'_, '_> {
 
     fn for_loop(
         &mut self,
+        kind: &LoopKind,
         variable: char,
         items: &[TracedText],
         body: &CmdNode,
     ) -> Result<i32, ScriptError> {
         let mut code = 0;
-        for item in items {
-            for value in self.values(item.as_str())? {
-                if code != 0 {
-                    return Err(ScriptError::unclear(
-                        "a command in the loop fails, and the exit code is unknown",
-                    ));
+        let mut run = |cmd: &mut Self, value: &str| {
+            if code != 0 {
+                return Err(ScriptError::unclear(
+                    "a command in the loop fails, and the exit code is unknown",
+                ));
+            }
+            code = cmd.node(&body.replace_variable(variable, value)?)?;
+            Ok(())
+        };
+        if *kind == LoopKind::Numbers {
+            for number in numbers(items)? {
+                run(self, &number.to_string())?;
+                if self.exit.is_some() {
+                    break;
                 }
-                code = self.node(&body.replace_variable(variable, &value)?)?;
+            }
+            return Ok(code);
+        }
+        for item in items {
+            let values = match kind {
+                LoopKind::Tree(folder) => self.files_below(folder.as_ref(), item.as_str())?,
+                LoopKind::Folders => self.values(item.as_str(), PathState::Folder)?,
+                LoopKind::Items | LoopKind::Numbers => {
+                    self.values(item.as_str(), PathState::File)?
+                }
+            };
+            for value in values {
+                run(self, &value)?;
                 if self.exit.is_some() {
                     return Ok(code);
                 }
@@ -172,8 +242,50 @@ impl Cmd<'_, '_> {
         Ok(code)
     }
 
-    /// Expands an item of a loop's list.
-    fn values(&self, item: &str) -> Result<Vec<String>, ScriptError> {
+    /// Files in a folder and below it that match a pattern, each folder before those in it.
+    fn files_below(
+        &self,
+        folder: Option<&TracedText>,
+        pattern: &str,
+    ) -> Result<Vec<String>, ScriptError> {
+        let unsupported = || ScriptError::unclear("this form of for /r is not supported");
+        if !pattern.contains(['*', '?']) || pattern.contains(['"', '\\', '/', ':']) {
+            return Err(unsupported());
+        }
+        let top = match folder.map(|folder| folder.as_str().replace('"', "")) {
+            None => self.machine.folder.clone(),
+            // Other names are joined with the found ones as they are written.
+            Some(name) if name.get(1..3) == Some(":\\") && !name.ends_with('\\') => {
+                self.machine.path(&name)?
+            }
+            Some(_) => return Err(unsupported()),
+        };
+        let mut pending = vec![top];
+        let mut files = Vec::new();
+        while let Some(folder) = pending.pop() {
+            let all = self.machine.glob(&folder, "*", Wildcards::Cmd)?;
+            let matching = self.machine.glob(&folder, pattern, Wildcards::Cmd)?;
+            let (GlobMatches::Paths(all), GlobMatches::Paths(matching)) = (all, matching) else {
+                return Err(ScriptError::later(
+                    "the files of the loop are known only after a download",
+                ));
+            };
+            for path in matching {
+                if self.machine.path_state(&path)? == PathState::File {
+                    files.push(path.to_string());
+                }
+            }
+            for path in all.into_iter().rev() {
+                if self.machine.path_state(&path)? == PathState::Folder {
+                    pending.push(path);
+                }
+            }
+        }
+        Ok(files)
+    }
+
+    /// Expands an item of a loop's list: wildcards match files, or folders with `/d`.
+    fn values(&self, item: &str, wanted: PathState) -> Result<Vec<String>, ScriptError> {
         if !item.contains(['*', '?']) {
             return Ok(vec![item.to_owned()]);
         }
@@ -193,8 +305,7 @@ impl Cmd<'_, '_> {
             GlobMatches::Paths(paths) => {
                 let mut values = Vec::new();
                 for path in paths {
-                    // Folders are not listed.
-                    if self.machine.path_state(&path)? == PathState::File {
+                    if self.machine.path_state(&path)? == wanted {
                         let name = super::process::last_name(&path);
                         values.push(format!("{prefix}{name}"));
                     }
@@ -263,6 +374,12 @@ impl Cmd<'_, '_> {
                 ))
                 .in_command("if defined", name.origin(0))),
             },
+            // Before a command fails it is 0.
+            Test::ErrorLevel(number) if self.is_batch && !self.has_failed => number
+                .as_str()
+                .parse::<i32>()
+                .map(|least| least <= 0)
+                .map_err(|_| ScriptError::unclear("unsupported exit code")),
             Test::ErrorLevel(number) => Err(ScriptError::unclear("exit codes are not tracked")
                 .in_command("if errorlevel", number.origin(0))),
             Test::Compare {
@@ -365,6 +482,7 @@ impl Cmd<'_, '_> {
                 cmd.command(&name, &rest, &simple.text)
             })
             .map_err(|error| error.in_command(&name, at))?;
+        self.has_failed |= code != 0;
         if code == 0 {
             self.machine.error = before;
         } else if !name.eq_ignore_ascii_case("exit") {
@@ -390,8 +508,28 @@ impl Cmd<'_, '_> {
             return Err(ScriptError::unclear("the image has no drive except C:"));
         }
         // cmd searches the working folder first.
+        if let Some(file) = BatchFile::find(self.machine, name, rest.as_str())? {
+            if self.is_batch {
+                return Err(ScriptError::unclear(
+                    "a batch file that runs another one without call ends there",
+                )
+                .help("put call before it"));
+            }
+            return self.batch(&file);
+        }
         self.check_not_shadowed(name)?;
         tools::command_line(self.machine, whole)
+    }
+
+    /// Runs a batch file in this process.
+    fn batch(&mut self, file: &BatchFile) -> Result<i32, ScriptError> {
+        self.check_output_discarded()?;
+        let end = file.run(self.machine)?;
+        if end.ends_cmd {
+            self.exit = Some(end.code);
+            self.exits_batch_only = false;
+        }
+        Ok(end.code)
     }
 
     fn check_not_shadowed(&self, name: &str) -> Result<(), ScriptError> {
@@ -460,7 +598,10 @@ fn command_name(text: &TracedText) -> (String, TracedText) {
             .chars()
             .nth(1)
             .is_some_and(char::is_alphanumeric)
-        && !matches!(word.to_ascii_lowercase().as_str(), "echo" | "cd" | "chdir");
+        && !matches!(
+            word.to_ascii_lowercase().as_str(),
+            "echo" | "cd" | "chdir" | "goto" | "call"
+        );
     if ends_a_builtin && !is_path && quoting::is_built_in(word) {
         return (word.to_owned(), text.from(letters));
     }
@@ -515,6 +656,33 @@ fn destination(redirects: &[Redirect]) -> Result<Option<(Destination, usize)>, S
         )
         .at_position(at)),
         found => Ok(found),
+    }
+}
+
+/// Numbers of `for /l %i in (start,step,end)`.
+fn numbers(items: &[TracedText]) -> Result<Vec<i32>, ScriptError> {
+    let all: Option<Vec<i32>> = items
+        .iter()
+        .map(|item| item.as_str().parse().ok())
+        .collect();
+    let Some([start, step, end]) = all.as_deref() else {
+        return Err(ScriptError::unclear("expected three numbers for for /l"));
+    };
+    let mut found = Vec::new();
+    let mut number = *start;
+    while (*step > 0 && number <= *end) || (*step < 0 && number >= *end) {
+        if found.len() == LONGEST_LOOP {
+            return Err(ScriptError::unclear("the loop is too long"));
+        }
+        found.push(number);
+        let Some(next) = number.checked_add(*step) else {
+            break;
+        };
+        number = next;
+    }
+    match step {
+        0 => Err(ScriptError::unclear("the loop does not end")),
+        _ => Ok(found),
     }
 }
 

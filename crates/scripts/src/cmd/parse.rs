@@ -28,6 +28,7 @@ pub(super) enum CmdNode {
     },
     /// `for %i in ( … ) do`
     For {
+        kind: LoopKind,
         variable: char,
         items: Vec<TracedText>,
         body: Box<CmdNode>,
@@ -37,6 +38,19 @@ pub(super) enum CmdNode {
     Simple(SimpleCommand),
     /// `rem` or an empty command.
     Nothing,
+}
+
+/// What a `for` loop runs over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum LoopKind {
+    /// Words and files.
+    Items,
+    /// `/d`: words and folders.
+    Folders,
+    /// `/l`: numbers.
+    Numbers,
+    /// `/r`: files in a folder and below it, the working folder by default.
+    Tree(Option<TracedText>),
 }
 
 /// Condition of an `if`.
@@ -371,6 +385,7 @@ impl Parser {
     fn for_loop(&mut self, in_block: bool) -> Result<CmdNode, ScriptError> {
         let at = self.origin();
         self.eat_keyword("for");
+        let kind = self.loop_kind()?;
         if self.peek() != Some('%') {
             return Err(self.error("only for %i in (…) is supported"));
         }
@@ -408,11 +423,32 @@ impl Parser {
             self.sequence(in_block)?
         };
         Ok(CmdNode::For {
+            kind,
             variable,
             items,
             body: Box::new(body),
             at,
         })
+    }
+
+    /// The switch of a loop.
+    fn loop_kind(&mut self) -> Result<LoopKind, ScriptError> {
+        if self.peek() != Some('/') {
+            return Ok(LoopKind::Items);
+        }
+        let switch = self.word(is_delimiter);
+        self.skip(is_delimiter);
+        match switch.as_str().to_ascii_lowercase().as_str() {
+            "/d" => Ok(LoopKind::Folders),
+            "/l" => Ok(LoopKind::Numbers),
+            "/r" if self.peek() == Some('%') => Ok(LoopKind::Tree(None)),
+            "/r" => {
+                let folder = self.word(is_delimiter);
+                self.skip(is_delimiter);
+                Ok(LoopKind::Tree(Some(folder)))
+            }
+            other => Err(self.error(format!("for {other} is not supported"))),
+        }
     }
 
     fn simple(&mut self, in_block: bool) -> Result<SimpleCommand, ScriptError> {
@@ -546,11 +582,18 @@ impl CmdNode {
                 otherwise: otherwise.as_deref().map(boxed).transpose()?,
             },
             Self::For {
+                kind,
                 variable: own,
                 items,
                 body,
                 at,
             } => Self::For {
+                kind: match kind {
+                    LoopKind::Tree(Some(folder)) => {
+                        LoopKind::Tree(Some(replaced(folder, variable, value)?))
+                    }
+                    other => other.clone(),
+                },
                 variable: *own,
                 items: items
                     .iter()

@@ -57,6 +57,16 @@ pub(super) enum Statement {
     },
 }
 
+/// Parameter of a script file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ScriptParameter {
+    /// Name in lower case.
+    pub(super) name: String,
+    /// Type in lower case.
+    pub(super) kind: Option<String>,
+    pub(super) default: Option<Expression>,
+}
+
 /// Statement that leaves a block early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ControlFlow {

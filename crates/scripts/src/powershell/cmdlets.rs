@@ -218,6 +218,9 @@ impl Shell<'_, '_> {
         command: &CommandAst,
         input: Option<PsValue>,
     ) -> Result<PsValue, ScriptError> {
+        if name == "invoke-expression" {
+            return Err(self.run_time_script(command, input.as_ref()));
+        }
         if let Some(error) = needs_windows(name) {
             return Err(error);
         }
@@ -235,7 +238,7 @@ impl Shell<'_, '_> {
             "set-variable" | "new-variable" => self.set_variable_cmdlet(command),
             "remove-item" => self.remove_item(command, input),
             "copy-item" | "move-item" => self.transfer_item(command, input, name == "move-item"),
-            "rename-item" => self.rename_item(command),
+            "rename-item" => self.rename_item(command, input),
             "new-directory" => self.new_directory(command),
             "new-item" if self.is_new_on_iis(command)? => self.new_on_iis(command),
             "new-item" => self.new_item(command),
@@ -271,15 +274,38 @@ impl Shell<'_, '_> {
         }
     }
 
+    /// The error of `Invoke-Expression`, with the URL of the script if the line has it.
+    fn run_time_script(&self, command: &CommandAst, input: Option<&PsValue>) -> ScriptError {
+        let piped = match input {
+            Some(PsValue::Opaque(error)) => error.why.as_str(),
+            _ => "",
+        };
+        let after = self.script.as_str().get(command.at..).unwrap_or_default();
+        let url = url_in(piped).or_else(|| url_in(after.split('\n').next().unwrap_or_default()));
+        let Some(url) = url else {
+            return ScriptError::windows("it runs a script that is known only at run time");
+        };
+        let why = format!("it runs a script that is known only at run time: {url}");
+        ScriptError::windows(why).help(if url.contains("chocolatey") {
+            "download and unpack the zips of the packages, or let Windows run the line: --docker-host"
+        } else {
+            "copy the script with the Dockerfile, or let Windows run the line: --docker-host"
+        })
+    }
+
     /// Runs `Start-Process msiexec -Wait`; other programs require Windows.
     fn start_process(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        const HELP: &str = "unpack the vendor's zip or install its .msi (msiexec /i FILE /qn) instead, \
+            or let Windows run the line: --docker-host";
         let Ok(given) = self.bind_parameters(command, &START) else {
             return Err(ScriptError::windows("it starts a program"));
         };
         let program = given.required("filepath")?;
         let is_package = program.to_ascii_lowercase().ends_with(".msi");
         if tools::program_name(&program) != "msiexec" || is_package {
-            return Err(ScriptError::windows("it starts a program"));
+            return Err(
+                ScriptError::windows(format!("it starts the program {program}")).help(HELP),
+            );
         }
         for parameter in ["workingdirectory", "verb"] {
             if given.value(parameter).is_some() {
@@ -591,6 +617,16 @@ impl Shell<'_, '_> {
     pub(super) fn apply(&mut self, action: ImageAction) -> Result<(), ScriptError> {
         self.machine.apply(action)
     }
+}
+
+/// The first URL in a text, up to a quote or space.
+fn url_in(text: &str) -> Option<String> {
+    let at = text.find("https://").or_else(|| text.find("http://"))?;
+    let url = text[at..]
+        .split(|c: char| c.is_whitespace() || "'\")(|;,".contains(c))
+        .next()?;
+    // It may have a password.
+    (!url.contains('@')).then(|| url.to_owned())
 }
 
 /// Value of `-Path` or `-LiteralPath`.

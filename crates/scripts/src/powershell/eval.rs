@@ -403,6 +403,11 @@ impl Shell<'_, '_> {
 
     /// Runs a program with the command line that PowerShell builds.
     fn native(&mut self, name: &str, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        if super::super::cmd::is_batch(name) && !name.contains(['\\', '/']) {
+            return Err(ScriptError::unclear(format!(
+                "PowerShell does not run {name} from the working folder: write .\\{name}"
+            )));
+        }
         let mut words = vec![name.to_owned()];
         for argument in &command.arguments {
             match argument {

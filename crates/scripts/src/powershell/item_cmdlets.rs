@@ -6,9 +6,9 @@ use wincimg_windows::path::ImagePath;
 use super::super::error::ScriptError;
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{
-    GlobMatches, PathState, Paths, Wildcards, child, is_same, is_within, last_name, parent,
+    GlobMatches, PathState, Paths, Wildcards, child, is_like, is_same, is_within, last_name, parent,
 };
-use super::super::tools::is_present;
+use super::super::tools::{is_present, make_link};
 use super::ast::CommandAst;
 use super::cmdlets::{Drive, path_of};
 use super::eval::{ErrorAction, Shell};
@@ -40,8 +40,8 @@ const NEW: ParameterSet = ParameterSet {
 };
 
 const LIST: ParameterSet = ParameterSet {
-    values: &["path", "literalpath=pspath=lp", "filter"],
-    switches: &["force", "file", "directory"],
+    values: &["path", "literalpath=pspath=lp", "filter", "include"],
+    switches: &["force", "file", "directory", "recurse=s"],
     positions: &["path", "filter"],
 };
 
@@ -325,9 +325,21 @@ impl Shell<'_, '_> {
         self.apply(ImageAction::Unclear(to))
     }
 
-    pub(super) fn rename_item(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+    pub(super) fn rename_item(
+        &mut self,
+        command: &CommandAst,
+        input: Option<PsValue>,
+    ) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &RENAME)?;
-        let source = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no path given"))?;
+        let source = match (path_of(&given)?, input) {
+            (Some(path), _) => path,
+            (None, Some(input)) => match input.piped_paths()?.as_slice() {
+                [] => return Ok(PsValue::Null),
+                [path] => path.clone(),
+                _ => return Err(ScriptError::unclear("several paths are not supported")),
+            },
+            (None, None) => return Err(ScriptError::unclear("no path given")),
+        };
         let Drive::File(source) = self.drive(&source)? else {
             return Err(ScriptError::unclear("it does not rename a file"));
         };
@@ -384,11 +396,53 @@ impl Shell<'_, '_> {
         match kind.as_deref() {
             None | Some("file") => self.make_all(command, &given, false),
             Some("directory" | "container" | "d" | "dir") => self.make_all(command, &given, true),
-            Some(kind @ ("symboliclink" | "junction" | "hardlink")) => Err(ScriptError::unclear(
-                format!("links ({kind}) are not supported"),
-            )),
+            Some("symboliclink") => self.new_link(&given),
+            Some(kind @ ("junction" | "hardlink")) => Err(ScriptError::unclear(format!(
+                "links ({kind}) are not supported"
+            ))),
             Some(kind) if "directory".starts_with(kind) => self.make_all(command, &given, true),
             Some(kind) => Err(ScriptError::option(kind)),
+        }
+    }
+
+    /// A symbolic link. Its kind is that of the target, which has to exist.
+    fn new_link(&mut self, given: &BoundParameters) -> Result<PsValue, ScriptError> {
+        let target = given.required("value")?;
+        let link = match given.text("name")? {
+            None => given.required("path")?,
+            Some(name) => match given.text("path")? {
+                None => name,
+                Some(folder) => format!(r"{}\{name}", folder.trim_end_matches(['\\', '/'])),
+            },
+        };
+        let Drive::File(link) = self.drive(&link)? else {
+            return Err(ScriptError::unclear("it does not link a file"));
+        };
+        if given.has("force") || target.get(1..3) != Some(":\\") {
+            return Err(ScriptError::unclear(
+                "only links with an absolute target and without -Force are supported",
+            ));
+        }
+        let path = self.machine.path(&target)?;
+        let to_folder = match self.machine.path_state(&path)? {
+            PathState::Folder => true,
+            PathState::File => false,
+            PathState::Absent => {
+                return Err(ScriptError::unclear(format!(
+                    "whether it fails without the target {path} is unknown"
+                )));
+            }
+            PathState::Deferred => {
+                return Err(ScriptError::later(format!("{path} is downloaded later")));
+            }
+        };
+        match make_link(self.machine, &link, &target, to_folder)? {
+            0 => Ok(PsValue::Null),
+            _ => Err(self
+                .machine
+                .error
+                .take()
+                .unwrap_or_else(|| ScriptError::fails("it fails"))),
         }
     }
 
@@ -530,6 +584,9 @@ impl Shell<'_, '_> {
             return Ok(PsValue::opaque("the listing is used"));
         };
         let filter = given.text("filter")?;
+        if !itself && (given.has("recurse") || given.value("include").is_some()) {
+            return self.items_below(&source, &given);
+        }
         let path = match self.machine.paths(&source, Wildcards::PowerShell)? {
             Paths::One(path) if itself || filter.is_none() => path,
             Paths::One(path) => {
@@ -547,6 +604,64 @@ impl Shell<'_, '_> {
             PathState::Folder if itself => Ok(PsValue::Item(path)),
             PathState::Folder => self.matching_items(&path, "*", &given),
         }
+    }
+
+    /// `-Recurse` for files: a list with folders would change while its items are deleted or
+    /// moved.
+    fn items_below(
+        &mut self,
+        source: &str,
+        given: &BoundParameters,
+    ) -> Result<PsValue, ScriptError> {
+        let included = given.texts("include")?;
+        if !given.has("recurse") || !given.has("file") || given.has("directory") {
+            return Err(ScriptError::unclear(
+                "of -Recurse and -Include, only -Recurse -File is supported",
+            ));
+        }
+        let Paths::One(top) = self.machine.paths(source, Wildcards::PowerShell)? else {
+            return Err(ScriptError::unclear("wildcards are not supported here"));
+        };
+        if self.machine.path_state(&top)? == PathState::Absent {
+            return Err(ScriptError::fails(format!("{top} not found")));
+        }
+        if !given.has("force") && may_have_hidden(&top) {
+            return Err(ScriptError::unclear(format!(
+                "without -Force it leaves out what is hidden in {top}"
+            )));
+        }
+        let pattern = given.text("filter")?.unwrap_or_else(|| "*".to_owned());
+        let mut pending = vec![top];
+        let mut items = Vec::new();
+        while let Some(folder) = pending.pop() {
+            let mut matches = |pattern: &str| {
+                self.machine.step()?;
+                self.machine.glob(&folder, pattern, Wildcards::PowerShell)
+            };
+            let (all, matching) = match (matches("*"), matches(&pattern)) {
+                (Ok(GlobMatches::Paths(all)), Ok(GlobMatches::Paths(matching))) => (all, matching),
+                (Err(error), _) | (_, Err(error)) => return Ok(PsValue::Opaque(error)),
+                _ => {
+                    return Ok(PsValue::Opaque(ScriptError::later(
+                        "the listing is known only after a download",
+                    )));
+                }
+            };
+            for path in matching {
+                let name = last_name(&path);
+                let is_included =
+                    included.is_empty() || included.iter().any(|pattern| is_like(name, pattern));
+                if is_included && self.machine.path_state(&path)? == PathState::File {
+                    items.push(PsValue::Listed(path));
+                }
+            }
+            for path in all.into_iter().rev() {
+                if self.machine.path_state(&path)? == PathState::Folder {
+                    pending.push(path);
+                }
+            }
+        }
+        Ok(PsValue::from_items(items))
     }
 
     fn matching_items(
@@ -574,5 +689,18 @@ impl Shell<'_, '_> {
             }
         }
         Ok(PsValue::from_items(items))
+    }
+}
+
+/// Returns true for a folder of Windows that has hidden files or folders.
+fn may_have_hidden(path: &ImagePath) -> bool {
+    const OF_WINDOWS: [&str; 4] = ["Windows", "Users", "ProgramData", "Recovery"];
+    let is = |name: &str, known: &[&str]| known.iter().any(|one| one.eq_ignore_ascii_case(name));
+    match path.components() {
+        [] => true,
+        [only] => {
+            is(only, &["Program Files", "Program Files (x86)", "inetpub"]) || is(only, &OF_WINDOWS)
+        }
+        [first, ..] => is(first, &OF_WINDOWS),
     }
 }

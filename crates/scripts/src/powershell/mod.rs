@@ -37,9 +37,11 @@ pub(super) fn run(
     let mut at = 0;
     while let Some(argument) = arguments.get(at) {
         let lower = argument.as_str().to_ascii_lowercase();
+        // What cannot be an option begins the command: a path that starts with a slash.
+        let is_path = |name: &&str| name.contains(['.', '/', '\\', ' ', ';']);
         let Some(option) = lower
             .strip_prefix(['-', '/'])
-            .filter(|name| !name.is_empty())
+            .filter(|name| !name.is_empty() && !(lower.starts_with('/') && is_path(name)))
         else {
             if is_core {
                 return run_file(machine, &arguments[at..], true);

@@ -4,7 +4,8 @@ use wincimg_windows::quoting::powershell::{is_double_quote, is_single_quote};
 
 use super::super::error::ScriptError;
 use super::ast::{
-    Argument, CommandAst, ControlFlow, Element, Expression, Pipeline, Redirect, Statement,
+    Argument, CommandAst, ControlFlow, Element, Expression, Pipeline, Redirect, ScriptParameter,
+    Statement,
 };
 
 /// Maximum depth of nested brackets, blocks and scripts.
@@ -40,6 +41,20 @@ pub(super) fn parse(script: &str) -> Result<Vec<Statement>, ScriptError> {
         depth: 0,
     };
     parser.statements(None)
+}
+
+/// Parses a script file: its parameters, if it declares some, and its statements.
+pub(super) fn parse_file(
+    script: &str,
+) -> Result<(Option<Vec<ScriptParameter>>, Vec<Statement>), ScriptError> {
+    let mut parser = Parser {
+        text: script,
+        at: 0,
+        is_argument: false,
+        depth: 0,
+    };
+    let parameters = parser.script_parameters()?;
+    Ok((parameters, parser.statements(None)?))
 }
 
 pub(super) struct Parser<'a> {
@@ -455,6 +470,105 @@ impl Parser<'_> {
             parameters.push((name, value));
             self.eat(",");
         }
+    }
+
+    /// `[CmdletBinding()] param( … )` at the beginning of a script.
+    fn script_parameters(&mut self) -> Result<Option<Vec<ScriptParameter>>, ScriptError> {
+        self.skip_lines()?;
+        let start = self.at;
+        if self.peek() == Some('[') {
+            let attribute = self.attribute()?;
+            self.skip_lines()?;
+            if attribute != "cmdletbinding" || self.keyword() != "param" {
+                self.at = start;
+                return Ok(None);
+            }
+        }
+        if self.keyword() != "param" {
+            return Ok(None);
+        }
+        self.at += "param".len();
+        self.skip_lines()?;
+        if !self.eat("(") {
+            return Err(self.expected("a ("));
+        }
+        let mut parameters = Vec::new();
+        loop {
+            self.skip_lines()?;
+            if self.eat(")") {
+                return Ok(Some(parameters));
+            }
+            parameters.push(self.script_parameter()?);
+            self.skip_lines()?;
+            if !self.eat(",") && self.peek() != Some(')') {
+                return Err(self.expected("a ,"));
+            }
+        }
+    }
+
+    fn script_parameter(&mut self) -> Result<ScriptParameter, ScriptError> {
+        let mut kind = None;
+        while self.peek() == Some('[') {
+            let name = self.attribute()?;
+            match name.as_str() {
+                "parameter" => {}
+                "string" | "int" | "int32" | "switch" | "bool" | "array" | "string[]" => {
+                    kind = Some(name);
+                }
+                _ => return Err(self.error(format!("the attribute [{name}] is not supported"))),
+            }
+            self.skip_lines()?;
+        }
+        if !self.eat("$") {
+            return Err(self.expected("a parameter"));
+        }
+        let name = self.take_while(is_name).to_lowercase();
+        self.skip_lines()?;
+        let mut default = None;
+        if self.eat("=") {
+            self.skip_lines()?;
+            let is_argument = std::mem::replace(&mut self.is_argument, true);
+            default = Some(self.expression()?);
+            self.is_argument = is_argument;
+        }
+        Ok(ScriptParameter {
+            name,
+            kind,
+            default,
+        })
+    }
+
+    /// The name of `[name]` or `[name( … )]`. Of the arguments, only a position and that a
+    /// parameter is mandatory are understood.
+    fn attribute(&mut self) -> Result<String, ScriptError> {
+        self.next();
+        let name = self.take_while(|c| is_name(c) || c == '.').to_lowercase();
+        let is_list = self.eat("[]");
+        let name = name.strip_prefix("system.").unwrap_or(&name).to_owned();
+        if self.eat("(") {
+            let Some(length) = self.rest().find(')') else {
+                return Err(self.error("unclosed ("));
+            };
+            let inside = self.rest()[..length].to_lowercase();
+            let is_known = |argument: &str| {
+                let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
+                let (name, value) = (name.trim(), value.trim());
+                match name {
+                    "" => true,
+                    "mandatory" => matches!(value, "" | "$true" | "$false"),
+                    "helpmessage" => !value.contains('('),
+                    _ => false,
+                }
+            };
+            if !inside.split(',').all(is_known) {
+                return Err(self.error(format!("unsupported arguments of [{name}]")));
+            }
+            self.at += length + 1;
+        }
+        if !self.eat("]") {
+            return Err(self.expected("a ]"));
+        }
+        Ok(if is_list { format!("{name}[]") } else { name })
     }
 
     fn condition(&mut self, at: usize) -> Result<Statement, ScriptError> {

@@ -8,7 +8,7 @@ use super::super::error::ScriptError;
 use super::super::image::{Deferred, Lookup};
 use super::super::process::{Process, last_name};
 use super::super::traced_text::TracedText;
-use super::ast::{CommandAst, ControlFlow, Statement};
+use super::ast::{Argument, CommandAst, ControlFlow, ScriptParameter, Statement};
 use super::eval::Shell;
 use super::parse;
 use super::value::PsValue;
@@ -20,7 +20,16 @@ const DEPTH: usize = 8;
 struct ScriptFile {
     path: ImagePath,
     text: TracedText,
+    /// Declared parameters, if it declares some.
+    parameters: Option<Vec<ScriptParameter>>,
     statements: Vec<Statement>,
+}
+
+/// An argument of a script file.
+enum ScriptArgument {
+    /// `-Name`, or `-Name:value`.
+    Name(String, Option<PsValue>),
+    Value(PsValue),
 }
 
 /// Returns true if a name is that of a script file.
@@ -35,15 +44,15 @@ pub(super) fn run(
     arguments: &[TracedText],
     is_core: bool,
 ) -> Result<i32, ScriptError> {
-    if !arguments.is_empty() {
-        return Err(unsupported_arguments());
-    }
+    let given = arguments.iter().map(|word| literal_argument(word.as_str()));
+    let given = given.collect::<Result<Vec<_>, _>>()?;
     let file = ScriptFile::read(machine, name, is_core)?;
     machine.nested(|machine| {
         let before = machine.error.take();
         let mut shell = Shell::new(machine, &file.text, is_core);
         shell.variables = file.variables();
-        let done = shell.block(&file.statements);
+        let bound = file.bind(&mut shell, given);
+        let done = bound.and_then(|()| shell.block(&file.statements));
         let (exit, flow) = (shell.exit, shell.flow);
         file.locate_recorded(machine, before);
         done.map_err(|error| file.locate(error))?;
@@ -53,7 +62,17 @@ pub(super) fn run(
 }
 
 fn unsupported_arguments() -> ScriptError {
-    ScriptError::unclear("arguments of a script file are not supported")
+    ScriptError::unclear("these arguments of a script file are not supported")
+}
+
+/// An argument after `-File`, which is text: PowerShell does not evaluate it.
+fn literal_argument(word: &str) -> Result<ScriptArgument, ScriptError> {
+    let is_name = |name: &str| name.starts_with(char::is_alphabetic);
+    match word.strip_prefix('-').filter(|name| is_name(name)) {
+        Some(name) if name.contains([':', '=', '"']) => Err(unsupported_arguments()),
+        Some(name) => Ok(ScriptArgument::Name(name.to_lowercase(), None)),
+        None => Ok(ScriptArgument::Value(PsValue::text_value(word))),
+    }
 }
 
 impl ScriptFile {
@@ -89,10 +108,11 @@ impl ScriptFile {
         let mut file = Self {
             path,
             text: TracedText::new(&text, 0),
+            parameters: None,
             statements: Vec::new(),
         };
-        let parsed = parse::parse(file.text.as_str());
-        file.statements = parsed.map_err(|error| file.locate(error))?;
+        let parsed = parse::parse_file(file.text.as_str());
+        (file.parameters, file.statements) = parsed.map_err(|error| file.locate(error))?;
         Ok(file)
     }
 
@@ -106,6 +126,74 @@ impl ScriptFile {
         ]
         .map(|(name, value)| (name.to_owned(), PsValue::Text(value)))
         .into()
+    }
+
+    /// Binds the arguments to the declared parameters, in a shell that has the script's scope.
+    fn bind(
+        &self,
+        shell: &mut Shell<'_, '_>,
+        given: Vec<ScriptArgument>,
+    ) -> Result<(), ScriptError> {
+        let Some(parameters) = &self.parameters else {
+            return if given.is_empty() {
+                Ok(())
+            } else {
+                Err(unsupported_arguments())
+            };
+        };
+        let mut bound: BTreeMap<&str, PsValue> = BTreeMap::new();
+        let mut positional = Vec::new();
+        let mut given = given.into_iter().peekable();
+        while let Some(argument) = given.next() {
+            let (name, value) = match argument {
+                ScriptArgument::Value(value) => {
+                    positional.push(value);
+                    continue;
+                }
+                ScriptArgument::Name(name, value) => (name, value),
+            };
+            let Some(parameter) = parameters.iter().find(|known| known.name == name) else {
+                return Err(unsupported_arguments());
+            };
+            let value = match (value, parameter.is_switch(), given.peek()) {
+                (Some(value), _, _) => value,
+                (None, true, _) => PsValue::Bool(true),
+                (None, false, Some(ScriptArgument::Value(value))) => {
+                    let value = value.clone();
+                    given.next();
+                    value
+                }
+                (None, false, _) => {
+                    return Err(ScriptError::fails(format!("-{name} requires a value")));
+                }
+            };
+            if bound.insert(&parameter.name, value).is_some() {
+                let why = format!("-{name} is given more than once");
+                return Err(ScriptError::fails(why));
+            }
+        }
+        let mut positional = positional.into_iter();
+        for parameter in parameters {
+            let free = !parameter.is_switch() && !bound.contains_key(parameter.name.as_str());
+            let value = match bound.remove(parameter.name.as_str()) {
+                Some(value) => Some(value),
+                None if free => positional.next(),
+                None => None,
+            };
+            let value = match (value, &parameter.default) {
+                (Some(value), _) => parameter.converted(value)?,
+                (None, Some(default)) => {
+                    let value = shell.expression(default)?;
+                    parameter.converted(value)?
+                }
+                (None, None) => parameter.empty_value()?,
+            };
+            shell.variables.insert(parameter.name.clone(), value);
+        }
+        match positional.next() {
+            None => Ok(()),
+            Some(_) => Err(unsupported_arguments()),
+        }
     }
 
     /// Refuses a `break` that ends a loop of the caller.
@@ -140,6 +228,47 @@ impl ScriptFile {
     }
 }
 
+impl ScriptParameter {
+    fn is_switch(&self) -> bool {
+        self.kind.as_deref() == Some("switch")
+    }
+
+    /// A value converted to the parameter's type.
+    fn converted(&self, value: PsValue) -> Result<PsValue, ScriptError> {
+        match (self.kind.as_deref(), value) {
+            (None, value) => Ok(value),
+            (Some("string"), PsValue::Text(text)) => Ok(PsValue::Text(text)),
+            (Some("string"), PsValue::Number(number)) => Ok(PsValue::Text(number.to_string())),
+            (Some("string"), value @ PsValue::Opaque(_)) => Ok(value),
+            (Some("switch" | "bool"), value @ PsValue::Bool(_)) => Ok(value),
+            (Some("int" | "int32"), value @ PsValue::Number(_)) => Ok(value),
+            (Some("int" | "int32"), PsValue::Text(text)) => {
+                let number = text
+                    .parse::<i32>()
+                    .map(|number| PsValue::Number(number.into()));
+                number.map_err(|_| ScriptError::unclear(format!("{text:?} is not a number")))
+            }
+            (Some("string[]" | "array"), value @ PsValue::List(_)) => Ok(value),
+            (Some(kind), _) => Err(ScriptError::unclear(format!(
+                "whether -{} converts to [{kind}] is unclear",
+                self.name
+            ))),
+        }
+    }
+
+    /// The value of a parameter that is not given and has no default.
+    fn empty_value(&self) -> Result<PsValue, ScriptError> {
+        match self.kind.as_deref() {
+            Some("switch") => Ok(PsValue::Bool(false)),
+            // A mandatory one asks for its value.
+            _ => Err(ScriptError::unclear(format!(
+                "the script needs -{}",
+                self.name
+            ))),
+        }
+    }
+}
+
 /// Text of a script. Windows PowerShell reads a file without a byte order mark in the code page of
 /// the machine, PowerShell 7 in UTF-8.
 fn decoded(bytes: &[u8], is_core: bool) -> Result<String, &'static str> {
@@ -171,8 +300,16 @@ impl Shell<'_, '_> {
                 "PowerShell does not run {name} from the working folder: write .\\{name}"
             )));
         }
-        if !command.arguments.is_empty() {
-            return Err(unsupported_arguments());
+        let mut given = Vec::new();
+        for argument in &command.arguments {
+            given.push(match argument {
+                Argument::Value(value) => ScriptArgument::Value(self.expression(value)?),
+                Argument::Parameter { name, value, .. } => {
+                    let value = value.as_ref().map(|value| self.expression(value));
+                    ScriptArgument::Name(name.clone(), value.transpose()?)
+                }
+                Argument::Splat(_) => return Err(unsupported_arguments()),
+            });
         }
         if self.scripts == DEPTH {
             return Err(ScriptError::unclear("script files are nested too deeply"));
@@ -192,7 +329,8 @@ impl Shell<'_, '_> {
             depth: self.depth,
             ..Shell::new(self.machine, &file.text, self.is_core)
         };
-        let done = inner.block(&file.statements);
+        let bound = file.bind(&mut inner, given);
+        let done = bound.and_then(|()| inner.block(&file.statements));
         let (exit, is_ok, flow) = (inner.exit, inner.is_ok, inner.flow);
         (self.last_exit, self.has_zip) = (inner.last_exit, inner.has_zip);
         file.locate_recorded(self.machine, before);

@@ -204,3 +204,80 @@ fn a_line_that_fails_names_the_command_and_its_reason() {
     assert_eq!(kind, Fails);
     assert_eq!(printed, r"tar: file C:\work\none.zip not found");
 }
+
+#[test]
+fn loops_run_over_numbers_folders_and_trees() {
+    assert_eq!(
+        in_cmd(r"for /l %i in (1,2,5) do mkdir C:\n%i"),
+        [r"folder C:\n1", r"folder C:\n3", r"folder C:\n5"]
+    );
+    assert_eq!(in_cmd(r"for /L %i in (2,-1,1) do mkdir C:\n%i").len(), 2);
+    assert!(in_cmd(r"for /l %i in (2,1,1) do mkdir C:\n%i").is_empty());
+    assert_eq!(
+        refused(&CMD, r"for /l %i in (1,0,2) do echo %i").0,
+        NotUnderstood
+    );
+    let line = r"mkdir C:\t\a & mkdir C:\t\b & echo x> C:\t\f.txt& echo x> C:\t\a\g.txt";
+    let with = |rest: &str| {
+        let all = in_cmd(&format!("{line}& {rest}"));
+        all[4..].to_vec()
+    };
+    assert_eq!(
+        with(r"for /d %i in (C:\t\*) do mkdir %i\c"),
+        [r"folder C:\t\a\c", r"folder C:\t\b\c"]
+    );
+    assert_eq!(
+        with(r"for /r C:\t %i in (*.txt) do del %i"),
+        [r"delete C:\t\f.txt", r"delete C:\t\a\g.txt"]
+    );
+    assert_eq!(
+        refused(&CMD, "for /f %i in (a) do echo %i").0,
+        NotUnderstood
+    );
+}
+
+#[test]
+fn start_waits_for_commands_that_are_read() {
+    assert_eq!(
+        in_cmd(r#"start "" /wait cmd /c mkdir C:\a && mkdir C:\b"#),
+        [r"folder C:\a", r"folder C:\b"]
+    );
+    assert_eq!(
+        refused(&CMD, r"start cmd /c mkdir C:\a").0,
+        crate::ScriptErrorKind::Refused
+    );
+    let (kind, why) = refused(&CMD, r"start /w C:\setup.exe /quiet");
+    assert_eq!(kind, NeedsWindows);
+    assert!(why.contains(r"setup.exe"), "{why}");
+}
+
+#[test]
+fn links_have_their_targets_as_written() {
+    let links = |line: &str| {
+        let all = in_cmd(line);
+        let links = all.into_iter().filter(|action| action.starts_with("Link"));
+        links.collect::<Vec<_>>()
+    };
+    let found = links(r"mkdir C:\t && mklink /d C:\work\l C:\t");
+    assert_eq!(found.len(), 1);
+    assert!(
+        found[0].contains(r#"target: "C:\\t", to_folder: true"#),
+        "{found:?}"
+    );
+    let found = links(r"mklink f ..\x.txt");
+    assert!(
+        found[0].contains(r#"target: "..\\x.txt", to_folder: false"#),
+        "{found:?}"
+    );
+    for line in [
+        r"mklink /j C:\l C:\Windows",
+        r"mklink /h C:\l C:\x",
+        r"mklink C:\l D:\x",
+        r"mklink C:\l \x",
+        r"mklink C:\l C:x",
+    ] {
+        assert_eq!(refused(&CMD, line).0, NotUnderstood, "{line}");
+    }
+    assert_eq!(refused(&CMD, r"mklink /d C:\Windows C:\work").0, Fails);
+    assert_eq!(refused(&CMD, r"mklink C:\none\l C:\work").0, Fails);
+}

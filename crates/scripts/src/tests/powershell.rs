@@ -601,3 +601,79 @@ fn user_variables_are_in_the_hive_of_the_profile() {
     tree.file(r"C:\Users\ContainerUser\NTUSER.DAT", None);
     assert!(run_as("ContainerUser", tree, &CMD, "setx A b").is_ok());
 }
+
+#[test]
+fn a_piped_path_is_renamed() {
+    let made = r"mkdir C:\j\jdk-11; ";
+    let found = in_powershell(&format!(
+        "{made}Get-ChildItem C:\\j | Rename-Item -NewName 'OpenJDK'"
+    ));
+    assert_eq!(found[1], r"move C:\j\jdk-11 to C:\j\OpenJDK");
+    let several = format!("{made}mkdir C:\\j\\b; Get-ChildItem C:\\j | Rename-Item -NewName x");
+    assert_eq!(refused(&POWERSHELL, &several).0, NotUnderstood);
+    let later =
+        "Expand-Archive C:\\work\\a.zip C:\\j; Get-ChildItem C:\\j | Rename-Item -NewName x";
+    let line = format!("Invoke-WebRequest https://e.com/a.zip -OutFile C:\\work\\a.zip; {later}");
+    assert_eq!(refused(&POWERSHELL, &line).0, Deferred);
+}
+
+#[test]
+fn files_below_a_folder_are_listed() {
+    let made = r"mkdir C:\t\a; Set-Content C:\t\x.log 1; Set-Content C:\t\a\y.LOG 1; Set-Content C:\t\a\z.txt 1; ";
+    let of = |rest: &str| in_powershell(&format!("{made}{rest}"))[4..].to_vec();
+    assert_eq!(
+        of(r"Get-ChildItem C:\t -Recurse -File -Include *.log | Remove-Item -Force"),
+        [r"delete C:\t\x.log", r"delete C:\t\a\y.LOG"]
+    );
+    assert_eq!(
+        of(r"gci C:\t -File -Recurse -Filter z* | Remove-Item"),
+        [r"delete C:\t\a\z.txt"]
+    );
+    for line in [
+        r"gci C:\Windows -Recurse -File",
+        r"gci C:\t -Recurse",
+        r"gci C:\t -Include *.log",
+        r"gci C:\t\* -Recurse -File",
+    ] {
+        assert_eq!(
+            refused(&POWERSHELL, &format!("{made}{line} | Remove-Item")).0,
+            NotUnderstood,
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn a_symbolic_link_has_the_kind_of_its_target() {
+    let found = in_powershell(r"New-Item -Type SymbolicLink -Path C:\l -Target C:\Windows");
+    assert!(found[0].contains("to_folder: true"), "{found:?}");
+    for line in [
+        r"New-Item -Type SymbolicLink -Path C:\l -Target C:\none",
+        r"New-Item -Type SymbolicLink -Path C:\l -Target Windows",
+        r"New-Item -Type Junction -Path C:\l -Target C:\Windows",
+    ] {
+        assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood, "{line}");
+    }
+}
+
+#[test]
+fn a_refusal_names_the_program_or_script() {
+    for (line, name) in [
+        (
+            "iex ((New-Object Net.WebClient).DownloadString('https://e.com/i.ps1'))",
+            "https://e.com/i.ps1",
+        ),
+        (
+            "iwr https://e.com/j.ps1 -UseBasicParsing | iex",
+            "https://e.com/j.ps1",
+        ),
+        (
+            r"Start-Process C:\py.exe -ArgumentList '/quiet' -Wait",
+            r"C:\py.exe",
+        ),
+    ] {
+        let (kind, why) = refused(&POWERSHELL, line);
+        assert_eq!(kind, NeedsWindows);
+        assert!(why.contains(name), "{why}");
+    }
+}

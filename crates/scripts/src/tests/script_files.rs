@@ -178,3 +178,194 @@ fn the_loop_that_waits_for_the_module_cache_is_skipped_and_no_other() {
         NeedsWindows
     );
 }
+
+const WITH_PARAMETERS: (&str, &str) = (
+    r"C:\s.ps1",
+    "[CmdletBinding()]\nparam(\n  [Parameter(Mandatory=$true)] [string] $name,\n  [int]$number = 1,\n  \
+     [switch]$also\n)\nmkdir C:\\$name-$number\nif ($also) { mkdir C:\\also }\n",
+);
+
+#[test]
+fn a_script_gets_its_arguments_by_name_and_by_position() {
+    for (shell, line, expected) in [
+        (
+            &CMD[..],
+            r"powershell -File C:\s.ps1 -Name x -Number 2",
+            &[r"folder C:\x-2"][..],
+        ),
+        (&CMD, r"powershell -File C:\s.ps1 x", &[r"folder C:\x-1"]),
+        (
+            &CMD,
+            r"powershell C:\s.ps1 x 3 -Also",
+            &[r"folder C:\x-3", r"folder C:\also"],
+        ),
+        (
+            &POWERSHELL,
+            r"$v = 'y'; C:\s.ps1 -Name $v -Also:$true",
+            &[r"folder C:\y-1", r"folder C:\also"],
+        ),
+        (&POWERSHELL, r"& C:\s.ps1 'a b'", &[r"folder C:\a b-1"]),
+    ] {
+        assert_eq!(
+            actions(shell, with(&[WITH_PARAMETERS]), line),
+            expected,
+            "{line}"
+        );
+    }
+    for line in [
+        r"powershell -File C:\s.ps1",
+        r"powershell -File C:\s.ps1 -Other x",
+        r"powershell -File C:\s.ps1 x 2 3",
+        r"powershell -File C:\s.ps1 x many",
+    ] {
+        assert_eq!(
+            error(&CMD, with(&[WITH_PARAMETERS]), line).0,
+            NotUnderstood,
+            "{line}"
+        );
+    }
+    let validated = (
+        r"C:\s.ps1",
+        "param([ValidateSet('a', 'b')] [string] $x)\nmkdir C:\\$x",
+    );
+    assert_eq!(
+        error(&POWERSHELL, with(&[validated]), r"C:\s.ps1 c").0,
+        NotUnderstood
+    );
+}
+
+#[test]
+fn a_slash_begins_a_path_and_not_an_option() {
+    let line = r"powershell /build/setup.ps1";
+    assert_eq!(
+        actions(&CMD, with(&[SETUP]), line),
+        [r"folder C:\data", r"folder C:\build\logs"]
+    );
+    assert_eq!(
+        actions(&CMD, image(), r"powershell /NoProfile /Command mkdir C:\a"),
+        [r"folder C:\a"]
+    );
+    assert_eq!(
+        error(&CMD, image(), r"powershell /unknown mkdir C:\a").0,
+        NotUnderstood
+    );
+}
+
+const BATCH: (&str, &str) = (
+    r"C:\build\setup.cmd",
+    "@echo off\r\nrem a comment with %1\r\n:: another\r\nsetlocal\r\nset DIR=%~1\r\n\
+     if \"%DIR%\"==\"\" set DIR=C:\\none\r\n:label\r\nmkdir \"%DIR%\"\r\nif errorlevel 1 exit /b 1\r\n\
+     for %%i in (a b) do (\r\n  mkdir %DIR%\\%%i\r\n)\r\n>%~dp0log.txt echo 100%% of %~nx0 %2 %* ^\r\nend\r\n\
+     if %ERRORLEVEL% neq 0 exit /b %ERRORLEVEL%\r\nexit /b 0\r\n",
+);
+
+#[test]
+fn a_batch_file_is_read_however_it_is_run() {
+    for (shell, line) in [
+        (&CMD[..], r"C:\build\setup.cmd C:\x 2"),
+        (&CMD, r"C:\build\setup C:\x 2"),
+        (&CMD, r"call C:\build\setup.cmd C:\x 2"),
+        (&CMD, r"cd C:\build && setup C:\x 2"),
+        (&CMD, r"cmd /c C:\build\setup.cmd C:\x 2"),
+        (&POWERSHELL, r"C:\build\setup.cmd C:\x 2"),
+        (&POWERSHELL, r"cd C:\build; & .\setup.cmd C:\x 2"),
+    ] {
+        assert_eq!(
+            actions(shell, with(&[BATCH]), line),
+            [
+                r"folder C:\x",
+                r"folder C:\x\a",
+                r"folder C:\x\b",
+                r"write C:\build\log.txt 100% of setup.cmd 2 C:\\x 2 end\r\n",
+            ],
+            "{line}"
+        );
+    }
+    assert_eq!(
+        actions(
+            &CMD,
+            with(&[BATCH]),
+            r"C:\build\setup.cmd && mkdir C:\after"
+        )[0],
+        r"folder C:\none"
+    );
+    assert_eq!(
+        error(&POWERSHELL, with(&[BATCH]), r"cd C:\build; setup.cmd").0,
+        NotUnderstood
+    );
+}
+
+#[test]
+fn variables_and_exit_codes_of_a_batch_file_are_those_of_cmd() {
+    let sets = (r"C:\set.bat", "set A=C:\\made\r\nmkdir %A%%NONE%\r\n");
+    let keeps = (r"C:\keep.bat", "setlocal\r\nset A=C:\\other\r\n");
+    let uses = (
+        r"C:\use.bat",
+        "call C:\\set.bat\r\ncall C:\\keep.bat\r\nmkdir %A%\\b\r\n",
+    );
+    assert_eq!(
+        actions(&CMD, with(&[sets, keeps, uses]), r"C:\use.bat"),
+        [r"folder C:\made", r"folder C:\made\b"]
+    );
+    let ends = (r"C:\e.bat", "mkdir C:\\a\r\nexit /b 3\r\nmkdir C:\\no\r\n");
+    let (kind, why) = error(&CMD, with(&[ends]), r"C:\e.bat && mkdir C:\b");
+    assert_eq!(kind, Fails, "{why}");
+    assert_eq!(
+        actions(&CMD, with(&[ends]), r"C:\e.bat || mkdir C:\b"),
+        [r"folder C:\a", r"folder C:\b"]
+    );
+    // exit without /b ends the cmd that called it.
+    let quits = (r"C:\q.bat", "exit 0");
+    assert_eq!(
+        actions(&CMD, with(&[quits]), r"C:\q.bat & mkdir C:\b"),
+        [""; 0]
+    );
+    let end = (r"C:\end.bat", "goto :eof\r\nmkdir C:\\no\r\n");
+    assert_eq!(
+        actions(&CMD, with(&[end]), r"C:\end.bat && mkdir C:\b"),
+        [r"folder C:\b"]
+    );
+}
+
+#[test]
+fn what_a_batch_file_needs_is_told_with_its_line() {
+    for (text, expected) in [
+        ("mkdir C:\\a\r\nsetup.exe /quiet\r\n", NeedsWindows),
+        ("goto label\r\n:label\r\n", NotUnderstood),
+        ("call :label\r\n:label\r\n", NotUnderstood),
+        ("if exist C:\\work (\r\nmkdir C:\\a\r\n", NotUnderstood),
+        (
+            "mkdir C:\\a\r\nmkdir C:\\a\r\nmkdir C:\\b\r\n",
+            NotUnderstood,
+        ),
+        (
+            "mkdir C:\\a\r\nmkdir C:\\a & if errorlevel 1 mkdir C:\\b\r\n",
+            NotUnderstood,
+        ),
+        (
+            "mkdir C:\\a\r\nmkdir C:\\a || echo %ERRORLEVEL%\r\nmkdir C:\\%ERRORLEVEL%",
+            NotUnderstood,
+        ),
+        ("setlocal enabledelayedexpansion\r\n", NotUnderstood),
+        ("setlocal\r\ncd C:\\Windows\r\n", NotUnderstood),
+        ("mkdir C:\\%NONE:~0,1%\r\n", NotUnderstood),
+        ("mkdir C:\\ä\r\n", NotUnderstood),
+        ("rem ^\r\nmkdir C:\\a\r\n", NotUnderstood),
+        ("for /f %%i in (a) do mkdir %%i\r\n", NotUnderstood),
+        ("C:\\b.bat\r\n", NotUnderstood),
+    ] {
+        let (kind, why) = error(&CMD, with(&[(r"C:\b.bat", text)]), r"C:\b.bat");
+        assert_eq!(kind, expected, "{text}: {why}");
+    }
+    let (_, why) = error(
+        &CMD,
+        with(&[(r"C:\b.bat", "@echo off\r\n\r\nsetup.exe\r\n")]),
+        r"C:\b.bat",
+    );
+    assert!(why.contains(r"C:\b.bat:3: "), "{why}");
+    assert_eq!(refused(&CMD, r"call C:\none.bat && mkdir C:\a").0, Fails);
+    // A name without a folder may be in PATH.
+    for line in ["npm.cmd ci", "call npm.cmd ci"] {
+        assert_eq!(refused(&CMD, line).0, NeedsWindows, "{line}");
+    }
+}

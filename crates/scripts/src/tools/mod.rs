@@ -21,7 +21,7 @@ use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_windows::quoting::argv;
 
 use super::error::ScriptError;
-use super::image::{Deferred, EntryKind, IisCommand, ImageAction, Lookup};
+use super::image::{Deferred, EntryKind, IisCommand, ImageAction, LinkAction, Lookup};
 use super::process::{PathState, Process};
 use super::traced_text::TracedText;
 use super::variables::MACHINE;
@@ -76,6 +76,7 @@ pub(super) fn command_line(
             }
             powershell::run(machine, &arguments, shell == "pwsh")
         }
+        _ if cmd::is_batch(&shell) => cmd::run_batch(machine, &name, rest.as_str()),
         _ => {
             let words: Vec<String> = rest
                 .arguments()
@@ -171,6 +172,10 @@ pub(super) fn tool(
             if words.is_empty() && !is_elsewhere =>
         {
             check_program_exists(machine, name, &of_system)?;
+            Ok(0)
+        }
+        "dotnet" if prints_facts(words) => {
+            machine.apply(ImageAction::Skip(format!("{name} {}", words.join(" "))))?;
             Ok(0)
         }
         _ if prints_version(words) => {
@@ -295,6 +300,52 @@ fn check_installed(machine: &Process<'_>, name: &str) -> Result<(), ScriptError>
 /// Returns true for `go version` or `node --version`.
 fn prints_version(words: &[String]) -> bool {
     matches!(words, [word] if matches!(word.as_str(), "version" | "--version" | "-version" | "-v" | "-V"))
+}
+
+/// Returns true for commands of `dotnet` that print what is installed, before its first run.
+fn prints_facts(words: &[String]) -> bool {
+    matches!(words, [word] if matches!(word.as_str(), "--info" | "--list-sdks" | "--list-runtimes"))
+}
+
+/// Creates a symbolic link with its target as written, and returns the exit code of `mklink`.
+pub(super) fn make_link(
+    machine: &mut Process<'_>,
+    link: &str,
+    target: &str,
+    to_folder: bool,
+) -> Result<i32, ScriptError> {
+    let path = machine.path(link)?;
+    match machine.path_state(&path)? {
+        PathState::Absent => {}
+        PathState::File | PathState::Folder => {
+            return Ok(machine.fail(1, format!("{path} already exists")));
+        }
+        PathState::Deferred => {
+            machine.apply(ImageAction::Unclear(path))?;
+            return Ok(0);
+        }
+    }
+    if !machine.check_parent_exists(&path)? {
+        return Ok(machine.fail(1, format!("the folder of {path} does not exist")));
+    }
+    // A target that is neither absolute nor relative to the link is rare, and easy to get wrong.
+    let is_absolute = target.get(1..3) == Some(":\\");
+    let is_relative = !target.starts_with(['\\', '/']) && !target.contains(':');
+    if !(is_absolute || is_relative) || target.is_empty() || target.contains('/') {
+        return Err(ScriptError::unclear(format!(
+            "unsupported target of a link {target:?}: expected C:\\… or a path from the link's folder"
+        )));
+    }
+    if is_absolute {
+        // A drive that the image does not have.
+        machine.path(target)?;
+    }
+    machine.apply(ImageAction::Link(LinkAction {
+        path,
+        target: target.to_owned(),
+        to_folder,
+    }))?;
+    Ok(0)
 }
 
 /// Runs `setx`: without `/M`, the variable is the user's.
