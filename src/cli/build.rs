@@ -196,7 +196,7 @@ impl Build {
             created,
             reuse: (!self.daemon.no_cache).then(|| self.cache_from.clone()),
             docker_host: self.daemon.host(),
-            kube_context: self.recipe.kube_context(),
+            cluster: self.recipe.cluster(),
             docker: self.daemon.options(),
             daemon_flags: self.daemon_flags(&request.design),
         };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use wincimg_cluster::live::{Cluster, NodeSnapshot};
+use wincimg_cluster::live::{Cluster, ClusterContext, NodeSnapshot};
 
 use super::complete;
 use super::error::Failure;
@@ -24,7 +24,7 @@ pub(super) struct ClusterArgs {
     #[arg(long, display_order = 4, value_name = "NAME", requires = CLUSTER_SOURCE, hide_short_help = true, add = complete::contexts())]
     kube_context: Option<String>,
     /// Kubeconfig file [default: `KUBECONFIG`, then ~/.kube/config]
-    #[arg(long, display_order = 5, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "kube", hide_short_help = true)]
+    #[arg(long, display_order = 5, value_name = "FILE", value_hint = ValueHint::FilePath, requires = CLUSTER_SOURCE, hide_short_help = true)]
     kubeconfig: Option<PathBuf>,
 }
 
@@ -39,9 +39,12 @@ impl ClusterArgs {
         self.kube
     }
 
-    /// The kubeconfig's context, if it is not the current one.
-    pub(super) fn context(&self) -> Option<&str> {
-        self.kube_context.as_deref()
+    /// The selected cluster.
+    pub(super) fn context(&self) -> ClusterContext {
+        ClusterContext {
+            kubeconfig: self.kubeconfig.clone(),
+            name: self.kube_context.clone(),
+        }
     }
 
     /// Arguments that make kubectl use the same cluster.
@@ -56,8 +59,7 @@ impl ClusterArgs {
     }
 
     pub(super) async fn connect(&self) -> Result<Cluster, Failure> {
-        let context = self.kube_context.as_deref();
-        Ok(Cluster::connect(self.kubeconfig.as_deref(), context).await?)
+        Ok(Cluster::connect(&self.context()).await?)
     }
 
     /// `cluster production (https://10.0.0.1:6443)`, for reports.

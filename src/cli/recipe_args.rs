@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{Args, ValueHint};
+use wincimg_cluster::live::ClusterContext;
 use wincimg_cluster::nodes::Node;
 use wincimg_cluster::rollout::command_line;
 use wincimg_dockerfile::stages::StageReplacement;
@@ -161,9 +162,9 @@ impl RecipeArgs {
         }
     }
 
-    /// The kubeconfig's context, if one is named.
-    pub(super) fn kube_context(&self) -> Option<String> {
-        self.hosts.cluster.context().map(str::to_owned)
+    /// The cluster of the nodes and builders.
+    pub(super) fn cluster(&self) -> ClusterContext {
+        self.hosts.cluster.context()
     }
 
     /// Names of the set values, which may be secrets.

@@ -4,7 +4,7 @@
 //! Nodes and workloads are only read. `fleet follow` alone writes: one lease (`lease`) and events
 //! about nodes (`events`). A [`BuilderConnection`] runs a program in a builder's pod.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
@@ -110,32 +110,42 @@ pub fn contexts() -> Vec<String> {
 /// Name of this client in the cluster's audit log.
 const USER_AGENT: &str = concat!("wincimg/", env!("CARGO_PKG_VERSION"));
 
+/// Selection of a cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClusterContext {
+    /// The kubeconfig, if it is not kubectl's.
+    pub kubeconfig: Option<PathBuf>,
+    /// The kubeconfig's context, if it is not the current one.
+    pub name: Option<String>,
+}
+
 impl Cluster {
     /// Connects to the cluster of a kubeconfig's context: by default the current context or, inside
-    /// a pod, the pod's own cluster. Without a file, the kubeconfig is kubectl's.
-    pub async fn connect(file: Option<&Path>, context: Option<&str>) -> Result<Self, LiveError> {
-        let read = match file {
+    /// a pod, the pod's own cluster.
+    pub async fn connect(context: &ClusterContext) -> Result<Self, LiveError> {
+        let ClusterContext { kubeconfig, name } = context;
+        let read = match kubeconfig {
             Some(file) => Kubeconfig::read_from(file),
             None => Kubeconfig::read(),
         };
-        if let (Ok(read), Some(name)) = (&read, context) {
+        if let (Ok(read), Some(name)) = (&read, name) {
             let names = || read.contexts.iter().map(|known| known.name.as_str());
             if !names().any(|known| known == name) {
                 return Err(LiveError::NoContext {
-                    name: name.to_owned(),
+                    name: name.clone(),
                     nearest: closest_match(name, names()),
                 });
             }
         }
         let options = KubeConfigOptions {
-            context: context.map(str::to_owned),
+            context: name.clone(),
             ..KubeConfigOptions::default()
         };
         let config = match read {
             Ok(read) => Config::from_custom_kubeconfig(read, &options).await,
             Err(error) => Err(error),
         };
-        let is_named = file.is_some() || context.is_some();
+        let is_named = kubeconfig.is_some() || name.is_some();
         // The text of these errors contains their causes.
         let failed = |error: String| LiveError::Config(error.into());
         let mut config = match config {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use wincimg_cluster::builder::SCHEME;
+use wincimg_cluster::live::ClusterContext;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::progress::{Progress, Reporter};
 use wincimg_http::Downloads;
@@ -63,8 +64,8 @@ pub struct EngineOptions {
     pub reuse: Option<Vec<Location>>,
     /// The Docker daemon, if it is not the one that Docker itself would use.
     pub docker_host: Option<String>,
-    /// The kubeconfig's context for a daemon in a pod, if it is not the current one.
-    pub kube_context: Option<String>,
+    /// The cluster of a daemon in a pod.
+    pub cluster: ClusterContext,
     /// Options of builds by the daemon.
     pub docker: DockerBuildOptions,
     /// Flags given for the daemon, which no other engine uses.

@@ -11,7 +11,7 @@ use wincimg_common::diagnose::Diagnose;
 use wincimg_common::lock;
 
 use super::exec::PodStream;
-use super::{Cluster, LiveError, PATIENCE};
+use super::{Cluster, ClusterContext, LiveError, PATIENCE};
 use crate::builder::BuilderName;
 use crate::null_is_default;
 
@@ -124,11 +124,11 @@ impl BuilderConnection {
     /// Finds the pod of a builder for one of these builds, the first that there is, which must be
     /// ready. A pod with the builder's own name serves every build.
     pub async fn connect(
-        context: Option<&str>,
+        context: &ClusterContext,
         builder: &BuilderName,
         builds: &[u32],
     ) -> Result<Self, BuilderError> {
-        let cluster = Cluster::connect(kubeconfig, context).await?;
+        let cluster = Cluster::connect(context).await?;
         let names = builds.iter().map(|build| builder.pod(*build));
         let names: Vec<String> = names.chain([builder.name.clone()]).collect();
         // A Role grants the pod of one build: others may exist or not.

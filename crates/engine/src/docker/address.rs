@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use reqwest::Url;
 use wincimg_cluster::builder::{BuilderName, SCHEME};
+use wincimg_cluster::live::ClusterContext;
 use wincimg_common::diagnose::Problem;
 use wincimg_common::untrusted::without_password;
 
@@ -37,7 +38,7 @@ pub struct BuilderAddress {
     /// The builds of Windows that it may have, the best first.
     pub(super) builds: Vec<u32>,
     /// The kubeconfig's context, if it is not the current one.
-    pub(super) context: Option<String>,
+    pub(super) context: ClusterContext,
 }
 
 impl Address {
@@ -82,7 +83,7 @@ impl Address {
                 let builder = BuilderAddress {
                     name,
                     builds: Vec::new(),
-                    context: None,
+                    context: ClusterContext::default(),
                 };
                 Ok((Self::Builder(builder), None))
             }

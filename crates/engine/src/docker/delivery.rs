@@ -83,7 +83,7 @@ pub(crate) async fn connect_windows(
 ) -> Result<(Daemon, Info), BoxError> {
     let host = options.docker_host.as_deref();
     let endpoint = Endpoint::find(host, &Environment::from_env())?;
-    let endpoint = endpoint.for_builds(builds, options.kube_context.as_deref());
+    let endpoint = endpoint.for_builds(builds, &options.cluster);
     tracing::debug!("docker: {} ({})", endpoint.address, endpoint.origin);
     let daemon = Daemon::connect(endpoint).await?;
     let info = daemon.info().await?;

@@ -6,6 +6,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use wincimg_cluster::live::ClusterContext;
 use wincimg_common::diagnose::Problem;
 use wincimg_oci::remote::docker_folder;
 
@@ -133,10 +134,10 @@ impl Endpoint {
     /// The same builder for one of these builds of Windows, in the cluster of a context; other
     /// daemons stay as they are.
     #[must_use]
-    pub(super) fn for_builds(mut self, builds: &[u32], context: Option<&str>) -> Self {
+    pub(super) fn for_builds(mut self, builds: &[u32], context: &ClusterContext) -> Self {
         if let Address::Builder(builder) = &mut self.address {
             builder.builds = builds.to_vec();
-            builder.context = context.map(str::to_owned);
+            builder.context = context.clone();
         }
         self
     }

@@ -133,7 +133,7 @@ impl Transport {
             builds,
             context,
         } = address;
-        let connect = || BuilderConnection::connect(context.as_deref(), name, builds);
+        let connect = || BuilderConnection::connect(context, name, builds);
         self.builder.get_or_try_init(connect).await?.dial().await
     }
 }
