@@ -60,7 +60,7 @@ pub mod wine;
 use std::error::Error;
 use std::sync::Arc;
 
-pub use copy_out::{CopiedFiles, copy_out};
+pub use copy_out::{CopiedFiles, ExtractedFiles};
 pub use error::{LayerProblem, LayerReadError};
 pub use extract::{ExtractedEntry, extract};
 pub use facts::{BaseAnnotation, ImageFacts, LayerFacts, UpdateFacts};

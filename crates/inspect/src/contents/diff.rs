@@ -33,6 +33,8 @@ pub struct FileDifference {
     pub before: Option<FileEntry>,
     /// The file in the second image; none if its layer was not read.
     pub after: Option<FileEntry>,
+    /// The deletion of a file whose layer was not read.
+    pub deleted: Option<FileEntry>,
 }
 
 /// A registry key that differs.
@@ -100,15 +102,12 @@ fn difference(before: Option<&FileEntry>, after: Option<&FileEntry>) -> Option<F
         change,
         before: present(before),
         after: present(after),
+        deleted: [before, after]
+            .into_iter()
+            .flatten()
+            .find(|it| is_deleted(it))
+            .cloned(),
     })
-}
-
-impl FileDifference {
-    /// Path as in a container.
-    pub fn path(&self) -> Option<&str> {
-        let entry = self.after.as_ref().or(self.before.as_ref());
-        entry.map(|entry| entry.path.as_str())
-    }
 }
 
 /// A descriptor with its parts in one order.

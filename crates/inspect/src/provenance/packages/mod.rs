@@ -6,9 +6,11 @@
 mod bytes;
 mod clr;
 mod golang;
+mod java;
 mod npm;
 mod nuget;
 mod pe;
+pub(super) mod products;
 mod python;
 #[cfg(test)]
 pub(in crate::provenance) mod tests;
@@ -16,6 +18,7 @@ mod version_info;
 
 use self::pe::Pe;
 use self::version_info::VersionInfo;
+use super::purl;
 
 /// Limit on names and versions.
 const LONGEST: usize = 512;
@@ -27,6 +30,8 @@ const MOST: usize = 20_000;
 pub(crate) enum Ecosystem {
     /// Go modules.
     Go,
+    /// Maven.
+    Maven,
     /// npm.
     Npm,
     /// `NuGet`.
@@ -52,6 +57,8 @@ pub struct FoundPackage {
     pub licence: Option<String>,
     /// Its name in the CPE dictionary, if known.
     pub cpe: Option<String>,
+    /// Its registry key, if it is an installed program.
+    pub(crate) product: Option<String>,
 }
 
 impl FoundPackage {
@@ -63,7 +70,18 @@ impl FoundPackage {
             supplier: None,
             licence: None,
             cpe: None,
+            product: None,
         }
+    }
+
+    /// Its supplier, according to the file.
+    pub fn supplier(&self) -> Option<&str> {
+        self.supplier.as_deref()
+    }
+
+    /// The kind of package, as package URLs name it.
+    pub fn kind(&self) -> &'static str {
+        purl::kind_of(self.ecosystem)
     }
 
     /// Returns true if its name is plausible.
@@ -87,6 +105,10 @@ pub(super) enum PackageFileKind {
     NuGet,
     /// Metadata of a Python package.
     Python,
+    /// A Java library.
+    Java,
+    /// `HKLM\SOFTWARE`, with the installed programs.
+    Software,
 }
 
 impl PackageFileKind {
@@ -106,6 +128,10 @@ impl PackageFileKind {
             Some(Self::NuGet)
         } else if python::is_description(&names) {
             Some(Self::Python)
+        } else if java::is_archive(end) {
+            Some(Self::Java)
+        } else if products::is_hive(path) {
+            Some(Self::Software)
         } else {
             None
         }
@@ -114,7 +140,7 @@ impl PackageFileKind {
     /// Limit on the size of a file of this kind.
     pub(super) fn most(self) -> u64 {
         match self {
-            Self::Executable => 256 << 20,
+            Self::Executable | Self::Java | Self::Software => 256 << 20,
             Self::Npm | Self::Python => 4 << 20,
             Self::NuGet => 64 << 20,
         }
@@ -128,11 +154,17 @@ impl PackageFileKind {
             },
             Self::Npm => FilePackages::of(npm::package(bytes)),
             Self::Python => FilePackages::of(python::package(bytes)),
+            Self::Java => FilePackages {
+                packages: java::packages(path, bytes),
+                ..FilePackages::default()
+            },
+            Self::Software => products::products(bytes),
             Self::NuGet => match nuget::dependencies(bytes) {
                 Some(list) => FilePackages {
                     packages: list.packages,
                     explained: list.files,
                     own: list.own,
+                    ..FilePackages::default()
                 },
                 None => FilePackages::default(),
             },
@@ -152,6 +184,8 @@ pub struct FilePackages {
     pub explained: Vec<String>,
     /// Names of files of the program itself.
     pub own: Vec<String>,
+    /// Registry keys of programs that are removed.
+    pub(crate) removed: Vec<String>,
 }
 
 impl FilePackages {
