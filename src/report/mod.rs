@@ -68,7 +68,8 @@ fn behind(rollout: &Rollout) -> Option<String> {
     (!behind.is_empty()).then(|| format!("Without the latest monthly update: {}", in_words(names)))
 }
 
-/// `web:1.4 is 17763.973 (KB4534273), but KB5094125 of 2026-09-08 is available`.
+/// `web:1.4 is 17763.973 (KB4534273), at least 80 months behind: KB5094125 of 2026-09-08 is
+/// available`.
 fn behind_in_words(rollout: &Rollout, behind: &OutdatedImage<'_>) -> String {
     let image = &rollout.images[behind.image];
     let name = match &image.reference {
@@ -80,7 +81,13 @@ fn behind_in_words(rollout: &Rollout, behind: &OutdatedImage<'_>) -> String {
     let at = at.map(|kb| format!(" ({kb})")).unwrap_or_default();
     let newest = behind.newest;
     let new = kb(newest).unwrap_or_else(|| newest.version().to_string());
-    format!("{name}{at}, but {new} of {} is available", newest.date)
+    let at_least = if behind.is_at_least { "at least " } else { "" };
+    let months = match behind.months() {
+        None | Some(0) => ", but".to_owned(),
+        Some(1) => format!(", {at_least}1 month behind:"),
+        Some(months) => format!(", {at_least}{months} months behind:"),
+    };
+    format!("{name}{at}{months} {new} of {} is available", newest.date)
 }
 
 /// The first few names, and the number of the others.
