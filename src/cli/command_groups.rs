@@ -4,7 +4,7 @@
 use clap::{Args, Subcommand};
 
 use super::{Command, contents, delete, images, init, inspect, mirror, render, try_image, update};
-use super::{base, convert, copy, sbom};
+use super::{base, convert, copy, sbom, scan};
 
 /// Write, list, convert and render recipes
 #[derive(Debug, Args)]
@@ -60,6 +60,7 @@ enum ImageCommand {
     Cp(Box<contents::Cp>),
     Diff(Box<contents::Diff>),
     Sbom(Box<sbom::Sbom>),
+    Scan(Box<scan::Scan>),
     Export(Box<contents::Export>),
     Push(copy::Push),
     Copy(copy::Copy),
@@ -82,6 +83,7 @@ impl Image {
             ImageCommand::Cp(command) => Command::Cp(*command),
             ImageCommand::Diff(command) => Command::Diff(*command),
             ImageCommand::Sbom(command) => Command::Sbom(*command),
+            ImageCommand::Scan(command) => Command::Scan(*command),
             ImageCommand::Export(command) => Command::Export(*command),
             ImageCommand::Delete(command) => Command::Delete(command),
             ImageCommand::Push(command) => Command::Push(command),

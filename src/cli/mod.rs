@@ -46,6 +46,7 @@ mod recipe_args;
 mod registry_args;
 mod render;
 mod sbom;
+mod scan;
 mod shutdown;
 mod try_image;
 mod update;
@@ -58,6 +59,7 @@ use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches, Parser, Subcom
 use command_context::Session;
 use config::{Arguments, ArgumentsError};
 use error::Failure;
+pub(crate) use scan::{ScanReport, ScannedImage};
 
 /// Build, check and copy Windows container images, from Linux.
 #[derive(Debug, Parser)]
@@ -146,6 +148,8 @@ enum Command {
     #[command(hide = true)]
     Sbom(sbom::Sbom),
     #[command(hide = true)]
+    Scan(scan::Scan),
+    #[command(hide = true)]
     Tag(copy::Tag),
     #[command(hide = true)]
     Try(try_image::Try),
@@ -227,6 +231,7 @@ impl Command {
             Self::Push(command) => command.run(session),
             Self::Render(command) => command.run(session),
             Self::Sbom(command) => command.run(session),
+            Self::Scan(command) => command.run(session),
             Self::Tag(command) => command.run(session),
             Self::Try(command) => command.run(session),
             Self::Update(command) => command.run(session),

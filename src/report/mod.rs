@@ -11,6 +11,7 @@ mod names;
 mod plan;
 mod problems;
 mod sarif;
+mod scan;
 mod suites;
 mod summary;
 mod text;
@@ -29,6 +30,7 @@ pub(crate) use lint::{
 pub(crate) use markdown::write_markdown;
 pub(crate) use names::shorten;
 pub(crate) use sarif::write_sarif;
+pub(crate) use scan::write_scan_sarif;
 pub(crate) use text::{TextStyle, write_summary_and_matrix, write_text};
 use wincimg_cluster::rollout::{OutdatedImage, Rollout, host_label};
 use wincimg_windows::update::Update;

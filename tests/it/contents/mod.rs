@@ -3,6 +3,7 @@
 
 mod delete;
 mod sbom;
+mod scan;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
