@@ -158,10 +158,12 @@ pub(super) struct LayerRow {
     pub(super) digest: Digest,
     pub(super) size: u64,
     pub(super) created_by: Option<String>,
-    /// Its files, and the paths that it deletes.
+    /// Paths that it deletes from the layers below.
+    pub(super) deleted: Vec<String>,
     pub(super) files: Vec<FileView>,
+    /// Paths and sizes of its files without folders.
     #[serde(skip)]
-    pub(super) lines: Vec<(ContentChange, String, u64)>,
+    pub(super) sizes: Vec<(String, u64)>,
     pub(super) registry: Vec<RegistryEdit>,
 }
 
@@ -455,17 +457,9 @@ fn layer_rows(before: &ImageContents, after: &ImageContents) -> Result<Vec<Layer
 impl LayerRow {
     fn new(layer: &ContentLayer, change: ContentChange) -> Result<Self, Failure> {
         let tree = layer.files();
-        let own = || {
-            tree.iter()
-                .filter(|entry| entry.kind != FileEntryKind::Folder)
-        };
-        let lines = own().map(|entry| {
-            let change = match entry.kind {
-                FileEntryKind::Deleted => ContentChange::Removed,
-                _ => ContentChange::Added,
-            };
-            (change, entry.display_path(), entry.size())
-        });
+        let files = tree.iter();
+        let files = files.filter(|entry| entry.kind != FileEntryKind::Folder);
+        let sizes = files.map(|entry| (entry.display_path(), entry.size()));
         Ok(Self {
             layer: layer.number,
             change,
@@ -476,7 +470,8 @@ impl LayerRow {
                 .iter()
                 .map(|entry| FileView::new(entry, false))
                 .collect(),
-            lines: lines.collect(),
+            deleted: layer.deleted(),
+            sizes: sizes.collect(),
             registry: layer.registry_edits()?,
         })
     }

@@ -203,13 +203,21 @@ fn write_layer(layer: &LayerRow, colours: Colours, out: &mut dyn Write) -> io::R
     let line = format!("{number}  {digest}  {}  {step}", BinaryBytes(layer.size));
     let line = Untrusted(line.trim_end()).to_string();
     writeln!(out, "    {}", colours.change(layer.change, line))?;
-    for (change, path, size) in &layer.lines {
-        let size = match change {
-            ContentChange::Removed => String::new(),
-            _ => format!("  {}", BinaryBytes(*size)),
-        };
-        let line = Untrusted(format!("{path}{size}")).to_string();
-        writeln!(out, "        {}", colours.change(*change, line))?;
+    for path in &layer.deleted {
+        let line = Untrusted(path).to_string();
+        writeln!(
+            out,
+            "        {}",
+            colours.change(ContentChange::Removed, line)
+        )?;
+    }
+    for (path, size) in &layer.sizes {
+        let line = Untrusted(format!("{path}  {}", BinaryBytes(*size))).to_string();
+        writeln!(
+            out,
+            "        {}",
+            colours.change(ContentChange::Added, line)
+        )?;
     }
     for edit in &layer.registry {
         writeln!(out, "        {}", Untrusted(edit))?;

@@ -246,15 +246,20 @@ fn no_file(tree: &FileTree, path: &str) -> Failure {
             break;
         }
     }
-    let names = tree.below(above, 1).map(|(_, entry)| entry.name());
-    let like = closest_match(missing, names);
+    let names: Vec<(String, &str)> = tree
+        .below(above, 1)
+        .map(|(_, entry)| (entry.name().to_lowercase(), entry.name()))
+        .collect();
+    let folded = names.iter().map(|(folded, _)| folded.as_str());
+    let like = closest_match(&missing.to_lowercase(), folded);
+    let like = like.and_then(|like| names.iter().find(|(folded, _)| *folded == like));
     let shown = |path: &str| match path.strip_prefix("Files") {
         Some(below) => format!("C:{}", below.replace('/', r"\")),
         None => path.replace('/', r"\"),
     };
     let failure = Failure::no(anyhow!("the image has no {}", shown(path)));
     match like {
-        Some(name) => failure.hint(format!(r"did you mean {}\{name}?", shown(above))),
+        Some((_, name)) => failure.hint(format!(r"did you mean {}\{name}?", shown(above))),
         None => failure,
     }
 }

@@ -31,13 +31,16 @@ fn a_tag_of_a_layout_is_deleted_and_the_others_stay() {
     assert_eq!(deleted["digest_deleted"], false);
     let digest = images.text(&["digest", "oci:one:latest"]);
     assert_eq!(deleted["digest"], digest.trim());
-    let (code, _) = images.code(&["digest", "oci:one:1"]);
-    assert_eq!(code, Some(1));
+    let (code, errors) = images.code(&["digest", "oci:one:1"]);
+    assert!(
+        code == Some(3) && errors.contains("it has latest"),
+        "{errors}"
+    );
 
     let text = images.text(&["delete", "oci:one:latest", "--yes"]);
     assert!(text.starts_with("deleted oci:one:latest"), "{text}");
     let (code, errors) = images.code(&["digest", "oci:one:latest"]);
-    assert_eq!(code, Some(1), "{errors}");
+    assert_eq!(code, Some(3), "{errors}");
 }
 
 #[test]

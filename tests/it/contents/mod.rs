@@ -696,14 +696,16 @@ fn cp_writes_nothing_outside_its_folder() {
     let output = run(&mut images.command(&["cp", r"oci:bad:C:\app", "in/out"]));
     let files = files_in(&images.path("in"));
     let names: Vec<&str> = files.keys().map(String::as_str).collect();
-    assert_eq!(names, ["out/app/ok.txt", "out/app/way/escaped"]);
+    assert_eq!(names, ["out/app/ok.txt"]);
     assert!(files.values().all(|bytes| bytes == b"evil"));
     assert!(!Path::new("/tmp/escaped").exists());
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("warning: skipped"), "{errors}");
     let listed = images.json(&["ls", "oci:bad", r"C:\app", "--recursive"]);
     assert!(
-        rows(&listed).iter().all(|(path, ..)| !path.contains("..")),
+        rows(&listed)
+            .iter()
+            .all(|(path, ..)| path.starts_with(r"C:\app\")),
         "{listed}"
     );
 }

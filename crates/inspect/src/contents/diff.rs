@@ -9,6 +9,7 @@ use wincimg_registry::hive::{Key, Semantics};
 use wincimg_registry::name_folding::FoldedName;
 use wincimg_registry::security::{DescriptorLayout, SecurityDescriptor};
 
+use super::tree::OverUnread;
 use super::{FileEntry, FileEntryKind, FileTree, ImageContents};
 use crate::base::{BaseHive, BaseKeyPath};
 
@@ -68,17 +69,28 @@ pub fn diff_files(before: &FileTree, after: &FileTree, with_security: bool) -> V
     let (old, new) = (before.entries(), after.entries());
     let mut found: BTreeMap<&[u8], FileDifference> = BTreeMap::new();
     for (key, entry) in old {
-        let other = new.get(key);
-        if other.is_none_or(|other| !is_same_file(entry, other, with_security)) {
-            found.extend(difference(Some(entry), other).map(|it| (key.as_slice(), it)));
+        let is_same = match new.get(key) {
+            Some(other) => is_same_file(entry, other, with_security),
+            None => is_nothing(entry, key, after),
+        };
+        if !is_same {
+            found.extend(difference(Some(entry), new.get(key)).map(|it| (key.as_slice(), it)));
         }
     }
     for (key, entry) in new {
-        if !old.contains_key(key) {
+        if !old.contains_key(key) && !is_nothing(entry, key, before) {
             found.extend(difference(None, Some(entry)).map(|it| (key.as_slice(), it)));
         }
     }
     found.into_values().collect()
+}
+
+/// Returns true if an entry makes no difference to a tree without it.
+fn is_nothing(entry: &FileEntry, key: &[u8], other: &FileTree) -> bool {
+    match entry.kind {
+        FileEntryKind::Deleted => other.is_hidden(key),
+        _ => entry.over_unread == OverUnread::Implied && !other.is_hidden(key),
+    }
 }
 
 fn is_same_file(one: &FileEntry, other: &FileEntry, with_security: bool) -> bool {

@@ -13,6 +13,7 @@ const FOLDER_ATTRIBUTES: u32 = 0x10;
 #[derive(Debug, Clone, Default)]
 pub struct FileTree {
     entries: BTreeMap<Vec<u8>, FileEntry>,
+    keeps_deletions: bool,
 }
 
 /// A file, folder, link or deletion.
@@ -30,6 +31,20 @@ pub struct FileEntry {
     pub layer: usize,
     /// True if it is another name of a file that is listed before it, and takes no space.
     pub is_other_name: bool,
+    /// How it meets layers that were not read.
+    pub(super) over_unread: OverUnread,
+}
+
+/// Relation of a folder to layers below that were not read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum OverUnread {
+    /// It adds to what they have.
+    #[default]
+    Adds,
+    /// No layer describes it: they have it.
+    Implied,
+    /// It was deleted and added again: nothing of theirs is left below it.
+    Replaces,
 }
 
 /// Kind of an entry.
@@ -94,7 +109,10 @@ impl FileTree {
         layers: impl IntoIterator<Item = &'l ContentLayer>,
         keep_deletions: bool,
     ) -> Self {
-        let mut tree = Self::default();
+        let mut tree = Self {
+            keeps_deletions: keep_deletions,
+            ..Self::default()
+        };
         // Other names, with the layer and the key of their file.
         let mut names: BTreeMap<Vec<u8>, (usize, Vec<u8>)> = BTreeMap::new();
         for layer in layers {
@@ -104,7 +122,7 @@ impl FileTree {
             let mut later = Vec::new();
             for &(top, file) in &files {
                 if matches!(file.is, LayerFileKind::Deleted) {
-                    tree.delete(&format!("{top}{}", file.path), layer.number, keep_deletions);
+                    tree.delete(&format!("{top}{}", file.path), layer.number);
                 }
             }
             for &(top, file) in &files {
@@ -157,11 +175,11 @@ impl FileTree {
         }
     }
 
-    fn delete(&mut self, path: &str, layer: usize, keep: bool) {
+    fn delete(&mut self, path: &str, layer: usize) {
         let key = sort_key::for_layer_path(path);
         self.remove_below(&key);
         self.entries.remove(&key);
-        if keep {
+        if self.keeps_deletions {
             self.place(FileEntry {
                 path: path.to_owned(),
                 kind: FileEntryKind::Deleted,
@@ -169,6 +187,7 @@ impl FileTree {
                 security: None,
                 layer,
                 is_other_name: false,
+                over_unread: OverUnread::Adds,
             });
         }
     }
@@ -180,10 +199,12 @@ impl FileTree {
         let mut parent = sort_key::parent(&key);
         while let (Some(parent_key), Some((above, _))) = (parent, folder.rsplit_once('/')) {
             folder = above;
-            match self.entries.get(parent_key) {
-                Some(there) if there.kind == FileEntryKind::Folder => break,
-                _ => {}
-            }
+            let over_unread = match self.entries.get(parent_key).map(|there| &there.kind) {
+                Some(FileEntryKind::Folder) => break,
+                Some(FileEntryKind::Deleted) => OverUnread::Replaces,
+                None if self.keeps_deletions => OverUnread::Implied,
+                _ => OverUnread::Adds,
+            };
             let described = FileEntry {
                 path: folder.to_owned(),
                 kind: FileEntryKind::Folder,
@@ -191,6 +212,7 @@ impl FileTree {
                 security: None,
                 layer: new.layer,
                 is_other_name: false,
+                over_unread,
             };
             self.entries.insert(parent_key.to_vec(), described);
             parent = sort_key::parent(parent_key);
@@ -201,7 +223,12 @@ impl FileTree {
                 entry.insert(new);
             }
             Entry::Occupied(mut entry) => {
-                was_folder = entry.get().kind == FileEntryKind::Folder;
+                let there = entry.get();
+                was_folder = there.kind == FileEntryKind::Folder;
+                let replaces = there.over_unread == OverUnread::Replaces;
+                if replaces || there.kind == FileEntryKind::Deleted {
+                    new.over_unread = OverUnread::Replaces;
+                }
                 if was_folder && new.kind == FileEntryKind::Folder {
                     // A folder keeps its original spelling.
                     new.path.clone_from(&entry.get().path);
@@ -230,6 +257,16 @@ impl FileTree {
     /// All entries.
     pub fn iter(&self) -> impl Iterator<Item = &FileEntry> {
         self.entries.values()
+    }
+
+    /// Returns true if an entry above a path is deleted, or replaces what unread layers have.
+    pub(super) fn is_hidden(&self, key: &[u8]) -> bool {
+        let above = std::iter::successors(sort_key::parent(key), |key| sort_key::parent(key));
+        let mut above = above.filter_map(|key| self.entries.get(key));
+        above.any(|entry| {
+            let replaces = entry.over_unread == OverUnread::Replaces;
+            replaces || entry.kind != FileEntryKind::Folder
+        })
     }
 
     pub(super) fn entries(&self) -> &BTreeMap<Vec<u8>, FileEntry> {
@@ -273,6 +310,7 @@ fn entry(layer: &ContentLayer, top: &str, file: &LayerFile, kind: FileEntryKind)
         security: security.map(|bytes| Arc::from(bytes.as_slice())),
         layer: layer.number,
         is_other_name: false,
+        over_unread: OverUnread::Adds,
     }
 }
 
