@@ -85,7 +85,7 @@ fn users_folder() -> Option<PathBuf> {
 }
 
 /// Parses `500M`, `1G` or a number of bytes.
-fn read_size(text: &str) -> Result<u64, String> {
+pub(super) fn read_size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text[digits.len()..].to_ascii_uppercase().as_str() {
         "" | "B" => Some(0),

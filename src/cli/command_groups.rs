@@ -3,8 +3,8 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Command, images, init, inspect, mirror, render, try_image, update};
-use super::{base, convert, copy};
+use super::{Command, contents, delete, images, init, inspect, mirror, render, try_image, update};
+use super::{base, convert, copy, sbom, scan};
 
 /// Write, list, convert and render recipes
 #[derive(Debug, Args)]
@@ -41,10 +41,11 @@ impl Recipe {
     }
 }
 
-/// Inspect, try, copy and update images, and find their bases
+/// Inspect, compare, copy and update images, and find their bases
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg image inspect repo.mylan.k8s:8888/web:1.4\n  \
+    wincimg image diff repo.mylan.k8s:8888/web:1.3 repo.mylan.k8s:8888/web:1.4\n  \
     wincimg image mirror base:nanoserver --kube --to repo.mylan.k8s:9999\n  \
     wincimg image update repo.mylan.k8s:8888/web:1.4 --kube --push")]
 pub(super) struct Image {
@@ -55,9 +56,16 @@ pub(super) struct Image {
 #[derive(Debug, Subcommand)]
 enum ImageCommand {
     Inspect(Box<inspect::Inspect>),
+    Ls(Box<contents::Ls>),
+    Cp(Box<contents::Cp>),
+    Diff(Box<contents::Diff>),
+    Sbom(Box<sbom::Sbom>),
+    Scan(Box<scan::Scan>),
+    Export(Box<contents::Export>),
     Push(copy::Push),
     Copy(copy::Copy),
     Tag(copy::Tag),
+    Delete(delete::Delete),
     Digest(copy::Digest),
     Manifest(copy::Manifest),
     Mirror(Box<mirror::Mirror>),
@@ -71,6 +79,13 @@ impl Image {
     pub(super) fn into_command(self) -> Command {
         match self.command {
             ImageCommand::Inspect(command) => Command::Inspect(*command),
+            ImageCommand::Ls(command) => Command::Ls(*command),
+            ImageCommand::Cp(command) => Command::Cp(*command),
+            ImageCommand::Diff(command) => Command::Diff(*command),
+            ImageCommand::Sbom(command) => Command::Sbom(*command),
+            ImageCommand::Scan(command) => Command::Scan(*command),
+            ImageCommand::Export(command) => Command::Export(*command),
+            ImageCommand::Delete(command) => Command::Delete(command),
             ImageCommand::Push(command) => Command::Push(command),
             ImageCommand::Copy(command) => Command::Copy(command),
             ImageCommand::Tag(command) => Command::Tag(command),

@@ -26,7 +26,7 @@ pub(super) struct DocumentArgs {
 }
 
 /// This program as the creator of documents.
-const TOOL: Tool = Tool {
+pub(super) const TOOL: Tool = Tool {
     name: env!("CARGO_PKG_NAME"),
     version: env!("CARGO_PKG_VERSION"),
     home: env!("CARGO_PKG_REPOSITORY"),

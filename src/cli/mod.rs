@@ -12,8 +12,10 @@ mod command_groups;
 mod complete;
 mod completions;
 mod config;
+mod contents;
 mod convert;
 mod copy;
+mod delete;
 mod demo;
 mod docker_args;
 mod doctor;
@@ -43,6 +45,8 @@ mod prompt;
 mod recipe_args;
 mod registry_args;
 mod render;
+mod sbom;
+mod scan;
 mod shutdown;
 mod try_image;
 mod update;
@@ -55,6 +59,7 @@ use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches, Parser, Subcom
 use command_context::Session;
 use config::{Arguments, ArgumentsError};
 use error::Failure;
+pub(crate) use scan::{ScanReport, ScannedImage};
 
 /// Build, check and copy Windows container images, from Linux.
 #[derive(Debug, Parser)]
@@ -104,10 +109,18 @@ enum Command {
     #[command(hide = true)]
     Convert(Box<convert::Convert>),
     Copy(copy::Copy),
+    #[command(hide = true)]
+    Cp(contents::Cp),
+    #[command(hide = true)]
+    Delete(delete::Delete),
     Demo(demo::Demo),
+    #[command(hide = true)]
+    Diff(contents::Diff),
     #[command(hide = true)]
     Digest(copy::Digest),
     Doctor(doctor::Doctor),
+    #[command(hide = true)]
+    Export(contents::Export),
     Fleet(Box<fleet::FleetArgs>),
     #[command(hide = true)]
     Hotfix(hotfix::Hotfix),
@@ -122,6 +135,8 @@ enum Command {
     Login(login::Login),
     Logout(login::Logout),
     #[command(hide = true)]
+    Ls(contents::Ls),
+    #[command(hide = true)]
     Manifest(copy::Manifest),
     #[command(hide = true)]
     Mirror(mirror::Mirror),
@@ -130,6 +145,10 @@ enum Command {
     Recipe(command_groups::Recipe),
     #[command(hide = true)]
     Render(render::Render),
+    #[command(hide = true)]
+    Sbom(sbom::Sbom),
+    #[command(hide = true)]
+    Scan(scan::Scan),
     #[command(hide = true)]
     Tag(copy::Tag),
     #[command(hide = true)]
@@ -158,11 +177,16 @@ impl Command {
             Self::Hotfix(_)
             | Self::Completions(_)
             | Self::Copy(_)
+            | Self::Cp(_)
+            | Self::Delete(_)
             | Self::Demo(_)
+            | Self::Diff(_)
             | Self::Digest(_)
+            | Self::Export(_)
             | Self::Images(_)
             | Self::Login(_)
             | Self::Logout(_)
+            | Self::Ls(_)
             | Self::Manifest(_)
             | Self::Node(_)
             | Self::Push(_)
@@ -183,9 +207,13 @@ impl Command {
             Self::Completions(command) => command.run(),
             Self::Convert(command) => command.run(session),
             Self::Copy(command) => command.run(session),
+            Self::Cp(command) => command.run(session),
+            Self::Delete(command) => command.run(session),
             Self::Demo(command) => command.run(),
+            Self::Diff(command) => command.run(session),
             Self::Digest(command) => command.run(session),
             Self::Doctor(command) => command.run(session),
+            Self::Export(command) => command.run(session),
             Self::Fleet(command) => command.run(session),
             Self::Hotfix(command) => command.run(session),
             Self::Image(command) => command.into_command().run(session),
@@ -196,11 +224,14 @@ impl Command {
             Self::Lint(command) => command.run(session),
             Self::Login(command) => command.run(session),
             Self::Logout(command) => command.run(session),
+            Self::Ls(command) => command.run(session),
             Self::Manifest(command) => command.run(session),
             Self::Mirror(command) => command.run(session),
             Self::Node(command) => command.run(session),
             Self::Push(command) => command.run(session),
             Self::Render(command) => command.run(session),
+            Self::Sbom(command) => command.run(session),
+            Self::Scan(command) => command.run(session),
             Self::Tag(command) => command.run(session),
             Self::Try(command) => command.run(session),
             Self::Update(command) => command.run(session),

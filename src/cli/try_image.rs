@@ -14,12 +14,13 @@ use serde::Serialize;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::wine::{Prefix, StartCommand, StartError, WineInstallation};
-use wincimg_inspect::{OwnContents, read_own_contents, windows_images};
+use wincimg_inspect::{OwnContents, read_own_contents};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::store::{Location, Source};
 
 use super::command_context::Session;
+use super::contents::only_image;
 use super::error::Failure;
 use super::output::{OutputFormat, write_json, write_result};
 use super::progress::display;
@@ -107,7 +108,7 @@ impl Try {
         let registry = self.connection.connect(Arc::clone(&progress))?;
         registry_args::run(async {
             let source = Source::open(&self.image, &registry).await?;
-            let image = self.one_image(&source).await?;
+            let image = only_image(&source, &self.image, self.platform.as_ref()).await?;
             let start = StartCommand::new(
                 &image.config().config,
                 self.entrypoint.as_deref(),
@@ -157,35 +158,6 @@ impl Try {
         words.extend(self.connection.to_words());
         words.push(format!("--entrypoint {program}"));
         words.join(" ")
-    }
-
-    async fn one_image(&self, source: &Source) -> Result<Image, Failure> {
-        let platforms: Vec<PlatformFilter> = self.platform.iter().cloned().collect();
-        let images = windows_images(source, self.image.tag_or_digest(), &platforms).await?;
-        let count = images.len();
-        let versions: Vec<String> = images
-            .iter()
-            .map(|image| image.config().platform().to_string())
-            .collect();
-        let mut images = images.into_iter();
-        match (images.next(), images.next()) {
-            (Some(image), None) if image.config().os == "windows" => Ok(image),
-            (Some(image), None) => Err(Failure::usage(anyhow!(
-                "{} is for {}, not for Windows",
-                self.image,
-                image.config().platform()
-            ))),
-            (None, _) => Err(Failure::no(anyhow!(
-                "{} has no image for Windows",
-                self.image
-            ))),
-            (Some(_), Some(_)) => Err(Failure::usage(anyhow!(
-                "{} has {count} images for Windows: {}",
-                self.image,
-                versions.join(", ")
-            ))
-            .hint(format!("choose one with --platform {}", versions[0]))),
-        }
     }
 
     /// Unpacks the image into a wine prefix and runs its program; returns its exit code.

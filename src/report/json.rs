@@ -114,6 +114,8 @@ fn behind_part(rollout: &Rollout, behind: &OutdatedImage<'_>) -> Value {
             "kb": behind.newest.kb,
             "date": behind.newest.date,
         },
+        "months": behind.months(),
+        "at_least": behind.is_at_least,
     })
 }
 

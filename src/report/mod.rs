@@ -12,6 +12,7 @@ mod names;
 mod plan;
 mod problems;
 mod sarif;
+mod scan;
 mod suites;
 mod summary;
 mod text;
@@ -31,6 +32,7 @@ pub(crate) use lint::{
 pub(crate) use markdown::write_markdown;
 pub(crate) use names::shorten;
 pub(crate) use sarif::write_sarif;
+pub(crate) use scan::write_scan_sarif;
 use std::collections::BTreeMap;
 pub(crate) use text::{TextStyle, write_summary_and_matrix, write_text};
 
@@ -66,17 +68,20 @@ fn cordoned(rollout: &Rollout) -> Option<String> {
 }
 
 /// Images without the latest monthly update, the first few of each update: `KB5094125 of 2026-09-08
-/// is available for web:1.4 (17763.973, KB4534273)`.
+/// is available for web:1.4 (17763.973, KB4534273, 80 months behind)`.
 fn behind(rollout: &Rollout) -> Option<String> {
     let mut images: BTreeMap<(u32, String), Vec<String>> = BTreeMap::new();
     for behind in rollout.outdated_images() {
         let version = behind.version.to_string();
         let kb = behind.at.and_then(|at| at.kb).map(|kb| kb.to_string());
-        let image = match (&rollout.images[behind.image].reference, kb) {
-            (Some(reference), Some(kb)) => format!("{reference} ({version}, {kb})"),
-            (Some(reference), None) => format!("{reference} ({version})"),
-            (None, Some(kb)) => format!("{version} ({kb})"),
-            (None, None) => version,
+        let named = rollout.images[behind.image].reference.as_ref();
+        let mut words: Vec<String> = named.map(ToString::to_string).into_iter().collect();
+        words.push(version);
+        words.extend(kb);
+        words.extend(months_in_words(&behind));
+        let image = match words.split_first() {
+            Some((name, details)) if !details.is_empty() => format!("{name} ({})", details.join(", ")),
+            _ => words.concat(),
         };
         let update = (behind.newest.build, update_in_words(behind.newest));
         images.entry(update).or_default().push(image);
@@ -90,7 +95,8 @@ fn behind(rollout: &Rollout) -> Option<String> {
     (!updates.is_empty()).then(|| format!("Without the latest monthly update: {updates}"))
 }
 
-/// `web:1.4 is 17763.973 (KB4534273), but KB5094125 of 2026-09-08 is available`.
+/// `web:1.4 is 17763.973 (KB4534273), at least 80 months behind: KB5094125 of 2026-09-08 is
+/// available`.
 fn behind_in_words(rollout: &Rollout, behind: &OutdatedImage<'_>) -> String {
     let image = &rollout.images[behind.image];
     let name = match &image.reference {
@@ -99,8 +105,19 @@ fn behind_in_words(rollout: &Rollout, behind: &OutdatedImage<'_>) -> String {
     };
     let at = behind.at.and_then(|at| at.kb);
     let at = at.map(|kb| format!(" ({kb})")).unwrap_or_default();
+    let months = months_in_words(behind).map_or_else(|| ", but".to_owned(), |months| format!(", {months}:"));
     let update = update_in_words(behind.newest);
-    format!("{name}{at}, but {update} is available")
+    format!("{name}{at}{months} {update} is available")
+}
+
+/// `at least 80 months behind`.
+fn months_in_words(behind: &OutdatedImage<'_>) -> Option<String> {
+    let at_least = if behind.is_at_least { "at least " } else { "" };
+    match behind.months() {
+        None | Some(0) => None,
+        Some(1) => Some(format!("{at_least}1 month behind")),
+        Some(months) => Some(format!("{at_least}{months} months behind")),
+    }
 }
 
 /// `KB5094125 of 2026-09-08`.

@@ -378,10 +378,19 @@ fn images_that_lack_the_months_update_are_named_and_nothing_else_changes() {
             "image": {"reference": null, "build": "26100.33296"},
             "kb": "KB5120233",
             "newest": {"build": "26100.33438", "kb": "KB5122871", "date": "2026-09-08"},
+            "months": 1,
+            "at_least": false,
         }])
     );
-    // The table does not cover these days.
-    for day in ["2024-06-01", "2027-01-01"] {
-        assert!(!checked("json", day).contains("behind"), "{day}");
-    }
+    // No update was out yet.
+    assert!(!checked("json", "2024-06-01").contains("behind"));
+    // The table does not cover the day, but what it has is certain.
+    let report: Value = serde_json::from_str(&checked("json", "2027-01-01")).unwrap();
+    let behind = &report["behind"][0];
+    assert_eq!(
+        (&behind["months"], &behind["at_least"]),
+        (&1.into(), &true.into())
+    );
+    let text = checked("markdown", "2027-01-01");
+    assert!(text.contains("at least 1 month behind"), "{text}");
 }

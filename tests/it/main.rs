@@ -23,6 +23,7 @@ mod certificates;
 mod check_compat;
 mod ci_templates;
 mod completions;
+mod contents;
 mod convert;
 mod copied;
 mod defaults;

@@ -22,6 +22,10 @@ use super::stream::{self, BlobReadOutcome, Depth, Input, layer_limits};
 /// Limit on the unpacked size of layers that are extracted completely.
 const MOST: u64 = 16 << 30;
 
+/// Limit on names: several times those of the largest layers.
+const NAME_MEMORY: usize = 1 << 30;
+const ENTRY_MEMORY: usize = 256;
+
 /// Contents of an image at a path.
 pub type ExtractedEntry = FileKind<SpoolPart>;
 
@@ -49,8 +53,19 @@ pub async fn extract(
     progress: &Arc<dyn Progress>,
 ) -> Result<BTreeMap<String, ExtractedEntry>, Problem> {
     let layers: Vec<(usize, &Descriptor)> = image.manifest().layers.iter().enumerate().collect();
+    extract_from(source, image, &layers, paths, progress).await
+}
+
+/// Same as [`extract`], from some layers of an image.
+pub(super) async fn extract_from(
+    source: &Source,
+    image: &Image,
+    layers: &[(usize, &Descriptor)],
+    paths: &BTreeSet<String>,
+    progress: &Arc<dyn Progress>,
+) -> Result<BTreeMap<String, ExtractedEntry>, Problem> {
     let layout = Layout::of(image);
-    let seen = search(source, &layers, layout, paths, progress)
+    let seen = search(source, layers, layout, paths, progress)
         .await?
         .entries;
     // Windows' own layers have many files of System32 as hard links.
@@ -62,7 +77,7 @@ pub async fn extract(
     let behind = if targets.is_empty() {
         BTreeMap::new()
     } else {
-        search(source, &layers, layout, &targets, progress)
+        search(source, layers, layout, &targets, progress)
             .await?
             .entries
     };
@@ -204,6 +219,7 @@ fn search_layer(
     let mut parts = SpoolWriter::in_folder(&std::env::temp_dir()).map_err(LayerProblem::Read)?;
     let mut found = LayerFiles::default();
     let is_everything = wanted.contains("");
+    let mut memory = NAME_MEMORY;
     while let Some(entry) = reader.next_entry()? {
         if is_everything
             && entry.kind == TarEntryKind::File
@@ -234,6 +250,10 @@ fn search_layer(
         if !is_everything && !is_below_any(&key, wanted) {
             continue;
         }
+        let taken = entry.path.len() + ENTRY_MEMORY;
+        memory = memory.checked_sub(taken).ok_or(TarReadError::Malformed(
+            "it has more names than any layer of Windows",
+        ))?;
         found.size += entry.size;
         let seen = match entry.kind {
             TarEntryKind::File => FoundEntry::Taken(ExtractedEntry::File(parts.append(|out| {

@@ -11,6 +11,7 @@ use wincimg_windows::release;
 use wincimg_windows::update::{Kb, UpdateKind, Updates};
 use wincimg_windows::version::WindowsVersion;
 
+use super::contents::ImageWaste;
 use super::{
     LayerReadError, LayerReadStatus, RegistryReport, ShutdownTimes, SkipReason, UnclosedHive,
     as_texts,
@@ -67,6 +68,9 @@ pub struct ImageFacts {
     pub shutdown: Option<ShutdownTimes>,
     /// Registry changes of the layers, if requested.
     pub registry: Option<RegistryReport>,
+    /// Files that no container sees, if requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waste: Option<ImageWaste>,
 }
 
 /// One layer of an image.
@@ -159,6 +163,7 @@ impl ImageFacts {
             layers,
             shutdown: None,
             registry: None,
+            waste: None,
         }
     }
 

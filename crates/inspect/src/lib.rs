@@ -40,6 +40,9 @@
 
 pub mod base;
 pub mod bases;
+pub mod contents;
+mod copy_out;
+mod drive;
 mod error;
 mod extract;
 mod facts;
@@ -57,6 +60,7 @@ pub mod wine;
 use std::error::Error;
 use std::sync::Arc;
 
+pub use copy_out::{CopiedFiles, ExtractedFiles};
 pub use error::{LayerProblem, LayerReadError};
 pub use extract::{ExtractedEntry, extract};
 pub use facts::{BaseAnnotation, ImageFacts, LayerFacts, UpdateFacts};

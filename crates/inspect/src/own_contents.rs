@@ -34,16 +34,15 @@ pub struct OwnContents {
     pub windows: Vec<(usize, u64)>,
 }
 
-/// Reads an image's own layers to their end. Windows itself are the foreign layers, those that
-/// Microsoft applied according to the history, and a bottom layer that is large or has a registry.
-pub async fn read_own_contents(
+/// Returns for each layer whether it is Windows itself: foreign layers, those that Microsoft applied
+/// according to the history, and a bottom layer that is large or has a registry.
+pub(super) async fn windows_layers(
     source: &Source,
     image: &Image,
     progress: &Arc<dyn Progress>,
-) -> Result<OwnContents, Problem> {
+) -> Result<Vec<bool>, Problem> {
     let facts = ImageFacts::new(image);
-    let mut layers: Vec<(usize, &Descriptor)> = Vec::new();
-    let mut own = OwnContents::default();
+    let mut found: Vec<bool> = Vec::new();
     for (number, blob) in image.manifest().layers.iter().enumerate() {
         let facts = facts.layers.get(number);
         let step = facts.and_then(|layer| layer.created_by.as_deref());
@@ -53,18 +52,28 @@ pub async fn read_own_contents(
         };
         let is_windows = facts.is_none_or(|layer| layer.foreign)
             || step.is_some_and(step_of_windows)
-            || number == 0 && blob.size > SMALL_LAYER;
+            || number == 0 && blob.size > SMALL_LAYER
+            || number == 0 && has_registry_of_windows(source, blob, progress).await?;
+        found.push(is_windows);
+    }
+    Ok(found)
+}
+
+/// Reads an image's own layers to their end.
+pub async fn read_own_contents(
+    source: &Source,
+    image: &Image,
+    progress: &Arc<dyn Progress>,
+) -> Result<OwnContents, Problem> {
+    let mut own = OwnContents::default();
+    let windows = windows_layers(source, image, progress).await?;
+    let mut layers: Vec<(usize, &Descriptor)> = Vec::new();
+    for (number, (blob, is_windows)) in image.manifest().layers.iter().zip(windows).enumerate() {
         if is_windows {
             own.windows.push((number + 1, blob.size));
         } else {
             layers.push((number, blob));
         }
-    }
-    if let Some(&(0, bottom)) = layers.first()
-        && has_registry_of_windows(source, bottom, progress).await?
-    {
-        layers.remove(0);
-        own.windows.insert(0, (1, bottom.size));
     }
     own.layers = layers.iter().map(|(number, _)| number + 1).collect();
     let everything = BTreeSet::from([String::new()]);

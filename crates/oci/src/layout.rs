@@ -350,6 +350,32 @@ impl Layout {
         Ok(find_tag(&self.index().await?, tag).cloned())
     }
 
+    /// Tags of the images and indexes that the layout lists.
+    pub async fn tags(&self) -> Result<Vec<String>, LayoutError> {
+        let index = self.index().await?;
+        let tags = index.manifests.iter();
+        let tags = tags.filter_map(|entry| entry.annotations.get(REF_NAME));
+        Ok(tags.cloned().collect())
+    }
+
+    /// Removes a tag of a digest from the index, or without one every entry of the digest. Blobs
+    /// stay: another process may be about to list them.
+    pub async fn remove(&self, digest: &Digest, tag: Option<String>) -> Result<(), LayoutError> {
+        let digest = digest.clone();
+        self.clone()
+            .blocking(move |layout| {
+                let _lock = layout.lock()?;
+                layout.edit_index(|index| {
+                    index.manifests.retain(|entry| {
+                        let is_tag =
+                            tag.is_none() || entry.annotations.get(REF_NAME) == tag.as_ref();
+                        entry.digest != digest || !is_tag
+                    });
+                })
+            })
+            .await
+    }
+
     /// Returns true if the directory is a layout.
     pub fn is_at(root: &Path) -> bool {
         root.join("oci-layout").is_file()
@@ -357,14 +383,17 @@ impl Layout {
 
     /// Adds a stored document to the index; the caller holds the lock.
     fn put(&self, descriptor: Descriptor, tag: Option<&str>) -> Result<(), LayoutError> {
+        self.edit_index(|index| put_entry(index, descriptor, tag))
+    }
+
+    /// Edits the index; the caller holds the lock.
+    fn edit_index(&self, edit: impl FnOnce(&mut Index)) -> Result<(), LayoutError> {
         let path = self.root.join("index.json");
         let index = self.read_index_verbatim()?;
-        let changed = index
-            .edit(|index| put_entry(index, descriptor, tag))
-            .map_err(|source| LayoutError::Document {
-                path: path.clone(),
-                source: Box::new(source),
-            })?;
+        let changed = index.edit(edit).map_err(|source| LayoutError::Document {
+            path: path.clone(),
+            source: Box::new(source),
+        })?;
         if changed.digest() != index.digest() {
             stream::write_atomically(&path, changed.bytes())?;
         }

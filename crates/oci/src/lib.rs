@@ -25,6 +25,7 @@
 
 pub mod archive;
 pub mod copy;
+pub mod deletion;
 pub mod document;
 pub mod layout;
 pub mod mirror;

@@ -11,13 +11,13 @@ use wincimg_inspect::base::{BaseFacts, BaseHive, BaseKeyPath, BaseProblem, Liste
 use wincimg_inspect::facts_provider::ResolvedFacts;
 use wincimg_oci::document::Image;
 use wincimg_registry::name_folding::eq_ignore_case;
-use wincimg_registry::security::SecurityDescriptor;
 use wincimg_registry::{BaseKey, Presence as Answered, RegistryData, TypedData};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileDigest, FileKind};
 use wincimg_windows::path::ImagePath;
 
 use super::base_args::{BaseArgs, BaseLookup};
 use crate::cli::command_context::Session;
+use crate::cli::contents::view::{attribute_names, sddl, shortened};
 use crate::cli::error::Failure;
 use crate::cli::output::{OutputFormat, write_json, write_result};
 use crate::cli::{CommandOutcome, registry_args};
@@ -25,8 +25,6 @@ use crate::cli::{CommandOutcome, registry_args};
 /// Key of the environment of a container's processes; it sets their PATH unless the image's
 /// configuration does.
 const ENVIRONMENT: &str = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
-/// Maximum number of bytes of a value in text output.
-const SHOWN_BYTES: usize = 32;
 
 /// Show the registry keys, files and permissions of a base image
 ///
@@ -241,14 +239,6 @@ fn no_file(facts: &BaseFacts, path: &ImagePath) -> anyhow::Result<Failure> {
         .hint(format!("{above} exists, but has no {missing}{like}")))
 }
 
-/// A descriptor as text, or as bytes if it cannot be decoded.
-fn sddl(bytes: &[u8]) -> String {
-    match SecurityDescriptor::from_bytes(bytes) {
-        Ok(descriptor) => descriptor.to_string(),
-        Err(_) => format!("unreadable: {}", hex::encode(bytes)),
-    }
-}
-
 /// Summary of a base.
 #[derive(Debug, Serialize)]
 struct Summary {
@@ -446,17 +436,6 @@ impl KeyView {
     }
 }
 
-/// Data of a value on one line; long binary data is cut.
-fn shortened(data: &RegistryData) -> String {
-    match data.typed() {
-        TypedData::Bytes(bytes) if bytes.len() > SHOWN_BYTES => {
-            let first = hex::encode(&bytes[..SHOWN_BYTES]);
-            format!("{} {first}… ({} bytes)", data.kind(), bytes.len())
-        }
-        _ => data.to_string(),
-    }
-}
-
 /// One file or folder.
 #[derive(Debug, Serialize)]
 struct FileView {
@@ -488,24 +467,6 @@ struct Child {
     entry: FolderEntryView,
 }
 
-/// Names of attributes, as `attrib` and the Windows API have them.
-const ATTRIBUTES: [(u32, &str); 14] = [
-    (0x1, "readonly"),
-    (0x2, "hidden"),
-    (0x4, "system"),
-    (0x10, "directory"),
-    (0x20, "archive"),
-    (0x80, "normal"),
-    (0x100, "temporary"),
-    (0x200, "sparse"),
-    (0x400, "reparse-point"),
-    (0x800, "compressed"),
-    (0x1000, "offline"),
-    (0x2000, "not-indexed"),
-    (0x4000, "encrypted"),
-    (0x8000, "integrity"),
-];
-
 impl FolderEntryView {
     fn new(file: &BaseFile, target: Option<String>) -> Self {
         let (kind, size, sha256) = match &file.kind {
@@ -515,12 +476,9 @@ impl FolderEntryView {
                 ("file", Some(*size), Some(hex::encode(sha256)))
             }
         };
-        let set = ATTRIBUTES
-            .iter()
-            .filter(|(bit, _)| file.attributes & bit != 0);
         Self {
             kind,
-            attributes: set.map(|(_, name)| *name).collect(),
+            attributes: attribute_names(file.attributes),
             security: file.security.as_deref().map(sddl),
             size,
             sha256,

@@ -3,6 +3,7 @@
 mod documents;
 mod package;
 mod text;
+mod waste;
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
@@ -37,6 +38,7 @@ use super::{CommandOutcome, complete};
     wincimg image inspect oci:./pause --registry\n  \
     wincimg image inspect repo.mylan.k8s:8888/pause --platform windows/amd64:17763 --format reg > pause.reg\n  \
     wincimg image inspect repo.mylan.k8s:8888/web:1.4 --sbom=cyclonedx > web.json\n  \
+    wincimg image inspect oci:./web --max-waste 5%\n  \
     wincimg image inspect setup.msi INSTALLDIR=C:\\app\n\n\
     Shutdown times and registry changes are read from the layers. The bottom layer is Windows itself\n\
     and only read for --merged. Layers above it of up to 64 MiB are read completely, which verifies\n\
@@ -66,6 +68,12 @@ pub(super) struct Inspect {
     /// Layers to read, besides the bottom one
     #[arg(long, value_enum, default_value = "small")]
     layers: ReadDepth,
+    /// Show files that a later layer deletes or writes again
+    #[arg(long)]
+    waste: bool,
+    /// Exit with 1 if more than this is wasted, such as 5% or 20MiB (implies --waste)
+    #[arg(long, value_name = "SIZE")]
+    max_waste: Option<waste::WasteLimit>,
     /// Print the attached SBOM [default: the first]
     #[arg(
         long,
@@ -74,11 +82,11 @@ pub(super) struct Inspect {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "any",
-        conflicts_with_all = ["registry", "merged", "provenance"]
+        conflicts_with_all = ["registry", "merged", "provenance", "waste", "max_waste"]
     )]
     sbom: Option<SbomArg>,
     /// Print the attached provenance
-    #[arg(long, conflicts_with_all = ["registry", "merged"])]
+    #[arg(long, conflicts_with_all = ["registry", "merged", "waste", "max_waste"])]
     provenance: bool,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
@@ -182,7 +190,11 @@ impl Inspect {
         }
         let (inspection, place) = registry_args::run(async {
             let source = Source::open(image, &registry).await?;
-            let inspection = inspect(&source, image.tag_or_digest(), &wanted, &progress).await?;
+            let mut inspection =
+                inspect(&source, image.tag_or_digest(), &wanted, &progress).await?;
+            if self.waste || self.max_waste.is_some() {
+                waste::add(&source, &mut inspection, &progress).await?;
+            }
             Ok((inspection, source.to_string()))
         })?;
         report_problems(image, &inspection, &place, session);
@@ -202,7 +214,12 @@ impl Inspect {
                 write_document(&encoded(file))?;
             }
         }
-        conclude(inspection, session)
+        let exceeded = |limit| waste::check(&inspection, limit, session);
+        let is_over = self.max_waste.is_some_and(exceeded);
+        match conclude(inspection, session)? {
+            CommandOutcome::Yes if is_over => Ok(CommandOutcome::No),
+            outcome => Ok(outcome),
+        }
     }
 
     fn wanted(&self) -> Result<InspectOptions, Failure> {

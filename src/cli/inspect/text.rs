@@ -126,6 +126,9 @@ fn write_image(image: &ImageFacts, out: &mut dyn Write) -> io::Result<()> {
             Untrusted(marks)
         )?;
     }
+    if let Some(waste) = &image.waste {
+        super::waste::write(waste, out)?;
+    }
     if let Some(report) = &image.registry {
         write_registry(report, out)?;
     }

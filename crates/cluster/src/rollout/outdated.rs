@@ -17,13 +17,23 @@ pub struct OutdatedImage<'a> {
     pub version: WindowsVersion,
     /// The update that it has, if known.
     pub at: Option<&'a Update>,
-    /// The newest one.
+    /// The newest known one.
     pub newest: &'a Update,
+    /// True if the table does not cover the date, so that newer updates must exist.
+    pub is_at_least: bool,
+}
+
+impl OutdatedImage<'_> {
+    /// Months between the update that the image has and the newest one; none if the former is
+    /// unknown.
+    pub fn months(&self) -> Option<u32> {
+        let month = |date: Date| i32::from(date.year()) * 12 + i32::from(date.month());
+        u32::try_from(month(self.newest.date) - month(self.at?.date)).ok()
+    }
 }
 
 impl Rollout {
-    /// The images that lack the newest monthly update, by the table of this process: none where the
-    /// table does not cover the date.
+    /// The images that lack the newest monthly update that the table of this process has.
     pub fn outdated_images(&self) -> Vec<OutdatedImage<'static>> {
         let updates = Updates::global();
         let Some(today) = self.today else {
@@ -37,7 +47,6 @@ impl Rollout {
             versions.into_iter().map(move |version| (image, version))
         });
         versions
-            .filter(|(_, version)| updates.is_current(version.build, today))
             .filter_map(|(image, version)| missing_update(image, version, updates, today))
             .collect()
     }
@@ -61,6 +70,7 @@ fn missing_update(
         version,
         at: updates.contained_in(version),
         newest,
+        is_at_least: !updates.is_current(version.build, today),
     })
 }
 
@@ -81,6 +91,21 @@ mod tests {
         assert_eq!(lacks("26100.33438", "2026-09-20"), None);
         assert_eq!(lacks("26100.33296", "2026-09-07"), None);
         assert_eq!(lacks("26100", "2026-09-20"), None);
+    }
+
+    #[test]
+    fn an_old_table_still_says_how_far_behind_an_image_is_at_least() {
+        let behind = |version: &str, day: &str| {
+            let (version, day) = (version.parse().unwrap(), day.parse().unwrap());
+            let found = missing_update(0, version, Updates::embedded(), day)?;
+            Some((found.months()?, found.is_at_least))
+        };
+        // Images of 2024-04 and 2026-08; the table ends with 2026-11 and 2026-09.
+        assert_eq!(behind("20348.2402", "2026-09-20"), Some((29, false)));
+        assert_eq!(behind("20348.2402", "2026-11-25"), Some((31, false)));
+        assert_eq!(behind("20348.2402", "2027-03-01"), Some((31, true)));
+        assert_eq!(behind("26100.33296", "2027-01-01"), Some((1, true)));
+        assert_eq!(behind("26100.33438", "2027-01-01"), None);
     }
 
     #[test]

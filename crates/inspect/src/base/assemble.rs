@@ -179,7 +179,7 @@ impl Assembly {
         hives: &mut [BTreeMap<BaseHive, PackedHive>],
     ) -> Result<CollectedScope, FactsError> {
         let (wanted, mut collected) = match extent {
-            Extent::Everything => (
+            Extent::Everything | Extent::Listing { .. } => (
                 BaseHive::ALL.to_vec(),
                 CollectedScope {
                     everything: true,

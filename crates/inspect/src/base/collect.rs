@@ -39,6 +39,11 @@ pub enum Extent {
     Everything,
     /// The facts that a plan requires.
     Part(BaseRequirements),
+    /// All files and hives, without contents of files.
+    Listing {
+        /// True if the files of the utility VM are included.
+        utility_vm: bool,
+    },
 }
 
 /// Position of a layer in its base.
@@ -53,31 +58,33 @@ pub enum LayerPosition {
 /// Contents of one layer.
 #[derive(Debug, Clone, Default)]
 pub struct CollectedLayer {
-    pub(super) files: Vec<LayerFile>,
-    pub(super) descriptors: Vec<Vec<u8>>,
-    pub(super) hives: BTreeMap<BaseHive, PackedHive>,
+    pub(crate) files: Vec<LayerFile>,
+    /// Files of the utility VM, if requested: paths below `UtilityVM`.
+    pub(crate) utility_vm: Vec<LayerFile>,
+    pub(crate) descriptors: Vec<Vec<u8>>,
+    pub(crate) hives: BTreeMap<BaseHive, PackedHive>,
     /// Unusable parts: path and reason.
-    pub(super) problems: Vec<(String, String)>,
+    pub(crate) problems: Vec<(String, String)>,
 }
 
 /// An entry below `Files`.
 #[derive(Debug, Clone)]
-pub(super) struct LayerFile {
-    pub(super) path: Box<str>,
-    pub(super) is: LayerFileKind,
-    pub(super) attributes: u32,
-    pub(super) descriptor: Option<u32>,
+pub(crate) struct LayerFile {
+    pub(crate) path: Box<str>,
+    pub(crate) is: LayerFileKind,
+    pub(crate) attributes: u32,
+    pub(crate) descriptor: Option<u32>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum LayerFileKind {
+pub(crate) enum LayerFileKind {
     Folder,
     File {
         size: u64,
         sha256: [u8; 32],
         content: Option<Arc<[u8]>>,
     },
-    /// A hard link: the target's path below `Files`.
+    /// A hard link: the target's path below `Files`; in the utility VM, in the layer.
     HardLink(Box<str>),
     Link(Option<Box<str>>),
     Deleted,
@@ -163,6 +170,8 @@ struct Collector {
     /// Files whose content is requested by name, as the tables spell them.
     contents: Vec<Vec<u8>>,
     everything: bool,
+    utility_vm: bool,
+    is_in_utility_vm: bool,
     found: CollectedLayer,
     /// Numbers of the descriptors by their text.
     descriptors: HashMap<Vec<u8>, Option<u32>>,
@@ -174,7 +183,9 @@ struct Collector {
 impl Collector {
     fn new(place: LayerPosition, extent: &Extent) -> Self {
         let (hives, files, contents) = match extent {
-            Extent::Everything => (BaseHive::ALL.to_vec(), true, Vec::new()),
+            Extent::Everything | Extent::Listing { .. } => {
+                (BaseHive::ALL.to_vec(), true, Vec::new())
+            }
             Extent::Part(needs) => (
                 needs
                     .hives
@@ -191,6 +202,8 @@ impl Collector {
             files,
             contents,
             everything: *extent == Extent::Everything,
+            utility_vm: *extent == Extent::Listing { utility_vm: true },
+            is_in_utility_vm: false,
             found: CollectedLayer::default(),
             descriptors: HashMap::new(),
             name_memory: NAME_MEMORY,
@@ -223,6 +236,11 @@ impl Collector {
             } else if top.eq_ignore_ascii_case("Files") {
                 let below = below.to_owned();
                 self.keep_file(&entry, &below, &mut reader)?;
+            } else if self.utility_vm && top.eq_ignore_ascii_case("UtilityVM") {
+                let below = below.to_owned();
+                self.is_in_utility_vm = true;
+                self.keep_file(&entry, &below, &mut reader)?;
+                self.is_in_utility_vm = false;
             }
             if may_stop && self.place == LayerPosition::Bottom && self.is_all_found() {
                 break;
@@ -340,6 +358,7 @@ impl Collector {
             TarEntryKind::HardLink => {
                 let target = entry.target.as_deref().unwrap_or_default();
                 match target.split_once('/') {
+                    _ if self.is_in_utility_vm => LayerFileKind::HardLink(target.into()),
                     Some((top, below)) if top.eq_ignore_ascii_case("Files") => {
                         LayerFileKind::HardLink(below.into())
                     }
@@ -418,7 +437,12 @@ impl Collector {
                 0x20
             }
         });
-        self.found.files.push(LayerFile {
+        let files = if self.is_in_utility_vm {
+            &mut self.found.utility_vm
+        } else {
+            &mut self.found.files
+        };
+        files.push(LayerFile {
             path: path.into(),
             is,
             attributes,

@@ -22,7 +22,7 @@ mod file;
 mod hives;
 mod packed_hive;
 mod record;
-mod sort_key;
+pub(crate) mod sort_key;
 mod stored_content;
 mod table;
 #[cfg(test)]
@@ -30,6 +30,7 @@ mod tests;
 
 pub use assemble::assemble;
 pub use collect::{CollectedLayer, Extent, LayerPosition, collect_layer};
+pub(crate) use collect::{LayerFile, LayerFileKind};
 pub use error::{FORMAT, FactsError};
 pub use facts::{BaseFacts, ListedFile, ListedKey};
 pub use file::BaseProblem;

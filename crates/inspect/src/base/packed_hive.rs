@@ -11,7 +11,7 @@ const BASE_BLOCK: usize = 512;
 
 /// A hive of a layer, as far as its files were found.
 #[derive(Debug, Clone, Default)]
-pub(super) struct PackedHive {
+pub(crate) struct PackedHive {
     primary: Option<PackedFile>,
     /// Logs of a hive that was closed are left out.
     logs: [Option<PackedFile>; 2],
@@ -27,7 +27,7 @@ pub(super) struct PackedFile {
 
 /// The files of a hive.
 #[derive(Debug)]
-pub(super) struct HiveFiles {
+pub(crate) struct HiveFiles {
     primary: Vec<u8>,
     logs: [Vec<u8>; 2],
 }
@@ -64,7 +64,7 @@ impl PackedHive {
     }
 
     /// Unpacks the files; none if the hive itself was not found.
-    pub(super) fn unpack(&self) -> io::Result<Option<HiveFiles>> {
+    pub(crate) fn unpack(&self) -> io::Result<Option<HiveFiles>> {
         let Some(primary) = &self.primary else {
             return Ok(None);
         };
@@ -93,7 +93,7 @@ impl PackedFile {
 }
 
 impl HiveFiles {
-    pub(super) fn recover(&self) -> Result<RecoveredHive<'_>, HiveReadError> {
+    pub(crate) fn recover(&self) -> Result<RecoveredHive<'_>, HiveReadError> {
         recover(&self.primary, self.logs.each_ref().map(Vec::as_slice))
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn for_key(path: &BaseKeyPath) -> Vec<u8> {
 }
 
 /// Names joined by `/`, as in a layer below `Files`.
-pub(super) fn for_layer_path(path: &str) -> Vec<u8> {
+pub(crate) fn for_layer_path(path: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(path.len() + 1);
     for name in path.split('/').filter(|name| !name.is_empty()) {
         push(&mut key, name);
@@ -62,22 +62,22 @@ pub(super) fn for_file(path: &ImagePath) -> Vec<u8> {
 }
 
 /// Key of the first possible entry below a path.
-pub(super) fn below(key: &[u8]) -> Vec<u8> {
+pub(crate) fn below(key: &[u8]) -> Vec<u8> {
     [key, &[SEPARATOR]].concat()
 }
 
 /// Key after everything below a path.
-pub(super) fn behind(key: &[u8]) -> Vec<u8> {
+pub(crate) fn behind(key: &[u8]) -> Vec<u8> {
     [key, &[SEPARATOR + 1]].concat()
 }
 
 /// Number of names in the path.
-pub(super) fn depth(key: &[u8]) -> usize {
+pub(crate) fn depth(key: &[u8]) -> usize {
     key.split(|&byte| byte == SEPARATOR).count() - 1
 }
 
 /// Key of the parent; none for a root.
-pub(super) fn parent(key: &[u8]) -> Option<&[u8]> {
+pub(crate) fn parent(key: &[u8]) -> Option<&[u8]> {
     let end = key.iter().rposition(|&byte| byte == SEPARATOR)?;
     Some(&key[..end])
 }

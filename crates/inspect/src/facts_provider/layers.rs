@@ -59,7 +59,7 @@ pub(super) async fn read_layer(
     let reader = open(registry, place, blob).await?;
     let task = progress.task(&format!("layer {}", blob.digest), Some(blob.size));
     let depth = match extent {
-        Extent::Everything => Depth::ToTheEnd,
+        Extent::Everything | Extent::Listing { .. } => Depth::ToTheEnd,
         Extent::Part(_) => Depth::UntilFound,
     };
     let extent = extent.clone();

@@ -1,16 +1,20 @@
 //! Attaches documents to images in a registry or a layout.
 
 use std::io::{self, Read};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use serde::Serialize;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::progress::Progress;
-use wincimg_oci::document::Descriptor;
+use wincimg_oci::document::{BASE_DIGEST, BASE_NAME, Descriptor, Image, media_type};
 use wincimg_oci::store::{Sink, Source};
 
 use super::document::ImageDocument;
+use super::inventory::{Inventory, InventoryBase};
 use super::layer::{LayerContents, scan_layer};
+use crate::extract::unreadable;
+use crate::own_contents::windows_layers;
 use crate::{LayerProblem, read_blob};
 
 /// Limit on the size of a document that is compared with a new one.
@@ -79,6 +83,54 @@ pub async fn attach(
     }
     sink.attach(&artifact).await?;
     Ok(reported(&artifact.entry(), &blob, false))
+}
+
+/// The inventory of any Windows image, from its own layers: those above Windows itself. Also returns
+/// the numbers of foreign layers whose bytes are not stored with the image.
+pub async fn read_inventory(
+    place: &Source,
+    image: &Image,
+    name: &str,
+    progress: &Arc<dyn Progress>,
+) -> Result<(Inventory, Vec<usize>), Problem> {
+    let windows = windows_layers(place, image, progress).await?;
+    let below = windows.iter().rposition(|is_windows| *is_windows);
+    let below = below.map_or(0, |at| at + 1);
+    let mut contents = Vec::new();
+    let mut unread = Vec::new();
+    for (number, blob) in (1..).zip(&image.manifest().layers).skip(below) {
+        let is_foreign = media_type::is_foreign(&blob.media_type);
+        let failed = |problem| unreadable(&blob.digest, problem);
+        if is_foreign && !place.has_blob(blob).await.map_err(|it| failed(it.into()))? {
+            unread.push(number);
+            contents.push(Arc::default());
+            continue;
+        }
+        let scanned = scan_blob(place, blob, progress.as_ref()).await;
+        contents.push(Arc::new(scanned.map_err(failed)?));
+    }
+    let base = base_of(image);
+    Ok((
+        Inventory::new(name.to_owned(), image, base, contents),
+        unread,
+    ))
+}
+
+/// The base that the labels name.
+fn base_of(image: &Image) -> Option<InventoryBase> {
+    let labels = &image.config().config.labels;
+    let name = labels.get(BASE_NAME)?;
+    let digest = labels.get(BASE_DIGEST)?.parse().ok()?;
+    let (name, _) = name.split_once('@').unwrap_or((name, ""));
+    let (name, tag) = match name.rsplit_once(':') {
+        Some((name, tag)) if !tag.contains('/') => (name, Some(tag.to_owned())),
+        _ => (name, None),
+    };
+    Some(InventoryBase {
+        name: name.to_owned(),
+        tag,
+        digest,
+    })
 }
 
 /// Contents of a layer in a registry or a layout.

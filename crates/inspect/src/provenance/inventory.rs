@@ -1,6 +1,7 @@
 //! Inventory of an image, independent of the document format.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -9,7 +10,8 @@ use wincimg_windows::path::fold;
 use wincimg_windows::version::WindowsVersion;
 
 use super::layer::LayerContents;
-use super::packages::{Ecosystem, FoundPackage};
+use super::packages::products::is_hive;
+use super::packages::{Ecosystem, FilePackages, FoundPackage};
 use super::purl;
 use super::system::OperatingSystem;
 
@@ -28,6 +30,8 @@ pub struct Inventory {
     pub system: Option<OperatingSystem>,
     /// Its base.
     pub base: Option<InventoryBase>,
+    /// Number of layers below its own.
+    pub layers_below: usize,
     /// Its own layers, the bottom one first.
     pub layers: Vec<InventoryLayer>,
     /// Packages of its layers, sorted by URL.
@@ -105,8 +109,14 @@ impl Inventory {
             system: version.map(OperatingSystem::from_version),
             base,
             packages: packages(&layers),
+            layers_below: above,
             layers,
         }
+    }
+
+    /// Layer of a file, counted from 1 at the bottom of the image.
+    pub fn layer_number(&self, place: FileId) -> usize {
+        self.layers_below + place.layer + 1
     }
 
     /// Path of a file.
@@ -133,6 +143,7 @@ fn created(text: Option<&str>) -> Timestamp {
 fn packages(layers: &[InventoryLayer]) -> Vec<InventoryPackage> {
     let seen = visible(layers);
     let package_files = PackageFiles::new(layers, &seen);
+    let programs = InstalledPrograms::new(layers);
     let mut packages: BTreeMap<String, InventoryPackage> = BTreeMap::new();
     for &place in seen.values() {
         let file = &layers[place.layer].contents.files[place.file];
@@ -140,6 +151,9 @@ fn packages(layers: &[InventoryLayer]) -> Vec<InventoryPackage> {
             let Some(found) = package_files.adjusted(&file.path, found) else {
                 continue;
             };
+            if programs.is_replaced(place, &found) {
+                continue;
+            }
             let mut purl = purl::of_package(found.ecosystem, &found.name, found.version.as_deref());
             if let Some(code) = &found.product_code {
                 purl += &purl::product_code(code);
@@ -172,8 +186,11 @@ fn visible(layers: &[InventoryLayer]) -> BTreeMap<String, FileId> {
             clear_below(&mut seen, &gone);
         }
         for (file, known) in own.contents.files.iter().enumerate() {
-            let key = fold(&known.path);
-            if layer > 0 {
+            let mut key = fold(&known.path);
+            if is_hive(&known.path) {
+                // Windows merges the hives of all layers.
+                let _ = write!(key, "\0{layer}");
+            } else if layer > 0 {
                 clear_below(&mut seen, &key);
             }
             seen.insert(key, FileId { layer, file });
@@ -187,6 +204,33 @@ fn clear_below(seen: &mut BTreeMap<String, FileId>, folder: &str) {
     let below: Vec<String> = seen.range(from..to).map(|(key, _)| key.clone()).collect();
     for key in below {
         seen.remove(&key);
+    }
+}
+
+/// Installed programs of each layer.
+struct InstalledPrograms<'l>(Vec<(usize, &'l FilePackages)>);
+
+impl<'l> InstalledPrograms<'l> {
+    fn new(layers: &'l [InventoryLayer]) -> Self {
+        let hives = layers.iter().enumerate().flat_map(|(number, layer)| {
+            let files = layer.contents.files.iter();
+            let hives = files.filter(|file| is_hive(&file.path));
+            hives.map(move |file| (number, &file.packages))
+        });
+        Self(hives.collect())
+    }
+
+    /// Returns true if a later layer removes a program or installs another version of it.
+    fn is_replaced(&self, place: FileId, found: &FoundPackage) -> bool {
+        let Some(product) = &found.uninstall_key else {
+            return false;
+        };
+        let mut later = self.0.iter().filter(|(layer, _)| *layer > place.layer);
+        later.any(|(_, hive)| {
+            let mut installed = hive.packages.iter();
+            hive.removed.contains(product)
+                || installed.any(|it| it.uninstall_key.as_ref() == Some(product))
+        })
     }
 }
 
@@ -214,6 +258,9 @@ impl PackageFiles {
 
     /// The package of a file; none if a list already covers it.
     fn adjusted(&self, path: &str, found: &FoundPackage) -> Option<FoundPackage> {
+        if found.uninstall_key.is_some() {
+            return Some(found.clone());
+        }
         let of_dotnet = matches!(found.ecosystem, Ecosystem::NuGet | Ecosystem::Program);
         if !of_dotnet || (self.explained.is_empty() && self.own.is_empty()) {
             return Some(found.clone());

@@ -20,7 +20,7 @@ mod system;
 #[cfg(test)]
 mod tests;
 
-pub use attach::{AttachmentReport, attach, scan_blob};
+pub use attach::{AttachmentReport, attach, read_inventory, scan_blob};
 pub use attached::{AttachedDocument, DocumentKind, list_attached};
 pub use document::{ImageDocument, SbomFormat, Tool};
 pub use inventory::{FileId, Inventory, InventoryBase, InventoryLayer, InventoryPackage};

@@ -4,20 +4,30 @@ use std::fmt::Write as _;
 
 use super::packages::Ecosystem;
 
+/// The type of a package URL.
+pub(super) fn kind_of(ecosystem: Ecosystem) -> &'static str {
+    match ecosystem {
+        Ecosystem::Go => "golang",
+        Ecosystem::Maven => "maven",
+        Ecosystem::Npm => "npm",
+        Ecosystem::NuGet => "nuget",
+        Ecosystem::PyPi => "pypi",
+        Ecosystem::Program => "generic",
+    }
+}
+
 /// `pkg:npm/%40scope/name@1.0.0`.
 pub(super) fn of_package(ecosystem: Ecosystem, name: &str, version: Option<&str>) -> String {
-    let (kind, name) = match ecosystem {
-        Ecosystem::Go => ("golang", path(name)),
-        Ecosystem::Npm => ("npm", path(name)),
-        Ecosystem::NuGet => ("nuget", encoded(name)),
+    let name = match ecosystem {
+        Ecosystem::Go | Ecosystem::Npm => path(name),
+        // The group is the namespace.
+        Ecosystem::Maven => path(&name.replace(':', "/")),
+        Ecosystem::NuGet | Ecosystem::Program => encoded(name),
         // PyPI treats names that differ in these ways as equal.
-        Ecosystem::PyPi => (
-            "pypi",
-            encoded(&name.to_lowercase().replace(['_', '.'], "-")),
-        ),
-        Ecosystem::Program => ("generic", encoded(name)),
+        Ecosystem::PyPi => encoded(&name.to_lowercase().replace(['_', '.'], "-")),
     };
     let version = version.map(|version| format!("@{}", encoded(version)));
+    let kind = kind_of(ecosystem);
     format!("pkg:{kind}/{name}{}", version.unwrap_or_default())
 }
 
@@ -73,6 +83,8 @@ mod tests {
         assert_eq!(module, "pkg:golang/golang.org/x/sys@1.0%2Bx");
         let python = of(Ecosystem::PyPi, "Ruamel_yaml");
         assert_eq!(python, "pkg:pypi/ruamel-yaml@1.0%2Bx");
+        let java = of(Ecosystem::Maven, "org.slf4j:slf4j-api");
+        assert_eq!(java, "pkg:maven/org.slf4j/slf4j-api@1.0%2Bx");
         let program = of_package(Ecosystem::Program, "7-Zip & more", None);
         assert_eq!(program, "pkg:generic/7-Zip%20%26%20more");
     }

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use wincimg_common::diagnose::{Diagnose, Problem};
 
+use crate::drive::DriveError;
+
 /// An image that cannot be run under wine.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "wine/failed")]
@@ -35,6 +37,12 @@ pub(super) fn unwritable(path: &Path) -> impl Fn(io::Error) -> WineError {
             .hint("a wine prefix requires 700 MB: set TMPDIR to a folder with enough space")
             .source(error)
             .into()
+    }
+}
+
+impl From<DriveError> for WineError {
+    fn from(error: DriveError) -> Self {
+        unwritable(&error.path)(error.source)
     }
 }
 

@@ -6,7 +6,6 @@
 //!
 //! wine is not a sandbox: a program can access every file of the user who started it.
 
-mod drive;
 mod error;
 mod find;
 mod prefix;

@@ -10,11 +10,11 @@ use wincimg_common::process_group::ProcessGroup;
 use wincimg_registry::regfile::to_utf16;
 use wincimg_windows::path::ImagePath;
 
-use super::drive::Drive;
 use super::error::{WineError, exited_early, failed, unwritable};
 use super::find::WineInstallation;
 use super::start::StartCommand;
 use crate::OwnContents;
+use crate::drive::Drive;
 
 /// Prefix of the folder names, by which a later run finds those of killed ones.
 const NAME: &str = "wincimg-try-";

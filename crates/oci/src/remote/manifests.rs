@@ -134,8 +134,17 @@ impl Repository {
 
     /// Deletes a manifest and its tags, if the registry supports it.
     pub async fn delete_manifest(&self, digest: &Digest) -> Result<(), RegistryError> {
-        let what = format!("delete manifest {digest} of {self}");
-        let mut request = self.request(Method::DELETE, &format!("manifests/{digest}"), what);
+        self.delete(digest.as_ref()).await
+    }
+
+    /// Deletes a tag and keeps its manifest, if the registry supports it.
+    pub async fn delete_tag(&self, tag: &str) -> Result<(), RegistryError> {
+        self.delete(tag).await
+    }
+
+    async fn delete(&self, which: &str) -> Result<(), RegistryError> {
+        let what = format!("delete manifest {which} of {self}");
+        let mut request = self.request(Method::DELETE, &format!("manifests/{which}"), what);
         request.scope = Scope::delete(self.name());
         self.inner().call(&request).await.map(drop)
     }

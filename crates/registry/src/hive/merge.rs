@@ -22,6 +22,68 @@ pub fn merge<'h>(
     )
 }
 
+/// Combines delta hives, the lowest layer first, to one with the effect of all of them on any base.
+/// Deletion marks stay as long as something below may have what they delete.
+pub fn combine<'h>(deltas: impl IntoIterator<Item = Key<'h>>) -> Option<Key<'h>> {
+    deltas.into_iter().reduce(combine_keys)
+}
+
+fn combine_keys<'h>(mut below: Key<'h>, mut above: Key<'h>) -> Key<'h> {
+    let over = above.layer.semantics;
+    if matches!(over, Semantics::Tombstone | Semantics::SupersedeTree) {
+        return above;
+    }
+    if below.layer.semantics == Semantics::Tombstone {
+        return alone(above);
+    }
+    if over == Semantics::SupersedeLocal {
+        below.values.clear();
+        if below.layer.semantics != Semantics::SupersedeTree {
+            below.layer.semantics = Semantics::SupersedeLocal;
+        }
+    }
+    if over == Semantics::SupersedeLocal || !above.layer.inherit_class {
+        below.class = above.class.take();
+        below.layer.inherit_class = false;
+    }
+    below.security = above.security;
+    below.timestamp = below.timestamp.max(above.timestamp);
+    let hides_values = below.layer.semantics != Semantics::Merge;
+    replace_values(&mut below.values, above.values);
+    if hides_values {
+        below.values.retain(|value| !is_deleted(value));
+    }
+    let is_new = below.layer.semantics == Semantics::SupersedeTree;
+    merge_children(
+        &mut below.subkeys,
+        above.subkeys,
+        |lower, key| match lower {
+            Some(lower) => Some(combine_keys(lower, key)).filter(|key| !is_new || !is_mark(key)),
+            None if is_new => (!is_mark(&key)).then(|| alone(key)),
+            None => Some(key),
+        },
+    );
+    below
+}
+
+/// A key that hides everything below, without the marks that then have no effect.
+fn alone(mut key: Key<'_>) -> Key<'_> {
+    key.layer.semantics = Semantics::SupersedeTree;
+    key.layer.inherit_class = false;
+    key.values.retain(|value| !is_deleted(value));
+    key.subkeys.retain(|subkey| !is_mark(subkey));
+    key.subkeys = key.subkeys.into_iter().map(alone).collect();
+    key
+}
+
+fn is_mark(key: &Key<'_>) -> bool {
+    key.layer.semantics == Semantics::Tombstone
+}
+
+fn is_deleted(value: &Value<'_>) -> bool {
+    value.content == ValueContent::Tombstone
+}
+
 /// Merges a key over the one of the same path below.
 fn merge_key<'h>(mut below: Key<'h>, mut above: Key<'h>) -> Option<Key<'h>> {
     match above.layer.semantics {
@@ -39,12 +101,23 @@ fn merge_key<'h>(mut below: Key<'h>, mut above: Key<'h>) -> Option<Key<'h>> {
     }
     below.security = above.security;
     below.timestamp = below.timestamp.max(above.timestamp);
-    merge_values(&mut below.values, above.values);
-    merge_subkeys(&mut below.subkeys, above.subkeys);
+    if !above.values.is_empty() {
+        replace_values(&mut below.values, above.values);
+        below.values.retain(|value| !is_deleted(value));
+    }
+    merge_children(
+        &mut below.subkeys,
+        above.subkeys,
+        |lower, key| match lower {
+            Some(lower) => merge_key(lower, key),
+            None => without_tombstones(key),
+        },
+    );
     Some(below)
 }
 
-fn merge_values<'h>(below: &mut Vec<Value<'h>>, above: Vec<Value<'h>>) {
+/// Replaces the values of the same names, and adds the others.
+fn replace_values<'h>(below: &mut Vec<Value<'h>>, above: Vec<Value<'h>>) {
     if above.is_empty() {
         return;
     }
@@ -60,21 +133,20 @@ fn merge_values<'h>(below: &mut Vec<Value<'h>>, above: Vec<Value<'h>>) {
             below.push(value);
         }
     }
-    below.retain(|value| value.content != ValueContent::Tombstone);
 }
 
-fn merge_subkeys<'h>(below: &mut Vec<Key<'h>>, above: Vec<Key<'h>>) {
+fn merge_children<'h>(
+    below: &mut Vec<Key<'h>>,
+    above: Vec<Key<'h>>,
+    mut merged: impl FnMut(Option<Key<'h>>, Key<'h>) -> Option<Key<'h>>,
+) {
     if above.is_empty() {
         return;
     }
     let mut keys: BTreeMap<_, _> = below.drain(..).map(|key| (key.folded(), key)).collect();
     for key in above {
         let name = key.folded();
-        let result = match keys.remove(&name) {
-            Some(lower) => merge_key(lower, key),
-            None => without_tombstones(key),
-        };
-        if let Some(result) = result {
+        if let Some(result) = merged(keys.remove(&name), key) {
             keys.insert(name, result);
         }
     }
@@ -87,8 +159,7 @@ fn without_tombstones(mut key: Key<'_>) -> Option<Key<'_>> {
         return None;
     }
     key.layer = LayerSemantics::default();
-    key.values
-        .retain(|value| value.content != ValueContent::Tombstone);
+    key.values.retain(|value| !is_deleted(value));
     key.subkeys = key
         .subkeys
         .into_iter()

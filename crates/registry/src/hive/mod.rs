@@ -54,7 +54,7 @@ pub use key::{Key, Value, ValueContent};
 #[cfg(any(test, feature = "testing"))]
 pub use layer::unfitted_hives;
 pub use layer::{HiveFile, layer_hives, required_hives, unchanged_hives};
-pub use merge::merge;
+pub use merge::{combine, merge};
 pub use patch::{SetValueError, set_value};
 pub use reader::Hive;
 pub use recovery::{HiveState, RecoveredHive, needs_logs, recover};

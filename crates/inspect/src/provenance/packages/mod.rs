@@ -6,10 +6,12 @@
 mod bytes;
 mod clr;
 mod golang;
+mod java;
 mod msi;
 mod npm;
 mod nuget;
 mod pe;
+pub(super) mod products;
 mod python;
 #[cfg(test)]
 pub(in crate::provenance) mod tests;
@@ -17,6 +19,7 @@ mod version_info;
 
 use self::pe::Pe;
 use self::version_info::VersionInfo;
+use super::purl;
 
 /// Limit on names and versions.
 const LONGEST: usize = 512;
@@ -28,6 +31,8 @@ const MOST: usize = 20_000;
 pub(crate) enum Ecosystem {
     /// Go modules.
     Go,
+    /// Maven.
+    Maven,
     /// npm.
     Npm,
     /// `NuGet`.
@@ -55,6 +60,8 @@ pub struct FoundPackage {
     pub cpe: Option<String>,
     /// Its code for Windows Installer, `{GUID}`.
     pub(crate) product_code: Option<String>,
+    /// Its registry key, if it is an installed program.
+    pub(crate) uninstall_key: Option<String>,
 }
 
 impl FoundPackage {
@@ -67,7 +74,18 @@ impl FoundPackage {
             licence: None,
             cpe: None,
             product_code: None,
+            uninstall_key: None,
         }
+    }
+
+    /// Its supplier, according to the file.
+    pub fn supplier(&self) -> Option<&str> {
+        self.supplier.as_deref()
+    }
+
+    /// The kind of package, as package URLs name it.
+    pub fn kind(&self) -> &'static str {
+        purl::kind_of(self.ecosystem)
     }
 
     /// Returns true if its name is plausible.
@@ -98,6 +116,10 @@ pub(super) enum PackageFileKind {
     NuGet,
     /// Metadata of a Python package.
     Python,
+    /// A Java library.
+    Java,
+    /// `HKLM\SOFTWARE`, with the installed programs.
+    Software,
 }
 
 impl PackageFileKind {
@@ -119,6 +141,10 @@ impl PackageFileKind {
             Some(Self::NuGet)
         } else if python::is_description(&names) {
             Some(Self::Python)
+        } else if java::is_archive(end) {
+            Some(Self::Java)
+        } else if products::is_hive(path) {
+            Some(Self::Software)
         } else {
             None
         }
@@ -127,7 +153,7 @@ impl PackageFileKind {
     /// Limit on the size of a file of this kind.
     pub(super) fn most(self) -> u64 {
         match self {
-            Self::Executable | Self::Msi => 256 << 20,
+            Self::Executable | Self::Java | Self::Msi | Self::Software => 256 << 20,
             Self::Npm | Self::Python => 4 << 20,
             Self::NuGet => 64 << 20,
         }
@@ -142,11 +168,17 @@ impl PackageFileKind {
             Self::Msi => FilePackages::of(msi::package(bytes)),
             Self::Npm => FilePackages::of(npm::package(bytes)),
             Self::Python => FilePackages::of(python::package(bytes)),
+            Self::Java => FilePackages {
+                packages: java::packages(path, bytes),
+                ..FilePackages::default()
+            },
+            Self::Software => products::products(bytes),
             Self::NuGet => match nuget::dependencies(bytes) {
                 Some(list) => FilePackages {
                     packages: list.packages,
                     explained: list.files,
                     own: list.own,
+                    ..FilePackages::default()
                 },
                 None => FilePackages::default(),
             },
@@ -166,6 +198,8 @@ pub struct FilePackages {
     pub explained: Vec<String>,
     /// Names of files of the program itself.
     pub own: Vec<String>,
+    /// Registry keys of programs that are removed.
+    pub(crate) removed: Vec<String>,
 }
 
 impl FilePackages {

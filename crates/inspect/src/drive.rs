@@ -1,5 +1,5 @@
-//! Copies files of an image to a drive of wine: folders and files only, with names that differ in
-//! more than case, and only below the drive.
+//! Copies files of an image to a folder that stands for its drive: folders and files only, with names
+//! that differ in more than case, and only below the folder.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -9,18 +9,31 @@ use std::path::{Path, PathBuf};
 use wincimg_registry::name_folding::FoldedName;
 use wincimg_windows::path::name_problem;
 
-use super::error::{WineError, unwritable};
 use crate::ExtractedEntry;
 
+/// A file or folder that cannot be written.
+#[derive(Debug)]
+pub(crate) struct DriveError {
+    pub(crate) path: PathBuf,
+    pub(crate) source: io::Error,
+}
+
+fn unwritable(path: &Path) -> impl Fn(io::Error) -> DriveError {
+    move |source| {
+        let path = path.to_owned();
+        DriveError { path, source }
+    }
+}
+
 /// A drive that is being filled.
-pub(super) struct Drive {
+pub(crate) struct Drive {
     root: PathBuf,
     /// Contents of folders, by their names as Windows compares them.
     known: HashMap<PathBuf, BTreeMap<FoldedName, PathBuf>>,
 }
 
 impl Drive {
-    pub(super) fn new(root: PathBuf) -> Self {
+    pub(crate) fn new(root: PathBuf) -> Self {
         Self {
             root,
             known: HashMap::new(),
@@ -29,11 +42,11 @@ impl Drive {
 
     /// Copies one entry to a path with slashes. Links, names that are invalid on Windows and paths
     /// that lead outside the drive are skipped: false.
-    pub(super) fn write_entry(
+    pub(crate) fn write_entry(
         &mut self,
         path: &str,
         what: &ExtractedEntry,
-    ) -> Result<bool, WineError> {
+    ) -> Result<bool, DriveError> {
         if path.split('/').any(is_refused) {
             return Ok(false);
         }
@@ -57,7 +70,7 @@ impl Drive {
     }
 
     /// Deletes a path with slashes, unless it is behind a link.
-    pub(super) fn delete(&mut self, path: &str) -> Result<(), WineError> {
+    pub(crate) fn delete(&mut self, path: &str) -> Result<(), DriveError> {
         let mut at = self.root.clone();
         for name in path.split('/') {
             if is_refused(name) || !fs::symlink_metadata(&at).is_ok_and(|found| found.is_dir()) {
@@ -78,7 +91,7 @@ impl Drive {
 
     /// Returns a folder of the drive and creates it if necessary. Anything in its place is removed,
     /// including links: their targets are not the image's.
-    pub(super) fn folder(&mut self, path: &str) -> Result<PathBuf, WineError> {
+    pub(crate) fn folder(&mut self, path: &str) -> Result<PathBuf, DriveError> {
         let mut at = self.root.clone();
         for name in path.split('/').filter(|name| !name.is_empty()) {
             let next = self.place(&at, name)?;
@@ -93,13 +106,13 @@ impl Drive {
     }
 
     /// Path of a name in a folder, existing or new.
-    fn place(&mut self, folder: &Path, name: &str) -> Result<PathBuf, WineError> {
+    fn place(&mut self, folder: &Path, name: &str) -> Result<PathBuf, DriveError> {
         let inside = self.inside(folder)?;
         let place = inside.entry(FoldedName::new(name));
         Ok(place.or_insert_with(|| folder.join(name)).clone())
     }
 
-    fn inside(&mut self, folder: &Path) -> Result<&mut BTreeMap<FoldedName, PathBuf>, WineError> {
+    fn inside(&mut self, folder: &Path) -> Result<&mut BTreeMap<FoldedName, PathBuf>, DriveError> {
         if !self.known.contains_key(folder) {
             let failed = unwritable(folder);
             let mut found = BTreeMap::new();

@@ -1,0 +1,638 @@
+//! Security updates of Windows, from the CVRF documents of Microsoft's Security Response Center: one
+//! document a month, kept as one compact table.
+//!
+//! A document lists vulnerabilities, each with its severity and fixes: an article, the products that
+//! it is for, and the first build with it. Images are Server Core installations, so the table has
+//! only these products. Hotpatches are left out, which images never have.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+use std::{fs, io};
+
+use jiff::civil::Date;
+use reqwest::Url;
+use reqwest::header::{ACCEPT, HeaderValue};
+use serde::{Deserialize, Serialize};
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::files;
+use wincimg_common::files::LARGEST_TEXT;
+use wincimg_http::{AddressPolicy, Exchange, FileError, HttpClient};
+use wincimg_windows::update::Kb;
+use wincimg_windows::version::WindowsVersion;
+
+/// Limit on the size of a document.
+const LARGEST_DOCUMENT: u64 = 128 << 20;
+/// Part of the names of products without a desktop.
+const SERVER_CORE: &str = "server core installation";
+/// Kinds of threats in a document.
+const EXPLOIT_STATUS: u32 = 1;
+const SEVERITY: u32 = 3;
+/// Kind of a remediation: a fix of the vendor.
+const VENDOR_FIX: u32 = 2;
+
+/// Severity of a vulnerability, by Microsoft's rating.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Not rated.
+    Unrated,
+    /// Low.
+    Low,
+    /// Moderate.
+    Moderate,
+    /// Important.
+    Important,
+    /// Critical.
+    Critical,
+}
+
+impl Severity {
+    const ALL: [Self; 5] = [
+        Self::Unrated,
+        Self::Low,
+        Self::Moderate,
+        Self::Important,
+        Self::Critical,
+    ];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unrated => "unrated",
+            Self::Low => "low",
+            Self::Moderate => "moderate",
+            Self::Important => "important",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+impl FromStr for Severity {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut known = Self::ALL.into_iter();
+        let found = known.find(|known| text.eq_ignore_ascii_case(known.name()));
+        found.ok_or_else(|| format!("unknown severity {text:?}"))
+    }
+}
+
+/// A fix of a vulnerability for one product.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SecurityFix {
+    /// The vulnerability.
+    pub cve: String,
+    /// Its title.
+    pub title: String,
+    /// Its severity.
+    pub severity: Severity,
+    /// True if it is exploited.
+    pub exploited: bool,
+    /// Number of the product.
+    #[serde(skip)]
+    pub product: String,
+    /// First version with the fix.
+    pub fixed_in: WindowsVersion,
+    /// Article of the update.
+    pub kb: Option<Kb>,
+    /// Release of the document.
+    pub released: Date,
+    /// The document, `2026-Sep`.
+    pub document: String,
+}
+
+/// Fixes of all documents that were read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SecurityUpdates {
+    fixes: Vec<SecurityFix>,
+    /// The documents with their releases.
+    documents: BTreeMap<String, Date>,
+}
+
+impl SecurityUpdates {
+    /// The newest document and its release.
+    pub fn newest(&self) -> Option<(&str, Date)> {
+        let documents = self.documents.iter();
+        let newest = documents.max_by_key(|(_, released)| **released);
+        newest.map(|(name, released)| (name.as_str(), *released))
+    }
+
+    /// Number of documents.
+    pub fn documents(&self) -> usize {
+        self.documents.len()
+    }
+
+    /// Returns true if there are fixes for a build.
+    pub fn covers(&self, build: u32) -> bool {
+        self.fixes.iter().any(|fix| fix.fixed_in.build == build)
+    }
+
+    /// The fixes that a version of Windows lacks, the most severe first. A vulnerability counts as
+    /// fixed with the first update that has a fix.
+    pub fn missing(&self, version: WindowsVersion, product: Option<&str>) -> Vec<&SecurityFix> {
+        let Some(revision) = version.revision else {
+            return Vec::new();
+        };
+        let mut first: BTreeMap<&str, &SecurityFix> = BTreeMap::new();
+        let of_build = self.fixes.iter().filter(|fix| {
+            fix.fixed_in.build == version.build && product.is_none_or(|it| it == fix.product)
+        });
+        for fix in of_build {
+            let known = first.entry(&fix.cve).or_insert(fix);
+            if fix.fixed_in.revision < known.fixed_in.revision {
+                *known = fix;
+            }
+        }
+        let mut missing: Vec<&SecurityFix> = first
+            .into_values()
+            .filter(|fix| fix.fixed_in.revision.is_some_and(|fixed| fixed > revision))
+            .collect();
+        missing.sort_by(|a, b| {
+            let order = (b.exploited, b.severity).cmp(&(a.exploited, a.severity));
+            order.then_with(|| a.cve.cmp(&b.cve))
+        });
+        missing
+    }
+
+    /// Adds a document, and replaces what an earlier version of it said.
+    pub fn add(&mut self, document: &[u8]) -> Result<(), Problem> {
+        let read: CvrfDocument = serde_json::from_slice(document)
+            .map_err(|error| invalid("it is not a CVRF document in JSON").source(error))?;
+        let name = read.document_tracking.identification.id.value.clone();
+        let released = read.document_tracking.initial_release_date.get(..10);
+        let released: Option<Date> = released.and_then(|date| date.parse().ok());
+        let released = released.ok_or_else(|| invalid("it has no release date"))?;
+        if !is_plain(&name) {
+            return Err(invalid("its name is invalid"));
+        }
+        self.fixes.retain(|fix| fix.document != name);
+        for vulnerability in &read.vulnerability {
+            self.fixes
+                .extend(vulnerability.fixes(&read.product_tree, &name, released));
+        }
+        self.fixes.sort_by(|a, b| {
+            let key = |it: &SecurityFix| (it.cve.clone(), it.product.clone(), it.fixed_in);
+            key(a).cmp(&key(b))
+        });
+        self.documents.insert(name, released);
+        Ok(())
+    }
+
+    /// Reads a table.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        let mut table = Self::default();
+        for (number, line) in (1..).zip(text.lines()) {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let row = table.add_row(&fields);
+            row.ok_or_else(|| invalid(&format!("line {number} of the table is invalid")))?;
+        }
+        Ok(table)
+    }
+
+    fn add_row(&mut self, fields: &[&str]) -> Option<()> {
+        match fields {
+            ["document", name, released] => {
+                self.documents
+                    .insert((*name).to_owned(), released.parse().ok()?);
+            }
+            [
+                "fix",
+                cve,
+                severity,
+                exploited,
+                product,
+                fixed_in,
+                kb,
+                document,
+                title,
+            ] => {
+                self.fixes.push(SecurityFix {
+                    cve: (*cve).to_owned(),
+                    title: (*title).to_owned(),
+                    severity: severity.parse().ok()?,
+                    exploited: *exploited == "yes",
+                    product: (*product).to_owned(),
+                    fixed_in: fixed_in.parse().ok()?,
+                    kb: match *kb {
+                        "" => None,
+                        kb => Some(kb.parse().ok()?),
+                    },
+                    released: *self.documents.get(*document)?,
+                    document: (*document).to_owned(),
+                });
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Loads the table that earlier runs kept; empty without one.
+    pub fn load(path: &Path) -> Result<Self, BoxError> {
+        match files::read_text(path, LARGEST_TEXT) {
+            Ok(text) => Ok(Self::parse(&text)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(FileError::io("read", path)(error).into()),
+        }
+    }
+
+    /// Keeps the table for later runs.
+    pub fn store(&self, path: &Path) -> Result<(), BoxError> {
+        let write = || {
+            fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+            files::write(path, self.to_string().as_bytes())
+        };
+        Ok(write().map_err(FileError::io("write", path))?)
+    }
+
+    /// Reads a document from a file or a URL, and adds it.
+    pub async fn fetch(&mut self, http: &HttpClient, place: &str) -> Result<(), BoxError> {
+        let bytes = match place.parse::<Url>() {
+            Ok(url) if matches!(url.scheme(), "http" | "https") => {
+                let mut exchange = Exchange::get("read the security updates", url);
+                exchange.addresses = AddressPolicy::ThisMachineToo;
+                let json = HeaderValue::from_static("application/json");
+                exchange.headers.insert(ACCEPT, json);
+                let read = http.retry(|| http.page(&exchange, LARGEST_DOCUMENT)).await;
+                read?.into_bytes()
+            }
+            _ => {
+                let path = Path::new(place);
+                files::read(path, LARGEST_DOCUMENT).map_err(FileError::io("read", path))?
+            }
+        };
+        self.add(&bytes).map_err(|problem| {
+            Problem::context(format!("cannot use {place} as security updates"), problem).into()
+        })
+    }
+}
+
+impl fmt::Display for SecurityUpdates {
+    /// Writes the table.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, released) in &self.documents {
+            writeln!(f, "document\t{name}\t{released}")?;
+        }
+        for fix in &self.fixes {
+            let SecurityFix {
+                cve,
+                title,
+                severity,
+                exploited,
+                product,
+                fixed_in,
+                kb,
+                document,
+                ..
+            } = fix;
+            let severity = severity.name();
+            let exploited = if *exploited { "yes" } else { "no" };
+            let kb = kb.map(|kb| kb.to_string()).unwrap_or_default();
+            writeln!(
+                f,
+                "fix\t{cve}\t{severity}\t{exploited}\t{product}\t{fixed_in}\t{kb}\t{document}\t{title}"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn invalid(problem: &str) -> Problem {
+    Problem::new("updates/table", problem).blame(Blame::Request)
+}
+
+/// Returns true if a text can be a field of the table.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 200 && !text.chars().any(char::is_control)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct CvrfDocument {
+    document_tracking: Tracking,
+    #[serde(default)]
+    product_tree: ProductTree,
+    #[serde(default)]
+    vulnerability: Vec<Vulnerability>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Tracking {
+    identification: Identification,
+    initial_release_date: String,
+}
+
+#[derive(Deserialize)]
+struct Identification {
+    #[serde(rename = "ID")]
+    id: Text,
+}
+
+#[derive(Deserialize, Default)]
+struct Text {
+    #[serde(rename = "Value", default)]
+    value: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+struct ProductTree {
+    #[serde(default)]
+    full_product_name: Vec<ProductName>,
+}
+
+#[derive(Deserialize)]
+struct ProductName {
+    #[serde(rename = "ProductID")]
+    id: String,
+    #[serde(rename = "Value")]
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Vulnerability {
+    #[serde(rename = "CVE", default)]
+    cve: String,
+    #[serde(rename = "Title", default)]
+    title: Text,
+    #[serde(rename = "Threats", default)]
+    threats: Vec<Threat>,
+    #[serde(rename = "Remediations", default)]
+    remediations: Vec<Remediation>,
+}
+
+#[derive(Deserialize)]
+struct Threat {
+    #[serde(rename = "Type", default)]
+    kind: u32,
+    #[serde(rename = "Description", default)]
+    description: Text,
+    #[serde(rename = "ProductID", default)]
+    products: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Remediation {
+    #[serde(rename = "Type", default)]
+    kind: u32,
+    #[serde(rename = "SubType", default)]
+    sub_type: Option<String>,
+    #[serde(rename = "Description", default)]
+    description: Text,
+    #[serde(rename = "ProductID", default)]
+    products: Vec<String>,
+    #[serde(rename = "FixedBuild", default)]
+    fixed_build: Option<String>,
+}
+
+impl ProductTree {
+    fn is_server_core(&self, product: &str) -> bool {
+        let mut names = self.full_product_name.iter();
+        names.any(|it| it.id == product && it.name.to_lowercase().contains(SERVER_CORE))
+    }
+}
+
+impl Vulnerability {
+    fn fixes(&self, products: &ProductTree, document: &str, released: Date) -> Vec<SecurityFix> {
+        let mut fixes = Vec::new();
+        if !is_plain(&self.cve) {
+            return fixes;
+        }
+        for fix in &self.remediations {
+            let is_hotpatch = fix
+                .sub_type
+                .as_deref()
+                .is_some_and(|it| it.contains("Hotpatch"));
+            let version = fix.fixed_build.as_deref().and_then(windows_version);
+            let Some(fixed_in) = version.filter(|_| fix.kind == VENDOR_FIX && !is_hotpatch) else {
+                continue;
+            };
+            let server_core = fix.products.iter().filter(|it| products.is_server_core(it));
+            for product in server_core.filter(|it| is_plain(it)) {
+                fixes.push(SecurityFix {
+                    cve: self.cve.clone(),
+                    title: one_line(&self.title.value),
+                    severity: self.severity(product),
+                    exploited: self.is_exploited(),
+                    product: product.clone(),
+                    fixed_in,
+                    kb: format!("KB{}", fix.description.value).parse().ok(),
+                    released,
+                    document: document.to_owned(),
+                });
+            }
+        }
+        fixes
+    }
+
+    fn severity(&self, product: &str) -> Severity {
+        let threats = self.threats.iter().filter(|threat| threat.kind == SEVERITY);
+        let is_for = |threat: &&Threat| {
+            threat.products.is_empty() || threat.products.iter().any(|it| it == product)
+        };
+        let severities = threats
+            .filter(is_for)
+            .filter_map(|it| it.description.value.parse().ok());
+        severities.max().unwrap_or(Severity::Unrated)
+    }
+
+    /// `Publicly Disclosed:No;Exploited:Yes;…`.
+    fn is_exploited(&self) -> bool {
+        let mut threats = self
+            .threats
+            .iter()
+            .filter(|threat| threat.kind == EXPLOIT_STATUS);
+        threats.any(|threat| {
+            let mut fields = threat.description.value.split(';');
+            fields.any(|field| field.trim().eq_ignore_ascii_case("Exploited:Yes"))
+        })
+    }
+}
+
+/// A version of Windows, not of another product.
+fn windows_version(text: &str) -> Option<WindowsVersion> {
+    let version: WindowsVersion = text.strip_prefix("10.0.")?.parse().ok()?;
+    version.revision.map(|_| version)
+}
+
+fn one_line(text: &str) -> String {
+    let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    plain.take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const SERVER: &str = "11924";
+
+    /// A document in the form of the published ones.
+    fn document(name: &str, day: &str, vulnerabilities: &[Value]) -> Vec<u8> {
+        json!({
+            "DocumentTitle": {"Value": "Security Updates"},
+            "DocumentTracking": {
+                "Identification": {"ID": {"Value": name}, "Alias": {"Value": name}},
+                "InitialReleaseDate": format!("{day}T07:00:00"),
+            },
+            "ProductTree": {"FullProductName": [
+                {"ProductID": "11923", "Value": "Windows Server 2022"},
+                {"ProductID": SERVER, "Value": "Windows Server 2022 (Server Core installation)"},
+                {"ProductID": "99", "Value": "Microsoft Edge"},
+            ]},
+            "Vulnerability": vulnerabilities,
+        })
+        .to_string()
+        .into_bytes()
+    }
+
+    fn vulnerability(
+        cve: &str,
+        severity: &str,
+        exploited: &str,
+        fixes: &[(u32, &str, &str)],
+    ) -> Value {
+        let fixes: Vec<Value> = fixes
+            .iter()
+            .map(|(kind, build, kb)| {
+                json!({"Type": kind, "SubType": "Security Update", "FixedBuild": build,
+                    "Description": {"Value": kb}, "ProductID": ["11923", SERVER]})
+            })
+            .collect();
+        json!({
+            "CVE": cve,
+            "Title": {"Value": "A\ttitle"},
+            "Threats": [
+                {"Type": 0, "Description": {"Value": "Remote Code Execution"}, "ProductID": [SERVER]},
+                {"Type": 3, "Description": {"Value": severity}, "ProductID": [SERVER]},
+                {"Type": 3, "Description": {"Value": "Low"}, "ProductID": ["99"]},
+                {"Type": 1, "Description": {"Value":
+                    format!("Publicly Disclosed:Yes;Exploited:{exploited};Latest Software Release:N/A")}},
+            ],
+            "Remediations": fixes,
+        })
+    }
+
+    fn table() -> SecurityUpdates {
+        let mut table = SecurityUpdates::default();
+        let april = [
+            vulnerability(
+                "CVE-2024-1",
+                "Important",
+                "No",
+                &[(2, "10.0.20348.2402", "5036909")],
+            ),
+            vulnerability(
+                "CVE-2024-2",
+                "Critical",
+                "No",
+                &[(2, "10.0.20348.2402", "5036909")],
+            ),
+        ];
+        let may = [
+            vulnerability(
+                "CVE-2024-3",
+                "Critical",
+                "No",
+                &[(2, "10.0.20348.2461", "5037782")],
+            ),
+            vulnerability(
+                "CVE-2024-4",
+                "Important",
+                "Yes",
+                &[(2, "10.0.20348.2461", "5037782")],
+            ),
+            // Fixed again by a later update.
+            vulnerability(
+                "CVE-2024-1",
+                "Important",
+                "No",
+                &[(2, "10.0.20348.2461", "5037782")],
+            ),
+            // A workaround, and a version that is not of Windows.
+            vulnerability(
+                "CVE-2024-5",
+                "Critical",
+                "Yes",
+                &[(0, "10.0.20348.2461", "1"), (2, "4.8.1.2", "2")],
+            ),
+        ];
+        table
+            .add(&document("2024-Apr", "2024-04-09", &april))
+            .unwrap();
+        table
+            .add(&document("2024-May", "2024-05-14", &may))
+            .unwrap();
+        table
+    }
+
+    fn missing(table: &SecurityUpdates, version: &str) -> Vec<String> {
+        let missing = table.missing(version.parse().unwrap(), Some(SERVER));
+        missing.iter().map(|fix| fix.cve.clone()).collect()
+    }
+
+    #[test]
+    fn a_version_lacks_the_fixes_of_later_ones_the_exploited_first() {
+        let table = table();
+        let all = ["CVE-2024-4", "CVE-2024-2", "CVE-2024-3", "CVE-2024-1"];
+        assert_eq!(missing(&table, "20348.2340"), all);
+        assert_eq!(missing(&table, "20348.2402"), ["CVE-2024-4", "CVE-2024-3"]);
+        assert!(missing(&table, "20348.2461").is_empty());
+        assert!(table.covers(20348) && !table.covers(17763));
+        assert_eq!(
+            table.newest(),
+            Some(("2024-May", "2024-05-14".parse().unwrap()))
+        );
+        let fix = table.missing("20348.2402".parse().unwrap(), None)[0];
+        assert_eq!(fix.kb.unwrap().to_string(), "KB5037782");
+        assert_eq!((fix.severity, fix.exploited), (Severity::Important, true));
+        assert_eq!(fix.title, "A title");
+    }
+
+    #[test]
+    fn a_table_comes_back_as_it_was_written() {
+        let table = table();
+        assert_eq!(SecurityUpdates::parse(&table.to_string()).unwrap(), table);
+        for damaged in [
+            "fix\tx",
+            "document\tx\tyesterday",
+            "x",
+            "fix\ta\tlow\tno\t1\t1.2\t\tnone\tt",
+        ] {
+            assert!(SecurityUpdates::parse(damaged).is_err(), "{damaged}");
+        }
+    }
+
+    #[test]
+    fn a_document_replaces_its_earlier_version() {
+        let mut table = table();
+        let fixed = [vulnerability(
+            "CVE-2024-3",
+            "Low",
+            "No",
+            &[(2, "10.0.20348.2461", "5037782")],
+        )];
+        table
+            .add(&document("2024-May", "2024-05-14", &fixed))
+            .unwrap();
+        assert_eq!(missing(&table, "20348.2402"), ["CVE-2024-3"]);
+        assert_eq!(table.documents(), 2);
+    }
+
+    #[test]
+    fn what_is_no_document_is_refused() {
+        let mut table = SecurityUpdates::default();
+        for text in [
+            "",
+            "{}",
+            "<cvrfdoc/>",
+            r#"{"DocumentTracking":{"Identification":{"ID":{"Value":"x"}},"InitialReleaseDate":"soon"}}"#,
+        ] {
+            assert!(table.add(text.as_bytes()).is_err(), "{text}");
+        }
+        assert_eq!(table, SecurityUpdates::default());
+    }
+}

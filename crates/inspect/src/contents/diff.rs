@@ -1,0 +1,265 @@
+//! Differences between the contents of two images.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use wincimg_common::diagnose::Problem;
+use wincimg_registry::RegistryData;
+use wincimg_registry::hive::{Key, Semantics};
+use wincimg_registry::name_folding::FoldedName;
+use wincimg_registry::security::{DescriptorLayout, SecurityDescriptor};
+
+use super::tree::OverUnread;
+use super::{FileEntry, FileEntryKind, FileTree, ImageContents};
+use crate::base::{BaseHive, BaseKeyPath};
+
+/// Kind of a difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContentChange {
+    /// Only the second image has it.
+    Added,
+    /// Only the first image has it.
+    Removed,
+    /// Both have it, with different contents.
+    Changed,
+}
+
+/// A file that differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileDifference {
+    /// Kind of the difference.
+    pub change: ContentChange,
+    /// The file in the first image; none if its layer was not read.
+    pub before: Option<FileEntry>,
+    /// The file in the second image; none if its layer was not read.
+    pub after: Option<FileEntry>,
+    /// The deletion of a file whose layer was not read.
+    pub deleted: Option<FileEntry>,
+}
+
+/// A registry key that differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyDifference {
+    /// Kind of the difference.
+    pub change: ContentChange,
+    /// Its path.
+    pub path: BaseKeyPath,
+    /// Values that differ; all values of an added or removed key.
+    pub values: Vec<ValueDifference>,
+    /// Security descriptors, if they were compared and differ.
+    pub security: Option<[Option<Vec<u8>>; 2]>,
+}
+
+/// A registry value that differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ValueDifference {
+    /// Its name; empty for the default value.
+    pub name: String,
+    /// Kind of the difference.
+    pub change: ContentChange,
+    /// Data in the first image, if known.
+    pub before: Option<RegistryData>,
+    /// Data in the second image, if known.
+    pub after: Option<RegistryData>,
+}
+
+/// Compares the files of two images, with their security descriptors on request.
+pub fn diff_files(before: &FileTree, after: &FileTree, with_security: bool) -> Vec<FileDifference> {
+    let (old, new) = (before.entries(), after.entries());
+    let mut found: BTreeMap<&[u8], FileDifference> = BTreeMap::new();
+    for (key, entry) in old {
+        let is_same = match new.get(key) {
+            Some(other) => is_same_file(entry, other, with_security),
+            None => is_nothing(entry, key, after),
+        };
+        if !is_same {
+            found.extend(difference(Some(entry), new.get(key)).map(|it| (key.as_slice(), it)));
+        }
+    }
+    for (key, entry) in new {
+        if !old.contains_key(key) && !is_nothing(entry, key, before) {
+            found.extend(difference(None, Some(entry)).map(|it| (key.as_slice(), it)));
+        }
+    }
+    found.into_values().collect()
+}
+
+/// Returns true if an entry makes no difference to a tree without it.
+fn is_nothing(entry: &FileEntry, key: &[u8], other: &FileTree) -> bool {
+    match entry.kind {
+        FileEntryKind::Deleted => other.is_hidden(key),
+        _ => entry.over_unread == OverUnread::Implied && !other.is_hidden(key),
+    }
+}
+
+fn is_same_file(one: &FileEntry, other: &FileEntry, with_security: bool) -> bool {
+    let descriptor = |it: &FileEntry| it.security.as_deref().map(normalized);
+    one.has_same_content(other) && (!with_security || descriptor(one) == descriptor(other))
+}
+
+fn difference(before: Option<&FileEntry>, after: Option<&FileEntry>) -> Option<FileDifference> {
+    let is_deleted = |it: &FileEntry| it.kind == FileEntryKind::Deleted;
+    let change = match (before, after) {
+        (None, None) => return None,
+        (Some(old), Some(new)) if is_deleted(old) == is_deleted(new) => ContentChange::Changed,
+        (Some(old), _) if is_deleted(old) => ContentChange::Added,
+        (_, Some(new)) if is_deleted(new) => ContentChange::Removed,
+        (None, _) => ContentChange::Added,
+        (_, None) => ContentChange::Removed,
+        (Some(_), Some(_)) => ContentChange::Changed,
+    };
+    let present = |it: Option<&FileEntry>| it.filter(|it| !is_deleted(it)).cloned();
+    Some(FileDifference {
+        change,
+        before: present(before),
+        after: present(after),
+        deleted: [before, after]
+            .into_iter()
+            .flatten()
+            .find(|it| is_deleted(it))
+            .cloned(),
+    })
+}
+
+/// A descriptor with its parts in one order.
+fn normalized(bytes: &[u8]) -> Vec<u8> {
+    match SecurityDescriptor::from_bytes(bytes) {
+        Ok(descriptor) => descriptor.to_bytes(DescriptorLayout::OwnerFirst),
+        Err(_) => bytes.to_vec(),
+    }
+}
+
+/// Compares the registries of two images, with the keys' security descriptors on request.
+pub fn diff_keys(
+    before: &ImageContents,
+    after: &ImageContents,
+    with_security: bool,
+) -> Result<Vec<KeyDifference>, Problem> {
+    let mut found = Vec::new();
+    for hive in BaseHive::ALL {
+        if before.hive_layers(hive) == after.hive_layers(hive) {
+            continue;
+        }
+        let mut differences = KeyDifferences {
+            is_complete: before.is_complete() && after.is_complete(),
+            with_security,
+            path: BaseKeyPath {
+                hive,
+                components: Vec::new(),
+            },
+            found: Vec::new(),
+        };
+        before.with_hive(hive, |old| {
+            after.with_hive(hive, |new| differences.compare(old, new))
+        })??;
+        found.extend(differences.found);
+    }
+    Ok(found)
+}
+
+struct KeyDifferences {
+    /// True if both registries are known as a whole.
+    is_complete: bool,
+    with_security: bool,
+    path: BaseKeyPath,
+    found: Vec<KeyDifference>,
+}
+
+/// What an image has at the path of a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KeyState {
+    Absent,
+    /// It has changes to a key that it may have.
+    Touched,
+    Present,
+    Deleted,
+}
+
+impl KeyDifferences {
+    fn state(&self, key: Option<&Key<'_>>) -> KeyState {
+        match key.map(|key| key.layer.semantics) {
+            None => KeyState::Absent,
+            Some(Semantics::Tombstone) => KeyState::Deleted,
+            Some(Semantics::SupersedeTree) => KeyState::Present,
+            Some(_) if self.is_complete => KeyState::Present,
+            Some(_) => KeyState::Touched,
+        }
+    }
+
+    fn compare(&mut self, old: Option<&Key<'_>>, new: Option<&Key<'_>>) {
+        use KeyState::{Absent, Deleted, Present, Touched};
+
+        let change = match (self.state(old), self.state(new)) {
+            (Absent, Absent) | (Deleted, Deleted) => return,
+            (Absent | Deleted, Present) | (Deleted, Absent | Touched) => ContentChange::Added,
+            (Present, Absent | Deleted) | (Absent | Touched, Deleted) => ContentChange::Removed,
+            (Absent | Touched | Present, Touched)
+            | (Touched, Absent | Present)
+            | (Present, Present) => ContentChange::Changed,
+        };
+        let values = diff_values(old, new);
+        let security = self.diff_security(old, new);
+        if change != ContentChange::Changed || !values.is_empty() || security.is_some() {
+            self.found.push(KeyDifference {
+                change,
+                path: self.path.clone(),
+                values,
+                security,
+            });
+        }
+        let mut subkeys: BTreeMap<FoldedName, [Option<&Key<'_>>; 2]> = BTreeMap::new();
+        for (side, key) in [old, new].into_iter().enumerate() {
+            for subkey in key.map_or(&[][..], |key| &key.subkeys) {
+                let name = FoldedName::new(&subkey.name);
+                subkeys.entry(name).or_default()[side] = Some(subkey);
+            }
+        }
+        for [old, new] in subkeys.into_values() {
+            let name = new.or(old).map(|key| key.name.clone());
+            self.path.components.extend(name);
+            self.compare(old, new);
+            self.path.components.pop();
+        }
+    }
+
+    fn diff_security(
+        &self,
+        old: Option<&Key<'_>>,
+        new: Option<&Key<'_>>,
+    ) -> Option<[Option<Vec<u8>>; 2]> {
+        let (old, new) = (old?, new?);
+        let differs = normalized(old.security) != normalized(new.security);
+        (self.with_security && differs).then(|| [old, new].map(|key| Some(key.security.to_vec())))
+    }
+}
+
+fn diff_values(old: Option<&Key<'_>>, new: Option<&Key<'_>>) -> Vec<ValueDifference> {
+    let mut values: BTreeMap<FoldedName, (String, [Option<Option<RegistryData>>; 2])> =
+        BTreeMap::new();
+    for (side, key) in [old, new].into_iter().enumerate() {
+        for value in key.map_or(&[][..], |key| &key.values) {
+            let entry = values.entry(FoldedName::new(&value.name)).or_default();
+            entry.0.clone_from(&value.name);
+            // Windows finds the first of several values of one name.
+            entry.1[side].get_or_insert(value.data());
+        }
+    }
+    let values = values.into_values();
+    values
+        .filter(|(_, [old, new])| old != new)
+        .map(|(name, [old, new])| {
+            let change = match (&old, &new) {
+                (Some(Some(_)), Some(Some(_))) => ContentChange::Changed,
+                (Some(None), _) | (None, Some(Some(_))) => ContentChange::Added,
+                _ => ContentChange::Removed,
+            };
+            ValueDifference {
+                name,
+                change,
+                before: old.flatten(),
+                after: new.flatten(),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,337 @@
+//! Contents of any Windows image: the files and registry keys of each layer, and the merged view of
+//! a container.
+//!
+//! [`ContentReader`] reads the layers, each once, also for several images. A layer of Windows whose
+//! bytes are not stored with the image is left out, and so is Windows itself on request. Then the
+//! merged view keeps the deletions of what lies in those layers.
+
+mod diff;
+mod keys;
+mod tree;
+mod waste;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+pub use diff::{
+    ContentChange, FileDifference, KeyDifference, ValueDifference, diff_files, diff_keys,
+};
+use futures_util::{StreamExt, TryStreamExt, stream as futures};
+pub use keys::{ContentKey, list_keys};
+use serde::Serialize;
+pub use tree::{FileEntry, FileEntryKind, FileTree};
+pub use waste::{ImageWaste, WastedFile, find_waste};
+use wincimg_common::diagnose::Problem;
+use wincimg_common::progress::Progress;
+use wincimg_oci::document::{Descriptor, Digest, Image, media_type};
+use wincimg_oci::store::Source;
+use wincimg_registry::hive::{self, Hive, Key};
+use wincimg_registry::{RegistryEdit, Root};
+
+use crate::base::{BaseHive, CollectedLayer, Extent, LayerFileKind, LayerPosition, collect_layer};
+use crate::error::LayerProblem;
+use crate::extract::unreadable;
+use crate::facts::ImageFacts;
+use crate::own_contents::windows_layers;
+use crate::stream;
+use crate::stream::{BlobReadOutcome, Depth, Input};
+
+/// Number of layers that are read in parallel.
+const PARALLEL_LAYERS: usize = 2;
+/// Limit on the entries of all layers of an image, several times those of the largest.
+const MOST_ENTRIES: usize = 5_000_000;
+
+/// Extent of the contents.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ContentOptions {
+    /// True if the files of the utility VM are included.
+    pub utility_vm: bool,
+    /// True if the layers of Windows itself are not read.
+    pub skip_windows: bool,
+}
+
+/// Extent to which a layer was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContentStatus {
+    /// Read to its end, and its digest matches.
+    Read,
+    /// Windows itself, which was not requested.
+    Windows,
+    /// Foreign, and its bytes are not stored with the image.
+    ForeignBytes,
+}
+
+/// A layer with its contents.
+#[derive(Debug, Clone)]
+pub struct ContentLayer {
+    /// Number, counted from 1 at the bottom.
+    pub number: usize,
+    /// Digest of its blob.
+    pub digest: Digest,
+    /// Size of its blob.
+    pub size: u64,
+    /// The build step that created it.
+    pub created_by: Option<String>,
+    /// Extent to which it was read.
+    pub status: ContentStatus,
+    is_windows: bool,
+    collected: Arc<CollectedLayer>,
+}
+
+/// An image with the contents of its layers.
+#[derive(Debug, Clone)]
+pub struct ImageContents {
+    /// The layers, the bottom one first.
+    pub layers: Vec<ContentLayer>,
+}
+
+/// Reader of the contents of images.
+pub struct ContentReader {
+    options: ContentOptions,
+    progress: Arc<dyn Progress>,
+    known: HashMap<(Digest, bool), Arc<CollectedLayer>>,
+}
+
+impl ContentReader {
+    /// Creates a reader that knows no layer yet.
+    pub fn new(options: ContentOptions, progress: Arc<dyn Progress>) -> Self {
+        Self {
+            options,
+            progress,
+            known: HashMap::new(),
+        }
+    }
+
+    /// Reads the layers of an image, except those of an earlier one.
+    pub async fn read(&mut self, source: &Source, image: &Image) -> Result<ImageContents, Problem> {
+        let mut layers = self.layers(source, image).await?;
+        let wanted: Vec<(Descriptor, bool)> = layers
+            .iter()
+            .zip(&image.manifest().layers)
+            .filter(|(layer, _)| layer.status == ContentStatus::Read)
+            .map(|(layer, blob)| (blob.clone(), layer.number == 1))
+            .filter(|(blob, is_bottom)| {
+                let key = (blob.digest.clone(), *is_bottom);
+                !self.known.contains_key(&key)
+            })
+            .collect();
+        let reads = wanted.iter().map(|(blob, is_bottom)| async {
+            let read = self.read_layer(source, blob, *is_bottom).await;
+            let read = read.map_err(|problem| unreadable(&blob.digest, problem))?;
+            Ok::<_, Problem>(((blob.digest.clone(), *is_bottom), Arc::new(read)))
+        });
+        let reads: Vec<_> = reads.collect();
+        let found: Vec<_> = futures::iter(reads)
+            .buffered(PARALLEL_LAYERS)
+            .try_collect()
+            .await?;
+        self.known.extend(found);
+        let mut entries = 0;
+        for layer in &mut layers {
+            let key = (layer.digest.clone(), layer.number == 1);
+            if layer.status == ContentStatus::Read
+                && let Some(known) = self.known.get(&key)
+            {
+                layer.collected = Arc::clone(known);
+                entries += known.files.len() + known.utility_vm.len();
+            }
+        }
+        if entries > MOST_ENTRIES {
+            let problem = format!("the image has more than {MOST_ENTRIES} files in its layers");
+            return Err(Problem::new("image/layer", problem));
+        }
+        Ok(ImageContents { layers })
+    }
+
+    /// The layers without their contents.
+    async fn layers(&self, source: &Source, image: &Image) -> Result<Vec<ContentLayer>, Problem> {
+        let windows = windows_layers(source, image, &self.progress).await?;
+        let facts = ImageFacts::new(image);
+        let mut layers = Vec::new();
+        for (number, blob) in (1..).zip(&image.manifest().layers) {
+            let is_windows = windows
+                .get(number - 1)
+                .is_some_and(|is_windows| *is_windows);
+            let status = if is_windows && self.options.skip_windows {
+                ContentStatus::Windows
+            } else if media_type::is_foreign(&blob.media_type) && !has_blob(source, blob).await? {
+                ContentStatus::ForeignBytes
+            } else {
+                ContentStatus::Read
+            };
+            let facts = facts.layers.get(number - 1);
+            layers.push(ContentLayer {
+                number,
+                digest: blob.digest.clone(),
+                size: blob.size,
+                created_by: facts.and_then(|facts| facts.created_by.clone()),
+                status,
+                is_windows,
+                collected: Arc::default(),
+            });
+        }
+        Ok(layers)
+    }
+
+    async fn read_layer(
+        &self,
+        source: &Source,
+        blob: &Descriptor,
+        is_bottom: bool,
+    ) -> Result<CollectedLayer, LayerProblem> {
+        let position = if is_bottom {
+            LayerPosition::Bottom
+        } else {
+            LayerPosition::Above
+        };
+        let extent = Extent::Listing {
+            utility_vm: self.options.utility_vm,
+        };
+        let task = self
+            .progress
+            .task(&format!("layer {}", blob.digest), Some(blob.size));
+        let reader = source.open_blob(blob).await?;
+        let work = move |input: &mut Input| Ok(collect_layer(input, position, &extent)?);
+        match stream::read(reader, Depth::ToTheEnd, task.as_ref(), work).await? {
+            BlobReadOutcome::Whole(found) | BlobReadOutcome::Part(found) => Ok(found),
+            BlobReadOutcome::OutOfReach => Err(LayerProblem::ForeignBase),
+        }
+    }
+}
+
+async fn has_blob(source: &Source, blob: &Descriptor) -> Result<bool, Problem> {
+    let has_blob = source.has_blob(blob).await;
+    has_blob.map_err(|error| unreadable(&blob.digest, error.into()))
+}
+
+impl ContentLayer {
+    /// Changes of its delta hives that edits can express.
+    pub fn registry_edits(&self) -> Result<Vec<RegistryEdit>, Problem> {
+        let mut edits = Vec::new();
+        if self.number == 1 {
+            return Ok(edits);
+        }
+        for root in Root::ALL {
+            let found = with_keys(&[self], BaseHive::from_root(root), |keys| {
+                keys.first().map(|key| hive::edits(root, key)).transpose()
+            })?;
+            let found = found.map_err(|error| {
+                Problem::new("image/layer", "a layer has an invalid registry key").source(error)
+            })?;
+            edits.extend(found.unwrap_or_default());
+        }
+        Ok(edits)
+    }
+
+    /// Its own files.
+    pub fn files(&self) -> FileTree {
+        FileTree::merge([self], false)
+    }
+
+    /// The paths that it deletes from the layers below, as in a container.
+    pub fn deleted(&self) -> Vec<String> {
+        let files = self.collected.files.iter();
+        let deleted = files.filter(|file| matches!(file.is, LayerFileKind::Deleted));
+        let paths = deleted.map(|file| format!(r"C:\{}", file.path.replace('/', r"\")));
+        let mut paths: Vec<String> = paths.collect();
+        paths.sort();
+        paths
+    }
+
+    /// Parts that cannot be read: a path in the layer, and the reason.
+    pub fn problems(&self) -> &[(String, String)] {
+        &self.collected.problems
+    }
+}
+
+impl ImageContents {
+    /// Returns true if all layers were read.
+    pub fn is_complete(&self) -> bool {
+        let mut layers = self.layers.iter();
+        layers.all(|layer| layer.status == ContentStatus::Read)
+    }
+
+    /// The same contents without Windows itself.
+    pub fn without_windows(mut self) -> Self {
+        for layer in self.layers.iter_mut().filter(|layer| layer.is_windows) {
+            layer.collected = Arc::default();
+            if layer.status == ContentStatus::Read {
+                layer.status = ContentStatus::Windows;
+            }
+        }
+        self
+    }
+
+    /// The files of all layers, merged.
+    pub fn files(&self) -> FileTree {
+        FileTree::merge(&self.layers, !self.is_complete())
+    }
+
+    /// Passes the merged keys of a hive to a function; if a layer is missing, those of the others as
+    /// one delta.
+    fn with_hive<T>(
+        &self,
+        wanted: BaseHive,
+        work: impl FnOnce(Option<&Key<'_>>) -> T,
+    ) -> Result<T, Problem> {
+        let layers: Vec<&ContentLayer> = self.layers.iter().collect();
+        let is_complete = self.is_complete();
+        with_keys(&layers, wanted, |keys| {
+            let root = if is_complete {
+                hive::merge(None, keys)
+            } else {
+                hive::combine(keys)
+            };
+            work(root.as_ref())
+        })
+    }
+
+    /// Digests of the layers with a hive, which determine its contents.
+    fn hive_layers(&self, hive: BaseHive) -> Vec<&Digest> {
+        let layers = self.layers.iter();
+        let layers = layers.filter(|layer| layer.collected.hives.contains_key(&hive));
+        layers.map(|layer| &layer.digest).collect()
+    }
+}
+
+/// Reads a hive of several layers.
+fn with_keys<T>(
+    layers: &[&ContentLayer],
+    wanted: BaseHive,
+    work: impl FnOnce(Vec<Key<'_>>) -> T,
+) -> Result<T, Problem> {
+    let mut files = Vec::new();
+    for layer in layers {
+        if let Some(packed) = layer.collected.hives.get(&wanted) {
+            let unpacked = packed
+                .unpack()
+                .map_err(|error| damaged(layer, wanted, error))?;
+            files.extend(unpacked.map(|files| (*layer, files)));
+        }
+    }
+    let mut recovered = Vec::new();
+    for (layer, files) in &files {
+        let hive = files.recover();
+        let hive = hive.map_err(|error| damaged(layer, wanted, io::Error::other(error)))?;
+        recovered.push((*layer, hive));
+    }
+    let mut roots = Vec::new();
+    for (layer, hive) in &recovered {
+        let read: Hive<'_> = hive
+            .read()
+            .map_err(|error| damaged(layer, wanted, io::Error::other(error)))?;
+        roots.push(read.root);
+    }
+    Ok(work(roots))
+}
+
+fn damaged(layer: &ContentLayer, hive: BaseHive, error: io::Error) -> Problem {
+    let (number, name) = (layer.number, hive.short_name());
+    Problem::new(
+        "image/layer",
+        format!("cannot read {name} of layer {number}"),
+    )
+    .source(error)
+}

@@ -1,0 +1,319 @@
+//! Files of several layers, merged as Windows merges them.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::ContentLayer;
+use crate::base::{LayerFile, LayerFileKind, sort_key};
+
+const FOLDER_ATTRIBUTES: u32 = 0x10;
+
+/// Files and folders, parents before their contents.
+#[derive(Debug, Clone, Default)]
+pub struct FileTree {
+    entries: BTreeMap<Vec<u8>, FileEntry>,
+    keeps_deletions: bool,
+}
+
+/// A file, folder, link or deletion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileEntry {
+    /// Path in the layer, such as `Files/app/web.config`.
+    pub path: String,
+    /// Kind.
+    pub kind: FileEntryKind,
+    /// File attributes of Windows.
+    pub attributes: u32,
+    /// Security descriptor in self-relative form, if the layer has one.
+    pub security: Option<Arc<[u8]>>,
+    /// The layer that wrote it, counted from 1 at the bottom.
+    pub layer: usize,
+    /// True if it is another name of a file that is listed before it, and takes no space.
+    pub is_other_name: bool,
+    /// How it meets layers that were not read.
+    pub(super) over_unread: OverUnread,
+}
+
+/// Relation of a folder to layers below that were not read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum OverUnread {
+    /// It adds to what they have.
+    #[default]
+    Adds,
+    /// No layer describes it: they have it.
+    Implied,
+    /// It was deleted and added again: nothing of theirs is left below it.
+    Replaces,
+}
+
+/// Kind of an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileEntryKind {
+    /// A folder.
+    Folder,
+    /// A file.
+    File {
+        /// Its length.
+        size: u64,
+        /// Its digest.
+        sha256: [u8; 32],
+    },
+    /// A link or mount point.
+    Link {
+        /// Its target.
+        target: Option<String>,
+    },
+    /// Deletes the path from the layers below.
+    Deleted,
+}
+
+impl FileEntry {
+    /// Path as in a container: `C:\app\web.config`. Files of the utility VM begin with `UtilityVM`.
+    pub fn display_path(&self) -> String {
+        display_path(&self.path)
+    }
+
+    /// Last name of the path.
+    pub fn name(&self) -> &str {
+        last_name(&self.path)
+    }
+
+    /// Bytes that it takes.
+    pub fn size(&self) -> u64 {
+        match self.kind {
+            FileEntryKind::File { size, .. } if !self.is_other_name => size,
+            _ => 0,
+        }
+    }
+
+    /// Returns true if contents and kind are the same.
+    pub(super) fn has_same_content(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.attributes == other.attributes
+    }
+}
+
+fn display_path(path: &str) -> String {
+    let (top, below) = path.split_once('/').unwrap_or((path, ""));
+    if top == "Files" {
+        format!(r"C:\{}", below.replace('/', r"\"))
+    } else {
+        path.replace('/', r"\")
+    }
+}
+
+impl FileTree {
+    /// Merges layers, the lowest first. With `keep_deletions` the paths that they delete stay in the
+    /// tree as such, because there may be layers below.
+    pub(super) fn merge<'l>(
+        layers: impl IntoIterator<Item = &'l ContentLayer>,
+        keep_deletions: bool,
+    ) -> Self {
+        let mut tree = Self {
+            keeps_deletions: keep_deletions,
+            ..Self::default()
+        };
+        // Other names, with the layer and the key of their file.
+        let mut names: BTreeMap<Vec<u8>, (usize, Vec<u8>)> = BTreeMap::new();
+        for layer in layers {
+            let drive = layer.collected.files.iter().map(|file| ("Files/", file));
+            let vm = layer.collected.utility_vm.iter();
+            let files: Vec<_> = drive.chain(vm.map(|file| ("UtilityVM/", file))).collect();
+            let mut later = Vec::new();
+            for &(top, file) in &files {
+                if matches!(file.is, LayerFileKind::Deleted) {
+                    tree.delete(&format!("{top}{}", file.path), layer.number);
+                }
+            }
+            for &(top, file) in &files {
+                let entry = |kind| entry(layer, top, file, kind);
+                match &file.is {
+                    LayerFileKind::Folder => tree.place(entry(FileEntryKind::Folder)),
+                    &LayerFileKind::File { size, sha256, .. } => {
+                        tree.place(entry(FileEntryKind::File { size, sha256 }));
+                    }
+                    LayerFileKind::Link(target) => {
+                        let target = target.as_deref().map(str::to_owned);
+                        tree.place(entry(FileEntryKind::Link { target }));
+                    }
+                    LayerFileKind::HardLink(target) => later.push((top, file, target)),
+                    LayerFileKind::Deleted => {}
+                }
+            }
+            for (top, file, target) in later {
+                let target = match top {
+                    "Files/" => sort_key::for_layer_path(&format!("{top}{target}")),
+                    _ => sort_key::for_layer_path(target),
+                };
+                // A link to a layer that was not read is a link to an unknown file.
+                let found = tree.entries.get(&target);
+                let kind = found.map_or(FileEntryKind::Link { target: None }, |it| it.kind.clone());
+                let linked = entry(layer, top, file, kind);
+                names.insert(
+                    sort_key::for_layer_path(&linked.path),
+                    (layer.number, target),
+                );
+                tree.place(linked);
+            }
+        }
+        tree.mark_other_names(&names);
+        tree
+    }
+
+    /// Marks all names of a file but the first.
+    fn mark_other_names(&mut self, names: &BTreeMap<Vec<u8>, (usize, Vec<u8>)>) {
+        let files: BTreeSet<&Vec<u8>> = names.values().map(|(_, file)| file).collect();
+        let mut seen: BTreeSet<(usize, &Vec<u8>)> = BTreeSet::new();
+        for (key, entry) in &mut self.entries {
+            let identity = match names.get(key) {
+                Some((layer, file)) if *layer == entry.layer => Some((*layer, file)),
+                _ => files.get(key).map(|file| (entry.layer, *file)),
+            };
+            if let Some(identity) = identity {
+                entry.is_other_name = !seen.insert(identity);
+            }
+        }
+    }
+
+    fn delete(&mut self, path: &str, layer: usize) {
+        let key = sort_key::for_layer_path(path);
+        self.remove_below(&key);
+        self.entries.remove(&key);
+        if self.keeps_deletions {
+            self.place(FileEntry {
+                path: path.to_owned(),
+                kind: FileEntryKind::Deleted,
+                attributes: 0,
+                security: None,
+                layer,
+                is_other_name: false,
+                over_unread: OverUnread::Adds,
+            });
+        }
+    }
+
+    /// Replaces an entry, and adds the parent folders that no layer describes.
+    fn place(&mut self, mut new: FileEntry) {
+        let key = sort_key::for_layer_path(&new.path);
+        let mut folder = new.path.as_str();
+        let mut parent = sort_key::parent(&key);
+        while let (Some(parent_key), Some((above, _))) = (parent, folder.rsplit_once('/')) {
+            folder = above;
+            let over_unread = match self.entries.get(parent_key).map(|there| &there.kind) {
+                Some(FileEntryKind::Folder) => break,
+                Some(FileEntryKind::Deleted) => OverUnread::Replaces,
+                None if self.keeps_deletions => OverUnread::Implied,
+                _ => OverUnread::Adds,
+            };
+            let described = FileEntry {
+                path: folder.to_owned(),
+                kind: FileEntryKind::Folder,
+                attributes: FOLDER_ATTRIBUTES,
+                security: None,
+                layer: new.layer,
+                is_other_name: false,
+                over_unread,
+            };
+            self.entries.insert(parent_key.to_vec(), described);
+            parent = sort_key::parent(parent_key);
+        }
+        let mut was_folder = false;
+        match self.entries.entry(key.clone()) {
+            Entry::Vacant(entry) => {
+                entry.insert(new);
+            }
+            Entry::Occupied(mut entry) => {
+                let there = entry.get();
+                was_folder = there.kind == FileEntryKind::Folder;
+                let replaces = there.over_unread == OverUnread::Replaces;
+                if replaces || there.kind == FileEntryKind::Deleted {
+                    new.over_unread = OverUnread::Replaces;
+                }
+                if was_folder && new.kind == FileEntryKind::Folder {
+                    // A folder keeps its original spelling.
+                    new.path.clone_from(&entry.get().path);
+                    was_folder = false;
+                }
+                entry.insert(new);
+            }
+        }
+        if was_folder {
+            self.remove_below(&key);
+        }
+    }
+
+    fn remove_below(&mut self, key: &[u8]) {
+        let range = sort_key::below(key)..sort_key::behind(key);
+        let gone: Vec<Vec<u8>> = self
+            .entries
+            .range(range)
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in gone {
+            self.entries.remove(&key);
+        }
+    }
+
+    /// All entries.
+    pub fn iter(&self) -> impl Iterator<Item = &FileEntry> {
+        self.entries.values()
+    }
+
+    /// Returns true if an entry above a path is deleted, or replaces what unread layers have.
+    pub(super) fn is_hidden(&self, key: &[u8]) -> bool {
+        let above = std::iter::successors(sort_key::parent(key), |key| sort_key::parent(key));
+        let mut above = above.filter_map(|key| self.entries.get(key));
+        above.any(|entry| {
+            let replaces = entry.over_unread == OverUnread::Replaces;
+            replaces || entry.kind != FileEntryKind::Folder
+        })
+    }
+
+    pub(super) fn entries(&self) -> &BTreeMap<Vec<u8>, FileEntry> {
+        &self.entries
+    }
+
+    /// The entry at a path in the layers, such as `Files/app`.
+    pub fn get(&self, path: &str) -> Option<&FileEntry> {
+        self.entries.get(&sort_key::for_layer_path(path))
+    }
+
+    /// Everything below a path, down to a number of levels, with the level of each entry.
+    pub fn below(&self, path: &str, depth: usize) -> impl Iterator<Item = (usize, &FileEntry)> {
+        let key = sort_key::for_layer_path(path);
+        let above = sort_key::depth(&key);
+        let range = sort_key::below(&key)..sort_key::behind(&key);
+        let entries = self.entries.range(range);
+        let entries = entries.map(move |(key, entry)| (sort_key::depth(key) - above, entry));
+        entries.filter(move |(level, _)| *level <= depth)
+    }
+
+    /// Bytes of everything at a path and below it.
+    pub fn size_of(&self, path: &str) -> u64 {
+        let own = self.get(path).map_or(0, FileEntry::size);
+        let below = self.below(path, usize::MAX);
+        below.fold(own, |sum, (_, entry)| sum.saturating_add(entry.size()))
+    }
+}
+
+fn entry(layer: &ContentLayer, top: &str, file: &LayerFile, kind: FileEntryKind) -> FileEntry {
+    let descriptors = &layer.collected.descriptors;
+    let security = file
+        .descriptor
+        .and_then(|number| descriptors.get(usize::try_from(number).ok()?));
+    FileEntry {
+        path: format!("{top}{}", file.path)
+            .trim_end_matches('/')
+            .to_owned(),
+        kind,
+        attributes: file.attributes,
+        security: security.map(|bytes| Arc::from(bytes.as_slice())),
+        layer: layer.number,
+        is_other_name: false,
+        over_unread: OverUnread::Adds,
+    }
+}
+
+fn last_name(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
+}

@@ -1,0 +1,189 @@
+//! Deletes images from registries and layouts, after finding out what else has them.
+
+use std::fmt;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use wincimg_common::diagnose::Diagnose;
+
+use crate::document::{Digest, Document, media_type};
+use crate::layout::Layout;
+use crate::remote::{RegistryError, Repository};
+use crate::store::{Source, StoreError};
+
+/// Number of tags that are looked up in parallel.
+const PARALLEL: usize = 8;
+
+/// An image that cannot be deleted.
+#[derive(Debug, thiserror::Error, Diagnose)]
+pub enum DeletionError {
+    /// The store failed.
+    #[error(transparent)]
+    #[diagnose(forward)]
+    Store(#[from] StoreError),
+    /// The registry deletes digests only, and other tags have this one.
+    #[error("{place} does not delete a single tag")]
+    #[diagnose(code = "registry/answer")]
+    OneTag {
+        /// The repository.
+        place: String,
+        /// Its answer.
+        source: Box<RegistryError>,
+    },
+    /// An archive is one file.
+    #[error("cannot delete an image of {place}: an archive is a file")]
+    #[diagnose(code = "usage/location", blame = Request)]
+    Archive {
+        /// The archive.
+        place: String,
+    },
+}
+
+/// An image to be deleted.
+#[derive(Debug)]
+pub struct Deletion {
+    place: DeletionPlace,
+    /// The digest of the image or index.
+    pub digest: Digest,
+    /// The tag to be deleted; none if the digest was named.
+    pub tag: Option<String>,
+    /// Other tags of the digest.
+    pub other_tags: Vec<String>,
+    /// Tags of indexes that list the digest.
+    pub indexes: Vec<String>,
+}
+
+#[derive(Debug)]
+enum DeletionPlace {
+    Registry(Repository),
+    Layout(Layout),
+}
+
+impl Deletion {
+    /// Finds the image that a tag or digest names, and everything else that names it.
+    pub async fn new(source: &Source, name: Option<&str>) -> Result<Self, DeletionError> {
+        let document = source.resolve(name).await?;
+        let digest = document.digest().clone();
+        let is_digest = name.is_some_and(|name| name.parse::<Digest>().is_ok());
+        let mut deletion = Self {
+            place: match source {
+                Source::Registry(repository) => DeletionPlace::Registry(repository.clone()),
+                Source::Layout(layout) => DeletionPlace::Layout(layout.clone()),
+                Source::Archive(_) => {
+                    let place = source.to_string();
+                    return Err(DeletionError::Archive { place });
+                }
+            },
+            digest,
+            tag: (!is_digest).then(|| name.unwrap_or("latest").to_owned()),
+            other_tags: Vec::new(),
+            indexes: Vec::new(),
+        };
+        let tags = match &deletion.place {
+            DeletionPlace::Registry(repository) => repository.tags().await,
+            DeletionPlace::Layout(layout) => {
+                let tags = layout.tags().await.map_err(StoreError::from)?;
+                if name.is_none() {
+                    deletion.tag = tags.first().cloned();
+                }
+                Ok(tags)
+            }
+        };
+        let tags = tags.map_err(StoreError::from)?;
+        let own = deletion.tag.as_deref();
+        let others = tags.iter().filter(|tag| Some(tag.as_str()) != own);
+        let looks = others.map(|tag| async {
+            let use_of = use_of(source, tag, &deletion.digest).await?;
+            Ok::<_, StoreError>((tag.clone(), use_of))
+        });
+        let looks: Vec<_> = looks.collect();
+        let found: Vec<_> = stream::iter(looks).buffered(PARALLEL).try_collect().await?;
+        for (tag, use_of) in found {
+            match use_of {
+                TagUse::Names => deletion.other_tags.push(tag),
+                TagUse::Lists => deletion.indexes.push(tag),
+                TagUse::None => {}
+            }
+        }
+        Ok(deletion)
+    }
+
+    /// Returns true if something else has the digest, which then stays.
+    pub fn is_shared(&self) -> bool {
+        !self.other_tags.is_empty() || !self.indexes.is_empty()
+    }
+
+    /// Deletes the tag; the digest too, unless it is shared and `with_digest` is false.
+    pub async fn run(&self, with_digest: bool) -> Result<(), DeletionError> {
+        match &self.place {
+            DeletionPlace::Registry(repository) => match &self.tag {
+                Some(tag) if self.is_shared() && !with_digest => {
+                    let deleted = repository.delete_tag(tag).await;
+                    deleted.map_err(|source| DeletionError::OneTag {
+                        place: repository.to_string(),
+                        source: Box::new(source),
+                    })
+                }
+                _ => {
+                    let deleted = repository.delete_manifest(&self.digest).await;
+                    Ok(deleted.map_err(StoreError::from)?)
+                }
+            },
+            DeletionPlace::Layout(layout) => {
+                let tag = self.tag.clone().filter(|_| !with_digest);
+                let removed = layout.remove(&self.digest, tag).await;
+                Ok(removed.map_err(StoreError::from)?)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Deletion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place: &dyn fmt::Display = match &self.place {
+            DeletionPlace::Registry(repository) => repository,
+            DeletionPlace::Layout(layout) => return write_layout(layout, self, f),
+        };
+        match &self.tag {
+            Some(tag) => write!(f, "{place}:{tag} ({})", self.digest),
+            None => write!(f, "{place}@{}", self.digest),
+        }
+    }
+}
+
+fn write_layout(layout: &Layout, it: &Deletion, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let folder = layout.root().display();
+    match &it.tag {
+        Some(tag) => write!(f, "oci:{folder}:{tag} ({})", it.digest),
+        None => write!(f, "oci:{folder}:{}", it.digest),
+    }
+}
+
+/// Relation of another tag to a digest.
+enum TagUse {
+    None,
+    Names,
+    Lists,
+}
+
+async fn use_of(source: &Source, tag: &str, digest: &Digest) -> Result<TagUse, StoreError> {
+    if let Source::Registry(repository) = source {
+        // Most tags are of other images, which need not be read.
+        let Some(found) = repository.head_manifest(tag).await? else {
+            return Ok(TagUse::None);
+        };
+        if found.digest == *digest {
+            return Ok(TagUse::Names);
+        }
+        if !media_type::is_index(&found.media_type) {
+            return Ok(TagUse::None);
+        }
+    }
+    let document = source.resolve(Some(tag)).await?;
+    Ok(match &document {
+        _ if document.digest() == digest => TagUse::Names,
+        Document::Index(index) if index.manifests.iter().any(|it| it.digest == *digest) => {
+            TagUse::Lists
+        }
+        _ => TagUse::None,
+    })
+}

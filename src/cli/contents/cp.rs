@@ -1,0 +1,179 @@
+//! `wincimg image cp`: copies files out of an image.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use clap::Args;
+use indicatif::BinaryBytes;
+use serde::Serialize;
+use wincimg_common::progress::Progress;
+use wincimg_inspect::bases::parse_location;
+use wincimg_inspect::{CopiedFiles, ExtractedFiles};
+use wincimg_oci::copy::PlatformFilter;
+use wincimg_oci::store::{Location, Source};
+use wincimg_windows::path::ImagePath;
+
+use super::{only_image, report_skipped};
+use crate::cli::CommandOutcome;
+use crate::cli::command_context::Session;
+use crate::cli::error::Failure;
+use crate::cli::output::{OutputFormat, write_json, write_result};
+use crate::cli::progress::display;
+use crate::cli::registry_args::{self, RegistryArgs};
+
+/// Copy a file or folder out of an image
+///
+/// Copies what a container sees, from all layers merged. Nothing that exists is overwritten, and
+/// nothing is written outside DIR. Links are neither copied nor followed.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg image cp repo.mylan.k8s:8888/web:1.4:C:\\inetpub\\wwwroot ./site\n  \
+    wincimg image cp oci:./web-1.4:C:\\app\\web.config .")]
+pub(in crate::cli) struct Cp {
+    /// Image and path: HOST/NAME:TAG:C:\app, oci:DIR:C:\app or docker-archive:FILE:C:\app
+    #[arg(value_name = "IMAGE:PATH")]
+    from: PathInImage,
+    /// Folder to copy to; it is created
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Select the image of this platform from an index
+    #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
+    platform: Option<PlatformFilter>,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    format: OutputFormat,
+    #[command(flatten)]
+    connection: RegistryArgs,
+}
+
+/// A path in an image.
+#[derive(Debug, Clone)]
+struct PathInImage {
+    image: Location,
+    path: ImagePath,
+}
+
+impl FromStr for PathInImage {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = || format!(r"{text:?} names no path: expected IMAGE:C:\PATH");
+        let is_start = |rest: &str| {
+            let rest = rest.as_bytes();
+            match rest {
+                [b'/' | b'\\', ..] => true,
+                [drive, b':', b'/' | b'\\', ..] => drive.is_ascii_alphabetic(),
+                _ => false,
+            }
+        };
+        let mut colons = text.match_indices(':').map(|(at, _)| at);
+        let starts = colons.by_ref().filter(|at| is_start(&text[at + 1..]));
+        // In `:C:\app` the second colon belongs to the path.
+        let is_drive = |at: usize| {
+            let before = text[..at].as_bytes();
+            matches!(before, [.., b':', drive] if drive.is_ascii_alphabetic())
+        };
+        let at = starts
+            .filter(|at| !is_drive(*at))
+            .last()
+            .ok_or_else(expected)?;
+        let (image, path) = (&text[..at], &text[at + 1..]);
+        if ["", "oci", "docker-archive", "docker"].contains(&image) {
+            return Err(expected());
+        }
+        Ok(Self {
+            image: parse_location(image).map_err(|error| error.to_string())?,
+            path: path.parse().map_err(|error| format!("{error}"))?,
+        })
+    }
+}
+
+/// JSON of a copy.
+#[derive(Debug, Serialize)]
+struct CopyJson<'a> {
+    reference: String,
+    digest: String,
+    path: String,
+    folder: String,
+    #[serde(flatten)]
+    copied: &'a CopiedFiles,
+}
+
+impl Cp {
+    pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        let progress: Arc<dyn Progress> = display(session);
+        let registry = self.connection.connect(Arc::clone(&progress))?;
+        let PathInImage { image: name, path } = &self.from;
+        let (digest, copied) = registry_args::run(async {
+            let source = Source::open(name, &registry).await?;
+            let image = only_image(&source, name, self.platform.as_ref()).await?;
+            let files = ExtractedFiles::read(&source, &image, path, &progress).await?;
+            Ok((image.digest().to_string(), files.copy_to(&self.folder)?))
+        })?;
+        report_skipped(name, &copied, session);
+        write_result(None, |out| match self.format {
+            OutputFormat::Text => self.write(&copied, out),
+            OutputFormat::Json => {
+                let answer = CopyJson {
+                    reference: name.to_string(),
+                    digest,
+                    path: path.to_string(),
+                    folder: self.folder.display().to_string(),
+                    copied: &copied,
+                };
+                write_json(&answer, out)
+            }
+        })?;
+        Ok(CommandOutcome::Yes)
+    }
+
+    fn write(&self, copied: &CopiedFiles, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(
+            out,
+            "{}: {} files, {} folders, {}",
+            self.folder.display(),
+            copied.files,
+            copied.folders,
+            BinaryBytes(copied.bytes)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_colon_before_a_path_ends_the_image() {
+        for (text, image, path) in [
+            (
+                r"repo.lan:5000/app:1:C:\a\b",
+                "repo.lan:5000/app:1",
+                r"C:\a\b",
+            ),
+            ("repo.lan:5000/app:/a", "repo.lan:5000/app", r"C:\a"),
+            (r"oci:/tmp/x:1:c:\a", "oci:/tmp/x:1", r"C:\a"),
+            (r"oci:./x:C:\", "oci:./x", r"C:\"),
+            (
+                "docker-archive:/tmp/x.tar:/a/b",
+                "docker-archive:/tmp/x.tar",
+                r"C:\a\b",
+            ),
+        ] {
+            let read: PathInImage = text.parse().unwrap();
+            assert_eq!(read.image.to_string(), image, "{text}");
+            assert_eq!(read.path.to_string(), path, "{text}");
+        }
+        for text in [
+            "oci:/tmp/x",
+            "docker-archive:/x.tar",
+            "repo.lan:5000/app:1",
+            r"C:\x",
+            "",
+        ] {
+            assert!(text.parse::<PathInImage>().is_err(), "{text}");
+        }
+    }
+}

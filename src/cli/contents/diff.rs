@@ -1,0 +1,478 @@
+//! `wincimg image diff`: compares two images, or two indexes build by build.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use clap::Args;
+use serde::Serialize;
+use serde_json::Value;
+use wincimg_common::progress::Progress;
+use wincimg_inspect::bases::parse_location;
+use wincimg_inspect::contents::{
+    ContentChange, ContentLayer, ContentReader, FileDifference, FileEntryKind, ImageContents,
+    KeyDifference, ValueDifference, diff_files, diff_keys,
+};
+use wincimg_inspect::windows_images;
+use wincimg_oci::copy::PlatformFilter;
+use wincimg_oci::document::{Digest, Image};
+use wincimg_oci::store::{Location, Source};
+use wincimg_registry::{RegistryData, RegistryEdit};
+use wincimg_windows::version::WindowsVersion;
+
+use super::view::{Colours, FileView, sddl};
+use super::{ContentArgs, SkippedLayer, diff_text, report_problems, skipped_layers};
+use crate::cli::command_context::{Session, colour_on};
+use crate::cli::error::Failure;
+use crate::cli::output::{OutputFormat, write_json, write_result};
+use crate::cli::progress::display;
+use crate::cli::registry_args::{self, RegistryArgs};
+use crate::cli::{CommandOutcome, complete};
+
+/// Compare two images: files, registry, configuration, size
+///
+/// Compares what containers see. Of two indexes, the images for the same Windows build are compared.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg image diff repo.mylan.k8s:8888/web:1.3 repo.mylan.k8s:8888/web:1.4\n  \
+    wincimg image diff repo.mylan.k8s:8888/web:1.4 oci:./web-1.5 --skip-windows --layers\n  \
+    wincimg image diff oci:./a oci:./b --exit-code --format json\n\n\
+    With --skip-windows, or if layers of Windows are foreign and not stored with an image, only the\n\
+    layers above Windows are compared.")]
+pub(in crate::cli) struct Diff {
+    /// First image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    #[arg(value_name = "BEFORE", value_parser = parse_location, add = complete::images())]
+    before: Location,
+    /// Second image
+    #[arg(value_name = "AFTER", value_parser = parse_location, add = complete::images())]
+    after: Location,
+    /// Select the images of this platform from an index (repeatable) [default: all for Windows]
+    #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
+    platform: Vec<PlatformFilter>,
+    /// Also list the contents of each layer that only one image has
+    // `inspect` has a flag of this name with values, which a file of defaults may set for all
+    // commands.
+    #[arg(long, action = clap::ArgAction::SetTrue, value_parser = is_true)]
+    layers: bool,
+    #[command(flatten)]
+    contents: ContentArgs,
+    /// Exit with 1 if the images differ
+    #[arg(long)]
+    exit_code: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    format: OutputFormat,
+    #[command(flatten)]
+    connection: RegistryArgs,
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the form that clap wants")]
+fn is_true(text: &str) -> Result<bool, String> {
+    Ok(text == "true")
+}
+
+/// Differences of two references.
+#[derive(Debug, Serialize)]
+pub(super) struct Differences {
+    pub(super) before: String,
+    pub(super) after: String,
+    pub(super) identical: bool,
+    pub(super) images: Vec<ImageDifference>,
+    /// Platforms that only one of the indexes has.
+    pub(super) only_before: Vec<String>,
+    pub(super) only_after: Vec<String>,
+}
+
+/// Differences of two images.
+#[derive(Debug, Serialize)]
+pub(super) struct ImageDifference {
+    pub(super) platform: String,
+    pub(super) before: ImageSide,
+    pub(super) after: ImageSide,
+    pub(super) config: Vec<ConfigDifference>,
+    pub(super) files: Vec<FileRow>,
+    pub(super) registry: Vec<KeyRow>,
+    /// Layers that only one of the images has, if requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) layers: Option<Vec<LayerRow>>,
+}
+
+/// One of the compared images.
+#[derive(Debug, Serialize)]
+pub(super) struct ImageSide {
+    pub(super) digest: Digest,
+    pub(super) os_version: Option<String>,
+    pub(super) layers: usize,
+    /// Size of the layers as they are stored.
+    pub(super) size: u64,
+    /// Bytes of all compared files.
+    pub(super) content: u64,
+    pub(super) skipped: Vec<SkippedLayer>,
+}
+
+/// A setting that differs.
+#[derive(Debug, Serialize)]
+pub(super) struct ConfigDifference {
+    pub(super) setting: String,
+    pub(super) change: ContentChange,
+    pub(super) before: Option<Value>,
+    pub(super) after: Option<Value>,
+}
+
+/// A file that differs.
+#[derive(Debug, Serialize)]
+pub(super) struct FileRow {
+    pub(super) path: String,
+    pub(super) change: ContentChange,
+    #[serde(skip)]
+    pub(super) is_folder: bool,
+    #[serde(skip)]
+    pub(super) sizes: [Option<u64>; 2],
+    pub(super) before: Option<FileView>,
+    pub(super) after: Option<FileView>,
+}
+
+/// A key that differs.
+#[derive(Debug, Serialize)]
+pub(super) struct KeyRow {
+    pub(super) key: String,
+    pub(super) change: ContentChange,
+    pub(super) values: Vec<ValueRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) security: Option<[Option<String>; 2]>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ValueRow {
+    pub(super) name: String,
+    pub(super) change: ContentChange,
+    pub(super) before: Option<RegistryData>,
+    pub(super) after: Option<RegistryData>,
+}
+
+/// A layer that only one of the images has.
+#[derive(Debug, Serialize)]
+pub(super) struct LayerRow {
+    pub(super) layer: usize,
+    pub(super) change: ContentChange,
+    pub(super) digest: Digest,
+    pub(super) size: u64,
+    pub(super) created_by: Option<String>,
+    /// Paths that it deletes from the layers below.
+    pub(super) deleted: Vec<String>,
+    pub(super) files: Vec<FileView>,
+    /// Paths and sizes of its files without folders.
+    #[serde(skip)]
+    pub(super) sizes: Vec<(String, u64)>,
+    pub(super) registry: Vec<RegistryEdit>,
+}
+
+impl Diff {
+    pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        let progress: Arc<dyn Progress> = display(session);
+        let registry = self.connection.connect(Arc::clone(&progress))?;
+        let found = registry_args::run(async {
+            let sources = [
+                Source::open(&self.before, &registry).await?,
+                Source::open(&self.after, &registry).await?,
+            ];
+            self.compare(&sources, &progress, session).await
+        })?;
+        write_result(None, |out| match self.format {
+            OutputFormat::Text => diff_text::write(&found, Colours(colour_on(&io::stdout())), out),
+            OutputFormat::Json => write_json(&found, out),
+        })?;
+        Ok(if self.exit_code && !found.identical {
+            CommandOutcome::No
+        } else {
+            CommandOutcome::Yes
+        })
+    }
+
+    async fn compare(
+        &self,
+        sources: &[Source; 2],
+        progress: &Arc<dyn Progress>,
+        session: &Session,
+    ) -> Result<Differences, Failure> {
+        let [old, new] = sources;
+        let before = windows_images(old, self.before.tag_or_digest(), &self.platform).await?;
+        let after = windows_images(new, self.after.tag_or_digest(), &self.platform).await?;
+        let pairs = pair(before, after);
+        let names = |images: &[Image]| -> Vec<String> {
+            let platforms = images.iter().map(|image| image.config().platform());
+            platforms.map(|platform| platform.to_string()).collect()
+        };
+        let mut found = Differences {
+            before: self.before.to_string(),
+            after: self.after.to_string(),
+            identical: false,
+            images: Vec::new(),
+            only_before: names(&pairs.only_before),
+            only_after: names(&pairs.only_after),
+        };
+        let mut reader = self.contents.reader(progress);
+        for [before, after] in &pairs.both {
+            let read = self.read_both(sources, [before, after], &mut reader, session);
+            let contents = read.await?;
+            found.images.push(self.image([before, after], &contents)?);
+        }
+        found.identical = found.images.iter().all(ImageDifference::is_empty)
+            && found.only_before.is_empty()
+            && found.only_after.is_empty();
+        Ok(found)
+    }
+
+    /// The contents of two images, to the same extent.
+    async fn read_both(
+        &self,
+        sources: &[Source; 2],
+        images: [&Image; 2],
+        reader: &mut ContentReader,
+        session: &Session,
+    ) -> Result<[ImageContents; 2], Failure> {
+        let before = reader.read(&sources[0], images[0]).await?;
+        let after = reader.read(&sources[1], images[1]).await?;
+        report_problems(&self.before, &before, session);
+        report_problems(&self.after, &after, session);
+        Ok(if before.is_complete() && after.is_complete() {
+            [before, after]
+        } else {
+            [before, after].map(ImageContents::without_windows)
+        })
+    }
+
+    fn image(
+        &self,
+        [before, after]: [&Image; 2],
+        contents: &[ImageContents; 2],
+    ) -> Result<ImageDifference, Failure> {
+        let [old, new] = contents;
+        let trees = [old.files(), new.files()];
+        let files = diff_files(&trees[0], &trees[1], self.contents.acl);
+        let keys = diff_keys(old, new, self.contents.acl)?;
+        let side = |image: &Image, at: usize| ImageSide {
+            digest: image.digest().clone(),
+            os_version: image.config().os_version.clone(),
+            layers: contents[at].layers.len(),
+            size: contents[at].layers.iter().map(|layer| layer.size).sum(),
+            content: trees[at].iter().map(|entry| entry.size()).sum(),
+            skipped: skipped_layers(&contents[at]),
+        };
+        let layers = self.layers.then(|| layer_rows(old, new)).transpose()?;
+        Ok(ImageDifference {
+            platform: after.config().platform().to_string(),
+            before: side(before, 0),
+            after: side(after, 1),
+            config: diff_settings(settings(before), settings(after)),
+            files: files
+                .iter()
+                .filter_map(|it| FileRow::new(it, self.contents.acl))
+                .collect(),
+            registry: keys.into_iter().map(KeyRow::new).collect(),
+            layers,
+        })
+    }
+}
+
+impl ImageDifference {
+    pub(super) fn is_empty(&self) -> bool {
+        self.before.digest == self.after.digest
+            || (self.config.is_empty() && self.files.is_empty() && self.registry.is_empty())
+    }
+}
+
+/// Images of two indexes.
+struct Pairs {
+    both: Vec<[Image; 2]>,
+    only_before: Vec<Image>,
+    only_after: Vec<Image>,
+}
+
+/// Pairs single images, and those of indexes by architecture and Windows build.
+fn pair(mut before: Vec<Image>, mut after: Vec<Image>) -> Pairs {
+    let mut both = Vec::new();
+    if let ([_], [_]) = (before.as_slice(), after.as_slice()) {
+        both.extend(before.pop().zip(after.pop()).map(|(old, new)| [old, new]));
+    }
+    let build = |image: &Image| {
+        let config = image.config();
+        let version = config.os_version.as_deref();
+        let version = version.and_then(|text| text.parse::<WindowsVersion>().ok());
+        (
+            config.architecture.clone(),
+            version.map(|version| version.build),
+        )
+    };
+    let mut only_before = Vec::new();
+    for old in before {
+        match after.iter().position(|new| build(new) == build(&old)) {
+            Some(at) => both.push([old, after.remove(at)]),
+            None => only_before.push(old),
+        }
+    }
+    Pairs {
+        both,
+        only_before,
+        only_after: after,
+    }
+}
+
+/// The settings of an image by name: each variable, label and port by itself.
+fn settings(image: &Image) -> BTreeMap<String, Value> {
+    let config = image.config();
+    let mut found = BTreeMap::new();
+    let mut add = |name: String, value: Value| {
+        let is_empty = match &value {
+            Value::Null => true,
+            Value::String(text) => text.is_empty(),
+            Value::Array(list) => list.is_empty(),
+            Value::Bool(set) => !set,
+            _ => false,
+        };
+        if !is_empty {
+            found.insert(name, value);
+        }
+    };
+    add(
+        "architecture".to_owned(),
+        config.architecture.clone().into(),
+    );
+    add("os.version".to_owned(), config.os_version.clone().into());
+    let container = serde_json::to_value(&config.config).unwrap_or_default();
+    let Value::Object(container) = container else {
+        return found;
+    };
+    for (name, value) in container {
+        match (name.as_str(), value) {
+            ("Env", Value::Array(list)) => {
+                for variable in list.iter().filter_map(Value::as_str) {
+                    let (name, value) = variable.split_once('=').unwrap_or((variable, ""));
+                    add(format!("Env {name}"), value.into());
+                }
+            }
+            ("Labels" | "ExposedPorts" | "Volumes", Value::Object(entries)) => {
+                for (key, value) in entries {
+                    add(format!("{name} {key}"), value);
+                }
+            }
+            (_, value) => add(name, value),
+        }
+    }
+    found
+}
+
+fn diff_settings(
+    mut before: BTreeMap<String, Value>,
+    after: BTreeMap<String, Value>,
+) -> Vec<ConfigDifference> {
+    let mut names: Vec<String> = before.keys().chain(after.keys()).cloned().collect();
+    names.sort();
+    names.dedup();
+    let mut after = after;
+    let differences = names.into_iter().filter_map(|setting| {
+        let (before, after) = (before.remove(&setting), after.remove(&setting));
+        let change = match (&before, &after) {
+            (Some(old), Some(new)) if old == new => return None,
+            (None, _) => ContentChange::Added,
+            (_, None) => ContentChange::Removed,
+            _ => ContentChange::Changed,
+        };
+        Some(ConfigDifference {
+            setting,
+            change,
+            before,
+            after,
+        })
+    });
+    differences.collect()
+}
+
+impl FileRow {
+    fn new(found: &FileDifference, with_security: bool) -> Option<Self> {
+        let sides = [found.before.as_ref(), found.after.as_ref()];
+        let known = sides[1].or(sides[0]).or(found.deleted.as_ref())?;
+        let view = |at: usize| sides[at].map(|entry| FileView::new(entry, with_security));
+        Some(Self {
+            path: known.display_path(),
+            change: found.change,
+            is_folder: known.kind == FileEntryKind::Folder,
+            sizes: sides.map(|entry| match entry?.kind {
+                FileEntryKind::File { size, .. } => Some(size),
+                _ => None,
+            }),
+            before: view(0),
+            after: view(1),
+        })
+    }
+}
+
+impl KeyRow {
+    fn new(found: KeyDifference) -> Self {
+        let values = found.values.into_iter();
+        Self {
+            key: found.path.to_string(),
+            change: found.change,
+            values: values
+                .map(|value| {
+                    let ValueDifference {
+                        name,
+                        change,
+                        before,
+                        after,
+                    } = value;
+                    ValueRow {
+                        name,
+                        change,
+                        before,
+                        after,
+                    }
+                })
+                .collect(),
+            security: found
+                .security
+                .map(|sides| sides.map(|bytes| bytes.as_deref().map(sddl))),
+        }
+    }
+}
+
+/// The layers above those that both images share.
+fn layer_rows(before: &ImageContents, after: &ImageContents) -> Result<Vec<LayerRow>, Failure> {
+    let both = before.layers.iter().zip(&after.layers);
+    let shared = both
+        .take_while(|(old, new)| old.digest == new.digest)
+        .count();
+    let mut rows = Vec::new();
+    for (contents, change) in [
+        (before, ContentChange::Removed),
+        (after, ContentChange::Added),
+    ] {
+        for layer in &contents.layers[shared..] {
+            rows.push(LayerRow::new(layer, change)?);
+        }
+    }
+    Ok(rows)
+}
+
+impl LayerRow {
+    fn new(layer: &ContentLayer, change: ContentChange) -> Result<Self, Failure> {
+        let tree = layer.files();
+        let files = tree.iter();
+        let files = files.filter(|entry| entry.kind != FileEntryKind::Folder);
+        let sizes = files.map(|entry| (entry.display_path(), entry.size()));
+        Ok(Self {
+            layer: layer.number,
+            change,
+            digest: layer.digest.clone(),
+            size: layer.size,
+            created_by: layer.created_by.clone(),
+            files: tree
+                .iter()
+                .map(|entry| FileView::new(entry, false))
+                .collect(),
+            deleted: layer.deleted(),
+            sizes: sizes.collect(),
+            registry: layer.registry_edits()?,
+        })
+    }
+}

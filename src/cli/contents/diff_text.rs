@@ -1,0 +1,226 @@
+//! Differences of images as text: a summary of each kind, then a tree.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use indicatif::BinaryBytes;
+use serde_json::Value;
+use wincimg_common::untrusted::Untrusted;
+use wincimg_inspect::contents::ContentChange;
+
+use super::diff::{
+    ConfigDifference, Differences, FileRow, ImageDifference, KeyRow, LayerRow, ValueRow,
+};
+use super::view::{Colours, shortened, value_name};
+
+pub(super) fn write(found: &Differences, colours: Colours, out: &mut dyn Write) -> io::Result<()> {
+    let names = format!("{} → {}", found.before, found.after);
+    writeln!(out, "{}", colours.title(Untrusted(names)))?;
+    for platform in &found.only_before {
+        let line = colours.change(ContentChange::Removed, Untrusted(platform));
+        writeln!(out, "{line}")?;
+    }
+    for platform in &found.only_after {
+        let line = colours.change(ContentChange::Added, Untrusted(platform));
+        writeln!(out, "{line}")?;
+    }
+    for image in &found.images {
+        writeln!(out, "{}", colours.title(Untrusted(&image.platform)))?;
+        write_image(image, colours, out)?;
+    }
+    Ok(())
+}
+
+fn row(out: &mut dyn Write, name: &str, value: impl Display) -> io::Result<()> {
+    writeln!(out, "  {name:<9} {value}")
+}
+
+fn write_image(image: &ImageDifference, colours: Colours, out: &mut dyn Write) -> io::Result<()> {
+    let (old, new) = (&image.before, &image.after);
+    if old.digest == new.digest {
+        return row(out, "digest", format_args!("{}: identical", old.digest));
+    }
+    row(
+        out,
+        "digest",
+        format_args!("{} → {}", old.digest, new.digest),
+    )?;
+    let layers = format_args!("{} → {} layers", old.layers, new.layers);
+    row(
+        out,
+        "size",
+        format_args!("{}, {layers}", sizes(old.size, new.size)),
+    )?;
+    row(
+        out,
+        "config",
+        counts(image.config.iter().map(|it| it.change)),
+    )?;
+    for setting in &image.config {
+        writeln!(
+            out,
+            "    {}",
+            colours.change(setting.change, in_words(setting))
+        )?;
+    }
+    let files = counts(image.files.iter().map(|it| it.change));
+    let content = sizes(old.content, new.content);
+    row(out, "files", format_args!("{files}; {content}"))?;
+    write_files(&image.files, colours, out)?;
+    row(
+        out,
+        "registry",
+        counts(image.registry.iter().map(|it| it.change)),
+    )?;
+    for key in &image.registry {
+        write_key(key, colours, out)?;
+    }
+    if let Some(layers) = &image.layers {
+        row(out, "layers", counts(layers.iter().map(|it| it.change)))?;
+        for layer in layers {
+            write_layer(layer, colours, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// `1.0 MiB → 1.5 MiB (+512 KiB)`.
+fn sizes(old: u64, new: u64) -> String {
+    let by = BinaryBytes(old.abs_diff(new));
+    let (old_size, new_size) = (BinaryBytes(old), BinaryBytes(new));
+    match old.cmp(&new) {
+        std::cmp::Ordering::Equal => old_size.to_string(),
+        std::cmp::Ordering::Less => format!("{old_size} → {new_size} (+{by})"),
+        std::cmp::Ordering::Greater => format!("{old_size} → {new_size} (-{by})"),
+    }
+}
+
+/// `1 added, 2 changed`, or `equal`.
+fn counts(changes: impl Iterator<Item = ContentChange>) -> String {
+    let mut numbers = [0_usize; 3];
+    for change in changes {
+        numbers[match change {
+            ContentChange::Added => 0,
+            ContentChange::Changed => 1,
+            ContentChange::Removed => 2,
+        }] += 1;
+    }
+    let words = std::iter::zip(numbers, ["added", "changed", "removed"]);
+    let words: Vec<String> = words
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, word)| format!("{number} {word}"))
+        .collect();
+    if words.is_empty() {
+        "equal".to_owned()
+    } else {
+        words.join(", ")
+    }
+}
+
+fn in_words(found: &ConfigDifference) -> String {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let sides = [&found.before, &found.after];
+    let sides: Vec<String> = sides.into_iter().flatten().map(text).collect();
+    let line = format!("{}: {}", found.setting, sides.join(" → "));
+    Untrusted(line).to_string()
+}
+
+/// Writes files as a tree, with the folders above them.
+fn write_files(files: &[FileRow], colours: Colours, out: &mut dyn Write) -> io::Result<()> {
+    let mut above: Vec<&str> = Vec::new();
+    for file in files {
+        let names: Vec<&str> = file.path.split('\\').collect();
+        let Some((name, folders)) = names.split_last() else {
+            continue;
+        };
+        let is_same = |(one, other): &(&&str, &&str)| one == other;
+        let shared = above.iter().zip(folders).take_while(is_same).count();
+        above.truncate(shared);
+        for folder in &folders[shared..] {
+            let indent = "  ".repeat(above.len());
+            let folder_name = Untrusted(format!(r"{folder}\")).to_string();
+            writeln!(out, "    {indent}  {}", colours.folder(folder_name))?;
+            above.push(folder);
+        }
+        let name = if file.is_folder {
+            above.push(name);
+            format!(r"{name}\")
+        } else {
+            (*name).to_owned()
+        };
+        let size = match file.sizes {
+            [Some(old), Some(new)] if old != new => {
+                format!("  {} → {}", BinaryBytes(old), BinaryBytes(new))
+            }
+            [_, Some(size)] | [Some(size), None] => format!("  {}", BinaryBytes(size)),
+            [None, None] => String::new(),
+        };
+        let indent = "  ".repeat(folders.len());
+        let line = colours.change(file.change, Untrusted(format!("{name}{size}")));
+        writeln!(out, "    {indent}{line}")?;
+        for (side, mark) in [(&file.before, '-'), (&file.after, '+')] {
+            let security = side.as_ref().and_then(|view| view.security.as_ref());
+            if let Some(security) = security {
+                writeln!(out, "    {indent}    {mark} {}", Untrusted(security))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write_key(key: &KeyRow, colours: Colours, out: &mut dyn Write) -> io::Result<()> {
+    let line = colours.change(key.change, Untrusted(&key.key));
+    writeln!(out, "    {line}")?;
+    for value in &key.values {
+        let line = Untrusted(value_in_words(value)).to_string();
+        writeln!(out, "        {}", colours.change(value.change, line))?;
+    }
+    for (security, mark) in key.security.iter().flatten().zip(['-', '+']) {
+        if let Some(security) = security {
+            writeln!(out, "        {mark} {}", Untrusted(security))?;
+        }
+    }
+    Ok(())
+}
+
+fn value_in_words(value: &ValueRow) -> String {
+    let sides = [&value.before, &value.after];
+    let sides: Vec<String> = sides.into_iter().flatten().map(shortened).collect();
+    let name = value_name(&value.name);
+    if sides.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name} = {}", sides.join(" → "))
+    }
+}
+
+fn write_layer(layer: &LayerRow, colours: Colours, out: &mut dyn Write) -> io::Result<()> {
+    let step = layer.created_by.as_deref().unwrap_or_default();
+    let (number, digest) = (layer.layer, &layer.digest);
+    let line = format!("{number}  {digest}  {}  {step}", BinaryBytes(layer.size));
+    let line = Untrusted(line.trim_end()).to_string();
+    writeln!(out, "    {}", colours.change(layer.change, line))?;
+    for path in &layer.deleted {
+        let line = Untrusted(path).to_string();
+        writeln!(
+            out,
+            "        {}",
+            colours.change(ContentChange::Removed, line)
+        )?;
+    }
+    for (path, size) in &layer.sizes {
+        let line = Untrusted(format!("{path}  {}", BinaryBytes(*size))).to_string();
+        writeln!(
+            out,
+            "        {}",
+            colours.change(ContentChange::Added, line)
+        )?;
+    }
+    for edit in &layer.registry {
+        writeln!(out, "        {}", Untrusted(edit))?;
+    }
+    Ok(())
+}

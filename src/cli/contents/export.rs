@@ -1,0 +1,66 @@
+//! `wincimg image export`: writes the files of an image as one tar.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use wincimg_common::progress::Progress;
+use wincimg_inspect::ExtractedFiles;
+use wincimg_inspect::bases::parse_location;
+use wincimg_oci::copy::PlatformFilter;
+use wincimg_oci::store::{Location, Source};
+use wincimg_windows::path::ImagePath;
+
+use super::{only_image, report_skipped};
+use crate::cli::command_context::Session;
+use crate::cli::error::Failure;
+use crate::cli::output::write_result;
+use crate::cli::progress::display;
+use crate::cli::registry_args::{self, RegistryArgs};
+use crate::cli::{CommandOutcome, complete};
+
+/// Export the files of an image as a tar
+///
+/// Merges all layers, like `docker export`. Links, attributes and the registry are not included. To
+/// write the image with its layers, copy it to docker-archive:FILE.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg image export oci:./web-1.4 -o web.tar\n  \
+    wincimg image export repo.mylan.k8s:8888/web:1.4 --path C:\\inetpub | tar -t")]
+pub(in crate::cli) struct Export {
+    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]
+    image: Location,
+    /// File or folder to export
+    #[arg(long, value_name = "PATH", default_value = r"C:\")]
+    path: ImagePath,
+    /// Write to this file [default: stdout]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Select the image of this platform from an index
+    #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
+    platform: Option<PlatformFilter>,
+    #[command(flatten)]
+    connection: RegistryArgs,
+}
+
+impl Export {
+    pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        let progress: Arc<dyn Progress> = display(session);
+        let registry = self.connection.connect(Arc::clone(&progress))?;
+        let files = registry_args::run(async {
+            let source = Source::open(&self.image, &registry).await?;
+            let image = only_image(&source, &self.image, self.platform.as_ref()).await?;
+            Ok(ExtractedFiles::read(&source, &image, &self.path, &progress).await?)
+        })?;
+        let mut copied = None;
+        write_result(self.output.as_deref(), |out| {
+            copied = Some(files.write_tar(out)?);
+            Ok(())
+        })?;
+        if let Some(copied) = &copied {
+            report_skipped(&self.image, copied, session);
+        }
+        Ok(CommandOutcome::Yes)
+    }
+}

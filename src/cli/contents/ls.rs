@@ -1,0 +1,382 @@
+//! `wincimg image ls`: lists the files or registry keys of an image.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use clap::Args;
+use indicatif::BinaryBytes;
+use serde::Serialize;
+use wincimg_common::diagnose::closest_match;
+use wincimg_common::progress::Progress;
+use wincimg_common::untrusted::Untrusted;
+use wincimg_inspect::base::BaseKeyPath;
+use wincimg_inspect::bases::parse_location;
+use wincimg_inspect::contents::{
+    ContentKey, FileEntry, FileEntryKind, FileTree, ImageContents, list_keys,
+};
+use wincimg_oci::copy::PlatformFilter;
+use wincimg_oci::document::{Digest, Image};
+use wincimg_oci::store::{Location, Source};
+use wincimg_registry::RegistryData;
+use wincimg_windows::path::ImagePath;
+
+use super::view::{Colours, FileView, listed_name, sddl, shortened, value_name};
+use super::{ContentArgs, SkippedLayer, only_image, report_problems, skipped_layers};
+use crate::cli::command_context::{Session, colour_on};
+use crate::cli::error::Failure;
+use crate::cli::output::{OutputFormat, write_json, write_result};
+use crate::cli::progress::display;
+use crate::cli::registry_args::{self, RegistryArgs};
+use crate::cli::{CommandOutcome, complete};
+
+/// List the files or registry keys of an image
+///
+/// Lists what a container sees: all layers merged, with the layer that wrote each entry. Sizes of
+/// folders include everything below them; a file with several names counts once.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg image ls repo.mylan.k8s:8888/web:1.4 'C:\\inetpub' --depth 3\n  \
+    wincimg image ls oci:./web-1.4 --skip-windows --recursive\n  \
+    wincimg image ls oci:./web-1.4 'HKLM\\SOFTWARE\\Vendor' --format json\n\n\
+    Exit code 1: the image does not have that file, folder or key.")]
+pub(in crate::cli) struct Ls {
+    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]
+    image: Location,
+    /// File, folder or registry key, such as C:\app or HKLM\SOFTWARE\Vendor
+    #[arg(default_value = r"C:\", value_parser = parse_path)]
+    path: ListedPath,
+    /// Levels of folders to list
+    #[arg(
+        long,
+        value_name = "LEVELS",
+        default_value = "1",
+        conflicts_with = "recursive"
+    )]
+    depth: usize,
+    /// List all levels
+    #[arg(long, short)]
+    recursive: bool,
+    /// Select the image of this platform from an index
+    #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
+    platform: Option<PlatformFilter>,
+    #[command(flatten)]
+    contents: ContentArgs,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    format: OutputFormat,
+    #[command(flatten)]
+    connection: RegistryArgs,
+}
+
+/// What is listed.
+#[derive(Debug, Clone)]
+enum ListedPath {
+    /// A path in the layers.
+    Files(String),
+    Key(BaseKeyPath),
+}
+
+fn parse_path(text: &str) -> Result<ListedPath, String> {
+    let starts = |prefix: &str| {
+        let start = text.get(..prefix.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+    };
+    if starts("HK") && text.contains('\\') {
+        let key = text.parse().map_err(|error| format!("{error}"));
+        return key.map(ListedPath::Key);
+    }
+    if starts("UtilityVM") {
+        return Ok(ListedPath::Files(text.replace('\\', "/")));
+    }
+    let path: ImagePath = text.parse().map_err(|error| format!("{error}"))?;
+    let below = path.components().join("/");
+    let path = format!("Files/{below}");
+    Ok(ListedPath::Files(path.trim_end_matches('/').to_owned()))
+}
+
+/// An image and the contents of its layers.
+struct ListedImage {
+    image: Image,
+    contents: ImageContents,
+}
+
+impl Ls {
+    pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        let progress: Arc<dyn Progress> = display(session);
+        let registry = self.connection.connect(Arc::clone(&progress))?;
+        let listed = registry_args::run(async {
+            let source = Source::open(&self.image, &registry).await?;
+            let image = only_image(&source, &self.image, self.platform.as_ref()).await?;
+            let mut reader = self.contents.reader(&progress);
+            let contents = reader.read(&source, &image).await?;
+            Ok(ListedImage { image, contents })
+        })?;
+        report_problems(&self.image, &listed.contents, session);
+        match &self.path {
+            ListedPath::Files(path) => self.files(&listed, path),
+            ListedPath::Key(path) => self.keys(&listed, path),
+        }
+    }
+
+    fn depth(&self) -> usize {
+        if self.recursive {
+            usize::MAX
+        } else {
+            self.depth
+        }
+    }
+
+    fn about(&self, listed: &ListedImage) -> About {
+        About {
+            reference: self.image.to_string(),
+            digest: listed.image.digest().clone(),
+            platform: listed.image.config().platform().to_string(),
+            skipped: skipped_layers(&listed.contents),
+        }
+    }
+
+    fn files(&self, listed: &ListedImage, path: &str) -> Result<CommandOutcome, Failure> {
+        let tree = listed.contents.files();
+        let top = tree.get(path);
+        let is_there = |entry: &FileEntry| entry.kind != FileEntryKind::Deleted;
+        // No layer has to describe the drive itself.
+        if path.contains('/') && !top.is_some_and(is_there) {
+            return Err(no_file(&tree, path));
+        }
+        let below = tree.below(path, self.depth());
+        let below = below.filter(|(_, entry)| is_there(entry));
+        let own = top.filter(|entry| entry.kind != FileEntryKind::Folder);
+        let entries = own.map(|entry| (1, entry)).into_iter().chain(below);
+        let view = FilesView::new(&tree, path, entries.collect());
+        let about = self.about(listed);
+        write_result(None, |out| match self.format {
+            OutputFormat::Text => self.write_files(&view, &tree, out),
+            OutputFormat::Json => write_json(&view.to_json(about, self.contents.acl), out),
+        })?;
+        Ok(CommandOutcome::Yes)
+    }
+
+    fn write_files(
+        &self,
+        view: &FilesView<'_>,
+        tree: &FileTree,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let colours = Colours(colour_on(&io::stdout()));
+        writeln!(out, "{}", colours.title(Untrusted(&view.path)))?;
+        for (level, entry) in &view.entries {
+            let size = match entry.kind {
+                FileEntryKind::Folder => tree.size_of(&entry.path),
+                _ => entry.size(),
+            };
+            let size = BinaryBytes(size).to_string();
+            let name = Untrusted(listed_name(entry)).to_string();
+            let name = match entry.kind {
+                FileEntryKind::Folder => colours.folder(name),
+                _ => name,
+            };
+            let indent = "  ".repeat(level.saturating_sub(1));
+            writeln!(out, "  {:>3}  {size:>11}  {indent}{name}", entry.layer)?;
+            if let Some(security) = entry.security.as_deref().filter(|_| self.contents.acl) {
+                writeln!(out, "{:20}{indent}{}", "", Untrusted(sddl(security)))?;
+            }
+        }
+        writeln!(
+            out,
+            "{} files, {} folders, {}",
+            view.files,
+            view.folders,
+            BinaryBytes(view.size)
+        )
+    }
+
+    fn keys(&self, listed: &ListedImage, path: &BaseKeyPath) -> Result<CommandOutcome, Failure> {
+        let Some(keys) = list_keys(&listed.contents, path, self.depth())? else {
+            return Err(Failure::no(anyhow!("the image has no key {path}")));
+        };
+        let about = self.about(listed);
+        write_result(None, |out| match self.format {
+            OutputFormat::Text => self.write_keys(&keys, out),
+            OutputFormat::Json => {
+                let keys = keys
+                    .iter()
+                    .map(|(_, key)| KeyView::new(key, self.contents.acl));
+                let keys = keys.collect();
+                write_json(&KeysJson { about, keys }, out)
+            }
+        })?;
+        Ok(CommandOutcome::Yes)
+    }
+
+    fn write_keys(&self, keys: &[(usize, ContentKey)], out: &mut dyn Write) -> io::Result<()> {
+        let colours = Colours(colour_on(&io::stdout()));
+        for (level, key) in keys {
+            let name = match (level, key.path.components.last()) {
+                (1.., Some(name)) => format!(r"{name}\"),
+                _ => key.path.to_string(),
+            };
+            let indent = "  ".repeat(*level);
+            let deleted = if key.is_deleted { " (deleted)" } else { "" };
+            let name = Untrusted(name).to_string();
+            writeln!(out, "{indent}{}{deleted}", colours.folder(name))?;
+            if self.contents.acl {
+                writeln!(out, "{indent}  {}", Untrusted(sddl(&key.security)))?;
+            }
+            for (name, data) in &key.values {
+                let data = data
+                    .as_ref()
+                    .map_or_else(|| "(deleted)".to_owned(), shortened);
+                let line = format!("{} = {data}", value_name(name));
+                writeln!(out, "{indent}  {}", Untrusted(line))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Error for a file that does not exist, with the nearest one that does.
+fn no_file(tree: &FileTree, path: &str) -> Failure {
+    let mut above = path;
+    let mut missing = "";
+    while let Some((folder, name)) = above.rsplit_once('/') {
+        (above, missing) = (folder, name);
+        if tree.get(folder).is_some() {
+            break;
+        }
+    }
+    let names: Vec<(String, &str)> = tree
+        .below(above, 1)
+        .map(|(_, entry)| (entry.name().to_lowercase(), entry.name()))
+        .collect();
+    let folded = names.iter().map(|(folded, _)| folded.as_str());
+    let like = closest_match(&missing.to_lowercase(), folded);
+    let like = like.and_then(|like| names.iter().find(|(folded, _)| *folded == like));
+    let shown = |path: &str| match path.strip_prefix("Files") {
+        Some(below) => format!("C:{}", below.replace('/', r"\")),
+        None => path.replace('/', r"\"),
+    };
+    let failure = Failure::no(anyhow!("the image has no {}", shown(path)));
+    match like {
+        Some((_, name)) => failure.hint(format!(r"did you mean {}\{name}?", shown(above))),
+        None => failure,
+    }
+}
+
+/// Identity of the listed image.
+#[derive(Debug, Serialize)]
+struct About {
+    reference: String,
+    digest: Digest,
+    platform: String,
+    /// Layers that were not read.
+    skipped: Vec<SkippedLayer>,
+}
+
+struct FilesView<'t> {
+    path: String,
+    entries: Vec<(usize, &'t FileEntry)>,
+    files: usize,
+    folders: usize,
+    size: u64,
+}
+
+impl<'t> FilesView<'t> {
+    fn new(tree: &FileTree, path: &str, entries: Vec<(usize, &'t FileEntry)>) -> Self {
+        let below = || {
+            tree.below(path, usize::MAX)
+                .map(|(_, entry)| entry)
+                .chain(tree.get(path))
+        };
+        let count = |is: fn(&FileEntryKind) -> bool| below().filter(|it| is(&it.kind)).count();
+        let folder = match path.strip_prefix("Files") {
+            Some("") => r"C:\".to_owned(),
+            Some(below) => format!("C:{}", below.replace('/', r"\")),
+            None => path.replace('/', r"\"),
+        };
+        let top = usize::from(
+            tree.get(path)
+                .is_some_and(|it| it.kind == FileEntryKind::Folder),
+        );
+        Self {
+            path: folder,
+            entries,
+            files: count(|kind| matches!(kind, FileEntryKind::File { .. })),
+            folders: count(|kind| *kind == FileEntryKind::Folder) - top,
+            size: tree.size_of(path),
+        }
+    }
+
+    fn to_json(&self, about: About, with_security: bool) -> FilesJson {
+        let entries = self.entries.iter();
+        FilesJson {
+            about,
+            path: self.path.clone(),
+            files: self.files,
+            folders: self.folders,
+            size: self.size,
+            entries: entries
+                .map(|(_, entry)| FileView::new(entry, with_security))
+                .collect(),
+        }
+    }
+}
+
+/// JSON of files.
+#[derive(Debug, Serialize)]
+struct FilesJson {
+    #[serde(flatten)]
+    about: About,
+    path: String,
+    files: usize,
+    folders: usize,
+    size: u64,
+    entries: Vec<FileView>,
+}
+
+/// JSON of keys.
+#[derive(Debug, Serialize)]
+struct KeysJson {
+    #[serde(flatten)]
+    about: About,
+    keys: Vec<KeyView>,
+}
+
+#[derive(Debug, Serialize)]
+struct KeyView {
+    key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    security: Option<String>,
+    deleted: bool,
+    values: Vec<ValueView>,
+}
+
+#[derive(Debug, Serialize)]
+struct ValueView {
+    name: String,
+    deleted: bool,
+    #[serde(flatten)]
+    data: Option<RegistryData>,
+}
+
+impl KeyView {
+    fn new(key: &ContentKey, with_security: bool) -> Self {
+        let values = key.values.iter();
+        Self {
+            key: key.path.to_string(),
+            class: key.class.clone(),
+            security: with_security.then(|| sddl(&key.security)),
+            deleted: key.is_deleted,
+            values: values
+                .map(|(name, data)| ValueView {
+                    name: name.clone(),
+                    deleted: data.is_none(),
+                    data: data.clone(),
+                })
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Commands about the contents of any image: `image ls`, `cp`, `diff` and `export`.
+
+mod cp;
+mod diff;
+mod diff_text;
+mod export;
+mod ls;
+pub(super) mod view;
+
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use clap::Args;
+pub(super) use cp::Cp;
+pub(super) use diff::Diff;
+pub(super) use export::Export;
+pub(super) use ls::Ls;
+use serde::Serialize;
+use wincimg_common::progress::Progress;
+use wincimg_inspect::contents::{ContentOptions, ContentReader, ContentStatus, ImageContents};
+use wincimg_inspect::{CopiedFiles, windows_images};
+use wincimg_oci::copy::PlatformFilter;
+use wincimg_oci::document::Image;
+use wincimg_oci::store::{Location, Source};
+
+use super::command_context::Session;
+use super::error::Failure;
+
+/// Extent of the contents that are read.
+#[derive(Debug, Clone, Args)]
+struct ContentArgs {
+    /// Skip the layers of Windows itself, which have gigabytes
+    #[arg(long)]
+    skip_windows: bool,
+    /// Include the utility VM of Hyper-V isolation
+    #[arg(long)]
+    utility_vm: bool,
+    /// Include security descriptors
+    #[arg(long)]
+    acl: bool,
+}
+
+impl ContentArgs {
+    fn reader(&self, progress: &Arc<dyn Progress>) -> ContentReader {
+        let options = ContentOptions {
+            utility_vm: self.utility_vm,
+            skip_windows: self.skip_windows,
+        };
+        ContentReader::new(options, Arc::clone(progress))
+    }
+}
+
+/// A layer that was not read.
+#[derive(Debug, Serialize)]
+struct SkippedLayer {
+    layer: usize,
+    size: u64,
+    reason: ContentStatus,
+}
+
+fn skipped_layers(contents: &ImageContents) -> Vec<SkippedLayer> {
+    let layers = contents.layers.iter();
+    let skipped = layers.filter(|layer| layer.status != ContentStatus::Read);
+    skipped
+        .map(|layer| SkippedLayer {
+            layer: layer.number,
+            size: layer.size,
+            reason: layer.status,
+        })
+        .collect()
+}
+
+/// Reports in one line what an image's contents lack, and the parts that cannot be read.
+fn report_problems(image: &Location, contents: &ImageContents, session: &Session) {
+    let foreign: Vec<String> = contents
+        .layers
+        .iter()
+        .filter(|layer| layer.status == ContentStatus::ForeignBytes)
+        .map(|layer| layer.number.to_string())
+        .collect();
+    report_foreign(image, &foreign, session);
+    for layer in &contents.layers {
+        for (place, problem) in layer.problems() {
+            session.warn(format_args!("layer {}: {place}: {problem}", layer.number));
+        }
+    }
+}
+
+pub(super) fn report_foreign(image: &Location, layers: &[String], session: &Session) {
+    if !layers.is_empty() {
+        session.note(format_args!(
+            "skipped foreign layers of Windows, whose bytes are not stored with {image}: {}",
+            layers.join(", ")
+        ));
+    }
+}
+
+/// Reports what a copy lacks.
+fn report_skipped(image: &Location, copied: &CopiedFiles, session: &Session) {
+    let unread: Vec<String> = copied.unread.iter().map(ToString::to_string).collect();
+    report_foreign(image, &unread, session);
+    if let Some(first) = copied.skipped.first() {
+        session.warn(format_args!(
+            "skipped {} links and invalid names, such as {first}",
+            copied.skipped.len()
+        ));
+    }
+}
+
+/// The only Windows image that a location names, or that of a platform.
+pub(super) async fn only_image(
+    source: &Source,
+    location: &Location,
+    platform: Option<&PlatformFilter>,
+) -> Result<Image, Failure> {
+    let platforms: Vec<PlatformFilter> = platform.into_iter().cloned().collect();
+    let images = windows_images(source, location.tag_or_digest(), &platforms).await?;
+    let count = images.len();
+    let versions: Vec<String> = images
+        .iter()
+        .map(|image| image.config().platform().to_string())
+        .collect();
+    let mut images = images.into_iter();
+    match (images.next(), images.next()) {
+        (Some(image), None) if image.config().os == "windows" => Ok(image),
+        (Some(image), None) => Err(Failure::usage(anyhow!(
+            "{location} is for {}, not for Windows",
+            image.config().platform()
+        ))),
+        (None, _) => Err(Failure::no(anyhow!("{location} has no image for Windows"))),
+        (Some(_), Some(_)) => Err(Failure::usage(anyhow!(
+            "{location} has {count} images for Windows: {}",
+            versions.join(", ")
+        ))
+        .hint(format!("choose one with --platform {}", versions[0]))),
+    }
+}

@@ -1,0 +1,165 @@
+//! Parts of images in words: attributes, security descriptors, registry data, colours.
+
+use std::fmt::Display;
+
+use serde::Serialize;
+use wincimg_inspect::contents::{ContentChange, FileEntry, FileEntryKind};
+use wincimg_registry::security::SecurityDescriptor;
+use wincimg_registry::{RegistryData, TypedData};
+
+/// Maximum number of bytes of a value in text output.
+const SHOWN_BYTES: usize = 32;
+
+/// Names of attributes, as `attrib` and the Windows API have them.
+const ATTRIBUTES: [(u32, &str); 14] = [
+    (0x1, "readonly"),
+    (0x2, "hidden"),
+    (0x4, "system"),
+    (0x10, "directory"),
+    (0x20, "archive"),
+    (0x80, "normal"),
+    (0x100, "temporary"),
+    (0x200, "sparse"),
+    (0x400, "reparse-point"),
+    (0x800, "compressed"),
+    (0x1000, "offline"),
+    (0x2000, "not-indexed"),
+    (0x4000, "encrypted"),
+    (0x8000, "integrity"),
+];
+
+/// Names of the attributes that are set.
+pub(in crate::cli) fn attribute_names(attributes: u32) -> Vec<&'static str> {
+    let set = ATTRIBUTES.iter().filter(|(bit, _)| attributes & bit != 0);
+    set.map(|(_, name)| *name).collect()
+}
+
+/// A descriptor as text, or as bytes if it cannot be decoded.
+pub(in crate::cli) fn sddl(bytes: &[u8]) -> String {
+    match SecurityDescriptor::from_bytes(bytes) {
+        Ok(descriptor) => descriptor.to_string(),
+        Err(_) => format!("unreadable: {}", hex::encode(bytes)),
+    }
+}
+
+/// Data of a value on one line; long binary data is cut.
+pub(in crate::cli) fn shortened(data: &RegistryData) -> String {
+    match data.typed() {
+        TypedData::Bytes(bytes) if bytes.len() > SHOWN_BYTES => {
+            let first = hex::encode(&bytes[..SHOWN_BYTES]);
+            format!("{} {first}… ({} bytes)", data.kind(), bytes.len())
+        }
+        _ => data.to_string(),
+    }
+}
+
+/// Name of a value.
+pub(super) fn value_name(name: &str) -> &str {
+    if name.is_empty() { "(default)" } else { name }
+}
+
+/// A file, folder or link in JSON.
+#[derive(Debug, Serialize)]
+pub(super) struct FileView {
+    path: String,
+    kind: &'static str,
+    attributes: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) security: Option<String>,
+    layer: usize,
+    /// True if it is another name of a file listed before.
+    #[serde(skip_serializing_if = "is_false")]
+    other_name: bool,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the form that serde wants"
+)]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+impl FileView {
+    pub(super) fn new(entry: &FileEntry, with_security: bool) -> Self {
+        let (size, sha256) = match &entry.kind {
+            FileEntryKind::File { size, sha256 } => (Some(*size), Some(hex::encode(sha256))),
+            _ => (None, None),
+        };
+        let target = match &entry.kind {
+            FileEntryKind::Link { target } => target.clone(),
+            _ => None,
+        };
+        let security = entry.security.as_deref().filter(|_| with_security);
+        Self {
+            path: entry.display_path(),
+            kind: kind_name(entry),
+            attributes: attribute_names(entry.attributes),
+            size,
+            sha256,
+            target,
+            security: security.map(sddl),
+            layer: entry.layer,
+            other_name: entry.is_other_name,
+        }
+    }
+}
+
+pub(super) fn kind_name(entry: &FileEntry) -> &'static str {
+    match entry.kind {
+        FileEntryKind::Folder => "folder",
+        FileEntryKind::File { .. } => "file",
+        FileEntryKind::Link { .. } => "link",
+        FileEntryKind::Deleted => "deleted",
+    }
+}
+
+/// A name as it is listed: folders end with a backslash, links show their target.
+pub(super) fn listed_name(entry: &FileEntry) -> String {
+    let name = entry.name();
+    match &entry.kind {
+        FileEntryKind::Folder => format!(r"{name}\"),
+        FileEntryKind::Link {
+            target: Some(target),
+        } => format!("{name} -> {target}"),
+        _ => name.to_owned(),
+    }
+}
+
+/// Colours, if the output supports them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Colours(pub(super) bool);
+
+impl Colours {
+    pub(super) fn paint(self, code: &str, text: impl Display) -> String {
+        if self.0 {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_string()
+        }
+    }
+
+    pub(super) fn folder(self, name: impl Display) -> String {
+        self.paint("36", name)
+    }
+
+    pub(super) fn title(self, text: impl Display) -> String {
+        self.paint("1", text)
+    }
+
+    /// A line about a change, in its colour.
+    pub(super) fn change(self, change: ContentChange, text: impl Display) -> String {
+        let (mark, code) = match change {
+            ContentChange::Added => ("+", "32"),
+            ContentChange::Removed => ("-", "31"),
+            ContentChange::Changed => ("~", "33"),
+        };
+        self.paint(code, format_args!("{mark} {text}"))
+    }
+}

@@ -1,0 +1,134 @@
+//! `wincimg image delete`: deletes a tag or digest from a registry or layout.
+
+use std::io::{self, IsTerminal as _, Write};
+
+use anyhow::anyhow;
+use clap::Args;
+use serde_json::json;
+use wincimg_common::untrusted::Untrusted;
+use wincimg_inspect::bases::parse_location;
+use wincimg_oci::deletion::{Deletion, DeletionError};
+use wincimg_oci::store::{Location, Source};
+
+use super::command_context::Session;
+use super::error::Failure;
+use super::output::{OutputFormat, write_json, write_result};
+use super::progress::display;
+use super::registry_args::{self, RegistryArgs};
+use super::{CommandOutcome, complete, prompt};
+
+/// Delete an image from a registry or layout
+///
+/// Shows which other tags and indexes have the digest, and asks before it deletes. If others have
+/// it, only the tag is deleted.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg image delete repo.mylan.k8s:8888/web:1.3\n  \
+    wincimg image delete oci:./out:1.3 --yes\n  \
+    wincimg image delete repo.mylan.k8s:8888/web@sha256:… --with-digest --yes\n\n\
+    Exit code 1: not deleted, because the answer was no, or others have the digest. The registry\n\
+    frees the space in its next garbage collection; a layout keeps its blobs.")]
+pub(super) struct Delete {
+    /// Image: a reference or oci:DIR[:TAG]
+    #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]
+    image: Location,
+    /// Delete the digest even if other tags and indexes have it
+    #[arg(long)]
+    with_digest: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    format: OutputFormat,
+    #[command(flatten)]
+    connection: RegistryArgs,
+}
+
+impl Delete {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        let registry = self.connection.connect(display(session))?;
+        let deletion = registry_args::run(async {
+            let source = Source::open(&self.image, &registry).await?;
+            Ok(Deletion::new(&source, self.image.tag_or_digest()).await?)
+        })?;
+        if deletion.tag.is_none() && deletion.is_shared() && !self.with_digest {
+            let problem = anyhow!("{deletion} is also {}", others(&deletion));
+            return Err(
+                Failure::no(problem).hint("to delete it for all of them, add --with-digest")
+            );
+        }
+        if !self.yes && !self.is_confirmed(&deletion)? {
+            return Ok(CommandOutcome::No);
+        }
+        registry_args::run(async {
+            let deleted = deletion.run(self.with_digest).await;
+            deleted.map_err(|error| match error {
+                DeletionError::OneTag { .. } => Failure::from(error).hint(format!(
+                    "the digest is also {}; to delete it for all of them, add --with-digest",
+                    others(&deletion)
+                )),
+                error => error.into(),
+            })
+        })?;
+        write_result(None, |out| match self.format {
+            OutputFormat::Text => self.write(&deletion, out),
+            OutputFormat::Json => write_json(
+                &json!({
+                    "reference": self.image.to_string(),
+                    "digest": deletion.digest,
+                    "tag": deletion.tag,
+                    "digest_deleted": self.with_digest || !deletion.is_shared(),
+                    "other_tags": deletion.other_tags,
+                    "indexes": deletion.indexes,
+                }),
+                out,
+            ),
+        })?;
+        Ok(CommandOutcome::Yes)
+    }
+
+    fn is_confirmed(&self, deletion: &Deletion) -> Result<bool, Failure> {
+        if !io::stdin().is_terminal() {
+            let problem = anyhow!("deleting requires a confirmation, and there is no terminal");
+            return Err(Failure::usage(problem).hint("add --yes"));
+        }
+        let mut question = format!("Delete {}", Untrusted(deletion));
+        if deletion.is_shared() {
+            let what = if self.with_digest {
+                "it is also"
+            } else {
+                "only the tag: the digest is also"
+            };
+            question += &format!(" ({what} {})", Untrusted(others(deletion)));
+        }
+        let answer = prompt::line(&format!("{question}? [y/N] "))?;
+        Ok(["y", "yes"]
+            .iter()
+            .any(|yes| answer.eq_ignore_ascii_case(yes)))
+    }
+
+    fn write(&self, deletion: &Deletion, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "deleted {}", Untrusted(deletion))?;
+        if deletion.is_shared() && !self.with_digest {
+            writeln!(
+                out,
+                "  kept the digest, which is {}",
+                Untrusted(others(deletion))
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// `tagged 1.4, latest and in the index of 1`.
+fn others(deletion: &Deletion) -> String {
+    let mut words = Vec::new();
+    if !deletion.other_tags.is_empty() {
+        words.push(format!("tagged {}", deletion.other_tags.join(", ")));
+    }
+    if !deletion.indexes.is_empty() {
+        words.push(format!("in the index of {}", deletion.indexes.join(", ")));
+    }
+    words.join(" and ")
+}

@@ -1,0 +1,239 @@
+//! `wincimg image sbom`: lists the packages of any Windows image, or writes its SBOM.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use wincimg_common::progress::Progress;
+use wincimg_common::untrusted::Untrusted;
+use wincimg_inspect::bases::parse_location;
+use wincimg_inspect::provenance::{
+    ImageDocument, Inventory, InventoryPackage, SbomFormat, read_inventory,
+};
+use wincimg_oci::copy::PlatformFilter;
+use wincimg_oci::document::Digest;
+use wincimg_oci::store::{Location, Source};
+
+use super::command_context::Session;
+use super::contents::{only_image, report_foreign};
+use super::document_args::TOOL;
+use super::error::{Context as _, Failure};
+use super::output::{write_json, write_result};
+use super::progress::display;
+use super::registry_args::{self, RegistryArgs};
+use super::{CommandOutcome, complete};
+
+/// List the packages of any Windows image, or write its SBOM
+///
+/// Finds packages of npm, NuGet, Go, Python and Java, .NET assemblies, programs by their version
+/// resource, and programs that installers registered. Reads the layers above Windows itself, whose
+/// version and last update are in the result.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg image sbom repo.mylan.k8s:8888/web:1.4\n  \
+    wincimg image sbom oci:./web-1.4 --format cyclonedx -o web.json\n\n\
+    To print an SBOM that is attached to an image, use `wincimg inspect IMAGE --sbom`.")]
+pub(super) struct Sbom {
+    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]
+    image: Location,
+    /// Select the image of this platform from an index
+    #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
+    platform: Option<PlatformFilter>,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    format: SbomOutput,
+    /// Write to this file
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    connection: RegistryArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SbomOutput {
+    /// Table of packages
+    Text,
+    /// Packages with their layers and files
+    Json,
+    /// SPDX 2.3
+    Spdx,
+    /// `CycloneDX` 1.6
+    #[value(name = "cyclonedx")]
+    CycloneDx,
+}
+
+impl Sbom {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        let progress: Arc<dyn Progress> = display(session);
+        let registry = self.connection.connect(Arc::clone(&progress))?;
+        let (inventory, unread) = registry_args::run(async {
+            let source = Source::open(&self.image, &registry).await?;
+            let image = only_image(&source, &self.image, self.platform.as_ref()).await?;
+            let name = self.name();
+            Ok(read_inventory(&source, &image, &name, &progress).await?)
+        })?;
+        let unread: Vec<String> = unread.iter().map(ToString::to_string).collect();
+        report_foreign(&self.image, &unread, session);
+        let document = match self.format {
+            SbomOutput::Text | SbomOutput::Json => None,
+            SbomOutput::Spdx => Some(SbomFormat::Spdx),
+            SbomOutput::CycloneDx => Some(SbomFormat::CycloneDx),
+        };
+        let document = document.map(|form| ImageDocument::sbom(form, &inventory, TOOL));
+        let document = document.transpose().context("cannot write the SBOM")?;
+        write_result(self.output.as_deref(), |out| match &document {
+            Some(document) => {
+                out.write_all(&document.bytes)?;
+                out.write_all(b"\n")
+            }
+            None if self.format == SbomOutput::Json => {
+                write_json(&InventoryView::new(&self.image, &inventory), out)
+            }
+            None => write_text(&self.image, &inventory, out),
+        })?;
+        Ok(CommandOutcome::Yes)
+    }
+
+    /// Name of the image in documents: its repository.
+    fn name(&self) -> String {
+        match &self.image {
+            Location::Registry(reference) => {
+                format!("{}/{}", reference.registry(), reference.repository())
+            }
+            Location::Layout { dir: path, .. } | Location::Archive { file: path, .. } => {
+                let name = path.file_stem().unwrap_or(path.as_os_str());
+                name.to_string_lossy().into_owned()
+            }
+        }
+    }
+}
+
+/// JSON of the packages.
+#[derive(Debug, Serialize)]
+struct InventoryView {
+    reference: String,
+    digest: Digest,
+    windows: Option<WindowsView>,
+    packages: Vec<PackageView>,
+}
+
+#[derive(Debug, Serialize)]
+struct WindowsView {
+    version: String,
+    name: String,
+    kb: Option<String>,
+    /// Number among the products of Microsoft's security updates.
+    product: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct PackageView {
+    r#type: &'static str,
+    name: String,
+    version: Option<String>,
+    purl: String,
+    supplier: Option<String>,
+    license: Option<String>,
+    /// Layers with it, counted from 1 at the bottom.
+    layers: Vec<usize>,
+    files: Vec<String>,
+}
+
+impl InventoryView {
+    fn new(image: &Location, inventory: &Inventory) -> Self {
+        let system = inventory.system.as_ref();
+        Self {
+            reference: image.to_string(),
+            digest: inventory.digest.clone(),
+            windows: system.map(|system| WindowsView {
+                version: system.version.clone(),
+                name: system.name.clone(),
+                kb: system.kb.map(|kb| kb.to_string()),
+                product: system.product,
+            }),
+            packages: inventory
+                .packages
+                .iter()
+                .map(|package| PackageView::new(package, inventory))
+                .collect(),
+        }
+    }
+}
+
+fn layers_of(package: &InventoryPackage, inventory: &Inventory) -> Vec<usize> {
+    let files = package.files.iter();
+    let mut layers: Vec<usize> = files.map(|file| inventory.layer_number(*file)).collect();
+    layers.sort_unstable();
+    layers.dedup();
+    layers
+}
+
+fn shown_path(path: &str) -> String {
+    match path.strip_prefix("Files/") {
+        Some(below) => format!(r"C:\{}", below.replace('/', r"\")),
+        None => path.replace('/', r"\"),
+    }
+}
+
+impl PackageView {
+    fn new(package: &InventoryPackage, inventory: &Inventory) -> Self {
+        let found = &package.found;
+        let files = package.files.iter();
+        Self {
+            r#type: found.kind(),
+            name: found.name.clone(),
+            version: found.version.clone(),
+            purl: package.purl.clone(),
+            supplier: found.supplier().map(str::to_owned),
+            license: found.licence.clone(),
+            layers: layers_of(package, inventory),
+            files: files
+                .map(|file| shown_path(inventory.path(*file)))
+                .collect(),
+        }
+    }
+}
+
+fn write_text(image: &Location, inventory: &Inventory, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", Untrusted(image))?;
+    if let Some(system) = &inventory.system {
+        let kb = system
+            .kb
+            .map(|kb| format!(", with {kb}"))
+            .unwrap_or_default();
+        writeln!(
+            out,
+            "  {} ({}){kb}",
+            Untrusted(&system.name),
+            Untrusted(&system.version)
+        )?;
+    }
+    let packages = || inventory.packages.iter();
+    let width = |text: fn(&InventoryPackage) -> usize| packages().map(text).max().unwrap_or(0);
+    let names = width(|it| it.found.name.chars().count()).min(50);
+    let versions = width(|it| it.found.version.as_deref().map_or(0, str::len)).min(24);
+    for package in packages() {
+        let found = &package.found;
+        let layers: Vec<String> = layers_of(package, inventory)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let file = package
+            .files
+            .first()
+            .map(|file| shown_path(inventory.path(*file)));
+        writeln!(
+            out,
+            "  {:<8} {:<names$}  {:<versions$}  {:>5}  {}",
+            found.kind(),
+            Untrusted(&found.name),
+            Untrusted(found.version.as_deref().unwrap_or_default()),
+            layers.join(","),
+            Untrusted(file.unwrap_or_default())
+        )?;
+    }
+    writeln!(out, "{} packages", inventory.packages.len())
+}

@@ -1,0 +1,364 @@
+//! `wincimg image scan`: lists the security updates that an image's Windows lacks.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use clap::{Args, ValueEnum};
+use jiff::Zoned;
+use jiff::civil::Date;
+use serde::Serialize;
+use wincimg_catalog::{SecurityFix, SecurityUpdates, Severity};
+use wincimg_common::progress::Progress;
+use wincimg_common::untrusted::Untrusted;
+use wincimg_http::{HttpClient, RetryPolicy};
+use wincimg_inspect::bases::parse_location;
+use wincimg_inspect::provenance::OperatingSystem;
+use wincimg_inspect::windows_images;
+use wincimg_oci::copy::PlatformFilter;
+use wincimg_oci::document::{Digest, Image};
+use wincimg_oci::store::{Location, Source};
+use wincimg_windows::version::WindowsVersion;
+
+use super::command_context::{Session, colour_on};
+use super::error::Failure;
+use super::http_args::USER_AGENT;
+use super::output::{write_json, write_result};
+use super::progress::display;
+use super::registry_args::{self, RegistryArgs};
+use super::{CommandOutcome, complete};
+use crate::report::write_scan_sarif;
+
+/// Address of Microsoft's documents; the month follows.
+const DOCUMENTS: &str = "https://api.msrc.microsoft.com/cvrf/v3.0/cvrf/";
+
+/// List the security updates that an image's Windows lacks
+///
+/// Compares the Windows version of an image with Microsoft's monthly security documents. --msrc reads
+/// documents into a table that later runs use offline; its age is always shown.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg image scan repo.mylan.k8s:8888/web:1.4 --msrc https://api.msrc.microsoft.com/cvrf/v3.0/cvrf/2026-Sep\n  \
+    wincimg image scan oci:./web-1.4 --fail-on critical --ignore CVE-2026-1234\n  \
+    wincimg image scan oci:./web-1.4 --format sarif -o web.sarif\n\n\
+    Packages of languages are not compared: hand the SBOM of `wincimg image sbom` to grype or trivy.\n\n\
+    Exit code 1: a vulnerability reaches --fail-on.")]
+pub(super) struct Scan {
+    /// Images: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    #[arg(value_name = "IMAGE", required = true, value_parser = parse_location, add = complete::images())]
+    images: Vec<Location>,
+    /// Add a CVRF document in JSON to the table (repeatable)
+    #[arg(long, value_name = "FILE|URL")]
+    msrc: Vec<String>,
+    /// Exit with 1 for vulnerabilities of this severity and above, or for exploited ones
+    #[arg(long, value_enum, value_name = "SEVERITY")]
+    fail_on: Option<FailOn>,
+    /// Ignore this vulnerability (repeatable)
+    #[arg(long, value_name = "CVE")]
+    ignore: Vec<String>,
+    /// Select the images of this platform from an index (repeatable) [default: all for Windows]
+    #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
+    platform: Vec<PlatformFilter>,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    format: ScanFormat,
+    /// Write to this file
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    connection: RegistryArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ScanFormat {
+    /// Table
+    Text,
+    /// JSON
+    Json,
+    /// SARIF
+    Sarif,
+}
+
+/// Threshold of the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    Low,
+    Moderate,
+    Important,
+    Critical,
+    /// Exploited, of any severity
+    Exploited,
+}
+
+impl FailOn {
+    fn is_reached(self, fix: &SecurityFix) -> bool {
+        let least = match self {
+            Self::Exploited => return fix.exploited,
+            Self::Low => Severity::Low,
+            Self::Moderate => Severity::Moderate,
+            Self::Important => Severity::Important,
+            Self::Critical => Severity::Critical,
+        };
+        fix.severity >= least
+    }
+}
+
+/// Result of a scan.
+#[derive(Debug, Serialize)]
+pub(crate) struct ScanReport {
+    table: TableAge,
+    pub(crate) images: Vec<ScannedImage>,
+    /// Vulnerabilities that were found and ignored.
+    ignored: Vec<String>,
+    /// True if --fail-on is reached.
+    failed: bool,
+}
+
+/// Age of the table.
+#[derive(Debug, Serialize)]
+struct TableAge {
+    documents: usize,
+    newest: String,
+    released: Date,
+    age_days: i32,
+}
+
+/// An image and the fixes that it lacks.
+#[derive(Debug, Serialize)]
+pub(crate) struct ScannedImage {
+    pub(crate) reference: String,
+    digest: Digest,
+    platform: String,
+    pub(crate) version: Option<WindowsVersion>,
+    /// False if the table has nothing about its build.
+    known: bool,
+    /// Number of missing fixes by severity.
+    summary: BTreeMap<&'static str, usize>,
+    exploited: usize,
+    pub(crate) missing: Vec<SecurityFix>,
+}
+
+impl Scan {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        let progress: Arc<dyn Progress> = display(session);
+        let path = self.table_path(session)?;
+        let registry = self.connection.connect(Arc::clone(&progress))?;
+        let report = registry_args::run(async {
+            let table = self.table(&path, &progress).await?;
+            let mut images = Vec::new();
+            for location in &self.images {
+                let source = Source::open(location, &registry).await?;
+                let found =
+                    windows_images(&source, location.tag_or_digest(), &self.platform).await?;
+                images.extend(found.into_iter().map(|image| (location, image)));
+            }
+            self.report(&table, &images)
+        })?;
+        for image in report.images.iter().filter(|image| !image.known) {
+            session.warn(format_args!(
+                "{} ({}): the table has no updates for this build",
+                image.reference, image.platform
+            ));
+        }
+        write_result(self.output.as_deref(), |out| match self.format {
+            ScanFormat::Text => write_text(&report, self.output.is_none(), out),
+            ScanFormat::Json => write_json(&report, out),
+            ScanFormat::Sarif => write_scan_sarif(&report, out),
+        })?;
+        if self.format != ScanFormat::Text {
+            session.note(age_in_words(&report.table));
+        }
+        Ok(if report.failed {
+            CommandOutcome::No
+        } else {
+            CommandOutcome::Yes
+        })
+    }
+
+    fn table_path(&self, session: &Session) -> Result<PathBuf, Failure> {
+        let folder = session.cache.folder();
+        let folder = folder.ok_or_else(|| {
+            Failure::operation(anyhow!("no cache folder for the table of security updates"))
+                .hint("set one with --cache-dir DIR")
+        })?;
+        Ok(folder.join("security-updates.tsv"))
+    }
+
+    /// The table with the named documents, which are kept.
+    async fn table(
+        &self,
+        path: &Path,
+        progress: &Arc<dyn Progress>,
+    ) -> Result<SecurityUpdates, Failure> {
+        let mut table = SecurityUpdates::load(path)?;
+        if !self.msrc.is_empty() {
+            let http = HttpClient::new(
+                USER_AGENT,
+                &self.connection.insecure,
+                RetryPolicy::default(),
+                Arc::clone(progress),
+            )?;
+            let http = http.with_certificates(self.connection.certificates.files()?);
+            for place in &self.msrc {
+                table.fetch(&http, place).await?;
+            }
+            table.store(path)?;
+        }
+        Ok(table)
+    }
+
+    fn report(
+        &self,
+        table: &SecurityUpdates,
+        images: &[(&Location, Image)],
+    ) -> Result<ScanReport, Failure> {
+        let Some((newest, released)) = table.newest() else {
+            let problem = anyhow!("no security updates are known");
+            return Err(Failure::operation(problem).hint(format!(
+                "name a document of Microsoft's, such as --msrc {DOCUMENTS}2026-Sep"
+            )));
+        };
+        let today = Zoned::now().date();
+        let age_days = today.since(released).map_or(0, |span| span.get_days());
+        let mut ignored: Vec<String> = Vec::new();
+        let images: Vec<ScannedImage> = images
+            .iter()
+            .map(|(location, image)| self.scan(table, location, image, &mut ignored))
+            .collect();
+        ignored.sort();
+        ignored.dedup();
+        let mut missing = images.iter().flat_map(|image| &image.missing);
+        let failed = self
+            .fail_on
+            .is_some_and(|least| missing.any(|fix| least.is_reached(fix)));
+        Ok(ScanReport {
+            table: TableAge {
+                documents: table.documents(),
+                newest: newest.to_owned(),
+                released,
+                age_days,
+            },
+            images,
+            ignored,
+            failed,
+        })
+    }
+
+    fn scan(
+        &self,
+        table: &SecurityUpdates,
+        location: &Location,
+        image: &Image,
+        ignored: &mut Vec<String>,
+    ) -> ScannedImage {
+        let config = image.config();
+        let version = config.os_version.as_deref();
+        let version = version.and_then(|text| text.parse::<WindowsVersion>().ok());
+        let product = version.and_then(|version| OperatingSystem::from_version(version).product);
+        let missing = version.map(|version| table.missing(version, product));
+        let is_ignored = |fix: &&SecurityFix| {
+            let mut named = self.ignore.iter();
+            named.any(|cve| cve.eq_ignore_ascii_case(&fix.cve))
+        };
+        let (left_out, missing): (Vec<_>, Vec<_>) = missing
+            .unwrap_or_default()
+            .into_iter()
+            .partition(is_ignored);
+        ignored.extend(left_out.into_iter().map(|fix| fix.cve.clone()));
+        let mut summary = BTreeMap::new();
+        for fix in &missing {
+            *summary.entry(fix.severity.name()).or_default() += 1;
+        }
+        ScannedImage {
+            reference: location.to_string(),
+            digest: image.digest().clone(),
+            platform: config.platform().to_string(),
+            version,
+            known: version.is_some_and(|version| table.covers(version.build)),
+            summary,
+            exploited: missing.iter().filter(|fix| fix.exploited).count(),
+            missing: missing.into_iter().cloned().collect(),
+        }
+    }
+}
+
+fn age_in_words(table: &TableAge) -> String {
+    let TableAge {
+        newest,
+        released,
+        age_days,
+        ..
+    } = table;
+    format!(
+        "security updates as of {newest} ({released}), {age_days} days ago; add newer ones with \
+         --msrc {DOCUMENTS}YYYY-MON"
+    )
+}
+
+fn write_text(report: &ScanReport, may_colour: bool, out: &mut dyn Write) -> io::Result<()> {
+    let is_coloured = may_colour && colour_on(&io::stdout());
+    let paint = |code: &str, text: &dyn Display| {
+        if is_coloured {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_string()
+        }
+    };
+    for image in &report.images {
+        let title = format!("{} ({})", image.reference, image.platform);
+        writeln!(out, "{}", paint("1", &Untrusted(title)))?;
+        for fix in &image.missing {
+            let code = match fix.severity {
+                Severity::Critical => "31",
+                Severity::Important => "33",
+                _ => "0",
+            };
+            let severity = paint(code, &format_args!("{:<9}", fix.severity.name()));
+            let kb = fix.kb.map(|kb| kb.to_string()).unwrap_or_default();
+            let exploited = if fix.exploited { "exploited" } else { "" };
+            writeln!(
+                out,
+                "  {:<16} {severity} {exploited:<9}  {:<12} {kb:<10} {}",
+                Untrusted(&fix.cve),
+                fix.fixed_in,
+                Untrusted(&fix.title)
+            )?;
+        }
+        writeln!(out, "  {}", counts(image))?;
+    }
+    if !report.ignored.is_empty() {
+        writeln!(out, "ignored: {}", Untrusted(report.ignored.join(", ")))?;
+    }
+    writeln!(out, "{}", age_in_words(&report.table))
+}
+
+/// `12 missing: 1 critical, 11 important; 2 exploited`.
+fn counts(image: &ScannedImage) -> String {
+    if !image.known {
+        return "unknown: the table has no updates for this build".to_owned();
+    }
+    if image.missing.is_empty() {
+        return "nothing missing".to_owned();
+    }
+    let by_severity = [
+        Severity::Critical,
+        Severity::Important,
+        Severity::Moderate,
+        Severity::Low,
+        Severity::Unrated,
+    ];
+    let words = by_severity.into_iter().filter_map(|severity| {
+        let count = image.summary.get(severity.name())?;
+        Some(format!("{count} {}", severity.name()))
+    });
+    let words: Vec<String> = words.collect();
+    let total = image.missing.len();
+    format!(
+        "{total} missing: {}; {} exploited",
+        words.join(", "),
+        image.exploited
+    )
+}

@@ -1,0 +1,62 @@
+//! Missing security updates as SARIF.
+
+use std::io::{self, Write};
+
+use wincimg_catalog::Severity;
+
+use super::sarif;
+use crate::cli::{ScanReport, ScannedImage};
+
+/// The rules, by severity, with their levels.
+const RULES: [(Severity, &str, &str); 5] = [
+    (Severity::Critical, "critical-update", "error"),
+    (Severity::Important, "important-update", "error"),
+    (Severity::Moderate, "moderate-update", "warning"),
+    (Severity::Low, "low-update", "note"),
+    (Severity::Unrated, "unrated-update", "note"),
+];
+
+/// Writes the missing security updates of images.
+pub(crate) fn write_scan_sarif(report: &ScanReport, out: &mut dyn Write) -> io::Result<()> {
+    let rules = RULES.iter().map(|(severity, id, _)| sarif::SarifRule {
+        id,
+        summary: format!(
+            "a security update of severity {} is missing",
+            severity.name()
+        ),
+    });
+    let results = report.images.iter().flat_map(results);
+    sarif::write(
+        "wincimg image scan",
+        rules.collect(),
+        results.collect(),
+        out,
+    )
+}
+
+fn results(image: &ScannedImage) -> impl Iterator<Item = sarif::Result> {
+    image.missing.iter().map(|fix| {
+        let rule = RULES
+            .iter()
+            .find(|(severity, ..)| *severity == fix.severity);
+        let (_, rule, level) = rule.unwrap_or(&RULES[0]);
+        let kb = fix.kb.map(|kb| format!(" ({kb})")).unwrap_or_default();
+        let exploited = if fix.exploited {
+            ", which is exploited"
+        } else {
+            ""
+        };
+        sarif::Result {
+            rule,
+            level,
+            message: format!(
+                "{}: {}{exploited}; fixed in {}{kb}",
+                fix.cve, fix.title, fix.fixed_in
+            ),
+            place: None,
+            subject: Some(image.reference.clone()),
+            fingerprint: Some(format!("scan|{}|{}", image.reference, fix.cve)),
+            fix: None,
+        }
+    })
+}

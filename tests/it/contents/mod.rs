@@ -1,0 +1,758 @@
+//! `image ls`, `image cp`, `image diff` and `inspect --waste`, compared with Python's tarfile, which
+//! merges the same layers, and regipy, which reads the same hives.
+
+mod delete;
+mod sbom;
+mod scan;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use wincimg_oci::document::ManifestFormat;
+use wincimg_oci::store::Sink;
+use wincimg_registry::{RegistryData, RegistryEdit};
+use wincimg_testkit::image_locations::no_registry;
+use wincimg_testkit::programs::{component, python_with_regipy};
+use wincimg_testkit::test_bases::{
+    FILE, LayerTar, USER_FOLDER, bottom_layer, delta_hive, image_of, made_software, made_system,
+    set,
+};
+use wincimg_testkit::windows_base::{StandIn, put_index};
+
+const VENDOR: &str = r"HKLM\SOFTWARE\Vendor";
+const FOREIGN: &str = "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip";
+
+fn bottom() -> Vec<u8> {
+    let mut tar = bottom_layer(&made_system(r"C:\Windows"), &made_software());
+    tar.file("Files/Windows/win.ini", &[b'w'; 92], Some(FILE));
+    tar.tar()
+}
+
+fn with_hive(mut tar: LayerTar, edits: &[RegistryEdit]) -> Vec<u8> {
+    tar.folder("Hives", None);
+    tar.file("Hives/Software_Delta", &delta_hive(edits), None);
+    tar.tar()
+}
+
+fn app() -> Vec<u8> {
+    let mut tar = LayerTar::default();
+    tar.folder("Files/app", Some(USER_FOLDER))
+        .file("Files/app/a.txt", &[b'a'; 12], Some(FILE))
+        .file("Files/app/b.txt", &[b'b'; 5], None)
+        .file("Files/app/big.bin", &[0; 5000], None)
+        .hard_link("Files/app/alias.bin", "Files/app/big.bin")
+        .link("Files/app/out", "C:\\Windows")
+        .folder("Files/app/old", None)
+        .file("Files/app/old/one", b"1", None)
+        .file("Files/app/Ünï/кот.txt", b"meow", None);
+    with_hive(
+        tar,
+        &[
+            set(VENDOR, "Name", RegistryData::sz("one")),
+            set(&format!(r"{VENDOR}\Sub"), "n", RegistryData::dword(1)),
+        ],
+    )
+}
+
+/// Writes and deletes in other case than the layer below.
+fn patch() -> Vec<u8> {
+    let mut tar = LayerTar::default();
+    tar.file("Files/App/.wh.B.TXT", b"", None)
+        .file("Files/App/A.TXT", &[b'A'; 20], None)
+        .file("Files/App/.wh..wh..opq", b"", None)
+        .file("Files/app/.wh.old", b"", None)
+        .file("Files/app/old/two", b"22", None)
+        .file("UtilityVM/Files/vm.bin", b"vm", None);
+    with_hive(tar, &[set(VENDOR, "More", RegistryData::dword(7))])
+}
+
+/// Replaces the application, and deletes parts of Windows.
+fn rewrite() -> Vec<u8> {
+    let mut tar = LayerTar::default();
+    tar.file("Files/.wh.app", b"", None)
+        .file("Files/app/new.txt", b"new", None)
+        .file("Files/app/a.txt", &[b'a'; 12], Some(FILE))
+        .file("Files/Windows/.wh.win.ini", b"", None);
+    let delete = |key: &str| RegistryEdit::DeleteKey {
+        key: key.parse().unwrap(),
+    };
+    with_hive(
+        tar,
+        &[
+            set(VENDOR, "Name", RegistryData::sz("two")),
+            delete(&format!(r"{VENDOR}\Sub")),
+            delete(r"HKLM\SOFTWARE\Microsoft\long"),
+        ],
+    )
+}
+
+fn image(build: &str, tars: Vec<Vec<u8>>) -> StandIn {
+    image_of(&format!("10.0.{build}"), tars)
+}
+
+/// Layouts with images of these tests.
+struct Images {
+    folder: TempDir,
+}
+
+impl Images {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    async fn sink(&self, name: &str) -> Sink {
+        let place = format!("oci:{name}", name = self.path(name).display());
+        let sink = Sink::create(&place.parse().unwrap(), &no_registry()).await;
+        sink.unwrap()
+    }
+
+    fn put(&self, name: &str, image: &StandIn) {
+        block_on(async { image.put(&self.sink(name).await, Some("1")).await });
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command.current_dir(self.folder.path()).arg("image");
+        command.args(arguments);
+        command
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = run(self.command(arguments).args(["--format", "json"]));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    fn text(&self, arguments: &[&str]) -> String {
+        String::from_utf8(run(&mut self.command(arguments)).stdout).unwrap()
+    }
+
+    /// Path, kind and size of each file below the drive, merged by Python.
+    fn by_python(&self, name: &str) -> Vec<(String, String, u64)> {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/contents/merge.py");
+        let mut command = Command::new(component("python3"));
+        let output = run(command.arg(script).arg(self.path(name)));
+        let rows: Vec<(String, String, u64)> = serde_json::from_slice(&output.stdout).unwrap();
+        let shown = |path: String| format!("C:{}", path["Files".len()..].replace('/', r"\"));
+        rows.into_iter()
+            .map(|(path, kind, size)| (shown(path), kind, size))
+            .collect()
+    }
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Runtime::new().unwrap().block_on(work)
+}
+
+/// Runs a command that has to succeed.
+fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    output
+}
+
+/// A registry of two versions of an application on one base.
+fn versions() -> Images {
+    let images = Images::new();
+    images.put("one", &image("17763.1040", vec![bottom(), app(), patch()]));
+    images.put(
+        "two",
+        &image("17763.1040", vec![bottom(), app(), rewrite()]),
+    );
+    images
+}
+
+fn rows(listed: &Value) -> Vec<(String, String, u64)> {
+    let entries = listed["entries"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    entries
+        .iter()
+        .map(|it| {
+            (
+                text(&it["path"]),
+                text(&it["kind"]),
+                it["size"].as_u64().unwrap_or(0),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn ls_lists_the_files_that_tarfile_merges() {
+    let images = versions();
+    for name in ["one", "two"] {
+        let listed = images.json(&["ls", &format!("oci:{name}"), "--recursive"]);
+        let mut found = rows(&listed);
+        found.sort_by_key(|(path, ..)| path.to_lowercase().replace('\\', "\0"));
+        let mut expected = images.by_python(name);
+        expected.sort_by_key(|(path, ..)| path.to_lowercase().replace('\\', "\0"));
+        assert_eq!(found, expected, "{name}");
+        assert_eq!(listed["skipped"], json!([]));
+    }
+}
+
+#[test]
+fn sizes_of_folders_add_up_and_another_name_takes_no_space() {
+    let images = versions();
+    let listed = images.json(&["ls", "oci:one", r"C:\app", "--recursive"]);
+    let entries = listed["entries"].as_array().unwrap();
+    let own = entries.iter().filter(|it| it["other_name"] != true);
+    let sum: u64 = own.filter_map(|it| it["size"].as_u64()).sum();
+    assert_eq!(
+        (sum, listed["size"].as_u64()),
+        (20 + 5000 + 2 + 4, Some(sum))
+    );
+    assert_eq!(listed["files"], 5);
+    assert_eq!(
+        entries.iter().filter(|it| it["other_name"] == true).count(),
+        1
+    );
+    let text = images.text(&["ls", "oci:one", r"C:\app"]);
+    assert!(
+        text.contains("2         2 B  old\\") || text.contains("old\\"),
+        "{text}"
+    );
+    assert!(
+        text.contains("C:\\Windows") && text.contains("5 files, 2 folders"),
+        "{text}"
+    );
+}
+
+#[test]
+fn ls_selects_levels_and_shows_layers_and_rights_on_request() {
+    let images = versions();
+    let names = |arguments: &[&str]| -> Vec<String> {
+        let listed = images.json(arguments);
+        rows(&listed).into_iter().map(|(path, ..)| path).collect()
+    };
+    let top = names(&["ls", "oci:two"]);
+    assert_eq!(
+        top,
+        [r"C:\app", r"C:\Program Files", r"C:\Users", r"C:\Windows"]
+    );
+    assert_eq!(names(&["ls", "oci:one", "/APP/old"]), [r"C:\app\old\two"]);
+    assert_eq!(
+        names(&["ls", "oci:one", r"C:\app\a.txt"]),
+        [r"C:\App\A.TXT"]
+    );
+    let vm = ["ls", "oci:one", "UtilityVM", "--utility-vm", "--recursive"];
+    assert!(names(&vm).contains(&r"UtilityVM\Files\vm.bin".to_owned()));
+    let all = names(&["ls", "oci:one", "--recursive"]);
+    assert!(all.iter().all(|path| path.starts_with(r"C:\")));
+
+    let plain = images.json(&["ls", "oci:two", r"C:\app"]);
+    let file = &plain["entries"][0];
+    assert_eq!(
+        (&file["path"], &file["layer"]),
+        (&json!(r"C:\app\a.txt"), &json!(3))
+    );
+    assert_eq!(file["security"], Value::Null);
+    let with_rights = images.json(&["ls", "oci:two", r"C:\app", "--acl"]);
+    let security = with_rights["entries"][0]["security"].as_str().unwrap();
+    assert!(security.starts_with("O:BAG:SYD:"), "{security}");
+}
+
+#[test]
+fn ls_names_what_is_like_a_missing_path() {
+    let images = versions();
+    let output = images
+        .command(&["ls", "oci:one", r"C:\app\a.tx"])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains(r"did you mean C:\app\A.TXT?"), "{errors}");
+    let output = images
+        .command(&["ls", "oci:one", r"HKLM\SOFTWARE\No"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+}
+
+/// Each key with its path and the names of its values, by regipy.
+const KEYS: &str = r"
+import json, sys
+from regipy.registry import RegistryHive
+
+def walk(key, path):
+    keys[path] = sorted(value.name for value in key.iter_values())
+    for below in key.iter_subkeys():
+        walk(below, path + '\\' + below.name)
+
+keys = {}
+walk(RegistryHive(sys.argv[1]).root, r'HKLM\SOFTWARE')
+json.dump(keys, sys.stdout)
+";
+
+fn keys_by_regipy(hive: &[u8]) -> BTreeMap<String, BTreeSet<String>> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("hive");
+    fs::write(&file, hive).unwrap();
+    let mut command = Command::new(python_with_regipy());
+    let output = run(command.args(["-c", KEYS]).arg(file));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn keys_of(listed: &Value) -> BTreeMap<String, BTreeSet<String>> {
+    let keys = listed["keys"].as_array().unwrap().iter();
+    keys.map(|key| {
+        let values = key["values"].as_array().unwrap().iter();
+        let names = values.map(|value| match value["name"].as_str().unwrap() {
+            "" => "(default)".to_owned(),
+            name => name.to_owned(),
+        });
+        (key["key"].as_str().unwrap().to_owned(), names.collect())
+    })
+    .collect()
+}
+
+#[test]
+fn ls_lists_the_keys_that_regipy_reads() {
+    let images = versions();
+    let mut expected = keys_by_regipy(&made_software());
+    let mut add = |edits: &[RegistryEdit]| {
+        for (key, values) in keys_by_regipy(&delta_hive(edits)) {
+            expected.entry(key).or_default().extend(values);
+        }
+    };
+    add(&[
+        set(VENDOR, "Name", RegistryData::sz("one")),
+        set(&format!(r"{VENDOR}\Sub"), "n", RegistryData::dword(1)),
+    ]);
+    add(&[set(VENDOR, "More", RegistryData::dword(7))]);
+    let listed = images.json(&["ls", "oci:one", r"HKLM\SOFTWARE", "--recursive"]);
+    assert_eq!(keys_of(&listed), expected);
+
+    // The other image deletes two of them.
+    expected.remove(&format!(r"{VENDOR}\Sub"));
+    expected.remove(r"HKLM\SOFTWARE\Microsoft\long");
+    expected.get_mut(VENDOR).unwrap().remove("More");
+    let listed = images.json(&["ls", "oci:two", r"HKLM\SOFTWARE", "--recursive"]);
+    assert_eq!(keys_of(&listed), expected);
+}
+
+/// Paths of a list of differences, by kind.
+fn changes(list: &Value, name: &str) -> BTreeSet<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let list = list.as_array().unwrap().iter();
+    list.map(|it| (text(&it["change"]), text(&it[name])))
+        .collect()
+}
+
+#[test]
+fn diff_has_the_differences_of_the_trees_that_tarfile_merges() {
+    let images = versions();
+    let tree = |name: &str| -> BTreeMap<String, (String, u64)> {
+        let rows = images.by_python(name).into_iter();
+        let rows = rows.filter(|(path, kind, _)| kind != "folder" || path.ends_with("Ünï"));
+        rows.map(|(path, kind, size)| (path.to_lowercase(), (kind, size)))
+            .collect()
+    };
+    let (one, two) = (tree("one"), tree("two"));
+    let mut expected = BTreeSet::new();
+    for path in one.keys().chain(two.keys()) {
+        let change = match (one.get(path), two.get(path)) {
+            (Some(old), Some(new)) if old == new => continue,
+            (Some(_), Some(_)) => "changed",
+            (Some(_), None) => "removed",
+            _ => "added",
+        };
+        expected.insert((change.to_owned(), path.clone()));
+    }
+    let found = images.json(&["diff", "oci:one", "oci:two"]);
+    let image = &found["images"][0];
+    let mut seen = BTreeSet::new();
+    for (change, path) in changes(&image["files"], "path") {
+        // Folders differ too; tarfile knows no attributes of Windows.
+        let folder = [r"C:\app\old", r"C:\app"].contains(&path.as_str());
+        if !folder {
+            seen.insert((change, path.to_lowercase()));
+        }
+    }
+    assert_eq!(seen, expected);
+    assert!(expected.contains(&("removed".to_owned(), r"c:\windows\win.ini".to_owned())));
+
+    let keys = changes(&image["registry"], "key");
+    let key = |change: &str, key: &str| (change.to_owned(), key.to_owned());
+    let expected = BTreeSet::from([
+        key("changed", VENDOR),
+        key("removed", &format!(r"{VENDOR}\Sub")),
+        key("removed", r"HKLM\SOFTWARE\Microsoft\long"),
+    ]);
+    assert_eq!(keys, expected);
+    let vendor = &image["registry"].as_array().unwrap()[1];
+    assert_eq!(vendor["key"], VENDOR);
+    let values = changes(&vendor["values"], "name");
+    assert_eq!(
+        values,
+        BTreeSet::from([key("changed", "Name"), key("removed", "More")])
+    );
+    let sizes = ["before", "after"].map(|side| image[side]["content"].as_u64().unwrap());
+    let expected = ["one", "two"].map(|name| {
+        let listed = images.json(&["ls", &format!("oci:{name}")]);
+        listed["size"].as_u64().unwrap()
+    });
+    assert_eq!(sizes, expected);
+}
+
+#[test]
+fn diff_in_text_is_a_tree_with_sums() {
+    let images = versions();
+    let text = images.text(&["diff", "oci:one", "oci:two", "--layers"]);
+    insta::assert_snapshot!(redacted(&text));
+    let same = images.text(&["diff", "oci:one", "oci:one"]);
+    assert!(same.contains("identical"), "{same}");
+    let code = |other: &str| {
+        let arguments = ["diff", "oci:one", other, "--exit-code"];
+        images.command(&arguments).output().unwrap().status.code()
+    };
+    assert_eq!((code("oci:one"), code("oci:two")), (Some(0), Some(1)));
+}
+
+/// Replaces digests and sizes of compressed layers, which depend on the compressor.
+fn redacted(text: &str) -> String {
+    let mut lines = String::new();
+    for line in text.lines() {
+        let words = line
+            .split(' ')
+            .map(|word| match word.strip_prefix("sha256:") {
+                Some(_) => "sha256:…",
+                None => word,
+            });
+        let line = words.collect::<Vec<_>>().join(" ");
+        let line = match line.split_once("  size ") {
+            Some((start, rest)) if start.is_empty() => {
+                format!("  size … {}", rest.rsplit(", ").next().unwrap())
+            }
+            _ => match line.split_once("sha256:…  ") {
+                Some((start, _)) => format!("{start}sha256:…"),
+                None => line,
+            },
+        };
+        lines += line.trim_end();
+        lines.push('\n');
+    }
+    lines
+}
+
+#[test]
+fn configuration_is_compared_by_variable_and_label() {
+    let images = Images::new();
+    let one = image("17763.1040", vec![bottom(), app()]);
+    let mut two = one.clone();
+    let edited = one.image.edit_config(|config| {
+        config.config.env = vec!["A=2".into(), "B=1".into()];
+        config.config.labels.insert("owner".into(), "web".into());
+        config.config.entrypoint = Some(vec!["cmd".into(), "/c".into()]);
+    });
+    two.image = edited.unwrap();
+    let mut before = one.clone();
+    let edited = one
+        .image
+        .edit_config(|config| config.config.env = vec!["A=1".into()]);
+    before.image = edited.unwrap();
+    images.put("one", &before);
+    images.put("two", &two);
+    let found = images.json(&["diff", "oci:one", "oci:two"]);
+    let image = &found["images"][0];
+    let settings = changes(&image["config"], "setting");
+    let row = |change: &str, name: &str| (change.to_owned(), name.to_owned());
+    let expected = BTreeSet::from([
+        row("changed", "Env A"),
+        row("added", "Env B"),
+        row("added", "Labels owner"),
+        row("added", "Entrypoint"),
+    ]);
+    assert_eq!(settings, expected);
+    assert_eq!(
+        (&image["files"], &image["registry"]),
+        (&json!([]), &json!([]))
+    );
+}
+
+/// An image whose bottom layer is foreign and stored elsewhere.
+fn with_foreign_base(images: &Images, name: &str, above: Vec<u8>) {
+    let mut stand_in = StandIn::new(ManifestFormat::Docker, "10.0.17763.1040", &[]);
+    stand_in.push(FOREIGN, 1000, 5, vec!["https://mcr.invalid/layer".into()]);
+    let own = image("17763.1040", vec![app(), above]);
+    for (blob, bytes) in own.layers {
+        let layer = wincimg_oci::document::NewLayer {
+            diff_id: blob.digest.clone(),
+            blob: blob.clone(),
+            history: wincimg_oci::document::History::default(),
+        };
+        stand_in.image = stand_in.image.append_layer(layer).unwrap();
+        stand_in.layers.push((blob, bytes));
+    }
+    block_on(async {
+        let sink = images.sink(name).await;
+        stand_in
+            .put_blobs(&sink, |blob| blob.media_type != FOREIGN)
+            .await;
+        sink.publish(&stand_in.document(), Some("1")).await.unwrap();
+    });
+}
+
+#[test]
+fn without_the_bytes_of_windows_the_other_layers_are_shown_and_so_is_what_they_delete() {
+    let images = Images::new();
+    with_foreign_base(&images, "one", patch());
+    with_foreign_base(&images, "two", rewrite());
+    let mut command = images.command(&["ls", "oci:two", "--recursive"]);
+    let output = run(&mut command);
+    let notes = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(notes.lines().count(), 1, "{notes}");
+    assert!(
+        notes.contains("skipped foreign layers of Windows"),
+        "{notes}"
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("new.txt") && !text.contains("win.ini"),
+        "{text}"
+    );
+
+    let found = images.json(&["diff", "oci:one", "oci:two"]);
+    let image = &found["images"][0];
+    let row = |change: &str, name: &str| (change.to_owned(), name.to_owned());
+    let files = changes(&image["files"], "path");
+    assert!(
+        files.contains(&row("removed", r"C:\Windows\win.ini")),
+        "{files:?}"
+    );
+    assert!(
+        files.contains(&row("added", r"C:\app\new.txt")),
+        "{files:?}"
+    );
+    let keys = changes(&image["registry"], "key");
+    let expected = BTreeSet::from([
+        row("changed", VENDOR),
+        row("removed", &format!(r"{VENDOR}\Sub")),
+        row("removed", r"HKLM\SOFTWARE\Microsoft\long"),
+    ]);
+    assert_eq!(keys, expected);
+    let skipped = json!([{"layer": 1, "size": image["before"]["skipped"][0]["size"], "reason": "foreign_bytes"}]);
+    assert_eq!(image["before"]["skipped"], skipped);
+}
+
+#[test]
+fn windows_is_skipped_on_request() {
+    let images = versions();
+    let listed = images.json(&["ls", "oci:two", "--recursive", "--skip-windows"]);
+    let paths: Vec<String> = rows(&listed).into_iter().map(|(path, ..)| path).collect();
+    assert_eq!(
+        paths,
+        [r"C:\app", r"C:\app\a.txt", r"C:\app\new.txt", r"C:\Windows"]
+    );
+    assert_eq!(listed["skipped"][0]["reason"], "windows");
+    let whole = images.json(&["diff", "oci:one", "oci:two"]);
+    let own = images.json(&["diff", "oci:one", "oci:two", "--skip-windows"]);
+    let of = |found: &Value, list: &str, name: &str| changes(&found["images"][0][list], name);
+    assert_eq!(of(&own, "files", "path"), of(&whole, "files", "path"));
+    assert_eq!(of(&own, "registry", "key"), of(&whole, "registry", "key"));
+}
+
+#[test]
+fn images_of_two_indexes_are_compared_build_by_build() {
+    let images = Images::new();
+    for (name, layer, builds) in [
+        ("one", patch(), ["17763.1040", "20348.2402"]),
+        ("two", rewrite(), ["20348.2500", "26100.1"]),
+    ] {
+        let entries = builds.map(|build| image(build, vec![bottom(), app(), layer.clone()]));
+        block_on(async {
+            let sink = images.sink(name).await;
+            put_index(ManifestFormat::Docker, &entries, &sink, Some("1")).await
+        });
+    }
+    let found = images.json(&["diff", "oci:one", "oci:two"]);
+    assert_eq!(found["images"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        found["images"][0]["before"]["os_version"],
+        "10.0.20348.2402"
+    );
+    assert_eq!(found["images"][0]["after"]["os_version"], "10.0.20348.2500");
+    assert_eq!(
+        found["only_before"],
+        json!(["windows/amd64:10.0.17763.1040"])
+    );
+    assert_eq!(found["only_after"], json!(["windows/amd64:10.0.26100.1"]));
+    assert_eq!(found["identical"], false);
+    let output = images.command(&["ls", "oci:one"]).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("choose one with --platform"), "{errors}");
+}
+
+fn files_in(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut waiting = vec![folder.to_owned()];
+    while let Some(path) = waiting.pop() {
+        for entry in fs::read_dir(&path).unwrap() {
+            let entry = entry.unwrap().path();
+            let kind = entry.symlink_metadata().unwrap();
+            assert!(kind.is_dir() || kind.is_file(), "{}", entry.display());
+            if kind.is_dir() {
+                waiting.push(entry);
+            } else {
+                let name = entry.strip_prefix(folder).unwrap();
+                found.insert(name.to_str().unwrap().to_owned(), fs::read(&entry).unwrap());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn cp_copies_a_folder_or_a_file_as_a_container_sees_it() {
+    let images = versions();
+    let copied = images.json(&["cp", r"oci:one:C:\app", "out"]);
+    let expected = BTreeMap::from([
+        ("app/A.TXT".to_owned(), vec![b'A'; 20]),
+        ("app/alias.bin".to_owned(), vec![0; 5000]),
+        ("app/big.bin".to_owned(), vec![0; 5000]),
+        ("app/old/two".to_owned(), b"22".to_vec()),
+        ("app/Ünï/кот.txt".to_owned(), b"meow".to_vec()),
+    ]);
+    let folded = |files: BTreeMap<String, Vec<u8>>| -> BTreeMap<String, Vec<u8>> {
+        files
+            .into_iter()
+            .map(|(name, bytes)| (name.to_lowercase(), bytes))
+            .collect()
+    };
+    assert_eq!(folded(files_in(&images.path("out"))), folded(expected));
+    assert_eq!(copied["files"], 5);
+    assert_eq!(copied["bytes"], 20 + 5000 + 5000 + 2 + 4);
+    assert_eq!(copied["skipped"], json!([r"C:\app\out"]));
+
+    images.text(&["cp", r"oci:one:C:\app\big.bin", "file"]);
+    let expected = BTreeMap::from([("big.bin".to_owned(), vec![0; 5000])]);
+    assert_eq!(files_in(&images.path("file")), expected);
+
+    // Nothing is overwritten.
+    let mut again = images.command(&["cp", r"oci:one:C:\app", "out"]);
+    let output = again.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && errors.contains("already has"),
+        "{errors}"
+    );
+    let missing = images
+        .command(&["cp", r"oci:two:C:\Windows\win.ini", "no"])
+        .output()
+        .unwrap();
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(!images.path("no").exists());
+}
+
+/// A tar with names that no honest tool writes.
+fn hostile() -> Vec<u8> {
+    let mut tar = tar::Builder::new(Vec::new());
+    let mut add = |name: &str, kind: tar::EntryType, target: &str| {
+        let mut header = tar::Header::new_ustar();
+        header.set_entry_type(kind);
+        header.set_mode(0o644);
+        header.set_size(if kind == tar::EntryType::Regular {
+            4
+        } else {
+            0
+        });
+        header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+        if !target.is_empty() {
+            header.set_link_name(target).unwrap();
+        }
+        header.set_cksum();
+        let content: &[u8] = if kind == tar::EntryType::Regular {
+            b"evil"
+        } else {
+            b""
+        };
+        tar.append(&header, content).unwrap();
+    };
+    add("Files/app/ok.txt", tar::EntryType::Regular, "");
+    add("Files/app/../../../escaped", tar::EntryType::Regular, "");
+    add("Files/app/..\\..\\escaped", tar::EntryType::Regular, "");
+    add("Files/app/a:stream", tar::EntryType::Regular, "");
+    add("Files/app/CON", tar::EntryType::Regular, "");
+    add("Files/app/way", tar::EntryType::Symlink, "/tmp");
+    add("Files/app/way/escaped", tar::EntryType::Regular, "");
+    add("Files/app/etc", tar::EntryType::Link, "/etc/passwd");
+    tar.into_inner().unwrap()
+}
+
+#[test]
+fn cp_writes_nothing_outside_its_folder() {
+    let images = Images::new();
+    images.put("bad", &image("17763.1040", vec![bottom(), hostile()]));
+    let output = run(&mut images.command(&["cp", r"oci:bad:C:\app", "in/out"]));
+    let files = files_in(&images.path("in"));
+    let names: Vec<&str> = files.keys().map(String::as_str).collect();
+    assert_eq!(names, ["out/app/ok.txt"]);
+    assert!(files.values().all(|bytes| bytes == b"evil"));
+    assert!(!Path::new("/tmp/escaped").exists());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("warning: skipped"), "{errors}");
+    let listed = images.json(&["ls", "oci:bad", r"C:\app", "--recursive"]);
+    assert!(
+        rows(&listed)
+            .iter()
+            .all(|(path, ..)| path.starts_with(r"C:\app\")),
+        "{listed}"
+    );
+}
+
+#[test]
+fn waste_is_what_later_layers_delete_or_write_again() {
+    let images = versions();
+    let inspect = |name: &str, more: &[&str]| {
+        let mut command = images.command(&["inspect", &format!("oci:{name}")]);
+        command
+            .args(more)
+            .args(["--format", "json"])
+            .output()
+            .unwrap()
+    };
+    let waste = |name: &str| -> Value {
+        let output = inspect(name, &["--waste"]);
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        found["images"][0]["waste"].clone()
+    };
+    // Replaced a.txt, deleted b.txt and old\one.
+    let one = waste("one");
+    assert_eq!(
+        (&one["bytes"], &one["of"]),
+        (&json!(12 + 5 + 1), &json!(12 + 5 + 5000 + 1 + 4 + 20 + 2))
+    );
+    assert_eq!(one["layers"], json!([2, 3]));
+    let first = json!({"path": r"C:\app\a.txt", "size": 12, "layer": 2, "by": 3, "deleted": false});
+    assert_eq!(one["files"][0], first);
+    let two = waste("two");
+    assert_eq!(two["bytes"], 12 + 5 + 5000 + 1 + 4);
+    assert!(
+        two["files"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|file| file["deleted"] == true)
+    );
+
+    for (limit, code) in [("18B", 0), ("17", 1), ("1%", 0), ("0.1%", 1)] {
+        let output = inspect("one", &["--max-waste", limit]);
+        assert_eq!(output.status.code(), Some(code), "{limit}");
+    }
+    let mut command = images.command(&["inspect", "oci:two", "--waste"]);
+    let text = String::from_utf8(run(&mut command).stdout).unwrap();
+    assert!(
+        text.contains(r"C:\app\big.bin, deleted by layer 3"),
+        "{text}"
+    );
+}
