@@ -15,6 +15,7 @@ use wincimg_inspect::{ExtractedEntry, extract, windows_images};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::Digest;
 use wincimg_oci::remote::RegistryClient;
+use wincimg_oci::store::Source;
 use wincimg_recipe::Instructions;
 use wincimg_registry::UnknownBase;
 use wincimg_windows::base_contents::{BaseContents, BaseRequirements};
@@ -338,6 +339,7 @@ impl EvaluationPass<'_> {
         };
         Ok(vec![PlannedBase {
             reference: Some(reference),
+            local: None,
             os_version: None,
             matched: "any",
             image: image.clone(),
