@@ -3,6 +3,7 @@
 use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
 use super::shell::BaseShell;
+use super::shells::is_known_cmdlet;
 use super::words::{Grammar, LintCommand};
 use super::{Findings, Severity};
 use crate::instruction::InstructionKind;
@@ -57,7 +58,10 @@ fn check_commands(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
                 "echo" | "rem" | "git" | "findstr" | "find" | "grep"
             )
         };
-        if command.grammar != Grammar::Cmd || prints(command) {
+        // PowerShell has comments.
+        let first = command.words.first().map_or("", |word| word.value.as_str());
+        let is_powershell = first.starts_with('$') || is_known_cmdlet(first);
+        if command.grammar != Grammar::Cmd || prints(command) || is_powershell {
             continue;
         }
         let is_plain = |at: usize| command.words[at].range.len() == 1;

@@ -92,6 +92,6 @@ fn is_work(text: &str) -> bool {
     !is_shown
         && !matches!(
             first,
-            "config" | "version" | "help" | "cache" | "list" | "info" | "set"
+            "config" | "lfs" | "version" | "help" | "cache" | "list" | "info" | "set"
         )
 }

@@ -4,6 +4,7 @@ mod properties;
 mod quotes;
 mod registry;
 mod rules;
+mod twins;
 
 use super::*;
 

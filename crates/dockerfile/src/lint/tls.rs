@@ -30,18 +30,15 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     }
     for step in &stage.steps {
         let text = step.instruction.full_text().to_ascii_lowercase();
-        // A file may set it for all that follow.
         let sets = [
             "securityprotocol",
             "strongcrypto",
-            ".ps1",
-            ".reg",
             "systemdefaulttls",
+            ".reg",
         ];
-        if sets.iter().any(|part| text.contains(part)) && !text.contains("install.ps1") {
-            return;
-        }
-        if text.contains("securityprotocol") {
+        // A script may set it for all that follow; that of an installer does not.
+        let is_script = text.contains(".ps1") && !text.contains("install.ps1");
+        if is_script || sets.iter().any(|part| text.contains(part)) {
             return;
         }
         for script in powershell_scripts(step).filter(|_| step.is("RUN")) {

@@ -148,8 +148,11 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
             check_shell(step, findings);
         }
         let mut seen = None;
-        // Another shell brings its programs.
-        if step.shell == BaseShell::Other {
+        // Another shell brings its programs, and an image of MSYS2 may begin with one.
+        let is_posix = ["msys", "cygwin", "mingw"]
+            .iter()
+            .any(|name| stage.image.to_ascii_lowercase().contains(name));
+        if step.shell == BaseShell::Other || step.shell == BaseShell::Unknown && is_posix {
             continue;
         }
         for command in step.commands() {

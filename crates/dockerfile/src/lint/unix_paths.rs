@@ -79,7 +79,7 @@ fn cmd_path<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<(&'a Wo
     // In quotes the whole word is the program.
     let written = step.instruction.part(program.range.clone());
     if written.starts_with("./") || written.starts_with("../") {
-        let message = "cmd reads / as the begin of a switch and runs the program \".\": write \\";
+        let message = "cmd reads / as the start of a switch and runs the program \".\": write \\";
         return Some((program, message));
     }
     let makes_path = matches!(
