@@ -212,17 +212,9 @@ impl BuildRequest {
         let sharing = self.sharing();
         let wanted = self.wanted_of(&sharing.asked_for);
         let names = stages.bases();
-        let finding = names.iter().map(async |name| {
-            if stages.is_local(name) {
-                let place = name.parse()?;
-                let hosts = self.hosts.iter().map(|host| host.build);
-                let reading = hosts.map(|host| search.local(&place, host, self.matched));
-                return Ok(StageBaseFound::Local(try_join_all(reading).await?));
-            }
-            let base = self.base_registry.parse_dockerfile_name(name)?;
-            let found = search.by_name(name, &base, &wanted).await?;
-            Ok::<_, BoxError>(StageBaseFound::Named(base, found))
-        });
+        let finding = names
+            .iter()
+            .map(|name| self.find_stage_base(name, stages, search, &wanted));
         let mut found = try_join_all(finding).await?;
         let plan_for = |(index, host): (usize, &TargetHost)| {
             let mut planned = BTreeMap::new();
@@ -231,10 +223,10 @@ impl BuildRequest {
             for (name, found) in names.iter().zip(&mut found) {
                 let (base, set_aside) = match found {
                     StageBaseFound::Local(bases) => (bases[index].clone(), Vec::new()),
-                    StageBaseFound::Named(named, found) => {
+                    StageBaseFound::Named(read, found) => {
                         let (base, place) = sharing.base_for(host.build, found);
                         let set_aside = std::mem::take(&mut found[place].set_aside);
-                        notes.extend(other_windows(name, named, &base, host));
+                        notes.extend(other_windows(name, read, &base, host));
                         (base, set_aside)
                     }
                 };
@@ -270,6 +262,25 @@ impl BuildRequest {
             })
         };
         self.hosts.iter().enumerate().map(plan_for).collect()
+    }
+
+    /// Finds a base of a Dockerfile for all hosts.
+    async fn find_stage_base(
+        &self,
+        name: &str,
+        stages: &Stages,
+        search: &BaseSearch,
+        wanted: &BaseQuery<'_>,
+    ) -> Result<StageBaseFound, BoxError> {
+        if stages.is_local(name) {
+            let place = name.parse()?;
+            let hosts = self.hosts.iter().map(|host| host.build);
+            let reading = hosts.map(|host| search.local(&place, host, self.matched));
+            return Ok(StageBaseFound::Local(try_join_all(reading).await?));
+        }
+        let base = self.base_registry.parse_dockerfile_name(name)?;
+        let found = search.by_name(name, &base, wanted).await?;
+        Ok(StageBaseFound::Named(base, found))
     }
 
     /// Downloads files of recipes, and resolves them in the plans.

@@ -191,10 +191,9 @@ fn unreachable_hint(source: &io::Error) -> String {
     if let Some(hint) = of_builder(source).and_then(|diagnosis| diagnosis.hint) {
         return hint;
     }
-    let is_in_pod = source
-        .get_ref()
-        .is_some_and(|inner| inner.is::<ProgramError>());
-    if is_in_pod {
+    let inner = source.get_ref();
+    let is_in_pod = inner.and_then(|inner| inner.downcast_ref::<ProgramError>());
+    if is_in_pod.is_some() {
         return "see the daemon's messages: `kubectl logs`; `docker` and `dockerd` must be on the \
                 pod's PATH, and DOCKER_HOST must be the daemon's pipe"
             .to_owned();
