@@ -378,7 +378,7 @@ fn keep_files(plan: &mut InstallPlan) {
     let shortcuts: BTreeSet<String> = plan.shortcuts.iter().map(|it| key(&it.path)).collect();
     let is_own = |path: &ImagePath| {
         let installer = INSTALLER.parse::<ImagePath>().ok();
-        !installer.is_some_and(|folder| path.strip_prefix(&folder).is_some())
+        installer.is_none_or(|folder| path.strip_prefix(&folder).is_none())
     };
     plan.files
         .retain(|file| is_own(&file.path) && !shortcuts.contains(&key(&file.path)));

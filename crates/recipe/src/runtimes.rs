@@ -166,7 +166,7 @@ impl Runtime {
 
     /// Registry values with its version, as the redistributable package sets them.
     fn edits(&self) -> Result<Vec<RegistryEdit>, String> {
-        let mut numbers = self.version.split('.').map(|it| it.parse::<u32>());
+        let mut numbers = self.version.split('.').map(str::parse::<u32>);
         let mut number = || numbers.next().and_then(Result::ok).unwrap_or_default();
         let parts = [("Major", number()), ("Minor", number()), ("Bld", number())];
         let mut edits = Vec::new();

@@ -293,7 +293,7 @@ impl Shell<'_, '_> {
         })
     }
 
-    /// Runs `Start-Process msiexec -Wait`; other programs require Windows.
+    /// Runs `Start-Process msiexec -Wait` or an installer; other programs require Windows.
     fn start_process(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         const HELP: &str = "unpack the vendor's zip or install its .msi (msiexec /i FILE /qn) instead, \
             or let Windows run the line: --docker-host";
@@ -302,7 +302,8 @@ impl Shell<'_, '_> {
         };
         let program = given.required("filepath")?;
         let is_package = program.to_ascii_lowercase().ends_with(".msi");
-        if tools::program_name(&program) != "msiexec" || is_package {
+        let is_msiexec = tools::program_name(&program) == "msiexec" && !is_package;
+        if !is_msiexec && !tools::may_be_installer(self.machine, &program) {
             return Err(
                 ScriptError::windows(format!("it starts the program {program}")).help(HELP),
             );
@@ -318,7 +319,7 @@ impl Shell<'_, '_> {
         }
         // It joins the arguments with spaces, and quotes none.
         let arguments = given.texts("argumentlist")?.join(" ");
-        let line = format!("{program} {arguments}");
+        let line = format!("\"{program}\" {arguments}");
         let at = self.position(command.at);
         let code = tools::command_line(self.machine, &TracedText::from_one(&line, at))?;
         if code != 0 {

@@ -216,6 +216,13 @@ fn other_program(
     Err(unknown_program(&program_name(name)))
 }
 
+/// Returns true for a program that is an installer, as far as its file is known.
+pub(super) fn may_be_installer(machine: &Process<'_>, name: &str) -> bool {
+    let path = machine.path(name);
+    name.contains(['\\', '/'])
+        && path.is_ok_and(|path| machine.setup_program(&path) != Lookup::Absent)
+}
+
 /// Returns true for the options of an installer without windows.
 fn is_quiet(words: &[String]) -> bool {
     let is_option = |word: &String| {
