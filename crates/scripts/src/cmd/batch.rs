@@ -191,7 +191,10 @@ impl BatchFile {
             Lookup::Present(bytes) => bytes,
             Lookup::Absent => return Err(ScriptError::fails(format!("the image has no {path}"))),
             Lookup::Deferred(Deferred) => {
-                return Err(ScriptError::later(format!("{path} is downloaded later")));
+                // Such as npm.cmd: it starts the program that it came with.
+                return Err(ScriptError::windows(format!(
+                    "it runs {path}, which is downloaded or unpacked later"
+                )));
             }
             Lookup::Unknown => {
                 return Err(ScriptError::unknown(format!(
