@@ -236,10 +236,9 @@ impl ScriptParameter {
     /// A value converted to the parameter's type.
     fn converted(&self, value: PsValue) -> Result<PsValue, ScriptError> {
         match (self.kind.as_deref(), value) {
-            (None, value) => Ok(value),
+            (None, value) | (Some("string"), value @ PsValue::Opaque(_)) => Ok(value),
             (Some("string"), PsValue::Text(text)) => Ok(PsValue::Text(text)),
             (Some("string"), PsValue::Number(number)) => Ok(PsValue::Text(number.to_string())),
-            (Some("string"), value @ PsValue::Opaque(_)) => Ok(value),
             (Some("switch" | "bool"), value @ PsValue::Bool(_)) => Ok(value),
             (Some("int" | "int32"), value @ PsValue::Number(_)) => Ok(value),
             (Some("int" | "int32"), PsValue::Text(text)) => {
