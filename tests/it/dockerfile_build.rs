@@ -290,8 +290,11 @@ fn local_archives_are_unpacked_and_others_are_not() {
     let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     for (path, text) in [("in/one.txt", "one"), ("./two.txt", "two!")] {
         let mut header = tar::Header::new_gnu();
+        if path.ends_with('/') {
+            header.set_entry_type(tar::EntryType::Directory);
+        }
         header.set_size(text.len() as u64);
-        header.set_mode(0o644);
+        header.set_mode(0o755);
         tar.append_data(&mut header, path, text.as_bytes()).unwrap();
     }
     let archive = tar.into_inner().unwrap().finish().unwrap();
@@ -822,10 +825,12 @@ fn files_of_a_linux_image_are_copied_from_a_stage_without_instructions() {
     let host = registry.host();
     let lower = registry.layer(linux_layer(&[
         ("Windows/System32/netapi32.dll", "old"),
+        ("gone/", ""),
         ("gone/hidden.txt", "hidden"),
     ]));
     let upper = registry.layer(linux_layer(&[
         ("Windows/System32/netapi32.dll", "dll"),
+        ("gone/", ""),
         ("gone/.wh..wh..opq", ""),
         ("gone/new.txt", "new"),
     ]));
@@ -878,9 +883,9 @@ fn scripts_of_the_context_are_read() {
     site.write("app/s/more.bat", "mkdir C:\\more\r\nexit /b 0\r\n");
     let plan = plan(&site, &[]);
     let made = files(&plan);
-    for path in ["app", "app/where.txt", "more", "link"] {
-        assert!(made.iter().any(|file| file == path), "{path}: {made:?}");
-    }
+    assert_eq!(made, ["app/where.txt", "link", "s/more.bat", "s/setup.cmd"]);
+    let steps = plan["instructions"]["steps"].to_string();
+    assert!(steps.contains(r"C:\\more"), "{steps}");
     let content = plan["content"].as_array().unwrap();
     let link = content
         .iter()

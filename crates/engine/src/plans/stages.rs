@@ -319,7 +319,7 @@ impl EvaluationPass<'_> {
 
     /// The image for another platform than Windows, which is only a source of files.
     async fn images_for(&self, name: &str, platform: &str) -> Result<Vec<PlannedBase>, BoxError> {
-        let failed = |problem: String| Problem::new("dockerfile/platform", problem);
+        let failed = |problem: String| Problem::new("dockerfile/request", problem);
         let filter: PlatformFilter = platform
             .parse()
             .map_err(|error| failed(format!("FROM --platform={platform}: {error}")))?;

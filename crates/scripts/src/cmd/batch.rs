@@ -115,7 +115,7 @@ impl BatchFile {
         while at < lines.len() {
             let first = at;
             let located = |error| self.locate(error, first + 1);
-            let node = self.command(cmd.machine, lines, &mut at, cmd.has_failed);
+            let node = self.command(cmd.machine, lines, &mut at, cmd.batch.has_failed);
             let Some(node) = node.map_err(located)? else {
                 continue;
             };
@@ -130,7 +130,7 @@ impl BatchFile {
         if let (Some(error), true) = (cmd.machine.error.take(), code != 0) {
             cmd.machine.error = Some(self.locate(error, at));
         }
-        let (exit, ends_cmd) = (cmd.exit, cmd.exit.is_some() && !cmd.exits_batch_only);
+        let (exit, ends_cmd) = (cmd.exit, cmd.exit.is_some() && !cmd.batch.exits_only);
         match (exit, failed) {
             (None, Some(line)) if code == 0 => Err(self.locate(
                 ScriptError::unclear("a command fails, and the exit code of the file is unknown"),
@@ -191,7 +191,10 @@ impl BatchFile {
             Lookup::Present(bytes) => bytes,
             Lookup::Absent => return Err(ScriptError::fails(format!("the image has no {path}"))),
             Lookup::Deferred(Deferred) => {
-                return Err(ScriptError::later(format!("{path} is downloaded later")));
+                // Such as npm.cmd: it starts the program that it came with.
+                return Err(ScriptError::windows(format!(
+                    "it runs {path}, which is downloaded or unpacked later"
+                )));
             }
             Lookup::Unknown => {
                 return Err(ScriptError::unknown(format!(

@@ -141,7 +141,7 @@ impl Cmd<'_, '_> {
                 Ok(0)
             }
             "dir" => self.list(&words),
-            "setlocal" | "endlocal" if !self.is_batch => Ok(0),
+            "setlocal" | "endlocal" if !self.batch.is_active => Ok(0),
             "setlocal" => {
                 words.allow_only(&[])?;
                 match words.operands.as_slice() {
@@ -258,7 +258,7 @@ impl Cmd<'_, '_> {
         let words = Words::parse(rest);
         words.allow_only(&["/b"])?;
         let code = match words.operands.as_slice() {
-            [] if self.has_unhandled_failure || self.is_batch && self.has_failed => {
+            [] if self.has_unhandled_failure || self.batch.is_active && self.batch.has_failed => {
                 return Err(ScriptError::unclear(
                     "the exit code after a failure is unknown",
                 ));
@@ -270,7 +270,7 @@ impl Cmd<'_, '_> {
             _ => return Err(ScriptError::unclear("expected no more than an exit code")),
         };
         self.exit = Some(code);
-        self.exits_batch_only = self.is_batch && words.has("/b");
+        self.batch.exits_only = self.batch.is_active && words.has("/b");
         Ok(code)
     }
 
@@ -278,16 +278,16 @@ impl Cmd<'_, '_> {
     fn go_to(&mut self, words: &Words) -> Result<i32, ScriptError> {
         let is_end =
             matches!(words.operands.as_slice(), [label] if label.eq_ignore_ascii_case(":eof"));
-        if !self.is_batch || !is_end {
+        if !self.batch.is_active || !is_end {
             return Err(ScriptError::unclear("jumps to labels are not supported"));
         }
-        if self.has_failed {
+        if self.batch.has_failed {
             return Err(ScriptError::unclear(
                 "the exit code after a failure is unknown",
             ));
         }
         self.exit = Some(0);
-        self.exits_batch_only = true;
+        self.batch.exits_only = true;
         Ok(0)
     }
 

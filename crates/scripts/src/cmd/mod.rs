@@ -56,6 +56,17 @@ fn unquoted(text: &TracedText) -> TracedText {
     }
 }
 
+/// State of a batch file that the interpreter runs.
+#[derive(Debug, Clone, Copy, Default)]
+struct BatchState {
+    /// True in a batch file.
+    is_active: bool,
+    /// True if the exit code is that of the batch file only.
+    exits_only: bool,
+    /// True if a command of the batch file failed.
+    has_failed: bool,
+}
+
 /// State of the interpreter.
 struct Cmd<'m, 'a> {
     machine: &'m mut Process<'a>,
@@ -65,12 +76,7 @@ struct Cmd<'m, 'a> {
     exit: Option<i32>,
     /// True if a command failed and no operator handled it.
     has_unhandled_failure: bool,
-    /// True in a batch file.
-    is_batch: bool,
-    /// True if the exit code is that of a batch file only.
-    exits_batch_only: bool,
-    /// True if a command of the batch file failed.
-    has_failed: bool,
+    batch: BatchState,
 }
 
 enum Destination {
@@ -105,17 +111,14 @@ impl<'m, 'a> Cmd<'m, 'a> {
             output: None,
             exit: None,
             has_unhandled_failure: false,
-            is_batch: false,
-            exits_batch_only: false,
-            has_failed: false,
+            batch: BatchState::default(),
         }
     }
 
     fn of_batch(machine: &'m mut Process<'a>) -> Self {
-        Self {
-            is_batch: true,
-            ..Self::new(machine)
-        }
+        let mut cmd = Self::new(machine);
+        cmd.batch.is_active = true;
+        cmd
     }
 }
 
@@ -375,7 +378,7 @@ impl Cmd<'_, '_> {
                 .in_command("if defined", name.origin(0))),
             },
             // Before a command fails it is 0.
-            Test::ErrorLevel(number) if self.is_batch && !self.has_failed => number
+            Test::ErrorLevel(number) if self.batch.is_active && !self.batch.has_failed => number
                 .as_str()
                 .parse::<i32>()
                 .map(|least| least <= 0)
@@ -482,7 +485,7 @@ impl Cmd<'_, '_> {
                 cmd.command(&name, &rest, &simple.text)
             })
             .map_err(|error| error.in_command(&name, at))?;
-        self.has_failed |= code != 0;
+        self.batch.has_failed |= code != 0;
         if code == 0 {
             self.machine.error = before;
         } else if !name.eq_ignore_ascii_case("exit") {
@@ -509,7 +512,7 @@ impl Cmd<'_, '_> {
         }
         // cmd searches the working folder first.
         if let Some(file) = BatchFile::find(self.machine, name, rest.as_str())? {
-            if self.is_batch {
+            if self.batch.is_active {
                 return Err(ScriptError::unclear(
                     "a batch file that runs another one without call ends there",
                 )
@@ -527,7 +530,7 @@ impl Cmd<'_, '_> {
         let end = file.run(self.machine)?;
         if end.ends_cmd {
             self.exit = Some(end.code);
-            self.exits_batch_only = false;
+            self.batch.exits_only = false;
         }
         Ok(end.code)
     }

@@ -41,7 +41,8 @@ pub(super) fn run(
         let is_path = |name: &&str| name.contains(['.', '/', '\\', ' ', ';']);
         let Some(option) = lower
             .strip_prefix(['-', '/'])
-            .filter(|name| !name.is_empty() && !(lower.starts_with('/') && is_path(name)))
+            .filter(|name| !name.is_empty())
+            .filter(|name| !(lower.starts_with('/') && is_path(name)))
         else {
             if is_core {
                 return run_file(machine, &arguments[at..], true);

@@ -236,19 +236,19 @@ impl ScriptParameter {
     /// A value converted to the parameter's type.
     fn converted(&self, value: PsValue) -> Result<PsValue, ScriptError> {
         match (self.kind.as_deref(), value) {
-            (None, value) => Ok(value),
+            (None, value)
+            | (Some("string"), value @ PsValue::Opaque(_))
+            | (Some("switch" | "bool"), value @ PsValue::Bool(_))
+            | (Some("int" | "int32"), value @ PsValue::Number(_))
+            | (Some("string[]" | "array"), value @ PsValue::List(_)) => Ok(value),
             (Some("string"), PsValue::Text(text)) => Ok(PsValue::Text(text)),
             (Some("string"), PsValue::Number(number)) => Ok(PsValue::Text(number.to_string())),
-            (Some("string"), value @ PsValue::Opaque(_)) => Ok(value),
-            (Some("switch" | "bool"), value @ PsValue::Bool(_)) => Ok(value),
-            (Some("int" | "int32"), value @ PsValue::Number(_)) => Ok(value),
             (Some("int" | "int32"), PsValue::Text(text)) => {
                 let number = text
                     .parse::<i32>()
                     .map(|number| PsValue::Number(number.into()));
                 number.map_err(|_| ScriptError::unclear(format!("{text:?} is not a number")))
             }
-            (Some("string[]" | "array"), value @ PsValue::List(_)) => Ok(value),
             (Some(kind), _) => Err(ScriptError::unclear(format!(
                 "whether -{} converts to [{kind}] is unclear",
                 self.name

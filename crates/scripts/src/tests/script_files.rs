@@ -364,6 +364,8 @@ fn what_a_batch_file_needs_is_told_with_its_line() {
     );
     assert!(why.contains(r"C:\b.bat:3: "), "{why}");
     assert_eq!(refused(&CMD, r"call C:\none.bat && mkdir C:\a").0, Fails);
+    let loaded = r"curl -o C:\n.cmd https://example.com/n.cmd && C:\n.cmd ci";
+    assert_eq!(refused(&CMD, loaded).0, NeedsWindows);
     // A name without a folder may be in PATH.
     for line in ["npm.cmd ci", "call npm.cmd ci"] {
         assert_eq!(refused(&CMD, line).0, NeedsWindows, "{line}");
