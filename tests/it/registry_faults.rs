@@ -115,9 +115,15 @@ fn cells() -> Vec<(&'static str, Rule, Expected)> {
             Expected::Error(&["404"], 12),
         ),
         (
+            "three connections cut after a quarter of the layer",
+            Box::new(first(3, sends_much, ProxyFault::CutRequest(LAYER / 4))),
+            Expected::Image(2),
+        ),
+        // Less than the smallest piece: no registry keeps a part of it.
+        (
             "each connection cut after a quarter of the layer",
             every(sends_much, ProxyFault::CutRequest(LAYER / 4)),
-            Expected::Image(3),
+            Expected::Error(&["gave up"], 3),
         ),
         (
             "the answer to the layer lost",
@@ -196,11 +202,7 @@ fn a_push_through_faults_ends_with_the_image_or_a_clear_error() {
             .sum();
         let outcome = match expected {
             Expected::Image(layers) => {
-                let requests: Vec<String> = log
-                    .iter()
-                    .map(|it| format!("{} {} {}", it.method, it.path, it.sent))
-                    .collect();
-                assert!(output.status.success(), "{name}: {printed}{requests:#?}");
+                assert!(output.status.success(), "{name}: {printed}");
                 assert_eq!(there.as_ref(), Some(&digest), "{name}");
                 assert!(sent <= layers * (LAYER + (1 << 20)), "{name}: {sent} bytes");
                 "image"
