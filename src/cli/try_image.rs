@@ -13,7 +13,9 @@ use indicatif::BinaryBytes;
 use serde::Serialize;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::bases::parse_location;
-use wincimg_inspect::wine::{Prefix, StartCommand, StartError, WineInstallation};
+use wincimg_inspect::wine::{
+    NetworkAccess, Prefix, Sandbox, StartCommand, StartError, WineInstallation,
+};
 use wincimg_inspect::{OwnContents, read_own_contents};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
@@ -39,8 +41,10 @@ use super::{CommandOutcome, complete, shutdown};
     wincimg image try repo.mylan.k8s:8888/tool:2 -- --version\n  \
     wincimg image try oci:./web-1.4 --entrypoint cmd -- /c dir C:\\app\n  \
     wincimg image try oci:./web-1.4 --dry-run --format json\n\n\
-    The image's program runs with your rights and can access your files, your network and your\n\
-    processes: only try images that you trust.\n\n\
+    bubblewrap isolates the program: it sees /usr, wine and its prefix, writes to its prefix, and has\n\
+    no network without --network, no other processes, and at most 4 GiB of memory for each of its own.\n\
+    Limit its time with --timeout. With --unsafe, the program runs with your rights and can access\n\
+    your files, your network and your processes.\n\n\
     wine is not Windows: it has no PowerShell, no .NET Framework, no IIS and no Windows services.\n\
     Layers of Windows itself are skipped, and file permissions have no effect. A program that starts\n\
     here has its files, its settings and a valid command line. One that does not may still start on\n\
@@ -65,6 +69,12 @@ pub(super) struct Try {
     /// Exit with 0 if the program still runs after this time, such as 10s: for servers and services
     #[arg(long, value_name = "TIME", value_parser = read_time, conflicts_with = "dry_run")]
     alive_after: Option<Duration>,
+    /// Let the program use the network, and services of this machine
+    #[arg(long, conflicts_with_all = ["dry_run", "unsafe_"])]
+    network: bool,
+    /// Run the program with your rights, without bubblewrap
+    #[arg(long = "unsafe", conflicts_with = "dry_run")]
+    unsafe_: bool,
     /// Print the program and its environment without running it; does not need wine
     #[arg(long)]
     dry_run: bool,
@@ -98,11 +108,11 @@ async fn wait(time: Option<Duration>) {
 
 impl Try {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        // Check for wine before anything is fetched.
+        // Check for wine and a sandbox before anything is fetched.
         let wine = if self.dry_run {
             None
         } else {
-            Some(WineInstallation::find()?)
+            Some((WineInstallation::find()?, self.sandbox()?))
         };
         let progress = display(session);
         let registry = self.connection.connect(Arc::clone(&progress))?;
@@ -123,7 +133,7 @@ impl Try {
                     failure
                 }
             })?;
-            let Some(wine) = wine else {
+            let Some((wine, sandbox)) = wine else {
                 let own = read_own_contents(&source, &image, &progress).await?;
                 return self.print(&image, &start, &own);
             };
@@ -135,7 +145,7 @@ impl Try {
                 )));
             }
             let undoing = shutdown::CleanupGuard::new();
-            let prefix = Prefix::boot(wine, &start.user);
+            let prefix = Prefix::boot(wine, sandbox, &start.user);
             let (own, prefix) = tokio::join!(read_own_contents(&source, &image, &progress), prefix);
             let (prefix, own) = (prefix?, own?);
             let code = self.start_in(&prefix, &start, &own, session).await;
@@ -152,10 +162,25 @@ impl Try {
         })
     }
 
+    fn sandbox(&self) -> Result<Sandbox, Failure> {
+        if self.unsafe_ {
+            return Ok(Sandbox::none());
+        }
+        let network = if self.network {
+            NetworkAccess::Full
+        } else {
+            NetworkAccess::None
+        };
+        Ok(Sandbox::find(network)?)
+    }
+
     /// The command that starts another program of the image.
     fn instead(&self, program: &str) -> String {
         let mut words = vec![format!("wincimg image try {}", self.image)];
         words.extend(self.connection.to_words());
+        let flags = [(self.network, "--network"), (self.unsafe_, "--unsafe")];
+        let flags = flags.into_iter().filter(|(is_set, _)| *is_set);
+        words.extend(flags.map(|(_, flag)| flag.to_owned()));
         words.push(format!("--entrypoint {program}"));
         words.join(" ")
     }
@@ -174,6 +199,7 @@ impl Try {
                 "skipped layer {number} ({size}), which is Windows itself: wine replaces it"
             ));
         }
+        prefix.import(own.registry.as_deref()).await?;
         let laid = prefix.copy_files(own, start)?;
         if let Some(first) = laid.left_out.first() {
             session.warn(format_args!(
@@ -182,7 +208,6 @@ impl Try {
             laid.left_out.len()
         ));
         }
-        prefix.import(own.registry.as_deref()).await?;
         // On a terminal wine would draw its output.
         let input = if io::stdin().is_terminal() {
             Stdio::null()

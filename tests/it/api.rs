@@ -271,6 +271,15 @@ impl ApiState {
         let found = self.objects.get(path).cloned();
         match (method, found) {
             ("GET", Some(object)) => json_response(200, &object),
+            ("GET", None) if path.ends_with("/events") => {
+                let objects = self.objects.iter().filter(|(own, _)| own.starts_with(path));
+                let items: Vec<&Value> = objects.map(|(_, object)| object).collect();
+                let list = json!({
+                    "kind": "EventList", "apiVersion": "events.k8s.io/v1", "metadata": {},
+                    "items": items,
+                });
+                json_response(200, &list)
+            }
             ("POST", _) => {
                 let path = format!("{path}/{}", body["metadata"]["name"].as_str().unwrap());
                 if self.objects.contains_key(&path) {

@@ -399,6 +399,21 @@ fn zsh_completes() {
     }
 }
 
+/// A folder of a stranger may be named like commands.
+#[test]
+fn names_like_commands_are_completed_as_words() {
+    const NAME: &str = "ev $(touch owned)`touch owned`;touch owned&'\"${HOME}!!*";
+    for shell in ["bash", "zsh"] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join(NAME)).unwrap();
+        fs::write(folder.path().join(NAME).join("oci-layout"), "{}").unwrap();
+        let mut terminal = Terminal::start(shell, folder.path());
+        let arguments = terminal.arguments("wincimg inspect oci:ev\tx");
+        assert_eq!(arguments, format!("<inspect><oci:{NAME}><x>"), "{shell}");
+        assert!(!folder.path().join("owned").exists(), "{shell}");
+    }
+}
+
 #[test]
 fn fish_completes() {
     let folder = folder();

@@ -107,6 +107,30 @@ fn pauses(count: usize) -> String {
 }
 
 #[test]
+fn two_builds_of_one_list_at_once_both_succeed() {
+    let site = site();
+    let start = || {
+        let mut command = site.command(&["fleet", "build", "fleet.toml", "--nodes", "nodes.json"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let running = [start(), start()];
+    for child in running {
+        let output = child.wait_with_output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{printed}");
+    }
+    for (name, tag) in [("apps/pause", "3.9"), ("apps/web", "1")] {
+        assert_eq!(index_of(&site, name, tag).len(), 2, "{name}");
+    }
+    let (code, again) = run(&site, "build");
+    assert_eq!(code, 0);
+    for image in 0..2 {
+        assert_eq!(states(&again, image), ["current", "current"]);
+    }
+}
+
+#[test]
 fn what_is_missing_is_made_and_what_exists_is_not_touched() {
     let site = site();
     let (code, report) = run(&site, "check");

@@ -337,6 +337,12 @@ fn what_is_known_is_neither_asked_nor_said_again() {
     for name in ["win-a", "win-b"] {
         assert_eq!(scene.events(name), [("ImagesReady".to_owned(), 1)]);
     }
+    // The events of the first replica are listed, not written again.
+    let targets = scene.api.targets();
+    let created = targets
+        .iter()
+        .filter(|(method, target)| method == "POST" && target.starts_with(EVENTS));
+    assert_eq!(created.count(), 2);
     assert_eq!(replica.metric("images_made_total"), Some(0.0));
 }
 

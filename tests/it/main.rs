@@ -12,6 +12,7 @@ extern crate wincimg_testkit;
 
 mod api;
 mod archive;
+mod at_once;
 mod base;
 mod base_cli;
 mod base_permissions;
@@ -80,6 +81,7 @@ mod registry;
 mod registry_access;
 mod registry_challenges;
 mod registry_downloads;
+mod registry_faults;
 mod registry_limits;
 mod registry_products;
 mod registry_redirects;

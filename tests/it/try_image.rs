@@ -38,26 +38,10 @@ struct TrySetup {
 async fn trial() -> TrySetup {
     static TURN: Mutex<()> = Mutex::new(());
     component("wine64");
-    let compiler = component("x86_64-w64-mingw32-gcc");
+    component("bwrap");
     let folder = TempDir::new().unwrap();
     fs::create_dir(folder.path().join("tmp")).unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/seen.c");
-    succeed(
-        Command::new(compiler)
-            .args([
-                "-O1",
-                "-Wall",
-                "-Wextra",
-                "-Werror",
-                "-s",
-                "-municode",
-                "-o",
-            ])
-            .arg(folder.path().join("seen.exe"))
-            .arg(source)
-            .arg("-lcrypt32"),
-    )
-    .unwrap();
+    compile("seen", folder.path(), &["-municode", "-lcrypt32"]);
     let server = FakeRegistry::start();
     let host = server.host();
     let mut bottom = bottom_layer(&made_system(BASE_PATH), &made_software());
@@ -76,6 +60,19 @@ async fn trial() -> TrySetup {
         server,
         _turn: TURN.lock().unwrap_or_else(PoisonError::into_inner),
     }
+}
+
+/// Compiles a program of `tests/programs` for Windows.
+fn compile(name: &str, folder: &Path, options: &[&str]) {
+    let source = format!("{}/tests/programs/{name}.c", env!("CARGO_MANIFEST_DIR"));
+    let warnings = ["-O1", "-Wall", "-Wextra", "-Werror", "-s", "-o"];
+    let mut compiler = Command::new(component("x86_64-w64-mingw32-gcc"));
+    compiler
+        .args(warnings)
+        .arg(folder.join(name).with_extension("exe"))
+        .arg(source)
+        .args(options);
+    succeed(&mut compiler).unwrap();
 }
 
 impl TrySetup {
@@ -382,6 +379,153 @@ async fn what_a_dockerfile_does_is_what_its_program_sees() {
     let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(seen["arguments"], json!(["seen", "--version", "a b"]));
     assert_eq!(trial.left(), Vec::<PathBuf>::new());
+}
+
+/// A process of this machine that a program should not see; ended with the test.
+struct Bystander(std::process::Child);
+
+impl Drop for Bystander {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test(multi_thread)]
+async fn a_program_cannot_leave_its_sandbox_unless_it_is_allowed_to() {
+    let trial = trial().await;
+    compile("leave", trial.folder.path(), &[]);
+    let outside = TempDir::new().unwrap();
+    fs::write(outside.path().join("secret"), "s").unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(outside.path().join("socket")).unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let bystander = Bystander(Command::new("sleep").arg("600").spawn().unwrap());
+    let ask = format!(
+        "{} {} {}\n",
+        outside.path().display(),
+        bystander.0.id(),
+        port.local_addr().unwrap().port()
+    );
+    trial.write("ask.txt", ask);
+    trial.write(
+        "recipe.toml",
+        "name = \"app\"\nbase = \"nanoserver\"\nentrypoint = ['C:\\leave.exe']\n\
+         [[files]]\nfrom = \"leave.exe\"\nto = 'C:\\leave.exe'\n\
+         [[files]]\nfrom = \"ask.txt\"\nto = 'C:\\ask.txt'\n",
+    );
+    trial.build();
+    let attempts = |arguments: &[&str]| -> serde_json::Map<String, Value> {
+        let output = trial.attempt(arguments).output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{printed}");
+        let written = outside.path().join("written").exists();
+        assert_eq!(written, arguments.contains(&"--unsafe"));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let succeeded = |seen: &serde_json::Map<String, Value>| -> Vec<String> {
+        let all = seen
+            .iter()
+            .filter(|(_, result)| result.as_i64().unwrap() >= 0);
+        let mut all: Vec<String> = all.map(|(name, _)| name.clone()).collect();
+        all.sort();
+        all
+    };
+    let limits = ["memory-limited", "processes-limited"];
+    let inside = attempts(&[]);
+    assert_eq!(succeeded(&inside), limits, "{inside:?}");
+    for limit in limits {
+        assert_eq!(inside[limit], 1, "{limit}");
+    }
+    let online = attempts(&["--network"]);
+    assert_eq!(
+        succeeded(&online),
+        ["memory-limited", "port", "processes-limited"],
+        "{online:?}"
+    );
+
+    // Without the sandbox, the same attempts succeed: the test tells the difference.
+    let free = attempts(&["--unsafe"]);
+    for name in [
+        "read",
+        "write",
+        "users",
+        "environment",
+        "ask",
+        "port",
+        "socket",
+        "unix-path",
+    ] {
+        assert!(free[name].as_i64().unwrap() >= 0, "{name}: {free:?}");
+    }
+    assert_eq!(trial.left(), Vec::<PathBuf>::new());
+}
+
+#[test(multi_thread)]
+async fn files_of_an_image_do_not_run_outside_the_sandbox() {
+    let trial = trial().await;
+    compile("leave", trial.folder.path(), &[]);
+    let outside = TempDir::new().unwrap();
+    trial.write("ask.txt", format!("{} 1 1\n", outside.path().display()));
+    // Programs of Windows that wine starts by itself.
+    let files: String = [
+        "ask.txt",
+        "reg.exe",
+        "wineboot.exe",
+        "services.exe",
+        "explorer.exe",
+    ]
+    .map(|name| {
+        let from = if name == "ask.txt" { name } else { "leave.exe" };
+        let to = if name == "ask.txt" {
+            ""
+        } else {
+            r"Windows\System32\"
+        };
+        format!("[[files]]\nfrom = {from:?}\nto = 'C:\\{to}{name}'\n")
+    })
+    .concat();
+    trial.write(
+        "recipe.toml",
+        format!("name = \"app\"\nbase = \"nanoserver\"\nentrypoint = ['reg.exe']\n{files}"),
+    );
+    trial.build();
+    // It may fail, as these are no longer the programs that wine requires.
+    trial.attempt(&["--timeout", "60s"]).output().unwrap();
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+    assert_eq!(trial.left(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn without_a_sandbox_a_program_does_not_run() {
+    component("wine64");
+    let site = Site::new();
+    site.write("app.exe", "MZ");
+    site.write(
+        "recipe.toml",
+        "name = \"app\"\nbase = \"nanoserver\"\nentrypoint = ['C:\\app.exe']\n\
+         [[files]]\nfrom = \"app.exe\"\nto = 'C:\\app.exe'\n",
+    );
+    site.built_layer();
+    let run = |path: &str| {
+        let mut command = site.command(&["try", "oci:layout"]);
+        command.env("PATH", path);
+        assert_cmd::Command::from(command)
+    };
+    run("/nonexistent")
+        .fails(3, "wine/sandbox", &["bubblewrap", "not installed"])
+        .advises(&["apt-get install bubblewrap"]);
+    // One that cannot isolate, as in a container without user namespaces.
+    site.write(
+        "bin/bwrap",
+        "#!/bin/sh\necho 'bwrap: No permissions' >&2\nexit 1\n",
+    );
+    let program = site.path("bin/bwrap");
+    let mut rights = fs::metadata(&program).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut rights, 0o755);
+    fs::set_permissions(&program, rights).unwrap();
+    run(site.path("bin").to_str().unwrap())
+        .fails(3, "wine/sandbox", &["bwrap: No permissions"])
+        .advises(&["--unsafe"]);
 }
 
 /// A recipe whose program never ends.

@@ -1,7 +1,8 @@
 //! Helper programs, each in a process group of its own, which is ended whole: what a helper started
 //! ends with it.
 //!
-//! On Windows only the program itself is ended: a job requires unsafe code.
+//! A job of Windows requires unsafe code. There, `taskkill` ends a program with its descendants, except
+//! those whose own parent has ended.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -38,7 +39,11 @@ impl ProcessGroup {
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        end_group(self.0.id());
+        // What an ended program started can be found by its group, but not by `taskkill`.
+        let has_ended = cfg!(windows) && matches!(self.0.try_wait(), Ok(Some(_)));
+        if !has_ended {
+            end_group(self.0.id());
+        }
         let _ = self.0.kill();
         let _ = self.0.wait();
         lock(&RUNNING).remove(&self.0.id());
@@ -65,7 +70,24 @@ fn end_group(id: u32) {
     let _ = id.map(|id| kill_process_group(id, Signal::KILL));
 }
 
-#[cfg(not(unix))]
+#[cfg(windows)]
+fn end_group(id: u32) {
+    let Some(root) = std::env::var_os("SystemRoot") else {
+        return;
+    };
+    // By its path: a program of this name may be in the current folder.
+    let taskkill = std::path::Path::new(&root).join(r"System32\taskkill.exe");
+    let mut command = Command::new(taskkill);
+    command
+        .args(["/F", "/T", "/PID", &id.to_string()])
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null());
+    // A program that is already gone is an error, which is fine.
+    let _ = command.status();
+}
+
+#[cfg(not(any(unix, windows)))]
 fn end_group(_id: u32) {}
 
 #[cfg(target_os = "linux")]

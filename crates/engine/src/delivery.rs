@@ -381,6 +381,7 @@ impl Delivery<'_> {
                 let expected = ExpectedIndex {
                     kept: &seen.kept,
                     last: seen_last,
+                    images: &arrived,
                 };
                 let publishing = self.publish_index(publication, &made, expected, &location, &sink);
                 let published = Box::pin(publishing).await?;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::spawn_blocking;
 use wincimg_common::digest::{Digest, Hasher};
-use wincimg_common::files::AtomicFile;
+use wincimg_common::files::{self, AtomicFile};
 
 use super::client::HttpClient;
 use super::error::FileError;
@@ -353,16 +353,19 @@ impl PartialFile {
     }
 
     fn rename(mut self) -> io::Result<()> {
+        // A file under its final name is not verified again.
+        self.file.sync_data()?;
         if let ResumeKey::ByServer { sidecar, .. } = &self.known {
             fs::rename(&self.path, &self.target)?;
+            files::sync_folder(&self.target);
             return remove(sidecar);
         }
-        // A file under its own digest is not verified again.
-        self.file.sync_data()?;
         if let Some(private) = self.private.take() {
-            return private.persist(&self.target);
+            return private.persist_durable(&self.target);
         }
-        match fs::rename(&self.path, &self.target) {
+        let renamed = fs::rename(&self.path, &self.target);
+        files::sync_folder(&self.target);
+        match renamed {
             // Another process may have finished the same file before the lock.
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.target.exists() => Ok(()),
             renamed => renamed,

@@ -19,6 +19,8 @@ mod environment;
 mod error;
 mod files;
 mod formatted;
+#[cfg(fuzzing)]
+pub mod fuzz;
 mod lzx;
 mod package;
 mod plan;

@@ -219,10 +219,13 @@ impl Layout {
     /// Returns the path of a blob and creates its directory; the caller writes the verified blob.
     pub(super) async fn place_for(&self, blob: &Descriptor) -> Result<PathBuf, LayoutError> {
         let dir = self.blob_dir(&blob.digest);
-        match tokio::fs::create_dir_all(&dir).await {
-            Ok(()) => Ok(self.blob_path(&blob.digest)),
-            Err(source) => Err(StreamError::write(&dir, source).into()),
-        }
+        self.clone()
+            .blocking(move |_| {
+                files::create_folder(&dir).map_err(|error| StreamError::write(&dir, error))?;
+                Ok(())
+            })
+            .await?;
+        Ok(self.blob_path(&blob.digest))
     }
 
     /// Returns the bytes of a blob, not verified.

@@ -74,6 +74,13 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// Returns true if a manifest was rejected because the registry lacks what it refers to.
+    pub fn is_part_missing(&self) -> bool {
+        matches!(self, Self::Registry(error) if error.is_blob_missing())
+    }
+}
+
 /// A store that images are read from.
 #[derive(Debug, Clone)]
 pub enum Source {

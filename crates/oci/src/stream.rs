@@ -345,7 +345,7 @@ pub(super) fn contains_blob(path: &Path, blob: &Descriptor) -> Result<bool, Stre
 
 /// Creates a temporary file in `dir`, and `dir` if it does not exist.
 pub(super) fn draft_in(dir: &Path) -> Result<AtomicFile, StreamError> {
-    std::fs::create_dir_all(dir)
+    files::create_folder(dir)
         .and_then(|()| AtomicFile::in_folder(dir))
         .map_err(|e| StreamError::write(dir, e))
 }

@@ -136,12 +136,16 @@ impl DockerRegistry {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// The file of a blob in the registry's storage, for tests that damage it.
+    /// The registry's storage, for tests that damage it.
+    pub fn storage(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// The file of a blob in the registry's storage.
     pub fn blob_file(&self, digest: &str) -> PathBuf {
         let hex = digest.trim_start_matches("sha256:");
-        self.folder
-            .path()
-            .join("data/docker/registry/v2/blobs/sha256")
+        self.storage()
+            .join("docker/registry/v2/blobs/sha256")
             .join(&hex[..2])
             .join(hex)
             .join("data")

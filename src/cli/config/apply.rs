@@ -15,7 +15,7 @@ use crate::cli::error::Failure;
 /// Flags that a file cannot set: they are about the file or about one call.
 const NOT_IN_FILE: [&str; 4] = ["config", "entrypoint", "help", "version"];
 /// Flags that affect security: credentials, trust, and the cache, whose contents are trusted.
-const LOWER_SECURITY: [&str; 8] = [
+const LOWER_SECURITY: [&str; 10] = [
     "insecure-registry",
     "token-server",
     "plain-credentials",
@@ -24,6 +24,8 @@ const LOWER_SECURITY: [&str; 8] = [
     "docker-host",
     "builder",
     "cache-dir",
+    "network",
+    "unsafe",
 ];
 
 /// Groups of commands that also have a top-level name; a table of either name applies to both.

@@ -3,13 +3,13 @@
 //! An event is recorded once: its name is derived from its content, so the server refuses a
 //! duplicate, even after a restart or from another replica.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use wincimg_common::untrusted::Untrusted;
@@ -18,6 +18,9 @@ use super::{Cluster, LiveError, PATIENCE};
 
 /// Namespace of events about objects without a namespace.
 const NAMESPACE: &str = "default";
+
+/// Events per page of a list.
+const PAGE: u32 = 1000;
 
 /// Maximum length of a note in the API, in bytes.
 const LONGEST_NOTE: usize = 1024;
@@ -55,6 +58,8 @@ pub struct EventRecorder {
     instance: String,
     /// Count of each event that this recorder wrote.
     printed: HashMap<String, i32>,
+    /// Names of events on the server, which need not be refused one by one.
+    existing: HashSet<String>,
 }
 
 impl EventRecorder {
@@ -67,6 +72,29 @@ impl EventRecorder {
             controller,
             instance,
             printed: HashMap::new(),
+            existing: HashSet::new(),
+        }
+    }
+
+    /// Lists the events about nodes that exist. Without permission for it, each is created again,
+    /// and refused.
+    pub async fn read_existing(&mut self) {
+        self.existing.clear();
+        let mut page = ListParams::default()
+            .fields("regarding.kind=Node")
+            .limit(PAGE);
+        loop {
+            let listing = self.events.list_metadata(&page);
+            let listed = self
+                .cluster
+                .within(PATIENCE, "list events about nodes", listing);
+            let Ok(listed) = listed.await else { return };
+            let names = listed.items.into_iter().filter_map(|it| it.metadata.name);
+            self.existing.extend(names);
+            match listed.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => page = page.continue_token(&token),
+                None => return,
+            }
         }
     }
 
@@ -80,6 +108,9 @@ impl EventRecorder {
     ) -> Result<(), LiveError> {
         let event = self.event(node, event);
         let name = event.metadata.name.clone().unwrap_or_default();
+        if !is_news && self.existing.contains(&name) {
+            return Ok(());
+        }
         let what = format!("create an event about node {}", node.name);
         let parameters = PostParams::default();
         let asked = self.events.create(&parameters, &event);

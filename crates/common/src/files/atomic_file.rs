@@ -85,12 +85,15 @@ impl AtomicFile {
         Ok(())
     }
 
-    /// Renames the file to `path`; fails if it exists.
+    /// Renames the file to `path` durably; fails if it exists.
     pub fn persist_new(self, path: &Path) -> io::Result<()> {
+        self.file.sync_all()?;
         match self.named {
-            Some(named) => named.persist_noclobber(path).map_err(|error| error.error),
-            None => self.link(path),
+            Some(named) => named.persist_noclobber(path).map_err(|error| error.error)?,
+            None => self.link(path)?,
         }
+        sync_folder(path);
+        Ok(())
     }
 
     #[cfg(target_os = "linux")]
@@ -116,22 +119,32 @@ pub fn lock_folder(folder: &Path) -> Option<File> {
     Some(folder)
 }
 
+/// Creates a folder and its missing parents durably.
+pub fn create_folder(path: &Path) -> io::Result<()> {
+    let is_missing = |it: &&Path| !it.as_os_str().is_empty() && !it.exists();
+    let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
+    fs::create_dir_all(path)?;
+    missing.into_iter().rev().for_each(sync_folder);
+    Ok(())
+}
+
 /// Writes the names in a file's folder to disk, where the file system can.
 #[cfg(unix)]
-fn sync_folder(path: &Path) {
+pub fn sync_folder(path: &Path) {
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
     let opened = File::open(folder.unwrap_or(Path::new(".")));
     let _ = opened.and_then(|folder| folder.sync_all());
 }
 
+/// Writes the names in a file's folder to disk, where the file system can.
 #[cfg(not(unix))]
-fn sync_folder(_path: &Path) {}
+pub fn sync_folder(_path: &Path) {}
 
-/// Writes a whole file atomically.
+/// Writes a whole file atomically and durably. A link in its place is replaced, not followed.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut draft = AtomicFile::in_folder(path.parent().unwrap_or(Path::new("")))?;
     draft.file().write_all(bytes)?;
-    draft.persist(path)
+    draft.persist_durable(path)
 }
 
 /// Path of an open file, named or not.

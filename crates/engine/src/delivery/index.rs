@@ -9,14 +9,17 @@ use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_oci::document::{
     Descriptor, Digest, Document, DocumentError, Index, ManifestFormat, Verbatim,
 };
-use wincimg_oci::store::{Location, Sink};
+use wincimg_oci::store::{Location, Sink, StoreError};
 
 use super::Delivery;
+use super::destination_writer::DestinationImage;
 use super::existing_tag::{ExistingTag, TagEntry, TagPolicy};
 use crate::publication::{PlannedTagEntry, Publication, sort_entries};
 
 /// Maximum number of attempts if other builds overwrite the tag.
 const ATTEMPTS: u32 = 30;
+/// Maximum number of attempts if images that were pushed are deleted before the index is.
+const RESTORATIONS: usize = 3;
 /// Shortest and longest delay between publishing and verifying.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
@@ -29,6 +32,8 @@ pub(super) struct ExpectedIndex<'a> {
     pub(super) kept: &'a [PlannedTagEntry],
     /// A recent snapshot of the tag, if there is one.
     pub(super) last: Option<TagSnapshot>,
+    /// The images that were published for it.
+    pub(super) images: &'a [DestinationImage],
 }
 
 /// A published index.
@@ -121,8 +126,8 @@ impl Delivery<'_> {
                     }
                 });
             }
-            let is_there = sink
-                .publish_if_unchanged(&document, location.tag(), before)
+            let is_there = self
+                .put_index(&document, before, expected.images, location, sink)
                 .await?;
             if is_there && !(joins && sink.is_shared()) {
                 return Ok(published);
@@ -136,6 +141,34 @@ impl Delivery<'_> {
         Err(Problem::new("tag/contended", problem)
             .hint("run the same command again")
             .into())
+    }
+
+    /// Publishes an index if its tag still refers to `before`. A cleaner may delete images that no
+    /// tag refers to yet: those are published again.
+    async fn put_index(
+        &self,
+        document: &Document,
+        before: Option<&Digest>,
+        images: &[DestinationImage],
+        location: &Location,
+        sink: &Sink,
+    ) -> Result<bool, StoreError> {
+        let put = || sink.publish_if_unchanged(document, location.tag(), before);
+        for _ in 0..RESTORATIONS {
+            match put().await {
+                Err(error) if error.is_part_missing() => {}
+                put => return put,
+            }
+            self.progress.note(&format!(
+                "an image of {location} was deleted meanwhile: publishing it again"
+            ));
+            for image in images {
+                let manifest = image.image.manifest().clone();
+                sink.put_document(&Document::Manifest(Box::new(manifest)))
+                    .await?;
+            }
+        }
+        put().await
     }
 }
 

@@ -10,6 +10,8 @@ mod attach;
 mod attached;
 mod cyclonedx;
 mod document;
+#[cfg(fuzzing)]
+pub mod fuzz;
 mod inventory;
 mod layer;
 mod packages;

@@ -59,7 +59,7 @@ fn named(variable: &str) -> Option<PathBuf> {
 }
 
 /// Searches a folder, Debian's folder and the PATH for the first of these programs.
-fn search(names: &[&str], first: Option<&Path>) -> Option<PathBuf> {
+pub(super) fn search(names: &[&str], first: Option<&Path>) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = first
         .map(Path::to_owned)

@@ -4,13 +4,16 @@
 //! image's own layers; both are plain values. [`Prefix`] is a wine prefix in a temporary folder: it
 //! receives files and registry, and runs the program as a container would.
 //!
-//! wine is not a sandbox: a program can access every file of the user who started it.
+//! wine is not a sandbox: a program could access every file of the user who started it. [`Sandbox`]
+//! isolates it.
 
 mod error;
 mod find;
 mod prefix;
+mod sandbox;
 mod start;
 
 pub use find::WineInstallation;
 pub use prefix::Prefix;
+pub use sandbox::{NetworkAccess, Sandbox};
 pub use start::{StartCommand, StartError};

@@ -1,17 +1,20 @@
 //! A temporary wine prefix for one image.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use wincimg_common::files;
 use wincimg_common::process_group::ProcessGroup;
 use wincimg_registry::regfile::to_utf16;
 use wincimg_windows::path::ImagePath;
 
 use super::error::{WineError, exited_early, failed, unwritable};
 use super::find::WineInstallation;
+use super::sandbox::{Sandbox, SandboxFolders};
 use super::start::StartCommand;
 use crate::OwnContents;
 use crate::drive::Drive;
@@ -20,6 +23,10 @@ use crate::drive::Drive;
 const NAME: &str = "wincimg-try-";
 /// A file in them that is locked while they are in use.
 const LOCK: &str = "lock";
+/// Folders in them that the image's program may write to: its home, its temporary files with the
+/// report of the starter, and the prefix. What this process writes later is never in one of these.
+const WRITABLE: [&str; 3] = ["home", TEMPORARY, "prefix"];
+const TEMPORARY: &str = "tmp";
 /// Starter of the image's program; its source is `images/shim/src/bin/wincimg-start.rs`.
 use wincimg_shim::STARTER;
 /// Limit on the starter's input.
@@ -41,6 +48,9 @@ const HEADER: &str = "Windows Registry Editor Version 5.00\r\n";
 #[derive(Debug)]
 pub struct Prefix {
     wine: WineInstallation,
+    sandbox: Sandbox,
+    /// True if the folder may have files of a program, and its processes end with it.
+    is_sealed: AtomicBool,
     folder: PathBuf,
     user: String,
     _lock: File,
@@ -81,10 +91,14 @@ async fn exit_of(program: &mut ProcessGroup) -> io::Result<ExitStatus> {
 
 impl Prefix {
     /// Creates a prefix for a user's name.
-    pub async fn boot(wine: WineInstallation, user: &str) -> Result<Self, WineError> {
+    pub async fn boot(
+        wine: WineInstallation,
+        sandbox: Sandbox,
+        user: &str,
+    ) -> Result<Self, WineError> {
         let folder = std::env::temp_dir();
         let folder = written(&folder, folder.canonicalize())?;
-        let prefix = Self::in_folder(wine, user, &folder)?;
+        let prefix = Self::in_folder(wine, sandbox, user, &folder)?;
         let mut server = prefix.with_environment(Command::new(&prefix.wine.server));
         prefix
             .succeed(server.arg(SERVER_TIMEOUT), "start its server")
@@ -97,7 +111,12 @@ impl Prefix {
         Ok(prefix)
     }
 
-    fn in_folder(wine: WineInstallation, user: &str, parent: &Path) -> Result<Self, WineError> {
+    fn in_folder(
+        wine: WineInstallation,
+        sandbox: Sandbox,
+        user: &str,
+        parent: &Path,
+    ) -> Result<Self, WineError> {
         let failed = unwritable(parent);
         let folder = tempfile::Builder::new().prefix(NAME).tempdir_in(parent);
         let folder = folder.map_err(&failed)?;
@@ -107,18 +126,21 @@ impl Prefix {
         let lock = File::create(&unnamed).map_err(&failed)?;
         lock.lock().map_err(&failed)?;
         fs::rename(&unnamed, folder.path().join(LOCK)).map_err(&failed)?;
-        fs::create_dir(folder.path().join("home")).map_err(&failed)?;
-        fs::create_dir(folder.path().join("prefix")).map_err(failed)?;
+        for name in WRITABLE {
+            fs::create_dir(folder.path().join(name)).map_err(&failed)?;
+        }
         Ok(Self {
             wine,
+            sandbox,
+            is_sealed: AtomicBool::new(false),
             folder: folder.keep(),
             user: user.to_owned(),
             _lock: lock,
         })
     }
 
-    /// Removes drives other than C: and links to the user's own folders. This is not a sandbox: it
-    /// only keeps programs from finding files of this machine by accident.
+    /// Removes drives other than C: and links to the user's own folders, which the prefix is set up
+    /// with.
     fn remove_links_to_host(&self) -> Result<(), WineError> {
         let drives = self.folder.join("prefix/dosdevices");
         for entry in list(&drives)? {
@@ -166,7 +188,8 @@ impl Prefix {
         Ok(laid)
     }
 
-    /// Imports registry changes, given as a registration file of an image.
+    /// Imports registry changes, given as a registration file of an image, before its files: they
+    /// may replace the program that does it.
     pub async fn import(&self, changes: Option<&str>) -> Result<(), WineError> {
         let changes = changes.and_then(|text| text.strip_prefix(HEADER));
         let changes = current_control_set(changes.unwrap_or_default());
@@ -175,13 +198,19 @@ impl Prefix {
         written(&file, fs::write(&file, to_utf16(&text)))?;
         let mut import = self.command("reg");
         import.arg("import").arg(windows_path(&file)?);
-        self.succeed(&mut import, "change its registry").await
+        self.succeed(&mut import, "change its registry").await?;
+        if self.sandbox.is_on() {
+            // The program starts a server in its sandbox.
+            end_server(&self.wine, &self.folder);
+        }
+        Ok(())
     }
 
     /// Starts the image's program. Without `input`, its standard input is empty.
     pub fn start(&self, start: &StartCommand, input: Stdio) -> Result<RunningProgram, WineError> {
         let file = |name: &str| self.folder.join(name);
-        let (starter, order, report) = (file("start.exe"), file("start"), file("report"));
+        let (starter, order) = (file("start.exe"), file("start"));
+        let report = file(TEMPORARY).join("report");
         written(&starter, fs::write(&starter, STARTER))?;
         let mut records = vec![
             windows_path(&report)?,
@@ -205,7 +234,18 @@ impl Prefix {
             });
         }
         written(&order, fs::write(&order, bytes))?;
-        let mut command = self.with_environment(self.ending_with_this_process());
+        let folders = SandboxFolders {
+            read: &self.folder,
+            write: &WRITABLE.map(file),
+        };
+        let command = match self.sandbox.command(&self.wine, &folders) {
+            Some(command) => {
+                self.is_sealed.store(true, Ordering::Relaxed);
+                command
+            }
+            None => self.ending_with_this_process(),
+        };
+        let mut command = self.with_environment(command);
         command
             .arg(&starter)
             .env("WINCIMG_START", windows_path(&order)?)
@@ -256,7 +296,7 @@ impl Prefix {
             .env("LC_ALL", "C.UTF-8")
             .env("WINEPREFIX", self.folder.join("prefix"))
             // Debian's server has its socket there, and does not remove the folder.
-            .env("TMPDIR", &self.folder)
+            .env("TMPDIR", self.folder.join(TEMPORARY))
             .env("WINEDEBUG", "-all")
             // No download of .NET or a browser, and no changes to this machine's menu.
             .env("WINEDLLOVERRIDES", "mscoree,mshtml=d;winemenubuilder.exe=d")
@@ -299,7 +339,8 @@ impl Prefix {
 
 impl Drop for Prefix {
     fn drop(&mut self) {
-        end_and_remove(&self.wine, &self.folder);
+        let has_server = !self.is_sealed.load(Ordering::Relaxed);
+        end_and_remove(has_server.then_some(&self.wine), &self.folder);
     }
 }
 
@@ -314,7 +355,11 @@ impl RunningProgram {
     pub async fn end(mut self) -> Result<ProgramExit, WineError> {
         let ended = exit_of(&mut self.child).await;
         ended.map_err(|_| exited_early())?;
-        let report = fs::read(&self.report).unwrap_or_default();
+        let mut report = Vec::new();
+        // The program may have put anything in its place.
+        if let Ok(file) = files::open(&self.report) {
+            let _ = file.take(8).read_to_end(&mut report);
+        }
         let number = |at| {
             let bytes = report.get(at..at + 4)?.try_into().ok()?;
             Some(u32::from_le_bytes(bytes))
@@ -346,7 +391,7 @@ fn end_server(wine: &WineInstallation, folder: &Path) {
         let _ = Command::new(&wine.server)
             .arg(argument)
             .env("WINEPREFIX", folder.join("prefix"))
-            .env("TMPDIR", folder)
+            .env("TMPDIR", folder.join(TEMPORARY))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -365,16 +410,18 @@ fn remove_abandoned(wine: &WineInstallation, parent: &Path, own: &Path) {
         }
         let lock = File::open(folder.join(LOCK));
         if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
-            end_and_remove(wine, &folder);
+            end_and_remove(Some(wine), &folder);
         }
     }
 }
 
-/// Ends the processes of a folder and removes it. A process that is just starting may start the
-/// server again and write to the folder during the removal.
-fn end_and_remove(wine: &WineInstallation, folder: &Path) {
+/// Ends the processes of a folder's server, if it has one, and removes it. A process that is just
+/// starting may start the server again and write to the folder during the removal.
+fn end_and_remove(wine: Option<&WineInstallation>, folder: &Path) {
     for _ in 0..REMOVALS {
-        end_server(wine, folder);
+        if let Some(wine) = wine {
+            end_server(wine, folder);
+        }
         match fs::remove_dir_all(folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {}
             _ => return,

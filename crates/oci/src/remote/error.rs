@@ -213,7 +213,7 @@ impl RegistryError {
     }
 
     /// Returns true if a manifest was rejected because of a missing blob.
-    pub(super) fn is_blob_missing(&self) -> bool {
+    pub(crate) fn is_blob_missing(&self) -> bool {
         match self {
             Self::Http(HttpError::Status { detail, .. }) => detail.contains("BLOB_UNKNOWN"),
             Self::Manifest { source, .. } => source.is_blob_missing(),

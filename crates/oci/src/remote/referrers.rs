@@ -209,8 +209,18 @@ impl Repository {
             }
             let longer = list.edit(|list| list.manifests.push(entry.clone()));
             let longer = longer.map_err(|error| problem(&error.to_string()))?;
-            self.put_manifest(&tag, longer.media_type(), longer.bytes().clone())
-                .await?;
+            let put = self.put_manifest(&tag, longer.media_type(), longer.bytes().clone());
+            match put.await {
+                // Another writer of the same artifact, or a cleaner: it is published again.
+                Err(error) if error.is_blob_missing() && attempt + 1 < ATTEMPTS => {
+                    let (manifest, which) = (artifact.manifest(), entry.digest.as_ref());
+                    if attempt > 0 {
+                        self.put_manifest(which, manifest.media_type(), manifest.bytes().clone())
+                            .await?;
+                    }
+                }
+                put => drop(put?),
+            }
             // After this pause, a writer that read the old list has written its own; the next round
             // detects if it overwrote ours. Jitter keeps two processes apart.
             let jitter = 2 + (std::process::id() ^ attempt) % 3;

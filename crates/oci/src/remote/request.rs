@@ -123,9 +123,11 @@ impl Inner {
             if refused {
                 Self::forget(host, proof.as_ref());
             }
-            let credential = self
+            let (credential, is_anonymous) = self
                 .describe_credential(request, status, proof.is_some())
                 .await?;
+            // A token may be issued to anybody.
+            let is_user = proof.is_some() && !is_anonymous;
             // The name known to the user and to `docker login`.
             let name = host.name.clone();
             let checked = check(&self.http, name, &request.what, response, &credential).await;
@@ -133,9 +135,9 @@ impl Inner {
                 match &mut error {
                     RegistryError::Unauthorized { known, .. } => {
                         let by_token = matches!(host.challenge(), Some(Challenge::Bearer { .. }));
-                        *known = proof.is_some() && by_token;
+                        *known = is_user && by_token;
                     }
-                    RegistryError::Forbidden { known, .. } => *known = proof.is_some(),
+                    RegistryError::Forbidden { known, .. } => *known = is_user,
                     _ => {}
                 }
                 error
@@ -160,22 +162,24 @@ impl Inner {
         }
     }
 
-    /// Describes the credential used in a refused request.
+    /// Describes the credential used in a refused request; true if there is none.
     async fn describe_credential(
         &self,
         request: &Request<'_>,
         status: StatusCode,
         sent: bool,
-    ) -> Result<String, RegistryError> {
+    ) -> Result<(String, bool), RegistryError> {
         if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            return Ok(NOT_SENT.to_owned());
+            return Ok((NOT_SENT.to_owned(), true));
         }
         let credential = self.credential(request.host, request.repository).await?;
-        Ok(if sent || credential.proof.is_none() {
+        let is_anonymous = credential.proof.is_none();
+        let description = if sent || is_anonymous {
             credential.to_string()
         } else {
             format!("no credential (the registry asks for none, so {credential} was not sent)")
-        })
+        };
+        Ok((description, is_anonymous))
     }
 }
 

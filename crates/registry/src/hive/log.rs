@@ -42,7 +42,7 @@ impl<'f> BaseBlock<'f> {
     }
 
     pub(super) fn is_sealed(self) -> bool {
-        checksum(self.0) == self.number(base::CHECKSUM)
+        cfg!(fuzzing) || checksum(self.0) == self.number(base::CHECKSUM)
     }
 
     /// True if no write was under way.
@@ -158,8 +158,9 @@ impl<'f> Iterator for Entries<'f> {
             && size.is_multiple_of(SECTOR)
             && size > ENTRY_HEADER
             && word(header, 12) == Some(self.next)
-            && marvin::hash(&header[..HASHED_HEADER]) == hash_at(header, 32)?
-            && marvin::hash(&whole[ENTRY_HEADER..]) == hash_at(header, 24)?;
+            && (cfg!(fuzzing)
+                || marvin::hash(&header[..HASHED_HEADER]) == hash_at(header, 32)?
+                    && marvin::hash(&whole[ENTRY_HEADER..]) == hash_at(header, 24)?);
         let entry = is_sound.then(|| LogEntry::read(whole)).flatten()?;
         self.rest = &self.rest[size..];
         self.next = self.next.wrapping_add(1);

@@ -33,7 +33,8 @@ impl<'h> Hive<'h> {
             .ok_or(HiveReadError::NotAHive)?;
         let block = Fields::new(header, 0);
         let (expected, found) = (checksum(header), block.u32(base::CHECKSUM)?);
-        if expected != found {
+        // A fuzzer does not find checksums and hashes, here and in the logs.
+        if expected != found && !cfg!(fuzzing) {
             return Err(HiveReadError::Checksum { expected, found });
         }
         let (major, minor) = (block.u32(base::MAJOR)?, block.u32(base::MINOR)?);

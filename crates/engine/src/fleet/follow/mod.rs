@@ -235,6 +235,7 @@ impl Reconciler<'_> {
         let mut known = FleetState::new(self.settings.wait_limit);
         let mut printed = BTreeMap::new();
         let mut resync = Instant::now() + self.settings.resync;
+        self.recorder.read_existing().await;
         loop {
             let Ok(snapshot) = nodes.wait_for(Option::is_some).await.map(|it| it.clone()) else {
                 return;

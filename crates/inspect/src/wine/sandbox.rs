@@ -1,0 +1,261 @@
+//! Isolates the program of an image from this machine, with bubblewrap.
+//!
+//! The program sees the system's folder, wine, its prefix and nothing else; it writes to its prefix
+//! alone; it has processes, an IPC namespace and a loopback interface of its own. wineserver opens
+//! files for its clients, so it runs in the sandbox, too.
+//!
+//! Landlock and seccomp are not enough: wine requires Unix sockets, and neither of them refuses a
+//! connection to the socket of Docker or of the session bus, through which a program leaves.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use wincimg_common::diagnose::Problem;
+
+use super::find::{WineInstallation, search};
+
+/// Limits on the program: bytes of memory and of a file for each process, threads of all.
+const LIMITS: [&str; 4] = [
+    "--data=4294967296",
+    "--fsize=4294967296",
+    "--nproc=1024",
+    "--core=0",
+];
+/// Folders of the system next to `/usr`: links into it, except on older systems.
+const SYSTEM: [&str; 6] = ["bin", "lib", "lib32", "lib64", "libx32", "sbin"];
+/// Files of the system that programs require.
+const SETTINGS: [&str; 5] = [
+    "/etc/alternatives",
+    "/etc/fonts",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/nix/store",
+];
+/// Files of the system that connections require.
+const NETWORK_SETTINGS: [&str; 4] = [
+    "/etc/hosts",
+    "/etc/nsswitch.conf",
+    "/etc/resolv.conf",
+    "/etc/ssl/certs",
+];
+
+/// What a program may access besides its prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NetworkAccess {
+    /// A loopback interface of its own.
+    None,
+    /// Everything that this machine can reach, and the machine itself.
+    Full,
+}
+
+/// How the program of an image is isolated.
+#[derive(Debug, Clone)]
+pub struct Sandbox(Option<Bubblewrap>);
+
+#[derive(Debug, Clone)]
+struct Bubblewrap {
+    program: PathBuf,
+    /// Arguments that this version supports.
+    arguments: Vec<&'static str>,
+}
+
+/// The folders of a program.
+pub(super) struct SandboxFolders<'a> {
+    /// Visible, not writable.
+    pub(super) read: &'a Path,
+    /// Writable, below the first one.
+    pub(super) write: &'a [PathBuf],
+}
+
+impl Sandbox {
+    /// No isolation: the program has the user's rights.
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// The sandbox of this machine.
+    pub fn find(network: NetworkAccess) -> Result<Self, Problem> {
+        if !cfg!(target_os = "linux") {
+            let problem = "the program can be isolated only on Linux";
+            return Err(unavailable(problem, UNSAFE));
+        }
+        let Some(program) = search(&["bwrap"], None) else {
+            let problem = "bubblewrap, which isolates the program, is not installed";
+            return Err(unavailable(problem, "apt-get install bubblewrap"));
+        };
+        let mut arguments = vec![
+            "--unshare-all",
+            "--unshare-user",
+            "--die-with-parent",
+            "--new-session",
+            "--cap-drop",
+            "ALL",
+            "--hostname",
+            "container",
+        ];
+        if network == NetworkAccess::Full {
+            arguments.push("--share-net");
+        }
+        // Since 0.8.
+        let strict = [&arguments[..], &["--disable-userns"]].concat();
+        let found = Bubblewrap {
+            program,
+            arguments: strict,
+        };
+        if found.probe().is_ok() {
+            return Ok(Self(Some(found)));
+        }
+        let found = Bubblewrap { arguments, ..found };
+        match found.probe() {
+            Ok(()) => Ok(Self(Some(found))),
+            Err(reason) => Err(unavailable(
+                format!("bubblewrap cannot isolate the program: {reason}"),
+                UNSAFE,
+            )),
+        }
+    }
+
+    /// Returns true if a program's processes end with it.
+    pub(super) fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The start of a command for the loader of wine; none without isolation.
+    pub(super) fn command(
+        &self,
+        wine: &WineInstallation,
+        folders: &SandboxFolders<'_>,
+    ) -> Option<Command> {
+        let sandbox = self.0.as_ref()?;
+        let mut command = sandbox.command();
+        for file in [&wine.loader, &wine.server] {
+            for folder in installation(file) {
+                command.arg("--ro-bind-try").args([&folder, &folder]);
+            }
+        }
+        command.arg("--ro-bind").args([folders.read, folders.read]);
+        for folder in folders.write {
+            command.arg("--bind").args([folder, folder]);
+        }
+        command.args(["--", "prlimit"]).args(LIMITS).arg("--");
+        command.arg(&wine.loader);
+        Some(command)
+    }
+}
+
+impl Bubblewrap {
+    /// bubblewrap with the system's folders.
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.arguments)
+            .args(["--ro-bind", "/usr", "/usr"]);
+        for name in SYSTEM {
+            let path = Path::new("/").join(name);
+            match fs::read_link(&path) {
+                Ok(target) => command.arg("--symlink").arg(target).arg(path),
+                Err(_) => command.arg("--ro-bind-try").args([&path, &path]),
+            };
+        }
+        let is_online = self.arguments.contains(&"--share-net");
+        let network = if is_online {
+            &NETWORK_SETTINGS[..]
+        } else {
+            &[]
+        };
+        for path in SETTINGS.iter().chain(network) {
+            command.args(["--ro-bind-try", path, path]);
+        }
+        command.args(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]);
+        command
+    }
+
+    /// Runs a program that does nothing; the error is what bubblewrap prints.
+    fn probe(&self) -> Result<(), String> {
+        let mut command = self.command();
+        command
+            .args(["--", "prlimit"])
+            .args(LIMITS)
+            .args(["--", "true"]);
+        let output = command.stdin(Stdio::null()).output();
+        let output = output.map_err(|error| error.to_string())?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let printed = String::from_utf8_lossy(&output.stderr);
+        Err(printed.lines().next().unwrap_or_default().to_owned())
+    }
+}
+
+/// Hint where no sandbox can be installed.
+const UNSAFE: &str = "to run the program of an image that you trust with your rights, add --unsafe";
+
+fn unavailable(problem: impl Into<String>, hint: &str) -> Problem {
+    Problem::new("wine/sandbox", problem).hint(hint)
+}
+
+/// The folders of a program's installation, outside the system's.
+fn installation(program: &Path) -> Vec<PathBuf> {
+    let found = program.canonicalize();
+    let program = found.as_deref().unwrap_or(program);
+    let folders = program.parent().and_then(|bin| Some((bin, bin.parent()?)));
+    match folders {
+        Some((bin, root)) if !bin.starts_with("/usr") => ["lib", "lib64", "share"]
+            .into_iter()
+            .map(|name| root.join(name))
+            .chain([bin.to_owned()])
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_folders_of_an_installation_are_visible() {
+        assert_eq!(
+            installation(Path::new("/usr/lib/wine/wine64")),
+            [""; 0].map(PathBuf::from)
+        );
+        let own = [
+            "/opt/wine/lib",
+            "/opt/wine/lib64",
+            "/opt/wine/share",
+            "/opt/wine/bin",
+        ];
+        assert_eq!(
+            installation(Path::new("/opt/wine/bin/wine")),
+            own.map(PathBuf::from)
+        );
+    }
+
+    #[test]
+    fn a_program_gets_the_network_only_when_it_is_named() {
+        for (arguments, expected) in [(vec!["--unshare-all"], false), (vec!["--share-net"], true)] {
+            let sandbox = Sandbox(Some(Bubblewrap {
+                program: "bwrap".into(),
+                arguments,
+            }));
+            let wine = WineInstallation {
+                loader: "/usr/lib/wine/wine64".into(),
+                server: "/usr/lib/wine/wineserver64".into(),
+            };
+            let folders = SandboxFolders {
+                read: Path::new("/tmp/a"),
+                write: &["/tmp/a/prefix".into()],
+            };
+            let command = sandbox.command(&wine, &folders).unwrap();
+            let words: Vec<_> = command
+                .get_args()
+                .map(|word| word.to_str().unwrap())
+                .collect();
+            assert_eq!(words.contains(&"/etc/resolv.conf"), expected);
+            let writable: Vec<_> = words.windows(2).filter(|it| it[0] == "--bind").collect();
+            assert_eq!(writable, [["--bind", "/tmp/a/prefix"]]);
+        }
+        assert!(!Sandbox::none().is_on());
+    }
+}

@@ -1,0 +1,19 @@
+//! Entrances for `fuzz/`, compiled for it alone.
+
+use std::io::{self, Cursor};
+
+use super::cabinet::Cabinet;
+
+/// Unpacks every member of a cabinet.
+pub fn cabinet(bytes: &[u8]) {
+    let mut reader = Cursor::new(bytes);
+    let Ok(cabinet) = Cabinet::read(&mut reader) else {
+        return;
+    };
+    let unpacked = cabinet.unpack(&mut reader, &|_| true, &mut |member, content| {
+        let copied = io::copy(content, &mut io::sink())?;
+        assert!(copied <= u64::from(member.size));
+        Ok(())
+    });
+    drop(unpacked);
+}
