@@ -298,19 +298,22 @@ fn the_image_starts_as_any_user() {
 fn shell_image(out: &TempDir, daemon: &Dockerd) -> PathBuf {
     let libraries = Command::new("ldd").arg("/bin/sh").output().unwrap();
     let libraries = printed(&libraries, "ldd");
-    let files = libraries
-        .split_whitespace()
-        .filter(|word| word.starts_with('/'));
+    let mut files: BTreeSet<&Path> = libraries.split_whitespace().map(Path::new).collect();
+    files.retain(|file| file.is_absolute());
+    files.insert(Path::new("/bin/sh"));
+    // Folders too, or only root could read what is in them.
+    let folders = files.clone().into_iter().flat_map(Path::ancestors);
+    files.extend(folders.filter(|folder| folder.parent().is_some()));
     let tree = out.path().join("shell.tar");
     let packed = Command::new("tar")
         .args([
             "--create",
+            "--no-recursion",
             "--dereference",
             "--absolute-names",
             "--file",
             text(&tree),
         ])
-        .arg("/bin/sh")
         .args(files)
         .output()
         .unwrap();
