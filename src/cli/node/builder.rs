@@ -22,8 +22,8 @@ use crate::cli::recipe_args::key_and_value;
 
 /// Print manifests of Docker daemons on Windows nodes, for `wincimg build --builder`
 ///
-/// For each Windows build, one pod runs Docker beside the node's containerd, as a host
-/// process container. It listens on a named pipe only: who may exec in the pod can build, and is SYSTEM on
+/// For each Windows build, one pod runs Docker beside the node's containerd, as a host process
+/// container. It listens on a named pipe only: who may exec in the pod can build, and is SYSTEM on
 /// that node. The image is the recipe `node-builder`, with Docker's static build for Windows.
 #[derive(Debug, Args)]
 #[command(
