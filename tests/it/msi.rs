@@ -386,7 +386,11 @@ async fn a_bundle_of_one_package_installs_it() {
             "dockerfile/needs-windows",
             "A, Redist",
         ),
-        (r"C:\setup.exe", "dockerfile/needs-windows", "only on Windows"),
+        (
+            r"C:\setup.exe",
+            "dockerfile/needs-windows",
+            "only on Windows",
+        ),
         (
             r"C:\setup.exe /quiet /layout",
             "dockerfile/not-understood",
