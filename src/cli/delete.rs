@@ -93,15 +93,12 @@ impl Delete {
             let problem = anyhow!("deleting requires a confirmation, and there is no terminal");
             return Err(Failure::usage(problem).hint("add --yes"));
         }
-        let mut question = format!("Delete {}", Untrusted(deletion));
-        if deletion.is_shared() {
-            let what = if self.with_digest {
-                "it is also"
-            } else {
-                "only the tag: the digest is also"
-            };
-            question += &format!(" ({what} {})", Untrusted(others(deletion)));
-        }
+        let shared = match (deletion.is_shared(), self.with_digest) {
+            (false, _) => String::new(),
+            (true, true) => format!(" (it is also {})", others(deletion)),
+            (true, false) => format!(" (only the tag: the digest is also {})", others(deletion)),
+        };
+        let question = Untrusted(format!("Delete {deletion}{shared}")).to_string();
         let answer = prompt::line(&format!("{question}? [y/N] "))?;
         Ok(["y", "yes"]
             .iter()

@@ -27,7 +27,7 @@ use super::{CommandOutcome, complete};
 
 /// List the packages of any Windows image, or write its SBOM
 ///
-/// Finds packages of npm, NuGet, Go, Python and Java, .NET assemblies, programs by their version
+/// Finds packages of npm, `NuGet`, Go, Python and Java, .NET assemblies, programs by their version
 /// resource, and programs that installers registered. Reads the layers above Windows itself, whose
 /// version and last update are in the result.
 #[derive(Debug, Args)]

@@ -144,7 +144,7 @@ pub(crate) struct ScannedImage {
 impl Scan {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let progress: Arc<dyn Progress> = display(session);
-        let path = self.table_path(session)?;
+        let path = table_path(session)?;
         let registry = self.connection.connect(Arc::clone(&progress))?;
         let report = registry_args::run(async {
             let table = self.table(&path, &progress).await?;
@@ -176,15 +176,6 @@ impl Scan {
         } else {
             CommandOutcome::Yes
         })
-    }
-
-    fn table_path(&self, session: &Session) -> Result<PathBuf, Failure> {
-        let folder = session.cache.folder();
-        let folder = folder.ok_or_else(|| {
-            Failure::operation(anyhow!("no cache folder for the table of security updates"))
-                .hint("set one with --cache-dir DIR")
-        })?;
-        Ok(folder.join("security-updates.tsv"))
     }
 
     /// The table with the named documents, which are kept.
@@ -283,6 +274,16 @@ impl Scan {
             missing: missing.into_iter().cloned().collect(),
         }
     }
+}
+
+/// Path of the table that is kept.
+fn table_path(session: &Session) -> Result<PathBuf, Failure> {
+    let folder = session.cache.folder();
+    let folder = folder.ok_or_else(|| {
+        Failure::operation(anyhow!("no cache folder for the table of security updates"))
+            .hint("set one with --cache-dir DIR")
+    })?;
+    Ok(folder.join("security-updates.tsv"))
 }
 
 fn age_in_words(table: &TableAge) -> String {

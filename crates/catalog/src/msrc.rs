@@ -157,7 +157,7 @@ impl SecurityUpdates {
     }
 
     /// Adds a document, and replaces what an earlier version of it said.
-    pub fn add(&mut self, document: &[u8]) -> Result<(), Problem> {
+    fn add(&mut self, document: &[u8]) -> Result<(), Problem> {
         let read: CvrfDocument = serde_json::from_slice(document)
             .map_err(|error| invalid("it is not a CVRF document in JSON").source(error))?;
         let name = read.document_tracking.identification.id.value.clone();
@@ -181,7 +181,7 @@ impl SecurityUpdates {
     }
 
     /// Reads a table.
-    pub fn parse(text: &str) -> Result<Self, Problem> {
+    fn parse(text: &str) -> Result<Self, Problem> {
         let mut table = Self::default();
         for (number, line) in (1..).zip(text.lines()) {
             let fields: Vec<&str> = line.split('\t').collect();

@@ -354,7 +354,7 @@ impl Layout {
     }
 
     /// Tags of the images and indexes that the layout lists.
-    pub async fn tags(&self) -> Result<Vec<String>, LayoutError> {
+    pub(crate) async fn tags(&self) -> Result<Vec<String>, LayoutError> {
         let index = self.index().await?;
         let tags = index.manifests.iter();
         let tags = tags.filter_map(|entry| entry.annotations.get(REF_NAME));
@@ -363,7 +363,11 @@ impl Layout {
 
     /// Removes a tag of a digest from the index, or without one every entry of the digest. Blobs
     /// stay: another process may be about to list them.
-    pub async fn remove(&self, digest: &Digest, tag: Option<String>) -> Result<(), LayoutError> {
+    pub(crate) async fn remove(
+        &self,
+        digest: &Digest,
+        tag: Option<String>,
+    ) -> Result<(), LayoutError> {
         let digest = digest.clone();
         self.clone()
             .blocking(move |layout| {

@@ -72,7 +72,7 @@ impl FromStr for PathInImage {
         let starts = colons.by_ref().filter(|at| is_start(&text[at + 1..]));
         // In `:C:\app` the second colon belongs to the path.
         let is_drive = |at: usize| {
-            let before = text[..at].as_bytes();
+            let before = &text.as_bytes()[..at];
             matches!(before, [.., b':', drive] if drive.is_ascii_alphabetic())
         };
         let at = starts

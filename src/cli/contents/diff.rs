@@ -10,8 +10,8 @@ use serde_json::Value;
 use wincimg_common::progress::Progress;
 use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::contents::{
-    ContentChange, ContentLayer, ContentReader, FileDifference, FileEntryKind, ImageContents,
-    KeyDifference, ValueDifference, diff_files, diff_keys,
+    ContentChange, ContentLayer, ContentReader, FileDifference, FileEntry, FileEntryKind,
+    ImageContents, KeyDifference, ValueDifference, diff_files, diff_keys,
 };
 use wincimg_inspect::windows_images;
 use wincimg_oci::copy::PlatformFilter;
@@ -256,7 +256,7 @@ impl Diff {
             os_version: image.config().os_version.clone(),
             layers: contents[at].layers.len(),
             size: contents[at].layers.iter().map(|layer| layer.size).sum(),
-            content: trees[at].iter().map(|entry| entry.size()).sum(),
+            content: trees[at].iter().map(FileEntry::size).sum(),
             skipped: skipped_layers(&contents[at]),
         };
         let layers = self.layers.then(|| layer_rows(old, new)).transpose()?;

@@ -44,6 +44,7 @@ use super::{CommandOutcome, complete};
     and only read for --merged. Layers above it of up to 64 MiB are read completely, which verifies\n\
     their digests; of larger ones only the first 4 MiB, where wincimg writes hives. Skipped layers\n\
     are reported; --layers all reads everything.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct Inspect {
     /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]; or a FILE.msi
     ///

@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use wincimg_registry::hive::{
-    FileTime, Hive, HiveFile, Key, combine, edits, layer_hives, merge, unfitted_hives,
+    FileTime, Hive, HiveFile, Key, edits, layer_hives, merge, unfitted_hives,
 };
 use wincimg_registry::security::{ChildKind, DescriptorLayout, SecurityDescriptor, Sid};
 use wincimg_registry::testing::{Keys, read_descriptor};
@@ -306,22 +306,6 @@ proptest! {
         let roots = layers.iter().filter(|bytes| !bytes.is_empty());
         let view = merge(None, roots.map(|bytes| Hive::read(bytes).unwrap().root)).unwrap();
         prop_assert_eq!(Plain::of(&view), plain);
-    }
-
-    #[test]
-    fn combined_layers_have_the_effect_of_each_in_turn(
-        base in vec(addition(), 1..8),
-        layers in vec(vec(edit(), 1..10), 1..4),
-    ) {
-        let base = hive_of(&base);
-        let layers: Vec<_> = layers.iter().map(|list| hive_of(list)).collect();
-        let root = |bytes| Hive::read(bytes).unwrap().root;
-        let roots = || layers.iter().filter(|bytes| !bytes.is_empty()).map(|bytes| root(bytes));
-        for below in [Some(root(&base)), None] {
-            let each = merge(below.clone(), roots());
-            let combined = merge(below, combine(roots()));
-            prop_assert_eq!(combined, each);
-        }
     }
 
     #[test]

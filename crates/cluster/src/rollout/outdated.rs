@@ -33,7 +33,8 @@ impl OutdatedImage<'_> {
 }
 
 impl Rollout {
-    /// The images that lack the newest monthly update that the table of this process has.
+    /// The images that lack the newest monthly update that the table of this process has: none for a
+    /// date in the past.
     pub fn outdated_images(&self) -> Vec<OutdatedImage<'static>> {
         let updates = Updates::global();
         let Some(today) = self.today else {
@@ -47,6 +48,10 @@ impl Rollout {
             versions.into_iter().map(move |version| (image, version))
         });
         versions
+            .filter(|(_, version)| {
+                let mut known = updates.by_build(version.build).iter();
+                known.all(|update| update.date <= today)
+            })
             .filter_map(|(image, version)| missing_update(image, version, updates, today))
             .collect()
     }

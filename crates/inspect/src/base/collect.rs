@@ -163,6 +163,13 @@ impl Read for ChannelReader {
     }
 }
 
+/// Part of a layer whose files are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LayerPart {
+    Drive,
+    UtilityVm,
+}
+
 struct Collector {
     place: LayerPosition,
     hives: Vec<BaseHive>,
@@ -171,7 +178,7 @@ struct Collector {
     contents: Vec<Vec<u8>>,
     everything: bool,
     utility_vm: bool,
-    is_in_utility_vm: bool,
+    part: LayerPart,
     found: CollectedLayer,
     /// Numbers of the descriptors by their text.
     descriptors: HashMap<Vec<u8>, Option<u32>>,
@@ -203,7 +210,7 @@ impl Collector {
             contents,
             everything: *extent == Extent::Everything,
             utility_vm: *extent == Extent::Listing { utility_vm: true },
-            is_in_utility_vm: false,
+            part: LayerPart::Drive,
             found: CollectedLayer::default(),
             descriptors: HashMap::new(),
             name_memory: NAME_MEMORY,
@@ -238,9 +245,9 @@ impl Collector {
                 self.keep_file(&entry, &below, &mut reader)?;
             } else if self.utility_vm && top.eq_ignore_ascii_case("UtilityVM") {
                 let below = below.to_owned();
-                self.is_in_utility_vm = true;
+                self.part = LayerPart::UtilityVm;
                 self.keep_file(&entry, &below, &mut reader)?;
-                self.is_in_utility_vm = false;
+                self.part = LayerPart::Drive;
             }
             if may_stop && self.place == LayerPosition::Bottom && self.is_all_found() {
                 break;
@@ -358,7 +365,9 @@ impl Collector {
             TarEntryKind::HardLink => {
                 let target = entry.target.as_deref().unwrap_or_default();
                 match target.split_once('/') {
-                    _ if self.is_in_utility_vm => LayerFileKind::HardLink(target.into()),
+                    _ if self.part == LayerPart::UtilityVm => {
+                        LayerFileKind::HardLink(target.into())
+                    }
                     Some((top, below)) if top.eq_ignore_ascii_case("Files") => {
                         LayerFileKind::HardLink(below.into())
                     }
@@ -437,7 +446,7 @@ impl Collector {
                 0x20
             }
         });
-        let files = if self.is_in_utility_vm {
+        let files = if self.part == LayerPart::UtilityVm {
             &mut self.found.utility_vm
         } else {
             &mut self.found.files

@@ -234,9 +234,11 @@ impl KeyDifferences {
     }
 }
 
+/// Data of a value in two images, if they have it; none if they delete it.
+type ValueSides = [Option<Option<RegistryData>>; 2];
+
 fn diff_values(old: Option<&Key<'_>>, new: Option<&Key<'_>>) -> Vec<ValueDifference> {
-    let mut values: BTreeMap<FoldedName, (String, [Option<Option<RegistryData>>; 2])> =
-        BTreeMap::new();
+    let mut values: BTreeMap<FoldedName, (String, ValueSides)> = BTreeMap::new();
     for (side, key) in [old, new].into_iter().enumerate() {
         for value in key.map_or(&[][..], |key| &key.values) {
             let entry = values.entry(FoldedName::new(&value.name)).or_default();

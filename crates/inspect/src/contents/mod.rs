@@ -254,6 +254,7 @@ impl ImageContents {
     }
 
     /// The same contents without Windows itself.
+    #[must_use]
     pub fn without_windows(mut self) -> Self {
         for layer in self.layers.iter_mut().filter(|layer| layer.is_windows) {
             layer.collected = Arc::default();

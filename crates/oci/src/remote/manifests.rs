@@ -138,7 +138,7 @@ impl Repository {
     }
 
     /// Deletes a tag and keeps its manifest, if the registry supports it.
-    pub async fn delete_tag(&self, tag: &str) -> Result<(), RegistryError> {
+    pub(crate) async fn delete_tag(&self, tag: &str) -> Result<(), RegistryError> {
         self.delete(tag).await
     }
 

@@ -127,6 +127,9 @@ fn replace_values<'h>(below: &mut Vec<Value<'h>>, above: Vec<Value<'h>>) {
         .collect();
     for value in above {
         if let Some(&place) = places.get(&value.folded()) {
+            if is_deleted(&below[place]) {
+                below[place].name = value.name;
+            }
             below[place].content = value.content;
         } else {
             places.insert(value.folded(), below.len());

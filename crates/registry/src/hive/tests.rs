@@ -456,6 +456,62 @@ fn a_passed_through_key_takes_its_class_from_below() {
 
 mod known;
 
+mod combined {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    use super::*;
+
+    fn key() -> impl Strategy<Value = String> {
+        let names = vec(select(vec!["a", "A", "b", "ß"]), 1..=3);
+        names.prop_map(|names| format!(r"\{}", names.join(r"\")))
+    }
+
+    fn edit() -> impl Strategy<Value = RegistryEdit> {
+        let name = || select(vec!["", "v", "V", "w"]);
+        let modes = vec![KeyMode::Merge, KeyMode::Replace, KeyMode::ReplaceValues];
+        prop_oneof![
+            4 => (key(), name(), any::<u32>()).prop_map(|(key, name, data)| set(&key, name, data)),
+            2 => (key(), name()).prop_map(|(key, name)| unset(&key, name)),
+            2 => key().prop_map(|key| delete(&key)),
+            1 => (key(), select(modes)).prop_map(|(key, mode)| create(&key, mode)),
+        ]
+    }
+
+    /// Keys and values in the order of their names.
+    fn contents(root: Option<Key<'_>>) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some(root) = root {
+            describe("", &root, &mut lines);
+        }
+        let sorted = lines.iter().map(|line| {
+            let mut words: Vec<&str> = line.split(' ').collect();
+            words[1..].sort_unstable();
+            words.join(" ")
+        });
+        sorted.collect()
+    }
+
+    proptest! {
+        #[test]
+        fn layers_have_the_effect_of_each_in_turn(
+            base in vec(edit(), 1..10),
+            layers in vec(vec(edit(), 1..10), 1..4),
+        ) {
+            let base = written(&base);
+            let layers: Vec<_> = layers.iter().map(|edits| written(edits)).collect();
+            let root = |bytes| Hive::read(bytes).unwrap().root;
+            let roots = || layers.iter().map(|bytes| root(bytes));
+            for below in [Some(root(&base)), None] {
+                let each = merge(below.clone(), roots());
+                let combined = merge(below, combine(roots()));
+                prop_assert_eq!(contents(combined), contents(each));
+            }
+        }
+    }
+}
+
 #[test]
 fn a_value_is_set_in_a_whole_hive() {
     let edits = [
