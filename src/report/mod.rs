@@ -80,7 +80,9 @@ fn behind(rollout: &Rollout) -> Option<String> {
         words.extend(kb);
         words.extend(months_in_words(&behind));
         let image = match words.split_first() {
-            Some((name, details)) if !details.is_empty() => format!("{name} ({})", details.join(", ")),
+            Some((name, details)) if !details.is_empty() => {
+                format!("{name} ({})", details.join(", "))
+            }
             _ => words.concat(),
         };
         let update = (behind.newest.build, update_in_words(behind.newest));
@@ -105,7 +107,8 @@ fn behind_in_words(rollout: &Rollout, behind: &OutdatedImage<'_>) -> String {
     };
     let at = behind.at.and_then(|at| at.kb);
     let at = at.map(|kb| format!(" ({kb})")).unwrap_or_default();
-    let months = months_in_words(behind).map_or_else(|| ", but".to_owned(), |months| format!(", {months}:"));
+    let months =
+        months_in_words(behind).map_or_else(|| ", but".to_owned(), |months| format!(", {months}:"));
     let update = update_in_words(behind.newest);
     format!("{name}{at}{months} {update} is available")
 }
