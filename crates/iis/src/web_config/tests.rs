@@ -325,6 +325,26 @@ fn what_iis_would_refuse_is_refused_with_its_place() {
     assert!(problem(&both).contains("a second <staticContent>"));
 }
 
+/// Found by fuzzing: the reader removes a second mark itself.
+#[test]
+fn a_second_byte_order_mark_is_refused() {
+    for text in ["\u{feff}<\u{3c00}", "\u{feff}<configuration/>"] {
+        for marked in [
+            format!("\u{feff}{text}").into_bytes(),
+            [
+                &[0xFE, 0xFF][..],
+                &text
+                    .encode_utf16()
+                    .flat_map(u16::to_be_bytes)
+                    .collect::<Vec<_>>(),
+            ]
+            .concat(),
+        ] {
+            assert!(merge(Some(&marked), &json()).is_err(), "{marked:?}");
+        }
+    }
+}
+
 #[test]
 fn bytes_that_are_not_what_they_claim_are_refused() {
     for (bytes, printed) in [
