@@ -42,7 +42,7 @@ pub(super) struct Convert {
     #[arg(long, requires = "output")]
     pub(super) force: bool,
     /// Keep the image's history: an entry for each instruction, also for those without a layer
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(super) keep_history: bool,
     /// Set a build argument; without a value, take it from the environment (repeatable)
     #[arg(long = "build-arg", value_name = "KEY[=VALUE]")]

@@ -34,7 +34,7 @@ use super::{CommandOutcome, complete};
 #[command(after_help = "Examples:\n  \
     wincimg image sbom repo.mylan.k8s:8888/web:1.4\n  \
     wincimg image sbom oci:./web-1.4 --format cyclonedx -o web.json\n\n\
-    To print an SBOM that is attached to an image, use `wincimg inspect IMAGE --sbom`.")]
+    To print an SBOM that is attached to an image, use `wincimg image inspect IMAGE --sbom`.")]
 pub(super) struct Sbom {
     /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
     #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]

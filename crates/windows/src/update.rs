@@ -228,12 +228,12 @@ impl Updates {
         (today > fresh_until(newest)?).then_some(newest)
     }
 
-    /// Returns true if the newest update of a build, as of that day, is known.
-    pub fn is_current(&self, build: u32, today: Date) -> bool {
+    /// Returns true if a build must have newer updates by that day than the table has.
+    pub fn is_stale(&self, build: u32, today: Date) -> bool {
         let newest = self.by_build(build).iter().map(|update| update.date).max();
-        newest.is_some_and(|newest| {
-            newest <= today && fresh_until(newest).is_some_and(|until| today <= until)
-        })
+        newest
+            .and_then(fresh_until)
+            .is_none_or(|until| today > until)
     }
 
     /// Reads a table; rejects unreadable, unsorted and repeated rows.

@@ -102,11 +102,7 @@ fn every_command_that_is_advised_is_one_of_this_program() {
         kinds.insert(words[1..3].join(" "));
         Cli::try_parse_from(&words).unwrap_or_else(|error| panic!("{command}: {error}"));
     }
-    let expected = [
-        "build RECIPE",
-        "hotfix script",
-        "inspect oci:./a folder's name",
-    ];
+    let expected = ["build RECIPE", "image inspect", "node hotfix"];
     assert!(kinds.iter().eq(&expected), "{kinds:?}");
 }
 

@@ -153,7 +153,7 @@ mod tests {
                 "repo.lan:5000/app:1",
                 r"C:\a\b",
             ),
-            ("repo.lan:5000/app:/a", "repo.lan:5000/app", r"C:\a"),
+            ("repo.lan:5000/app:/a", "repo.lan:5000/app:latest", r"C:\a"),
             (r"oci:/tmp/x:1:c:\a", "oci:/tmp/x:1", r"C:\a"),
             (r"oci:./x:C:\", "oci:./x", r"C:\"),
             (

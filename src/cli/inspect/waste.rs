@@ -1,4 +1,4 @@
-//! `wincimg inspect --waste`: files of the layers that no container sees.
+//! `wincimg image inspect --waste`: files of the layers that no container sees.
 
 use std::fmt;
 use std::io::{self, Write};

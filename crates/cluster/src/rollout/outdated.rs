@@ -75,7 +75,7 @@ fn missing_update(
         version,
         at: updates.contained_in(version),
         newest,
-        is_at_least: !updates.is_current(version.build, today),
+        is_at_least: updates.is_stale(version.build, today),
     })
 }
 
