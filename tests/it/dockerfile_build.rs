@@ -814,6 +814,9 @@ fn linux_layer(files: &[(&str, &str)]) -> Vec<u8> {
         let mut header = tar::Header::new_gnu();
         header.set_size(text.len() as u64);
         header.set_mode(0o644);
+        if path.ends_with('/') {
+            header.set_entry_type(tar::EntryType::Directory);
+        }
         tar.append_data(&mut header, path, text.as_bytes()).unwrap();
     }
     tar.into_inner().unwrap()

@@ -16,7 +16,8 @@ fn site(example: &str) -> Site {
     site
 }
 
-/// Builds an example and its recipe, which must give the same image; returns the plan.
+/// Builds an example and its recipe with the history, which must give the same image; returns the
+/// plan.
 fn built(site: &Site, arguments: &[&str]) -> Value {
     let digest = |what: &str, output: &str, arguments: &[&str]| {
         let mut command = site.build(what);
@@ -30,7 +31,7 @@ fn built(site: &Site, arguments: &[&str]) -> Value {
     let own = digest("./app", "one", arguments);
     let output = site
         .with_bases(&["convert", "./app", "--host-build", "20348.2402"])
-        .args(["--output", "recipe.toml"])
+        .args(["--output", "recipe.toml", "--keep-history"])
         .args(arguments)
         .output()
         .unwrap();

@@ -82,8 +82,8 @@ fn packages_of_an_image_that_others_made_are_listed_by_layer() {
         })
         .collect();
     let expected = [
-        ("pkg:generic/Agent@1.1", 3),
-        ("pkg:generic/Console@3.0", 2),
+        ("pkg:generic/Agent@1.1?product_code=%7BA%7D", 3),
+        ("pkg:generic/Console@3.0?product_code=%7BC%7D", 2),
         ("pkg:maven/org.example/core@1.2.3", 2),
         ("pkg:maven/tool@4.0.0", 2),
         ("pkg:npm/left-pad@1.3.0", 2),

@@ -84,8 +84,31 @@ fn with_detail(message: String, fields: &Map<String, Value>) -> String {
         Some(Value::String(detail)) if !detail.trim().is_empty() && !message.contains(detail) => {
             format!("{message}: {detail}")
         }
-        _ => message,
+        Some(detail) => match system_error(detail) {
+            Some(error) => format!("{message}: {error}"),
+            None => message,
+        },
+        None => message,
     }
+}
+
+/// Linux errors that a registry's storage may have.
+const SYSTEM_ERRORS: [(i64, &str); 4] = [
+    (13, "permission denied"),
+    (28, "no space left on device"),
+    (30, "read-only file system"),
+    (122, "disk quota exceeded"),
+];
+
+/// The error of docker-registry's file system: `{"Enclosed":{"Op":"mkdir","Path":"/…","Err":28}}`.
+fn system_error(detail: &Value) -> Option<String> {
+    let detail = detail.get("Enclosed").unwrap_or(detail);
+    let (call, number) = (detail.get("Op")?.as_str()?, detail.get("Err")?.as_i64()?);
+    let known = SYSTEM_ERRORS.iter().find(|(known, _)| *known == number);
+    Some(match known {
+        Some((_, text)) => format!("{call}: {text}"),
+        None => format!("{call}: error {number}"),
+    })
 }
 
 fn has_words(errors: &Value) -> bool {
@@ -121,6 +144,10 @@ mod tests {
             (
                 r#"{"errors":[{"code":"UNKNOWN","message":"unknown error","detail":"no space left on device"}]}"#,
                 ": unknown error: no space left on device (UNKNOWN)",
+            ),
+            (
+                r#"{"errors":[{"code":"UNKNOWN","message":"unknown error","detail":{"DriverName":"filesystem","Enclosed":{"Op":"mkdir","Path":"/v2","Err":28}}}]}"#,
+                ": unknown error: mkdir: no space left on device (UNKNOWN)",
             ),
             (r#"{"errors":["no","really"]}"#, ": no; really"),
             (r#"{"errors":{"code":"X","message":"no"}}"#, ": no (X)"),
