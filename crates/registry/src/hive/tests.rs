@@ -479,7 +479,8 @@ mod combined {
         ]
     }
 
-    /// Keys and values in the order of their names.
+    /// Keys and values in the order of their names. A name that is deleted and set again in other case
+    /// has the case of the layers below: to Windows, both are one name.
     fn contents(root: Option<Key<'_>>) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(root) = root {
@@ -487,8 +488,8 @@ mod combined {
         }
         let sorted = lines.iter().map(|line| {
             let mut words: Vec<&str> = line.split(' ').collect();
-            words[1..].sort_unstable();
-            words.join(" ")
+            words[1..].sort_unstable_by_key(|word| word.to_lowercase());
+            words.join(" ").to_lowercase()
         });
         sorted.collect()
     }
