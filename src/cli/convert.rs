@@ -146,7 +146,7 @@ impl Convert {
             }
             ReviewFormat::Text | ReviewFormat::Github if self.output.is_some() => {}
             ReviewFormat::Text | ReviewFormat::Github => {
-                write_result(None, |out| out.write_all(recipe.as_bytes()))?
+                write_result(None, |out| out.write_all(recipe.as_bytes()))?;
             }
             ReviewFormat::Json => write_result(None, |out| {
                 let file = self.output.as_ref().map(|file| file.display().to_string());

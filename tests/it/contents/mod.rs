@@ -431,7 +431,7 @@ fn redacted(text: &str) -> String {
             });
         let line = words.collect::<Vec<_>>().join(" ");
         let line = match line.split_once("  size ") {
-            Some((start, rest)) if start.is_empty() => {
+            Some(("", rest)) => {
                 format!("  size … {}", rest.rsplit(", ").next().unwrap())
             }
             _ => match line.split_once("sha256:…  ") {

@@ -81,8 +81,8 @@ impl Exe {
 
 /// The executable in the build folder of this program.
 pub(super) fn built() -> PathBuf {
-    only_on_request("WINCIMG_WINDOWS_PROGRAM", "the Windows program");
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    only_on_request("WINCIMG_WINDOWS_PROGRAM", "the Windows program");
     BUILT.get_or_init(build).clone().unwrap()
 }
 

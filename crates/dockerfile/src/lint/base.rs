@@ -194,14 +194,14 @@ fn floating_message(reference: &Reference, tag: TagVersion) -> Option<String> {
                 && (tag.version.is_some() || reference.is_monthly()) =>
         {
             format!(
-                "{}:{name} moves to a new revision every month",
+                "{}:{name} is replaced when its Windows is updated",
                 reference.repository
             )
         }
         Some(_) => return None,
     };
     let mend = if reference.is_windows_base() {
-        "use a full version such as 10.0.17763.973, or a digest"
+        "use a full version, 10.0.BUILD.REVISION, or a digest"
     } else {
         "use a tag that does not move, or a digest"
     };

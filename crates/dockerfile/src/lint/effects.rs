@@ -48,10 +48,11 @@ pub(super) fn check_error_action(stage: &Stage<'_>, findings: &mut Findings<'_>)
                 continue;
             }
             let all = script_statements(step, script);
-            let Some((_, before)) = all.split_last() else {
+            let Some((last, before)) = all.split_last() else {
                 continue;
             };
-            let Some(risky) = before.iter().find(|it| can_fail(it)) else {
+            let is_risky = |it: &&PowerShellStatement| can_fail(it) && !requires_file_of(last, it);
+            let Some(risky) = before.iter().find(is_risky) else {
                 continue;
             };
             let message = format!(
@@ -87,6 +88,16 @@ fn can_fail(statement: &PowerShellStatement) -> bool {
             name.as_str(),
             "iwr" | "curl" | "wget" | "irm" | "copy" | "cp" | "move" | "mv"
         )
+}
+
+/// Returns true if a script's last statement fails without the file that another one downloads.
+fn requires_file_of(last: &PowerShellStatement, download: &PowerShellStatement) -> bool {
+    let mut words = download.text.split_whitespace();
+    let file = words
+        .find(|word| word.eq_ignore_ascii_case("-outfile"))
+        .and_then(|_| words.next());
+    let name = file.and_then(|file| file.trim_matches(['"', '\'']).rsplit(['\\', '/']).next());
+    name.is_some_and(|name| name.len() > 3 && last.contains(&name.to_ascii_lowercase()))
 }
 
 /// Reports `robocopy`, whose exit code is not 0 when it copies.

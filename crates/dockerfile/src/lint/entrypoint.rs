@@ -18,7 +18,11 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
     let misread = findings.found.iter().filter(|finding| {
         matches!(
             finding.rule.name,
-            "quotes-under-powershell" | "quotes-in-nested-shell" | "backslash-quotes-under-cmd"
+            "quotes-under-powershell"
+                | "quotes-in-nested-shell"
+                | "backslash-quotes-under-cmd"
+                | "overridden-instruction"
+                | "service-monitor"
         )
     });
     let misread: HashSet<usize> = misread.map(|finding| finding.line).collect();
@@ -35,7 +39,14 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
                     .exec_form()
                     .is_some_and(|words| !is_bare_shell(&words))
             });
+        let is_shell_form =
+            |step: &LintStep<'_>| step.is("ENTRYPOINT") && step.instruction.exec_form().is_none();
+        // The words of CMD follow the shell's command, whatever that is.
+        let has_command = stage.steps.iter().any(is_shell_form);
         for step in &stage.steps {
+            if has_command && step.is("CMD") {
+                continue;
+            }
             check_step(stage, step, has_program, &misread, findings);
         }
     }
@@ -153,18 +164,27 @@ fn needs_shell(step: &LintStep<'_>) -> bool {
     })
 }
 
-/// Returns true for a command that npm installs, as a batch file.
+/// Returns true for a command that npm installs, as a batch file: from a package of that name, or from
+/// the folder, whose package can have any.
 fn is_batch_file_of_npm(stage: &Stage<'_>, text: &str) -> bool {
     let name = text.split_whitespace().next().unwrap_or_default();
     let mut steps = stage.steps.iter().filter(|step| step.is("RUN"));
     !name.contains(['.', '\\', '/'])
         && steps.any(|step| {
             let text = step.instruction.text();
+            let words = text.split_whitespace();
             text.contains("npm ")
-                && text
-                    .split_whitespace()
+                && (words
+                    .clone()
                     .any(|word| word.split('@').next() == Some(name))
+                    || text.contains(" -g") && words.clone().all(|word| is_of_npm(word)))
         })
+}
+
+/// Returns true for words of npm that name no package.
+fn is_of_npm(word: &str) -> bool {
+    let is_level = matches!(word, "silent" | "error" | "warn" | "verbose" | "silly");
+    word.starts_with('-') || is_level || matches!(word, "npm" | "install" | "i" | ".")
 }
 
 /// Returns true if a file name ends in one of these extensions, in any case.

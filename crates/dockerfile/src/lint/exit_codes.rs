@@ -65,11 +65,17 @@ fn in_powershell(step: &LintStep<'_>) -> Option<(usize, String, Grammar)> {
             it.depth == 0
                 && BUILDERS.contains(&it.command().as_str())
                 && is_work(&it.text)
-                && (!is_seen || it.contains("test"))
+                && (!is_seen || is_test(&it.text))
         })?;
         let position = script.range.start + lost.at;
         Some((position, lost.command(), script.grammar))
     })
+}
+
+/// Returns true for a program that tests what others made.
+fn is_test(text: &str) -> bool {
+    let mut words = text.split_whitespace().take(3);
+    words.any(|word| matches!(word, "ctest" | "test" | "tests" | "vstest"))
 }
 
 /// In cmd only `&&` looks at an exit code.

@@ -22,6 +22,13 @@ const ENVIRONMENTS: [&str; 9] = [
     "activate.ps1",
 ];
 
+fn is_root(folder: &str) -> bool {
+    matches!(
+        folder.to_ascii_lowercase().as_str(),
+        "/" | "\\" | "c:\\" | "c:/" | "c:"
+    )
+}
+
 /// A setting that a command makes for its own line only, and what keeps it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LineEffect {
@@ -43,6 +50,8 @@ impl LineEffect {
             "set" if is_cmd && second.contains('=') && !second.starts_with('/') => {
                 Some(Self::Variable)
             }
+            // Back to the root: the author leaves a folder, and needs none.
+            "cd" | "chdir" | "set-location" | "sl" if is_root(second) => None,
             "cd" | "chdir" | "pushd" if !second.is_empty() => Some(Self::Folder),
             "set-location" | "push-location" | "sl" => Some(Self::Folder),
             "import-module" => Some(Self::Module),

@@ -12,7 +12,10 @@ const MISSING_PROGRAMS: [(&str, &str); 16] = [
         "copy PowerShell from mcr.microsoft.com/powershell, or run this in a Server Core stage",
     ),
     ("msiexec", IN_SERVER_CORE),
-    ("certutil", "use certoc.exe, on Nano Server 1809 and later"),
+    (
+        "certutil",
+        "to import certificates, use certoc.exe of Nano Server 1809 and later",
+    ),
     ("choco", IN_SERVER_CORE),
     ("dism", IN_SERVER_CORE),
     ("wmic", IN_SERVER_CORE),

@@ -7,7 +7,7 @@ use super::environment::shell_variables;
 use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
 use super::shell::BaseShell;
-use super::stage::{LintStep, Stage};
+use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{Grammar, LintCommand, LintScript, NextOperator, Word};
 use super::{Findings, Severity};
 use crate::instruction::InstructionKind;
@@ -477,7 +477,29 @@ pub(super) fn check_shell(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         }
         _ => return,
     };
-    findings.add("shell-without-command", Severity::Error, it.line(), message);
+    if is_used(it) {
+        findings.add("shell-without-command", Severity::Error, it.line(), message);
+    }
+}
+
+/// Returns true if an instruction of the stage, or a stage on it, runs in the shell that a step sets.
+fn is_used(it: &EvaluatedStep<'_>) -> bool {
+    let own = it.step.instruction.lines();
+    let later = it.stage.steps.iter();
+    let mut later = later.skip_while(|step| step.instruction.lines() <= own);
+    let is_this = |index: usize| {
+        let stage = it.linted.stages.get(index);
+        stage.is_some_and(|stage| std::ptr::eq(stage, it.stage))
+    };
+    let mut others = it.linted.stages.iter();
+    others.any(|other| matches!(other.base, StageBaseRef::Stage(index) if is_this(index)))
+        || later.any(|step| {
+            let keyword = step.instruction.keyword.as_str();
+            matches!(
+                keyword,
+                "RUN" | "CMD" | "ENTRYPOINT" | "HEALTHCHECK" | "ONBUILD"
+            ) && step.instruction.exec_form().is_none()
+        })
 }
 
 /// Reports `;` between commands of cmd.

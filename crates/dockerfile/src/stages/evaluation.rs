@@ -393,7 +393,7 @@ impl<'a> Evaluation<'a> {
         let image = copy.from.as_deref().filter(|_| other.is_none());
         // A stage that is only a source of files stands for its image.
         let image = image.map(|from| match stages.stage_before(index, from) {
-            Some(stage) => stages.base_of(stage),
+            Some(source) => stages.base_of(source),
             None => from,
         });
         let files: &dyn Files = match (&other, image) {

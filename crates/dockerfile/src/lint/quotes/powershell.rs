@@ -291,7 +291,7 @@ fn is_intended(line: &SourceLine, part: QuotedSpan) -> bool {
         return false;
     }
     let inside = &line.text[part.open.at + 1..part.close.at];
-    if is_list_of_texts(inside) || is_path_in_text(line, part) {
+    if is_list_of_texts(inside) || is_path_in_text(line, part) || is_plain_word(line, part) {
         return false;
     }
     let mut single = false;
@@ -325,6 +325,40 @@ fn is_path_in_text(line: &SourceLine, part: QuotedSpan) -> bool {
         && before.matches('\'').count() % 2 == 1
         && before.ends_with(ends)
         && after.starts_with(ends)
+}
+
+/// Returns true for a program, or the value of a parameter, that means the same without quotes.
+fn is_plain_word(line: &SourceLine, part: QuotedSpan) -> bool {
+    let inside = &line.text[part.open.at + 1..part.close.at];
+    let before = line.text[..part.open.at].trim_end();
+    let after = &line.text[part.close.at + 1..];
+    let is_plain = inside.starts_with(|c: char| c.is_alphanumeric())
+        && inside
+            .chars()
+            .all(|c| c.is_alphanumeric() || "\\/:._-".contains(c));
+    let parameter = before
+        .rsplit(char::is_whitespace)
+        .next()
+        .unwrap_or_default();
+    let parameter = parameter.to_ascii_lowercase();
+    let is_value = parameter.starts_with('-')
+        && parameter.len() > 5
+        && !matches!(
+            parameter.as_str(),
+            "-value"
+                | "-match"
+                | "-notmatch"
+                | "-notlike"
+                | "-replace"
+                | "-split"
+                | "-contains"
+                | "-notcontains"
+                | "-notin"
+        );
+    let is_program = before.is_empty() && inside.contains(".ps1");
+    is_plain
+        && (is_value || is_program)
+        && (after.is_empty() || after.starts_with(|c: char| c.is_whitespace() || c == ';'))
 }
 
 /// Returns true for a list such as `'-q', '-dir', 'C:\x'`.

@@ -222,6 +222,11 @@ fn what_is_equivalent_is_no_finding() {
     ] {
         clean(shell, text);
     }
+    // The quoted path would be a text, and the parameters take the same texts.
+    clean(
+        BaseShell::Cmd,
+        r#"RUN powershell.exe -noexit "c:\s\install.ps1" -Channel "5.0" -UseTls12"#,
+    );
     clean(
         BaseShell::Cmd,
         r#"RUN powershell start-process -filepath C:\i\x.exe -wait -argumentlist "/s,DIR=c:\java,/L,x.log""#,

@@ -149,8 +149,8 @@ const EXAMPLES: [(&str, &str, &str); 50] = [
     ),
     (
         "shell-without-command",
-        "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop'\"]",
-        "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]",
+        "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop'\"]\nRUN dir",
+        "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]\nRUN dir",
     ),
     (
         "exec-form-program",

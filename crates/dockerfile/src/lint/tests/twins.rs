@@ -6,6 +6,9 @@ const NANO: &str = "FROM mcr.microsoft.com/windows/nanoserver:10.0.20348.2402\n"
 const IIS: &str = "FROM mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2022\n";
 const SHELL: &str = "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]\n";
 
+/// PowerShell that does not stop at errors.
+const SHELL_OPEN: &str = "SHELL [\"powershell\", \"-Command\"]\n";
+
 /// Names of the rules that find something in instructions below a base, or in a file.
 fn names(base: &str, text: &str) -> Vec<&'static str> {
     let source = if text.contains("FROM ") {
@@ -705,4 +708,38 @@ fn what_they_do_by_mistake_is_still_a_finding() {
     let unknown = lint("FROM windowsservercore\n", &LintOptions::default());
     let names: Vec<&str> = unknown.iter().map(|it| it.rule.name).collect();
     assert_eq!(names, ["unknown-repository"]);
+}
+
+#[test]
+fn a_shell_that_nothing_runs_in_breaks_nothing() {
+    let shell = "SHELL [\"cmd.exe\"]";
+    let run = format!("{shell}\nRUN dir");
+    let exec = format!("RUN dir\n{shell}\nCMD [\"C:/a.exe\"]");
+    let stages = format!(
+        "{} AS base\n{shell}\nFROM base\nRUN dir\n",
+        PINNED.trim_end()
+    );
+    check_twins(
+        PINNED,
+        "shell-without-command",
+        &[(&run, &exec), (&stages, shell)],
+    );
+}
+
+#[test]
+fn what_fails_afterwards_loses_nothing() {
+    let download = "Invoke-WebRequest -Uri https://x.example/a.exe -OutFile setup.exe";
+    let used = format!("{SHELL_OPEN}RUN {download}; Start-Process .\\setup.exe -Wait");
+    let unused = format!("{SHELL_OPEN}RUN {download}; Write-Host done");
+    check_twins(PINNED, "error-action", &[(&unused, &used)]);
+    let test = format!("{SHELL}RUN npm test; npm run build");
+    let install = format!("{SHELL}RUN npm install -g yarn@latest; yarn --version");
+    check_twins(PINNED, "lost-exit-code", &[(&test, &install)]);
+}
+
+#[test]
+fn the_root_is_no_folder_to_lose() {
+    let into = "RUN cd C:\\src\\web\nRUN npm ci";
+    let back = "RUN cd C:\\src && npm ci && cd \\\nRUN dir";
+    check_twins(PINNED, "lost-with-line", &[(into, back)]);
 }
