@@ -177,7 +177,7 @@ fn is_batch_file_of_npm(stage: &Stage<'_>, text: &str) -> bool {
                 && (words
                     .clone()
                     .any(|word| word.split('@').next() == Some(name))
-                    || text.contains(" -g") && words.clone().all(|word| is_of_npm(word)))
+                    || text.contains(" -g") && words.clone().all(is_of_npm))
         })
 }
 
