@@ -5,6 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
+use wincimg_common::files::Window;
 
 use super::cabinet::Cabinet;
 use super::error::MsiError;
@@ -28,58 +29,11 @@ pub struct Bundle {
     pub properties: Vec<(String, String)>,
 }
 
-/// A part of a file as a file.
-#[derive(Debug)]
-pub struct Part<R> {
-    inner: R,
-    start: u64,
-    length: u64,
-    at: u64,
-}
-
-impl<R: Read + Seek> Part<R> {
-    fn new(inner: R, (start, length): (u64, u64)) -> io::Result<Self> {
-        let mut part = Self {
-            inner,
-            start,
-            length,
-            at: 0,
-        };
-        part.rewind()?;
-        Ok(part)
-    }
-}
-
-impl<R: Read> Read for Part<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.length.saturating_sub(self.at);
-        let most = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
-        let read = self.inner.read(&mut buffer[..most])?;
-        self.at += read as u64;
-        Ok(read)
-    }
-}
-
-impl<R: Seek> Seek for Part<R> {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let at = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::Current(by) => self.at.checked_add_signed(by),
-            SeekFrom::End(by) => self.length.checked_add_signed(by),
-        };
-        let place = at.and_then(|at| Some((at, self.start.checked_add(at)?)));
-        let (at, place) = place.ok_or(io::ErrorKind::InvalidInput)?;
-        self.inner.seek(SeekFrom::Start(place))?;
-        self.at = at;
-        Ok(at)
-    }
-}
-
 impl Bundle {
     /// Reads a bundle; one with other parts than a package is unsupported.
     pub fn read(reader: &mut (impl Read + Seek)) -> Result<Self, MsiError> {
         let (first, attached) = containers(reader)?;
-        let mut part = Part::new(&mut *reader, first)?;
+        let mut part = Window::new(&mut *reader, first.0, first.1)?;
         let cabinet = Cabinet::read(&mut part)?;
         let mut manifest = String::new();
         cabinet.unpack(
@@ -93,8 +47,9 @@ impl Bundle {
     }
 
     /// The cabinet with the package.
-    pub fn cabinet<R: Read + Seek>(&self, reader: R) -> io::Result<(Part<R>, Cabinet)> {
-        let mut part = Part::new(reader, self.attached)?;
+    pub fn cabinet<R: Read + Seek>(&self, reader: R) -> io::Result<(Window<R>, Cabinet)> {
+        let (start, length) = self.attached;
+        let mut part = Window::new(reader, start, length)?;
         let cabinet = Cabinet::read(&mut part)?;
         Ok((part, cabinet))
     }

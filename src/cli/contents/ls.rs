@@ -128,8 +128,8 @@ impl Ls {
         }
     }
 
-    fn about(&self, listed: &ListedImage) -> About {
-        About {
+    fn identity(&self, listed: &ListedImage) -> ImageIdentity {
+        ImageIdentity {
             reference: self.image.to_string(),
             digest: listed.image.digest().clone(),
             platform: listed.image.config().platform().to_string(),
@@ -150,10 +150,10 @@ impl Ls {
         let own = top.filter(|entry| entry.kind != FileEntryKind::Folder);
         let entries = own.map(|entry| (1, entry)).into_iter().chain(below);
         let view = FilesView::new(&tree, path, entries.collect());
-        let about = self.about(listed);
+        let identity = self.identity(listed);
         write_result(None, |out| match self.format {
             OutputFormat::Text => self.write_files(&view, &tree, out),
-            OutputFormat::Json => write_json(&view.to_json(about, self.contents.acl), out),
+            OutputFormat::Json => write_json(&view.to_json(identity, self.contents.acl), out),
         })?;
         Ok(CommandOutcome::Yes)
     }
@@ -196,7 +196,7 @@ impl Ls {
         let Some(keys) = list_keys(&listed.contents, path, self.depth())? else {
             return Err(Failure::no(anyhow!("the image has no key {path}")));
         };
-        let about = self.about(listed);
+        let identity = self.identity(listed);
         write_result(None, |out| match self.format {
             OutputFormat::Text => self.write_keys(&keys, out),
             OutputFormat::Json => {
@@ -204,7 +204,7 @@ impl Ls {
                     .iter()
                     .map(|(_, key)| KeyView::new(key, self.contents.acl));
                 let keys = keys.collect();
-                write_json(&KeysJson { about, keys }, out)
+                write_json(&KeysJson { identity, keys }, out)
             }
         })?;
         Ok(CommandOutcome::Yes)
@@ -266,7 +266,7 @@ fn no_file(tree: &FileTree, path: &str) -> Failure {
 
 /// Identity of the listed image.
 #[derive(Debug, Serialize)]
-struct About {
+struct ImageIdentity {
     reference: String,
     digest: Digest,
     platform: String,
@@ -308,10 +308,10 @@ impl<'t> FilesView<'t> {
         }
     }
 
-    fn to_json(&self, about: About, with_security: bool) -> FilesJson {
+    fn to_json(&self, identity: ImageIdentity, with_security: bool) -> FilesJson {
         let entries = self.entries.iter();
         FilesJson {
-            about,
+            identity,
             path: self.path.clone(),
             files: self.files,
             folders: self.folders,
@@ -327,7 +327,7 @@ impl<'t> FilesView<'t> {
 #[derive(Debug, Serialize)]
 struct FilesJson {
     #[serde(flatten)]
-    about: About,
+    identity: ImageIdentity,
     path: String,
     files: usize,
     folders: usize,
@@ -339,7 +339,7 @@ struct FilesJson {
 #[derive(Debug, Serialize)]
 struct KeysJson {
     #[serde(flatten)]
-    about: About,
+    identity: ImageIdentity,
     keys: Vec<KeyView>,
 }
 

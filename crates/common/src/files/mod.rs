@@ -19,4 +19,4 @@ pub use replace::replace;
 pub use similar::similar_path;
 pub use spool::Spool;
 pub use spool_part::{SpoolPart, SpoolWriter};
-pub use window::FileWindow;
+pub use window::{FileWindow, Window};

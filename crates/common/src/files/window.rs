@@ -4,20 +4,23 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
 /// A range of a file.
+pub type FileWindow = Window<File>;
+
+/// A range of a reader.
 #[derive(Debug)]
-pub struct FileWindow {
-    file: File,
+pub struct Window<R> {
+    inner: R,
     start: u64,
     length: u64,
     at: u64,
 }
 
-impl FileWindow {
+impl<R: Seek> Window<R> {
     /// The range of `length` bytes from `start`.
-    pub fn new(mut file: File, start: u64, length: u64) -> io::Result<Self> {
-        file.seek(SeekFrom::Start(start))?;
+    pub fn new(mut inner: R, start: u64, length: u64) -> io::Result<Self> {
+        inner.seek(SeekFrom::Start(start))?;
         Ok(Self {
-            file,
+            inner,
             start,
             length,
             at: 0,
@@ -30,17 +33,17 @@ impl FileWindow {
     }
 }
 
-impl Read for FileWindow {
+impl<R: Read> Read for Window<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.length.saturating_sub(self.at);
         let most = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
-        let read = self.file.read(&mut buffer[..most])?;
+        let read = self.inner.read(&mut buffer[..most])?;
         self.at += read as u64;
         Ok(read)
     }
 }
 
-impl Seek for FileWindow {
+impl<R: Seek> Seek for Window<R> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let at = match to {
             SeekFrom::Start(at) => Some(at),
@@ -49,7 +52,7 @@ impl Seek for FileWindow {
         };
         let place = at.and_then(|at| Some((at, self.start.checked_add(at)?)));
         let (at, place) = place.ok_or(io::ErrorKind::InvalidInput)?;
-        self.file.seek(SeekFrom::Start(place))?;
+        self.inner.seek(SeekFrom::Start(place))?;
         self.at = at;
         Ok(at)
     }
