@@ -104,7 +104,7 @@ fn steps(host: &str) -> [DemoStep; 6] {
         step(
             "Which base image is right for the old node?",
             format!(
-                "base resolve nanoserver --host-build {OLD} --base-registry {host}/mcr \
+                "image base resolve nanoserver --host-build {OLD} --base-registry {host}/mcr \
                  --insecure-registry {host}"
             ),
             CommandOutcome::Yes,
@@ -116,7 +116,7 @@ fn steps(host: &str) -> [DemoStep; 6] {
         ),
         step(
             "What is in it? The registry changes were written here, without Windows:",
-            format!("inspect {host}/pause:10.0.{OLD} --registry --insecure-registry {host}"),
+            format!("image inspect {host}/pause:10.0.{OLD} --registry --insecure-registry {host}"),
             CommandOutcome::Yes,
         ),
         step(

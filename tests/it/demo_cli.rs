@@ -42,7 +42,7 @@ fn the_demonstration_exists_for_programs_too() {
     let codes: Vec<_> = steps.iter().map(|step| &step["exit_code"]).collect();
     assert_eq!(codes, [0, 0, 0, 0, 0, 1]);
     let command = steps[0]["command"].as_str().unwrap();
-    assert!(command.starts_with("wincimg base resolve nanoserver"));
+    assert!(command.starts_with("wincimg image base resolve nanoserver"));
     assert_eq!(steps[0]["result"]["match"], "exact");
     let digest = |step: usize| &steps[step]["result"]["images"][0]["digest"];
     assert_eq!(digest(1), digest(3));
