@@ -13,7 +13,7 @@ use wincimg_engine::notice::report_searched_tags;
 use wincimg_engine::publication::NamingOptions;
 use wincimg_engine::unserved::repeated_without_index;
 use wincimg_engine::update;
-use wincimg_engine::update::{UpdatePlan, UpdateRequest};
+use wincimg_engine::update::{BaseSetting, UpdatePlan, UpdateRequest};
 use wincimg_inspect::bases::{parse_location, warning};
 use wincimg_inspect::provenance::SourceFile;
 use wincimg_oci::document::ManifestFormat;
@@ -110,6 +110,7 @@ impl Update {
             image: &image,
             hosts: &targets,
             base: self.base.as_deref(),
+            base_setting: BaseSetting::Flag,
             base_registry: &self.base_registry.base_registry,
             wanted: self.matched.wanted,
             is_shared: !self.tags.no_index,

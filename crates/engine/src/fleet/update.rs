@@ -2,7 +2,7 @@
 
 use tokio::sync::Semaphore;
 use wincimg_cluster::nodes::Node;
-use wincimg_common::diagnose::{Blame, BoxError};
+use wincimg_common::diagnose::Blame;
 use wincimg_oci::reference::Reference;
 
 use super::FleetEntry;
@@ -13,7 +13,7 @@ use crate::compat_check::check_served;
 use crate::plans::TargetHost;
 use crate::publication::PlannedTag;
 use crate::update::{
-    UpdateConflict, UpdatePlan, UpdateRequest, UpdateVerdict, deliver, plan_served,
+    BaseSetting, UpdateConflict, UpdatePlan, UpdateRequest, UpdateVerdict, deliver, plan_served,
 };
 
 /// One image, and the services to update it with.
@@ -92,6 +92,7 @@ impl EntryUpdate<'_> {
             image: self.image,
             hosts: self.hosts,
             base: self.base,
+            base_setting: BaseSetting::Key,
             base_registry: base_registry.unwrap_or(run.base_registry),
             wanted: entry.matched,
             is_shared: true,
@@ -113,7 +114,7 @@ impl EntryUpdate<'_> {
             no_index_command(entry, words)
         };
         let planning = plan_served(&request, &entry.tag, run.all_or_nothing, &command, ctx);
-        let (updates, unserved) = planning.await.map_err(for_entry)?;
+        let (updates, unserved) = planning.await.map_err(ReportedError::from)?;
         for host in unserved {
             report.record_unserved(host);
         }
@@ -130,21 +131,6 @@ impl EntryUpdate<'_> {
             version.unwrap_or_default()
         )
     }
-}
-
-/// The error of an update as that of an entry in a fleet: what a hint sets with `--base`, the entry
-/// sets with `base`.
-fn for_entry(error: BoxError) -> ReportedError {
-    let mut error = ReportedError::from(error);
-    error.hint = error.hint.map(|hint| match hint.split_once("--base ") {
-        Some((before, after)) => {
-            let end = after.find([';', ',', ' ']).unwrap_or(after.len());
-            let (base, after) = after.split_at(end);
-            format!("{before}base = \"{base}\"{after}")
-        }
-        None => hint.replace("--base", "base = \"…\""),
-    });
-    error
 }
 
 /// Error for an image that cannot be rebased, with its first conflict.
@@ -165,30 +151,5 @@ fn refused(image: &Reference, obstacles: &[UpdateConflict]) -> ReportedError {
             "build it from its sources: build = \"FOLDER\" in place of update = \"{image}\""
         )),
         blame: Blame::Answer,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use wincimg_common::diagnose::Problem;
-
-    use super::*;
-
-    #[test]
-    fn a_hint_names_the_base_as_the_file_does() {
-        let hint = |text: &str| {
-            let error = Problem::new("base/ambiguous", "two").hint(text.to_owned());
-            for_entry(error.into()).hint.unwrap()
-        };
-        let one = hint("choose one, for example --base mcr.example/nanoserver");
-        assert_eq!(
-            one,
-            "choose one, for example base = \"mcr.example/nanoserver\""
-        );
-        let some = hint("name its repository with --base, such as a mirror's");
-        assert_eq!(
-            some,
-            "name its repository with base = \"…\", such as a mirror's"
-        );
     }
 }

@@ -19,6 +19,7 @@ use wincimg_oci::store::{Source, StoreError};
 use wincimg_windows::compat::HostBuild;
 use wincimg_windows::version::WindowsVersion;
 
+use super::BaseSetting;
 use crate::bases::BaseQuery;
 use crate::build::BuildContext;
 use crate::error::search;
@@ -33,6 +34,8 @@ pub(super) struct Bases<'a> {
     pub(super) base_registry: &'a BaseRegistry,
     /// Required match with the hosts.
     pub(super) wanted: BaseMatch,
+    /// Where hints name a base.
+    pub(super) setting: BaseSetting,
 }
 
 /// The base that an image was built on.
@@ -122,7 +125,7 @@ impl Bases<'_> {
             let exactly: Vec<Reference> = exactly.into_iter().collect();
             let found = self.find_at(&named, &exactly, image, version).await?;
             let found = found.map(|found| found.into_old_base(BaseDetection::Asked, named));
-            return Ok(found.ok_or_else(|| deleted_base_error(name, asked, version))?);
+            return Ok(found.ok_or_else(|| self.deleted_base_error(name, asked, version))?);
         }
         let says = BaseAnnotations::from_image(image);
         let mut gone = None;
@@ -142,7 +145,7 @@ impl Bases<'_> {
         let asked = self.usual(version)?;
         match (self.by_layers(image, name, version, &asked).await?, gone) {
             (Some(found), _) => Ok(found),
-            (None, Some(base)) => Err(deleted_base_error(name, base, version).into()),
+            (None, Some(base)) => Err(self.deleted_base_error(name, base, version).into()),
             (None, None) => {
                 let tried: Vec<_> = asked.iter().map(|(base, _)| repository_of(base)).collect();
                 let problem = format!(
@@ -151,8 +154,9 @@ impl Bases<'_> {
                     tried.join(", ")
                 );
                 let hint = format!(
-                    "name the repository of its base with --base; {BASE_NAMES}, and \
-                     --base-registry sets their registry"
+                    "name the repository of its base with {}; {BASE_NAMES}, and --base-registry \
+                     sets their registry",
+                    self.setting.name()
                 );
                 Err(Problem::new("base/unknown", problem)
                     .blame(Blame::Answer)
@@ -224,7 +228,7 @@ impl Bases<'_> {
             let problem = format!(
                 "{image} names the base {base}: a host that only an image names is not contacted"
             );
-            let hint = format!("to use that base, add --base {base}");
+            let hint = format!("to use that base, add {}", self.setting.with(base));
             return Err(Problem::new("base/elsewhere", problem)
                 .blame(Blame::Answer)
                 .hint(hint)
@@ -337,7 +341,7 @@ impl Bases<'_> {
             let bases: Vec<String> = bases.collect();
             let both = bases.join(" and of ");
             let problem = format!("the lowest layers of {name} are those of {both}");
-            let hint = format!("choose one, for example --base {}", bases[0]);
+            let hint = format!("choose one, for example {}", self.setting.with(&bases[0]));
             return Err(Problem::new("base/ambiguous", problem)
                 .blame(Blame::Answer)
                 .hint(hint)
@@ -345,18 +349,27 @@ impl Bases<'_> {
         }
         Ok(best.pop())
     }
-}
 
-/// Error for a base that no longer exists.
-fn deleted_base_error(image: &Reference, base: &str, version: WindowsVersion) -> Problem {
-    let version = version.os_version();
-    let problem = format!(
-        "the base of {image} no longer exists: {base} has no image of {version} with its layers"
-    );
-    Problem::new("base/gone", problem).blame(Blame::Answer).hint(
-        "name a repository that still has it with --base, such as a mirror's, or build the image \
-         again: `wincimg build`",
-    )
+    /// Error for a base that no longer exists.
+    fn deleted_base_error(
+        &self,
+        image: &Reference,
+        base: &str,
+        version: WindowsVersion,
+    ) -> Problem {
+        let problem = format!(
+            "the base of {image} no longer exists: {base} has no image of {} with its layers",
+            version.os_version()
+        );
+        let hint = format!(
+            "name a repository that still has it with {}, such as a mirror's, or build the image \
+             again: `wincimg build`",
+            self.setting.name()
+        );
+        Problem::new("base/gone", problem)
+            .blame(Blame::Answer)
+            .hint(hint)
+    }
 }
 
 /// A resolved base.

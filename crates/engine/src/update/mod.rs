@@ -48,6 +48,8 @@ pub struct UpdateRequest<'a> {
     pub hosts: &'a [TargetHost],
     /// Its base, if the user names it.
     pub base: Option<&'a str>,
+    /// Where the user names it.
+    pub base_setting: BaseSetting,
     /// Registry of bases.
     pub base_registry: &'a BaseRegistry,
     /// Required match of base images.
@@ -56,6 +58,31 @@ pub struct UpdateRequest<'a> {
     pub is_shared: bool,
     /// True if the layers of bases may be read when their contents are required and not known.
     pub reads_bases: bool,
+}
+
+/// Where a user names the base of an image, for hints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BaseSetting {
+    /// The flag `--base`.
+    Flag,
+    /// The key `base` of an entry in a file.
+    Key,
+}
+
+impl BaseSetting {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Flag => "--base",
+            Self::Key => "base = \"…\"",
+        }
+    }
+
+    fn with(self, base: &str) -> String {
+        match self {
+            Self::Flag => format!("--base {base}"),
+            Self::Key => format!("base = \"{base}\""),
+        }
+    }
 }
 
 /// Plan of the update of an image.
@@ -213,6 +240,7 @@ pub async fn plan(
         ctx,
         base_registry: request.base_registry,
         wanted: request.wanted,
+        setting: request.base_setting,
     };
     let finding = needed.iter().map(async |place| {
         let (version, image) = &images[*place];

@@ -163,7 +163,7 @@ fn changes() -> impl Strategy<Value = Vec<(At, u8)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
     fn damaged_files_are_errors_or_answers(changes in changes(), cut in any::<Option<At>>()) {

@@ -26,7 +26,7 @@ fn pieces() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 1500 } else { 20_000 }))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 600 } else { 20_000 }))]
 
     #[test]
     fn any_line_is_read_to_an_end(line in prop_oneof![4 => pieces(), 1 => "\\PC*"]) {
