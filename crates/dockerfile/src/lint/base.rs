@@ -101,13 +101,29 @@ fn find_dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String
     let docker_hub = repository.strip_prefix("docker.io/").unwrap_or(repository);
     if let Some(name) = docker_hub.strip_prefix("microsoft/") {
         let successor = successor(name, reference.tag.as_deref().unwrap_or_default());
-        return Some((
-            Severity::Error,
+        let message = if name.starts_with("mssql-server-windows") {
+            format!(
+                "Microsoft removed microsoft/{name} from Docker Hub, so the pull fails, and has no \
+                 image of SQL Server for Windows any more; install it on \
+                 mcr.microsoft.com/windows/servercore"
+            )
+        } else if successor.is_empty() {
+            format!(
+                "Docker Hub has no microsoft/{name}, as Microsoft removed its images from there in \
+                 2021, so the pull fails; see whether mcr.microsoft.com has a successor"
+            )
+        } else if is_of_hub(name) {
             format!(
                 "Microsoft removed microsoft/{name} from Docker Hub in 2021, so the pull fails; use \
                  a tag of mcr.microsoft.com{successor}"
-            ),
-        ));
+            )
+        } else {
+            format!(
+                "microsoft/{name} does not exist, so the pull fails; use a tag of \
+                 mcr.microsoft.com{successor}"
+            )
+        };
+        return Some((Severity::Error, message));
     }
     let name = reference.tag.as_deref();
     let is_own = repository.starts_with("mcr.microsoft.com/") && reference.is_windows_base();
@@ -153,23 +169,31 @@ fn server_2022(reference: &Reference) -> String {
     }
 }
 
-/// Successor of a repository of Microsoft on Docker Hub.
+/// Returns true for a repository that Microsoft had on Docker Hub: those were without folders.
+fn is_of_hub(name: &str) -> bool {
+    !name.contains('/') && !matches!(name, "servercore" | "windows")
+}
+
+/// Successor of a repository of Microsoft on Docker Hub, or the one that was meant.
 fn successor(name: &str, tag: &str) -> &'static str {
     match name {
-        "windowsservercore" => "/windows/servercore",
-        "nanoserver" => "/windows/nanoserver",
-        "iis" => "/windows/servercore/iis",
-        "aspnet" => "/dotnet/framework/aspnet",
+        "windowsservercore" | "servercore" | "windows/servercore" => "/windows/servercore",
+        "nanoserver" | "windows/nanoserver" => "/windows/nanoserver",
+        "windows" => "/windows/server",
+        "iis" | "windows/servercore/iis" => "/windows/servercore/iis",
+        "aspnet" | "dotnet/framework/aspnet" => "/dotnet/framework/aspnet",
         "wcf" => "/dotnet/framework/wcf",
-        "dotnet-framework-build" => "/dotnet/framework/sdk",
+        "dotnet-framework-build" | "dotnet/framework/sdk" => "/dotnet/framework/sdk",
         "dotnet-framework" if tag.contains("sdk") => "/dotnet/framework/sdk",
-        "dotnet-framework" => "/dotnet/framework/runtime",
-        "dotnet" if tag.contains("sdk") => "/dotnet/sdk",
+        "dotnet-framework" | "dotnet/framework/runtime" => "/dotnet/framework/runtime",
+        "dotnet-framework-samples" => "/dotnet/framework/samples",
         "dotnet" if tag.contains("aspnetcore") => "/dotnet/aspnet",
-        "dotnet" => "/dotnet/runtime",
-        "aspnetcore" => "/dotnet/aspnet",
-        "aspnetcore-build" => "/dotnet/sdk",
+        "dotnet" if tag.contains("runtime") || tag.contains("-core") => "/dotnet/runtime",
+        "dotnet" | "aspnetcore-build" | "dotnet/sdk" => "/dotnet/sdk",
+        "aspnetcore" | "dotnet/aspnet" => "/dotnet/aspnet",
         "powershell" => "/powershell",
+        "windowsservercore-insider" => "/windows/servercore/insider",
+        "nanoserver-insider" => "/windows/nanoserver/insider",
         _ => "",
     }
 }

@@ -178,29 +178,29 @@ pub(super) fn check_setx(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     check_setx_user(stage, findings);
     let mut count = 0;
     for step in stage.steps.iter().filter(|step| step.is("RUN")) {
-        for command in step.commands() {
-            if command.program() != "setx" || command.grammar != Grammar::Cmd {
+        let of_cmd = step
+            .commands()
+            .iter()
+            .filter(|command| command.grammar == Grammar::Cmd && command.program() == "setx")
+            .map(|command| {
+                let words = command.words.iter().map(|word| word.value.as_str());
+                let words = words.collect::<Vec<_>>().join(" ");
+                (command.words[0].range.start, words)
+            });
+        let of_powershell = powershell_scripts(step).flat_map(|script| {
+            let all = script_statements(step, script).into_iter();
+            let setx = all.filter(|it| it.command() == "setx");
+            setx.map(|it| (script.range.start + it.at, it.text))
+        });
+        let of_cmd = of_cmd.map(|(at, text)| (at, sets_path(&text, &["%path%"])));
+        let of_powershell =
+            of_powershell.map(|(at, text)| (at, sets_path(&text, &["$env:path", "${env:path}"])));
+        for (at, is_machine) in of_cmd.chain(of_powershell) {
+            let Some(is_machine) = is_machine else {
                 continue;
-            }
-            let has = |name: &str| command.words.iter().any(|word| word.eq_ignore_case(name));
-            let text = command
-                .words
-                .iter()
-                .map(|word| word.value.to_ascii_lowercase());
-            if !has("path") || !text.clone().any(|word| word.contains("%path%")) {
-                continue;
-            }
+            };
             count += 1;
-            let is_machine = has("/m") || has("-m");
             let (severity, message) = match is_machine {
-                // `%ARGUMENTS%` may have it.
-                false
-                    if text
-                        .clone()
-                        .any(|word| word.starts_with('%') && word.ends_with('%')) =>
-                {
-                    continue;
-                }
                 false => (
                     if count > 1 {
                         Severity::Warning
@@ -215,10 +215,23 @@ pub(super) fn check_setx(stage: &Stage<'_>, findings: &mut Findings<'_>) {
                 true if stage.is_nano_server() => continue,
                 true => (Severity::Note, MACHINE),
             };
-            let at = (step.instruction, command.words[0].range.start);
-            findings.add_at("setx-path", severity, at, message);
+            findings.add_at("setx-path", severity, (step.instruction, at), message);
         }
     }
+}
+
+/// For a `setx` that sets the whole PATH, in one of these spellings, true if it is the machine's.
+fn sets_path(command: &str, spellings: &[&str]) -> Option<bool> {
+    let lower = command.to_ascii_lowercase();
+    let has = |names: &[&str]| lower.split_whitespace().any(|word| names.contains(&word));
+    let is_path =
+        has(&["path", "'path'", "\"path\""]) && spellings.iter().any(|path| lower.contains(path));
+    let is_machine = has(&["/m", "-m"]);
+    // `%ARGUMENTS%` may have it.
+    let is_open = lower
+        .split_whitespace()
+        .any(|word| word.starts_with('%') && word.ends_with('%'));
+    (is_path && (is_machine || !is_open)).then_some(is_machine)
 }
 
 /// Reports web requests whose answer Internet Explorer would parse.

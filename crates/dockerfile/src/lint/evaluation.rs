@@ -305,6 +305,16 @@ fn report_refused(
     } else {
         Severity::Error
     };
+    let is_copy = matches!(instruction.keyword.as_str(), "ADD" | "COPY");
+    let message = if is_copy && message.ends_with("is not closed") {
+        let keyword = &instruction.keyword;
+        format!(
+            "{keyword} separates its arguments at spaces also in quotes: write them as an array, as \
+             in {keyword} [\"a b\", \"C:/c d/\"]"
+        )
+    } else {
+        message
+    };
     findings.add(INVALID, severity, instruction.lines().0, message);
 }
 

@@ -22,11 +22,19 @@ const ENVIRONMENTS: [&str; 9] = [
     "activate.ps1",
 ];
 
-fn is_root(folder: &str) -> bool {
-    matches!(
-        folder.to_ascii_lowercase().as_str(),
-        "/" | "\\" | "c:\\" | "c:/" | "c:"
-    )
+/// Returns true for a change to the root, with which an author leaves a folder, and for one that
+/// changes nothing.
+fn is_without_effect(command: &LintCommand) -> bool {
+    let mut folders = command.words.iter().skip(1).map(|word| {
+        let folder = word.value.to_ascii_lowercase();
+        folder.replace('/', "\\")
+    });
+    folders
+        .rfind(|it| !matches!(it.as_str(), "\\d" | "-path" | "-literalpath"))
+        .is_none_or(|folder| {
+            matches!(folder.as_str(), "\\" | "c:\\" | "." | "%cd%" | "$pwd")
+                || folder.len() == 2 && folder.ends_with(':')
+        })
 }
 
 /// A setting that a command makes for its own line only, and what keeps it.
@@ -39,6 +47,8 @@ enum LineEffect {
     Module,
     /// The variables of a compiler or an interpreter.
     Environment,
+    /// A letter for a share or a folder.
+    Drive,
 }
 
 impl LineEffect {
@@ -50,10 +60,12 @@ impl LineEffect {
             "set" if is_cmd && second.contains('=') && !second.starts_with('/') => {
                 Some(Self::Variable)
             }
-            // Back to the root: the author leaves a folder, and needs none.
-            "cd" | "chdir" | "set-location" | "sl" if is_root(second) => None,
-            "cd" | "chdir" | "pushd" if !second.is_empty() => Some(Self::Folder),
-            "set-location" | "push-location" | "sl" => Some(Self::Folder),
+            "cd" | "chdir" | "set-location" | "sl" if is_without_effect(command) => None,
+            "cd" | "chdir" | "set-location" | "sl" => Some(Self::Folder),
+            "pushd" if !second.is_empty() => Some(Self::Folder),
+            "push-location" => Some(Self::Folder),
+            "net" if maps_drive(command) => Some(Self::Drive),
+            "new-psdrive" => Some(Self::Drive),
             "import-module" => Some(Self::Module),
             "conda" if second == "activate" => Some(Self::Environment),
             "call" if ENVIRONMENTS.contains(&program_name(second).as_str()) => {
@@ -80,6 +92,7 @@ impl LineEffect {
             Self::Preference => ("setting", "SHELL, or the RUN that requires it"),
             Self::Module => ("module", "the RUN that requires it"),
             Self::Environment => ("environment", "the RUN that requires it"),
+            Self::Drive => ("drive", "the RUN that requires it"),
         }
     }
 
@@ -96,6 +109,17 @@ fn is_preference(first: &str, second: &str) -> bool {
         None => (first, second.starts_with('=')),
     };
     has_value && name.starts_with('$') && name.ends_with("preference")
+}
+
+/// Returns true for a `net use` that connects a share.
+fn maps_drive(command: &LintCommand) -> bool {
+    let mut words = command.words.iter().skip(1);
+    let is_use = words.next().is_some_and(|word| word.eq_ignore_case("use"));
+    let mut words = words.map(|word| word.value.to_ascii_lowercase());
+    let is_option = |word: String| word.starts_with('/') && !word.starts_with("//");
+    is_use
+        && words.clone().next().is_some_and(|first| !is_option(first))
+        && !words.any(|word| word.starts_with("/d"))
 }
 
 /// `refreshenv` of Chocolatey before another command of PowerShell.

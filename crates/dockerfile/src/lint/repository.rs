@@ -44,10 +44,13 @@ const MEANT: [(&str, &str); 9] = [
 
 /// Reports images that do not exist.
 pub(super) fn check_images(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
-    for stage in &linted.stages {
+    for (index, stage) in linted.stages.iter().enumerate() {
         let StageBaseRef::Image(reference) = &stage.base else {
             continue;
         };
+        if check_base_stage(linted, index, findings) {
+            continue;
+        }
         let is_known = linted.options.bases.contains_key(&stage.image);
         if is_known || reference.digest.is_some() {
             continue;
@@ -215,6 +218,47 @@ fn check_base_tag(reference: &Reference, tag: &str) -> Option<String> {
     is_judged.then(|| format!("{} has no tag {tag}{meant}", reference.repository))
 }
 
+/// Official images that are written like names of stages.
+const OFFICIAL: [&str; 12] = [
+    "bash", "caddy", "docker", "golang", "julia", "maven", "mongo", "nats", "python", "scratch",
+    "swift", "vault",
+];
+
+/// Reports a `FROM` with the misspelt name of a stage above it, which Docker would pull.
+fn check_base_stage(linted: &LintFile<'_>, index: usize, findings: &mut Findings<'_>) -> bool {
+    let stage = &linted.stages[index];
+    let StageBaseRef::Image(reference) = &stage.base else {
+        return false;
+    };
+    let name = reference.repository.as_str();
+    let is_plain = name == stage.image && stage.from.text().starts_with(name);
+    let is_image = reference.platform() != Platform::Unknown
+        || OFFICIAL.contains(&name)
+        || linted.options.bases.contains_key(name);
+    if !is_plain || is_image || name.len() < 4 || name.contains(['/', '.']) {
+        return false;
+    }
+    let names = linted.stages[..index].iter();
+    let mut names = names.filter_map(|stage| stage.name.as_deref());
+    let edits = if name.len() < 6 { 1 } else { 2 };
+    let Some(meant) = names.find(|it| strsim::osa_distance(it, name) <= edits) else {
+        return false;
+    };
+    // It may be an image of this machine.
+    let severity = if STAGE_NAMES.contains(&name) {
+        Severity::Warning
+    } else {
+        Severity::Error
+    };
+    let message = format!(
+        "no stage {name:?}, and Docker would pull an image of this name: did you mean {meant}?"
+    );
+    let start = stage.from.start();
+    let edit = Edit::new(start..start + name.len(), meant);
+    findings.add_edits("unknown-stage", severity, stage.from, message, &[edit]);
+    true
+}
+
 /// Words that name stages, and no image of Docker Hub.
 const STAGE_NAMES: [&str; 14] = [
     "build",
@@ -322,8 +366,52 @@ pub(super) fn check_source_stage(
     findings.add_edits(rule, Severity::Error, instruction, message, edit.as_slice());
 }
 
+/// Reports a stage for Linux that takes files of a stage that runs commands on Windows, or the
+/// other way round: no builder runs both.
+fn check_builders(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    let system = |index: usize| {
+        let mut at = index;
+        loop {
+            let stage = &linted.stages[at];
+            match &stage.base {
+                StageBaseRef::Stage(below) => at = *below,
+                StageBaseRef::Image(reference) => return reference.platform(),
+                StageBaseRef::Scratch | StageBaseRef::Unknown => return Platform::Unknown,
+            }
+        }
+    };
+    let runs = |index: usize| linted.stages[index].steps.iter().any(|step| step.is("RUN"));
+    for (index, stage) in linted.stages.iter().enumerate() {
+        for step in stage.steps.iter().filter(|step| step.is("COPY")) {
+            let from = step.instruction.flag("from").unwrap_or_default();
+            let mut earlier = linted.stages[..index].iter();
+            let named = earlier.position(|it| it.name.as_deref() == Some(from));
+            let Some(source) = named.or_else(|| from.parse().ok().filter(|it| *it < index)) else {
+                continue;
+            };
+            let (windows, linux) = match (system(source), system(index)) {
+                (Platform::Windows, Platform::Linux) => (source, index),
+                (Platform::Linux, Platform::Windows) => (index, source),
+                _ => continue,
+            };
+            if runs(windows) && runs(linux) {
+                let message = format!(
+                    "one of the stages on lines {} and {} runs commands on Linux and the other on \
+                     Windows, and no builder runs both: build them with a Dockerfile each",
+                    linted.stages[source].from.lines().0 + 1,
+                    stage.from.lines().0 + 1
+                );
+                let line = step.instruction.lines().0;
+                findings.add("platform-mismatch", Severity::Warning, line, message);
+                return;
+            }
+        }
+    }
+}
+
 /// Reports a platform that the base is not for.
 pub(super) fn check_platform(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    check_builders(linted, findings);
     for stage in &linted.stages {
         let Some(platform) = stage.from.flag("platform") else {
             continue;

@@ -93,17 +93,24 @@ pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>, findings: &m
     if step.shell != BaseShell::Cmd || stage.platform != Platform::Windows {
         return;
     }
-    for command in step.commands() {
+    for (index, command) in step.commands().iter().enumerate() {
         let Some(word) = command.words.first() else {
             continue;
         };
+        let is_behind = is_behind_script(step, index);
         let is_assignment = word.value.starts_with('$') && word.value.len() > 1;
-        let is_cmdlet = is_known_cmdlet(&word.value);
+        let is_cmdlet = is_known_cmdlet(&word.value) || is_behind && is_alias(command);
         let is_script = has_extension(&word.value, &["ps1"]);
         if command.grammar != Grammar::Cmd || !(is_assignment || is_cmdlet || is_script) {
             continue;
         }
-        let message = if is_script {
+        let message = if is_behind {
+            format!(
+                "cmd ends the script of powershell at the |, and {:?} behind it is of PowerShell: \
+                 write the script in double quotes",
+                word.value
+            )
+        } else if is_script {
             format!(
                 "cmd does not run {}: write powershell -File {0}",
                 word.value
@@ -119,6 +126,35 @@ pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>, findings: &m
         findings.add("cmdlet-under-cmd", Severity::Error, line, message);
         return;
     }
+}
+
+/// Aliases of cmdlets for pipelines that are no commands of cmd.
+const PIPELINE_ALIASES: [&str; 11] = [
+    "iex", "%", "?", "foreach", "select", "measure", "tee", "ft", "fl", "group", "sls",
+];
+
+/// True for an alias of a cmdlet; `where` is a program of Windows, but not with a script block.
+fn is_alias(command: &LintCommand) -> bool {
+    let name = command.program();
+    let next = command.words.get(1).map_or("", |word| word.value.as_str());
+    PIPELINE_ALIASES.contains(&name.as_str()) || name == "where" && next.starts_with('{')
+}
+
+/// True if cmd pipes the output of a PowerShell script without quotes into a command: the script
+/// was likely meant to go on.
+fn is_behind_script(step: &LintStep<'_>, index: usize) -> bool {
+    let commands = step.commands();
+    let before = index.checked_sub(1).and_then(|index| commands.get(index));
+    let script = before.and_then(|it| Some((it, super::words::script_of(it)?.1)));
+    script.is_some_and(|(before, words)| {
+        before.grammar == Grammar::Cmd
+            && before.next == NextOperator::Pipe
+            && before.program() != "cmd"
+            && !step
+                .instruction
+                .part(words[0].range.clone())
+                .starts_with('"')
+    })
 }
 
 /// Reports `&&` and `||` in Windows PowerShell, which has neither.
@@ -224,7 +260,7 @@ pub(super) fn check_variables(it: &EvaluatedStep<'_>, findings: &mut Findings<'_
     let whole = step.instruction.full_text();
     let lower = whole.to_ascii_lowercase();
     let reads_dollar = lower.contains("bash") || lower.contains("start-process");
-    for command in step.commands() {
+    for (index, command) in step.commands().iter().enumerate() {
         let program = command.program();
         // Start-Process starts batch files too, which read their arguments.
         if matches!(program.as_str(), "start-process" | "start" | "choco") || reads_dollar {
@@ -255,7 +291,14 @@ pub(super) fn check_variables(it: &EvaluatedStep<'_>, findings: &mut Findings<'_
             } else {
                 "PowerShell"
             };
-            let message = format!("{shell} does not read {written} as a variable: write {right}");
+            let message = if is_behind_script(step, index) {
+                format!(
+                    "cmd ends the script of powershell at the |, and does not read {written} behind \
+                     it: write {right}, or the script in double quotes"
+                )
+            } else {
+                format!("{shell} does not read {written} as a variable: write {right}")
+            };
             let line = step.line_at(word.range.start);
             findings.add("foreign-variable", Severity::Error, line, message);
             return;
@@ -524,7 +567,8 @@ pub(super) fn check_semicolons(
         });
         let next = separator.and_then(|(index, word)| Some((word, command.words.get(index + 1)?)));
         let Some((word, next)) = next else { continue };
-        if command.next == NextOperator::Pipe || !is_command_word(&next.value) {
+        let is_same = next.eq_ignore_case(&command.words[0].value);
+        if command.next == NextOperator::Pipe || !(is_same || is_command_word(&next.value)) {
             continue;
         }
         let message = "in cmd a semicolon does not separate commands: write && or &";
@@ -543,14 +587,25 @@ fn is_command_word(word: &str) -> bool {
             word,
             "choco"
                 | "npm"
+                | "npx"
+                | "yarn"
+                | "node"
                 | "git"
                 | "dotnet"
+                | "nuget"
+                | "msbuild"
                 | "msiexec"
                 | "powershell"
                 | "curl"
                 | "tar"
                 | "pip"
+                | "python"
+                | "cmake"
                 | "reg"
                 | "setx"
+                | "xcopy"
+                | "robocopy"
+                | "icacls"
+                | "net"
         )
 }

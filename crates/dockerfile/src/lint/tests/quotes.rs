@@ -33,8 +33,8 @@ fn quotes_that_powershell_needs_are_escaped() {
             r#"RUN iwr -UseBasicParsing \"https://x/?a=1&b=2\""#,
         ),
         (
-            r#"RUN setx /M PATH "$env:PATH;C:\x""#,
-            r#"RUN setx /M PATH \"$env:PATH;C:\x\""#,
+            r#"RUN setx /M TOOLS "$env:PATH;C:\x""#,
+            r#"RUN setx /M TOOLS \"$env:PATH;C:\x\""#,
         ),
         (
             r#"RUN mvn "-Dmaven.test.skip=true""#,
