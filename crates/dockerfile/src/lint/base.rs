@@ -39,8 +39,8 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
             };
             let line = stage.from.line_of(stage.from.start());
             findings.add("dead-base", severity, line, message);
-        } else if let Some(message) = floating_message(reference, tag) {
-            floating.push((stage, message, pinned.clone()));
+        } else if let Some((severity, message)) = floating_message(reference, tag) {
+            floating.push((stage, (severity, message), pinned.clone()));
         }
         if let (Some(host), Some(_)) = (options.host, version)
             && let Some(message) = host_message(reference, version, host)
@@ -60,8 +60,8 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
     report_floating(linted, &floating, findings);
 }
 
-/// A stage on a floating tag, with the message and the pinned name of its base.
-type FloatingStage<'a> = (&'a Stage<'a>, String, Option<String>);
+/// A stage on a floating tag, with the finding about it and the pinned name of its base.
+type FloatingStage<'a> = (&'a Stage<'a>, (Severity, String), Option<String>);
 
 /// One finding says it for the file.
 fn report_floating(
@@ -69,7 +69,10 @@ fn report_floating(
     floating: &[FloatingStage<'_>],
     findings: &mut Findings<'_>,
 ) {
-    let Some((stage, message, pinned)) = floating.first() else {
+    let gravest = floating
+        .iter()
+        .min_by_key(|(_, (severity, _), _)| *severity);
+    let Some((stage, (severity, message), pinned)) = gravest else {
         return;
     };
     let mut images: Vec<&str> = floating
@@ -86,7 +89,7 @@ fn report_floating(
     let rule = "floating-base";
     report(
         rule,
-        Severity::Warning,
+        *severity,
         linted,
         stage,
         message,
@@ -140,8 +143,15 @@ fn find_dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String
     let version = tag.version?;
     let release = release::from_build(version.build)?;
     let is_old_nano = version.build == 14393 && repository.ends_with("windows/nanoserver");
-    let is_published =
-        is_own || reference.is_monthly() || repository.contains("mcr.microsoft.com/");
+    let names_windows = name.is_some_and(|tag| {
+        ["windowsservercore", "nanoserver"]
+            .iter()
+            .any(|it| tag.contains(it))
+    });
+    let is_published = is_own
+        || names_windows
+        || reference.is_monthly()
+        || repository.contains("mcr.microsoft.com/");
     (is_published && (release.kind == ReleaseKind::Sac || is_old_nano)).then(|| {
         let what = if is_old_nano {
             "Nano Server 2016"
@@ -198,8 +208,16 @@ fn successor(name: &str, tag: &str) -> &'static str {
     }
 }
 
-/// Message about a tag that moves.
-fn floating_message(reference: &Reference, tag: TagVersion) -> Option<String> {
+/// Finding about a tag that moves; a note where its image may be the author's, or a finished version.
+fn floating_message(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
+    let is_finished = !reference.is_windows_base()
+        && !reference.repository.contains("mcr.microsoft.com/")
+        && reference.tag.as_deref().is_some_and(has_full_version);
+    let severity = if is_finished || !reference.is_updated_monthly() {
+        Severity::Note
+    } else {
+        Severity::Warning
+    };
     let message = match reference.tag.as_deref() {
         _ if reference.digest.is_some() => return None,
         None => format!(
@@ -229,7 +247,13 @@ fn floating_message(reference: &Reference, tag: TagVersion) -> Option<String> {
     } else {
         "use a tag that does not move, or a digest"
     };
-    Some(format!("{message}; {mend}"))
+    Some((severity, format!("{message}; {mend}")))
+}
+
+/// Returns true for `3.12.8-windowsservercore`, which moves only until the next version.
+fn has_full_version(tag: &str) -> bool {
+    let version = tag.split('-').next().unwrap_or_default();
+    version.split('.').count() > 2 && version.chars().all(|c| c.is_ascii_digit() || c == '.')
 }
 
 /// Message about an image that does not run on a host.

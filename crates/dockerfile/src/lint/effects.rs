@@ -77,11 +77,15 @@ fn can_fail(statement: &PowerShellStatement) -> bool {
     let is_cmdlet = wincimg_scripts::script::is_cmdlet(&name)
         && matches!(
             verb,
-            "invoke" | "expand" | "install" | "copy" | "move" | "enable"
+            "invoke" | "expand" | "install" | "copy" | "move" | "enable" | "import"
         )
         && !matches!(
             name.as_str(),
-            "set-executionpolicy" | "new-object" | "start-sleep" | "set-strictmode"
+            "set-executionpolicy"
+                | "new-object"
+                | "start-sleep"
+                | "set-strictmode"
+                | "import-module"
         );
     is_cmdlet
         || matches!(
@@ -93,8 +97,12 @@ fn can_fail(statement: &PowerShellStatement) -> bool {
 /// Returns true if a script's last statement fails without the file that another one downloads.
 fn requires_file_of(last: &PowerShellStatement, download: &PowerShellStatement) -> bool {
     let mut words = download.text.split_whitespace();
+    let is_target = |word: &str| {
+        let option = word.to_ascii_lowercase();
+        option.starts_with("-o") && "-outfile".starts_with(&option) || option.starts_with("-dest")
+    };
     let file = words
-        .find(|word| word.eq_ignore_ascii_case("-outfile"))
+        .find(|word| is_target(word))
         .and_then(|_| words.next());
     let name = file.and_then(|file| file.trim_matches(['"', '\'']).rsplit(['\\', '/']).next());
     name.is_some_and(|name| name.len() > 3 && last.contains(&name.to_ascii_lowercase()))
@@ -151,6 +159,18 @@ pub(super) fn is_shell(command: &LintCommand) -> bool {
 const MACHINE: &str = "setx cuts the PATH after 1024 characters and writes the user's part and the \
     values of variables into the machine's; use [Environment]::SetEnvironmentVariable";
 
+const LONG: &str = "the PATH of a developer prompt has more than 1024 characters, after which setx cuts \
+    it; use [Environment]::SetEnvironmentVariable";
+
+/// True if a stage's shell is a developer prompt of Visual Studio.
+fn is_developer_prompt(stage: &Stage<'_>) -> bool {
+    let mut shells = stage.steps.iter().filter(|step| step.is("SHELL"));
+    shells.any(|step| {
+        let text = step.instruction.text().to_ascii_lowercase();
+        text.contains("vsdevcmd") || text.contains("vcvars")
+    })
+}
+
 /// Reports variables that setx sets for a user other than the container's.
 fn check_setx_user(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     for (index, step) in stage.steps.iter().enumerate() {
@@ -201,6 +221,7 @@ pub(super) fn check_setx(stage: &Stage<'_>, findings: &mut Findings<'_>) {
             };
             count += 1;
             let (severity, message) = match is_machine {
+                _ if is_developer_prompt(stage) => (Severity::Warning, LONG),
                 false => (
                     if count > 1 {
                         Severity::Warning

@@ -438,6 +438,12 @@ fn report_invalid(
         end.ends_with(['`', '\\', '^', ';', '|', '&', ','])
     });
     if is_continuation {
+        // The finding about the directive says why.
+        if let Some((_, escape)) = escapes::misplaced_directive(linted.file)
+            && above.is_some_and(|above| above.trim_end().ends_with(escape.character()))
+        {
+            return;
+        }
         // One finding says it for all lines that follow.
         let instructions = &linted.file.instructions;
         let place = instructions

@@ -13,7 +13,9 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
     if !step.is("RUN") || stage.platform != Platform::Windows {
         return;
     }
+    // That of an installer waits for its own parts.
     let whole = step.instruction.text().to_ascii_lowercase();
+    let whole = whole.replace("--wait", "");
     let waits = [
         "waitforexit",
         "wait-process",

@@ -134,9 +134,17 @@ fn lost_refresh<'a>(step: &LintStep<'_>, commands: &[&'a LintCommand]) -> Option
     .iter()
     .any(|part| text.contains(part));
     let (_, before) = commands.split_last()?;
-    let mut refreshes = before.iter().filter(|_| !is_imported);
-    let found = refreshes.find(|it| it.grammar.is_powershell() && it.program() == "refreshenv");
-    found.copied()
+    let refreshes = |it: &LintCommand| it.grammar.is_powershell() && it.program() == "refreshenv";
+    let at = before.iter().position(|it| refreshes(it))?;
+    // A RUN begins with what the ones before it installed.
+    let installs = before[..at].iter().any(|it| {
+        let name = it.program();
+        matches!(
+            name.as_str(),
+            "choco" | "cinst" | "msiexec" | "start-process" | "winget" | "scoop"
+        ) || it.words[0].value.to_ascii_lowercase().ends_with(".exe")
+    });
+    (installs && !is_imported).then(|| before[at])
 }
 
 /// Starts a service in the build.
@@ -170,8 +178,13 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         && let Some(effect) = LineEffect::of(command)
     {
         let is_whole = count == commands.len();
+        // Only what follows a failure.
+        let before = commands.len().checked_sub(count + 1);
+        if before.is_some_and(|at| commands[at].next == NextOperator::Or) {
+            return;
+        }
         report_effect(step, command, (effect, is_whole), findings);
-    } else if let Some((at, message)) = lost_setting(step, &commands) {
+    } else if let Some((at, message)) = lost_setting(stage, step, &commands) {
         let severity = if message == SERVICE || message == REFRESH {
             Severity::Warning
         } else {
@@ -201,7 +214,10 @@ fn report_effect(
     if is_condition || is_joined || ((is_path || effect.is_minor()) && !is_whole) {
         return;
     }
-    let severity = if is_whole {
+    let severity = if effect == LineEffect::Module {
+        // PowerShell loads those on its path by itself.
+        Severity::Note
+    } else if is_whole {
         Severity::Error
     } else {
         Severity::Warning
@@ -220,7 +236,11 @@ const REFRESH: &str = "refreshenv is a batch file, and changes nothing in this P
 const PROCESS: &str = "without 'Machine' the variable ends with its RUN: add it, or use ENV";
 
 /// Position of a setting that has no effect, and the reason.
-fn lost_setting(step: &LintStep<'_>, commands: &[&LintCommand]) -> Option<(usize, &'static str)> {
+fn lost_setting(
+    stage: &Stage<'_>,
+    step: &LintStep<'_>,
+    commands: &[&LintCommand],
+) -> Option<(usize, &'static str)> {
     if let Some(command) = lost_refresh(step, commands) {
         return Some((command.words[0].range.start, REFRESH));
     }
@@ -232,14 +252,38 @@ fn lost_setting(step: &LintStep<'_>, commands: &[&LintCommand]) -> Option<(usize
     if let Some(at) = of_process {
         return Some((at, PROCESS));
     }
-    let text = step.instruction.text().to_ascii_lowercase();
-    let is_kept = ["set-service", "startuptype", "start= auto"]
+    let last = commands.last().filter(|it| starts_service(it))?;
+    (!may_start_itself(stage, step)).then(|| (last.words[0].range.start, SERVICE))
+}
+
+/// Returns true if the service of a line may start with Windows, as most that are installed do.
+fn may_start_itself(stage: &Stage<'_>, step: &LintStep<'_>) -> bool {
+    let own = step.instruction.lines().0;
+    let mut until = stage
+        .steps
         .iter()
-        .any(|part| text.contains(part));
-    let last = commands
-        .last()
-        .filter(|it| starts_service(it) && !is_kept)?;
-    Some((last.words[0].range.start, SERVICE))
+        .take_while(|it| it.instruction.lines().0 <= own);
+    let signs = [
+        "set-service",
+        "startuptype",
+        "start= auto",
+        "new-service",
+        "install",
+        "choco",
+        ".exe",
+        ".msi",
+        ".ps1",
+        ".cmd",
+        ".bat",
+        "w3svc",
+        "mssql",
+        "windowsfeature",
+        "dism",
+    ];
+    until.any(|step| {
+        let text = step.instruction.text().to_ascii_lowercase();
+        signs.iter().any(|sign| text.contains(sign)) && !text.contains("manual")
+    })
 }
 
 /// Returns true for `[Environment]::SetEnvironmentVariable(name, value)` without a target.

@@ -225,26 +225,10 @@ const INSTALLERS: [(&str, &str); 15] = [
     ("winsdksetup", "/q"),
 ];
 
-/// Options with which an installer opens no window, or installs nothing.
-const WITHOUT_WINDOW: [&str; 18] = [
-    "q",
-    "qn",
-    "qb",
-    "quiet",
-    "s",
-    "silent",
-    "verysilent",
-    "passive",
-    "p",
-    "y",
-    "layout",
-    "extract",
-    "x",
-    "help",
-    "h",
-    "?",
-    "version",
-    "v",
+/// Options with which an installer opens no window, or installs nothing; those that begin with q or
+/// y are as well.
+const WITHOUT_WINDOW: [&str; 11] = [
+    "s", "p", "passive", "layout", "extract", "x", "help", "h", "?", "version", "v",
 ];
 
 /// A known installer without the option that keeps it from opening a window.
@@ -253,22 +237,19 @@ fn installer_window(step: &LintStep<'_>, command: &LintCommand) -> Option<Prompt
     let file = program.rsplit(['\\', '/']).next().unwrap_or_default();
     let known = INSTALLERS.iter().filter(|_| has_extension(file, &["exe"]));
     let (_, options) = known.into_iter().find(|(name, _)| file.starts_with(name))?;
-    let text = step.instruction.text();
-    let mut words = text.split(|c: char| c.is_whitespace() || "\"',()[]".contains(c));
-    let is_quiet = words.any(|word| {
-        let option = word.strip_prefix(['-', '/']).map(|option| {
-            let name = option.trim_start_matches('-').to_ascii_lowercase();
-            name.split(['=', ':'])
-                .next()
-                .map(str::to_owned)
-                .unwrap_or_default()
-        });
-        option.is_some_and(|option| WITHOUT_WINDOW.contains(&option.as_str()))
-    });
+    let text = step.instruction.text().to_ascii_lowercase();
+    let is_quiet = ["silent", "quiet"].iter().any(|part| text.contains(part))
+        || text
+            .split(|c: char| c.is_whitespace() || "\"',()[]".contains(c))
+            .filter_map(|word| word.strip_prefix(['-', '/']))
+            .any(|option| {
+                let name = option.trim_start_matches('-').split(['=', ':']).next();
+                let name = name.unwrap_or_default();
+                name.starts_with(['q', 'y']) || WITHOUT_WINDOW.contains(&name)
+            });
     // A variable or a file may have its options.
-    let is_open = command.words[1..]
-        .iter()
-        .any(|word| word.value.contains(['%', '$', '@', '!']));
+    let mut arguments = command.words.iter().skip(1);
+    let is_open = arguments.any(|word| word.value.contains(['%', '$', '@', '!']));
     let message = format!("{file} opens a window and waits for it: add {options}");
     (!is_quiet && !is_open).then(|| Prompt::error(&message))
 }
@@ -330,12 +311,26 @@ fn may_exist(stage: &Stage<'_>, step: &LintStep<'_>, target: &super::words::Word
         ".exe", ".msi", ".ps1", ".bat", ".cmd", "install", "git ", "expand", "tar ",
     ];
     let own = step.instruction.lines().0;
+    let mut copies = stage
+        .steps
+        .iter()
+        .take_while(|it| it.instruction.lines().0 < own);
+    let is_copied = copies.any(|it| {
+        let target = it.instruction.text().split_whitespace().next_back();
+        // Folders of the context, whose names are not in the file.
+        let is_root = matches!(
+            target,
+            Some("/" | "\\" | "." | "./" | "C:/" | "c:/" | "C:\\" | "c:\\")
+        );
+        matches!(it.instruction.keyword.as_str(), "ADD" | "COPY") && (is_root || below == path)
+    });
     let mut earlier = stage
         .steps
         .iter()
         .filter(|it| it.instruction.lines().0 < own);
     let before = step.instruction.part(0..target.range.start);
-    is_name(before)
+    is_copied
+        || is_name(before)
         || earlier.any(|step| {
             let text = step.instruction.full_text().to_ascii_lowercase();
             is_name(&text) || step.is("RUN") && makers.iter().any(|maker| text.contains(maker))

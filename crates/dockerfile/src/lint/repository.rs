@@ -492,8 +492,16 @@ pub(super) fn check_mixed(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
                     "files of Windows {other} may not work in Windows {own}: use the same release \
                      for both"
                 );
+                let target = text.split_whitespace().next_back().unwrap_or_default();
+                // A program on its own may be there because the other release lacks it.
+                let is_part = target.contains("windows/") || text.contains(".dll");
+                let severity = if is_part {
+                    Severity::Warning
+                } else {
+                    Severity::Note
+                };
                 let line = step.instruction.lines().0;
-                findings.add("mixed-windows", Severity::Warning, line, message);
+                findings.add("mixed-windows", severity, line, message);
             }
         }
     }

@@ -413,6 +413,13 @@ pub(super) fn check_single_quotes(
         return;
     }
     for command in step.commands() {
+        if let Some(word) = quoted_line_of_batch_file(step, command) {
+            let message = "cmd writes the single quotes into the batch file, where they are a part of \
+                the command: omit them";
+            let at = (step.instruction, word.range.start);
+            findings.add_at("single-quotes-under-cmd", Severity::Warning, at, message);
+            return;
+        }
         let is_escaped = step.instruction.text().contains("^\"");
         if command.grammar != Grammar::Cmd || is_escaped || reads_single_quotes(&command.program())
         {
@@ -435,6 +442,19 @@ pub(super) fn check_single_quotes(
         findings.add("single-quotes-under-cmd", Severity::Error, line, message);
         return;
     }
+}
+
+/// First word of a line in single quotes that `echo` writes into a batch file.
+fn quoted_line_of_batch_file<'a>(
+    step: &LintStep<'_>,
+    command: &'a LintCommand,
+) -> Option<&'a Word> {
+    let is_batch = |word: &Word| has_extension(&word.value, &["bat", "cmd"]);
+    let first = command.words.get(1)?;
+    let is_quoted = step.instruction.part(first.range.clone()).starts_with('\'')
+        && command.words.last()?.value.ends_with('\'');
+    let is_written = command.program() == "echo" && command.files.iter().any(is_batch);
+    (command.grammar == Grammar::Cmd && is_quoted && is_written).then_some(first)
 }
 
 /// First word of a script of PowerShell in single quotes that an operator of cmd cuts.

@@ -257,23 +257,25 @@ fn windows_that_open_and_questions_are_named_with_their_answer() {
             &["prompt", "add --quiet"],
         ),
         (
-            "COPY x C:/\nRUN xcopy C:\\x C:\\shop /E",
+            "COPY x C:/x/\nRUN xcopy C:\\x C:\\shop /E",
             &["prompt", "add /I"],
         ),
         (
-            "COPY x C:/\nRUN xcopy C:\\x C:\\shop.txt",
+            "COPY x C:/x/\nRUN xcopy C:\\x C:\\shop.txt",
             &["prompt", "use copy"],
         ),
     ]);
     silent(&[
         "COPY vc_redist.x64.exe C:/\nRUN C:\\vc_redist.x64.exe /install /quiet",
         "ARG OPTIONS\nCOPY x C:/\nRUN C:\\vs_buildtools.exe %OPTIONS%",
-        "COPY x C:/\nRUN xcopy C:\\x C:\\shop /E /I",
-        "COPY x C:/\nRUN xcopy C:\\x C:\\shop\\ /E",
+        "COPY x C:/x/\nRUN xcopy C:\\x C:\\shop /E /I",
+        "COPY x C:/x/\nRUN xcopy C:\\x C:\\shop\\ /E",
         "COPY x C:/shop/\nRUN xcopy C:\\x C:\\shop /E",
         "COPY x C:/\nRUN md C:\\shop && xcopy C:\\x C:\\shop /E",
         "COPY x C:/\nRUN echo D| xcopy C:\\x C:\\shop /E",
-        "COPY x C:/\nRUN C:\\x\\setup.cmd\nRUN xcopy C:\\x C:\\shop /E",
+        "COPY . C:/\nRUN xcopy C:\\x C:\\shop /E",
+        "COPY x C:/x/\nRUN xcopy C:\\x shop /E",
+        "COPY x C:/x/\nRUN C:\\x\\setup.cmd\nRUN xcopy C:\\x C:\\shop /E",
     ]);
 }
 
@@ -301,4 +303,158 @@ fn setx_with_the_whole_path_is_found_under_powershell() {
         say(&[(&format!("{SHELL}{line}"), &["setx-path", part])]);
     }
     silent(&[&format!("{SHELL}RUN setx TOOLS $env:PATH")]);
+}
+
+#[test]
+fn what_is_known_to_be_fine_is_no_warning() {
+    let severities = |text: &str| -> Vec<(&str, Severity)> {
+        let source = if text.contains("FROM ") {
+            text.to_owned()
+        } else {
+            format!("{PINNED}{text}\n")
+        };
+        let findings = lint(&source, &LintOptions::default());
+        findings
+            .iter()
+            .map(|it| (it.rule.name, it.severity))
+            .collect()
+    };
+    let two = "FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973 AS old\n\
+        FROM mcr.microsoft.com/windows/nanoserver:10.0.20348.2402\n";
+    for (text, rule, severity) in [
+        (
+            "RUN --mount=type=cache,target=C:/c C:/a.exe",
+            "requires-buildkit",
+            Severity::Note,
+        ),
+        ("STOPSIGNAL SIGTERM", "requires-buildkit", Severity::Warning),
+        (
+            "RUN powershell Import-Module A",
+            "lost-with-line",
+            Severity::Note,
+        ),
+        (
+            "FROM team/shop\nSHELL [\"cmd\", \"/C\"]",
+            "floating-base",
+            Severity::Note,
+        ),
+        (
+            "FROM python:3.12.8-windowsservercore-ltsc2022",
+            "floating-base",
+            Severity::Note,
+        ),
+        (
+            "FROM python:3.12-windowsservercore-ltsc2022",
+            "floating-base",
+            Severity::Warning,
+        ),
+        (
+            "FROM openjdk:9.0.4-windowsservercore-1709",
+            "dead-base",
+            Severity::Warning,
+        ),
+        (
+            &format!("{two}COPY --from=old /Windows/System32/certoc.exe ."),
+            "mixed-windows",
+            Severity::Note,
+        ),
+        (
+            &format!("{two}COPY --from=old /Windows/System32/x.dll ."),
+            "mixed-windows",
+            Severity::Warning,
+        ),
+    ] {
+        assert_eq!(severities(text), [(rule, severity)], "{text}");
+    }
+    let stop = SHELL;
+    silent(&[
+        &format!("{stop}RUN New-Service -Name a -BinaryPathName C:/a.exe\nRUN Start-Service a"),
+        &format!("{stop}RUN refreshenv; ridk install"),
+        &format!("{stop}RUN npm install --global pnpm; pnpm --version; Write-Host done"),
+        "RUN md a || cd b",
+        "RUN powershell -Command \"$ProgressPreference = 'x'; Invoke-WebRequest 'get.x.example' \
+         -OutFile install.ps1; .\\install.ps1 -RunAsAdmin\"",
+    ]);
+}
+
+#[test]
+fn what_fails_unseen_is_named() {
+    let stop = SHELL;
+    say(&[
+        (
+            "RUN C:\\a.exe || if \"%ERRORLEVEL%\"==\"3010\" exit 0",
+            &["lost-exit-code", "before it runs the line"],
+        ),
+        (
+            "RUN C:\\a.exe || if \"%A%\"==\"3010\"",
+            &["failing-run", "if without a command"],
+        ),
+        (
+            "RUN if not exist C:\\a",
+            &["failing-run", "if without a command"],
+        ),
+        (
+            &format!("{stop}RUN choco install -y a; choco install -y b; mkdir C:/c"),
+            &["lost-exit-code", "choco"],
+        ),
+        (
+            &format!("{stop}RUN pnpm setup; pnpm --version; Write-Host done"),
+            &["lost-exit-code", "pnpm"],
+        ),
+        (
+            "RUN powershell import-certificate -FilePath a.cer; write-host b",
+            &["error-action", "import-certificate"],
+        ),
+        (
+            &format!("{stop}RUN C:\\vs_buildtools.exe --quiet --wait"),
+            &["installer-wait"],
+        ),
+        (
+            &format!(
+                "{stop}HEALTHCHECK CMD powershell -Command \"try {{ $c = 1; if ($c) {{ exit 0 }} }} \
+                 catch {{ exit 1 }}\""
+            ),
+            &[
+                "quotes-in-nested-shell",
+                "$c",
+                "without powershell -Command",
+            ],
+        ),
+        ("ARG PASSWORD secret", &["spaced-equals", "PASSWORD=secret"]),
+        (
+            "RUN echo 'set A=1' >> build.bat",
+            &["single-quotes-under-cmd", "batch file"],
+        ),
+        (
+            "RUN DEBIAN_FRONTEND=noninteractive apt-get install -y a",
+            &["unix-command: apt-get"],
+        ),
+        (
+            "SHELL [\"C:\\\\vs\\\\VsDevCmd.bat\", \"&&\", \"cmd\", \"/S\", \"/C\"]\n\
+             RUN setx /M PATH \"%PATH%;C:\\a\"",
+            &["setx-path", "developer prompt"],
+        ),
+    ]);
+    silent(&[
+        "RUN C:\\a.exe & if errorlevel 8 exit 1",
+        "RUN cmd /V:ON /C C:\\a.exe ^& exit !ERRORLEVEL!",
+        "RUN if not exist C:\\a md C:\\a",
+        "RUN if not exist C:\\a (md C:\\a)",
+        "ARG ONE TWO",
+        "RUN echo 'use strict'; > a.js",
+        &format!("{stop}HEALTHCHECK CMD try {{ $c = 1 }} catch {{ exit 1 }}"),
+    ]);
+    // A base that was on Docker Hub set no variables either.
+    let found_on = messages("FROM microsoft/iis\nADD https://x.example/${V}.msi C:/a.msi\n");
+    assert!(
+        found_on.iter().any(|it| it.starts_with("unset-variable")),
+        "{found_on:?}"
+    );
+    // One cause, one finding.
+    let source = "# Builds\n# escape=`\nFROM mcr.microsoft.com/windows/servercore:10.0.17763.973\n\
+        RUN a.exe `\n    python -m b\n";
+    assert_eq!(
+        found(source, &LintOptions::default()),
+        ["2 misplaced-escape"]
+    );
 }

@@ -112,7 +112,7 @@ fn backslash_quotes_inside_an_argument_are_right_under_cmd() {
         r#"RUN msiexec /i "C:\a b\x.msi" /qn"#,
         r#"RUN echo x && powershell -Command $a = \"b c\"; $a"#,
         r#"RUN powershell ./start.ps1 -databases \"a b\""#,
-        r#"RUN if exist "C:\a b\" && echo \"a b\""#,
+        r#"RUN if exist "C:\a b\" echo \"a b\""#,
         r#"RUN powershell -Command \"a b\" && echo x"#,
         r#"RUN cl /DNAME=\"x\" a.c"#,
     ] {
