@@ -216,7 +216,7 @@ fn check_step(
         return;
     }
     if let InstructionKind::Copy(copy) = &kind {
-        super::repository::check_source_stage(linted, index, instruction, copy, findings);
+        super::stage_names::check_source(linted, index, instruction, copy, findings);
     }
     if stage.is_linux() {
         return;

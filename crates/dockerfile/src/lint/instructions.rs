@@ -101,7 +101,7 @@ fn is_expanded_early(it: &EvaluatedStep<'_>, name: &str) -> bool {
     let is_open = ["call ", "/v", "for ", "%%"]
         .iter()
         .any(|part| text.contains(part));
-    if is_open || super::shells::is_of_windows(&lower) {
+    if is_open || super::variables::is_of_windows(&lower) {
         return false;
     }
     let used = format!("%{lower}%");
@@ -137,7 +137,7 @@ fn declared_elsewhere(it: &EvaluatedStep<'_>, name: &str) -> Option<String> {
     ];
     let earlier = ["set", "install", ".ps1", ".bat", ".cmd"];
     let mut before = it.stage.steps.iter().filter(|step| step.is("RUN"));
-    let is_set = super::shells::is_of_windows(&lower)
+    let is_set = super::variables::is_of_windows(&lower)
         || before.any(|step| {
             let text = step.instruction.full_text().to_ascii_lowercase();
             let own = step.instruction.lines().0;

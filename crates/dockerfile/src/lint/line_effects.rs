@@ -61,9 +61,10 @@ impl LineEffect {
                 Some(Self::Variable)
             }
             "cd" | "chdir" | "set-location" | "sl" if is_without_effect(command) => None,
-            "cd" | "chdir" | "set-location" | "sl" => Some(Self::Folder),
-            "pushd" if !second.is_empty() => Some(Self::Folder),
-            "push-location" => Some(Self::Folder),
+            "pushd" if second.is_empty() => None,
+            "cd" | "chdir" | "set-location" | "sl" | "pushd" | "push-location" => {
+                Some(Self::Folder)
+            }
             "net" if maps_drive(command) => Some(Self::Drive),
             "new-psdrive" => Some(Self::Drive),
             "import-module" => Some(Self::Module),

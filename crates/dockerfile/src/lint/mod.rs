@@ -38,12 +38,14 @@ mod services;
 mod shell;
 mod shells;
 mod stage;
+mod stage_names;
 mod statements;
 mod tls;
 mod unix;
 mod unix_paths;
 mod usage;
 mod user;
+mod variables;
 mod volume;
 mod words;
 

@@ -8,7 +8,7 @@ use super::{
     Findings, LintFile, Severity, args_escaped, base, builtins, comments, effects, entrypoint,
     environment, escapes, exec_form, exit_codes, healthcheck, iis, installers, instructions,
     joined, line_effects, line_end, nano, programs, prompts, quotes, registry, repository,
-    services, shells, tls, unix, unix_paths, usage, user, volume,
+    services, shells, tls, unix, unix_paths, usage, user, variables, volume,
 };
 
 /// A rule. The names are part of the command line's contract.
@@ -308,7 +308,7 @@ pub static RULES: [Rule; 66] = [
         "foreign-variable",
         Severity::Error,
         Fix::None,
-        Check::State(shells::check_variables),
+        Check::State(variables::check),
         "The shell does not read the variable's syntax",
     ),
     rule(

@@ -10,8 +10,8 @@ use wincimg_windows::quoting::{argv, cmd as windows_cmd, exec_form, powershell};
 
 use super::line::SourceLine;
 use super::{cmd, is_template};
-use crate::lint::shells::dollar_names;
 use crate::lint::stage::LintStep;
+use crate::lint::variables::dollar_names;
 use crate::lint::{BaseShell, Findings, Severity};
 
 const MESSAGE: &str = "the daemon escapes the quotes of HEALTHCHECK CMD, and the program gets them \
