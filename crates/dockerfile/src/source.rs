@@ -67,8 +67,10 @@ pub struct LineContinuation<'a> {
     pub line: usize,
     /// Text before the escape character.
     pub text: &'a str,
-    /// Next line; `None` at the end of the file.
-    pub next: Option<&'a str>,
+    /// Next line that is not a comment, and its number; `None` at the end of the file.
+    pub next: Option<(usize, &'a str)>,
+    /// Line that it is joined with, which is not empty either.
+    pub joined: Option<&'a str>,
 }
 
 /// Keywords of instructions.
@@ -200,10 +202,16 @@ impl<'a> Dockerfile<'a> {
             .iter()
             .filter_map(|piece| {
                 let (text, continues) = without_continuation(self.lines[piece.line], self.escape);
+                let lines = self.lines.iter().copied().enumerate();
                 continues.then(|| LineContinuation {
                     line: piece.line,
                     text,
-                    next: self.lines.get(piece.line + 1).copied(),
+                    next: lines
+                        .skip(piece.line + 1)
+                        .find(|(_, line)| !line.trim_start().starts_with('#')),
+                    joined: self
+                        .next_to_join(piece.line + 1)
+                        .map(|line| self.lines[line]),
                 })
             })
             .collect()

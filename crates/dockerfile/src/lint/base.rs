@@ -39,8 +39,8 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
             };
             let line = stage.from.line_of(stage.from.start());
             findings.add("dead-base", severity, line, message);
-        } else if let Some(message) = floating_message(reference, tag) {
-            floating.push((stage, message, pinned.clone()));
+        } else if let Some((severity, message)) = floating_message(reference, tag) {
+            floating.push((stage, (severity, message), pinned.clone()));
         }
         if let (Some(host), Some(_)) = (options.host, version)
             && let Some(message) = host_message(reference, version, host)
@@ -60,8 +60,8 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
     report_floating(linted, &floating, findings);
 }
 
-/// A stage on a floating tag, with the message and the pinned name of its base.
-type FloatingStage<'a> = (&'a Stage<'a>, String, Option<String>);
+/// A stage on a floating tag, with the finding about it and the pinned name of its base.
+type FloatingStage<'a> = (&'a Stage<'a>, (Severity, String), Option<String>);
 
 /// One finding says it for the file.
 fn report_floating(
@@ -69,7 +69,10 @@ fn report_floating(
     floating: &[FloatingStage<'_>],
     findings: &mut Findings<'_>,
 ) {
-    let Some((stage, message, pinned)) = floating.first() else {
+    let gravest = floating
+        .iter()
+        .min_by_key(|(_, (severity, _), _)| *severity);
+    let Some((stage, (severity, message), pinned)) = gravest else {
         return;
     };
     let mut images: Vec<&str> = floating
@@ -86,7 +89,7 @@ fn report_floating(
     let rule = "floating-base";
     report(
         rule,
-        Severity::Warning,
+        *severity,
         linted,
         stage,
         message,
@@ -101,13 +104,29 @@ fn find_dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String
     let docker_hub = repository.strip_prefix("docker.io/").unwrap_or(repository);
     if let Some(name) = docker_hub.strip_prefix("microsoft/") {
         let successor = successor(name, reference.tag.as_deref().unwrap_or_default());
-        return Some((
-            Severity::Error,
+        let message = if name.starts_with("mssql-server-windows") {
+            format!(
+                "Microsoft removed microsoft/{name} from Docker Hub, so the pull fails, and has no \
+                 image of SQL Server for Windows any more; install it on \
+                 mcr.microsoft.com/windows/servercore"
+            )
+        } else if successor.is_empty() {
+            format!(
+                "Docker Hub has no microsoft/{name}, as Microsoft removed its images from there in \
+                 2021, so the pull fails; see whether mcr.microsoft.com has a successor"
+            )
+        } else if is_of_hub(name) {
             format!(
                 "Microsoft removed microsoft/{name} from Docker Hub in 2021, so the pull fails; use \
                  a tag of mcr.microsoft.com{successor}"
-            ),
-        ));
+            )
+        } else {
+            format!(
+                "microsoft/{name} does not exist, so the pull fails; use a tag of \
+                 mcr.microsoft.com{successor}"
+            )
+        };
+        return Some((Severity::Error, message));
     }
     let name = reference.tag.as_deref();
     let is_own = repository.starts_with("mcr.microsoft.com/") && reference.is_windows_base();
@@ -124,8 +143,15 @@ fn find_dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String
     let version = tag.version?;
     let release = release::from_build(version.build)?;
     let is_old_nano = version.build == 14393 && repository.ends_with("windows/nanoserver");
-    let is_published =
-        is_own || reference.is_monthly() || repository.contains("mcr.microsoft.com/");
+    let names_windows = name.is_some_and(|tag| {
+        ["windowsservercore", "nanoserver"]
+            .iter()
+            .any(|it| tag.contains(it))
+    });
+    let is_published = is_own
+        || names_windows
+        || reference.is_monthly()
+        || repository.contains("mcr.microsoft.com/");
     (is_published && (release.kind == ReleaseKind::Sac || is_old_nano)).then(|| {
         let what = if is_old_nano {
             "Nano Server 2016"
@@ -153,29 +179,45 @@ fn server_2022(reference: &Reference) -> String {
     }
 }
 
-/// Successor of a repository of Microsoft on Docker Hub.
+/// Returns true for a repository that Microsoft had on Docker Hub: those were without folders.
+fn is_of_hub(name: &str) -> bool {
+    !name.contains('/') && !matches!(name, "servercore" | "windows")
+}
+
+/// Successor of a repository of Microsoft on Docker Hub, or the one that was meant.
 fn successor(name: &str, tag: &str) -> &'static str {
     match name {
-        "windowsservercore" => "/windows/servercore",
-        "nanoserver" => "/windows/nanoserver",
-        "iis" => "/windows/servercore/iis",
-        "aspnet" => "/dotnet/framework/aspnet",
+        "windowsservercore" | "servercore" | "windows/servercore" => "/windows/servercore",
+        "nanoserver" | "windows/nanoserver" => "/windows/nanoserver",
+        "windows" => "/windows/server",
+        "iis" | "windows/servercore/iis" => "/windows/servercore/iis",
+        "aspnet" | "dotnet/framework/aspnet" => "/dotnet/framework/aspnet",
         "wcf" => "/dotnet/framework/wcf",
-        "dotnet-framework-build" => "/dotnet/framework/sdk",
+        "dotnet-framework-build" | "dotnet/framework/sdk" => "/dotnet/framework/sdk",
         "dotnet-framework" if tag.contains("sdk") => "/dotnet/framework/sdk",
-        "dotnet-framework" => "/dotnet/framework/runtime",
-        "dotnet" if tag.contains("sdk") => "/dotnet/sdk",
+        "dotnet-framework" | "dotnet/framework/runtime" => "/dotnet/framework/runtime",
+        "dotnet-framework-samples" => "/dotnet/framework/samples",
         "dotnet" if tag.contains("aspnetcore") => "/dotnet/aspnet",
-        "dotnet" => "/dotnet/runtime",
-        "aspnetcore" => "/dotnet/aspnet",
-        "aspnetcore-build" => "/dotnet/sdk",
+        "dotnet" if tag.contains("runtime") || tag.contains("-core") => "/dotnet/runtime",
+        "dotnet" | "aspnetcore-build" | "dotnet/sdk" => "/dotnet/sdk",
+        "aspnetcore" | "dotnet/aspnet" => "/dotnet/aspnet",
         "powershell" => "/powershell",
+        "windowsservercore-insider" => "/windows/servercore/insider",
+        "nanoserver-insider" => "/windows/nanoserver/insider",
         _ => "",
     }
 }
 
-/// Message about a tag that moves.
-fn floating_message(reference: &Reference, tag: TagVersion) -> Option<String> {
+/// Finding about a tag that moves; a note where its image may be the author's, or a finished version.
+fn floating_message(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
+    let is_finished = !reference.is_windows_base()
+        && !reference.repository.contains("mcr.microsoft.com/")
+        && reference.tag.as_deref().is_some_and(has_full_version);
+    let severity = if is_finished || !reference.is_updated_monthly() {
+        Severity::Note
+    } else {
+        Severity::Warning
+    };
     let message = match reference.tag.as_deref() {
         _ if reference.digest.is_some() => return None,
         None => format!(
@@ -205,7 +247,13 @@ fn floating_message(reference: &Reference, tag: TagVersion) -> Option<String> {
     } else {
         "use a tag that does not move, or a digest"
     };
-    Some(format!("{message}; {mend}"))
+    Some((severity, format!("{message}; {mend}")))
+}
+
+/// Returns true for `3.12.8-windowsservercore`, which moves only until the next version.
+fn has_full_version(tag: &str) -> bool {
+    let version = tag.split('-').next().unwrap_or_default();
+    version.split('.').count() > 2 && version.chars().all(|c| c.is_ascii_digit() || c == '.')
 }
 
 /// Message about an image that does not run on a host.

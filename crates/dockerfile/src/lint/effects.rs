@@ -77,11 +77,15 @@ fn can_fail(statement: &PowerShellStatement) -> bool {
     let is_cmdlet = wincimg_scripts::script::is_cmdlet(&name)
         && matches!(
             verb,
-            "invoke" | "expand" | "install" | "copy" | "move" | "enable"
+            "invoke" | "expand" | "install" | "copy" | "move" | "enable" | "import"
         )
         && !matches!(
             name.as_str(),
-            "set-executionpolicy" | "new-object" | "start-sleep" | "set-strictmode"
+            "set-executionpolicy"
+                | "new-object"
+                | "start-sleep"
+                | "set-strictmode"
+                | "import-module"
         );
     is_cmdlet
         || matches!(
@@ -93,8 +97,12 @@ fn can_fail(statement: &PowerShellStatement) -> bool {
 /// Returns true if a script's last statement fails without the file that another one downloads.
 fn requires_file_of(last: &PowerShellStatement, download: &PowerShellStatement) -> bool {
     let mut words = download.text.split_whitespace();
+    let is_target = |word: &str| {
+        let option = word.to_ascii_lowercase();
+        option.starts_with("-o") && "-outfile".starts_with(&option) || option.starts_with("-dest")
+    };
     let file = words
-        .find(|word| word.eq_ignore_ascii_case("-outfile"))
+        .find(|word| is_target(word))
         .and_then(|_| words.next());
     let name = file.and_then(|file| file.trim_matches(['"', '\'']).rsplit(['\\', '/']).next());
     name.is_some_and(|name| name.len() > 3 && last.contains(&name.to_ascii_lowercase()))
@@ -151,6 +159,18 @@ pub(super) fn is_shell(command: &LintCommand) -> bool {
 const MACHINE: &str = "setx cuts the PATH after 1024 characters and writes the user's part and the \
     values of variables into the machine's; use [Environment]::SetEnvironmentVariable";
 
+const LONG: &str = "the PATH of a developer prompt has more than 1024 characters, after which setx cuts \
+    it; use [Environment]::SetEnvironmentVariable";
+
+/// True if a stage's shell is a developer prompt of Visual Studio.
+fn is_developer_prompt(stage: &Stage<'_>) -> bool {
+    let mut shells = stage.steps.iter().filter(|step| step.is("SHELL"));
+    shells.any(|step| {
+        let text = step.instruction.text().to_ascii_lowercase();
+        text.contains("vsdevcmd") || text.contains("vcvars")
+    })
+}
+
 /// Reports variables that setx sets for a user other than the container's.
 fn check_setx_user(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     for (index, step) in stage.steps.iter().enumerate() {
@@ -178,29 +198,30 @@ pub(super) fn check_setx(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     check_setx_user(stage, findings);
     let mut count = 0;
     for step in stage.steps.iter().filter(|step| step.is("RUN")) {
-        for command in step.commands() {
-            if command.program() != "setx" || command.grammar != Grammar::Cmd {
+        let of_cmd = step
+            .commands()
+            .iter()
+            .filter(|command| command.grammar == Grammar::Cmd && command.program() == "setx")
+            .map(|command| {
+                let words = command.words.iter().map(|word| word.value.as_str());
+                let words = words.collect::<Vec<_>>().join(" ");
+                (command.words[0].range.start, words)
+            });
+        let of_powershell = powershell_scripts(step).flat_map(|script| {
+            let all = script_statements(step, script).into_iter();
+            let setx = all.filter(|it| it.command() == "setx");
+            setx.map(|it| (script.range.start + it.at, it.text))
+        });
+        let of_cmd = of_cmd.map(|(at, text)| (at, sets_path(&text, &["%path%"])));
+        let of_powershell =
+            of_powershell.map(|(at, text)| (at, sets_path(&text, &["$env:path", "${env:path}"])));
+        for (at, is_machine) in of_cmd.chain(of_powershell) {
+            let Some(is_machine) = is_machine else {
                 continue;
-            }
-            let has = |name: &str| command.words.iter().any(|word| word.eq_ignore_case(name));
-            let text = command
-                .words
-                .iter()
-                .map(|word| word.value.to_ascii_lowercase());
-            if !has("path") || !text.clone().any(|word| word.contains("%path%")) {
-                continue;
-            }
+            };
             count += 1;
-            let is_machine = has("/m") || has("-m");
             let (severity, message) = match is_machine {
-                // `%ARGUMENTS%` may have it.
-                false
-                    if text
-                        .clone()
-                        .any(|word| word.starts_with('%') && word.ends_with('%')) =>
-                {
-                    continue;
-                }
+                _ if is_developer_prompt(stage) => (Severity::Warning, LONG),
                 false => (
                     if count > 1 {
                         Severity::Warning
@@ -215,10 +236,23 @@ pub(super) fn check_setx(stage: &Stage<'_>, findings: &mut Findings<'_>) {
                 true if stage.is_nano_server() => continue,
                 true => (Severity::Note, MACHINE),
             };
-            let at = (step.instruction, command.words[0].range.start);
-            findings.add_at("setx-path", severity, at, message);
+            findings.add_at("setx-path", severity, (step.instruction, at), message);
         }
     }
+}
+
+/// For a `setx` that sets the whole PATH, in one of these spellings, true if it is the machine's.
+fn sets_path(command: &str, spellings: &[&str]) -> Option<bool> {
+    let lower = command.to_ascii_lowercase();
+    let has = |names: &[&str]| lower.split_whitespace().any(|word| names.contains(&word));
+    let is_path =
+        has(&["path", "'path'", "\"path\""]) && spellings.iter().any(|path| lower.contains(path));
+    let is_machine = has(&["/m", "-m"]);
+    // `%ARGUMENTS%` may have it.
+    let is_open = lower
+        .split_whitespace()
+        .any(|word| word.starts_with('%') && word.ends_with('%'));
+    (is_path && (is_machine || !is_open)).then_some(is_machine)
 }
 
 /// Reports web requests whose answer Internet Explorer would parse.

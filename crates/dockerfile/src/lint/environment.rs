@@ -25,9 +25,14 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         return;
     };
     let rule = "path-not-expanded";
+    let of_buildkit = if name.starts_with("$PATH") {
+        " (BuildKit puts in only System32, Windows and PowerShell)"
+    } else {
+        ""
+    };
     let message = format!(
-        "ENV does not expand {name}, and this PATH hides the one in the registry; set it with \
-         RUN setx /M PATH, or list the folders; a recipe's `path` adds to it"
+        "ENV does not expand {name}{of_buildkit}, and this PATH hides the one in the registry; set \
+         it with RUN setx /M PATH, or list the folders; a recipe's `path` adds to it"
     );
     match correction(stage, step, value) {
         Some(line) if is_only => {

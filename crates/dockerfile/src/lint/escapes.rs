@@ -184,21 +184,28 @@ fn slashes(text: &str, usage: TextUse, positions: &[usize]) -> Vec<Edit> {
     }
 }
 
-/// Reports an escape directive below the top of the file.
-pub(super) fn check_directive(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
-    let file = linted.file;
+/// Line, from 0, and character of an escape directive below the top of the file that would change
+/// the instructions below it.
+pub(super) fn misplaced_directive(file: &Dockerfile<'_>) -> Option<(usize, Escape)> {
     let is_inside = |line: usize| {
         let mut instructions = file.instructions.iter();
         instructions.any(|it| it.lines().0 < line && line <= it.lines().1)
     };
-    let Some((line, escape)) = file.lines().enumerate().find_map(|(line, text)| {
+    let (line, escape) = file.lines().enumerate().find_map(|(line, text)| {
         let escape = escape_comment(text).filter(|_| !is_inside(line))?;
         Some((line, escape))
-    }) else {
+    })?;
+    let is_last = file.instructions.iter().all(|it| it.lines().1 < line);
+    (escape != file.escape && !is_last).then_some((line, escape))
+}
+
+/// Reports an escape directive below the top of the file.
+pub(super) fn check_directive(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    let file = linted.file;
+    let Some((line, _)) = misplaced_directive(file) else {
         return;
     };
-    let is_last = file.instructions.iter().all(|it| it.lines().1 < line);
-    if escape == file.escape || is_last || linted.stages.iter().all(Stage::is_linux) {
+    if linted.stages.iter().all(Stage::is_linux) {
         return;
     }
     let message = "this directive has no effect: it must be at the top of the file, above every \

@@ -216,7 +216,7 @@ fn check_step(
         return;
     }
     if let InstructionKind::Copy(copy) = &kind {
-        super::repository::check_source_stage(linted, index, instruction, copy, findings);
+        super::stage_names::check_source(linted, index, instruction, copy, findings);
     }
     if stage.is_linux() {
         return;
@@ -304,6 +304,16 @@ fn report_refused(
         Severity::Warning
     } else {
         Severity::Error
+    };
+    let is_copy = matches!(instruction.keyword.as_str(), "ADD" | "COPY");
+    let message = if is_copy && message.ends_with("is not closed") {
+        let keyword = &instruction.keyword;
+        format!(
+            "{keyword} separates its arguments at spaces also in quotes: write them as an array, as \
+             in {keyword} [\"a b\", \"C:/c d/\"]"
+        )
+    } else {
+        message
     };
     findings.add(INVALID, severity, instruction.lines().0, message);
 }
@@ -428,6 +438,12 @@ fn report_invalid(
         end.ends_with(['`', '\\', '^', ';', '|', '&', ','])
     });
     if is_continuation {
+        // The finding about the directive says why.
+        if let Some((_, escape)) = escapes::misplaced_directive(linted.file)
+            && above.is_some_and(|above| above.trim_end().ends_with(escape.character()))
+        {
+            return;
+        }
         // One finding says it for all lines that follow.
         let instructions = &linted.file.instructions;
         let place = instructions

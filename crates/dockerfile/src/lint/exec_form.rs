@@ -156,7 +156,7 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings
             }
         });
         let is_dockers = |name: &&str| !reads_powershell && it.state.declares(name);
-        let dockers = || super::shells::dollar_names(word).find(is_dockers);
+        let dockers = || super::variables::dollar_names(word).find(is_dockers);
         let Some(name) = foreign.or_else(dockers) else {
             continue;
         };

@@ -3,15 +3,17 @@
 use super::effects::script_statements;
 use super::reference::Platform;
 use super::stage::{LintStep, Stage};
-use super::words::{Grammar, LintCommand, NextOperator};
+use super::statements::PowerShellStatement;
+use super::words::{Grammar, LintCommand, NextOperator, Word};
 use super::{Findings, Severity};
+use wincimg_windows::quoting::cmd::is_built_in;
 
 const RULE: &str = "lost-exit-code";
 
 /// Programs whose failure leaves an image without its contents.
-const BUILDERS: [&str; 24] = [
-    "msbuild", "devenv", "dotnet", "nuget", "npm", "yarn", "pnpm", "cmake", "ninja", "nmake",
-    "ctest", "cargo", "go", "mvn", "gradle", "gradlew", "pip", "poetry", "bundle", "gem",
+const BUILDERS: [&str; 25] = [
+    "choco", "msbuild", "devenv", "dotnet", "nuget", "npm", "yarn", "pnpm", "cmake", "ninja",
+    "nmake", "ctest", "cargo", "go", "mvn", "gradle", "gradlew", "pip", "poetry", "bundle", "gem",
     "composer", "vcpkg", "conan", "git",
 ];
 
@@ -35,6 +37,16 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
     if !step.is("RUN") || stage.platform != Platform::Windows {
         return;
     }
+    if let Some(position) = early_errorlevel(step) {
+        let message = "cmd replaces %ERRORLEVEL% before it runs the line, so that it is 0: write `if \
+            errorlevel N`, which is true from N on, or use cmd /V:ON and !ERRORLEVEL!";
+        let at = (step.instruction, position);
+        // Copied from line to line, once is enough.
+        if findings.found.iter().all(|found| found.message != message) {
+            findings.add_at(RULE, Severity::Warning, at, message);
+        }
+        return;
+    }
     let text = step.instruction.text().to_ascii_lowercase();
     if HANDLED.iter().any(|sign| text.contains(sign)) {
         return;
@@ -52,6 +64,31 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
     findings.add_at(RULE, Severity::Warning, at, message);
 }
 
+/// Position of an `%ERRORLEVEL%` that is to be the exit code of a program of the same line.
+fn early_errorlevel(step: &LintStep<'_>) -> Option<usize> {
+    let text = step.instruction.text().to_ascii_lowercase();
+    // `call` and delayed expansion read it later, and a loop's commands are files of their own.
+    let is_open = ["call ", "/v:", "setlocal", "^%"]
+        .iter()
+        .any(|part| text.contains(part));
+    if is_open || !text.contains("%errorlevel%") {
+        return None;
+    }
+    let mut commands = step
+        .commands()
+        .iter()
+        .filter(|it| it.grammar == Grammar::Cmd);
+    let is_program = |it: &LintCommand| it.program() == "start" || !is_built_in(&it.program());
+    commands.find(|it| is_program(it))?;
+    let uses = |word: &Word| word.value.to_ascii_lowercase().contains("%errorlevel%");
+    let use_of = |it: &LintCommand| {
+        let is_check = matches!(it.program().as_str(), "if" | "exit");
+        let word = it.words.iter().find(|word| uses(word)).filter(|_| is_check);
+        word.map(|word| word.range.start)
+    };
+    commands.find_map(use_of)
+}
+
 /// Windows PowerShell exits with the result of its last statement.
 fn in_powershell(step: &LintStep<'_>) -> Option<(usize, String, Grammar)> {
     let scripts = step.scripts().iter();
@@ -60,16 +97,31 @@ fn in_powershell(step: &LintStep<'_>) -> Option<(usize, String, Grammar)> {
         let all = script_statements(step, script);
         let (end, before) = all.split_last()?;
         // What builds on it fails too, but a test may fail alone.
-        let is_seen = BUILDERS.contains(&end.command().as_str());
-        let lost = before.iter().find(|it| {
+        let is_seen = end.command() != "choco" && BUILDERS.contains(&end.command().as_str());
+        let is_lost = |it: &PowerShellStatement| {
             it.depth == 0
                 && BUILDERS.contains(&it.command().as_str())
                 && is_work(&it.text)
                 && (!is_seen || is_test(&it.text))
-        })?;
+        };
+        let mut candidates = before.iter().enumerate();
+        let (_, lost) =
+            candidates.find(|(index, it)| is_lost(it) && !is_started(it, &all[index + 1..]))?;
         let position = script.range.start + lost.at;
         Some((position, lost.command(), script.grammar))
     })
+}
+
+/// Returns true if a later statement starts what this one installs, and fails without it.
+fn is_started(install: &PowerShellStatement, later: &[PowerShellStatement]) -> bool {
+    let mut packages = install.text.split_whitespace().skip(1).map(|word| {
+        let word = word.trim_matches(['"', '\'']).to_ascii_lowercase();
+        word.split(['@', '='])
+            .next()
+            .map(str::to_owned)
+            .unwrap_or_default()
+    });
+    packages.any(|package| later.iter().any(|it| it.command() == package))
 }
 
 /// Returns true for a program that tests what others made.
@@ -98,6 +150,16 @@ fn is_work(text: &str) -> bool {
     !is_shown
         && !matches!(
             first,
-            "config" | "lfs" | "version" | "help" | "cache" | "list" | "info" | "set"
+            "config"
+                | "lfs"
+                | "version"
+                | "help"
+                | "cache"
+                | "list"
+                | "info"
+                | "set"
+                | "feature"
+                | "source"
+                | "pin"
         )
 }

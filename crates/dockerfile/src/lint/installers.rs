@@ -1,19 +1,21 @@
-//! Installers: interactive ones, and those that run without a wait.
+//! Installers that PowerShell starts and does not wait for.
 
 use super::effects::{powershell_scripts, script_statements};
 use super::entrypoint::has_extension;
 use super::reference::Platform;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
-use super::words::{Grammar, LintCommand};
-use super::{Edit, Findings, Severity};
+use super::words::Grammar;
+use super::{Findings, Severity};
 
 /// Reports installers that PowerShell starts and does not wait for.
 pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     if !step.is("RUN") || stage.platform != Platform::Windows {
         return;
     }
+    // That of an installer waits for its own parts.
     let whole = step.instruction.text().to_ascii_lowercase();
+    let whole = whole.replace("--wait", "");
     let waits = [
         "waitforexit",
         "wait-process",
@@ -118,174 +120,4 @@ fn is_installer(word: &str) -> bool {
             ]
             .iter()
             .any(|part| file.contains(part)))
-}
-
-/// Reports commands that ask, which a build cannot answer.
-pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
-    if !step.is("RUN") || stage.platform != Platform::Windows {
-        return;
-    }
-    let file = findings.file;
-    let is_confirmed = || {
-        file.lines()
-            .any(|line| line.contains("allowGlobalConfirmation"))
-    };
-    let is_trusted = || {
-        file.lines().any(|line| {
-            let line = line.to_ascii_lowercase();
-            line.contains("trusted") || line.contains("trustrepository")
-        })
-    };
-    for command in step.commands() {
-        if command.has_input {
-            continue;
-        }
-        let text = step.instruction.text().to_ascii_lowercase();
-        let is_answered = [" -y", "--yes", "-confirm", "/y"]
-            .iter()
-            .any(|it| text.contains(it));
-        if is_answered && command.program().starts_with('c') {
-            continue;
-        }
-        // An account without a password has an empty answer.
-        if command.program() == "runas" && text.contains("passwordreq") {
-            continue;
-        }
-        let started = command.started();
-        let command = started.as_ref().unwrap_or(command);
-        // PowerShell's arguments are in a list.
-        let is_list = started.is_some() && command.grammar.is_powershell();
-        if is_list {
-            continue;
-        }
-        let Some((severity, message, option)) = prompt(command, &is_confirmed, &is_trusted) else {
-            continue;
-        };
-        let edit = option.and_then(|option| {
-            let after = command.words.get(1)?;
-            command.add_after(after, &[option])
-        });
-        let word = &command.words[0];
-        match edit {
-            Some(edit) => {
-                let edits: &[Edit] = &[edit];
-                findings.add_edits("prompt", severity, step.instruction, message, edits);
-            }
-            None => findings.add_at(
-                "prompt",
-                severity,
-                (step.instruction, word.range.start),
-                message,
-            ),
-        }
-        return;
-    }
-}
-
-fn prompt(
-    command: &LintCommand,
-    is_confirmed: &dyn Fn() -> bool,
-    is_trusted: &dyn Fn() -> bool,
-) -> Option<(Severity, &'static str, Option<&'static str>)> {
-    let words = || {
-        command
-            .words
-            .iter()
-            .skip(1)
-            .map(|word| word.value.to_ascii_lowercase())
-    };
-    let has = |names: &[&str]| words().any(|word| names.contains(&word.as_str()));
-    let is_cmd = matches!(command.grammar, Grammar::Cmd | Grammar::Exec);
-    match command.program().as_str() {
-        "msiexec" if has(&["/i", "-i", "/x", "/package", "/a"]) => {
-            let is_quiet = words().any(|word| {
-                let option = word.trim_start_matches(['/', '-']);
-                option.starts_with('q') || option == "passive"
-            });
-            let message = "msiexec without /qn opens a window and waits for it: add /qn";
-            (!is_quiet && !words().any(|it| it.starts_with('$') || it.starts_with('%')))
-                .then_some((Severity::Error, message, None))
-        }
-        "choco" | "cinst" | "chocolatey" => {
-            let asks = has(&["install", "upgrade", "uninstall"]) || command.program() == "cinst";
-            let is_answered = words().any(|word| confirms(&word));
-            let message = "choco without -y asks before it installs: add -y";
-            (asks && !is_answered && !is_confirmed()).then_some((
-                Severity::Warning,
-                message,
-                Some("-y"),
-            ))
-        }
-        "rd" | "rmdir" if is_cmd && has(&["/s"]) && !has(&["/q", "/s/q", "/q/s"]) => {
-            let message = "rd /s without /q asks before it deletes: add /q";
-            Some((Severity::Error, message, Some("/q")))
-        }
-        _ => console_prompt(command, is_trusted),
-    }
-}
-
-/// A prompt of Windows itself or of PowerShell's gallery.
-fn console_prompt(
-    command: &LintCommand,
-    is_trusted: &dyn Fn() -> bool,
-) -> Option<(Severity, &'static str, Option<&'static str>)> {
-    let words = || {
-        let words = command.words.iter().skip(1);
-        words.map(|word| word.value.to_ascii_lowercase())
-    };
-    let has = |names: &[&str]| words().any(|word| names.contains(&word.as_str()));
-    let is_cmd = matches!(command.grammar, Grammar::Cmd | Grammar::Exec);
-    match command.program().as_str() {
-        "timeout" if !has(&["/?"]) && is_cmd => {
-            let message = "timeout requires a console, which a build has not, and fails: use \
-                ping -n, or Start-Sleep";
-            let is_windows = has(&["/t", "-t"]) || words().all(|word| word.parse::<u32>().is_ok());
-            is_windows.then_some((Severity::Error, message, None))
-        }
-        "del" | "erase" if is_cmd && !has(&["/q", "/f/q", "/q/f", "/s/q", "/q/s"]) => {
-            let is_all = |word: &String| {
-                let file = word.rsplit(['\\', '/']).next().unwrap_or_default();
-                matches!(file, "*" | "*.*") && !word.starts_with('/')
-            };
-            let message = "del of all files asks before it deletes: add /q";
-            words()
-                .any(|word| is_all(&word))
-                .then_some((Severity::Warning, message, None))
-        }
-        "date" | "time" if is_cmd && command.words.len() == 1 && command.files.is_empty() => {
-            let message = "date and time ask for a new value: add /t";
-            Some((Severity::Error, message, None))
-        }
-        "install-module" | "install-script" | "install-packageprovider" | "update-module"
-            if !words().any(|it| {
-                it.starts_with("-f") || it.starts_with("-confirm:") || it.starts_with('@')
-            }) =>
-        {
-            let message =
-                "this asks before it installs from a gallery that is not trusted: add -Force";
-            (!is_trusted()).then_some((Severity::Warning, message, None))
-        }
-        "runas" => {
-            let message = "runas asks for a password, and a build has no console";
-            Some((Severity::Error, message, None))
-        }
-        "pause" if is_cmd => {
-            let message = "pause waits for a key, and a build has no console";
-            Some((Severity::Warning, message, None))
-        }
-        "read-host" => {
-            let message = "Read-Host prompts, and a build has no console";
-            Some((Severity::Error, message, None))
-        }
-        _ => None,
-    }
-}
-
-/// Returns true for an option of choco that confirms, and for one that may.
-fn confirms(word: &str) -> bool {
-    let is_short = word.starts_with('-') && !word.starts_with("--") && word.contains('y');
-    is_short
-        || word.starts_with("--yes")
-        || matches!(word, "--confirm" | "/y")
-        || word.starts_with(['$', '%', '@'])
 }

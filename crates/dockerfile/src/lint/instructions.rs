@@ -101,7 +101,7 @@ fn is_expanded_early(it: &EvaluatedStep<'_>, name: &str) -> bool {
     let is_open = ["call ", "/v", "for ", "%%"]
         .iter()
         .any(|part| text.contains(part));
-    if is_open || super::shells::is_of_windows(&lower) {
+    if is_open || super::variables::is_of_windows(&lower) {
         return false;
     }
     let used = format!("%{lower}%");
@@ -137,7 +137,7 @@ fn declared_elsewhere(it: &EvaluatedStep<'_>, name: &str) -> Option<String> {
     ];
     let earlier = ["set", "install", ".ps1", ".bat", ".cmd"];
     let mut before = it.stage.steps.iter().filter(|step| step.is("RUN"));
-    let is_set = super::shells::is_of_windows(&lower)
+    let is_set = super::variables::is_of_windows(&lower)
         || before.any(|step| {
             let text = step.instruction.full_text().to_ascii_lowercase();
             let own = step.instruction.lines().0;
@@ -225,9 +225,49 @@ fn is_for_setx(it: &EvaluatedStep<'_>, value: &str) -> bool {
     })
 }
 
+/// Reports `ARG A b`, which declares two arguments without defaults.
+fn check_argument(instruction: &Instruction, findings: &mut Findings<'_>) {
+    let text = instruction.text();
+    let mut words = text.split_whitespace();
+    let (Some(name), Some(value), None) = (words.next(), words.next(), words.next()) else {
+        return;
+    };
+    let is_name = |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if text.contains(['=', '#']) || !is_name(name) {
+        return;
+    }
+    let uses = |name: &str| {
+        let mut lines = findings.file.lines();
+        lines.any(|line| {
+            let at = line.match_indices(name);
+            at.into_iter()
+                .any(|(at, _)| line[..at].ends_with(['$', '{', '%', ':']))
+        })
+    };
+    // Names are in capitals; a value is not.
+    let is_value = |word: &str| word.contains(|c: char| !(c.is_ascii_uppercase() || c == '_'));
+    if uses(value) || !(uses(name) || is_value(value) && !is_value(name)) {
+        return;
+    }
+    let message =
+        format!("ARG {text} declares two arguments without defaults: write {name}={value}");
+    let start = instruction.start();
+    let edit = Edit::new(start..start + text.len(), format!("{name}={value}"));
+    findings.add_edits(
+        "spaced-equals",
+        Severity::Error,
+        instruction,
+        message,
+        &[edit],
+    );
+}
+
 /// Reports `ENV A = b`, which sets A to "= b".
 pub(super) fn check_equals(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let instruction = step.instruction;
+    if step.is("ARG") {
+        check_argument(instruction, findings);
+    }
     if !matches!(instruction.keyword.as_str(), "ENV" | "LABEL") {
         return;
     }
@@ -410,19 +450,20 @@ fn has_syntax(linted: &LintFile<'_>) -> bool {
     })
 }
 
-fn buildkit_feature(instruction: &Instruction) -> Option<String> {
+/// What only BuildKit knows, and true if it is a syntax of BuildKit alone, whose author uses that.
+fn buildkit_feature(instruction: &Instruction) -> Option<(String, bool)> {
     let flags = [
         "mount", "network", "security", "link", "exclude", "checksum", "unpack",
     ];
     if instruction.keyword == "STOPSIGNAL" {
-        return Some(instruction.keyword.clone());
+        return Some((instruction.keyword.clone(), false));
     }
     let flag = instruction.flags().find(|(name, _)| flags.contains(name));
     match flag {
-        Some((name, _)) => Some(format!("{} --{name}", instruction.keyword)),
+        Some((name, _)) => Some((format!("{} --{name}", instruction.keyword), true)),
         None => instruction
             .has_here_document()
-            .then(|| "a here-document".to_owned()),
+            .then(|| ("a here-document".to_owned(), true)),
     }
 }
 
@@ -441,18 +482,23 @@ pub(super) fn check_buildkit(linted: &LintFile<'_>, findings: &mut Findings<'_>)
     let has_windows = linted.stages.iter().any(is_windows);
     let found = linted.stages.iter().find_map(|stage| {
         if has_windows && matches!(stage.base, StageBaseRef::Scratch) && !stage.is_linux() {
-            return Some((stage.from, "FROM scratch".to_owned()));
+            return Some((stage.from, ("FROM scratch".to_owned(), false)));
         }
         let mut steps = stage.steps.iter().filter(|_| is_windows(stage));
         steps.find_map(|step| Some((step.instruction, buildkit_feature(step.instruction)?)))
     });
-    let Some((instruction, what)) = found else {
+    let Some((instruction, (what, is_chosen))) = found else {
         return;
+    };
+    let severity = if is_chosen {
+        Severity::Note
+    } else {
+        Severity::Warning
     };
     let message =
         format!("{what} requires BuildKit, which Docker Engine on Windows does not use by default");
     let line = instruction.lines().0;
-    findings.add("requires-buildkit", Severity::Warning, line, message);
+    findings.add("requires-buildkit", severity, line, message);
 }
 
 /// Reports zip files that `ADD` puts into a folder, where it unpacks only tar archives.

@@ -61,7 +61,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         });
         quotes += text.matches(['"', '\'']).count();
         let is_quoted = quotes % 2 == 1;
-        let Some(next) = join.next.map(str::trim) else {
+        let Some((number, next)) = join.next.map(|(number, next)| (number, next.trim())) else {
             continue;
         };
         let separator = match step.shell {
@@ -76,7 +76,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
             "this line continues the command above, and is not one of its own: end the line above \
              with {separator}"
         );
-        findings.add("joined-commands", Severity::Error, join.line + 1, message);
+        findings.add("joined-commands", Severity::Error, number, message);
         return;
     }
 }

@@ -22,11 +22,19 @@ const ENVIRONMENTS: [&str; 9] = [
     "activate.ps1",
 ];
 
-fn is_root(folder: &str) -> bool {
-    matches!(
-        folder.to_ascii_lowercase().as_str(),
-        "/" | "\\" | "c:\\" | "c:/" | "c:"
-    )
+/// Returns true for a change to the root, with which an author leaves a folder, and for one that
+/// changes nothing.
+fn is_without_effect(command: &LintCommand) -> bool {
+    let mut folders = command.words.iter().skip(1).map(|word| {
+        let folder = word.value.to_ascii_lowercase();
+        folder.replace('/', "\\")
+    });
+    folders
+        .rfind(|it| !matches!(it.as_str(), "\\d" | "-path" | "-literalpath"))
+        .is_none_or(|folder| {
+            matches!(folder.as_str(), "\\" | "c:\\" | "." | "%cd%" | "$pwd")
+                || folder.len() == 2 && folder.ends_with(':')
+        })
 }
 
 /// A setting that a command makes for its own line only, and what keeps it.
@@ -39,6 +47,8 @@ enum LineEffect {
     Module,
     /// The variables of a compiler or an interpreter.
     Environment,
+    /// A letter for a share or a folder.
+    Drive,
 }
 
 impl LineEffect {
@@ -50,10 +60,13 @@ impl LineEffect {
             "set" if is_cmd && second.contains('=') && !second.starts_with('/') => {
                 Some(Self::Variable)
             }
-            // Back to the root: the author leaves a folder, and needs none.
-            "cd" | "chdir" | "set-location" | "sl" if is_root(second) => None,
-            "cd" | "chdir" | "pushd" if !second.is_empty() => Some(Self::Folder),
-            "set-location" | "push-location" | "sl" => Some(Self::Folder),
+            "cd" | "chdir" | "set-location" | "sl" if is_without_effect(command) => None,
+            "pushd" if second.is_empty() => None,
+            "cd" | "chdir" | "set-location" | "sl" | "pushd" | "push-location" => {
+                Some(Self::Folder)
+            }
+            "net" if maps_drive(command) => Some(Self::Drive),
+            "new-psdrive" => Some(Self::Drive),
             "import-module" => Some(Self::Module),
             "conda" if second == "activate" => Some(Self::Environment),
             "call" if ENVIRONMENTS.contains(&program_name(second).as_str()) => {
@@ -80,6 +93,7 @@ impl LineEffect {
             Self::Preference => ("setting", "SHELL, or the RUN that requires it"),
             Self::Module => ("module", "the RUN that requires it"),
             Self::Environment => ("environment", "the RUN that requires it"),
+            Self::Drive => ("drive", "the RUN that requires it"),
         }
     }
 
@@ -98,6 +112,17 @@ fn is_preference(first: &str, second: &str) -> bool {
     has_value && name.starts_with('$') && name.ends_with("preference")
 }
 
+/// Returns true for a `net use` that connects a share.
+fn maps_drive(command: &LintCommand) -> bool {
+    let mut words = command.words.iter().skip(1);
+    let is_use = words.next().is_some_and(|word| word.eq_ignore_case("use"));
+    let mut words = words.map(|word| word.value.to_ascii_lowercase());
+    let is_option = |word: String| word.starts_with('/') && !word.starts_with("//");
+    is_use
+        && words.clone().next().is_some_and(|first| !is_option(first))
+        && !words.any(|word| word.starts_with("/d"))
+}
+
 /// `refreshenv` of Chocolatey before another command of PowerShell.
 fn lost_refresh<'a>(step: &LintStep<'_>, commands: &[&'a LintCommand]) -> Option<&'a LintCommand> {
     let text = step.instruction.text().to_ascii_lowercase();
@@ -110,9 +135,17 @@ fn lost_refresh<'a>(step: &LintStep<'_>, commands: &[&'a LintCommand]) -> Option
     .iter()
     .any(|part| text.contains(part));
     let (_, before) = commands.split_last()?;
-    let mut refreshes = before.iter().filter(|_| !is_imported);
-    let found = refreshes.find(|it| it.grammar.is_powershell() && it.program() == "refreshenv");
-    found.copied()
+    let refreshes = |it: &LintCommand| it.grammar.is_powershell() && it.program() == "refreshenv";
+    let at = before.iter().position(|it| refreshes(it))?;
+    // A RUN begins with what the ones before it installed.
+    let installs = before[..at].iter().any(|it| {
+        let name = it.program();
+        matches!(
+            name.as_str(),
+            "choco" | "cinst" | "msiexec" | "start-process" | "winget" | "scoop"
+        ) || it.words[0].value.to_ascii_lowercase().ends_with(".exe")
+    });
+    (installs && !is_imported).then(|| before[at])
 }
 
 /// Starts a service in the build.
@@ -146,8 +179,13 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         && let Some(effect) = LineEffect::of(command)
     {
         let is_whole = count == commands.len();
+        // Only what follows a failure.
+        let before = commands.len().checked_sub(count + 1);
+        if before.is_some_and(|at| commands[at].next == NextOperator::Or) {
+            return;
+        }
         report_effect(step, command, (effect, is_whole), findings);
-    } else if let Some((at, message)) = lost_setting(step, &commands) {
+    } else if let Some((at, message)) = lost_setting(stage, step, &commands) {
         let severity = if message == SERVICE || message == REFRESH {
             Severity::Warning
         } else {
@@ -177,7 +215,10 @@ fn report_effect(
     if is_condition || is_joined || ((is_path || effect.is_minor()) && !is_whole) {
         return;
     }
-    let severity = if is_whole {
+    let severity = if effect == LineEffect::Module {
+        // PowerShell loads those on its path by itself.
+        Severity::Note
+    } else if is_whole {
         Severity::Error
     } else {
         Severity::Warning
@@ -196,7 +237,11 @@ const REFRESH: &str = "refreshenv is a batch file, and changes nothing in this P
 const PROCESS: &str = "without 'Machine' the variable ends with its RUN: add it, or use ENV";
 
 /// Position of a setting that has no effect, and the reason.
-fn lost_setting(step: &LintStep<'_>, commands: &[&LintCommand]) -> Option<(usize, &'static str)> {
+fn lost_setting(
+    stage: &Stage<'_>,
+    step: &LintStep<'_>,
+    commands: &[&LintCommand],
+) -> Option<(usize, &'static str)> {
     if let Some(command) = lost_refresh(step, commands) {
         return Some((command.words[0].range.start, REFRESH));
     }
@@ -208,14 +253,38 @@ fn lost_setting(step: &LintStep<'_>, commands: &[&LintCommand]) -> Option<(usize
     if let Some(at) = of_process {
         return Some((at, PROCESS));
     }
-    let text = step.instruction.text().to_ascii_lowercase();
-    let is_kept = ["set-service", "startuptype", "start= auto"]
+    let last = commands.last().filter(|it| starts_service(it))?;
+    (!may_start_itself(stage, step)).then(|| (last.words[0].range.start, SERVICE))
+}
+
+/// Returns true if the service of a line may start with Windows, as most that are installed do.
+fn may_start_itself(stage: &Stage<'_>, step: &LintStep<'_>) -> bool {
+    let own = step.instruction.lines().0;
+    let mut until = stage
+        .steps
         .iter()
-        .any(|part| text.contains(part));
-    let last = commands
-        .last()
-        .filter(|it| starts_service(it) && !is_kept)?;
-    Some((last.words[0].range.start, SERVICE))
+        .take_while(|it| it.instruction.lines().0 <= own);
+    let signs = [
+        "set-service",
+        "startuptype",
+        "start= auto",
+        "new-service",
+        "install",
+        "choco",
+        ".exe",
+        ".msi",
+        ".ps1",
+        ".cmd",
+        ".bat",
+        "w3svc",
+        "mssql",
+        "windowsfeature",
+        "dism",
+    ];
+    until.any(|step| {
+        let text = step.instruction.text().to_ascii_lowercase();
+        signs.iter().any(|sign| text.contains(sign)) && !text.contains("manual")
+    })
 }
 
 /// Returns true for `[Environment]::SetEnvironmentVariable(name, value)` without a target.

@@ -7,18 +7,31 @@ use super::stage::{LintStep, Stage};
 use super::{Findings, Severity};
 use crate::source::{Dockerfile, Instruction, LineContinuation, begins_instruction};
 
+/// Instructions whose arguments are paths, and the least number of them.
+const OF_PATHS: [(&str, usize); 4] = [("ADD", 2), ("COPY", 2), ("VOLUME", 1), ("WORKDIR", 1)];
+
+/// Instructions that a shell reads, whose commands can be written like instructions.
+const OF_SHELLS: [&str; 4] = ["RUN", "CMD", "ENTRYPOINT", "HEALTHCHECK"];
+
 pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
     if findings.file.escape != Escape::Backslash {
         return;
     }
     for join in findings.file.continuations(step.instruction) {
-        if !is_path_end(join) {
+        if !is_path_end(step.instruction, join) {
             continue;
         }
-        let message = "the backslash at the end joins this line with the next one; \
-            remove it, or begin the file with the line # escape=`";
         let keyword = &step.instruction.keyword;
-        match corrected(keyword, step.shell, join.text) {
+        let corrected = corrected(keyword, step.shell, join.text);
+        let instead = corrected.as_deref().map_or_else(
+            || "remove it".to_owned(),
+            |text| format!("write {}", last_word(text)),
+        );
+        let message = format!(
+            "the backslash at the end is the line continuation, which joins this line with the next \
+             one: {instead}, or begin the file with the line # escape=`"
+        );
+        match corrected {
             Some(text) => findings.add_correction(
                 "trailing-backslash",
                 Severity::Error,
@@ -33,28 +46,54 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<
 /// Returns true if a line of the instruction ends in a path's backslash, which joins it with the
 /// next one.
 pub(super) fn continues_by_mistake(file: &Dockerfile<'_>, instruction: &Instruction) -> bool {
-    file.escape == Escape::Backslash && file.continuations(instruction).into_iter().any(is_path_end)
+    let mut joins = file.continuations(instruction).into_iter();
+    file.escape == Escape::Backslash && joins.any(|join| is_path_end(instruction, join))
 }
 
 /// Returns true if the backslash is a part of a path and not a continuation: it follows a path
 /// without a space, and the next line does not look like the rest of the command.
-fn is_path_end(join: LineContinuation<'_>) -> bool {
-    let follows_name = join
-        .text
-        .ends_with(|c: char| c.is_alphanumeric() || matches!(c, ':' | '_' | '-' | '.' | '}' | '%'));
-    if !follows_name {
-        return false;
-    }
+fn is_path_end(instruction: &Instruction, join: LineContinuation<'_>) -> bool {
+    let mut known = OF_PATHS.iter();
+    let of_paths = known.find(|(keyword, _)| *keyword == instruction.keyword);
+    let is_root = of_paths.is_some_and(|(_, least)| is_incomplete(join.text, *least));
+    let follows_name = join.text.ends_with(|c: char| {
+        c.is_alphanumeric()
+            || matches!(c, ':' | '_' | '-' | '.' | '}' | '%')
+            || c == ')' && of_paths.is_some()
+    });
     let word = last_word(join.text);
     let drive = word.trim_start_matches(['"', '\'']);
-    let is_drive = drive.len() == 2 && drive.ends_with(':');
-    let is_path = is_drive || word.contains('\\');
-    let is_joined_by_mistake = match join.next {
-        None => true,
-        Some(next) if next.trim().is_empty() || begins_instruction(next) => true,
-        Some(next) => !next.starts_with([' ', '\t']),
-    };
-    is_path && is_joined_by_mistake
+    let has_drive = drive.get(1..2) == Some(":");
+    let is_drive = has_drive && (drive.len() == 2 || of_paths.is_some());
+    let is_path = follows_name && (is_drive || word.contains('\\'));
+    let is_shell = OF_SHELLS.contains(&instruction.keyword.as_str());
+    let is_last = join
+        .joined
+        .is_none_or(|line| begins_instruction(if is_shell { line } else { line.trim_start() }));
+    if is_last && of_paths.is_some() {
+        return follows_name || is_root;
+    }
+    // A source of the context has no drive, so this is the destination.
+    let is_context = matches!(instruction.keyword.as_str(), "ADD" | "COPY")
+        && instruction.flag("from").is_none();
+    let is_apart = is_last
+        || is_context && has_drive
+        || join
+            .next
+            .is_none_or(|(_, next)| !next.starts_with([' ', '\t']));
+    is_path && is_apart
+}
+
+/// Returns true if the line of a keyword has too few arguments, so that the backslash is one.
+fn is_incomplete(text: &str, least: usize) -> bool {
+    if !text.ends_with(' ') || text.contains('[') {
+        return false;
+    }
+    let mut words = text.split_whitespace();
+    let first = words.next().unwrap_or_default();
+    let mut known = OF_PATHS.iter();
+    let is_keyword = known.any(|(keyword, _)| keyword.eq_ignore_ascii_case(first));
+    is_keyword && words.filter(|word| !word.starts_with("--")).count() + 1 == least
 }
 
 fn last_word(text: &str) -> &str {

@@ -28,6 +28,7 @@ mod line_effects;
 mod line_end;
 mod nano;
 mod programs;
+mod prompts;
 mod quotes;
 mod reference;
 mod registry;
@@ -37,12 +38,14 @@ mod services;
 mod shell;
 mod shells;
 mod stage;
+mod stage_names;
 mod statements;
 mod tls;
 mod unix;
 mod unix_paths;
 mod usage;
 mod user;
+mod variables;
 mod volume;
 mod words;
 
@@ -212,9 +215,16 @@ fn without_consequences(findings: Vec<LintFinding>) -> Vec<LintFinding> {
                 .any(|(line, other)| *line == finding.line && *other != name);
         let by_base = matches!(name, "prompt" | "basic-parsing" | "error-action")
             && errors.contains(&(finding.line, "nano-server-lacks"));
-        let by_name =
-            name == "floating-base" && errors.contains(&(finding.line, "unknown-repository"));
-        !by_any && !by_base && !by_name
+        let is_misnamed = |other: &LintFinding| {
+            let names = ["unknown-repository", "unknown-stage"];
+            other.line == finding.line && names.contains(&other.rule.name)
+        };
+        let by_name = name == "floating-base" && findings.iter().any(is_misnamed);
+        let by_json =
+            name == "invalid-instruction" && errors.contains(&(finding.line, "invalid-json"));
+        let by_script =
+            name == "foreign-variable" && errors.contains(&(finding.line, "cmdlet-under-cmd"));
+        !by_any && !by_base && !by_name && !by_json && !by_script
     };
     let kept: Vec<bool> = findings.iter().map(keep).collect();
     let mut kept = kept.into_iter();

@@ -22,6 +22,7 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         check_pwsh(stage, reference, findings);
     }
     check_appcmd(stage, reference, findings);
+    check_python(stage, reference, findings);
     let is_framework = IIS.contains(&reference.repository.as_str())
         || reference.repository == "mcr.microsoft.com/dotnet/framework/runtime";
     if is_framework {
@@ -113,6 +114,36 @@ fn check_appcmd(stage: &Stage<'_>, reference: &Reference, findings: &mut Finding
             format!("appcmd is not on the PATH: write {folder}\\System32\\inetsrv\\appcmd.exe");
         let at = (step.instruction, command.words[0].range.start);
         findings.add_at(RULE, Severity::Error, at, message);
+    }
+}
+
+/// Reports `python3` on the official image, which for Windows has only `python`.
+fn check_python(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<'_>) {
+    let repository = reference.repository.as_str();
+    let name = repository.strip_prefix("docker.io/").unwrap_or(repository);
+    let tag = reference.tag.as_deref().unwrap_or_default();
+    if name.strip_prefix("library/").unwrap_or(name) != "python"
+        || !tag.contains("windowsservercore")
+    {
+        return;
+    }
+    for step in &stage.steps {
+        let mut commands = step.commands().iter();
+        if let Some(command) = commands.find(|it| it.program() == "python3" && is_plain(it)) {
+            let message = format!("{repository} has no python3 for Windows: write python");
+            let at = (step.instruction, command.words[0].range.start);
+            findings.add_at(RULE, Severity::Error, at, message);
+            return;
+        }
+        // A copy or a link of this name.
+        if step
+            .instruction
+            .text()
+            .to_ascii_lowercase()
+            .contains("python3")
+        {
+            return;
+        }
     }
 }
 

@@ -101,7 +101,13 @@ const SERVER_2019: u32 = 17763;
 pub(super) const SERVER_2022: u32 = 20348;
 
 /// Parts of a name or tag of Windows images.
-const OF_WINDOWS: [&str; 4] = ["nanoserver", "servercore", "windows", "dotnet/framework"];
+const OF_WINDOWS: [&str; 5] = [
+    "nanoserver",
+    "servercore",
+    "windows",
+    "dotnet/framework",
+    "microsoft/iis",
+];
 
 const LINUX_NAMES: [&str; 26] = [
     "almalinux",
@@ -223,6 +229,19 @@ impl Reference {
             || self.repository == WINDOWS
     }
 
+    /// Returns true for bases of Windows that set no variables and no working directory, also those
+    /// that were on Docker Hub.
+    pub(super) fn is_plain(&self) -> bool {
+        let name = self.repository.strip_prefix("docker.io/");
+        let of_hub = ["windowsservercore", "nanoserver", "iis"];
+        self.is_windows_base()
+            || is_or_ends_with(&self.repository, "windows/servercore/iis")
+            || name
+                .unwrap_or(&self.repository)
+                .strip_prefix("microsoft/")
+                .is_some_and(|name| of_hub.contains(&name))
+    }
+
     /// Repository of this base for a build. Full Windows is `windows/server` from Server 2022 on.
     pub(super) fn repository_for(&self, build: u32) -> Option<&str> {
         let is_new = build >= SERVER_2022;
@@ -240,7 +259,9 @@ impl Reference {
         self.is_windows_base()
             || self.is_monthly()
             || self.repository.contains("mcr.microsoft.com/")
-            || PUBLISHED.iter().any(|row| row.is_of(&self.repository))
+            || PUBLISHED.iter().any(|row| {
+                row.is_of(&self.repository) && !row.repository.starts_with("=microsoft/")
+            })
     }
 
     /// Returns true for Microsoft's images, whose contents are published.

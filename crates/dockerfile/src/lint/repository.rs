@@ -1,13 +1,11 @@
-//! Images, tags and stages that do not exist.
+//! Images and tags that do not exist, and those of another platform.
 
 use wincimg_common::diagnose::closest_match;
 use wincimg_windows::release;
 
 use super::reference::{Platform, Reference};
 use super::stage::StageBaseRef;
-use super::{Edit, Findings, LintFile, Severity};
-use crate::instruction::CopyInstruction;
-use crate::source::Instruction;
+use super::{Edit, Findings, LintFile, Severity, stage_names};
 
 /// Repositories of Microsoft under `windows/`.
 const OF_WINDOWS: [&str; 7] = [
@@ -44,10 +42,13 @@ const MEANT: [(&str, &str); 9] = [
 
 /// Reports images that do not exist.
 pub(super) fn check_images(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
-    for stage in &linted.stages {
+    for (index, stage) in linted.stages.iter().enumerate() {
         let StageBaseRef::Image(reference) = &stage.base else {
             continue;
         };
+        if stage_names::check_base(linted, index, findings) {
+            continue;
+        }
         let is_known = linted.options.bases.contains_key(&stage.image);
         if is_known || reference.digest.is_some() {
             continue;
@@ -215,115 +216,52 @@ fn check_base_tag(reference: &Reference, tag: &str) -> Option<String> {
     is_judged.then(|| format!("{} has no tag {tag}{meant}", reference.repository))
 }
 
-/// Words that name stages, and no image of Docker Hub.
-const STAGE_NAMES: [&str; 14] = [
-    "build",
-    "builder",
-    "base",
-    "publish",
-    "final",
-    "runtime",
-    "sdk",
-    "installer",
-    "download",
-    "test",
-    "compile",
-    "dependencies",
-    "deps",
-    "restore",
-];
-
-/// Reports a variable in `COPY --from`.
-fn reports_variable(
-    linted: &LintFile<'_>,
-    index: usize,
-    instruction: &Instruction,
-    from: &str,
-    findings: &mut Findings<'_>,
-) -> bool {
-    let is_windows = linted.stages[index].platform == Platform::Windows;
-    // Others are of a template.
-    let is_argument = |name: &str| {
-        let mut all = linted.file.instructions.iter();
-        all.any(|it| it.keyword == "ARG" && it.text().split(['=', ' ']).next() == Some(name))
-    };
-    if is_windows && super::shells::dollar_names(from).any(is_argument) {
-        let message = "COPY --from does not expand variables: name a stage that begins with \
-            FROM and the variable";
-        findings.add(
-            "unknown-stage",
-            Severity::Error,
-            instruction.lines().0,
-            message,
-        );
-        return true;
-    }
-    false
-}
-
-/// Reports a `COPY --from` a stage that does not exist.
-pub(super) fn check_source_stage(
-    linted: &LintFile<'_>,
-    index: usize,
-    instruction: &Instruction,
-    copy: &CopyInstruction,
-    findings: &mut Findings<'_>,
-) {
-    let Some(from) = copy.from.as_deref() else {
-        return;
-    };
-    if reports_variable(linted, index, instruction, from, findings) {
-        return;
-    }
-    let own = |stage: &super::Stage<'_>| stage.name.as_deref().map(str::to_owned);
-    let lower = from.to_ascii_lowercase();
-    let mut earlier = linted.stages[..index].iter().rev();
-    if earlier.any(|stage| stage.name.as_deref() == Some(lower.as_str())) || from.contains('$') {
-        return;
-    }
-    let before: Vec<String> = linted.stages[..index].iter().filter_map(own).collect();
-    let line = instruction.lines().0;
-    let rule = "unknown-stage";
-    let mut later = linted.stages[index..].iter();
-    if let Some(stage) = later.find(|stage| stage.name.as_deref() == Some(lower.as_str())) {
-        let at = stage.from.lines().0 + 1;
-        let message = if std::ptr::eq(stage, &raw const linted.stages[index]) {
-            format!("the stage {from:?} cannot copy from itself")
-        } else {
-            format!("the stage {from:?} is defined later, on line {at}")
-        };
-        findings.add(rule, Severity::Error, line, message);
-        return;
-    }
-    if let Ok(number) = from.parse::<usize>() {
-        if number >= index {
-            let message = format!("no stage {from} before this one: numbers count from 0");
-            findings.add(rule, Severity::Error, line, message);
+/// Reports a stage for Linux that takes files of a stage that runs commands on Windows, or the
+/// other way round: no builder runs both.
+fn check_builders(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    let system = |index: usize| {
+        let mut at = index;
+        loop {
+            let stage = &linted.stages[at];
+            match &stage.base {
+                StageBaseRef::Stage(below) => at = *below,
+                StageBaseRef::Image(reference) => return reference.platform(),
+                StageBaseRef::Scratch | StageBaseRef::Unknown => return Platform::Unknown,
+            }
         }
-        return;
+    };
+    let runs = |index: usize| linted.stages[index].steps.iter().any(|step| step.is("RUN"));
+    for (index, stage) in linted.stages.iter().enumerate() {
+        for step in stage.steps.iter().filter(|step| step.is("COPY")) {
+            let from = step.instruction.flag("from").unwrap_or_default();
+            let mut earlier = linted.stages[..index].iter();
+            let named = earlier.position(|it| it.name.as_deref() == Some(from));
+            let Some(source) = named.or_else(|| from.parse().ok().filter(|it| *it < index)) else {
+                continue;
+            };
+            let (windows, linux) = match (system(source), system(index)) {
+                (Platform::Windows, Platform::Linux) => (source, index),
+                (Platform::Linux, Platform::Windows) => (index, source),
+                _ => continue,
+            };
+            if runs(windows) && runs(linux) {
+                let message = format!(
+                    "one of the stages on lines {} and {} runs commands on Linux and the other on \
+                     Windows, and no builder runs both: build them with a Dockerfile each",
+                    linted.stages[source].from.lines().0 + 1,
+                    stage.from.lines().0 + 1
+                );
+                let line = step.instruction.lines().0;
+                findings.add("platform-mismatch", Severity::Warning, line, message);
+                return;
+            }
+        }
     }
-    if from.contains([':', '/', '@', '.']) {
-        return;
-    }
-    let meant = closest_match(&lower, before.iter().map(String::as_str));
-    let is_stage_name = STAGE_NAMES.contains(&lower.as_str()) || lower.starts_with("build");
-    if meant.is_none() && !is_stage_name {
-        return;
-    }
-    let hint = meant
-        .as_ref()
-        .map_or_else(String::new, |meant| format!(": did you mean {meant}?"));
-    let message = format!("no stage {from:?}, and Docker would pull an image of this name{hint}");
-    let head = instruction.head();
-    let edit = meant.and_then(|meant| {
-        let at = head.find("--from=")? + "--from=".len();
-        Some(Edit::new(at..at + from.len(), meant))
-    });
-    findings.add_edits(rule, Severity::Error, instruction, message, edit.as_slice());
 }
 
 /// Reports a platform that the base is not for.
 pub(super) fn check_platform(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
+    check_builders(linted, findings);
     for stage in &linted.stages {
         let Some(platform) = stage.from.flag("platform") else {
             continue;
@@ -404,8 +342,16 @@ pub(super) fn check_mixed(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
                     "files of Windows {other} may not work in Windows {own}: use the same release \
                      for both"
                 );
+                let target = text.split_whitespace().next_back().unwrap_or_default();
+                // A program on its own may be there because the other release lacks it.
+                let is_part = target.contains("windows/") || text.contains(".dll");
+                let severity = if is_part {
+                    Severity::Warning
+                } else {
+                    Severity::Note
+                };
                 let line = step.instruction.lines().0;
-                findings.add("mixed-windows", Severity::Warning, line, message);
+                findings.add("mixed-windows", severity, line, message);
             }
         }
     }

@@ -7,8 +7,8 @@ use super::stage::{LintStep, Stage};
 use super::{
     Findings, LintFile, Severity, args_escaped, base, builtins, comments, effects, entrypoint,
     environment, escapes, exec_form, exit_codes, healthcheck, iis, installers, instructions,
-    joined, line_effects, line_end, nano, programs, quotes, registry, repository, services, shells,
-    tls, unix, unix_paths, usage, user, volume,
+    joined, line_effects, line_end, nano, programs, prompts, quotes, registry, repository,
+    services, shells, tls, unix, unix_paths, usage, user, variables, volume,
 };
 
 /// A rule. The names are part of the command line's contract.
@@ -127,7 +127,7 @@ pub static RULES: [Rule; 66] = [
         Severity::Error,
         Fix::Unsafe,
         Check::Shared,
-        "COPY --from names a stage that does not exist before it",
+        "FROM or COPY --from names a stage that does not exist before it",
     ),
     rule(
         "copy-source",
@@ -308,7 +308,7 @@ pub static RULES: [Rule; 66] = [
         "foreign-variable",
         Severity::Error,
         Fix::None,
-        Check::State(shells::check_variables),
+        Check::State(variables::check),
         "The shell does not read the variable's syntax",
     ),
     rule(
@@ -413,7 +413,7 @@ pub static RULES: [Rule; 66] = [
         "prompt",
         Severity::Error,
         Fix::Safe,
-        Check::Step(installers::check_prompt),
+        Check::Step(prompts::check_prompt),
         "A build cannot answer a prompt",
     ),
     rule(

@@ -3,7 +3,6 @@
 use wincimg_scripts::script;
 
 use super::entrypoint::has_extension;
-use super::environment::shell_variables;
 use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
 use super::shell::BaseShell;
@@ -11,7 +10,6 @@ use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{Grammar, LintCommand, LintScript, NextOperator, Word};
 use super::{Findings, Severity};
 use crate::instruction::InstructionKind;
-use crate::stages::StageState;
 
 /// Verbs of cmdlets that no program's name begins with.
 const VERBS: [&str; 42] = [
@@ -72,7 +70,7 @@ pub(super) fn is_known_cmdlet(name: &str) -> bool {
         && VERBS.contains(&verb.to_ascii_lowercase().as_str())
 }
 
-fn is_shell(program: &str) -> bool {
+pub(super) fn is_shell(program: &str) -> bool {
     matches!(
         program,
         "powershell"
@@ -93,17 +91,24 @@ pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>, findings: &m
     if step.shell != BaseShell::Cmd || stage.platform != Platform::Windows {
         return;
     }
-    for command in step.commands() {
+    for (index, command) in step.commands().iter().enumerate() {
         let Some(word) = command.words.first() else {
             continue;
         };
+        let is_behind = is_behind_script(step, index);
         let is_assignment = word.value.starts_with('$') && word.value.len() > 1;
-        let is_cmdlet = is_known_cmdlet(&word.value);
+        let is_cmdlet = is_known_cmdlet(&word.value) || is_behind && is_alias(command);
         let is_script = has_extension(&word.value, &["ps1"]);
         if command.grammar != Grammar::Cmd || !(is_assignment || is_cmdlet || is_script) {
             continue;
         }
-        let message = if is_script {
+        let message = if is_behind {
+            format!(
+                "cmd ends the script of powershell at the |, and {:?} behind it is of PowerShell: \
+                 write the script in double quotes",
+                word.value
+            )
+        } else if is_script {
             format!(
                 "cmd does not run {}: write powershell -File {0}",
                 word.value
@@ -119,6 +124,35 @@ pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>, findings: &m
         findings.add("cmdlet-under-cmd", Severity::Error, line, message);
         return;
     }
+}
+
+/// Aliases of cmdlets for pipelines that are no commands of cmd.
+const PIPELINE_ALIASES: [&str; 11] = [
+    "iex", "%", "?", "foreach", "select", "measure", "tee", "ft", "fl", "group", "sls",
+];
+
+/// True for an alias of a cmdlet; `where` is a program of Windows, but not with a script block.
+fn is_alias(command: &LintCommand) -> bool {
+    let name = command.program();
+    let next = command.words.get(1).map_or("", |word| word.value.as_str());
+    PIPELINE_ALIASES.contains(&name.as_str()) || name == "where" && next.starts_with('{')
+}
+
+/// True if cmd pipes the output of a PowerShell script without quotes into a command: the script
+/// was likely meant to go on.
+pub(super) fn is_behind_script(step: &LintStep<'_>, index: usize) -> bool {
+    let commands = step.commands();
+    let before = index.checked_sub(1).and_then(|index| commands.get(index));
+    let script = before.and_then(|it| Some((it, super::words::script_of(it)?.1)));
+    script.is_some_and(|(before, words)| {
+        before.grammar == Grammar::Cmd
+            && before.next == NextOperator::Pipe
+            && before.program() != "cmd"
+            && !step
+                .instruction
+                .part(words[0].range.clone())
+                .starts_with('"')
+    })
 }
 
 /// Reports `&&` and `||` in Windows PowerShell, which has neither.
@@ -168,184 +202,6 @@ fn chain_operator(text: &str) -> Option<(usize, &'static str)> {
     None
 }
 
-/// Variables that Windows sets.
-const OF_WINDOWS: [&str; 16] = [
-    "path",
-    "temp",
-    "tmp",
-    "userprofile",
-    "programfiles",
-    "programdata",
-    "systemroot",
-    "windir",
-    "appdata",
-    "localappdata",
-    "systemdrive",
-    "username",
-    "computername",
-    "errorlevel",
-    "cd",
-    "programfiles(x86)",
-];
-
-/// Returns true for a variable that Windows or Docker sets; its name is in lower case.
-pub(super) fn is_of_windows(name: &str) -> bool {
-    OF_WINDOWS.contains(&name)
-}
-
-/// Variables that PowerShell sets.
-const AUTOMATIC: [&str; 18] = [
-    "home",
-    "host",
-    "pwd",
-    "pid",
-    "profile",
-    "pshome",
-    "args",
-    "input",
-    "error",
-    "matches",
-    "true",
-    "false",
-    "null",
-    "lastexitcode",
-    "shellid",
-    "psversiontable",
-    "_",
-    "psitem",
-];
-
-/// Reports variables in the syntax of another shell.
-pub(super) fn check_variables(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
-    let step = it.step;
-    if it.stage.platform != Platform::Windows || step.shell == BaseShell::Unknown {
-        return;
-    }
-    let whole = step.instruction.full_text();
-    let lower = whole.to_ascii_lowercase();
-    let reads_dollar = lower.contains("bash") || lower.contains("start-process");
-    for command in step.commands() {
-        let program = command.program();
-        // Start-Process starts batch files too, which read their arguments.
-        if matches!(program.as_str(), "start-process" | "start" | "choco") || reads_dollar {
-            continue;
-        }
-        let is_own = match command.grammar {
-            Grammar::Cmd => step.shell == BaseShell::Cmd && program != "echo",
-            Grammar::PowerShell | Grammar::PowerShellCore => {
-                !whole.contains("ExpandEnvironmentVariables")
-            }
-            Grammar::Exec => false,
-        };
-        if !is_own || is_shell(&program) {
-            continue;
-        }
-        for word in &command.words {
-            let foreign = match command.grammar {
-                Grammar::Cmd => foreign_to_cmd(&word.value, it.state),
-                // cmd replaces %NAME% before PowerShell gets the script.
-                _ if step.shell == BaseShell::Cmd && word.value.contains('%') => None,
-                _ => foreign_to_powershell(&word.value, command, it.state, whole),
-            };
-            let Some((written, right)) = foreign else {
-                continue;
-            };
-            let shell = if command.grammar == Grammar::Cmd {
-                "cmd"
-            } else {
-                "PowerShell"
-            };
-            let message = format!("{shell} does not read {written} as a variable: write {right}");
-            let line = step.line_at(word.range.start);
-            findings.add("foreign-variable", Severity::Error, line, message);
-            return;
-        }
-    }
-}
-
-fn foreign_to_cmd(word: &str, state: &StageState) -> Option<(String, String)> {
-    let lower = word.to_ascii_lowercase();
-    if lower.contains("$env:") {
-        let name = shell_variables(word).find(|name| !word.contains(&format!("%{name}%")))?;
-        return Some((format!("$env:{name}"), format!("%{name}%")));
-    }
-    let name = dollar_names(word).find(|name| state.declares(name))?;
-    let written = if word.contains(&format!("${{{name}}}")) {
-        format!("${{{name}}}")
-    } else {
-        format!("${name}")
-    };
-    Some((written, format!("%{name}%")))
-}
-
-fn foreign_to_powershell(
-    word: &str,
-    command: &LintCommand,
-    state: &StageState,
-    whole: &str,
-) -> Option<(String, String)> {
-    let program = command.program();
-    // Such data is expanded by its reader; the user's PATH adds to the machine's.
-    let is_machine = command.words.iter().any(|word| word.eq_ignore_case("/m"));
-    let is_data = matches!(
-        program.as_str(),
-        "reg" | "new-itemproperty" | "set-itemproperty"
-    ) || program == "setx" && !is_machine && whole.contains(&format!("'{word}'"));
-    let of_cmd = shell_variables(word).find(|name| {
-        let is_known =
-            state.declares(name) || OF_WINDOWS.contains(&name.to_ascii_lowercase().as_str());
-        word.contains(&format!("%{name}%")) && is_known
-    });
-    if let Some(name) = of_cmd.filter(|_| !is_data) {
-        return Some((format!("%{name}%"), format!("$env:{name}")));
-    }
-    let lower = whole.to_ascii_lowercase();
-    let name = dollar_names(word).find(|name| {
-        let own = name.to_ascii_lowercase();
-        state.declares(name) && !AUTOMATIC.contains(&own.as_str()) && !is_assigned(&lower, &own)
-    })?;
-    // PowerShell expands nothing in single quotes.
-    (!whole.contains(&format!("'{word}'"))).then(|| (format!("${name}"), format!("$env:{name}")))
-}
-
-/// Names after a `$`, with or without braces.
-pub(super) fn dollar_names(text: &str) -> impl Iterator<Item = &str> {
-    text.match_indices('$').filter_map(|(at, _)| {
-        let rest = text[at + 1..].trim_start_matches('{');
-        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-        let name = &rest[..end.unwrap_or(rest.len())];
-        let is_scope =
-            rest[name.len()..].starts_with(':') && !rest[name.len()..].starts_with(":\\");
-        (!name.is_empty() && !is_scope).then_some(name)
-    })
-}
-
-/// Returns true if a script sets a variable; both are in lower case.
-fn is_assigned(script: &str, name: &str) -> bool {
-    script
-        .match_indices(&format!("${name}"))
-        .any(|(at, found)| {
-            let after = script[at + found.len()..].trim_start();
-            let before = script[..at].trim_end();
-            let is_set = after.starts_with('=') && !after.starts_with("==")
-                || ["+=", "-=", "["].iter().any(|it| after.starts_with(it))
-                || is_member(after);
-            is_set
-                || after.starts_with("in ")
-                || before.ends_with("param(")
-                || before.ends_with(']')
-        })
-}
-
-/// Returns true for a method, or a property that is set, and not for an extension.
-fn is_member(after: &str) -> bool {
-    let Some(member) = after.strip_prefix('.') else {
-        return false;
-    };
-    let rest = member.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
-    rest.len() < member.len() && rest.trim_start().starts_with(['=', '('])
-}
-
 /// Reports single quotes around words with spaces, which cmd passes on.
 pub(super) fn check_single_quotes(
     stage: &Stage<'_>,
@@ -370,6 +226,13 @@ pub(super) fn check_single_quotes(
         return;
     }
     for command in step.commands() {
+        if let Some(word) = quoted_line_of_batch_file(step, command) {
+            let message = "cmd writes the single quotes into the batch file, where they are a part of \
+                the command: omit them";
+            let at = (step.instruction, word.range.start);
+            findings.add_at("single-quotes-under-cmd", Severity::Warning, at, message);
+            return;
+        }
         let is_escaped = step.instruction.text().contains("^\"");
         if command.grammar != Grammar::Cmd || is_escaped || reads_single_quotes(&command.program())
         {
@@ -392,6 +255,19 @@ pub(super) fn check_single_quotes(
         findings.add("single-quotes-under-cmd", Severity::Error, line, message);
         return;
     }
+}
+
+/// First word of a line in single quotes that `echo` writes into a batch file.
+fn quoted_line_of_batch_file<'a>(
+    step: &LintStep<'_>,
+    command: &'a LintCommand,
+) -> Option<&'a Word> {
+    let is_batch = |word: &Word| has_extension(&word.value, &["bat", "cmd"]);
+    let first = command.words.get(1)?;
+    let is_quoted = step.instruction.part(first.range.clone()).starts_with('\'')
+        && command.words.last()?.value.ends_with('\'');
+    let is_written = command.program() == "echo" && command.files.iter().any(is_batch);
+    (command.grammar == Grammar::Cmd && is_quoted && is_written).then_some(first)
 }
 
 /// First word of a script of PowerShell in single quotes that an operator of cmd cuts.
@@ -524,7 +400,8 @@ pub(super) fn check_semicolons(
         });
         let next = separator.and_then(|(index, word)| Some((word, command.words.get(index + 1)?)));
         let Some((word, next)) = next else { continue };
-        if command.next == NextOperator::Pipe || !is_command_word(&next.value) {
+        let is_same = next.eq_ignore_case(&command.words[0].value);
+        if command.next == NextOperator::Pipe || !(is_same || is_command_word(&next.value)) {
             continue;
         }
         let message = "in cmd a semicolon does not separate commands: write && or &";
@@ -543,14 +420,25 @@ fn is_command_word(word: &str) -> bool {
             word,
             "choco"
                 | "npm"
+                | "npx"
+                | "yarn"
+                | "node"
                 | "git"
                 | "dotnet"
+                | "nuget"
+                | "msbuild"
                 | "msiexec"
                 | "powershell"
                 | "curl"
                 | "tar"
                 | "pip"
+                | "python"
+                | "cmake"
                 | "reg"
                 | "setx"
+                | "xcopy"
+                | "robocopy"
+                | "icacls"
+                | "net"
         )
 }

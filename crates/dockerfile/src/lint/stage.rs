@@ -260,7 +260,7 @@ impl<'a> StageReader<'a> {
         }
         let knows_environment = match &base {
             StageBaseRef::Stage(index) => self.stages[*index].knows_environment,
-            StageBaseRef::Image(reference) => reference.is_windows_base(),
+            StageBaseRef::Image(reference) => reference.is_plain(),
             StageBaseRef::Scratch | StageBaseRef::Unknown => false,
         };
         let is_core = matches!(base, StageBaseRef::Stage(index) if self.stages[index].is_core);

@@ -1,3 +1,4 @@
+mod advice;
 mod base;
 mod corpus;
 mod properties;

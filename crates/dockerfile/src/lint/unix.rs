@@ -300,6 +300,12 @@ fn shell_syntax(written: &str, command: &LintCommand) -> Option<String> {
     } else {
         format!("set {name}={value}&&")
     };
+    let program = command.words.get(1).map_or("", |word| word.value.as_str());
+    if is_prefix && ONLY_LINUX.contains(&program) {
+        return Some(format!(
+            "{program} is a program of Linux, and this image is for Windows"
+        ));
+    }
     is_prefix
         .then(|| format!("{name}= before a command is of Linux shells: write {instead} before it"))
 }

@@ -3,7 +3,7 @@
 use super::effects::{powershell_scripts, script_statements};
 use super::reference::Platform;
 use super::stage::{LintStep, Stage};
-use super::words::{Grammar, LintCommand};
+use super::words::{Grammar, LintCommand, NextOperator};
 use super::{Findings, Severity};
 
 const RULE: &str = "failing-run";
@@ -86,6 +86,9 @@ fn problem(command: &LintCommand) -> Option<&'static str> {
             "the colon after the root of a key is of PowerShell's drives, and reg refuses it: write \
              HKLM\\…",
         ),
+        "if" if command.grammar == Grammar::Cmd && is_condition_only(command, &words) => {
+            Some("if without a command is a syntax error, and cmd runs nothing of the line")
+        }
         "for" if command.grammar == Grammar::Cmd && begins(&["%%"]) => {
             Some("outside of a batch file a variable of for has one %")
         }
@@ -95,6 +98,25 @@ fn problem(command: &LintCommand) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// Returns true for an `if` that ends after its condition.
+fn is_condition_only(command: &LintCommand, words: &[String]) -> bool {
+    let mut words = words.iter().map(String::as_str).peekable();
+    while words
+        .next_if(|word| matches!(*word, "/i" | "not"))
+        .is_some()
+    {}
+    let count = match words.next() {
+        Some("exist" | "defined" | "errorlevel" | "cmdextversion") => 1,
+        Some(first) => match first.split_once("==") {
+            Some((_, "")) => 1,
+            Some(_) => 0,
+            None => 2,
+        },
+        None => return false,
+    };
+    words.count() == count && matches!(command.next, NextOperator::End | NextOperator::And)
 }
 
 /// Returns true for `hklm:\software`.

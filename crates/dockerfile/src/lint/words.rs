@@ -227,7 +227,7 @@ impl Search<'_> {
 
 /// Words of a shell's script: after `-Command` or `/c`, or from the first argument that is not an
 /// option.
-fn script_of(command: &LintCommand) -> Option<(Grammar, &[Word])> {
+pub(super) fn script_of(command: &LintCommand) -> Option<(Grammar, &[Word])> {
     let grammar = match command.program().as_str() {
         "cmd" => Grammar::Cmd,
         "powershell" => Grammar::PowerShell,

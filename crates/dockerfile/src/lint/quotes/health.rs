@@ -11,6 +11,7 @@ use wincimg_windows::quoting::{argv, cmd as windows_cmd, exec_form, powershell};
 use super::line::SourceLine;
 use super::{cmd, is_template};
 use crate::lint::stage::LintStep;
+use crate::lint::variables::dollar_names;
 use crate::lint::{BaseShell, Findings, Severity};
 
 const MESSAGE: &str = "the daemon escapes the quotes of HEALTHCHECK CMD, and the program gets them \
@@ -22,6 +23,10 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
         return;
     };
     if text.starts_with('[') || !text.contains('"') || is_template(text) {
+        return;
+    }
+    if step.shell == BaseShell::PowerShell {
+        check_under_powershell(step, text, findings);
         return;
     }
     if step.shell != BaseShell::Cmd || !changes(text) {
@@ -40,6 +45,28 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             findings.add_correction(rule, Severity::Error, MESSAGE, correction);
         }
         None => findings.add(rule, Severity::Error, instruction.lines().0, MESSAGE),
+    }
+}
+
+/// Reports a nested script in double quotes, in which the outer PowerShell expands the variables.
+fn check_under_powershell(step: &LintStep<'_>, text: &str, findings: &mut Findings<'_>) {
+    let line = SourceLine::new(text);
+    let Some(script) = cmd::script_of(&line) else {
+        return;
+    };
+    let inside = script.text.strip_prefix('"').unwrap_or_default();
+    let assigned = dollar_names(inside).find(|name| {
+        let used = format!("${name}");
+        let mut after = inside.split(&used).skip(1);
+        after.any(|text| text.trim_start().starts_with('='))
+    });
+    if let Some(name) = assigned {
+        let message = format!(
+            "the outer PowerShell expands ${name} in these quotes, and the inner one gets nothing \
+             in its place: write the script without powershell -Command"
+        );
+        let number = step.instruction.lines().0;
+        findings.add("quotes-in-nested-shell", Severity::Error, number, message);
     }
 }
 

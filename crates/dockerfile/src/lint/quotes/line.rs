@@ -129,6 +129,21 @@ impl SourceLine {
         (parts, open.is_none())
     }
 
+    /// True for quotes in quotes, which end the outer ones: `"a "b" c"`.
+    pub(super) fn is_nested(&self) -> bool {
+        let (parts, _) = self.parts();
+        parts.windows(2).any(|pair| {
+            let [first, second] = pair else { return false };
+            let inside = &self.text[first.open.at + 1..first.close.at];
+            let between = &self.text[first.close.at + 1..second.open.at];
+            let is_word =
+                |c: char| c.is_alphanumeric() || matches!(c, '\\' | '/' | ')' | '}' | '$');
+            inside.trim_start().contains(' ')
+                && between.starts_with(is_word)
+                && between.ends_with(is_word)
+        })
+    }
+
     /// All quotes in pairs, as at a prompt, where a backslash before a quote ends a path; `None`
     /// without such a backslash.
     pub(super) fn pairs(&self) -> Option<Vec<QuotedSpan>> {

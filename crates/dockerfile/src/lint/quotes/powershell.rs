@@ -11,12 +11,19 @@ use super::{cmd, edited, json, report};
 use crate::lint::Findings;
 use crate::lint::correction::Edit;
 use crate::lint::stage::LintStep;
+use crate::lint::words::program_name;
 
 pub(super) const NESTED: &str = "powershell.exe drops these quotes from its own command line, which \
     breaks the script; write \\\"";
 
 const IN_FORCE: &str = "PowerShell drops these quotes from its own command line, which breaks \
     the script; write \\\"";
+
+const NESTED_IN_CMD: &str = "PowerShell drops these quotes from its own command line, and reads the \
+    operators between them itself; write the command of cmd in single quotes, with \\\" in it";
+
+const NESTED_IN_FORCE: &str = "PowerShell drops these quotes from its own command line, and quotes in \
+    quotes end them; write the outer ones as single quotes, or leave out the inner shell";
 
 pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let text = step.instruction.text();
@@ -28,6 +35,11 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
         json::check(rule, step, &line, findings);
         return;
     };
+    if let Some(message) = nested_quotes(&line) {
+        let place = problems[0].line;
+        report(rule, step.instruction, message, place, None, findings);
+        return;
+    }
     for problem in problems {
         let arrives = |edits: &[Edit], wanted: &str| {
             let text = edited(text, edits);
@@ -48,6 +60,17 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             findings,
         );
     }
+}
+
+/// Advice for a shell whose command has quotes in quotes.
+fn nested_quotes(line: &SourceLine) -> Option<&'static str> {
+    let program = line.text.split_whitespace().next()?;
+    let message = match program_name(program).as_str() {
+        "cmd" => NESTED_IN_CMD,
+        "powershell" | "pwsh" => NESTED_IN_FORCE,
+        _ => return None,
+    };
+    line.is_nested().then_some(message)
 }
 
 /// Checks scripts that cmd passes to PowerShell.

@@ -184,7 +184,6 @@ fn the_successor_of_an_image_on_docker_hub_is_named() {
             "mcr.microsoft.com/dotnet/framework/runtime",
         ),
         ("microsoft/dotnet:2.1-sdk", "mcr.microsoft.com/dotnet/sdk"),
-        ("microsoft/other-windows", "mcr.microsoft.com"),
     ] {
         let source = format!("# escape=`\nFROM {from}\n");
         let message = lint(&source, &LintOptions::default()).remove(0).message;

@@ -33,8 +33,8 @@ fn quotes_that_powershell_needs_are_escaped() {
             r#"RUN iwr -UseBasicParsing \"https://x/?a=1&b=2\""#,
         ),
         (
-            r#"RUN setx /M PATH "$env:PATH;C:\x""#,
-            r#"RUN setx /M PATH \"$env:PATH;C:\x\""#,
+            r#"RUN setx /M TOOLS "$env:PATH;C:\x""#,
+            r#"RUN setx /M TOOLS \"$env:PATH;C:\x\""#,
         ),
         (
             r#"RUN mvn "-Dmaven.test.skip=true""#,
@@ -112,7 +112,7 @@ fn backslash_quotes_inside_an_argument_are_right_under_cmd() {
         r#"RUN msiexec /i "C:\a b\x.msi" /qn"#,
         r#"RUN echo x && powershell -Command $a = \"b c\"; $a"#,
         r#"RUN powershell ./start.ps1 -databases \"a b\""#,
-        r#"RUN if exist "C:\a b\" && echo \"a b\""#,
+        r#"RUN if exist "C:\a b\" echo \"a b\""#,
         r#"RUN powershell -Command \"a b\" && echo x"#,
         r#"RUN cl /DNAME=\"x\" a.c"#,
     ] {

@@ -486,8 +486,12 @@ fn a_build_has_no_console_and_a_batch_file_no_effect_on_powershell() {
                 "RUN choco install -y node; refreshenv",
             ),
             (
+                "RUN choco install -y node; refreshenv; npm ci",
                 "RUN refreshenv; npm ci",
-                "RUN Import-Module $p; refreshenv; npm ci",
+            ),
+            (
+                "RUN choco install -y node; refreshenv; npm ci",
+                "RUN Import-Module $p; choco install -y node; refreshenv; npm ci",
             ),
         ],
     );

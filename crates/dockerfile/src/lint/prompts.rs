@@ -1,0 +1,338 @@
+//! Commands that ask, which a build cannot answer.
+
+use super::entrypoint::has_extension;
+use super::reference::Platform;
+use super::stage::{LintStep, Stage, StageBaseRef};
+use super::words::{Grammar, LintCommand};
+use super::{Edit, Findings, Severity};
+
+/// A question of a command.
+struct Prompt {
+    severity: Severity,
+    message: String,
+    /// Option that answers it, and the word that it follows.
+    answer: Option<(usize, &'static str)>,
+}
+
+impl Prompt {
+    fn new(severity: Severity, message: &str) -> Self {
+        Self {
+            severity,
+            message: message.to_owned(),
+            answer: None,
+        }
+    }
+
+    fn error(message: &str) -> Self {
+        Self::new(Severity::Error, message)
+    }
+
+    fn warning(message: &str) -> Self {
+        Self::new(Severity::Warning, message)
+    }
+
+    fn with_answer(self, after: usize, option: &'static str) -> Self {
+        Self {
+            answer: Some((after, option)),
+            ..self
+        }
+    }
+}
+
+/// Reports commands that ask, which a build cannot answer.
+pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findings<'_>) {
+    if !step.is("RUN") || stage.platform != Platform::Windows {
+        return;
+    }
+    let file = findings.file;
+    let is_confirmed = || {
+        file.lines()
+            .any(|line| line.contains("allowGlobalConfirmation"))
+    };
+    let is_trusted = || {
+        file.lines().any(|line| {
+            let line = line.to_ascii_lowercase();
+            line.contains("trusted") || line.contains("trustrepository")
+        })
+    };
+    for command in step.commands() {
+        if command.has_input {
+            continue;
+        }
+        let text = step.instruction.text().to_ascii_lowercase();
+        let is_answered = [" -y", "--yes", "-confirm", "/y"]
+            .iter()
+            .any(|it| text.contains(it));
+        if is_answered && command.program().starts_with('c') {
+            continue;
+        }
+        // An account without a password has an empty answer.
+        if command.program() == "runas" && text.contains("passwordreq") {
+            continue;
+        }
+        let started = command.started();
+        let command = started.as_ref().unwrap_or(command);
+        // PowerShell's arguments are in a list.
+        let is_list = started.is_some() && command.grammar.is_powershell();
+        let found = installer_window(step, command).or_else(|| {
+            let asks = || prompt(command, &is_confirmed, &is_trusted);
+            (!is_list)
+                .then(asks)?
+                .or_else(|| xcopy_question(stage, step, command))
+        });
+        let Some(Prompt {
+            severity,
+            message,
+            answer,
+        }) = found
+        else {
+            continue;
+        };
+        let edit = answer.and_then(|(after, option)| {
+            let after = command.words.get(after)?;
+            command.add_after(after, &[option])
+        });
+        let (instruction, at) = (step.instruction, command.words[0].range.start);
+        match edit {
+            Some(edit) => {
+                let edits: &[Edit] = &[edit];
+                findings.add_edits("prompt", severity, instruction, message, edits);
+            }
+            None => findings.add_at("prompt", severity, (instruction, at), message),
+        }
+        return;
+    }
+}
+
+fn prompt(
+    command: &LintCommand,
+    is_confirmed: &dyn Fn() -> bool,
+    is_trusted: &dyn Fn() -> bool,
+) -> Option<Prompt> {
+    let words = || {
+        command
+            .words
+            .iter()
+            .skip(1)
+            .map(|word| word.value.to_ascii_lowercase())
+    };
+    let has = |names: &[&str]| words().any(|word| names.contains(&word.as_str()));
+    let is_cmd = matches!(command.grammar, Grammar::Cmd | Grammar::Exec);
+    match command.program().as_str() {
+        "msiexec" if has(&["/i", "-i", "/x", "/package", "/a"]) => {
+            let is_quiet = words().any(|word| {
+                let option = word.trim_start_matches(['/', '-']);
+                option.starts_with('q') || option == "passive"
+            });
+            let message = "msiexec without /qn opens a window and waits for it: add /qn";
+            (!is_quiet && !words().any(|it| it.starts_with('$') || it.starts_with('%')))
+                .then(|| Prompt::error(message))
+        }
+        "choco" | "cinst" | "chocolatey" => {
+            let asks = has(&["install", "upgrade", "uninstall"]) || command.program() == "cinst";
+            let is_answered = words().any(|word| confirms(&word));
+            let message = "choco without -y asks before it installs: add -y";
+            let prompt = || Prompt::warning(message).with_answer(1, "-y");
+            (asks && !is_answered && !is_confirmed()).then(prompt)
+        }
+        "rd" | "rmdir" if is_cmd && has(&["/s"]) && !has(&["/q", "/s/q", "/q/s"]) => {
+            let message = "rd /s without /q asks before it deletes: add /q";
+            Some(Prompt::error(message).with_answer(1, "/q"))
+        }
+        _ => console_prompt(command, is_trusted),
+    }
+}
+
+/// A prompt of Windows itself or of PowerShell's gallery.
+fn console_prompt(command: &LintCommand, is_trusted: &dyn Fn() -> bool) -> Option<Prompt> {
+    let words = || {
+        let words = command.words.iter().skip(1);
+        words.map(|word| word.value.to_ascii_lowercase())
+    };
+    let has = |names: &[&str]| words().any(|word| names.contains(&word.as_str()));
+    let is_cmd = matches!(command.grammar, Grammar::Cmd | Grammar::Exec);
+    match command.program().as_str() {
+        "timeout" if !has(&["/?"]) && is_cmd => {
+            let message = "timeout requires a console, which a build has not, and fails: use \
+                ping -n, or Start-Sleep";
+            let is_windows = has(&["/t", "-t"]) || words().all(|word| word.parse::<u32>().is_ok());
+            is_windows.then(|| Prompt::error(message))
+        }
+        "del" | "erase" if is_cmd && !has(&["/q", "/f/q", "/q/f", "/s/q", "/q/s"]) => {
+            let is_all = |word: &String| {
+                let file = word.rsplit(['\\', '/']).next().unwrap_or_default();
+                matches!(file, "*" | "*.*") && !word.starts_with('/')
+            };
+            let message = "del of all files asks before it deletes: add /q";
+            words()
+                .any(|word| is_all(&word))
+                .then(|| Prompt::warning(message))
+        }
+        "date" | "time" if is_cmd && command.words.len() == 1 && command.files.is_empty() => {
+            let message = "date and time ask for a new value: add /t";
+            Some(Prompt::error(message))
+        }
+        "install-module" | "install-script" | "install-packageprovider" | "update-module"
+            if !words().any(|it| {
+                it.starts_with("-f") || it.starts_with("-confirm:") || it.starts_with('@')
+            }) =>
+        {
+            let message =
+                "this asks before it installs from a gallery that is not trusted: add -Force";
+            (!is_trusted()).then(|| Prompt::warning(message))
+        }
+        "runas" => {
+            let message = "runas asks for a password, and a build has no console";
+            Some(Prompt::error(message))
+        }
+        "pause" if is_cmd => {
+            let message = "pause waits for a key, and a build has no console";
+            Some(Prompt::warning(message))
+        }
+        "read-host" => {
+            let message = "Read-Host prompts, and a build has no console";
+            Some(Prompt::error(message))
+        }
+        _ => None,
+    }
+}
+
+/// Returns true for an option of choco that confirms, and for one that may.
+fn confirms(word: &str) -> bool {
+    let is_short = word.starts_with('-') && !word.starts_with("--") && word.contains('y');
+    is_short
+        || word.starts_with("--yes")
+        || matches!(word, "--confirm" | "/y")
+        || word.starts_with(['$', '%', '@'])
+}
+
+/// Beginnings of the names of installers that open a window, and their options without one.
+const INSTALLERS: [(&str, &str); 15] = [
+    ("vc_redist", "/install /quiet /norestart"),
+    ("vcredist", "/q /norestart"),
+    ("vs_", "--quiet --wait --norestart --nocache"),
+    ("ndp", "/q /norestart"),
+    ("dotnet-hosting", "/install /quiet"),
+    ("dotnet-runtime", "/install /quiet"),
+    ("dotnet-sdk", "/install /quiet"),
+    ("aspnetcore-runtime", "/install /quiet"),
+    ("windowsdesktop-runtime", "/install /quiet"),
+    ("python-3", "/quiet"),
+    ("git-2", "/VERYSILENT"),
+    ("rustup-init", "-y"),
+    ("jdk-", "/s"),
+    ("miniconda3", "/S"),
+    ("winsdksetup", "/q"),
+];
+
+/// Options with which an installer opens no window, or installs nothing; those that begin with q or
+/// y are as well.
+const WITHOUT_WINDOW: [&str; 11] = [
+    "s", "p", "passive", "layout", "extract", "x", "help", "h", "?", "version", "v",
+];
+
+/// A known installer without the option that keeps it from opening a window.
+fn installer_window(step: &LintStep<'_>, command: &LintCommand) -> Option<Prompt> {
+    let program = command.words.first()?.value.to_ascii_lowercase();
+    let file = program.rsplit(['\\', '/']).next().unwrap_or_default();
+    let known = INSTALLERS.iter().filter(|_| has_extension(file, &["exe"]));
+    let (_, options) = known.into_iter().find(|(name, _)| file.starts_with(name))?;
+    let text = step.instruction.text().to_ascii_lowercase();
+    let is_quiet = ["silent", "quiet"].iter().any(|part| text.contains(part))
+        || text
+            .split(|c: char| c.is_whitespace() || "\"',()[]".contains(c))
+            .filter_map(|word| word.strip_prefix(['-', '/']))
+            .any(|option| {
+                let name = option.trim_start_matches('-').split(['=', ':']).next();
+                let name = name.unwrap_or_default();
+                name.starts_with(['q', 'y']) || WITHOUT_WINDOW.contains(&name)
+            });
+    // A variable or a file may have its options.
+    let mut arguments = command.words.iter().skip(1);
+    let is_open = arguments.any(|word| word.value.contains(['%', '$', '@', '!']));
+    let message = format!("{file} opens a window and waits for it: add {options}");
+    (!is_quiet && !is_open).then(|| Prompt::error(&message))
+}
+
+/// `xcopy` with a destination that does not exist asks whether that is a file or a folder.
+fn xcopy_question(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) -> Option<Prompt> {
+    if command.program() != "xcopy" {
+        return None;
+    }
+    let mut paths = command.words.iter().enumerate().skip(1);
+    let mut paths = paths
+        .by_ref()
+        .filter(|(_, word)| !word.value.starts_with('/'));
+    let ((_, source), (at, target)) = (paths.next()?, paths.next()?);
+    let has = |name: &str| command.words.iter().any(|word| word.eq_ignore_case(name));
+    if paths.next().is_some() || has("/i") || may_exist(stage, step, target) {
+        return None;
+    }
+    let source = step.instruction.part(source.range.clone());
+    let is_folder = has("/e")
+        || has("/s")
+        || source.contains(['*', '?'])
+        || source.trim_end_matches(['"', '\'']).ends_with(['\\', '/']);
+    let target = &target.value;
+    Some(if is_folder {
+        let message =
+            format!("xcopy asks whether {target} is a file or a folder: add /I for a folder");
+        Prompt::error(&message).with_answer(at, "/I")
+    } else {
+        Prompt::error(&format!(
+            "xcopy asks whether {target} is a file or a folder: end it with a separator for a \
+             folder, and use copy for a file"
+        ))
+    })
+}
+
+/// Returns true if the target of an `xcopy` may exist by then, or is written as a folder.
+fn may_exist(stage: &Stage<'_>, step: &LintStep<'_>, target: &super::words::Word) -> bool {
+    let written = step.instruction.part(target.range.clone());
+    let path = target.value.replace('/', "\\").to_ascii_lowercase();
+    let below = path.strip_prefix("c:\\").unwrap_or(&path);
+    let is_folder = written
+        .trim_end_matches(['"', '\''])
+        .ends_with(['\\', '/', ':', '.']);
+    let is_base = matches!(stage.base, StageBaseRef::Image(_)) && stage.knows_environment;
+    let is_plain = below
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    // Folders of Windows, and those that a program of an earlier line may make.
+    let of_windows = ["windows", "users", "inetpub", "programdata", "temp"];
+    if is_folder || !is_base || !is_plain || of_windows.contains(&below) {
+        return true;
+    }
+    let is_name = |text: &str| {
+        let mut words = text.split(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)));
+        words.any(|word| word.eq_ignore_ascii_case(below))
+    };
+    let makers = [
+        ".exe", ".msi", ".ps1", ".bat", ".cmd", "install", "git ", "expand", "tar ",
+    ];
+    let own = step.instruction.lines().0;
+    let mut copies = stage
+        .steps
+        .iter()
+        .take_while(|it| it.instruction.lines().0 < own);
+    let is_copied = copies.any(|it| {
+        let target = it.instruction.text().split_whitespace().next_back();
+        // Folders of the context, whose names are not in the file.
+        let is_root = matches!(
+            target,
+            Some("/" | "\\" | "." | "./" | "C:/" | "c:/" | "C:\\" | "c:\\")
+        );
+        matches!(it.instruction.keyword.as_str(), "ADD" | "COPY") && (is_root || below == path)
+    });
+    let mut earlier = stage
+        .steps
+        .iter()
+        .filter(|it| it.instruction.lines().0 < own);
+    let before = step.instruction.part(0..target.range.start);
+    is_copied
+        || is_name(before)
+        || earlier.any(|step| {
+            let text = step.instruction.full_text().to_ascii_lowercase();
+            is_name(&text) || step.is("RUN") && makers.iter().any(|maker| text.contains(maker))
+        })
+}

@@ -1,0 +1,460 @@
+//! What findings say: a right finding with a wrong explanation misleads.
+
+use super::*;
+
+const SHELL: &str = "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]\n";
+
+/// Findings of instructions below a base, or of a file, as `rule: message`.
+fn messages(text: &str) -> Vec<String> {
+    let source = if text.contains("FROM ") {
+        text.to_owned()
+    } else {
+        format!("{PINNED}{text}\n")
+    };
+    let findings = lint(&source, &LintOptions::default());
+    let findings = findings.iter().filter(|it| it.rule != "floating-base");
+    findings
+        .map(|finding| format!("{}: {}", finding.rule.name, finding.message))
+        .collect()
+}
+
+/// Each text has one finding, with these parts.
+fn say(cases: &[(&str, &[&str])]) {
+    for (text, parts) in cases {
+        let found = messages(text);
+        let [message] = found.as_slice() else {
+            panic!("expected one finding: {text}: {found:#?}");
+        };
+        for part in *parts {
+            assert!(message.contains(part), "{text}: {message}, without {part}");
+        }
+    }
+}
+
+fn silent(texts: &[&str]) {
+    for text in texts {
+        assert_eq!(messages(text), Vec::<String>::new(), "{text}");
+    }
+}
+
+/// Corrections of a file's findings.
+fn corrections(source: &str) -> Vec<Option<String>> {
+    let findings = lint(source, &LintOptions::default());
+    findings.into_iter().map(|finding| finding.fix).collect()
+}
+
+#[test]
+fn what_is_behind_an_unquoted_pipe_belongs_to_the_outer_shell() {
+    let quoted = "write the script in double quotes";
+    say(&[
+        (
+            "ENV A=1\nRUN powershell Get-ChildItem C:\\x | Where-Object Name -eq $env:A",
+            &["cmdlet-under-cmd", "\"Where-Object\"", quoted],
+        ),
+        (
+            "RUN powershell -Command Get-ChildItem C:\\x | % { del $_ }",
+            &["cmdlet-under-cmd", quoted],
+        ),
+        (
+            "RUN powershell iwr -useb https://x.example/a.ps1 | iex",
+            &["cmdlet-under-cmd", "\"iex\"", quoted],
+        ),
+        (
+            "ENV A=1\nRUN powershell Get-Content C:\\x | findstr $env:A",
+            &[
+                "foreign-variable",
+                "write %A%, or the script in double quotes",
+            ],
+        ),
+        (
+            "ENV A=1\nRUN powershell -Command \"Get-Content C:\\x\" | findstr $env:A",
+            &["foreign-variable: cmd does not read", "write %A%"],
+        ),
+    ]);
+    silent(&[
+        "ENV A=1\nRUN powershell Get-Content C:\\x | findstr %A%",
+        "RUN powershell -Command \"Get-ChildItem C:\\x | % { del $_ }\"",
+    ]);
+}
+
+#[test]
+fn a_backslash_at_the_end_is_explained_as_the_line_continuation() {
+    let rule = "trailing-backslash";
+    let known = "is the line continuation";
+    for (source, corrected) in [
+        ("COPY a C:\\dir\\\n  COPY b C:/b/", "COPY a C:/dir/"),
+        ("COPY a C:\\dir\\\n    # then\nRUN dir", "COPY a C:/dir/"),
+        ("COPY a b dir\\\n# then\n\nRUN dir", "COPY a b dir/"),
+        ("COPY a dir\\", "COPY a dir/"),
+        ("COPY a C:\\dir\\\n  b.exe", "COPY a C:/dir/"),
+        ("ADD a C:\\dir(1)\\\nRUN dir", "ADD a C:/dir(1)/"),
+        ("WORKDIR \\\nRUN dir", "WORKDIR /"),
+        ("COPY a \\\nRUN dir", "COPY a /"),
+        ("WORKDIR C:\\dir\\\n  RUN dir", "WORKDIR C:/dir/"),
+        ("ENV A C:\\dir\\\n  ENV B c", "ENV A C:\\\\dir\\\\"),
+    ] {
+        let written = corrected.rsplit(' ').next().unwrap();
+        say(&[(source, &[rule, known, &format!("write {written}")])]);
+        let fixes = corrections(&format!("{PINNED}{source}"));
+        assert_eq!(fixes, [Some(corrected.to_owned())], "{source}");
+    }
+    silent(&[
+        "COPY a \\\n\n  C:/dir/\nRUN dir",
+        "COPY a\\\n    C:/dir/\nRUN dir",
+        "COPY [\"a\", \\\n\n  \"C:/dir/\"]",
+        "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973 AS a\n\
+         FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973\n\
+         COPY --from=a C:\\dir\\\n   C:/dir/",
+    ]);
+    // One cause, one finding.
+    say(&[
+        (
+            "COPY [\"a\", \"C:\\dir\\\"]",
+            &["invalid-json", "double every backslash"],
+        ),
+        (
+            "COPY a \"C:\\Program Files\\\"",
+            &["invalid-instruction", "as an array"],
+        ),
+    ]);
+}
+
+#[test]
+fn quotes_in_quotes_have_no_correction_that_breaks_the_line() {
+    for (line, part) in [
+        ("RUN cmd /c \"type a | findstr \"a b\" c\"", "single quotes"),
+        (
+            "RUN powershell -Command \"Get-Content \"C:\\a b\" | findstr c\"",
+            "leave out the inner shell",
+        ),
+    ] {
+        let source = format!("{SHELL}{line}");
+        say(&[(source.as_str(), &["quotes-under-powershell", part])]);
+        assert_eq!(corrections(&format!("{PINNED}{source}")), [None]);
+    }
+}
+
+#[test]
+fn a_change_of_the_folder_that_changes_nothing_is_not_lost() {
+    silent(&["RUN cd C:", "RUN cd /d C:", "RUN cd .", "RUN cd %cd%"]);
+    say(&[
+        ("RUN cd /d C:\\x", &["lost-with-line", "WORKDIR"]),
+        (
+            "RUN net use Z: \\\\srv\\x",
+            &["lost-with-line", "this drive"],
+        ),
+        (
+            &format!("{SHELL}RUN New-PSDrive Z FileSystem C:/x"),
+            &["lost-with-line", "this drive"],
+        ),
+    ]);
+    silent(&[
+        "RUN net use",
+        "RUN net use Z: \\\\srv\\x && copy Z:\\a C:\\a && net use Z: /delete",
+    ]);
+}
+
+#[test]
+fn a_removed_base_names_the_right_successor_and_one_that_never_was_the_meant_one() {
+    for (image, parts) in [
+        (
+            "microsoft/windowsservercore",
+            ["removed", "/windows/servercore"],
+        ),
+        (
+            "microsoft/servercore:ltsc2019",
+            ["does not exist", "/windows/servercore"],
+        ),
+        (
+            "microsoft/windows/nanoserver:1809",
+            ["does not exist", "/windows/nanoserver"],
+        ),
+        (
+            "microsoft/windowsserver-x:1",
+            ["Docker Hub has no", "whether"],
+        ),
+        ("microsoft/dotnet:nanoserver", ["removed", "/dotnet/sdk"]),
+        ("microsoft/dotnet:2.1-sdk", ["removed", "/dotnet/sdk"]),
+        (
+            "microsoft/dotnet:2.1-runtime-nanoserver-1803",
+            ["removed", "/dotnet/runtime"],
+        ),
+        (
+            "microsoft/dotnet:2.1-aspnetcore-runtime",
+            ["removed", "/dotnet/aspnet"],
+        ),
+        (
+            "microsoft/mssql-server-windows-express",
+            ["no image of SQL Server", "install it"],
+        ),
+        (
+            "microsoft/windowsservercore-insider",
+            ["removed", "/windows/servercore/insider"],
+        ),
+    ] {
+        say(&[(
+            &format!("FROM {image}\n"),
+            &[&["dead-base"], &parts[..]].concat(),
+        )]);
+    }
+}
+
+#[test]
+fn a_misspelt_stage_of_from_is_named() {
+    let source = |from: &str| {
+        format!(
+            "{}FROM {from} AS last\n",
+            PINNED.replace('\n', " AS build\n")
+        )
+    };
+    for from in ["biuld", "buid"] {
+        say(&[(&source(from), &["unknown-stage", "did you mean build?"])]);
+        assert_eq!(
+            corrections(&source(from)),
+            [Some("FROM build AS last".to_owned())]
+        );
+    }
+    let severity = |from: &str| lint(&source(from), &LintOptions::default())[0].severity;
+    assert_eq!(severity("biuld"), Severity::Error);
+    // It may be an image of the machine.
+    assert_eq!(severity("builder"), Severity::Warning);
+    for other in ["build", "team/biuld:1", "alpine", "biuld:1@sha256:0"] {
+        let found = messages(&source(other));
+        assert!(
+            !found.iter().any(|it| it.starts_with("unknown-stage")),
+            "{other}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn stages_for_different_systems_have_no_builder() {
+    let source = |first: &str, second: &str| {
+        format!(
+            "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973 AS a\n{first}\n\
+             FROM alpine:3.20\nCOPY --from=a C:/x /x\n{second}\n"
+        )
+    };
+    say(&[(
+        &source("RUN ver", "RUN ls"),
+        &["platform-mismatch", "no builder runs both"],
+    )]);
+    silent(&[
+        &source("COPY x C:/x", "RUN ls"),
+        &source("RUN ver", "CMD [\"x\"]"),
+    ]);
+}
+
+#[test]
+fn windows_that_open_and_questions_are_named_with_their_answer() {
+    say(&[
+        (
+            "COPY vc_redist.x64.exe C:/\nRUN C:\\vc_redist.x64.exe",
+            &["prompt", "add /install /quiet"],
+        ),
+        (
+            "COPY x C:/\nRUN start /wait C:\\vs_buildtools.exe --add X",
+            &["prompt", "add --quiet"],
+        ),
+        (
+            "COPY x C:/x/\nRUN xcopy C:\\x C:\\shop /E",
+            &["prompt", "add /I"],
+        ),
+        (
+            "COPY x C:/x/\nRUN xcopy C:\\x C:\\shop.txt",
+            &["prompt", "use copy"],
+        ),
+    ]);
+    silent(&[
+        "COPY vc_redist.x64.exe C:/\nRUN C:\\vc_redist.x64.exe /install /quiet",
+        "ARG OPTIONS\nCOPY x C:/\nRUN C:\\vs_buildtools.exe %OPTIONS%",
+        "COPY x C:/x/\nRUN xcopy C:\\x C:\\shop /E /I",
+        "COPY x C:/x/\nRUN xcopy C:\\x C:\\shop\\ /E",
+        "COPY x C:/shop/\nRUN xcopy C:\\x C:\\shop /E",
+        "COPY x C:/\nRUN md C:\\shop && xcopy C:\\x C:\\shop /E",
+        "COPY x C:/\nRUN echo D| xcopy C:\\x C:\\shop /E",
+        "COPY . C:/\nRUN xcopy C:\\x C:\\shop /E",
+        "COPY x C:/x/\nRUN xcopy C:\\x shop /E",
+        "COPY x C:/x/\nRUN C:\\x\\setup.cmd\nRUN xcopy C:\\x C:\\shop /E",
+    ]);
+}
+
+#[test]
+fn the_python_image_has_no_python3() {
+    let source = |line: &str| format!("FROM python:3.12-windowsservercore\n{line}\n");
+    for wrong in [
+        "RUN python3 -m pip install x",
+        "CMD [\"python3\", \"a.py\"]",
+    ] {
+        say(&[(&source(wrong), &["missing-program", "write python"])]);
+    }
+    silent(&[
+        &source("RUN python -m pip install x"),
+        &source("COPY python3.exe C:/Python/\nRUN python3 -V"),
+    ]);
+}
+
+#[test]
+fn setx_with_the_whole_path_is_found_under_powershell() {
+    for (line, part) in [
+        ("RUN setx PATH ($env:PATH + ';C:\\x')", "add /M"),
+        ("RUN setx /M PATH $($env:PATH + ';C:\\x')", "1024"),
+    ] {
+        say(&[(&format!("{SHELL}{line}"), &["setx-path", part])]);
+    }
+    silent(&[&format!("{SHELL}RUN setx TOOLS $env:PATH")]);
+}
+
+#[test]
+fn what_is_known_to_be_fine_is_no_warning() {
+    let severities = |text: &str| -> Vec<(&str, Severity)> {
+        let source = if text.contains("FROM ") {
+            text.to_owned()
+        } else {
+            format!("{PINNED}{text}\n")
+        };
+        let findings = lint(&source, &LintOptions::default());
+        findings
+            .iter()
+            .map(|it| (it.rule.name, it.severity))
+            .collect()
+    };
+    let two = "FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973 AS old\n\
+        FROM mcr.microsoft.com/windows/nanoserver:10.0.20348.2402\n";
+    for (text, rule, severity) in [
+        (
+            "RUN --mount=type=cache,target=C:/c C:/a.exe",
+            "requires-buildkit",
+            Severity::Note,
+        ),
+        ("STOPSIGNAL SIGTERM", "requires-buildkit", Severity::Warning),
+        (
+            "RUN powershell Import-Module A",
+            "lost-with-line",
+            Severity::Note,
+        ),
+        (
+            "FROM team/shop\nSHELL [\"cmd\", \"/C\"]",
+            "floating-base",
+            Severity::Note,
+        ),
+        (
+            "FROM python:3.12.8-windowsservercore-ltsc2022",
+            "floating-base",
+            Severity::Note,
+        ),
+        (
+            "FROM python:3.12-windowsservercore-ltsc2022",
+            "floating-base",
+            Severity::Warning,
+        ),
+        (
+            "FROM openjdk:9.0.4-windowsservercore-1709",
+            "dead-base",
+            Severity::Warning,
+        ),
+        (
+            &format!("{two}COPY --from=old /Windows/System32/certoc.exe ."),
+            "mixed-windows",
+            Severity::Note,
+        ),
+        (
+            &format!("{two}COPY --from=old /Windows/System32/x.dll ."),
+            "mixed-windows",
+            Severity::Warning,
+        ),
+    ] {
+        assert_eq!(severities(text), [(rule, severity)], "{text}");
+    }
+    let stop = SHELL;
+    silent(&[
+        &format!("{stop}RUN New-Service -Name a -BinaryPathName C:/a.exe\nRUN Start-Service a"),
+        &format!("{stop}RUN refreshenv; ridk install"),
+        &format!("{stop}RUN npm install --global pnpm; pnpm --version; Write-Host done"),
+        "RUN md a || cd b",
+        "RUN powershell -Command \"$ProgressPreference = 'x'; Invoke-WebRequest 'get.x.example' \
+         -OutFile install.ps1; .\\install.ps1 -RunAsAdmin\"",
+    ]);
+}
+
+#[test]
+fn what_fails_unseen_is_named() {
+    let stop = SHELL;
+    say(&[
+        (
+            "RUN C:\\a.exe || if \"%ERRORLEVEL%\"==\"3010\" exit 0",
+            &["lost-exit-code", "before it runs the line"],
+        ),
+        (
+            "RUN C:\\a.exe || if \"%A%\"==\"3010\"",
+            &["failing-run", "if without a command"],
+        ),
+        (
+            "RUN if not exist C:\\a",
+            &["failing-run", "if without a command"],
+        ),
+        (
+            &format!("{stop}RUN choco install -y a; choco install -y b; mkdir C:/c"),
+            &["lost-exit-code", "choco"],
+        ),
+        (
+            &format!("{stop}RUN pnpm setup; pnpm --version; Write-Host done"),
+            &["lost-exit-code", "pnpm"],
+        ),
+        (
+            "RUN powershell import-certificate -FilePath a.cer; write-host b",
+            &["error-action", "import-certificate"],
+        ),
+        (
+            &format!("{stop}RUN C:\\vs_buildtools.exe --quiet --wait"),
+            &["installer-wait"],
+        ),
+        (
+            &format!(
+                "{stop}HEALTHCHECK CMD powershell -Command \"try {{ $c = 1; if ($c) {{ exit 0 }} }} \
+                 catch {{ exit 1 }}\""
+            ),
+            &[
+                "quotes-in-nested-shell",
+                "$c",
+                "without powershell -Command",
+            ],
+        ),
+        ("ARG PASSWORD secret", &["spaced-equals", "PASSWORD=secret"]),
+        (
+            "RUN echo 'set A=1' >> build.bat",
+            &["single-quotes-under-cmd", "batch file"],
+        ),
+        (
+            "RUN DEBIAN_FRONTEND=noninteractive apt-get install -y a",
+            &["unix-command: apt-get"],
+        ),
+        (
+            "SHELL [\"C:\\\\vs\\\\VsDevCmd.bat\", \"&&\", \"cmd\", \"/S\", \"/C\"]\n\
+             RUN setx /M PATH \"%PATH%;C:\\a\"",
+            &["setx-path", "developer prompt"],
+        ),
+    ]);
+    silent(&[
+        "RUN C:\\a.exe & if errorlevel 8 exit 1",
+        "RUN cmd /V:ON /C C:\\a.exe ^& exit !ERRORLEVEL!",
+        "RUN if not exist C:\\a md C:\\a",
+        "RUN if not exist C:\\a (md C:\\a)",
+        "ARG ONE TWO",
+        "RUN echo 'use strict'; > a.js",
+        &format!("{stop}HEALTHCHECK CMD try {{ $c = 1 }} catch {{ exit 1 }}"),
+    ]);
+    // A base that was on Docker Hub set no variables either.
+    let found_on = messages("FROM microsoft/iis\nADD https://x.example/${V}.msi C:/a.msi\n");
+    assert!(
+        found_on.iter().any(|it| it.starts_with("unset-variable")),
+        "{found_on:?}"
+    );
+    // One cause, one finding.
+    let source = "# Builds\n# escape=`\nFROM mcr.microsoft.com/windows/servercore:10.0.17763.973\n\
+        RUN a.exe `\n    python -m b\n";
+    assert_eq!(
+        found(source, &LintOptions::default()),
+        ["2 misplaced-escape"]
+    );
+}

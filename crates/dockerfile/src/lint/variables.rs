@@ -1,0 +1,195 @@
+//! Variables in the syntax of another shell than the one that reads them.
+
+use super::environment::shell_variables;
+use super::evaluation::EvaluatedStep;
+use super::reference::Platform;
+use super::shell::BaseShell;
+use super::shells::{is_behind_script, is_shell};
+use super::words::{Grammar, LintCommand};
+use super::{Findings, Severity};
+use crate::stages::StageState;
+
+/// Variables that Windows sets.
+const OF_WINDOWS: [&str; 16] = [
+    "path",
+    "temp",
+    "tmp",
+    "userprofile",
+    "programfiles",
+    "programdata",
+    "systemroot",
+    "windir",
+    "appdata",
+    "localappdata",
+    "systemdrive",
+    "username",
+    "computername",
+    "errorlevel",
+    "cd",
+    "programfiles(x86)",
+];
+
+/// Returns true for a variable that Windows or Docker sets; its name is in lower case.
+pub(super) fn is_of_windows(name: &str) -> bool {
+    OF_WINDOWS.contains(&name)
+}
+
+/// Variables that PowerShell sets.
+const AUTOMATIC: [&str; 18] = [
+    "home",
+    "host",
+    "pwd",
+    "pid",
+    "profile",
+    "pshome",
+    "args",
+    "input",
+    "error",
+    "matches",
+    "true",
+    "false",
+    "null",
+    "lastexitcode",
+    "shellid",
+    "psversiontable",
+    "_",
+    "psitem",
+];
+
+/// Reports variables in the syntax of another shell.
+pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
+    let step = it.step;
+    if it.stage.platform != Platform::Windows || step.shell == BaseShell::Unknown {
+        return;
+    }
+    let whole = step.instruction.full_text();
+    let lower = whole.to_ascii_lowercase();
+    let reads_dollar = lower.contains("bash") || lower.contains("start-process");
+    for (index, command) in step.commands().iter().enumerate() {
+        let program = command.program();
+        // Start-Process starts batch files too, which read their arguments.
+        if matches!(program.as_str(), "start-process" | "start" | "choco") || reads_dollar {
+            continue;
+        }
+        let is_own = match command.grammar {
+            Grammar::Cmd => step.shell == BaseShell::Cmd && program != "echo",
+            Grammar::PowerShell | Grammar::PowerShellCore => {
+                !whole.contains("ExpandEnvironmentVariables")
+            }
+            Grammar::Exec => false,
+        };
+        if !is_own || is_shell(&program) {
+            continue;
+        }
+        for word in &command.words {
+            let foreign = match command.grammar {
+                Grammar::Cmd => foreign_to_cmd(&word.value, it.state),
+                // cmd replaces %NAME% before PowerShell gets the script.
+                _ if step.shell == BaseShell::Cmd && word.value.contains('%') => None,
+                _ => foreign_to_powershell(&word.value, command, it.state, whole),
+            };
+            let Some((written, right)) = foreign else {
+                continue;
+            };
+            let shell = if command.grammar == Grammar::Cmd {
+                "cmd"
+            } else {
+                "PowerShell"
+            };
+            let message = if is_behind_script(step, index) {
+                format!(
+                    "cmd ends the script of powershell at the |, and does not read {written} behind \
+                     it: write {right}, or the script in double quotes"
+                )
+            } else {
+                format!("{shell} does not read {written} as a variable: write {right}")
+            };
+            let line = step.line_at(word.range.start);
+            findings.add("foreign-variable", Severity::Error, line, message);
+            return;
+        }
+    }
+}
+
+fn foreign_to_cmd(word: &str, state: &StageState) -> Option<(String, String)> {
+    let lower = word.to_ascii_lowercase();
+    if lower.contains("$env:") {
+        let name = shell_variables(word).find(|name| !word.contains(&format!("%{name}%")))?;
+        return Some((format!("$env:{name}"), format!("%{name}%")));
+    }
+    let name = dollar_names(word).find(|name| state.declares(name))?;
+    let written = if word.contains(&format!("${{{name}}}")) {
+        format!("${{{name}}}")
+    } else {
+        format!("${name}")
+    };
+    Some((written, format!("%{name}%")))
+}
+
+fn foreign_to_powershell(
+    word: &str,
+    command: &LintCommand,
+    state: &StageState,
+    whole: &str,
+) -> Option<(String, String)> {
+    let program = command.program();
+    // Such data is expanded by its reader; the user's PATH adds to the machine's.
+    let is_machine = command.words.iter().any(|word| word.eq_ignore_case("/m"));
+    let is_data = matches!(
+        program.as_str(),
+        "reg" | "new-itemproperty" | "set-itemproperty"
+    ) || program == "setx" && !is_machine && whole.contains(&format!("'{word}'"));
+    let of_cmd = shell_variables(word).find(|name| {
+        let is_known =
+            state.declares(name) || OF_WINDOWS.contains(&name.to_ascii_lowercase().as_str());
+        word.contains(&format!("%{name}%")) && is_known
+    });
+    if let Some(name) = of_cmd.filter(|_| !is_data) {
+        return Some((format!("%{name}%"), format!("$env:{name}")));
+    }
+    let lower = whole.to_ascii_lowercase();
+    let name = dollar_names(word).find(|name| {
+        let own = name.to_ascii_lowercase();
+        state.declares(name) && !AUTOMATIC.contains(&own.as_str()) && !is_assigned(&lower, &own)
+    })?;
+    // PowerShell expands nothing in single quotes.
+    (!whole.contains(&format!("'{word}'"))).then(|| (format!("${name}"), format!("$env:{name}")))
+}
+
+/// Names after a `$`, with or without braces.
+pub(super) fn dollar_names(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices('$').filter_map(|(at, _)| {
+        let rest = text[at + 1..].trim_start_matches('{');
+        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        let name = &rest[..end.unwrap_or(rest.len())];
+        let is_scope =
+            rest[name.len()..].starts_with(':') && !rest[name.len()..].starts_with(":\\");
+        (!name.is_empty() && !is_scope).then_some(name)
+    })
+}
+
+/// Returns true if a script sets a variable; both are in lower case.
+fn is_assigned(script: &str, name: &str) -> bool {
+    script
+        .match_indices(&format!("${name}"))
+        .any(|(at, found)| {
+            let after = script[at + found.len()..].trim_start();
+            let before = script[..at].trim_end();
+            let is_set = after.starts_with('=') && !after.starts_with("==")
+                || ["+=", "-=", "["].iter().any(|it| after.starts_with(it))
+                || is_member(after);
+            is_set
+                || after.starts_with("in ")
+                || before.ends_with("param(")
+                || before.ends_with(']')
+        })
+}
+
+/// Returns true for a method, or a property that is set, and not for an extension.
+fn is_member(after: &str) -> bool {
+    let Some(member) = after.strip_prefix('.') else {
+        return false;
+    };
+    let rest = member.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    rest.len() < member.len() && rest.trim_start().starts_with(['=', '('])
+}
