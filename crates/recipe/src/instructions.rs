@@ -17,7 +17,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::packages::PlannedPackage;
 use super::plan::{Fact, assignments, facts};
-use super::source::FileSource;
+use super::source::{FileSource, ImageFiles};
 
 /// Longest binary value, in bytes, that the text of a plan shows.
 const SHOWN_BYTES: usize = 32;
@@ -153,6 +153,24 @@ impl Instructions {
                 PlannedContent::File(source) => source.download_mut(),
                 _ => None,
             }))
+        })
+    }
+
+    /// Files of other images, each with its target.
+    pub(super) fn image_files_mut(
+        &mut self,
+    ) -> impl Iterator<Item = (&ImagePath, &mut ImageFiles)> {
+        let layers = self.steps.iter_mut().filter_map(|step| step.layer.as_mut());
+        let has_any = |layer: &&mut Arc<PlannedLayer>| {
+            let mut contents = layer.entries.iter().map(|entry| &entry.content);
+            contents.any(|content| matches!(content, PlannedContent::File(FileSource::Image(_))))
+        };
+        layers.filter(has_any).flat_map(|layer| {
+            let entries = Arc::make_mut(layer).entries.iter_mut();
+            entries.filter_map(|entry| match &mut entry.content {
+                PlannedContent::File(FileSource::Image(files)) => Some((&entry.path, &mut **files)),
+                _ => None,
+            })
         })
     }
 
