@@ -85,6 +85,7 @@ fn files_of_an_image_are_those_of_copy_from_and_its_digest_is_locked() {
         let entry = format!("[[image]]\nname = \"{image}\"\nbuild = {build}\nsha256 = ");
         assert!(lock.contains(&entry), "{lock}");
     }
+    assert_eq!(locked, layers(&site, hosts));
     // The hosts have files of their own images, and share the others.
     assert_eq!(locked.len(), 2);
     assert_ne!(locked[0][0], locked[1][0]);
@@ -111,6 +112,24 @@ fn files_of_an_image_are_those_of_copy_from_and_its_digest_is_locked() {
     let digest = source["digest"].as_str().unwrap();
     let hash = digest.strip_prefix("sha256:").unwrap();
     assert!(site.text("app/wincimg.lock").contains(hash), "{planned}");
+    // A digest in the name is one, too.
+    recipe(
+        &site,
+        &format!("{}@{digest}", source["image"].as_str().unwrap()),
+        &files,
+    );
+    std::fs::remove_file(site.path("app/wincimg.lock")).unwrap();
+    let output = build(
+        &site,
+        &["--host-build", "17763.973", "--output", "oci:pinned"],
+    )
+    .output()
+    .unwrap();
+    let printed = crate::site::stderr(&output);
+    assert!(
+        output.status.success() && !printed.contains("no digest pins"),
+        "{printed}"
+    );
 }
 
 #[test]

@@ -96,7 +96,7 @@ impl DownloadSet {
 
     /// Rejects an image without a pin, unless nothing is built or the lock file is written.
     pub(crate) fn check_image(&self, name: &str, place: &str) -> Result<(), BoxError> {
-        if self.is_noting() || self.is_offline() || name.contains('@') {
+        if self.is_noting() || self.is_offline() {
             return Ok(());
         }
         Err(self.not_pinned_error(place, name, &format!("add its digest: {name}@sha256:…")))

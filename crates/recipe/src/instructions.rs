@@ -118,10 +118,12 @@ impl From<UnpackedContent> for PlannedContent {
 }
 
 impl PlannedEntry {
-    /// Its path and its source, if it is downloaded.
-    fn download(&self) -> Option<(&ImagePath, &FileSource)> {
+    /// Its path and its source, if it is downloaded or of another image.
+    fn remote_source(&self) -> Option<(&ImagePath, &FileSource)> {
         match &self.content {
-            PlannedContent::File(source @ FileSource::Download(_)) => Some((&self.path, source)),
+            PlannedContent::File(source @ (FileSource::Download(_) | FileSource::Image(_))) => {
+                Some((&self.path, source))
+            }
             _ => None,
         }
     }
@@ -141,7 +143,8 @@ impl Instructions {
         let layers = layers.filter(|layer| {
             let is_downloaded =
                 |package: &PlannedPackage| matches!(package.file, FileSource::Download(_));
-            layer.entries.iter().any(|entry| entry.download().is_some())
+            let mut entries = layer.entries.iter();
+            entries.any(|entry| entry.remote_source().is_some())
                 || layer.packages.iter().any(is_downloaded)
         });
         layers.flat_map(|layer| {
@@ -209,9 +212,9 @@ impl Instructions {
             all.extend(facts("msi", &layer.packages));
             all.extend(facts("registry", layer.registry.iter().map(in_short)));
             all.extend(facts("iis", &layer.iis));
-            let downloads = layer.entries.iter().filter_map(PlannedEntry::download);
-            let downloads = downloads.map(|(path, source)| format!("{path} from {source}"));
-            all.extend(facts("file", downloads));
+            let sources = layer.entries.iter().filter_map(PlannedEntry::remote_source);
+            let sources = sources.map(|(path, source)| format!("{path} from {source}"));
+            all.extend(facts("file", sources));
         }
         let config = &self.container;
         let command_line = |words: &Vec<String>| {

@@ -1,8 +1,8 @@
 //! `wincimg.lock`: digests of downloads, by URL, and of images with files of a recipe, by name and
 //! Windows build.
 //!
-//! A program writes it and people review it: one entry a URL or image, in order, so that a change of one is
-//! a change of a few lines.
+//! A program writes it and people review it: one entry a URL or image, in order, so that a change of
+//! one is a change of a few lines.
 
 use std::collections::BTreeMap;
 use std::io;

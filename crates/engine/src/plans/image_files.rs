@@ -12,6 +12,7 @@ use wincimg_inspect::{ExtractedEntry, extract};
 use wincimg_oci::document::Digest;
 use wincimg_oci::reference::with_digest;
 use wincimg_oci::remote::RegistryClient;
+use wincimg_oci::store::Location;
 use wincimg_recipe::ImageFiles;
 use wincimg_windows::compat::HostBuild;
 use wincimg_windows::path::ImagePath;
@@ -95,7 +96,7 @@ impl<'a> ImageExtractor<'a> {
                     .into());
             };
             let found = self.pinned(&files.image, host, recipe, supply).await?;
-            if supply.image_digest(&files.image, host).is_none() {
+            if !has_digest(&files.image) && supply.image_digest(&files.image, host).is_none() {
                 not_pinned.insert(files.image.clone());
             }
             files.digest = Some(found.digest().clone());
@@ -114,8 +115,12 @@ impl<'a> ImageExtractor<'a> {
         recipe: RecipePlace<'_>,
         supply: &mut DownloadSet,
     ) -> Result<PlannedBase, BoxError> {
-        let pin = supply.image_digest(name, host).cloned();
-        if pin.is_none() {
+        let is_pinned_by_name = has_digest(name);
+        let pin = supply
+            .image_digest(name, host)
+            .filter(|_| !is_pinned_by_name);
+        let pin = pin.cloned();
+        if pin.is_none() && !is_pinned_by_name {
             supply.check_image(name, recipe.file)?;
         }
         let found = match local_image(name, recipe.folder) {
@@ -128,6 +133,7 @@ impl<'a> ImageExtractor<'a> {
         };
         match pin {
             Some(pin) => supply.check_unchanged(name, &pin, found.digest())?,
+            None if is_pinned_by_name => {}
             None => supply.insert_image(name, host, found.digest().clone()),
         }
         Ok(found)
@@ -140,7 +146,7 @@ impl<'a> ImageExtractor<'a> {
         host: HostBuild,
     ) -> Result<PlannedBase, BoxError> {
         let mut named = self.base_registry.parse_dockerfile_name(name)?;
-        if let Some(pin) = pin.filter(|_| !name.contains('@')) {
+        if let Some(pin) = pin {
             let (reference, tag) = match named {
                 NamedBase::Exact(reference) => {
                     let tag = reference.tag().unwrap_or("latest").to_owned();
@@ -177,6 +183,11 @@ impl<'a> ImageExtractor<'a> {
         files.entries = Some(entries);
         Ok(())
     }
+}
+
+/// Returns true if the name of an image has a digest.
+fn has_digest(name: &str) -> bool {
+    matches!(name.parse(), Ok(Location::Registry(reference)) if reference.digest().is_some())
 }
 
 /// The recipe that names images.
