@@ -52,6 +52,7 @@ mod hybrid;
 mod iis;
 mod iis_lines;
 mod iis_server;
+mod image_files;
 mod init;
 mod input;
 mod inside;

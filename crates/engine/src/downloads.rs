@@ -1,7 +1,7 @@
 //! Downloads of plans: their pins and their bytes.
 //!
-//! A file is pinned by a digest next to its URL, or by an entry of `wincimg.lock`. A build accepts
-//! no other, unless it writes that file.
+//! A file is pinned by a digest next to its URL, or by an entry of `wincimg.lock`, and so is an image
+//! with files of a recipe. A build accepts no other, unless it writes that file.
 
 mod lock_file;
 
@@ -17,6 +17,7 @@ use wincimg_http::{
 };
 use wincimg_layer::PlannedDownload;
 use wincimg_recipe::{DownloadRequest, DownloadRequests};
+use wincimg_windows::compat::HostBuild;
 
 /// Number of concurrent downloads.
 const PARALLEL: usize = 4;
@@ -80,6 +81,56 @@ impl DownloadSet {
         self.lock.as_ref()?.get(url)
     }
 
+    /// The pinned digest of an image for a host, with files of a recipe.
+    pub(crate) fn image_digest(&self, name: &str, host: HostBuild) -> Option<&Digest> {
+        let lock = self.lock.as_ref()?;
+        lock.image(name, host.version.build, self.is_noting())
+    }
+
+    /// Locks the digest of an image.
+    pub(crate) fn insert_image(&mut self, name: &str, host: HostBuild, digest: Digest) {
+        if let (Some(lock), LockMode::Noting) = (&mut self.lock, self.mode) {
+            lock.insert_image(name, host.version.build, digest);
+        }
+    }
+
+    /// Rejects an image without a pin, unless nothing is built or the lock file is written.
+    pub(crate) fn check_image(&self, name: &str, place: &str) -> Result<(), BoxError> {
+        if self.is_noting() || self.is_offline() {
+            return Ok(());
+        }
+        Err(self.not_pinned_error(place, name, &format!("add its digest: {name}@sha256:…")))
+    }
+
+    /// Rejects an image that is not the pinned one.
+    pub(crate) fn check_unchanged(
+        &self,
+        name: &str,
+        pin: &Digest,
+        found: &Digest,
+    ) -> Result<(), BoxError> {
+        if pin == found {
+            return Ok(());
+        }
+        let lock = self.lock_name();
+        let problem = format!("{name} has changed: found {found}, {lock} expects {pin}");
+        Err(Problem::new("download/changed", problem)
+            .hint(format!("if the change is intended: {}", self.again))
+            .into())
+    }
+
+    fn not_pinned_error(&self, place: &str, names: &str, without_lock: &str) -> BoxError {
+        let hint = match &self.lock {
+            Some(_) => &self.again,
+            None => without_lock,
+        };
+        let problem = format!("{place}: no digest pins {names}");
+        Problem::new("download/not-pinned", problem)
+            .blame(Blame::Request)
+            .hint(hint)
+            .into()
+    }
+
     /// URLs without a pin.
     pub(crate) fn not_pinned<'w>(&self, wants: &'w DownloadRequests) -> Vec<&'w str> {
         let wants = wants.iter();
@@ -98,20 +149,13 @@ impl DownloadSet {
         let Some((first, others)) = open.split_first() else {
             return Ok(());
         };
-        let hint = match &self.lock {
-            Some(_) => self.again.clone(),
-            None => "add its sha256 next to its url".to_owned(),
-        };
         let place = &wants[*first].place;
         let nor: String = match others {
             [] => String::new(),
             others => format!(" or {}", others.join(", ")),
         };
-        let problem = format!("{place}: no digest pins {first}{nor}");
-        Err(Problem::new("download/not-pinned", problem)
-            .blame(Blame::Request)
-            .hint(hint)
-            .into())
+        let names = format!("{first}{nor}");
+        Err(self.not_pinned_error(place, &names, "add its sha256 next to its url"))
     }
 
     /// Files that are not cached.

@@ -191,6 +191,9 @@ pub(crate) fn report_missing(
             reporter.note(&Notice::WouldDownload { place, url });
         }
     }
+    for (place, image) in &lacking.images_not_pinned {
+        reporter.warn(&Notice::NotPinned { place, url: image });
+    }
     for place in &lacking.needs_download {
         reporter.note(&Notice::NeedsDownload { place });
     }

@@ -5,9 +5,11 @@
 
 mod base;
 mod host;
+mod image_files;
 mod stages;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 pub use base::PlannedBase;
@@ -16,6 +18,7 @@ pub(crate) use host::HostGroups;
 pub use host::TargetHost;
 #[cfg(test)]
 pub(crate) use host::{common, leader};
+use image_files::{ImageExtractor, RecipePlace};
 use stages::EvaluationPass;
 pub use stages::StageBases;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
@@ -23,7 +26,6 @@ use wincimg_dockerfile::stages::{Stages, WindowsInputs};
 use wincimg_inspect::bases::{
     BaseMatch, BaseRegistry, HostProcessBase, NamedBase, RejectedTag, Resolution,
 };
-use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Location;
 use wincimg_recipe::{DownloadRequests, Plan, PlanBase, Recipe};
 use wincimg_registry::{KeyPath, Presence, Root};
@@ -102,6 +104,8 @@ impl PlannedImage {
 pub struct MissingInputs {
     /// Files to download.
     pub files: DownloadRequests,
+    /// Images with files of a recipe that no digest pins, each with the recipe.
+    pub images_not_pinned: BTreeSet<(String, String)>,
     /// Lines of a Dockerfile whose effect depends on these.
     pub needs_download: BTreeSet<String>,
     /// Lines whose effect depends on the contents of a base, by the error without them.
@@ -283,13 +287,22 @@ impl BuildRequest {
         Ok(StageBaseFound::Named(base, found))
     }
 
-    /// Downloads files of recipes, and resolves them in the plans.
+    fn image_extractor<'a>(&'a self, ctx: &BuildContext<'a>) -> ImageExtractor<'a> {
+        ImageExtractor::new(
+            &self.base_registry,
+            self.matched,
+            ctx.registry,
+            ctx.progress,
+        )
+    }
+
+    /// Downloads files of recipes, extracts those of other images, and resolves them in the plans.
     async fn fetch_missing(
         &self,
         recipe: &Recipe,
         images: &mut [PlannedImage],
-        registry: &RegistryClient,
         supply: &mut DownloadSet,
+        ctx: &BuildContext<'_>,
     ) -> Result<MissingInputs, BoxError> {
         let mut wants = DownloadRequests::new();
         for image in &*images {
@@ -297,8 +310,20 @@ impl BuildRequest {
                 want.add_to(&mut wants, &url);
             }
         }
-        supply.fetch(&wants, registry.http()).await?;
+        supply.fetch(&wants, ctx.registry.http()).await?;
+        let place = RecipePlace {
+            file: recipe.origin(),
+            folder: recipe.folder().unwrap_or(Path::new("")),
+        };
+        let mut extractor = self.image_extractor(ctx);
+        let mut images_not_pinned = BTreeSet::new();
         for image in images {
+            let not_pinned = extractor.add_to(image, place, supply).await?;
+            images_not_pinned.extend(
+                not_pinned
+                    .into_iter()
+                    .map(|name| (place.file.to_owned(), name)),
+            );
             image
                 .plan
                 .downloads_mut()
@@ -306,6 +331,7 @@ impl BuildRequest {
         }
         Ok(MissingInputs {
             files: supply.missing(wants),
+            images_not_pinned,
             ..MissingInputs::default()
         })
     }
@@ -320,10 +346,9 @@ impl BuildRequest {
         supply: &mut DownloadSet,
         ctx: &BuildContext<'_>,
     ) -> Result<MissingInputs, BoxError> {
-        let registry = ctx.registry;
         let stages = match &self.design.made_by {
             DefinitionKind::Recipe(recipe) => {
-                let lacking = self.fetch_missing(recipe, images, registry, supply).await?;
+                let lacking = self.fetch_missing(recipe, images, supply, ctx).await?;
                 if is_seen {
                     install_packages(images, supply.is_offline())?;
                 }
@@ -337,13 +362,9 @@ impl BuildRequest {
         };
         let mut round = EvaluationPass {
             stages,
-            base_registry: &self.base_registry,
-            wanted: self.matched,
-            registry,
+            images: self.image_extractor(ctx),
             supply,
-            progress: ctx.progress,
             is_seen,
-            taken: HashMap::new(),
         };
         let mut lacking = MissingInputs::default();
         for image in images {

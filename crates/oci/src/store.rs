@@ -9,7 +9,7 @@ mod location;
 use std::fmt;
 
 use bytes::Bytes;
-pub use location::{Location, LocationError};
+pub use location::{LOCAL_SCHEMES, Location, LocationError};
 use tokio::io::AsyncReadExt;
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::Task;

@@ -103,7 +103,9 @@ impl Plan {
             return true;
         }
         let is_file = |source: &FileSource, target: &ImagePath| {
-            is_same(target, path) && !matches!(source, FileSource::Folder(_))
+            // What an image has there is known too late.
+            let may_be_folder = matches!(source, FileSource::Folder(_) | FileSource::Image(_));
+            is_same(target, path) && !may_be_folder
         };
         let mut files = self.files.iter().filter(|file| file.unpack.is_none());
         let is_own_file = own && files.any(|file| is_file(&file.source, &file.target))

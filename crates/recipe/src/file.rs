@@ -187,15 +187,21 @@ impl fmt::Display for VariableType {
     }
 }
 
-/// A file or folder. Its source is exactly one of from, context, url, embedded, content and base64.
+/// A file or folder. Its source is exactly one of from, context, url, embedded, content and base64;
+/// image with from is the path in that image.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
     expecting = "a table, such as { from = \"app\", to = \"/app\" }"
 )]
 pub(super) struct FileEntry {
-    /// A path relative to the recipe's folder.
+    /// A path relative to the recipe's folder; with image, a path in that image.
     pub(super) from: Option<Text>,
+    /// The image that has the file: a reference with a registry, oci:DIR[:TAG] or
+    /// docker-archive:FILE[:NAME], relative to the recipe's folder. Of an index, or of a tag that
+    /// names a Windows version, the one for the host. Its digest is in wincimg.lock, or in the
+    /// reference.
+    pub(super) image: Option<Text>,
     /// A path relative to the build's context.
     pub(super) context: Option<Text>,
     /// URL of the file.

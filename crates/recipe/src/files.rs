@@ -10,12 +10,13 @@ use wincimg_common::diagnose::{Excerpt, error_chain};
 use wincimg_common::untrusted::without_password;
 use wincimg_http::{download_url, name_in};
 use wincimg_layer::{DiskSource, PlannedDownload, dockerignore};
+use wincimg_oci::store::LOCAL_SCHEMES;
 use wincimg_windows::path::{ImagePath, PathError};
 
 use super::file::FileEntry;
 use super::instructions::{PlannedContent, PlannedEntry};
 use super::plan::PlannedFile;
-use super::source::{EmbeddedProgram, FileSource};
+use super::source::{EmbeddedProgram, FileSource, ImageFiles};
 use super::text::Text;
 use super::{Recipe, RecipeError, RecipeInputs};
 
@@ -49,6 +50,9 @@ impl Recipe {
         }
         if let (Some(text), None) = (&entry.encoding, &entry.content) {
             return Err(self.error(text, "encoding requires content"));
+        }
+        if let Some(image) = &entry.image {
+            return self.of_image(entry, image);
         }
         let given = [
             &entry.from,
@@ -116,6 +120,42 @@ impl Recipe {
         Ok(PlannedFile {
             source,
             target,
+            unpack: None,
+        })
+    }
+
+    /// Files of another image, which are extracted once it is resolved.
+    fn of_image(&self, entry: &FileEntry, image: &Text) -> Result<PlannedFile, RecipeError> {
+        let others = [
+            &entry.context,
+            &entry.url,
+            &entry.content,
+            &entry.base64,
+            &entry.embedded,
+            &entry.unpack,
+        ];
+        let from = entry.from.as_ref();
+        let Some(from) = from.filter(|_| others.iter().all(|other| other.is_none())) else {
+            let problem = "image requires from, the path in the image, and no other source";
+            return Err(self.error(image, problem));
+        };
+        let mut schemes = LOCAL_SCHEMES.iter();
+        if let Some(place) = schemes.find_map(|scheme| image.value.strip_prefix(scheme)) {
+            self.relative(&Text {
+                value: place.to_owned(),
+                ..image.clone()
+            })?;
+        }
+        let Target { path, into_folder } = &entry.to.value;
+        Ok(PlannedFile {
+            source: FileSource::Image(Box::new(ImageFiles {
+                image: image.value.clone(),
+                from: from.value.clone(),
+                into_folder: *into_folder,
+                digest: None,
+                entries: None,
+            })),
+            target: path.clone(),
             unpack: None,
         })
     }

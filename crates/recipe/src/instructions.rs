@@ -17,7 +17,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::packages::PlannedPackage;
 use super::plan::{Fact, assignments, facts};
-use super::source::FileSource;
+use super::source::{FileSource, ImageFiles};
 
 /// Longest binary value, in bytes, that the text of a plan shows.
 const SHOWN_BYTES: usize = 32;
@@ -118,10 +118,12 @@ impl From<UnpackedContent> for PlannedContent {
 }
 
 impl PlannedEntry {
-    /// Its path and its source, if it is downloaded.
-    fn download(&self) -> Option<(&ImagePath, &FileSource)> {
+    /// Its path and its source, if it is downloaded or of another image.
+    fn remote_source(&self) -> Option<(&ImagePath, &FileSource)> {
         match &self.content {
-            PlannedContent::File(source @ FileSource::Download(_)) => Some((&self.path, source)),
+            PlannedContent::File(source @ (FileSource::Download(_) | FileSource::Image(_))) => {
+                Some((&self.path, source))
+            }
             _ => None,
         }
     }
@@ -141,7 +143,8 @@ impl Instructions {
         let layers = layers.filter(|layer| {
             let is_downloaded =
                 |package: &PlannedPackage| matches!(package.file, FileSource::Download(_));
-            layer.entries.iter().any(|entry| entry.download().is_some())
+            let mut entries = layer.entries.iter();
+            entries.any(|entry| entry.remote_source().is_some())
                 || layer.packages.iter().any(is_downloaded)
         });
         layers.flat_map(|layer| {
@@ -153,6 +156,24 @@ impl Instructions {
                 PlannedContent::File(source) => source.download_mut(),
                 _ => None,
             }))
+        })
+    }
+
+    /// Files of other images, each with its target.
+    pub(super) fn image_files_mut(
+        &mut self,
+    ) -> impl Iterator<Item = (&ImagePath, &mut ImageFiles)> {
+        let layers = self.steps.iter_mut().filter_map(|step| step.layer.as_mut());
+        let has_any = |layer: &&mut Arc<PlannedLayer>| {
+            let mut contents = layer.entries.iter().map(|entry| &entry.content);
+            contents.any(|content| matches!(content, PlannedContent::File(FileSource::Image(_))))
+        };
+        layers.filter(has_any).flat_map(|layer| {
+            let entries = Arc::make_mut(layer).entries.iter_mut();
+            entries.filter_map(|entry| match &mut entry.content {
+                PlannedContent::File(FileSource::Image(files)) => Some((&entry.path, &mut **files)),
+                _ => None,
+            })
         })
     }
 
@@ -191,9 +212,9 @@ impl Instructions {
             all.extend(facts("msi", &layer.packages));
             all.extend(facts("registry", layer.registry.iter().map(in_short)));
             all.extend(facts("iis", &layer.iis));
-            let downloads = layer.entries.iter().filter_map(PlannedEntry::download);
-            let downloads = downloads.map(|(path, source)| format!("{path} from {source}"));
-            all.extend(facts("file", downloads));
+            let sources = layer.entries.iter().filter_map(PlannedEntry::remote_source);
+            let sources = sources.map(|(path, source)| format!("{path} from {source}"));
+            all.extend(facts("file", sources));
         }
         let config = &self.container;
         let command_line = |words: &Vec<String>| {

@@ -39,6 +39,11 @@ fn add_entry(layer: &mut Layer, entry: &PlannedEntry) -> Result<(), LayerError> 
     if let PlannedContent::File(FileSource::Folder(source)) = &entry.content {
         return layer.folder_of(source, layer_path(&entry.path)?.as_ref());
     }
+    if let PlannedContent::File(FileSource::Image(files)) = &entry.content
+        && let Some(entries) = &files.entries
+    {
+        return add_entries(layer, entries);
+    }
     let path = LayerPath::try_from(&entry.path)?;
     add_content(layer, path, &entry.content)
 }
@@ -62,6 +67,11 @@ fn add_file(layer: &mut Layer, file: &PlannedFile) -> Result<(), LayerError> {
         return add_unpacked(layer, file, unpack);
     }
     let path = layer_path(&file.target)?;
+    if let FileSource::Image(files) = &file.source
+        && let Some(entries) = &files.entries
+    {
+        return add_entries(layer, entries);
+    }
     match (&file.source, path) {
         (FileSource::Folder(source), path) => {
             layer.folder_of(source, path.as_ref())?;
@@ -114,6 +124,11 @@ impl From<&FileSource> for ContentSource {
             FileSource::Text(text) => Bytes::from(text.clone().into_bytes()).into(),
             FileSource::Bytes(bytes) => Bytes::from(bytes.clone()).into(),
             FileSource::Embedded(program) => program.bytes().into(),
+            // Before they are extracted, one entry stands for all.
+            FileSource::Image(files) => Self::Lacking {
+                url: files.to_string(),
+                size: None,
+            },
         }
     }
 }

@@ -69,7 +69,9 @@ pub use packages::{PlannedPackage, content_of};
 pub use path::{path_blame, path_hint};
 pub use plan::{CommandForm, Plan, PlanBase, PlannedCommand, PlannedFile};
 use serde::Deserialize as _;
-pub use source::{DownloadRequest, DownloadRequests, EmbeddedProgram, FetchedFile, FileSource};
+pub use source::{
+    DownloadRequest, DownloadRequests, EmbeddedProgram, FetchedFile, FileSource, ImageFiles,
+};
 use text::{Field, Text, Values, fill_in};
 use toml::de::{DeString, DeTable, Deserializer};
 pub use toml_error::{TomlError, explain_toml_error};

@@ -30,7 +30,7 @@ use super::instructions::{Instructions, PlannedContent};
 use super::packages::HIVES;
 use super::path::is_path;
 use super::runtimes::terms;
-use super::source::{DownloadRequest, DownloadRequests, FileSource};
+use super::source::{DownloadRequest, DownloadRequests, FileSource, ImageFiles};
 use super::text::{Field, Text, Texts, plain};
 use super::unpack::UnpackOptions;
 use super::{Recipe, RecipeError, RecipeInputs};
@@ -263,6 +263,22 @@ impl Plan {
             self.instructions
                 .iter_mut()
                 .flat_map(Instructions::downloads_mut),
+        )
+    }
+
+    /// Files of other images, each with its target.
+    pub fn image_files_mut(&mut self) -> impl Iterator<Item = (&ImagePath, &mut ImageFiles)> {
+        let own = self
+            .files
+            .iter_mut()
+            .filter_map(|file| match &mut file.source {
+                FileSource::Image(files) => Some((&file.target, &mut **files)),
+                _ => None,
+            });
+        own.chain(
+            self.instructions
+                .iter_mut()
+                .flat_map(Instructions::image_files_mut),
         )
     }
 

@@ -12,6 +12,8 @@ use wincimg_layer::archive::{Archive, ArchiveError, ArchiveLocation, Archives, M
 use wincimg_layer::{DiskSource, PlannedDownload};
 use wincimg_msi::SetupProgram;
 
+use super::PlannedEntry;
+
 /// Source of a file's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -33,6 +35,8 @@ pub enum FileSource {
     Member(Member),
     /// A file fetched for this build.
     Brought(FetchedFile),
+    /// Files of another image; boxed for its size.
+    Image(Box<ImageFiles>),
     /// A program built into wincimg.
     Embedded(EmbeddedProgram),
 }
@@ -84,6 +88,36 @@ pub struct FetchedFile {
     pub part: SpoolPart,
     /// Origin.
     pub from: String,
+    /// The image and the path in it, if a recipe can name them.
+    pub image: Option<(String, String)>,
+}
+
+/// A file or the content of a folder of another image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ImageFiles {
+    /// The image, as the recipe names it.
+    pub image: String,
+    /// Path in the image.
+    pub from: String,
+    /// True if the target is the folder for a file.
+    #[serde(skip)]
+    pub into_folder: bool,
+    /// Digest of its manifest for the host, once it is resolved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
+    /// The entries that it becomes, once they are extracted.
+    #[serde(skip)]
+    pub entries: Option<Vec<PlannedEntry>>,
+}
+
+impl fmt::Display for ImageFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in {}", self.from, self.image)?;
+        match &self.digest {
+            Some(digest) if !self.image.contains('@') => write!(f, "@{digest}"),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Serialize for FetchedFile {
@@ -152,7 +186,9 @@ impl FileSource {
                 None => return Ok(None),
             },
             Self::Member(member) => archives.locate_inner(member)?,
-            Self::Text(_) | Self::Bytes(_) | Self::Embedded(_) => return Ok(None),
+            Self::Text(_) | Self::Bytes(_) | Self::Embedded(_) | Self::Image(_) => {
+                return Ok(None);
+            }
         };
         let name = match self {
             Self::Download(file) => file.url.clone(),
@@ -202,6 +238,7 @@ impl fmt::Display for FileSource {
             Self::Member(member) => member.fmt(f),
             Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
             Self::Brought(file) => f.write_str(&file.from),
+            Self::Image(files) => files.fmt(f),
             Self::Embedded(program) => write!(f, "wincimg's {}", program.name()),
         }
     }

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use wincimg_layer::{DiskSource, EntryContent, Layer, PlannedDownload, Symlink};
+use wincimg_oci::store::LOCAL_SCHEMES;
 use wincimg_recipe::{
-    FileSource, PlannedContent, PlannedEntry, PlannedFile, PlannedPackage, add_files,
+    FetchedFile, FileSource, PlannedContent, PlannedEntry, PlannedFile, PlannedPackage, add_files,
     utf16_with_mark,
 };
 use wincimg_windows::path::{ImagePath, fold};
@@ -184,8 +185,14 @@ pub(super) fn write(
                 let help = "unpack the archive next to the Dockerfile, and COPY the folder";
                 return Err(Reason::new(why, help).into());
             }
-            PlannedContent::File(FileSource::Brought(result)) => {
-                let why = format!("{to} is {}, which a recipe does not support", result.from);
+            PlannedContent::File(FileSource::Brought(FetchedFile {
+                image: Some((image, from)),
+                ..
+            })) if !is_local_image(image) => {
+                format!("image = {}\nfrom = {}", text(image), text(from))
+            }
+            PlannedContent::File(source @ (FileSource::Brought(_) | FileSource::Image(_))) => {
+                let why = format!("{to} is {source}, which a recipe does not support");
                 let help = "put the file next to the Dockerfile, and COPY it";
                 return Err(Reason::new(why, help).into());
             }
@@ -193,6 +200,11 @@ pub(super) fn write(
         file_entry(layer, &source, &to, out);
     }
     Ok(own)
+}
+
+/// Returns true if an image is in a layout or archive, whose place need not be below the recipe.
+fn is_local_image(image: &str) -> bool {
+    LOCAL_SCHEMES.iter().any(|scheme| image.starts_with(scheme))
 }
 
 /// The keys of a download.

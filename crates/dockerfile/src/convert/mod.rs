@@ -9,7 +9,7 @@ mod search_path;
 mod settings;
 mod toml;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -22,7 +22,8 @@ use wincimg_layer::{ContentSource, EntryContent, Layer, PlannedDownload};
 use wincimg_oci::document::ContainerConfig;
 use wincimg_oci::reference::{Reference, repository_of};
 use wincimg_recipe::{
-    HEALTH_TIMES, Instructions, Plan, PlannedLayer, PlannedStep, Recipe, RecipeInputs, add_entries,
+    FileSource, HEALTH_TIMES, Instructions, Plan, PlannedContent, PlannedEntry, PlannedLayer,
+    PlannedStep, Recipe, RecipeInputs, add_entries,
 };
 use wincimg_registry::hive::{FileTime, layer_hives};
 use wincimg_windows::base_contents::BaseContents;
@@ -303,7 +304,7 @@ impl Conversion<'_> {
         let read = Recipe::from_text("the recipe", text.to_owned(), self.folder);
         let recipe = read.map_err(|error| whole(error_chain(&error)))?;
         let settings = RecipeInputs {
-            values: &std::collections::BTreeMap::new(),
+            values: &BTreeMap::new(),
             context: self.folder,
         };
         let base = self.plan.base.clone();
@@ -325,6 +326,7 @@ impl Conversion<'_> {
                 *file = known.clone();
             }
         }
+        take_extracted(&mut made, instructions);
         made.install_packages(self.inside)
             .map_err(|error| whole(error_chain(&error)))?;
         let base = &self.plan.base.container;
@@ -394,6 +396,28 @@ impl Conversion<'_> {
             && std::iter::zip(&one, &other)
                 .all(|(one, other)| one.0 == other.0 && is_same_content(one.1, other.1));
         same_settings && same_registry && are_made && same_files
+    }
+}
+
+/// Takes the files of other images, which the Dockerfile's plan has, over to that of the recipe.
+fn take_extracted(made: &mut Plan, instructions: &Instructions) {
+    let entries = instructions.layers().flat_map(|layer| &layer.entries);
+    let mut extracted = BTreeMap::new();
+    for entry in entries {
+        if let PlannedContent::File(FileSource::Brought(file)) = &entry.content
+            && let Some((image, from)) = &file.image
+        {
+            extracted.insert((image.as_str(), from.as_str()), file);
+        }
+    }
+    for (target, files) in made.image_files_mut() {
+        let key = (files.image.as_str(), files.from.as_str());
+        files.entries = extracted.get(&key).map(|file| {
+            vec![PlannedEntry {
+                path: target.clone(),
+                content: PlannedContent::File(FileSource::Brought((*file).clone())),
+            }]
+        });
     }
 }
 

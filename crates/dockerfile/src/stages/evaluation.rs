@@ -404,7 +404,12 @@ impl<'a> Evaluation<'a> {
                     state.add_layer(copy_history(copy), PlannedLayer::default());
                     return Ok(());
                 };
-                taken = ImageSource { files: known, name };
+                let is_windows = stages.platform_of(name).is_none();
+                taken = ImageSource {
+                    files: known,
+                    name,
+                    is_windows,
+                };
                 &taken
             }
             (None, None) => &stages.context,

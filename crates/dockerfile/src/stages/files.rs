@@ -316,6 +316,8 @@ impl ExtractedFiles {
 pub(super) struct ImageSource<'a> {
     pub(super) files: &'a ExtractedFiles,
     pub(super) name: &'a str,
+    /// True if it is for Windows, so that a recipe can name it.
+    pub(super) is_windows: bool,
 }
 
 impl ImageSource<'_> {
@@ -326,6 +328,9 @@ impl ImageSource<'_> {
                 Ok(PlannedContent::File(FileSource::Brought(FetchedFile {
                     part: part.clone(),
                     from: format!("{path} in {}", self.name),
+                    image: self
+                        .is_windows
+                        .then(|| (self.name.to_owned(), path.to_owned())),
                 })))
             }
             ExtractedEntry::Link(()) => Err(format!(

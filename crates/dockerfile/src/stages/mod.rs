@@ -11,6 +11,7 @@ mod drive;
 mod error;
 mod evaluation;
 mod files;
+mod image_copy;
 mod paths;
 mod read;
 mod run;
@@ -33,9 +34,9 @@ use error::{Heading, Workaround};
 use evaluation::Evaluation;
 pub use files::ExtractedFiles;
 use files::Folder;
+pub use image_copy::ImageCopy;
 pub(crate) use paths::{source as source_path, target as image_path};
-use read::LOCAL_SCHEMES;
-pub use read::{DockerfileRequest, StageReplacement};
+pub use read::{DockerfileRequest, StageReplacement, local_image};
 pub(crate) use run::script_error;
 pub use segment::{
     SegmentId, SegmentStep, StepEngine, StepPlacement, WindowsInputs, WindowsSegment,
@@ -46,6 +47,7 @@ use wincimg_http::DownloadedFile;
 use wincimg_iis::{schema_files, server_config};
 use wincimg_layer::archive::Archives;
 use wincimg_oci::document::ContainerConfig;
+use wincimg_oci::store::LOCAL_SCHEMES;
 use wincimg_recipe::{DownloadRequests, Instructions};
 use wincimg_registry::{Presence, Root};
 use wincimg_scripts::{ScriptError, ScriptErrorKind};

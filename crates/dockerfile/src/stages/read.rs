@@ -6,14 +6,12 @@ use std::path::{Path, PathBuf};
 use wincimg_common::diagnose::{closest_match, error_chain};
 use wincimg_common::files::{LARGEST_TEXT, read_text};
 use wincimg_layer::dockerignore::{FILE_NAME, IgnoreRules};
+use wincimg_oci::store::LOCAL_SCHEMES;
 
 use super::files::Folder;
 use super::{BuildArguments, Stage, StageBaseImage, StageError, Stages};
 use crate::instruction::{FromInstruction, InstructionKind, ParsedInstruction};
 use crate::source::Dockerfile;
-
-/// Images in files and folders.
-pub(super) const LOCAL_SCHEMES: [&str; 2] = ["oci:", "docker-archive:"];
 
 /// A Dockerfile with its build options.
 #[derive(Debug, Clone)]
@@ -45,10 +43,8 @@ impl StageReplacement {
     /// Parses a folder, relative to another, a reference with a registry, or `oci:DIR[:TAG]` and
     /// `docker-archive:FILE[:NAME]`. If there is such a folder, it is meant.
     pub fn parse(text: &str, above: &Path) -> Self {
-        for scheme in LOCAL_SCHEMES {
-            if let Some(place) = text.strip_prefix(scheme) {
-                return Self::Image(format!("{scheme}{}", above.join(place).display()));
-            }
+        if let Some(place) = local_image(text, above) {
+            return Self::Image(place);
         }
         let path = above.join(text);
         let host = text.split_once('/').map_or("", |(host, _)| host);
@@ -60,6 +56,14 @@ impl StageReplacement {
             Self::Folder(path)
         }
     }
+}
+
+/// The place of an image in a layout or archive, which may be relative to a folder; none for others.
+pub fn local_image(text: &str, above: &Path) -> Option<String> {
+    let (scheme, place) = LOCAL_SCHEMES
+        .iter()
+        .find_map(|scheme| Some((scheme, text.strip_prefix(scheme)?)))?;
+    Some(format!("{scheme}{}", above.join(place).display()))
 }
 
 impl Stages {

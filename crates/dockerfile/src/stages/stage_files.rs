@@ -31,6 +31,7 @@ impl StageSource<'_> {
             return Some(ImageSource {
                 files,
                 name: self.base.image,
+                is_windows: true,
             });
         }
         self.lacking.borrow_mut().insert(path.to_owned());

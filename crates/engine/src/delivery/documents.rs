@@ -282,7 +282,7 @@ impl Subject<'_> {
     }
 }
 
-/// Bases and downloads, each once.
+/// Bases, downloads and images with files of a recipe, each once.
 fn dependencies(planned: &PlannedImage) -> Vec<ResolvedDependency> {
     let stages = planned.stages.iter().map(|(_, base)| base);
     let bases = [&planned.base].into_iter().chain(stages);
@@ -305,6 +305,11 @@ fn dependencies(planned: &PlannedImage) -> Vec<ResolvedDependency> {
         name: "download".to_owned(),
         uri: shown(&file.url),
         digest: file.digest.clone(),
+    }));
+    all.extend(plan.image_files_mut().map(|(_, files)| ResolvedDependency {
+        name: "files of an image".to_owned(),
+        uri: files.image.clone(),
+        digest: files.digest.clone(),
     }));
     let mut known = Vec::new();
     all.retain(|it| {

@@ -1,7 +1,8 @@
-//! `wincimg.lock`: digests of downloads, by URL.
+//! `wincimg.lock`: digests of downloads, by URL, and of images with files of a recipe, by name and
+//! Windows build.
 //!
-//! A program writes it and people review it: one entry a URL, in order, so that a change of one is
-//! a change of a few lines.
+//! A program writes it and people review it: one entry a URL or image, in order, so that a change of
+//! one is a change of a few lines.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,7 +19,7 @@ use wincimg_http::FileError;
 pub(crate) const FILE_NAME: &str = "wincimg.lock";
 const VERSION: u32 = 1;
 const HEAD: &str = "\
-# Downloads of the Dockerfiles and recipes in this folder. Keep this file with them;
+# Downloads and images of the Dockerfiles and recipes in this folder. Keep this file with them;
 # `wincimg build IMAGE --update-lock` writes it.
 ";
 
@@ -26,8 +27,17 @@ const HEAD: &str = "\
 #[derive(Debug, Clone)]
 pub struct LockFile {
     path: PathBuf,
-    entries: BTreeMap<String, LockedDownload>,
-    noted: BTreeMap<String, LockedDownload>,
+    entries: Entries,
+    noted: Entries,
+}
+
+/// What is locked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Entries {
+    /// By URL.
+    downloads: BTreeMap<String, LockedDownload>,
+    /// Manifests by the image's name and the host's Windows build.
+    images: BTreeMap<(String, u32), Digest>,
 }
 
 /// The locked content of a URL.
@@ -57,6 +67,8 @@ struct Text {
     version: u32,
     #[serde(default, rename = "download")]
     downloads: Vec<LockEntry>,
+    #[serde(default, rename = "image", skip_serializing_if = "Vec::is_empty")]
+    images: Vec<ImageEntry>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -67,13 +79,21 @@ struct LockEntry {
     size: u64,
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ImageEntry {
+    name: String,
+    build: u32,
+    sha256: String,
+}
+
 impl LockFile {
     /// Reads the lock file of a folder, which may be absent.
     pub fn in_folder(folder: &Path) -> Result<Self, BoxError> {
         let path = folder.join(FILE_NAME);
         Ok(Self {
             entries: read(&path)?,
-            noted: BTreeMap::new(),
+            noted: Entries::default(),
             path,
         })
     }
@@ -85,12 +105,25 @@ impl LockFile {
 
     /// The locked content of a URL.
     pub fn get(&self, url: &str) -> Option<&LockedDownload> {
-        self.noted.get(url).or_else(|| self.entries.get(url))
+        let noted = self.noted.downloads.get(url);
+        noted.or_else(|| self.entries.downloads.get(url))
+    }
+
+    /// The locked image of a name for a Windows build; with `only_noted`, as noted in this run.
+    pub(super) fn image(&self, name: &str, build: u32, only_noted: bool) -> Option<&Digest> {
+        let key = (name.to_owned(), build);
+        let known = || self.entries.images.get(&key).filter(|_| !only_noted);
+        self.noted.images.get(&key).or_else(known)
+    }
+
+    /// Locks the image of a name for a Windows build.
+    pub(super) fn insert_image(&mut self, name: &str, build: u32, digest: Digest) {
+        self.noted.images.insert((name.to_owned(), build), digest);
     }
 
     /// Locks the content of a URL.
     pub fn insert(&mut self, url: &str, locked: LockedDownload) {
-        self.noted.insert(url.to_owned(), locked);
+        self.noted.downloads.insert(url.to_owned(), locked);
     }
 
     /// Writes the new entries; other entries stay, also those added to the file meanwhile.
@@ -98,41 +131,60 @@ impl LockFile {
         let _held = files::lock_folder(self.path.parent().unwrap_or(Path::new("")));
         let mut entries = read(&self.path)?;
         let mut written = LockChanges::default();
-        for (url, locked) in &self.noted {
-            match entries.insert(url.clone(), locked.clone()) {
-                None => written.new += 1,
-                Some(before) if before == *locked => written.same += 1,
-                Some(_) => written.changed += 1,
-            }
-        }
+        written.merge(&self.noted.downloads, &mut entries.downloads);
+        written.merge(&self.noted.images, &mut entries.images);
         if written.new + written.changed > 0 {
             files::write(&self.path, text(&entries).as_bytes())
                 .map_err(FileError::io("write", &self.path))?;
         }
         self.entries = entries;
-        self.noted.clear();
+        self.noted = Entries::default();
         Ok(written)
     }
 }
 
-fn text(entries: &BTreeMap<String, LockedDownload>) -> String {
-    let entries = entries.iter().map(|(url, locked)| LockEntry {
+impl LockChanges {
+    /// Counts new entries, and adds them to the others.
+    fn merge<K: Ord + Clone, V: PartialEq + Clone>(
+        &mut self,
+        noted: &BTreeMap<K, V>,
+        entries: &mut BTreeMap<K, V>,
+    ) {
+        for (key, locked) in noted {
+            match entries.insert(key.clone(), locked.clone()) {
+                None => self.new += 1,
+                Some(before) if before == *locked => self.same += 1,
+                Some(_) => self.changed += 1,
+            }
+        }
+    }
+}
+
+fn text(entries: &Entries) -> String {
+    let downloads = entries.downloads.iter().map(|(url, locked)| LockEntry {
         url: url.clone(),
         sha256: locked.digest.digest().to_owned(),
         size: locked.size,
     });
+    let images = entries.images.iter();
+    let images = images.map(|((name, build), digest)| ImageEntry {
+        name: name.clone(),
+        build: *build,
+        sha256: digest.digest().to_owned(),
+    });
     let text = toml::to_string(&Text {
         version: VERSION,
-        downloads: entries.collect(),
+        downloads: downloads.collect(),
+        images: images.collect(),
     });
     // Strings and integers always serialize to TOML.
     format!("{HEAD}{}", text.unwrap_or_default())
 }
 
-fn read(path: &Path) -> Result<BTreeMap<String, LockedDownload>, BoxError> {
+fn read(path: &Path) -> Result<Entries, BoxError> {
     let text = match files::read_text(path, LARGEST_TEXT) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Entries::default()),
         Err(error) => return Err(FileError::io("read", path)(error).into()),
     };
     parse(&text).map_err(|(line, problem)| {
@@ -147,7 +199,7 @@ fn read(path: &Path) -> Result<BTreeMap<String, LockedDownload>, BoxError> {
     })
 }
 
-fn parse(text: &str) -> Result<BTreeMap<String, LockedDownload>, (usize, String)> {
+fn parse(text: &str) -> Result<Entries, (usize, String)> {
     let parsed: Text = toml::from_str(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
         (line_and_column(text, offset).0, error.message().to_owned())
@@ -159,22 +211,37 @@ fn parse(text: &str) -> Result<BTreeMap<String, LockedDownload>, (usize, String)
         );
         return Err((1, problem));
     }
-    let mut entries = BTreeMap::new();
-    for LockEntry { url, sha256, size } in parsed.downloads {
-        let line = || {
-            let offset = text.find(&sha256).unwrap_or_default();
-            line_and_column(text, offset).0
-        };
+    let line = |sha256: &str| {
+        let offset = text.find(sha256).unwrap_or_default();
+        line_and_column(text, offset).0
+    };
+    let digest_of = |sha256: &str| {
         let digest = format!("sha256:{}", sha256.to_ascii_lowercase()).parse();
-        let digest = digest.map_err(|_| {
+        digest.map_err(|_| {
             let problem = format!("invalid SHA-256 {sha256:?}: expected 64 hexadecimal digits");
-            (line(), problem)
-        })?;
+            (line(sha256), problem)
+        })
+    };
+    let mut entries = Entries::default();
+    for LockEntry { url, sha256, size } in parsed.downloads {
+        let digest = digest_of(&sha256)?;
         let locked = LockedDownload { digest, size };
-        if let Some(known) = entries.insert(url.clone(), locked.clone())
+        if let Some(known) = entries.downloads.insert(url.clone(), locked.clone())
             && known != locked
         {
-            return Err((line(), format!("duplicate entry for {url}")));
+            return Err((line(&sha256), format!("duplicate entry for {url}")));
+        }
+    }
+    for ImageEntry {
+        name,
+        build,
+        sha256,
+    } in parsed.images
+    {
+        let digest = digest_of(&sha256)?;
+        let known = entries.images.insert((name.clone(), build), digest.clone());
+        if known.is_some_and(|known| known != digest) {
+            return Err((line(&sha256), format!("duplicate entry for {name}")));
         }
     }
     Ok(entries)
@@ -233,7 +300,7 @@ mod tests {
             }
         });
         let lock = LockFile::in_folder(folder.path()).unwrap();
-        assert_eq!(lock.entries.len(), 20);
+        assert_eq!(lock.entries.downloads.len(), 20);
     }
 
     #[test]
@@ -245,6 +312,11 @@ mod tests {
             (
                 "version = 1\n[[download]]\nurl = 'a'\nsha256 = 'xyz'\nsize = 1",
                 4,
+                "expected 64",
+            ),
+            (
+                "version = 1\n[[image]]\nname = 'a'\nbuild = 1\nsha256 = 'ab'",
+                5,
                 "expected 64",
             ),
             ("version = 1\n<<<<<<< ours", 2, ""),
@@ -264,7 +336,8 @@ mod tests {
         #[test]
         fn any_url_comes_back(url in "\\PC{0,40}", size in 0_u64..1 << 62) {
             let entry = LockedDownload { digest: sha256(url.as_bytes()), size };
-            let entries = BTreeMap::from([(url, entry)]);
+            let images = BTreeMap::from([((url.clone(), 17763), entry.digest.clone())]);
+            let entries = Entries { downloads: BTreeMap::from([(url, entry)]), images };
             prop_assert_eq!(parse(&text(&entries)).unwrap(), entries);
         }
     }

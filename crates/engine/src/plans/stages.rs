@@ -1,26 +1,25 @@
 //! Evaluates a Dockerfile on the bases of one host: first with their names only, and again as more
 //! becomes known: files of other images, downloads, contents of the bases.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wincimg_common::diagnose::{BoxError, Problem, error_chain};
-use wincimg_common::progress::Progress;
 use wincimg_dockerfile::stages::{
     BaseImages, EvaluationResult, Inputs, SegmentId, StageBase, StageError, Stages, StepPlacement,
     WindowsInputs, WindowsSegment, run_requirements,
 };
-use wincimg_inspect::bases::{BaseMatch, BaseRegistry, NamedBase};
-use wincimg_inspect::{ExtractedEntry, extract, windows_images};
+use wincimg_inspect::bases::NamedBase;
+use wincimg_inspect::windows_images;
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::Digest;
-use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Source;
 use wincimg_recipe::Instructions;
 use wincimg_registry::UnknownBase;
 use wincimg_windows::base_contents::{BaseContents, BaseRequirements};
 use wincimg_windows::compat::HostBuild;
 
+use super::image_files::ImageExtractor;
 use super::{MissingInputs, PlannedBase, PlannedImage};
 use crate::downloads::DownloadSet;
 
@@ -174,21 +173,13 @@ fn stage_base(base: &PlannedBase) -> StageBase {
     }
 }
 
-/// Files extracted from images, by image and requested paths: hosts with the same stage bases share
-/// them.
-type ExtractedFilesCache = HashMap<(Digest, BTreeSet<String>), BTreeMap<String, ExtractedEntry>>;
-
 /// One evaluation of a Dockerfile for its hosts, with the services that fetch its inputs.
 pub(super) struct EvaluationPass<'a> {
     pub stages: &'a Stages,
-    pub base_registry: &'a BaseRegistry,
-    pub wanted: BaseMatch,
-    pub registry: &'a RegistryClient,
+    pub images: ImageExtractor<'a>,
     pub supply: &'a mut DownloadSet,
-    pub progress: &'a Arc<dyn Progress>,
     /// True if the contents of the bases were read.
     pub is_seen: bool,
-    pub taken: ExtractedFilesCache,
 }
 
 impl EvaluationPass<'_> {
@@ -247,7 +238,7 @@ impl EvaluationPass<'_> {
         loop {
             for (name, paths) in std::mem::take(&mut on.inputs.lacking) {
                 for base in self.images_named(&name, on, hosts).await? {
-                    let files = self.extract_files(&base, &paths).await?;
+                    let files = self.images.extract(&base, &paths).await?;
                     let here = on.inputs.files.entry(name.clone()).or_default();
                     here.add(&paths, files);
                 }
@@ -259,7 +250,9 @@ impl EvaluationPass<'_> {
                     .map_or_else(|_| inputs.wants.clone(), |outcome| outcome.wants);
                 continue;
             }
-            let came = self.supply.fetch(&inputs.wants, self.registry.http());
+            let came = self
+                .supply
+                .fetch(&inputs.wants, self.images.registry.http());
             let came = came.await?;
             inputs.downloads.clone_from(self.supply.files());
             let outcome = match self.evaluate_once(inputs) {
@@ -312,9 +305,7 @@ impl EvaluationPass<'_> {
         if let Some(platform) = self.stages.platform_of(name) {
             return self.images_for(name, platform).await;
         }
-        let named = self.base_registry.parse_dockerfile_name(name)?;
-        let found = named.resolve(self.registry, hosts, self.wanted).await?;
-        Ok(found.into_iter().map(|found| found.base.into()).collect())
+        self.images.resolve(name, hosts).await
     }
 
     /// The image for another platform than Windows, which is only a source of files.
@@ -323,11 +314,12 @@ impl EvaluationPass<'_> {
         let filter: PlatformFilter = platform
             .parse()
             .map_err(|error| failed(format!("FROM --platform={platform}: {error}")))?;
-        let reference = match self.base_registry.parse_dockerfile_name(name)? {
+        let registry = self.images.registry;
+        let reference = match self.images.base_registry.parse_dockerfile_name(name)? {
             NamedBase::Exact(reference) => reference,
             NamedBase::OfHost { name, .. } => name.repository,
         };
-        let repository = self.registry.repository(&reference);
+        let repository = registry.repository(&reference);
         let which = reference.digest().or(reference.tag()).unwrap_or("latest");
         let which = which.to_owned();
         let source = Source::Registry(repository);
@@ -345,23 +337,5 @@ impl EvaluationPass<'_> {
             image: image.clone(),
             inside: Arc::new(UnknownBase),
         }])
-    }
-
-    /// The files at these paths of an image; none if wincimg makes the image.
-    async fn extract_files(
-        &mut self,
-        base: &PlannedBase,
-        paths: &BTreeSet<String>,
-    ) -> Result<BTreeMap<String, ExtractedEntry>, BoxError> {
-        let key = (base.digest().clone(), paths.clone());
-        if let Some(files) = self.taken.get(&key) {
-            return Ok(files.clone());
-        }
-        let Some(source) = base.source(self.registry).await? else {
-            return Ok(BTreeMap::new());
-        };
-        let files = extract(&source, &base.image, paths, self.progress).await?;
-        self.taken.insert(key, files.clone());
-        Ok(files)
     }
 }

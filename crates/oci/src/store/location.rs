@@ -8,6 +8,9 @@ use wincimg_common::diagnose::Diagnose;
 
 use crate::reference::{DOCKER_HUB, Reference, ReferenceError, display_host, parse_reference};
 
+/// Schemes of images in files and folders.
+pub const LOCAL_SCHEMES: [&str; 2] = ["oci:", "docker-archive:"];
+
 /// Location of an image: `HOST/NAME:TAG`, `oci:DIR[:TAG]` or `docker-archive:FILE[:NAME]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {

@@ -188,6 +188,15 @@ impl Shell<'_, '_> {
         Ok(PsValue::from_items(all))
     }
 
+    /// An argument of a function, whose parameters may have no type.
+    fn function_argument(&mut self, argument: &Expression) -> Result<PsValue, ScriptError> {
+        let value = self.expression(argument)?;
+        if let Expression::Word(_) = argument {
+            value.check_literal()?;
+        }
+        Ok(value)
+    }
+
     /// Calls a function; its variables end with it.
     pub(super) fn call_function(
         &mut self,
@@ -202,16 +211,16 @@ impl Shell<'_, '_> {
         let mut arguments = command.arguments.iter().peekable();
         while let Some(argument) = arguments.next() {
             match argument {
-                Argument::Value(value) => positional.push(self.expression(value)?),
+                Argument::Value(value) => positional.push(self.function_argument(value)?),
                 Argument::Parameter { name, value, .. } => {
                     let mut known = function.parameters.iter().map(|(known, _)| known);
                     let Some(own) = known.find(|known| *known == name).cloned() else {
                         return Err(ScriptError::option(&format!("-{name}")));
                     };
                     let value = match (value, arguments.peek()) {
-                        (Some(value), _) => self.expression(value)?,
+                        (Some(value), _) => self.function_argument(value)?,
                         (None, Some(Argument::Value(value))) => {
-                            let value = self.expression(value)?;
+                            let value = self.function_argument(value)?;
                             arguments.next();
                             value
                         }

@@ -32,6 +32,15 @@ enum ScriptArgument {
     Value(PsValue),
 }
 
+/// How the arguments of a script file are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ArgumentMode {
+    /// As texts, after `-File`.
+    Text,
+    /// As values: a number is one.
+    Value,
+}
+
 /// Returns true if a name is that of a script file.
 pub(super) fn is_script(name: &str) -> bool {
     name.to_ascii_lowercase().ends_with(".ps1")
@@ -51,7 +60,7 @@ pub(super) fn run(
         let before = machine.error.take();
         let mut shell = Shell::new(machine, &file.text, is_core);
         shell.variables = file.variables();
-        let bound = file.bind(&mut shell, given);
+        let bound = file.bind(&mut shell, given, ArgumentMode::Text);
         let done = bound.and_then(|()| shell.block(&file.statements));
         let (exit, flow) = (shell.exit, shell.flow);
         file.locate_recorded(machine, before);
@@ -133,6 +142,7 @@ impl ScriptFile {
         &self,
         shell: &mut Shell<'_, '_>,
         given: Vec<ScriptArgument>,
+        mode: ArgumentMode,
     ) -> Result<(), ScriptError> {
         let Some(parameters) = &self.parameters else {
             return if given.is_empty() {
@@ -181,7 +191,12 @@ impl ScriptFile {
                 None => None,
             };
             let value = match (value, &parameter.default) {
-                (Some(value), _) => parameter.converted(value)?,
+                (Some(value), _) => {
+                    if mode == ArgumentMode::Value && parameter.kind.is_none() {
+                        value.check_literal()?;
+                    }
+                    parameter.converted(value)?
+                }
                 (None, Some(default)) => {
                     let value = shell.expression(default)?;
                     parameter.converted(value)?
@@ -329,7 +344,7 @@ impl Shell<'_, '_> {
             depth: self.depth,
             ..Shell::new(self.machine, &file.text, self.is_core)
         };
-        let bound = file.bind(&mut inner, given);
+        let bound = file.bind(&mut inner, given, ArgumentMode::Value);
         let done = bound.and_then(|()| inner.block(&file.statements));
         let (exit, is_ok, flow) = (inner.exit, inner.is_ok, inner.flow);
         (self.last_exit, self.has_zip) = (inner.last_exit, inner.has_zip);

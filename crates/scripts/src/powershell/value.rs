@@ -58,6 +58,17 @@ impl PsValue {
         Self::Opaque(ScriptError::windows(why))
     }
 
+    /// Refuses a text such as `007` or `1kb`, which an argument keeps beside the number that it is:
+    /// which of them counts depends on its use.
+    pub(super) fn check_literal(&self) -> Result<(), ScriptError> {
+        match self {
+            Self::Text(text) if is_inexact_number(text) => Err(ScriptError::unclear(format!(
+                "whether {text} is a number or a text is unclear"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// Converts the value to a string.
     pub(super) fn text(&self) -> Result<String, ScriptError> {
         match self {
@@ -190,4 +201,38 @@ impl PsValue {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns true if a word is a number of PowerShell that is written differently as a text.
+fn is_inexact_number(word: &str) -> bool {
+    let lower = word.to_ascii_lowercase();
+    let digits = lower.trim_start_matches(['+', '-']);
+    if digits.strip_prefix("0x").is_some_and(|hex| {
+        let hex = hex.trim_end_matches(['l', 'k', 'm', 'g', 't', 'p', 'b']);
+        hex.bytes().all(|digit| digit.is_ascii_hexdigit())
+    }) {
+        return true;
+    }
+    let number = ["kb", "mb", "gb", "tb", "pb", "l", "d"]
+        .iter()
+        .find_map(|unit| digits.strip_suffix(unit))
+        .unwrap_or(digits);
+    let is_number = number.starts_with(|first: char| first.is_ascii_digit() || first == '.')
+        && number.parse::<f64>().is_ok();
+    // The number as it is written again.
+    let is_exact = lower
+        .parse::<i64>()
+        .is_ok_and(|value| value.to_string() == lower)
+        || lower.split_once('.').is_some_and(|(whole, part)| {
+            let is_plain = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
+            let whole = whole.strip_prefix('-').unwrap_or(whole);
+            let starts = whole == "0" || !whole.is_empty() && !whole.starts_with('0');
+            starts
+                && is_plain(whole)
+                && is_plain(part)
+                && !part.is_empty()
+                && !part.ends_with('0')
+                && lower.len() < 15
+        });
+    is_number && !is_exact
 }

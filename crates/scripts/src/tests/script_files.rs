@@ -371,3 +371,45 @@ fn what_a_batch_file_needs_is_told_with_its_line() {
         assert_eq!(refused(&CMD, line).0, NeedsWindows, "{line}");
     }
 }
+
+#[test]
+fn an_argument_that_is_a_number_and_a_text_is_not_guessed() {
+    let script = (
+        r"C:\a.ps1",
+        "param($Name, [string]$Text = '')\nmkdir \"C:\\$Name$Text\"\n",
+    );
+    for (line, expected) in [
+        (r"C:\a.ps1 5", r"folder C:\5"),
+        (r"C:\a.ps1 3.7", r"folder C:\3.7"),
+        (r"C:\a.ps1 1.2.3", r"folder C:\1.2.3"),
+        (r"C:\a.ps1 v1 -Text 1.10", r"folder C:\v11.10"),
+        (r"C:\a.ps1 dad", r"folder C:\dad"),
+    ] {
+        assert_eq!(
+            actions(&POWERSHELL, with(&[script]), line),
+            [expected],
+            "{line}"
+        );
+    }
+    // After -File, arguments are texts.
+    let line = r"powershell -File C:\a.ps1 007";
+    assert_eq!(actions(&CMD, with(&[script]), line), [r"folder C:\007"]);
+    for word in [
+        "007",
+        "1.10",
+        "1kb",
+        "0x10",
+        "1e3",
+        "-0",
+        "12345678901234567890",
+    ] {
+        for line in [
+            format!(r"C:\a.ps1 {word}"),
+            format!(r"C:\a.ps1 -Name {word}"),
+            format!(r"function f($a) {{ mkdir C:\$a }}; f {word}"),
+        ] {
+            let (kind, why) = error(&POWERSHELL, with(&[script]), &line);
+            assert_eq!(kind, NotUnderstood, "{line}: {why}");
+        }
+    }
+}

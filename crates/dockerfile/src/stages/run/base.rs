@@ -51,6 +51,7 @@ impl<'a> BaseFiles<'a> {
             Some((_, ExtractedEntry::File(part))) => Ok(FileSource::Brought(FetchedFile {
                 part: part.clone(),
                 from: format!("{path} in {}", self.root.image),
+                image: None,
             })),
             Some((_, ExtractedEntry::Link(()))) => Err(ScriptError::unclear(format!(
                 "the base's {path} is a link, which cannot be copied"

@@ -1,0 +1,200 @@
+//! Files of other images: of `COPY --from=IMAGE` in Dockerfiles and `image` in recipes.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::progress::Progress;
+use wincimg_dockerfile::stages::{ImageCopy, local_image};
+use wincimg_inspect::bases::{BaseMatch, BaseRegistry, LocalBase, NamedBase};
+use wincimg_inspect::{ExtractedEntry, extract};
+use wincimg_oci::document::Digest;
+use wincimg_oci::reference::with_digest;
+use wincimg_oci::remote::RegistryClient;
+use wincimg_oci::store::Location;
+use wincimg_recipe::ImageFiles;
+use wincimg_windows::compat::HostBuild;
+use wincimg_windows::path::ImagePath;
+
+use super::{PlannedBase, PlannedImage};
+use crate::downloads::DownloadSet;
+
+/// Extracts files of images. Hosts with the same image share them.
+pub(super) struct ImageExtractor<'a> {
+    pub base_registry: &'a BaseRegistry,
+    pub wanted: BaseMatch,
+    pub registry: &'a RegistryClient,
+    pub progress: &'a Arc<dyn Progress>,
+    extracted: HashMap<(Digest, BTreeSet<String>), BTreeMap<String, ExtractedEntry>>,
+}
+
+impl<'a> ImageExtractor<'a> {
+    pub(super) fn new(
+        base_registry: &'a BaseRegistry,
+        wanted: BaseMatch,
+        registry: &'a RegistryClient,
+        progress: &'a Arc<dyn Progress>,
+    ) -> Self {
+        Self {
+            base_registry,
+            wanted,
+            registry,
+            progress,
+            extracted: HashMap::new(),
+        }
+    }
+
+    /// The image of a name for each host, as a Dockerfile's bases are resolved.
+    pub(super) async fn resolve(
+        &self,
+        name: &str,
+        hosts: &[HostBuild],
+    ) -> Result<Vec<PlannedBase>, BoxError> {
+        let named = self.base_registry.parse_dockerfile_name(name)?;
+        let found = named.resolve(self.registry, hosts, self.wanted).await?;
+        Ok(found.into_iter().map(|found| found.base.into()).collect())
+    }
+
+    /// The files at these paths of an image; none if wincimg makes the image.
+    pub(super) async fn extract(
+        &mut self,
+        base: &PlannedBase,
+        paths: &BTreeSet<String>,
+    ) -> Result<BTreeMap<String, ExtractedEntry>, BoxError> {
+        let key = (base.digest().clone(), paths.clone());
+        if let Some(files) = self.extracted.get(&key) {
+            return Ok(files.clone());
+        }
+        let Some(source) = base.source(self.registry).await? else {
+            return Ok(BTreeMap::new());
+        };
+        let files = extract(&source, &base.image, paths, self.progress).await?;
+        self.extracted.insert(key, files.clone());
+        Ok(files)
+    }
+
+    /// Resolves a recipe's files of other images, and extracts them unless nothing is built. Returns
+    /// the images that no digest pins.
+    pub(super) async fn add_to(
+        &mut self,
+        image: &mut PlannedImage,
+        recipe: RecipePlace<'_>,
+        supply: &mut DownloadSet,
+    ) -> Result<BTreeSet<String>, BoxError> {
+        let host = image.host.as_ref().map(|host| host.build);
+        let mut not_pinned = BTreeSet::new();
+        for (target, files) in image.plan.image_files_mut() {
+            if files.entries.is_some() {
+                continue;
+            }
+            let Some(host) = host else {
+                let problem = format!("{}: {files} requires a host", recipe.file);
+                return Err(Problem::new("recipe/image", problem)
+                    .blame(Blame::Request)
+                    .hint("name one: --host-build B.R")
+                    .into());
+            };
+            let found = self.pinned(&files.image, host, recipe, supply).await?;
+            if !has_digest(&files.image) && supply.image_digest(&files.image, host).is_none() {
+                not_pinned.insert(files.image.clone());
+            }
+            files.digest = Some(found.digest().clone());
+            if !supply.is_offline() {
+                self.extract_entries(&found, files, target, recipe).await?;
+            }
+        }
+        Ok(not_pinned)
+    }
+
+    /// The image for a host, pinned by its name or the lock file.
+    async fn pinned(
+        &self,
+        name: &str,
+        host: HostBuild,
+        recipe: RecipePlace<'_>,
+        supply: &mut DownloadSet,
+    ) -> Result<PlannedBase, BoxError> {
+        let is_pinned_by_name = has_digest(name);
+        let pin = supply
+            .image_digest(name, host)
+            .filter(|_| !is_pinned_by_name);
+        let pin = pin.cloned();
+        if pin.is_none() && !is_pinned_by_name {
+            supply.check_image(name, recipe.file)?;
+        }
+        let found = match local_image(name, recipe.folder) {
+            Some(place) => {
+                let place = place.parse()?;
+                let read = LocalBase::read(&place, self.registry, host, self.wanted);
+                PlannedBase::from(read.await?)
+            }
+            None => self.of_registry(name, pin.as_ref(), host).await?,
+        };
+        match pin {
+            Some(pin) => supply.check_unchanged(name, &pin, found.digest())?,
+            None if is_pinned_by_name => {}
+            None => supply.insert_image(name, host, found.digest().clone()),
+        }
+        Ok(found)
+    }
+
+    async fn of_registry(
+        &self,
+        name: &str,
+        pin: Option<&Digest>,
+        host: HostBuild,
+    ) -> Result<PlannedBase, BoxError> {
+        let mut named = self.base_registry.parse_dockerfile_name(name)?;
+        if let Some(pin) = pin {
+            let (reference, tag) = match named {
+                NamedBase::Exact(reference) => {
+                    let tag = reference.tag().unwrap_or("latest").to_owned();
+                    (reference, tag)
+                }
+                NamedBase::OfHost { name, .. } => (name.repository, "latest".to_owned()),
+            };
+            let (host, repository) = (reference.registry(), reference.repository());
+            named = NamedBase::Exact(with_digest(host, repository, &tag, pin));
+        }
+        let mut found = named.resolve(self.registry, &[host], self.wanted).await?;
+        let Some(found) = found.pop() else {
+            unreachable!("a search for one host has one result");
+        };
+        Ok(found.base.into())
+    }
+
+    /// The entries that files of an image become.
+    async fn extract_entries(
+        &mut self,
+        found: &PlannedBase,
+        files: &mut ImageFiles,
+        target: &ImagePath,
+        recipe: RecipePlace<'_>,
+    ) -> Result<(), BoxError> {
+        let failed = |problem: String| {
+            let problem = format!("{}: {problem}", recipe.file);
+            Problem::new("recipe/image", problem).blame(Blame::Request)
+        };
+        let copy = ImageCopy::new(files, target).map_err(failed)?;
+        let paths = BTreeSet::from([copy.required_path().to_owned()]);
+        let extracted = self.extract(found, &paths).await?;
+        let entries = copy.entries(&paths, extracted).map_err(failed)?;
+        files.entries = Some(entries);
+        Ok(())
+    }
+}
+
+/// Returns true if the name of an image has a digest.
+fn has_digest(name: &str) -> bool {
+    matches!(name.parse(), Ok(Location::Registry(reference)) if reference.digest().is_some())
+}
+
+/// The recipe that names images.
+#[derive(Clone, Copy)]
+pub(super) struct RecipePlace<'a> {
+    /// Its file, for messages.
+    pub file: &'a str,
+    /// Its folder.
+    pub folder: &'a Path,
+}
