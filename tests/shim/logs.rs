@@ -57,7 +57,7 @@ pub(crate) fn lines_go_to_standard_output_as_they_are_written(wine: &Wine) {
     running.ask_to_stop();
     running
         .end()
-        .assert_order(&["\none\n", "two\n", "\n a line\n", "\nnot a whole line\n"])
+        .assert_order(&["\none\ntwo\n a line\n", "\nnot a whole line\n"])
         .assert_not_printed("from before")
         .assert_not_printed("half");
     // And not to standard error.
@@ -87,11 +87,14 @@ pub(crate) fn a_renamed_log_is_read_to_its_end(wine: &Wine) {
         append(&log, format!("begin of {}\n", number + 1));
         running.wait_for(&format!("begin of {}", number + 1));
     }
+    // Nothing more comes to the first one, while the second one is still followed.
+    running.wait_for("no end");
+    append(&folder.join("app.kept"), " and more\n");
+    running.wait_for("no end and more");
     running.ask_to_stop();
     let ended = running.end();
     ended.assert_order(&["first\n", "last of 0\n", "begin of 1\n", "last of 1\n"]);
-    // Under its new name, the second one is still followed.
-    ended.assert_order(&["\nno end\nbegin of 1\n", "begin of 2\nno end\n"]);
+    ended.assert_order(&["begin of 2\nno end\n", "no end and more\n"]);
     for line in ["first\n", "last of 0\n", "last of 1\n", "begin of 1\n"] {
         assert_eq!(ended.printed.matches(line).count(), 1, "{ended:#?}");
     }

@@ -50,6 +50,7 @@ pub struct ImageFacts {
     /// The shim and its settings, if it is the entry point.
     pub shim: Option<Shim>,
     /// The programs that it runs before its own, outermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub wrappers: Vec<Wrapper>,
     /// The shell of a child image's `RUN` lines; without one, `cmd /S /C`.
     pub shell: Option<Vec<String>>,
@@ -62,6 +63,7 @@ pub struct ImageFacts {
     /// Ports, `80/tcp`.
     pub ports: Vec<String>,
     /// Annotations of the manifest.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
     /// Labels.
     pub labels: BTreeMap<String, String>,

@@ -106,6 +106,7 @@ pub struct Inspection {
     /// Its media type.
     pub media_type: String,
     /// The annotations of an index.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
     /// The selected images; one if the reference names an image.
     pub images: Vec<ImageFacts>,

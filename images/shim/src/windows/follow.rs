@@ -341,21 +341,26 @@ impl Followed {
             let Some(bytes) = chunk.get(..count).filter(|bytes| !bytes.is_empty()) else {
                 return false;
             };
-            at += bytes.len() as u64;
+            let start = at;
+            at += count as u64;
             // Zeros at the end are reserved space, as IIS does it; or a hole, with more behind it.
-            if let Some(last) = bytes.iter().rposition(|&byte| byte != 0) {
-                let mut used = last + 1;
-                if self.lines.is_utf16() {
-                    used = used.next_multiple_of(2).min(count);
-                }
-                at -= (count - used) as u64;
-                self.lines
-                    .push(bytes.get(..used).unwrap_or_default(), output);
-                self.at = at;
-                self.changed = self.opened;
-                if output.len() >= CHUNK {
-                    flush(output);
-                }
+            let Some(last) = bytes.iter().rposition(|&byte| byte != 0) else {
+                continue;
+            };
+            let mut end = start + last as u64 + 1;
+            if self.lines.is_utf16() {
+                // Units are whole, and what is half one comes again.
+                end = end.next_multiple_of(2).min(at & !1);
+            }
+            let used = bytes.get(..(end - start) as usize).unwrap_or_default();
+            self.lines.push(used, output);
+            (at, self.at) = (end, end);
+            self.changed = self.opened;
+            if used.is_empty() {
+                return false;
+            }
+            if output.len() >= CHUNK {
+                flush(output);
             }
         }
         true
