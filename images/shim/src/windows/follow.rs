@@ -352,7 +352,8 @@ impl Followed {
                 // Units are whole, and what is half one comes again.
                 end = end.next_multiple_of(2).min(at & !1);
             }
-            let used = bytes.get(..(end - start) as usize).unwrap_or_default();
+            let used = usize::try_from(end - start).unwrap_or(0);
+            let used = bytes.get(..used).unwrap_or_default();
             self.lines.push(used, output);
             (at, self.at) = (end, end);
             self.changed = self.opened;
