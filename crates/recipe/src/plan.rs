@@ -596,10 +596,12 @@ impl Recipe {
 
     /// Names the log files to the shim, unless `env` does.
     fn add_logs(&self, plan: &mut Plan, logs: &[LogPattern]) -> Result<(), RecipeError> {
-        let Some(entrypoint) = plan.entrypoint.as_deref().filter(|_| !logs.is_empty()) else {
+        if logs.is_empty() {
             return Ok(());
-        };
-        if shim::detect(entrypoint, &[], &[]).is_none() {
+        }
+        // Without one, the base's may be the shim.
+        let entrypoint = plan.entrypoint.as_deref();
+        if entrypoint.is_some_and(|words| shim::detect(words, &[], &[]).is_none()) {
             let problem = "logs requires the shim as entry point";
             let error = self.origin.error_at(0, problem.to_owned());
             let hint = format!("begin entrypoint with '{}'", shim::PATH);
