@@ -8,6 +8,7 @@
 //! ```
 
 pub mod shim;
+pub mod wrapper;
 
 /// A recipe that requires no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

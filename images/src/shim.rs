@@ -54,6 +54,10 @@ pub struct ShimSettings {
     pub service: Option<String>,
     /// True if processes left by the program are killed.
     pub kill_tree: bool,
+    /// Log files that it prints, as patterns.
+    pub logs: Vec<String>,
+    /// A `LogMonitorConfig.json` that names more of them.
+    pub log_config: Option<String>,
     /// The format of its messages.
     pub log: &'static str,
     /// True if it prints only warnings.
@@ -70,7 +74,13 @@ impl From<&Settings> for ShimSettings {
             pre_stop: text(&settings.pre_stop),
             service: text(&settings.service),
             kill_tree: settings.kill_tree,
-            log: settings.log.as_str(),
+            logs: settings
+                .logs
+                .iter()
+                .map(|files| String::from_utf16_lossy(&files.pattern))
+                .collect(),
+            log_config: text(&settings.log_config),
+            log: settings.log_format.as_str(),
             quiet: settings.quiet,
         }
     }
@@ -161,7 +171,12 @@ mod tests {
         let found = shim(
             &[PATH, "--drain", "2.5", "--pre-stop=flush.exe now", "--"],
             &["app.exe", "--drain", "x"],
-            &["PATH=C:\\", "shim_drain=4", "SHIM_QUIET=on"],
+            &[
+                "PATH=C:\\",
+                "shim_drain=4",
+                "SHIM_QUIET=on",
+                r"SHIM_LOG=C:\a\*.log;C:\b.log",
+            ],
         )
         .unwrap();
         assert_eq!(found.mode, ShimMode::Run);
@@ -173,6 +188,8 @@ mod tests {
         assert_eq!(settings.stop_signal, "ctrl-break");
         assert_eq!(settings.pre_stop.as_deref(), Some("flush.exe now"));
         assert!(settings.kill_tree);
+        assert_eq!(settings.logs, [r"C:\a\*.log", r"C:\b.log"]);
+        assert_eq!(settings.log, "text");
         assert!(settings.quiet);
     }
 

@@ -144,17 +144,27 @@ pub(crate) fn wrong_usage_is_125_with_a_hint(wine: &Wine) {
 pub(crate) fn help_and_version_go_to_standard_output(wine: &Wine) {
     let help = succeed(&mut shim(wine, &["--help"])).unwrap();
     assert_eq!(help, include_str!("../../images/shim/src/help.txt"));
-    let version = succeed(&mut shim(wine, &["--version"])).unwrap();
-    assert_eq!(
-        version.trim_end(),
-        concat!("wincimg-shim ", env!("CARGO_PKG_VERSION"))
-    );
+    for words in [&["--version"][..], &["-v"], &["pause", "-v"]] {
+        let version = succeed(&mut shim(wine, words)).unwrap();
+        assert_eq!(
+            version.trim_end(),
+            concat!("wincimg-shim ", env!("CARGO_PKG_VERSION"))
+        );
+    }
 }
 
 pub(crate) fn json_messages_are_one_object_a_line(wine: &Wine) {
     let ended = end_of(
         wine,
-        &["--log", "json", "--", "probe.exe", "--do", "exit", "3"],
+        &[
+            "--log-format",
+            "json",
+            "--",
+            "probe.exe",
+            "--do",
+            "exit",
+            "3",
+        ],
     );
     ended.assert_code(3);
     let events: Vec<serde_json::Value> = ended

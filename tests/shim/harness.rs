@@ -179,6 +179,14 @@ impl RunningCommand {
     }
 }
 
+/// Processor time of a process so far, in hundredths of a second.
+pub(crate) fn processor_ticks(process: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let (_, fields) = stat.rsplit_once(')').unwrap();
+    let times = fields.split_whitespace().skip(11).take(2);
+    times.map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+}
+
 impl Drop for RunningCommand {
     fn drop(&mut self) {
         let _ = self.child.kill();

@@ -6,13 +6,16 @@
 //! - that a `CTRL_BREAK_EVENT` arrives: wine delivers none. Wine's trace shows that it is sent, and
 //!   to which group.
 //! - the order of a shutdown: wine's trace shows that the shim asks to be notified first.
-//! - images without advapi32 or user32.
+//! - images without advapi32 or user32;
+//! - log files that are open: wine's folders know their sizes at once, and names of deleted files can be
+//!   used again.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 mod commands;
 mod executable;
 mod harness;
+mod logs;
 mod services;
 mod stops;
 mod wincat;
@@ -113,6 +116,18 @@ fn cases_under_wine(wine: &Arc<OnceLock<Wine>>) -> Vec<Trial> {
         services::the_service_stops_before_the_program_is_told,
         services::the_end_of_the_program_stops_the_service,
         services::a_service_that_restarts_beside_a_program_is_no_end,
+        logs::lines_go_to_standard_output_as_they_are_written,
+        logs::a_renamed_log_is_read_to_its_end,
+        logs::a_truncated_log_is_read_from_its_beginning,
+        logs::each_encoding_becomes_utf_8,
+        logs::a_pattern_finds_new_files_and_folders,
+        logs::space_that_is_reserved_is_no_line,
+        logs::a_line_of_a_megabyte_comes_in_pieces,
+        logs::what_is_written_before_the_stop_is_printed,
+        logs::the_log_of_a_service_is_complete,
+        logs::a_log_monitor_configuration_is_read,
+        logs::the_environment_turns_logs_off,
+        logs::quiet_logs_cost_little,
         wincat::bytes_go_both_ways_at_the_same_time,
         wincat::the_end_of_the_input_leaves_the_answer,
         wincat::the_last_answer_ends_it_while_the_input_is_open,

@@ -9,7 +9,7 @@ use wincimg_testkit::wine::{Wine, succeed};
 use super::harness::{RunningCommand, start};
 
 /// Installs the probe as a service with start and stop times in seconds.
-fn install(wine: &Wine, name: &str, start: &str, stop: &str, code: &str) {
+pub(crate) fn install(wine: &Wine, name: &str, start: &str, stop: &str, code: &str) {
     let path = format!(r"C:\probe.exe --do service C:\{name}.txt {start} {stop} {code}");
     let words = ["create", name, "binPath=", &path, "start=", "demand"];
     succeed(wine.command("sc").args(words)).unwrap();
@@ -36,7 +36,7 @@ fn wait_until(wine: &Wine, name: &str, state: &str) {
 
 const WHOLE_LIFE: [&str; 4] = ["starting", "running", "stopping", "stopped"];
 
-fn start_service(wine: &Wine, words: &[&str]) -> RunningCommand {
+pub(crate) fn start_service(wine: &Wine, words: &[&str]) -> RunningCommand {
     let mut running = start(wine, words);
     match running.wait_for_output("is running") {
         Ok(_) => running,

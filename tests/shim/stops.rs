@@ -325,7 +325,7 @@ pub(crate) fn the_environment_wins(wine: &Wine) {
     command
         .env("SHIM_STOP_TIMEOUT", "1")
         .env("SHIM_DRAIN", "0")
-        .env("SHIM_LOG", "json");
+        .env("SHIM_LOG_FORMAT", "json");
     let mut running = RunningCommand::start(command);
     running.wait_for("ready");
     running.ask_to_stop();

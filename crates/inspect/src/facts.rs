@@ -6,6 +6,7 @@ use jiff::civil::Date;
 use serde::Serialize;
 use wincimg_images::shim;
 use wincimg_images::shim::Shim;
+use wincimg_images::wrapper::{Wrapper, wrappers};
 use wincimg_oci::document::{BASE_DIGEST, BASE_NAME, Digest, Image, Platform, media_type};
 use wincimg_windows::release;
 use wincimg_windows::update::{Kb, UpdateKind, Updates};
@@ -48,6 +49,9 @@ pub struct ImageFacts {
     pub args_escaped: bool,
     /// The shim and its settings, if it is the entry point.
     pub shim: Option<Shim>,
+    /// The programs that it runs before its own, outermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub wrappers: Vec<Wrapper>,
     /// The shell of a child image's `RUN` lines; without one, `cmd /S /C`.
     pub shell: Option<Vec<String>>,
     /// The account that the entry point runs as.
@@ -58,6 +62,9 @@ pub struct ImageFacts {
     pub env: Vec<String>,
     /// Ports, `80/tcp`.
     pub ports: Vec<String>,
+    /// Annotations of the manifest.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
     /// Labels.
     pub labels: BTreeMap<String, String>,
     /// The size of all layers as they are stored.
@@ -132,6 +139,8 @@ impl ImageFacts {
             .and_then(|text| text.parse::<WindowsVersion>().ok());
         let container = &config.config;
         let layers = layers(image);
+        let entrypoint = container.entrypoint.as_deref().unwrap_or_default();
+        let cmd = container.cmd.as_deref().unwrap_or_default();
         Self {
             digest: image.digest().clone(),
             media_type: manifest.media_type().to_owned(),
@@ -148,16 +157,14 @@ impl ImageFacts {
             entrypoint: container.entrypoint.clone(),
             cmd: container.cmd.clone(),
             args_escaped: container.args_escaped,
-            shim: shim::detect(
-                container.entrypoint.as_deref().unwrap_or_default(),
-                container.cmd.as_deref().unwrap_or_default(),
-                &container.env,
-            ),
+            shim: shim::detect(entrypoint, cmd, &container.env),
+            wrappers: wrappers(entrypoint, cmd, &container.env),
             shell: container.shell.clone(),
             user: non_empty(container.user.as_ref()),
             working_dir: non_empty(container.working_dir.as_ref()),
             env: container.env.clone(),
             ports: container.exposed_ports.keys().cloned().collect(),
+            annotations: image.annotations(),
             labels: container.labels.clone(),
             size: layers.iter().map(|layer| layer.size).sum(),
             layers,

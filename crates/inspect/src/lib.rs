@@ -57,6 +57,7 @@ mod shutdown;
 mod stream;
 pub mod wine;
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::Arc;
 
@@ -104,6 +105,9 @@ pub struct Inspection {
     pub digest: Digest,
     /// Its media type.
     pub media_type: String,
+    /// The annotations of an index.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
     /// The selected images; one if the reference names an image.
     pub images: Vec<ImageFacts>,
     /// The other entries of an index.
@@ -146,6 +150,10 @@ pub async fn inspect(
 ) -> Result<Inspection, InspectError> {
     let document = source.resolve(name).await?;
     let (digest, media_type) = (document.digest().clone(), document.media_type().to_owned());
+    let annotations = match &document {
+        Document::Index(index) => index.annotations(),
+        Document::Manifest(_) => BTreeMap::new(),
+    };
     let chosen = select::choose(source, document, &wanted.platforms).await?;
     let budget = Budget::default();
     let images = futures::iter(&chosen.images)
@@ -156,6 +164,7 @@ pub async fn inspect(
     Ok(Inspection {
         digest,
         media_type,
+        annotations,
         images,
         others: chosen.others,
     })

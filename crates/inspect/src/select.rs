@@ -16,6 +16,8 @@ use super::{InspectError, PARALLEL, as_text};
 const DEPTH: usize = 3;
 /// Annotation of buildx for attestations of images.
 const ATTESTATION: &str = "vnd.docker.reference.type";
+/// The image that it is about.
+const ATTESTED: &str = "vnd.docker.reference.digest";
 
 /// An entry of an index that is not selected.
 #[derive(Debug, Serialize)]
@@ -36,7 +38,10 @@ pub enum EntryKind {
     /// An image for another platform.
     Image,
     /// A statement about an image, such as its provenance.
-    Attestation,
+    Attestation {
+        /// The digest of the image.
+        image: Option<String>,
+    },
     /// An artifact that is not an image.
     Artifact,
     /// An entry that cannot be read.
@@ -151,7 +156,8 @@ impl Choice<'_> {
         Box::pin(async move {
             let is_index = media_type::is_index(&entry.media_type);
             if entry.annotations.contains_key(ATTESTATION) {
-                return Ok(vec![other(entry, EntryKind::Attestation)]);
+                let image = entry.annotations.get(ATTESTED).cloned();
+                return Ok(vec![other(entry, EntryKind::Attestation { image })]);
             }
             if let (false, Some(platform)) = (is_index, &entry.platform)
                 && !self.includes(platform)

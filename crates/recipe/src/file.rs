@@ -16,10 +16,10 @@ use super::iis::IisEntry;
 use super::layers::LayerEntry;
 use super::packages::PackageEntry;
 use super::path::PathEntry;
-use super::plan::{Port, ShutdownTimeout};
+use super::plan::{LogPattern, Port, ShutdownTimeout};
 use super::registry::RegistryEntry;
 use super::services::ServiceEntry;
-use super::text::{Field, Text, Texts};
+use super::text::{Field, Text, Texts, items};
 
 /// The keys of a recipe that are read before its variables have values.
 #[derive(Debug, Deserialize)]
@@ -121,6 +121,10 @@ pub(super) struct RecipeFile {
     pub(super) labels: BTreeMap<String, Text>,
     /// Seconds that a container has to stop; sets both registry values of Windows.
     pub(super) shutdown_timeout: Option<Field<ShutdownTimeout>>,
+    /// Log files whose lines the shim prints, as patterns: C:\logs\**\*.log.
+    #[serde(default, deserialize_with = "items")]
+    #[schemars(with = "Texts")]
+    pub(super) logs: Vec<LogPattern>,
     /// Certificates that Windows trusts in the image.
     pub(super) certificates: Option<CertificatesEntry>,
     /// Rights on files and folders.

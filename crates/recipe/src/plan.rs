@@ -8,9 +8,11 @@ use serde::Serialize;
 use toml::Spanned;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_iis::{IisSettings, schema_files, server_config};
+use wincimg_images::shim;
 use wincimg_layer::PlannedDownload;
 use wincimg_oci::document::ContainerConfig;
 use wincimg_registry::{Link, RegistryEdit, Root, hive};
+use wincimg_shim::args::LOG_VARIABLE;
 use wincimg_shim::limit::VARIABLE as STOP_TIMEOUT;
 use wincimg_windows::access::Access;
 use wincimg_windows::base_contents::{BaseContents, BaseRequirements};
@@ -460,6 +462,24 @@ impl FromStr for ShutdownTimeout {
     }
 }
 
+/// A pattern of log files.
+#[derive(Debug)]
+pub(super) struct LogPattern(String);
+
+impl FromStr for LogPattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.contains(['\\', '/']) && !text.contains(';') {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(format!(
+                "invalid log file {text:?}: expected a path such as C:\\logs\\*.log"
+            ))
+        }
+    }
+}
+
 impl Recipe {
     /// Fills the recipe in for one base image and the host that it fits.
     pub fn plan(
@@ -536,6 +556,7 @@ impl Recipe {
         plan.notes
             .extend(runtimes.filter_map(|name| terms(&name.value)));
         name_pool(&mut plan);
+        self.add_logs(&mut plan, &file.logs)?;
         self.add_instructions(&mut plan, &file, steps)?;
         let base = file.base.or(file.base_image);
         let base = base.as_ref().map_or("", |base| &base.value);
@@ -587,6 +608,27 @@ impl Recipe {
             variables.insert(STOP_TIMEOUT.to_owned(), seconds.to_string());
         }
         Ok(variables)
+    }
+
+    /// Names the log files to the shim, unless `env` does.
+    fn add_logs(&self, plan: &mut Plan, logs: &[LogPattern]) -> Result<(), RecipeError> {
+        if logs.is_empty() {
+            return Ok(());
+        }
+        // Without one, the base's may be the shim.
+        let entrypoint = plan.entrypoint.as_deref();
+        if entrypoint.is_some_and(|words| shim::detect(words, &[], &[]).is_none()) {
+            let problem = "logs requires the shim as entry point";
+            let error = self.origin.error_at(0, problem.to_owned());
+            let hint = format!("begin entrypoint with '{}'", shim::PATH);
+            return Err(error.with_hint(Some(hint)));
+        }
+        let is_set = |name: &String| name.eq_ignore_ascii_case(LOG_VARIABLE);
+        if !plan.env.keys().any(is_set) {
+            let patterns: Vec<&str> = logs.iter().map(|it| it.0.as_str()).collect();
+            plan.env.insert(LOG_VARIABLE.to_owned(), patterns.join(";"));
+        }
+        Ok(())
     }
 
     fn step(&self, entry: &Spanned<RunEntry>) -> Result<PlannedCommand, RecipeError> {

@@ -510,6 +510,22 @@ fn the_shim_finds_the_shutdown_timeout_in_the_images_environment() {
 }
 
 #[test]
+fn the_shim_finds_the_log_files_in_the_images_environment() {
+    let shim = r"entrypoint = ['C:\wincimg\shim.exe', '--', 'a.exe']";
+    let env = |text: &str| plan(&format!("{shim}\n{text}")).unwrap().env;
+    let variable = |value: &str| [("SHIM_LOG".to_owned(), value.to_owned())].into();
+    let both = r"logs = ['C:\a\*.log', 'C:\b\**\*.txt']";
+    assert_eq!(env(both), variable(r"C:\a\*.log;C:\b\**\*.txt"));
+    assert_eq!(env(r"logs = 'C:\a.log'"), variable(r"C:\a.log"));
+    assert_eq!(env("logs = ''"), [].into());
+    let own = format!("{both}\nenv = {{ SHIM_LOG = 'none' }}");
+    assert_eq!(env(&own), variable("none"));
+    assert!(problem("logs = ['a.log']").contains("invalid log file"));
+    let without = format!("entrypoint = ['a.exe']\n{both}");
+    assert!(problem(&without).contains("logs requires the shim as entry point"));
+}
+
+#[test]
 fn a_shutdown_timeout_is_a_number_of_seconds() {
     assert_eq!(
         plan("shutdown_timeout = 90").unwrap().shutdown_timeout,

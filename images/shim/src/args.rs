@@ -8,7 +8,11 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+use crate::glob::{self, LogFiles};
 use crate::limit;
+
+/// The variable for the log files, of which a recipe's `logs` makes use.
+pub const LOG_VARIABLE: &str = "SHIM_LOG";
 
 /// What `--help` prints.
 pub const HELP: &str = include_str!("help.txt");
@@ -46,8 +50,12 @@ pub struct Settings {
     pub service: Option<Vec<u16>>,
     /// Whether processes that the program leaves behind are ended with it.
     pub kill_tree: bool,
+    /// Log files whose lines go to standard output.
+    pub logs: Vec<LogFiles>,
+    /// A `LogMonitorConfig.json` that names more of them.
+    pub log_config: Option<Vec<u16>>,
     /// How messages are written.
-    pub log: LogFormat,
+    pub log_format: LogFormat,
     /// Whether only warnings and errors are written.
     pub quiet: bool,
 }
@@ -61,7 +69,9 @@ impl Default for Settings {
             pre_stop: None,
             service: None,
             kill_tree: true,
-            log: LogFormat::Text,
+            logs: Vec::new(),
+            log_config: None,
+            log_format: LogFormat::Text,
             quiet: false,
         }
     }
@@ -175,7 +185,7 @@ pub fn parse<'a>(
                 break;
             }
             "-h" | "--help" => return Ok(Request::Help),
-            "-V" | "--version" => return Ok(Request::Version),
+            "-v" | "-V" | "--version" => return Ok(Request::Version),
             "pause" => pause = true,
             _ => {
                 let given = Given::of(&token)?;
@@ -264,16 +274,17 @@ struct Opt {
     set: fn(&mut Settings, &'static str, &[u16]) -> Result<(), UsageError>,
 }
 
-const OPTIONS: [Opt; 8] = [
+const OPTIONS: [Opt; 10] = [
     Opt {
         flag: "--stop-timeout",
         variable: "SHIM_STOP_TIMEOUT",
         bare: None,
         in_pause: false,
         set: |settings, name, value| {
-            settings.stop_timeout = match word(value).as_str() {
-                "auto" => None,
-                _ => Some(time(name, value, "seconds or 'auto'")?),
+            settings.stop_timeout = if glob::is_same(value, "auto") {
+                None
+            } else {
+                Some(time(name, value, "seconds or 'auto'")?)
             };
             Ok(())
         },
@@ -300,8 +311,9 @@ const OPTIONS: [Opt; 8] = [
                 StopSignal::Close,
                 StopSignal::None,
             ];
-            settings.stop_signal = one_of(signals, StopSignal::as_str, value)
-                .ok_or_else(|| bad(name, value, "ctrl-break, ctrl-c, close or none"))?;
+            let words = signals.map(StopSignal::as_str);
+            let place = one_of(name, value, &words, "ctrl-break, ctrl-c, close or none")?;
+            settings.stop_signal = signals[place];
             Ok(())
         },
     },
@@ -337,12 +349,30 @@ const OPTIONS: [Opt; 8] = [
     },
     Opt {
         flag: "--log",
-        variable: "SHIM_LOG",
+        variable: LOG_VARIABLE,
+        bare: None,
+        in_pause: false,
+        set: add_logs,
+    },
+    Opt {
+        flag: "--log-config",
+        variable: "SHIM_LOG_CONFIG",
+        bare: None,
+        in_pause: false,
+        set: |settings, name, value| {
+            settings.log_config = named(name, value, "a file's path or 'none'")?;
+            Ok(())
+        },
+    },
+    Opt {
+        flag: "--log-format",
+        variable: "SHIM_LOG_FORMAT",
         bare: None,
         in_pause: true,
         set: |settings, name, value| {
-            settings.log = one_of([LogFormat::Text, LogFormat::Json], LogFormat::as_str, value)
-                .ok_or_else(|| bad(name, value, "text or json"))?;
+            let formats = [LogFormat::Text, LogFormat::Json];
+            let words = formats.map(LogFormat::as_str);
+            settings.log_format = formats[one_of(name, value, &words, "text or json")?];
             Ok(())
         },
     },
@@ -366,20 +396,16 @@ fn bad(name: &'static str, value: &[u16], expected: &'static str) -> UsageError 
     }
 }
 
-/// A value that is one of a few words, in any case.
-fn word(value: &[u16]) -> String {
-    let mut word = String::from_utf16_lossy(value);
-    word.make_ascii_lowercase();
-    word
-}
-
-fn one_of<T: Copy, const N: usize>(
-    choices: [T; N],
-    as_str: fn(T) -> &'static str,
+/// Which of a few words a value is.
+#[inline(never)]
+fn one_of(
+    name: &'static str,
     value: &[u16],
-) -> Option<T> {
-    let word = word(value);
-    choices.into_iter().find(|&choice| as_str(choice) == word)
+    words: &[&str],
+    expected: &'static str,
+) -> Result<usize, UsageError> {
+    let place = words.iter().position(|word| glob::is_same(value, word));
+    place.ok_or_else(|| bad(name, value, expected))
 }
 
 fn time(name: &'static str, value: &[u16], expected: &'static str) -> Result<Duration, UsageError> {
@@ -387,11 +413,8 @@ fn time(name: &'static str, value: &[u16], expected: &'static str) -> Result<Dur
 }
 
 fn switch(name: &'static str, value: &[u16]) -> Result<bool, UsageError> {
-    match word(value).as_str() {
-        "on" | "true" | "yes" | "1" => Ok(true),
-        "off" | "false" | "no" | "0" => Ok(false),
-        _ => Err(bad(name, value, "on or off")),
-    }
+    let words = ["on", "true", "yes", "1", "off", "false", "no", "0"];
+    one_of(name, value, &words, "on or off").map(|place| place < 4)
 }
 
 /// A text, or `none` to take back one that the image's entry point gives.
@@ -400,11 +423,32 @@ fn named(
     value: &[u16],
     expected: &'static str,
 ) -> Result<Option<Vec<u16>>, UsageError> {
-    match String::from_utf16_lossy(value).trim() {
-        "" => Err(bad(name, value, expected)),
-        "none" => Ok(None),
-        _ => Ok(Some(value.to_vec())),
+    if value.iter().all(|&unit| unit == u16::from(b' ')) {
+        Err(bad(name, value, expected))
+    } else if glob::is_same(value, "none") {
+        Ok(None)
+    } else {
+        Ok(Some(value.to_vec()))
     }
+}
+
+/// Adds log files to those of the options before; the variable replaces them all.
+fn add_logs(settings: &mut Settings, name: &'static str, value: &[u16]) -> Result<(), UsageError> {
+    if name == LOG_VARIABLE {
+        settings.logs.clear();
+    }
+    for pattern in value.split(|&unit| unit == u16::from(b';')) {
+        if glob::is_path(pattern) {
+            settings.logs.push(LogFiles {
+                pattern: pattern.to_vec(),
+                named: false,
+            });
+        // A name alone is a mistake, or the format that this option took once.
+        } else if !pattern.is_empty() && !glob::is_same(value, "none") {
+            return Err(bad(name, pattern, "paths, joined by ';', or 'none'"));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 //! The shim splits its own only to find its options. What follows `--` is handed on as it was
 //! written, because taking it apart and putting it together again is how quotes get lost.
 
-use alloc::string::String;
 use alloc::vec::Vec;
+
+use crate::glob::is_same;
 
 /// A piece of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,8 +48,10 @@ pub fn names_program(token: &[u16], name: &str) -> bool {
     let is_end_of_folder =
         |unit: &u16| [BACKSLASH, u16::from(b'/'), u16::from(b':')].contains(unit);
     let file = token.rsplit(is_end_of_folder).next().unwrap_or_default();
-    let file = String::from_utf16_lossy(file).to_ascii_lowercase();
-    file.strip_suffix(".exe").unwrap_or(&file) == name
+    let stem = file.len().checked_sub(".exe".len());
+    let stem = stem.and_then(|length| file.split_at_checked(length));
+    is_same(file, name)
+        || stem.is_some_and(|(stem, end)| is_same(stem, name) && is_same(end, ".exe"))
 }
 
 fn is_blank(unit: u16) -> bool {

@@ -1,6 +1,6 @@
 //! The graceful-shutdown entry point of Windows container images.
 //!
-//! What needs no Windows (options, command lines, times, messages) builds and is tested anywhere,
+//! What needs no Windows (options, command lines, times, messages, lines of logs) builds and is tested anywhere,
 //! and `wincimg inspect` reads an image's settings with it; `windows` does the work.
 
 #![no_std]
@@ -16,7 +16,10 @@ pub const STARTER: &[u8] = include_bytes!("../start.exe");
 
 pub mod args;
 pub mod cmdline;
+pub mod glob;
 pub mod limit;
+pub mod lines;
+pub mod log_monitor;
 pub mod message;
 pub mod pe;
 #[cfg(windows)]

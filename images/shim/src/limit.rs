@@ -58,7 +58,7 @@ pub struct Seconds(pub Duration);
 impl fmt::Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0.as_secs())?;
-        match self.0.subsec_millis() {
+        match u64::from(self.0.subsec_millis()) {
             0 => Ok(()),
             millis if millis % 100 == 0 => write!(f, ".{}", millis / 100),
             millis if millis % 10 == 0 => write!(f, ".{:02}", millis / 10),

@@ -30,15 +30,15 @@ impl Level {
 #[derive(Debug, Clone, Copy)]
 pub struct Time {
     /// Year, month and day.
-    pub date: (u16, u16, u16),
+    pub date: [u16; 3],
     /// Hour, minute, second and millisecond.
-    pub clock: (u16, u16, u16, u16),
+    pub clock: [u16; 4],
 }
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = self.date;
-        let (hour, minute, second, millisecond) = self.clock;
+        let [year, month, day] = self.date.map(u64::from);
+        let [hour, minute, second, millisecond] = self.clock.map(u64::from);
         write!(
             f,
             "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z"
@@ -78,12 +78,7 @@ impl Message<'_> {
         if self.level != Level::Info {
             write!(line, "{}: ", self.level.as_str())?;
         }
-        let start = line.len();
-        write!(line, "{}", self.text)?;
-        // One message is one line, whatever a program's name has in it.
-        if line[start..].contains(char::is_control) {
-            *line = line.replace(char::is_control, " ");
-        }
+        write!(OneLine(line), "{}", self.text)?;
         line.push_str("\r\n");
         Ok(())
     }
@@ -102,6 +97,23 @@ impl Message<'_> {
             write!(line, r#","{name}":{value}"#)?;
         }
         line.push_str("}\n");
+        Ok(())
+    }
+}
+
+/// Writes one line, whatever a program's name has in it.
+struct OneLine<'a>(&'a mut String);
+
+impl Write for OneLine<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for character in text.chars() {
+            let character = if character.is_control() {
+                ' '
+            } else {
+                character
+            };
+            self.0.push(character);
+        }
         Ok(())
     }
 }
@@ -130,8 +142,8 @@ mod tests {
     fn line(format: LogFormat, level: Level, text: fmt::Arguments<'_>) -> String {
         Message {
             time: Time {
-                date: (2026, 8, 1),
-                clock: (7, 5, 9, 42),
+                date: [2026, 8, 1],
+                clock: [7, 5, 9, 42],
             },
             level,
             event: "stop",

@@ -1,10 +1,12 @@
 //! Text report of an inspection.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use indicatif::BinaryBytes;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_images::shim::{Shim, ShimMode};
+use wincimg_images::wrapper::Wrapper;
 use wincimg_inspect::{
     EntryKind, ImageFacts, Inspection, LayerFacts, LayerReadStatus, OtherEntry, RegistryReport,
     ShutdownSetting, ShutdownTimes, SkipReason, UpdateFacts,
@@ -34,6 +36,7 @@ pub(super) fn write(
     if !inspection.others.is_empty() {
         row(out, "others", others(&inspection.others))?;
     }
+    rows(out, "annotations", assignments(&inspection.annotations))?;
     for image in &inspection.images {
         writeln!(out, "\n{}", Untrusted(image.platform()))?;
         write_image(image, out)?;
@@ -61,7 +64,9 @@ fn others(others: &[OtherEntry]) -> String {
             _ => parts.push(format!("{number} {what}s")),
         }
     };
-    count("attestation", |kind| matches!(kind, EntryKind::Attestation));
+    count("attestation", |kind| {
+        matches!(kind, EntryKind::Attestation { .. })
+    });
     count("artifact", |kind| matches!(kind, EntryKind::Artifact));
     count("unreadable entry", |kind| {
         matches!(kind, EntryKind::Unreadable { .. })
@@ -105,12 +110,19 @@ fn write_image(image: &ImageFacts, out: &mut dyn Write) -> io::Result<()> {
     optional_row(out, "entry point", line(&image.entrypoint))?;
     optional_row(out, "command", line(&image.cmd))?;
     optional_row(out, "shim", image.shim.as_ref().map(shim))?;
+    // The shim alone has a line.
+    if image.wrappers != [Wrapper::Shim] {
+        let names: Vec<_> = image.wrappers.iter().map(|it| it.name()).collect();
+        let names = (!names.is_empty()).then(|| names.join(", then "));
+        optional_row(out, "runs under", names)?;
+    }
     optional_row(out, "shell", line(&image.shell))?;
     optional_row(out, "user", image.user.as_ref())?;
     optional_row(out, "directory", image.working_dir.as_ref())?;
     rows(out, "ports", &image.ports)?;
     rows(out, "environment", &image.env)?;
-    rows(out, "labels", labels(image))?;
+    rows(out, "annotations", assignments(&image.annotations))?;
+    rows(out, "labels", assignments(&image.labels))?;
     if let Some(shutdown) = &image.shutdown {
         write_shutdown(shutdown, out)?;
     }
@@ -173,6 +185,8 @@ fn shim(shim: &Shim) -> String {
                 .iter()
                 .map(|service| format!("with service {service}")),
         );
+        let files = settings.logs.iter().chain(&settings.log_config);
+        words.extend(files.map(|file| format!("printing {file}")));
         if !settings.kill_tree {
             words.push("leaving its children alone".to_owned());
         }
@@ -200,11 +214,9 @@ fn base(image: &ImageFacts) -> Option<String> {
     })
 }
 
-/// The labels, without those of the base, which has its own line.
-fn labels(image: &ImageFacts) -> impl Iterator<Item = String> {
-    image
-        .labels
-        .iter()
+/// Labels or annotations, without those of the base, which has its own line.
+fn assignments(all: &BTreeMap<String, String>) -> impl Iterator<Item = String> {
+    all.iter()
         .filter(|(name, _)| !name.starts_with("org.opencontainers.image.base."))
         .map(|(name, value)| format!("{name} = {value}"))
 }

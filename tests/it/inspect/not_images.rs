@@ -67,7 +67,11 @@ fn mixed() -> (TempDir, String) {
         let artifact = Document::Manifest(Box::new(artifact));
         sink.put_document(&artifact).await.unwrap();
         let mut statement = linux.image.index_entry();
-        let marks = [("vnd.docker.reference.type", "attestation-manifest")];
+        let about = linux.image.digest().to_string();
+        let marks = [
+            ("vnd.docker.reference.type", "attestation-manifest"),
+            ("vnd.docker.reference.digest", &about),
+        ];
         statement.annotations = marks.map(|(k, v)| (k.to_owned(), v.to_owned())).into();
         let mut unmarked = windows.image.index_entry();
         unmarked.platform = None;
@@ -80,7 +84,10 @@ fn mixed() -> (TempDir, String) {
             artifact.descriptor(),
             lost,
         ];
-        let index = Verbatim::new(Index::new(ManifestFormat::Oci, entries)).unwrap();
+        let mut index = Index::new(ManifestFormat::Oci, entries);
+        let title = json!({ "org.opencontainers.image.title": "Mixed" });
+        index.other.insert("annotations".to_owned(), title);
+        let index = Verbatim::new(index).unwrap();
         sink.publish(&Document::Index(index), Some("app"))
             .await
             .unwrap();
@@ -105,6 +112,12 @@ fn of_an_index_the_images_for_windows_are_shown_and_the_rest_is_named() {
         .collect();
     assert_eq!(kinds, ["image", "attestation", "artifact", "unreadable"]);
     assert_eq!(found["others"][0]["platform"], "linux/amd64");
+    assert_eq!(found["others"][1]["image"], found["others"][0]["digest"]);
+    let title = "org.opencontainers.image.title";
+    assert_eq!(found["annotations"][title], "Mixed");
+    inspect(&place, &[])
+        .assert()
+        .stdout(line(&["annotations", title, "= Mixed"]));
     let kinds = ["linux/amd64", "1 attestation", "1 artifact", "1 unreadable"];
     inspect(&place, &[]).assert().stdout(line(&kinds));
     let (code, found, _) = json_of(&mut inspect(&place, &["--platform", "linux/amd64"]));

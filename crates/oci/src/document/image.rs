@@ -16,6 +16,16 @@ use super::verbatim::Verbatim;
 /// The manifest's field for annotations.
 const ANNOTATIONS: &str = "annotations";
 
+/// The annotations among a document's fields, as far as they are texts.
+pub(super) fn annotations(fields: &Map<String, Value>) -> BTreeMap<String, String> {
+    let all = fields.get(ANNOTATIONS).and_then(Value::as_object);
+    let texts = all.into_iter().flatten().filter_map(|(key, value)| {
+        let value = value.as_str()?;
+        Some((key.clone(), value.to_owned()))
+    });
+    texts.collect()
+}
+
 /// A manifest and its matching configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image {
@@ -61,10 +71,15 @@ impl Image {
     /// What the image records under a key: an annotation of its manifest, or else a label. Tools
     /// that change an image without its configuration, such as `crane rebase`, set the annotation.
     pub fn recorded(&self, key: &str) -> Option<&str> {
-        let annotations = self.manifest.other.get("annotations");
+        let annotations = self.manifest.other.get(ANNOTATIONS);
         let annotation = annotations.and_then(|it| it.get(key)?.as_str());
         let label = || self.config.config.labels.get(key).map(String::as_str);
         annotation.or_else(label).filter(|value| !value.is_empty())
+    }
+
+    /// The annotations of its manifest.
+    pub fn annotations(&self) -> BTreeMap<String, String> {
+        annotations(&self.manifest.other)
     }
 
     /// An image without layers.

@@ -1,9 +1,12 @@
 //! An index, which Docker calls a manifest list: one image for each platform.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::descriptor::{Descriptor, null_is_default};
+use super::image::annotations;
 use super::media_type;
 use super::media_type::ManifestFormat;
 use super::verbatim::DocumentType;
@@ -30,6 +33,11 @@ impl DocumentType for Index {
 }
 
 impl Index {
+    /// Its annotations.
+    pub fn annotations(&self) -> BTreeMap<String, String> {
+        annotations(&self.other)
+    }
+
     /// Creates an index; each entry should have its platform, including `os.version`.
     pub fn new(flavour: ManifestFormat, manifests: Vec<Descriptor>) -> Self {
         Self {

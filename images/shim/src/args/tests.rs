@@ -28,6 +28,15 @@ fn settings(tokens: &[&str], environment: &[(&str, &str)]) -> Settings {
     }
 }
 
+fn logs(patterns: &[&str]) -> Vec<LogFiles> {
+    let patterns = patterns.iter().map(|it| wide(it));
+    let files = patterns.map(|pattern| LogFiles {
+        pattern,
+        named: false,
+    });
+    files.collect()
+}
+
 fn refusal(tokens: &[&str]) -> String {
     parse_with(tokens, &[]).unwrap_err().to_string()
 }
@@ -63,7 +72,9 @@ fn every_option_is_read_from_the_command_line() {
         pre_stop: Some(wide(r#"cmd /c "echo bye""#)),
         service: Some(wide("w3svc")),
         kill_tree: false,
-        log: LogFormat::Json,
+        logs: logs(&[r"C:\a.log", r"D:\b\*.log"]),
+        log_config: Some(wide(r"C:\c.json")),
+        log_format: LogFormat::Json,
         quiet: true,
     };
     let separate = [
@@ -79,6 +90,12 @@ fn every_option_is_read_from_the_command_line() {
         "w3svc",
         "--no-kill-tree",
         "--log",
+        r"C:\a.log",
+        "--log",
+        r"D:\b\*.log",
+        "--log-config",
+        r"C:\c.json",
+        "--log-format",
         "json",
         "--quiet",
     ];
@@ -90,7 +107,9 @@ fn every_option_is_read_from_the_command_line() {
         r#"--pre-stop=cmd /c "echo bye""#,
         "--service=w3svc",
         "--kill-tree=off",
-        "--log=json",
+        r"--log=C:\a.log;D:\b\*.log",
+        r"--log-config=C:\c.json",
+        "--log-format=json",
         "--quiet=on",
     ];
     assert_eq!(settings(&joined, &[]), expected);
@@ -105,7 +124,9 @@ fn every_option_is_read_from_the_environment() {
         ("SHIM_PRE_STOP", "notify.exe --now"),
         ("SHIM_SERVICE", "was"),
         ("SHIM_KILL_TREE", "0"),
-        ("SHIM_LOG", "json"),
+        ("SHIM_LOG", r"C:\a.log;D:\b\*.log;"),
+        ("SHIM_LOG_CONFIG", r"C:\c.json"),
+        ("SHIM_LOG_FORMAT", "json"),
         ("SHIM_QUIET", "true"),
     ];
     let expected = Settings {
@@ -115,7 +136,9 @@ fn every_option_is_read_from_the_environment() {
         pre_stop: Some(wide("notify.exe --now")),
         service: Some(wide("was")),
         kill_tree: false,
-        log: LogFormat::Json,
+        logs: logs(&[r"C:\a.log", r"D:\b\*.log"]),
+        log_config: Some(wide(r"C:\c.json")),
+        log_format: LogFormat::Json,
         quiet: true,
     };
     assert_eq!(settings(&[], &environment), expected);
@@ -124,9 +147,22 @@ fn every_option_is_read_from_the_environment() {
 #[test]
 fn the_environment_wins_over_the_command_line() {
     let read = settings(
-        &["--drain", "9", "--quiet", "--stop-timeout", "30"],
-        &[("SHIM_DRAIN", "1"), ("SHIM_QUIET", "off")],
+        &[
+            "--drain",
+            "9",
+            "--quiet",
+            "--stop-timeout",
+            "30",
+            "--log",
+            r"C:\a.log",
+        ],
+        &[
+            ("SHIM_DRAIN", "1"),
+            ("SHIM_QUIET", "off"),
+            ("SHIM_LOG", r"C:\b.log"),
+        ],
     );
+    assert_eq!(read.logs, logs(&[r"C:\b.log"]));
     assert_eq!(read.drain, Duration::from_secs(1));
     assert!(!read.quiet);
     assert_eq!(read.stop_timeout, Some(Duration::from_secs(30)));
@@ -135,8 +171,21 @@ fn the_environment_wins_over_the_command_line() {
 #[test]
 fn the_environment_can_take_an_option_back() {
     let read = settings(
-        &["--pre-stop", "x", "--service", "y", "--stop-timeout", "30"],
         &[
+            "--pre-stop",
+            "x",
+            "--service",
+            "y",
+            "--stop-timeout",
+            "30",
+            "--log",
+            r"C:\a.log",
+            "--log-config",
+            r"C:\c.json",
+        ],
+        &[
+            ("SHIM_LOG", "none"),
+            ("SHIM_LOG_CONFIG", "none"),
             ("SHIM_PRE_STOP", "none"),
             ("SHIM_SERVICE", "none"),
             ("SHIM_STOP_TIMEOUT", "auto"),
@@ -167,11 +216,11 @@ fn pause_takes_only_what_it_can_heed() {
     );
     let quiet = Settings {
         quiet: true,
-        log: LogFormat::Json,
+        log_format: LogFormat::Json,
         ..Settings::default()
     };
     assert_eq!(
-        parse_with(&["--quiet", "pause", "--log", "json"], &[]).unwrap(),
+        parse_with(&["--quiet", "pause", "--log-format", "json"], &[]).unwrap(),
         Request::Pause(quiet)
     );
     assert_eq!(
@@ -189,11 +238,11 @@ fn help_and_version_need_no_program() {
     for flag in ["-h", "--help"] {
         assert_eq!(parse_with(&[flag], &[]).unwrap(), Request::Help);
     }
-    for flag in ["-V", "--version"] {
-        assert_eq!(
-            parse_with(&["--quiet", flag], &[]).unwrap(),
-            Request::Version
-        );
+    for flag in ["-v", "-V", "--version"] {
+        for before in ["--quiet", "pause"] {
+            let request = parse_with(&[before, flag], &[]).unwrap();
+            assert_eq!(request, Request::Version);
+        }
     }
 }
 
@@ -240,7 +289,14 @@ fn wrong_usage_is_refused_with_what_to_do() {
             vec!["--stop-signal", "term"],
             "--stop-signal takes ctrl-break, ctrl-c, close or none, not 'term'",
         ),
-        (vec!["--log", "xml"], "--log takes text or json, not 'xml'"),
+        (
+            vec!["--log-format", "xml"],
+            "--log-format takes text or json, not 'xml'",
+        ),
+        (
+            vec!["--log", "json"],
+            "--log takes paths, joined by ';', or 'none', not 'json'",
+        ),
         (
             vec!["--kill-tree=maybe"],
             "--kill-tree takes on or off, not 'maybe'",

@@ -7,10 +7,7 @@ use core::ffi::c_void;
 use core::ptr::{null, null_mut};
 
 use windows_sys::Win32::Foundation::{
-    GENERIC_READ, HANDLE, HANDLE_FLAG_INHERIT, INVALID_HANDLE_VALUE, SetHandleInformation,
-};
-use windows_sys::Win32::Storage::FileSystem::{
-    CreateFileW, FILE_SHARE_DELETE, FILE_SHARE_READ, OPEN_EXISTING, ReadFile,
+    HANDLE, HANDLE_FLAG_INHERIT, INVALID_HANDLE_VALUE, SetHandleInformation,
 };
 use windows_sys::Win32::System::Threading::{
     CREATE_NEW_PROCESS_GROUP, CreateProcessW, DeleteProcThreadAttributeList,
@@ -22,6 +19,7 @@ use windows_sys::Win32::System::Threading::{
 
 use super::environment::{lossy, standard_handles};
 use super::error::{Error, Result};
+use super::file::File;
 use super::handle::Handle;
 use super::job::Job;
 use super::terminated;
@@ -151,34 +149,11 @@ impl Child {
         if found == 0 {
             return None;
         }
-        // SAFETY: the path ends with a zero.
-        let file = Handle::from_call(unsafe {
-            CreateFileW(
-                path.as_ptr(),
-                GENERIC_READ,
-                FILE_SHARE_READ | FILE_SHARE_DELETE,
-                null(),
-                OPEN_EXISTING,
-                0,
-                null_mut(),
-            )
-        })
-        .ok()?;
+        let path = path.get(..length as usize)?;
         let mut head = vec![0_u8; pe::HEAD];
-        let mut read = 0;
-        let capacity = u32::try_from(head.len()).ok()?;
-        // SAFETY: the buffer is as long as it is said to be.
-        let done = unsafe {
-            ReadFile(
-                file.raw(),
-                head.as_mut_ptr(),
-                capacity,
-                &raw mut read,
-                null_mut(),
-            )
-        };
-        head.truncate(read as usize);
-        (done != 0).then_some(head)
+        let read = File::open(path).and_then(|file| file.read(0, &mut head));
+        head.truncate(read.ok()?);
+        Some(head)
     }
 }
 

@@ -20,9 +20,9 @@ use super::library::Library;
 /// The highest level that a program may ask for: it is told of a shutdown before all others.
 const FIRST_TO_BE_TOLD: u32 = 0x3FF;
 
-const NOT_YET: u32 = u32::MAX;
+const NOT_YET: u32 = 0;
 
-/// The first request that came, for a handler that Windows calls in a thread of its own.
+/// The first request that came, plus one, for a handler that Windows calls in a thread of its own.
 static KIND: AtomicU32 = AtomicU32::new(NOT_YET);
 static REQUESTED: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
@@ -62,7 +62,7 @@ impl StopRequests {
 
     /// The first request, as a word.
     pub(super) fn kind(&self) -> &'static str {
-        match self.first.load(Ordering::Acquire) {
+        match self.event() {
             CTRL_C_EVENT => "ctrl-c",
             CTRL_BREAK_EVENT => "ctrl-break",
             CTRL_CLOSE_EVENT => "close",
@@ -74,7 +74,11 @@ impl StopRequests {
 
     /// Whether the console itself told everybody on it.
     pub(super) fn was_ctrl_c(&self) -> bool {
-        self.first.load(Ordering::Acquire) == CTRL_C_EVENT
+        self.event() == CTRL_C_EVENT
+    }
+
+    fn event(&self) -> u32 {
+        self.first.load(Ordering::Acquire).wrapping_sub(1)
     }
 }
 
@@ -104,7 +108,7 @@ unsafe extern "system" fn on_control(kind: u32) -> BOOL {
         return 0;
     }
     // Only the first request is kept.
-    let _ = KIND.compare_exchange(NOT_YET, kind, Ordering::AcqRel, Ordering::Acquire);
+    let _ = KIND.compare_exchange(NOT_YET, kind + 1, Ordering::AcqRel, Ordering::Acquire);
     let requested: HANDLE = REQUESTED.load(Ordering::Acquire);
     // SAFETY: the event was stored before this function was made known, and is never closed.
     unsafe { signal(requested) };

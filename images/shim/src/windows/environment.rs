@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::ptr::{null, null_mut};
 
 use windows_sys::Win32::Foundation::{HANDLE, INVALID_HANDLE_VALUE};
+use windows_sys::Win32::Globalization::{CP_UTF8, MultiByteToWideChar};
 use windows_sys::Win32::Storage::FileSystem::WriteFile;
 use windows_sys::Win32::System::Console::{
     GetConsoleMode, GetStdHandle, STD_ERROR_HANDLE, STD_HANDLE, STD_INPUT_HANDLE,
@@ -28,7 +29,7 @@ pub(super) fn command_line() -> Vec<u16> {
 }
 
 pub(super) fn variable(name: &str) -> Option<Vec<u16>> {
-    let name = terminated(&name.encode_utf16().collect::<Vec<_>>());
+    let name = terminated(&wide(name.as_bytes()));
     let mut value = vec![0_u16; 256];
     loop {
         let capacity = u32::try_from(value.len()).ok()?;
@@ -60,16 +61,21 @@ fn standard_handle(which: STD_HANDLE) -> HANDLE {
 }
 
 pub(super) fn print(text: &str) {
-    write(STD_OUTPUT_HANDLE, text);
+    write(STD_OUTPUT_HANDLE, text.as_bytes());
+}
+
+/// Whole lines, mostly in UTF-8.
+pub(super) fn print_lines(lines: &[u8]) {
+    write(STD_OUTPUT_HANDLE, lines);
 }
 
 pub(super) fn print_error(text: &str) {
-    write(STD_ERROR_HANDLE, text);
+    write(STD_ERROR_HANDLE, text.as_bytes());
 }
 
 /// Writes in one piece, so that lines of several processes do not mix. There is nowhere to report
 /// a failure to.
-fn write(to: STD_HANDLE, text: &str) {
+fn write(to: STD_HANDLE, text: &[u8]) {
     let handle = standard_handle(to);
     if handle.is_null() {
         return;
@@ -78,7 +84,7 @@ fn write(to: STD_HANDLE, text: &str) {
     let mut written = 0;
     // SAFETY: the mode is written to a local.
     if unsafe { GetConsoleMode(handle, &raw mut mode) } != 0 {
-        let wide: Vec<u16> = text.encode_utf16().collect();
+        let wide = wide(text);
         let length = u32::try_from(wide.len()).unwrap_or(0);
         // SAFETY: the buffer has that many units.
         unsafe { WriteConsoleW(handle, wide.as_ptr(), length, &raw mut written, null()) };
@@ -87,6 +93,18 @@ fn write(to: STD_HANDLE, text: &str) {
         // SAFETY: the buffer has that many bytes, and the handle is not an overlapped one's.
         unsafe { WriteFile(handle, text.as_ptr(), length, &raw mut written, null_mut()) };
     }
+}
+
+/// UTF-8 as Windows reads it; what is none is replaced.
+pub(super) fn wide(text: &[u8]) -> Vec<u16> {
+    let mut wide = vec![0; text.len()];
+    let length = i32::try_from(text.len()).unwrap_or(0);
+    // SAFETY: both buffers have that length, and no text has more units than bytes.
+    let count = unsafe {
+        MultiByteToWideChar(CP_UTF8, 0, text.as_ptr(), length, wide.as_mut_ptr(), length)
+    };
+    wide.truncate(usize::try_from(count).unwrap_or(0));
+    wide
 }
 
 pub(super) fn lossy(text: &[u16]) -> String {

@@ -15,6 +15,9 @@ use windows_sys::Win32::System::Diagnostics::Debug::{
 /// Asks for words without line ends.
 const FORMAT_MESSAGE_MAX_WIDTH_MASK: u32 = 0xFF;
 
+const PLACE: [u16; 2] = [b'%' as u16, b'1' as u16];
+const IT: [u16; 2] = [b'i' as u16, b't' as u16];
+
 /// The result of a call to Windows.
 pub(super) type Result<T> = core::result::Result<T, Error>;
 
@@ -66,19 +69,25 @@ impl Error {
                 null(),
             )
         };
-        let text = String::from_utf16_lossy(buffer.get(..length as usize)?);
-        let text = text.trim_end_matches([' ', '.', '\r', '\n']);
+        let text = buffer.get_mut(..length as usize)?;
         // Windows' own text has a place for the program's name, which the message begins with.
-        (!text.is_empty()).then(|| text.replace("%1", "it"))
+        let place = text.windows(2).position(|units| units == PLACE);
+        if let Some(place) = place.and_then(|at| text.get_mut(at..at + 2)) {
+            place.copy_from_slice(&IT);
+        }
+        let is_end = |unit: &u16| b" .\r\n".iter().any(|&end| *unit == u16::from(end));
+        let last = text.iter().rposition(|unit| !is_end(unit))?;
+        text.get(..=last).map(String::from_utf16_lossy)
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let code = u64::from(self.0);
         if let Some(words) = self.words() {
-            write!(f, "{words} (Windows error {})", self.0)
+            write!(f, "{words} (Windows error {code})")
         } else {
-            write!(f, "Windows error {}", self.0)
+            write!(f, "Windows error {code}")
         }
     }
 }

@@ -98,7 +98,8 @@ pub(super) fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn now() -> u64 {
+/// Milliseconds since Windows started.
+pub(super) fn now() -> u64 {
     // SAFETY: no arguments, no conditions.
     unsafe { GetTickCount64() }
 }

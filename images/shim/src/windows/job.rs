@@ -4,10 +4,9 @@ use core::ffi::c_void;
 use core::ptr::{null, null_mut};
 
 use windows_sys::Win32::System::JobObjects::{
-    CreateJobObjectW, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE, JOBOBJECT_BASIC_PROCESS_ID_LIST,
-    JOBOBJECT_EXTENDED_LIMIT_INFORMATION, JobObjectBasicProcessIdList,
-    JobObjectExtendedLimitInformation, QueryInformationJobObject, SetInformationJobObject,
-    TerminateJobObject,
+    CreateJobObjectW, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE, JOBOBJECT_EXTENDED_LIMIT_INFORMATION,
+    JobObjectBasicProcessIdList, JobObjectExtendedLimitInformation, QueryInformationJobObject,
+    SetInformationJobObject, TerminateJobObject,
 };
 
 use super::error::{Error, Result};
@@ -20,10 +19,12 @@ pub(super) struct Job(Handle);
 /// As many processes as the shim looks for windows in, or counts, when a program ends.
 const LISTED: usize = 256;
 
+/// `JOBOBJECT_BASIC_PROCESS_ID_LIST` with room at its end.
 #[repr(C)]
 struct ProcessIds {
-    head: JOBOBJECT_BASIC_PROCESS_ID_LIST,
-    more: [usize; LISTED],
+    assigned: u32,
+    listed: u32,
+    ids: [usize; LISTED],
 }
 
 impl Job {
@@ -50,9 +51,10 @@ impl Job {
 
     /// The processes that are in the job now.
     pub(super) fn process_ids(&self) -> alloc::vec::Vec<u32> {
-        let mut ids = ProcessIds {
-            head: JOBOBJECT_BASIC_PROCESS_ID_LIST::default(),
-            more: [0; LISTED],
+        let mut list = ProcessIds {
+            assigned: 0,
+            listed: 0,
+            ids: [0; LISTED],
         };
         // SAFETY: the structure is the one that this class takes, with room at its end. That there
         // may be more processes than room is an error whose part of the list is good all the same.
@@ -60,18 +62,14 @@ impl Job {
             QueryInformationJobObject(
                 self.0.raw(),
                 JobObjectBasicProcessIdList,
-                (&raw mut ids).cast::<c_void>(),
+                (&raw mut list).cast::<c_void>(),
                 size_of_u32::<ProcessIds>(),
                 null_mut(),
             )
         };
-        let count = ids.head.NumberOfProcessIdsInList as usize;
-        ids.head
-            .ProcessIdList
-            .into_iter()
-            .chain(ids.more)
-            .take(count)
-            .filter_map(|id| u32::try_from(id).ok())
+        let ids = list.ids.get(..list.listed as usize).unwrap_or_default();
+        ids.iter()
+            .map(|&id| u32::try_from(id).unwrap_or(0))
             .collect()
     }
 

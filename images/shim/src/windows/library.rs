@@ -1,6 +1,5 @@
 //! Parts of Windows that not every image has, looked for when they are needed.
 
-use alloc::vec::Vec;
 use core::ffi::CStr;
 use core::ptr::null_mut;
 
@@ -10,7 +9,9 @@ use windows_sys::Win32::System::LibraryLoader::{
     LoadLibraryExW,
 };
 
+use super::environment::wide;
 use super::error::{Error, Result};
+use super::terminated;
 
 /// A DLL of Windows itself, loaded until the process ends.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +29,7 @@ impl Library {
     }
 
     fn load_as(name: &str, flags: LOAD_LIBRARY_FLAGS) -> Result<Self> {
-        let name: Vec<u16> = name.encode_utf16().chain([0]).collect();
+        let name = terminated(&wide(name.as_bytes()));
         let flags = LOAD_LIBRARY_SEARCH_SYSTEM32 | flags;
         // SAFETY: the name ends with a zero. What Windows' own DLLs do when loaded is sound.
         let module = unsafe { LoadLibraryExW(name.as_ptr(), null_mut(), flags) };

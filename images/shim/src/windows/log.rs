@@ -22,7 +22,7 @@ pub(super) struct Log {
 impl Log {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
-            format: settings.log,
+            format: settings.log_format,
             quiet: settings.quiet,
         }
     }
@@ -64,7 +64,7 @@ fn now() -> Time {
     // SAFETY: the time is written to a local.
     unsafe { GetSystemTime(&raw mut now) };
     Time {
-        date: (now.wYear, now.wMonth, now.wDay),
-        clock: (now.wHour, now.wMinute, now.wSecond, now.wMilliseconds),
+        date: [now.wYear, now.wMonth, now.wDay],
+        clock: [now.wHour, now.wMinute, now.wSecond, now.wMilliseconds],
     }
 }

@@ -4,6 +4,8 @@ mod child;
 mod console;
 mod environment;
 mod error;
+mod file;
+mod follow;
 mod handle;
 mod job;
 mod library;

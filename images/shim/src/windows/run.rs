@@ -8,6 +8,7 @@ use super::child::{Child, program_name};
 use super::console::StopRequests;
 use super::environment::{self, lossy};
 use super::error::{Error, Result};
+use super::follow::Follower;
 use super::handle::{Deadline, milliseconds, wait};
 use super::job::Job;
 use super::library::Library;
@@ -51,9 +52,12 @@ pub fn main() -> u32 {
             0
         }
         Ok(Request::Pause(settings)) => pause(Log::new(&settings)),
-        Ok(Request::Run { settings, program }) => {
+        Ok(Request::Run {
+            mut settings,
+            program,
+        }) => {
             let program = program.map(|index| &line[tokens[index].start..]);
-            run(&settings, program)
+            run(&mut settings, program)
         }
     }
 }
@@ -78,9 +82,10 @@ fn pause(log: Log) -> u32 {
     }
 }
 
-fn run(settings: &Settings, program: Option<&[u16]>) -> u32 {
+fn run(settings: &mut Settings, program: Option<&[u16]>) -> u32 {
     let log = Log::new(settings);
     let ended = StopRequests::listen().and_then(|requests| {
+        let logs = Follower::start(log, settings)?;
         let run = Run {
             log,
             settings,
@@ -88,7 +93,11 @@ fn run(settings: &Settings, program: Option<&[u16]>) -> u32 {
             stop_time: stop_time(log, settings),
         };
         run.warn_of_what_cannot_work();
-        run.to_the_end(program)
+        let ended = run.to_the_end(program);
+        if let Some(logs) = logs {
+            logs.finish();
+        }
+        ended
     });
     ended.unwrap_or_else(|error| failed(log, error))
 }
@@ -184,13 +193,15 @@ impl Run<'_> {
         };
         let code = match first_end(self.requests, service.as_mut(), child.as_ref())? {
             First::Program(code) => {
-                let text = format_args!("the program ended with exit code {code}");
-                self.log.info("ended", &[("exit_code", code.into())], text);
+                let number = u64::from(code);
+                let text = format_args!("the program ended with exit code {number}");
+                self.log.info("ended", &[("exit_code", number)], text);
                 self.stop().rest(service.as_mut(), None)?;
                 code
             }
             First::Service(code) => {
-                let text = format_args!("the service stopped by itself with exit code {code}");
+                let number = u64::from(code);
+                let text = format_args!("the service stopped by itself with exit code {number}");
                 self.log.warning("service_ended", text);
                 code
             }
@@ -227,8 +238,9 @@ impl Run<'_> {
             return Ok(ENDED_AT_DEADLINE);
         }
         let code = child.map_or(Ok(0), Child::exit_code)?;
-        let text = format_args!("stopped in time, exit code {code}");
-        self.log.info("ended", &[("exit_code", code.into())], text);
+        let number = u64::from(code);
+        let text = format_args!("stopped in time, exit code {number}");
+        self.log.info("ended", &[("exit_code", number)], text);
         Ok(code)
     }
 
@@ -246,7 +258,7 @@ impl Run<'_> {
                 return Ok(service);
             }
             Ok((_, State::Stopped { exit_code })) => {
-                format!("it stopped with exit code {exit_code}")
+                format!("it stopped with exit code {}", u64::from(exit_code))
             }
             Err(error) => error.to_string(),
         };
@@ -274,13 +286,10 @@ impl Run<'_> {
         let own_group = self.settings.stop_signal != StopSignal::CtrlC;
         match Child::start(command_line, own_group, self.job()) {
             Ok(child) => {
-                let (pid, limit) = (child.id(), Seconds(self.stop_time));
+                let (pid, limit) = (u64::from(child.id()), Seconds(self.stop_time));
                 self.log.info(
                     "started",
-                    &[
-                        ("pid", pid.into()),
-                        ("stop_time_ms", milliseconds(self.stop_time)),
-                    ],
+                    &[("pid", pid), ("stop_time_ms", milliseconds(self.stop_time))],
                     format_args!("started {name} (process {pid}), stop time {limit} s"),
                 );
                 Ok(child)

@@ -1,7 +1,6 @@
 //! TCP connections. `ws2_32.dll` is loaded when one is wanted: the shim itself does not need it.
 
 use alloc::format;
-use alloc::vec::Vec;
 use core::ptr::null_mut;
 
 use windows_sys::Win32::Networking::WinSock::{
@@ -9,6 +8,7 @@ use windows_sys::Win32::Networking::WinSock::{
     SOCKADDR, SOCKET, WINSOCK_SHUTDOWN_HOW, WSADATA,
 };
 
+use super::environment::wide;
 use super::error::{Error, Result};
 use super::library::Library;
 use super::terminated;
@@ -117,7 +117,7 @@ impl Connection {
 /// The TCP addresses of a host, as a list that lives until the process ends.
 fn look_up(addresses: GetAddresses, host: &[u16], port: u16) -> Result<*mut ADDRINFOW> {
     let host = terminated(host);
-    let port: Vec<u16> = format!("{port}\0").encode_utf16().collect();
+    let port = terminated(&wide(format!("{}", u64::from(port)).as_bytes()));
     let wanted = ADDRINFOW {
         ai_flags: AI_NUMERICSERV.cast_signed(),
         ai_socktype: SOCK_STREAM,

@@ -71,7 +71,7 @@ impl Stop<'_> {
             Ok(Some(0)) => {}
             Ok(Some(code)) => self.log.warning(
                 "pre_stop_failed",
-                format_args!("{name} ended with exit code {code}"),
+                format_args!("{name} ended with exit code {}", u64::from(code)),
             ),
             Ok(None) => self.log.warning(
                 "pre_stop_failed",

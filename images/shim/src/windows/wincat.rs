@@ -51,9 +51,10 @@ pub(super) fn main(arguments: &[Token]) -> u32 {
         return FAILED;
     };
     let joined = Connection::open(&host.text, port)
-        .map_err(|error| format!("cannot connect to {host_name} port {port}: {error}"))
+        .map_err(|error| format!("cannot connect to {host_name} port {port_text}: {error}"))
         .and_then(|connection| {
-            join(connection).map_err(|error| format!("connection to port {port} lost: {error}"))
+            join(connection)
+                .map_err(|error| format!("connection to port {port_text} lost: {error}"))
         });
     match joined {
         Ok(()) => 0,
