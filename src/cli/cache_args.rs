@@ -1,7 +1,9 @@
 //! Options of the cache: its folder and its size.
 
 use std::env;
-use std::path::PathBuf;
+#[cfg(unix)]
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -33,10 +35,16 @@ pub(super) struct CacheArgs {
 }
 
 impl CacheArgs {
-    /// The cache folder; none if the user has no cache folder and named none.
+    /// The cache folder; none if the user named none and has none that others cannot change.
     pub(super) fn folder(&self) -> Option<PathBuf> {
         let named = self.cache_dir.clone();
-        named.or_else(|| Some(users_folder()?.join("wincimg")))
+        named.or_else(|| default_folder().filter(|folder| !is_open_to_others(folder)))
+    }
+
+    /// The default folder, if it is left alone because other users can change what is in it.
+    pub(super) fn ignored_folder(&self) -> Option<PathBuf> {
+        let default = default_folder().filter(|folder| is_open_to_others(folder));
+        default.filter(|_| self.cache_dir.is_none())
     }
 
     /// Cache of downloads.
@@ -71,6 +79,27 @@ impl CacheArgs {
         let cache = folder.map(|folder| FactsCache::new(folder, self.cache_size));
         BaseFactsProvider::new(registry.clone(), cache, Arc::clone(progress))
     }
+}
+
+fn default_folder() -> Option<PathBuf> {
+    Some(users_folder()?.join("wincimg"))
+}
+
+/// Returns true if a user other than this one and root can change what is in a folder. Caches are
+/// trusted: what is in them is not always verified.
+#[cfg(unix)]
+fn is_open_to_others(folder: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    const BY_OTHERS: u32 = 0o002;
+    let user = rustix::process::geteuid().as_raw();
+    fs::metadata(folder)
+        .is_ok_and(|found| ![0, user].contains(&found.uid()) || found.mode() & BY_OTHERS != 0)
+}
+
+/// A profile's folders are its user's alone.
+#[cfg(not(unix))]
+fn is_open_to_others(_folder: &Path) -> bool {
+    false
 }
 
 /// The user's cache folder.

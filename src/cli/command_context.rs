@@ -35,6 +35,13 @@ impl Session {
         if verbose > 0 {
             session.log(verbose);
         }
+        if let Some(folder) = session.cache.ignored_folder() {
+            session.warn(format!(
+                "the cache {} is not used, because other users can change it; set its owner and \
+                 mode, or name a folder with --cache-dir DIR",
+                folder.display()
+            ));
+        }
         session
     }
 

@@ -16,7 +16,8 @@ Register-ArgumentCompleter -Native -CommandName wincimg -ScriptBlock {
         $value, $help = $line -split "`t", 2
         if (-not $help) { $help = $value }
         $written = $value
-        if ($value -match '[^\w\-+./\\:=]') { $written = "'" + $value.Replace("'", "''") + "'" }
+        # PowerShell ends a string at each of the typographic quotes too.
+        if ($value -match '[^\w\-+./\\:=]') { $written = "'" + ($value -replace "['\u2018-\u201b]", '$0$0') + "'" }
         [System.Management.Automation.CompletionResult]::new($written, $value, 'ParameterValue', $help)
     }
 }

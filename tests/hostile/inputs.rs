@@ -9,11 +9,15 @@ use std::time::{Duration, Instant};
 use super::{Dice, outcome, rounds, run_and_check};
 use crate::site::Site;
 
+/// A recipe whose file only a lock file can pin.
+const UNPINNED: &str = "name = \"app\"\nbase = \"nanoserver\"\n\
+    [[files]]\nurl = \"https://tools.lan/x.exe\"\nto = 'C:\\app\\'\n";
+
 #[test]
 fn inputs() {
     rounds("inputs", |dice| {
         let site = Site::new();
-        let words: Vec<String> = match dice.below(6) {
+        let words: Vec<String> = match dice.below(8) {
             0 => {
                 layout(&site);
                 poison(dice, &site.path("layout/index.json"));
@@ -46,6 +50,15 @@ fn inputs() {
                 site.write("app/recipe.toml", "name = \"app\"\n");
                 poison(dice, &site.path("app/recipe.toml"));
                 words(&["render", "app", "--host-build", "17763.973"])
+            }
+            5 => {
+                site.write("app/recipe.toml", UNPINNED);
+                poison(dice, &site.path("app/wincimg.lock"));
+                words(&["build", "app", "--host-build", "17763.973", "--dry-run"])
+            }
+            6 => {
+                poison(dice, &site.path("Dockerfile"));
+                words(&["convert", "Dockerfile"])
             }
             _ => {
                 poison(dice, &site.path("wincimg.toml"));

@@ -319,19 +319,13 @@ fn a_model_of_a_power_cut_tells_what_is_lost() {
     );
 }
 
-#[test]
-fn a_power_cut_after_a_build_takes_nothing_of_its_layout() {
-    let strace = component("strace");
-    let site = Site::new();
-    large_recipe(&site);
-    let build = build_into_layout(&site);
-    let mut traced = Command::new(strace);
+/// The build under strace, which writes `trace`.
+fn traced(site: &Site, options: &[&str]) -> Command {
+    let build = build_into_layout(site);
+    let mut traced = Command::new(component("strace"));
     traced
-        .args(["-f", "-y", "-qq", "-s", "4096", "-o", "trace", "-e"])
-        .arg(
-            "trace=openat,write,pwrite64,writev,copy_file_range,sendfile,ftruncate,fsync,fdatasync,\
-             mkdir,mkdirat,linkat,rename,renameat,renameat2",
-        )
+        .args(["-f", "-qq", "-o", "trace"])
+        .args(options)
         .arg(build.get_program())
         .args(build.get_args())
         .current_dir(site.folder.path());
@@ -341,6 +335,16 @@ fn a_power_cut_after_a_build_takes_nothing_of_its_layout() {
             None => traced.env_remove(name),
         };
     }
+    traced
+}
+
+#[test]
+fn a_power_cut_after_a_build_takes_nothing_of_its_layout() {
+    let site = Site::new();
+    large_recipe(&site);
+    let calls = "trace=openat,write,pwrite64,writev,copy_file_range,sendfile,ftruncate,fsync,fdatasync,\
+                 mkdir,mkdirat,linkat,rename,renameat,renameat2";
+    let mut traced = traced(&site, &["-y", "-s", "4096", "-e", calls]);
     end(start(&mut traced));
     let folder = site.folder.path().canonicalize().unwrap();
     let trace = String::from_utf8_lossy(&fs::read(site.path("trace")).unwrap()).into_owned();
@@ -352,6 +356,90 @@ fn a_power_cut_after_a_build_takes_nothing_of_its_layout() {
         "the trace has no index"
     );
     assert_eq!(lost(&steps, &folder.join("out")), [""; 0]);
+}
+
+/// NFS without its lock service, and NFS for a file that is open for reading alone.
+#[test]
+fn where_a_file_system_has_no_locks_a_layout_is_written() {
+    for error in ["ENOLCK", "EBADF", "EOPNOTSUPP"] {
+        let site = Site::new();
+        large_recipe(&site);
+        let inject = format!("inject=flock:error={error}");
+        let mut traced = traced(&site, &["-e", "trace=flock", "-e", &inject]);
+        end(start(&mut traced));
+        assert!(site.text("trace").contains("(INJECTED)"), "{error}");
+        let digest = run_and_check(site.command(&["digest", "oci:out:1"]));
+        assert!(digest.status.success(), "{error}");
+    }
+}
+
+/// NFS gives an exclusive lock only on a file that is open for writing.
+#[test]
+fn a_layout_is_locked_by_a_file_that_is_open_for_writing() {
+    let site = Site::new();
+    large_recipe(&site);
+    end(start(&mut traced(
+        &site,
+        &["-y", "-e", "trace=openat,flock"],
+    )));
+    let trace = site.text("trace");
+    let marker = "oci-layout\"";
+    let opened = trace.lines().rfind(|line| line.contains(marker));
+    assert!(opened.is_some_and(|it| it.contains("O_RDWR")), "{trace}");
+    let locked = |line: &str| line.contains("flock(") && line.contains("/oci-layout>");
+    assert!(trace.lines().any(locked), "{trace}");
+}
+
+/// Kills a build at each call that makes, names or syncs what it writes.
+#[test]
+fn a_build_that_is_killed_at_a_call_leaves_no_half_image() {
+    let site = Site::new();
+    large_recipe(&site);
+    end(start(&mut build_into_layout(&site)));
+    let digest = |site: &Site| {
+        let output = run_and_check(site.command(&["digest", "oci:out:1"]));
+        output.status.success().then_some(output.stdout)
+    };
+    let expected = digest(&site);
+    assert!(expected.is_some());
+    for call in ["mkdir", "fsync", "linkat", "renameat"] {
+        let mut kills = 0;
+        // Each thread counts its own calls.
+        for step in 1..10 {
+            fs::remove_dir_all(site.path("out")).unwrap();
+            let trace = format!("trace={call}");
+            let inject = format!("inject={call}:signal=KILL:when={step}");
+            let mut traced = traced(&site, &["-e", &trace, "-e", &inject]);
+            traced.output().unwrap();
+            if !site.text("trace").contains("killed by SIGKILL") {
+                break;
+            }
+            kills += 1;
+            if let Some(found) = digest(&site) {
+                assert_eq!(Some(found), expected, "{call} {step}");
+                let all = ["inspect", "oci:out:1", "--registry", "--layers", "all"];
+                let inspected = run_and_check(site.command(&all));
+                assert!(inspected.status.success(), "{call} {step}");
+            }
+            end(start(&mut build_into_layout(&site)));
+            assert_eq!(digest(&site), expected, "{call} {step}");
+        }
+        assert!(kills > 0, "{call}");
+    }
+}
+
+#[test]
+fn a_disk_that_cannot_sync_is_no_success() {
+    for error in ["EIO", "ENOSPC"] {
+        let site = Site::new();
+        large_recipe(&site);
+        let inject = format!("inject=fsync,fdatasync:error={error}");
+        let mut traced = traced(&site, &["-e", "trace=fsync,fdatasync", "-e", &inject]);
+        let output = traced.output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{error}: {output:?}");
+        let digest = run_and_check(site.command(&["digest", "oci:out:1"]));
+        assert!(!digest.status.success(), "{error}");
+    }
 }
 
 #[test]

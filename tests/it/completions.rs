@@ -247,6 +247,11 @@ fn the_script_for_powershell_is_powershell() {
     // Typed text is not executed.
     assert!(!script.contains("& Invoke-Expression") && !script.contains("\nInvoke-Expression"));
     assert_ne!(syntax_errors("if ("), Vec::<String>::new());
+    // A name cannot end its string, whichever of PowerShell's five quotes is in it.
+    assert!(
+        script.contains(r#"($value -replace "['\u2018-\u201b]", '$0$0')"#),
+        "{script}"
+    );
 }
 
 /// A shell on a terminal.
@@ -402,8 +407,8 @@ fn zsh_completes() {
 /// A folder of a stranger may be named like commands.
 #[test]
 fn names_like_commands_are_completed_as_words() {
-    const NAME: &str = "ev $(touch owned)`touch owned`;touch owned&'\"${HOME}!!*";
-    for shell in ["bash", "zsh"] {
+    const NAME: &str = "ev $(touch owned)`touch owned`;touch owned&(touch owned)'\"${HOME}!!*";
+    for shell in ["bash", "zsh", "fish"] {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join(NAME)).unwrap();
         fs::write(folder.path().join(NAME).join("oci-layout"), "{}").unwrap();

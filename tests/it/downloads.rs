@@ -173,6 +173,30 @@ fn a_file_that_nothing_pins_is_noted_and_refused_when_it_has_changed() {
     assert_eq!(built(&site, &elsewhere, "app/tool.exe"), b"other");
 }
 
+/// A plan adds sizes up.
+#[test]
+fn a_size_that_no_file_has_is_refused_in_a_lock_file() {
+    let site = Site::new();
+    let (mut recipe, mut lock) = (
+        "name = \"app\"\nbase = \"nanoserver\"\n".to_owned(),
+        "version = 1\n".to_owned(),
+    );
+    for name in ["a", "b"] {
+        let url = format!("https://tools.lan/{name}.exe");
+        let digest = sha256(name.as_bytes());
+        recipe += &format!("[[files]]\nurl = \"{url}\"\nto = 'C:\\app\\'\n");
+        lock += &format!(
+            "[[download]]\nurl = \"{url}\"\nsha256 = \"{digest}\"\nsize = {}\n",
+            u64::MAX
+        );
+    }
+    site.write("app/recipe.toml", recipe);
+    site.write("app/wincimg.lock", lock);
+    build(&site, &["--dry-run"])
+        .fails(2, "download/lock", &["wincimg.lock"])
+        .advises(&["--update-lock"]);
+}
+
 #[test]
 fn what_goes_wrong_on_the_way_is_reported_and_nothing_is_written() {
     let (site, server) = (Site::new(), FileServer::start());

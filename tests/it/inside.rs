@@ -1,6 +1,7 @@
 //! Facts about the contents of a base: collected once, cached locally and attached to the base, and
 //! used by builds without reading its layers.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,8 +14,9 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use wincimg_inspect::base::{Extent, LayerPosition, assemble, collect_layer};
 use wincimg_inspect::facts_provider::FactsSource;
-use wincimg_oci::document::{Descriptor, History, NewLayer, sha256};
+use wincimg_oci::document::{Artifact, Descriptor, History, NewLayer, sha256};
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::Sink;
 use wincimg_registry::RegistryData;
@@ -340,6 +342,23 @@ async fn facts_that_cannot_be_stored_do_not_fail_the_mirror() {
     assert_eq!(report["totals"]["failed_images"], 0);
 }
 
+/// Attaches facts to a base in the repository of a reference, as whoever may push there can.
+async fn attach(reference: &str, base: &StandIn, facts: &[u8]) {
+    let parsed = parse_reference(reference).unwrap();
+    let host = reference.split_once('/').unwrap().0;
+    let repository = registry(host).repository(&parsed).for_push();
+    let blob = wincimg_testkit::put(&repository, &bytes::Bytes::copy_from_slice(facts)).await;
+    let blob = Descriptor::new("application/x", blob.digest.clone(), blob.size);
+    let manifest = base.image.manifest();
+    let about = Descriptor::new(
+        manifest.media_type(),
+        manifest.digest().clone(),
+        manifest.size(),
+    );
+    let artifact = Artifact::new(ARTIFACT, &about, vec![blob], BTreeMap::default());
+    repository.attach(&artifact.unwrap()).await.unwrap();
+}
+
 #[test(multi_thread)]
 async fn facts_about_something_else_are_left_alone_with_a_word() {
     let server = FakeRegistry::start();
@@ -350,20 +369,6 @@ async fn facts_about_something_else_are_left_alone_with_a_word() {
     machine.run(&["base", "index", &reference]).success();
     let [own] = machine.kept().try_into().unwrap();
     let own = fs::read(own).unwrap();
-    let parsed = parse_reference(&reference).unwrap();
-    let repository = registry(&host).repository(&parsed).for_push();
-    let attach = async |image: &Descriptor, facts: &[u8]| {
-        let bytes = bytes::Bytes::copy_from_slice(facts);
-        let blob = wincimg_testkit::put(&repository, &bytes).await;
-        let blob = Descriptor::new("application/x", blob.digest.clone(), blob.size);
-        let artifact = wincimg_oci::document::Artifact::new(
-            ARTIFACT,
-            image,
-            vec![blob],
-            std::collections::BTreeMap::default(),
-        );
-        repository.attach(&artifact.unwrap()).await.unwrap();
-    };
     // Facts of one base attached to another with the same version.
     let mut other = self::base();
     other.image = other
@@ -371,26 +376,18 @@ async fn facts_about_something_else_are_left_alone_with_a_word() {
         .edit_config(|config| config.config.shell = Some(vec!["cmd".into()]))
         .unwrap();
     publish(&other, &host).await;
-    let about = |image: &StandIn| {
-        let manifest = image.image.manifest();
-        Descriptor::new(
-            manifest.media_type(),
-            manifest.digest().clone(),
-            manifest.size(),
-        )
-    };
-    attach(&about(&other), &own).await;
+    attach(&reference, &other, &own).await;
     Machine::new()
         .plans(&host)
         .stderr(is_unknown().and(contains(other.image.digest().to_string())));
-    attach(&about(&other), b"no facts at all").await;
+    attach(&reference, &other, b"no facts at all").await;
     Machine::new()
         .plans(&host)
         .stderr(is_unknown().and(contains(other.image.digest().to_string())));
     let mut damaged = own.clone();
     let end = damaged.len() - 1;
     damaged[end] ^= 1;
-    attach(&about(&other), &damaged).await;
+    attach(&reference, &other, &damaged).await;
     Machine::new().plans(&host).stderr(is_unknown());
 }
 
@@ -411,6 +408,35 @@ async fn what_one_repository_says_of_a_base_means_nothing_in_another() {
     machine
         .plans(&one.host())
         .stderr(is_known(&FactsSource::Cache));
+}
+
+/// An index of other contents under the right digest cannot be told from a true one without the
+/// layers: it counts in its own repository, and yields to what was read.
+#[test(multi_thread)]
+async fn a_forged_index_goes_no_further_than_its_repository_and_yields_to_the_layers() {
+    const FORGED: &str = r"C:\forged";
+    let (server, other) = (FakeRegistry::start(), FakeRegistry::start());
+    let base = base();
+    let reference = publish(&base, &server.host()).await;
+    let elsewhere = publish(&base, &other.host()).await;
+    let everything = Extent::Everything;
+    let bottom = gzip(&bottom_layer(&made_system(FORGED), &made_software()).tar());
+    let layer = collect_layer(bottom.as_slice(), LayerPosition::Bottom, &everything).unwrap();
+    let forged = assemble(base.image.digest(), Some(VERSION), &everything, vec![layer]).unwrap();
+    attach(&reference, &base, &forged).await;
+
+    let path = |machine: &Machine, reference: &str| {
+        let shown = machine.json(&["base", "show", reference]);
+        shown["path"].as_str().unwrap().to_owned()
+    };
+    let own = format!(r"C:\runtime;{BASE_PATH}");
+    let here = Machine::new();
+    assert_eq!(path(&here, &reference), FORGED);
+    assert_eq!(path(&here, &elsewhere), own);
+    let there = Machine::new();
+    assert_eq!(path(&there, &reference), FORGED);
+    there.run(&["base", "index", &reference]).success();
+    assert_eq!(path(&there, &reference), own);
 }
 
 #[test(multi_thread)]
@@ -517,6 +543,16 @@ async fn a_damaged_file_goes_and_is_made_again() {
         .run(&["base", "show", &reference])
         .success()
         .stdout(contains(FactsSource::Cache.to_string()));
+    // Another version of the program wrote it.
+    let mut newer = whole.clone();
+    newer[b"wincimg-base".len()] += 1;
+    fs::write(&file, &newer).unwrap();
+    machine
+        .run(&["base", "show", &reference])
+        .success()
+        .stderr(warning(&[&file.display().to_string()]))
+        .stdout(contains(FactsSource::Layers.to_string()));
+    assert_eq!(fs::read(&file).unwrap(), whole);
     // Damage in a part that is read later.
     let mut damaged = whole.clone();
     damaged[200] ^= 0x55;
@@ -613,6 +649,45 @@ async fn the_cache_of_a_file_of_defaults_counts_only_from_a_file_that_is_named()
     assert!(!folder.path().join("theirs").exists());
     show(&["--config", "wincimg.toml"]);
     assert!(folder.path().join("theirs/bases").is_dir());
+}
+
+/// What is in a cache is trusted, so nobody else may write there.
+#[test(multi_thread)]
+async fn a_cache_that_others_can_change_is_not_used_unless_it_is_named() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    const STRANGER: u32 = 12_345;
+    let server = FakeRegistry::start();
+    let reference = publish(&base(), &server.host()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("wincimg");
+    fs::create_dir(&cache).unwrap();
+    let own = fs::metadata(&cache).unwrap().uid();
+    let show = |more: &[&str]| {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command
+            .env("DOCKER_CONFIG", folder.path())
+            .env("XDG_CACHE_HOME", folder.path())
+            .args(["base", "show", &reference])
+            .args(["--insecure-registry", "127.0.0.1"])
+            .args(more);
+        command.assert().success()
+    };
+    let is_used = || fs::read_dir(&cache).unwrap().next().is_some();
+    let named = cache.to_str().unwrap();
+    for (mode, owner) in [(0o777, own), (0o1777, own), (0o755, STRANGER)] {
+        if chown(&cache, Some(owner), None).is_err() {
+            // Only root can give a folder away.
+            continue;
+        }
+        fs::set_permissions(&cache, fs::Permissions::from_mode(mode)).unwrap();
+        show(&[]).stderr(warning(&[named, "--cache-dir"]));
+        assert!(!is_used(), "{mode:o} {owner}");
+    }
+    show(&["--cache-dir", named]).stderr(warning(&[named]).not());
+    assert!(is_used());
+    chown(&cache, Some(own), None).unwrap();
+    fs::set_permissions(&cache, fs::Permissions::from_mode(0o775)).unwrap();
+    show(&[]).stderr(warning(&[named]).not());
 }
 
 /// The base as an OCI layout.

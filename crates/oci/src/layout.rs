@@ -543,17 +543,21 @@ impl Layout {
         Ok(bytes.into())
     }
 
-    /// Prevents other processes from changing `index.json` between read and write.
-    fn lock(&self) -> Result<fs::File, LayoutError> {
+    /// Prevents other processes from changing `index.json` between read and write. `None` where the
+    /// file system has no locks: there the last one wins.
+    fn lock(&self) -> Result<Option<fs::File>, LayoutError> {
         let path = self.root.join("oci-layout");
-        let lock = || {
-            let file = files::open(&path)?;
-            file.lock()?;
-            Ok(file)
-        };
-        lock().map_err(|source| LayoutError::Read {
+        let file = files::open(&path).map_err(|source| LayoutError::Read {
             path: path.clone(),
             source,
-        })
+        })?;
+        // NFS locks only files that are open for writing.
+        let writable = fs::File::options().read(true).append(true).open(&path);
+        let file = writable.unwrap_or(file);
+        if let Err(error) = file.lock() {
+            tracing::debug!(%error, path = %path.display(), "no lock");
+            return Ok(None);
+        }
+        Ok(Some(file))
     }
 }

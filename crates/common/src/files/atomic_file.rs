@@ -110,8 +110,8 @@ impl AtomicFile {
 }
 
 /// Waits until no other process changes a file of the folder that it has read, and lets others wait
-/// until the result is dropped. `None` where a folder cannot be locked, as on Windows: there the
-/// last one wins.
+/// until the result is dropped. `None` where a folder cannot be locked, as on Windows and NFS:
+/// there the last one wins.
 pub fn lock_folder(folder: &Path) -> Option<File> {
     let is_here = folder.as_os_str().is_empty();
     let folder = File::open(if is_here { Path::new(".") } else { folder }).ok()?;

@@ -225,6 +225,11 @@ mod tests {
         let path = cache.path(&base, origin, ABSENCE);
         age(&path, Duration::from_mins(61));
         assert!(!cache.is_known_absent(&base, name));
+        // The clock was put back.
+        let file = File::options().append(true).open(&path).unwrap();
+        let later = SystemTime::now() + Duration::from_hours(2);
+        file.set_modified(later).unwrap();
+        assert!(!cache.is_known_absent(&base, name));
         cache.store(&sha256(b"other"), origin, b"abc").unwrap();
         assert!(!path.exists());
         cache.store_absence(&base, name).unwrap();
