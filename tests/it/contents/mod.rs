@@ -1,7 +1,9 @@
 //! `image ls`, `image cp`, `image diff` and `inspect --waste`, compared with Python's tarfile, which
 //! merges the same layers, and regipy, which reads the same hives.
 
+mod daemon;
 mod delete;
+mod pictures;
 mod sbom;
 mod scan;
 
