@@ -8,7 +8,8 @@ use crate::terminal::on_terminal;
 
 /// Holds a picture against what a command prints, without lines that change every day.
 fn picture(images: &Images, name: &str, command: &str) {
-    let line = format!("XDG_CACHE_HOME=cache {command}");
+    // The progress is gone at the end.
+    let line = format!("XDG_CACHE_HOME=cache {command} 2>/dev/null");
     let (shown, _) = on_terminal(images.folder.path(), COLUMNS, &line);
     let shown = shown.replace('\r', "");
     let lines: Vec<&str> = shown

@@ -9,7 +9,7 @@ use super::subject::{CPE_VERSION, cpe_fields, is_any};
 use super::{VexProduct, VexStatement, VexStatus, reason, time};
 
 #[derive(Deserialize)]
-struct Document {
+struct CsafDocument {
     document: Header,
     #[serde(default)]
     product_tree: ProductTree,
@@ -122,7 +122,7 @@ pub(super) fn is_document(document: &Value) -> bool {
 }
 
 pub(super) fn read(document: Value) -> Result<Vec<VexStatement>, serde_json::Error> {
-    let read: Document = serde_json::from_value(document)?;
+    let read: CsafDocument = serde_json::from_value(document)?;
     let tracking = read.document.tracking.as_ref();
     let released = tracking.and_then(|tracking| tracking.current_release_date.as_deref());
     let released = time(released);

@@ -15,11 +15,11 @@ struct Document {
     timestamp: Option<String>,
     last_updated: Option<String>,
     #[serde(default)]
-    statements: Vec<Statement>,
+    statements: Vec<OpenVexStatement>,
 }
 
 #[derive(Deserialize)]
-struct Statement {
+struct OpenVexStatement {
     vulnerability: Vulnerability,
     status: VexStatus,
     timestamp: Option<String>,
@@ -75,7 +75,7 @@ pub(super) fn read(document: Value) -> Result<Vec<VexStatement>, serde_json::Err
     Ok(statements.collect())
 }
 
-impl Statement {
+impl OpenVexStatement {
     fn into_statement(self, document_time: Option<&str>) -> VexStatement {
         let own = self.last_updated.or(self.timestamp);
         let common: Vec<Vec<String>> = self.subcomponents.iter().map(Component::names).collect();
