@@ -38,7 +38,7 @@ use super::hosts::HostArgs;
 use super::input::is_stdin;
 use super::output::{FILE_WIDTH, terminal_width, write_result};
 use super::registry_args::{self, RegistryArgs};
-use super::{CommandOutcome, complete, updates};
+use super::{CommandOutcome, complete, security, updates};
 use crate::report::{
     ReportOrigin, TextStyle, write_html, write_json, write_junit, write_markdown, write_sarif,
     write_text,
@@ -236,6 +236,11 @@ impl CheckCompat {
         };
         let advice = rollout.advise(&request, &tags);
         rollout.plan = self.plan.then_some(advice);
+        let versions = rollout.images.iter().flat_map(|image| {
+            let versions = image.versions();
+            versions.map(move |version| (image.reference.clone(), version))
+        });
+        rollout.missing_fixes = security::missing_fixes(versions, rollout.today, session);
         self.report_skipped(&rollout, session);
         self.write(
             &rollout,

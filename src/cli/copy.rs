@@ -17,6 +17,7 @@ use wincimg_oci::store::{Location, Sink, Source};
 
 use super::command_context::Session;
 use super::error::Failure;
+use super::image_source::{ImageSource, SourceArgs, parse_source};
 use super::output::{OutputFormat, write_json, write_result};
 use super::progress::display;
 use super::registry_args::{self, RegistryArgs};
@@ -28,7 +29,8 @@ const JOBS: usize = 6;
 
 /// Copy an image or index under another name
 ///
-/// Copies between registries, OCI layouts and docker-archive files. The digest stays the same,
+/// Copies between registries, OCI layouts and docker-archive files, and from a Docker daemon. The
+/// digest stays the same,
 /// unless --platform selects images of an index or an archive lacks the original manifest.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -37,9 +39,9 @@ const JOBS: usize = 6;
     wincimg copy oci:./app docker-archive:app.tar:app:1.4\n\n\
     To copy many images and their foreign layers to a mirror, use `wincimg image mirror`.")]
 pub(super) struct Copy {
-    /// Image to copy: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
-    #[arg(value_name = "SRC", value_parser = parse_location, add = complete::images())]
-    source: Location,
+    /// Image to copy: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME
+    #[arg(value_name = "SRC", value_parser = parse_source, add = complete::images())]
+    source: ImageSource,
     /// New name: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
     #[arg(value_name = "DST", value_parser = parse_location, add = complete::images())]
     target: Location,
@@ -57,9 +59,9 @@ pub(super) struct Copy {
     wincimg push oci:./app repo.mylan.k8s:8888/app:1.4\n  \
     wincimg push -q docker-archive:app.tar repo.mylan.k8s:8888/app:1.4")]
 pub(super) struct Push {
-    /// Image to push: oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    /// Image to push: oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME
     #[arg(value_name = "SRC", value_parser = local_image, add = complete::images())]
-    source: Location,
+    source: ImageSource,
     /// Name in the registry
     #[arg(value_name = "HOST/NAME[:TAG]", value_parser = parse_reference)]
     target: Reference,
@@ -83,18 +85,19 @@ struct CopyArgs {
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
     #[command(flatten)]
-    registry: RegistryArgs,
+    places: SourceArgs,
 }
 
 /// Parses the location of an image that is not in a registry.
-fn local_image(text: &str) -> Result<Location, String> {
-    match text.parse() {
-        Ok(Location::Registry(_)) => Err(format!(
-            "expected oci:DIR[:TAG] or docker-archive:FILE[:NAME]; copy between registries with \
-             `wincimg copy {text} …`"
+fn local_image(text: &str) -> Result<ImageSource, String> {
+    let source = parse_source(text);
+    let source = source.map_err(|error| wincimg_common::diagnose::error_chain(&error))?;
+    match source.stored() {
+        Some(Location::Registry(_)) => Err(format!(
+            "expected oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME; copy between \
+             registries with `wincimg copy {text} …`"
         )),
-        Ok(location) => Ok(location),
-        Err(error) => Err(wincimg_common::diagnose::error_chain(&error)),
+        _ => Ok(source),
     }
 }
 
@@ -122,12 +125,12 @@ struct CopiedImage {
 impl CopyArgs {
     fn copy(
         &self,
-        source: &Location,
+        source: &ImageSource,
         target: &Location,
         session: &Session,
     ) -> Result<CommandOutcome, Failure> {
-        let target = named_like(target, source);
-        if target == *source {
+        let target = named_like(target, source.location());
+        if source.stored() == Some(&target) {
             let problem = anyhow!("{source} and {target} are the same image");
             return Err(Failure::usage(problem).hint("name another DST"));
         }
@@ -137,13 +140,14 @@ impl CopyArgs {
 
     async fn transfer(
         &self,
-        location: &Location,
+        location: &ImageSource,
         target: Location,
         session: &Session,
     ) -> Result<CopiedImage, Failure> {
         let progress = display(session);
-        let registry = self.registry.connect(progress.clone())?;
-        let source = Source::open(location, &registry).await?;
+        let reader = self.places.connect(progress.clone())?;
+        let source = reader.open(location).await?;
+        let registry = reader.registry;
         let options = CopyOptions {
             platforms: self.platforms(),
             ..CopyOptions::default()
@@ -180,7 +184,7 @@ impl CopyArgs {
 
     fn print(
         &self,
-        source: &Location,
+        source: &ImageSource,
         copied: &CopiedImage,
         session: &Session,
     ) -> Result<CommandOutcome, Failure> {

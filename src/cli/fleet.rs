@@ -20,7 +20,7 @@ use super::hosts::HostArgs;
 use super::online_context::Online;
 use super::output::{write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
-use super::{CommandOutcome, complete};
+use super::{CommandOutcome, complete, security};
 use crate::report::{
     write_fleet_html, write_fleet_json, write_fleet_junit, write_fleet_markdown, write_fleet_sarif,
     write_fleet_text,
@@ -169,6 +169,14 @@ impl CommonArgs {
         };
         let mut report = registry_args::run(async { Ok(sync(&fleet, &nodes, run, mode).await) })?;
         report.shard = shard.map(|shard| shard.to_string());
+        let builds = report.images.iter().flat_map(|image| &image.builds);
+        let existing = builds
+            .filter(|build| build.digest.is_some())
+            .filter_map(|build| {
+                let version = build.os_version.as_deref()?.parse().ok()?;
+                Some((build.image.clone(), version))
+            });
+        report.missing_fixes = security::missing_fixes(existing, None, session);
         self.report.write(|format, _, out| match format {
             ReportFormat::Text => write_fleet_text(&report, out),
             ReportFormat::Json => write_fleet_json(&report, out),

@@ -8,21 +8,20 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::Untrusted;
-use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::provenance::{
     ImageDocument, Inventory, InventoryPackage, SbomFormat, read_inventory,
 };
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::Digest;
-use wincimg_oci::store::{Location, Source};
 
 use super::command_context::Session;
 use super::contents::{only_image, report_foreign};
 use super::document_args::TOOL;
 use super::error::{Context as _, Failure};
+use super::image_source::{ImageSource, SourceArgs, parse_source};
 use super::output::{write_json, write_result};
 use super::progress::display;
-use super::registry_args::{self, RegistryArgs};
+use super::registry_args;
 use super::{CommandOutcome, complete};
 
 /// List the packages of any Windows image, or write its SBOM
@@ -36,9 +35,9 @@ use super::{CommandOutcome, complete};
     wincimg image sbom oci:./web-1.4 --format cyclonedx -o web.json\n\n\
     To print an SBOM that is attached to an image, use `wincimg image inspect IMAGE --sbom`.")]
 pub(super) struct Sbom {
-    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
-    #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]
-    image: Location,
+    /// Image: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME
+    #[arg(value_name = "IMAGE", value_parser = parse_source, add = complete::images())]
+    image: ImageSource,
     /// Select the image of this platform from an index
     #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
     platform: Option<PlatformFilter>,
@@ -49,7 +48,7 @@ pub(super) struct Sbom {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    connection: RegistryArgs,
+    connection: SourceArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -68,11 +67,11 @@ enum SbomOutput {
 impl Sbom {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let progress: Arc<dyn Progress> = display(session);
-        let registry = self.connection.connect(Arc::clone(&progress))?;
+        let reader = self.connection.connect(Arc::clone(&progress))?;
         let (inventory, unread) = registry_args::run(async {
-            let source = Source::open(&self.image, &registry).await?;
+            let source = reader.open(&self.image).await?;
             let image = only_image(&source, &self.image, self.platform.as_ref()).await?;
-            let name = self.name();
+            let name = self.image.document_name();
             Ok(read_inventory(&source, &image, &name, &progress).await?)
         })?;
         let unread: Vec<String> = unread.iter().map(ToString::to_string).collect();
@@ -95,19 +94,6 @@ impl Sbom {
             None => write_text(&self.image, &inventory, out),
         })?;
         Ok(CommandOutcome::Yes)
-    }
-
-    /// Name of the image in documents: its repository.
-    fn name(&self) -> String {
-        match &self.image {
-            Location::Registry(reference) => {
-                format!("{}/{}", reference.registry(), reference.repository())
-            }
-            Location::Layout { dir: path, .. } | Location::Archive { file: path, .. } => {
-                let name = path.file_stem().unwrap_or(path.as_os_str());
-                name.to_string_lossy().into_owned()
-            }
-        }
     }
 }
 
@@ -143,7 +129,7 @@ struct PackageView {
 }
 
 impl InventoryView {
-    fn new(image: &Location, inventory: &Inventory) -> Self {
+    fn new(image: &ImageSource, inventory: &Inventory) -> Self {
         let system = inventory.system.as_ref();
         Self {
             reference: image.to_string(),
@@ -197,7 +183,7 @@ impl PackageView {
     }
 }
 
-fn write_text(image: &Location, inventory: &Inventory, out: &mut dyn Write) -> io::Result<()> {
+fn write_text(image: &ImageSource, inventory: &Inventory, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", Untrusted(image))?;
     if let Some(system) = &inventory.system {
         let kb = system

@@ -9,31 +9,35 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use jiff::Zoned;
-use jiff::civil::Date;
 use serde::Serialize;
 use wincimg_catalog::{SecurityFix, SecurityUpdates, Severity};
+use wincimg_common::diagnose::Problem;
+use wincimg_common::files;
 use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::Untrusted;
-use wincimg_http::{HttpClient, RetryPolicy};
-use wincimg_inspect::bases::parse_location;
+use wincimg_http::{FileError, HttpClient, RetryPolicy};
 use wincimg_inspect::provenance::OperatingSystem;
+use wincimg_inspect::vex::{VexDocument, VexStatus, VexSubject, settling_statement};
 use wincimg_inspect::windows_images;
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
-use wincimg_oci::store::{Location, Source};
+use wincimg_windows::missing_fixes::TableAge;
 use wincimg_windows::version::WindowsVersion;
 
 use super::command_context::{Session, colour_on};
 use super::error::Failure;
 use super::http_args::USER_AGENT;
+use super::image_source::{ImageSource, SourceArgs, parse_source};
 use super::output::{write_json, write_result};
 use super::progress::display;
-use super::registry_args::{self, RegistryArgs};
-use super::{CommandOutcome, complete};
-use crate::report::write_scan_sarif;
+use super::registry_args;
+use super::{CommandOutcome, complete, security};
+use crate::report::{age_in_words, write_scan_sarif};
 
 /// Address of Microsoft's documents; the month follows.
 const DOCUMENTS: &str = "https://api.msrc.microsoft.com/cvrf/v3.0/cvrf/";
+/// Limit on the size of a VEX document.
+const LARGEST_VEX: u64 = 64 << 20;
 
 /// List the security updates that an image's Windows lacks
 ///
@@ -43,14 +47,14 @@ const DOCUMENTS: &str = "https://api.msrc.microsoft.com/cvrf/v3.0/cvrf/";
 #[command(after_help = "Examples:\n  \
     wincimg image scan repo.mylan.k8s:8888/web:1.4 --msrc https://api.msrc.microsoft.com/cvrf/v3.0/cvrf/2026-Sep\n  \
     wincimg image scan oci:./web-1.4 --fail-on critical --ignore CVE-2026-1234\n  \
-    wincimg image scan oci:./web-1.4 --format sarif -o web.sarif\n\n\
+    wincimg image scan oci:./web-1.4 --vex web.vex.json --format sarif -o web.sarif\n\n\
     Packages of languages are not compared: hand the SBOM of `wincimg image sbom` to grype or trivy.\n\n\
     Exit code 1: a vulnerability reaches --fail-on.")]
 pub(super) struct Scan {
-    /// Images: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
-    #[arg(value_name = "IMAGE", required = true, value_parser = parse_location, add = complete::images())]
-    images: Vec<Location>,
-    /// Add a CVRF document in JSON to the table (repeatable)
+    /// Images: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME
+    #[arg(value_name = "IMAGE", required = true, value_parser = parse_source, add = complete::images())]
+    images: Vec<ImageSource>,
+    /// Add a CVRF document in JSON or XML to the table (repeatable)
     #[arg(long, value_name = "FILE|URL")]
     msrc: Vec<String>,
     /// Exit with 1 for vulnerabilities of this severity and above, or for exploited ones
@@ -59,6 +63,10 @@ pub(super) struct Scan {
     /// Ignore this vulnerability (repeatable)
     #[arg(long, value_name = "CVE")]
     ignore: Vec<String>,
+    /// Ignore vulnerabilities that an `OpenVEX` or CSAF document in JSON says are fixed or do not
+    /// affect the image (repeatable)
+    #[arg(long, value_name = "FILE")]
+    vex: Vec<PathBuf>,
     /// Select the images of this platform from an index (repeatable) [default: all for Windows]
     #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
     platform: Vec<PlatformFilter>,
@@ -69,7 +77,7 @@ pub(super) struct Scan {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    connection: RegistryArgs,
+    connection: SourceArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -111,19 +119,8 @@ impl FailOn {
 pub(crate) struct ScanReport {
     table: TableAge,
     pub(crate) images: Vec<ScannedImage>,
-    /// Vulnerabilities that were found and ignored.
-    ignored: Vec<String>,
     /// True if --fail-on is reached.
     failed: bool,
-}
-
-/// Age of the table.
-#[derive(Debug, Serialize)]
-struct TableAge {
-    documents: usize,
-    newest: String,
-    released: Date,
-    age_days: i32,
 }
 
 /// An image and the fixes that it lacks.
@@ -139,23 +136,83 @@ pub(crate) struct ScannedImage {
     summary: BTreeMap<&'static str, usize>,
     exploited: usize,
     pub(crate) missing: Vec<SecurityFix>,
+    /// Missing fixes that are ignored; the numbers do not include them.
+    pub(crate) ignored: Vec<IgnoredFix>,
+}
+
+/// A missing fix that is ignored.
+#[derive(Debug, Serialize)]
+pub(crate) struct IgnoredFix {
+    #[serde(flatten)]
+    pub(crate) fix: SecurityFix,
+    /// Status by a VEX document; none for --ignore.
+    status: Option<VexStatus>,
+    /// Justification in that document.
+    reason: Option<String>,
+    /// File of that document.
+    vex: Option<String>,
+}
+
+impl IgnoredFix {
+    fn by_flag(fix: &SecurityFix) -> Self {
+        Self {
+            fix: fix.clone(),
+            status: None,
+            reason: None,
+            vex: None,
+        }
+    }
+
+    /// `not affected, says web.vex.json: component_not_present`.
+    pub(crate) fn why(&self) -> String {
+        let Some((status, vex)) = self.status.zip(self.vex.as_ref()) else {
+            return "--ignore".to_owned();
+        };
+        let reason = self.reason.as_ref();
+        let reason = reason.map(|reason| format!(": {reason}"));
+        format!("{status}, says {vex}{}", reason.unwrap_or_default())
+    }
+}
+
+/// A VEX document with its file.
+struct VexFile {
+    name: String,
+    document: VexDocument,
+}
+
+impl VexFile {
+    fn read(path: &Path) -> Result<Self, Failure> {
+        let name = path.display().to_string();
+        let bytes = files::read(path, LARGEST_VEX).map_err(FileError::io("read", path))?;
+        let document = VexDocument::read(&bytes)
+            .map_err(|problem| Problem::context(format!("cannot use {name} as VEX"), problem))?;
+        Ok(Self { name, document })
+    }
 }
 
 impl Scan {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let progress: Arc<dyn Progress> = display(session);
-        let path = table_path(session)?;
-        let registry = self.connection.connect(Arc::clone(&progress))?;
+        let path = security::table_path(session).ok_or_else(|| {
+            Failure::operation(anyhow!("no cache folder for the table of security updates"))
+                .hint("set one with --cache-dir DIR")
+        })?;
+        let vex: Vec<VexFile> = self
+            .vex
+            .iter()
+            .map(|it| VexFile::read(it))
+            .collect::<Result<_, _>>()?;
+        let reader = self.connection.connect(Arc::clone(&progress))?;
         let report = registry_args::run(async {
             let table = self.table(&path, &progress).await?;
             let mut images = Vec::new();
             for location in &self.images {
-                let source = Source::open(location, &registry).await?;
+                let source = reader.open(location).await?;
                 let found =
                     windows_images(&source, location.tag_or_digest(), &self.platform).await?;
                 images.extend(found.into_iter().map(|image| (location, image)));
             }
-            self.report(&table, &images)
+            self.report(&table, &vex, &images)
         })?;
         for image in report.images.iter().filter(|image| !image.known) {
             session.warn(format_args!(
@@ -169,7 +226,7 @@ impl Scan {
             ScanFormat::Sarif => write_scan_sarif(&report, out),
         })?;
         if self.format != ScanFormat::Text {
-            session.note(age_in_words(&report.table));
+            session.note(age_with_hint(&report.table));
         }
         Ok(if report.failed {
             CommandOutcome::No
@@ -188,11 +245,11 @@ impl Scan {
         if !self.msrc.is_empty() {
             let http = HttpClient::new(
                 USER_AGENT,
-                &self.connection.insecure,
+                &self.connection.registry.insecure,
                 RetryPolicy::default(),
                 Arc::clone(progress),
             )?;
-            let http = http.with_certificates(self.connection.certificates.files()?);
+            let http = http.with_certificates(self.connection.registry.certificates.files()?);
             for place in &self.msrc {
                 table.fetch(&http, place).await?;
             }
@@ -204,36 +261,26 @@ impl Scan {
     fn report(
         &self,
         table: &SecurityUpdates,
-        images: &[(&Location, Image)],
+        vex: &[VexFile],
+        images: &[(&ImageSource, Image)],
     ) -> Result<ScanReport, Failure> {
-        let Some((newest, released)) = table.newest() else {
+        let Some(age) = table.age(Zoned::now().date()) else {
             let problem = anyhow!("no security updates are known");
             return Err(Failure::operation(problem).hint(format!(
                 "name a document of Microsoft's, such as --msrc {DOCUMENTS}2026-Sep"
             )));
         };
-        let today = Zoned::now().date();
-        let age_days = today.since(released).map_or(0, |span| span.get_days());
-        let mut ignored: Vec<String> = Vec::new();
         let images: Vec<ScannedImage> = images
             .iter()
-            .map(|(location, image)| self.scan(table, location, image, &mut ignored))
+            .map(|(location, image)| self.scan(table, vex, location, image))
             .collect();
-        ignored.sort();
-        ignored.dedup();
         let mut missing = images.iter().flat_map(|image| &image.missing);
         let failed = self
             .fail_on
             .is_some_and(|least| missing.any(|fix| least.is_reached(fix)));
         Ok(ScanReport {
-            table: TableAge {
-                documents: table.documents(),
-                newest: newest.to_owned(),
-                released,
-                age_days,
-            },
+            table: age,
             images,
-            ignored,
             failed,
         })
     }
@@ -241,24 +288,30 @@ impl Scan {
     fn scan(
         &self,
         table: &SecurityUpdates,
-        location: &Location,
+        vex: &[VexFile],
+        location: &ImageSource,
         image: &Image,
-        ignored: &mut Vec<String>,
     ) -> ScannedImage {
         let config = image.config();
         let version = config.os_version.as_deref();
         let version = version.and_then(|text| text.parse::<WindowsVersion>().ok());
-        let product = version.and_then(|version| OperatingSystem::from_version(version).product);
-        let missing = version.map(|version| table.missing(version, product));
-        let is_ignored = |fix: &&SecurityFix| {
-            let mut named = self.ignore.iter();
-            named.any(|cve| cve.eq_ignore_ascii_case(&fix.cve))
+        let system = version.map(OperatingSystem::from_version);
+        let lacking = version.map(|version| security::missing(table, version));
+        let name = location.document_name();
+        let index = location.tag_or_digest().filter(|it| it.contains(':'));
+        let subject = VexSubject {
+            name: &name,
+            tag: location.location().tag(),
+            digests: index.into_iter().chain([image.digest().as_ref()]).collect(),
+            cpe: system.as_ref().and_then(|system| system.cpe.as_deref()),
         };
-        let (left_out, missing): (Vec<_>, Vec<_>) = missing
-            .unwrap_or_default()
-            .into_iter()
-            .partition(is_ignored);
-        ignored.extend(left_out.into_iter().map(|fix| fix.cve.clone()));
+        let (mut missing, mut ignored) = (Vec::new(), Vec::new());
+        for fix in lacking.unwrap_or_default() {
+            match self.ignored(fix, vex, &subject) {
+                Some(reason) => ignored.push(reason),
+                None => missing.push(fix.clone()),
+            }
+        }
         let mut summary = BTreeMap::new();
         for fix in &missing {
             *summary.entry(fix.severity.name()).or_default() += 1;
@@ -271,32 +324,36 @@ impl Scan {
             known: version.is_some_and(|version| table.covers(version.build)),
             summary,
             exploited: missing.iter().filter(|fix| fix.exploited).count(),
-            missing: missing.into_iter().cloned().collect(),
+            missing,
+            ignored,
         }
+    }
+
+    fn ignored(
+        &self,
+        fix: &SecurityFix,
+        vex: &[VexFile],
+        subject: &VexSubject<'_>,
+    ) -> Option<IgnoredFix> {
+        let mut named = self.ignore.iter();
+        if named.any(|cve| cve.eq_ignore_ascii_case(&fix.cve)) {
+            return Some(IgnoredFix::by_flag(fix));
+        }
+        let documents = vex.iter().map(|file| &file.document);
+        let (number, statement) = settling_statement(documents, &fix.cve, subject)?;
+        Some(IgnoredFix {
+            status: Some(statement.status),
+            reason: statement.reason.clone(),
+            vex: Some(vex[number].name.clone()),
+            ..IgnoredFix::by_flag(fix)
+        })
     }
 }
 
-/// Path of the table that is kept.
-fn table_path(session: &Session) -> Result<PathBuf, Failure> {
-    let folder = session.cache.folder();
-    let folder = folder.ok_or_else(|| {
-        Failure::operation(anyhow!("no cache folder for the table of security updates"))
-            .hint("set one with --cache-dir DIR")
-    })?;
-    Ok(folder.join("security-updates.tsv"))
-}
-
-fn age_in_words(table: &TableAge) -> String {
-    let TableAge {
-        newest,
-        released,
-        age_days,
-        ..
-    } = table;
-    format!(
-        "security updates as of {newest} ({released}), {age_days} days ago; add newer ones with \
-         --msrc {DOCUMENTS}YYYY-MON"
-    )
+/// `security updates as of 2026-Sep (2026-09-08), 80 days ago; add newer ones with …`.
+fn age_with_hint(table: &TableAge) -> String {
+    let age = age_in_words(table);
+    format!("{age}; add newer ones with --msrc {DOCUMENTS}YYYY-MON")
 }
 
 fn write_text(report: &ScanReport, may_colour: bool, out: &mut dyn Write) -> io::Result<()> {
@@ -328,12 +385,17 @@ fn write_text(report: &ScanReport, may_colour: bool, out: &mut dyn Write) -> io:
                 Untrusted(&fix.title)
             )?;
         }
+        for ignored in &image.ignored {
+            writeln!(
+                out,
+                "  {:<16} ignored: {}",
+                Untrusted(&ignored.fix.cve),
+                Untrusted(ignored.why())
+            )?;
+        }
         writeln!(out, "  {}", counts(image))?;
     }
-    if !report.ignored.is_empty() {
-        writeln!(out, "ignored: {}", Untrusted(report.ignored.join(", ")))?;
-    }
-    writeln!(out, "{}", age_in_words(&report.table))
+    writeln!(out, "{}", age_with_hint(&report.table))
 }
 
 /// `12 missing: 1 critical, 11 important; 2 exploited`.
@@ -341,8 +403,12 @@ fn counts(image: &ScannedImage) -> String {
     if !image.known {
         return "unknown: the table has no updates for this build".to_owned();
     }
+    let ignored = match image.ignored.len() {
+        0 => String::new(),
+        count => format!(" ({count} ignored)"),
+    };
     if image.missing.is_empty() {
-        return "nothing missing".to_owned();
+        return format!("nothing missing{ignored}");
     }
     let by_severity = [
         Severity::Critical,
@@ -358,7 +424,7 @@ fn counts(image: &ScannedImage) -> String {
     let words: Vec<String> = words.collect();
     let total = image.missing.len();
     format!(
-        "{total} missing: {}; {} exploited",
+        "{total} missing: {}; {} exploited{ignored}",
         words.join(", "),
         image.exploited
     )

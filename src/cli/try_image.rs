@@ -12,21 +12,20 @@ use clap::Args;
 use indicatif::BinaryBytes;
 use serde::Serialize;
 use wincimg_common::untrusted::Untrusted;
-use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::wine::{
     NetworkAccess, Prefix, Sandbox, StartCommand, StartError, WineInstallation,
 };
 use wincimg_inspect::{OwnContents, read_own_contents};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
-use wincimg_oci::store::{Location, Source};
 
 use super::command_context::Session;
 use super::contents::only_image;
 use super::error::Failure;
+use super::image_source::{ImageSource, SourceArgs, parse_source};
 use super::output::{OutputFormat, write_json, write_result};
 use super::progress::display;
-use super::registry_args::{self, RegistryArgs, read_time};
+use super::registry_args::{self, read_time};
 use super::{CommandOutcome, complete, shutdown};
 
 /// Run an image's program under wine (experimental)
@@ -52,11 +51,11 @@ use super::{CommandOutcome, complete, shutdown};
     The exit code is the program's, or 255 if that is larger; wincimg's own errors have their usual\n\
     exit codes, and begin with \"error:\". wine is found on the PATH, or with WINELOADER and WINESERVER.")]
 pub(super) struct Try {
-    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    /// Image: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME
     ///
-    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
-    #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]
-    image: Location,
+    /// Image: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME
+    #[arg(value_name = "IMAGE", value_parser = parse_source, add = complete::images())]
+    image: ImageSource,
     /// Arguments instead of the image's command
     #[arg(value_name = "ARGS", last = true)]
     arguments: Vec<String>,
@@ -82,7 +81,7 @@ pub(super) struct Try {
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
     #[command(flatten)]
-    connection: RegistryArgs,
+    connection: SourceArgs,
 }
 
 /// Time to wait for the last output of a program.
@@ -115,9 +114,9 @@ impl Try {
             Some((WineInstallation::find()?, self.sandbox()?))
         };
         let progress = display(session);
-        let registry = self.connection.connect(Arc::clone(&progress))?;
+        let reader = self.connection.connect(Arc::clone(&progress))?;
         registry_args::run(async {
-            let source = Source::open(&self.image, &registry).await?;
+            let source = reader.open(&self.image).await?;
             let image = only_image(&source, &self.image, self.platform.as_ref()).await?;
             let start = StartCommand::new(
                 &image.config().config,

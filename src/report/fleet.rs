@@ -9,9 +9,10 @@ use wincimg_engine::fleet::{
 };
 
 use super::html::{escaped, hash_of};
-use super::markdown::cell;
+use super::markdown::{cell, write_security};
 use super::names::{count, escape_untrusted};
 use super::sarif::{Result as Shown, SarifRegion, SarifRule, write as write_sarif};
+use super::security_lines;
 use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
 
 /// GitHub's limit for comments is 65,536 characters.
@@ -82,6 +83,12 @@ pub(crate) fn write_fleet_text(report: &FleetReport, out: &mut dyn Write) -> io:
             write_failure(failure, "  ", out)?;
         }
     }
+    if let Some(missing) = &report.missing_fixes {
+        writeln!(out)?;
+        for line in security_lines(missing) {
+            writeln!(out, "{}", Untrusted(line))?;
+        }
+    }
     Ok(())
 }
 
@@ -102,6 +109,9 @@ pub(crate) fn write_fleet_json(report: &FleetReport, out: &mut dyn Write) -> io:
 /// Markdown for a comment of a pull request: a table of images that are not simply up to date.
 pub(crate) fn write_fleet_markdown(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "### {}", cell(&headline(report)))?;
+    if let Some(missing) = &report.missing_fixes {
+        write_security(missing, &mut *out)?;
+    }
     let mut rows = Vec::new();
     for image in report.images.iter().filter(|it| is_reportable(it)) {
         for build in &image.builds {
@@ -226,7 +236,7 @@ pub(crate) fn write_fleet_sarif(report: &FleetReport, out: &mut dyn Write) -> io
                 }),
                 subject: Some(image.reference.clone()),
                 fingerprint: Some(format!("{}|{}{host}", state.name(), image.reference)),
-                fix: None,
+                ..Shown::default()
             });
         };
         for build in image
@@ -283,7 +293,11 @@ pub(crate) fn write_fleet_html(report: &FleetReport, out: &mut dyn Write) -> io:
             write_row(image, None, out)?;
         }
     }
-    writeln!(out, "</tbody>\n</table>\n</html>")
+    writeln!(out, "</tbody>\n</table>")?;
+    for line in report.missing_fixes.iter().flat_map(security_lines) {
+        writeln!(out, "<p>{}", page_text(&line))?;
+    }
+    writeln!(out, "</html>")
 }
 
 fn write_row(

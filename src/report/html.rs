@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use wincimg_cluster::rollout::Rollout;
 
 use super::summary::{answers, current_headline};
-use super::{behind, remarks};
+use super::{behind, remarks, security_lines};
 
 const PAGE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/style.css");
@@ -65,6 +65,7 @@ pub(crate) fn write_html(
     let mut lines = vec![rollout.summary.to_string()];
     lines.extend(remarks(rollout));
     lines.extend(behind(rollout));
+    lines.extend(rollout.missing_fixes.iter().flat_map(security_lines));
     lines.extend(current_headline(rollout));
     let values = [
         ("answer", escaped(&answer)),

@@ -71,6 +71,10 @@ pub(crate) fn write_json(
         let behind: Value = behind.iter().map(|it| behind_part(rollout, it)).collect();
         write!(out, ",\n  \"behind\": {behind}")?;
     }
+    if let Some(missing) = &rollout.missing_fixes {
+        let missing = serde_json::to_string(missing)?;
+        write!(out, ",\n  \"missing_fixes\": {missing}")?;
+    }
     if let Some(plan) = &rollout.plan {
         write!(out, ",\n  \"plan\": {}", as_json(rollout, plan))?;
     }

@@ -5,12 +5,13 @@ use std::io::{self, Write};
 
 use wincimg_cluster::rollout::{Finding, Placement, Rollout, Subject, WorkloadOutcome, host_label};
 use wincimg_windows::compat::VerdictOutcome as Verdict;
+use wincimg_windows::missing_fixes::MissingFixes;
 
 use super::matrix::HOSTS_BY_NAME;
 use super::names::escape_untrusted;
 use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
 use super::summary::{causes, fixes, outlook};
-use super::{behind_in_words, in_words, what_if};
+use super::{behind_in_words, image_in_words, in_words, what_if};
 
 /// Grouping of the cases.
 const CLASS: Option<&str> = Some("wincimg.check-compat");
@@ -55,6 +56,17 @@ pub(crate) fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) 
         }
     });
     suites.push(suite("updates", behind));
+    let missing = rollout.missing_fixes.iter().flat_map(MissingFixes::lacking);
+    let missing = missing.map(|image| {
+        let words = escape_untrusted(image_in_words(image));
+        TestCase {
+            name: words.clone(),
+            class: CLASS,
+            failure: None,
+            output: Some(words),
+        }
+    });
+    suites.push(suite("security", missing));
     suites.retain(|suite| !suite.cases.is_empty());
     write_suites(&name, &suites, &mut out)
 }

@@ -160,7 +160,7 @@ fn result(file: &str, finding: &LintFinding) -> sarif::Result {
             last_line: finding.last_line,
         }),
         subject: None,
-        fingerprint: None,
         fix: finding.fix.clone().map(|fix| (finding.fix_line, fix)),
+        ..sarif::Result::default()
     }
 }

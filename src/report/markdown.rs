@@ -7,12 +7,13 @@ use std::io::{self, Write};
 use wincimg_cluster::rollout::{ActionPlan, ActionStep, Rollout};
 use wincimg_common::untrusted::Untrusted;
 use wincimg_windows::compat::VerdictOutcome;
+use wincimg_windows::missing_fixes::MissingFixes;
 
 use super::matrix::Matrix;
 use super::plan::{PlanStep, outcome, steps};
 use super::problems::{ReportProblem, problems};
 use super::summary::{current_headline, headline, workload_groups};
-use super::{behind, names, remarks, what_if};
+use super::{behind, names, remarks, security_lines, what_if};
 
 /// GitHub's limit for comments is 65,536 characters; the rest is room for the text after the
 /// tables.
@@ -39,6 +40,9 @@ pub(crate) fn write_markdown(rollout: &Rollout, mut out: impl Write) -> io::Resu
     if let Some(behind) = behind(rollout) {
         writeln!(out, "\n{}.", cell(&behind))?;
     }
+    if let Some(missing) = &rollout.missing_fixes {
+        write_security(missing, &mut out)?;
+    }
     let used = write_cases(rollout, ROOM / 2, &mut out)?;
     let mut room = ROOM - used;
     if let Some(plan) = &rollout.plan {
@@ -52,6 +56,19 @@ pub(crate) fn write_markdown(rollout: &Rollout, mut out: impl Write) -> io::Resu
     }
     write_problems(rollout, room, &mut out)?;
     writeln!(out, "\n{}.", rollout.summary)
+}
+
+/// The security fixes that images lack, as a list.
+pub(super) fn write_security(missing: &MissingFixes, mut out: impl Write) -> io::Result<()> {
+    let mut lines = security_lines(missing).into_iter();
+    if let Some(table) = lines.next() {
+        writeln!(out, "\n{}.", cell(&table))?;
+    }
+    for (at, image) in lines.enumerate() {
+        let before = if at == 0 { "\n" } else { "" };
+        writeln!(out, "{before}- {}", cell(&image))?;
+    }
+    Ok(())
 }
 
 /// The workloads that require an action, the worst first.

@@ -13,6 +13,7 @@ mod plan;
 mod problems;
 mod sarif;
 mod scan;
+mod security;
 mod suites;
 mod summary;
 mod text;
@@ -33,6 +34,8 @@ pub(crate) use markdown::write_markdown;
 pub(crate) use names::shorten;
 pub(crate) use sarif::write_sarif;
 pub(crate) use scan::write_scan_sarif;
+pub(crate) use security::age_in_words;
+use security::{image_in_words, security_lines};
 use std::collections::BTreeMap;
 pub(crate) use text::{TextStyle, write_summary_and_matrix, write_text};
 

@@ -9,10 +9,11 @@ use wincimg_cluster::rollout::{Finding, Rollout, Subject, WorkloadOutcome};
 use wincimg_cluster::workloads::{SourceLocation, Workload};
 use wincimg_common::json::write_pretty;
 use wincimg_windows::compat::VerdictOutcome;
+use wincimg_windows::missing_fixes::MissingFixes;
 
-use super::behind_in_words;
 use super::problems::{ReportProblem, problems};
 use super::summary::{causes, fixes, outlook};
+use super::{behind_in_words, image_in_words};
 
 /// A rule that results refer to.
 pub(super) struct SarifRule {
@@ -28,6 +29,7 @@ pub(super) struct SarifRegion {
 }
 
 /// One result.
+#[derive(Default)]
 pub(super) struct Result {
     pub(super) rule: &'static str,
     pub(super) level: &'static str,
@@ -39,6 +41,8 @@ pub(super) struct Result {
     pub(super) fingerprint: Option<String>,
     /// Replacement for lines: the first of them, the last being that of the place, and the text.
     pub(super) fix: Option<(usize, String)>,
+    /// Reason for which it needs no attention.
+    pub(super) suppression: Option<String>,
 }
 
 /// Writes one run of a command.
@@ -99,6 +103,9 @@ impl Result {
         if let Some(fingerprint) = self.fingerprint {
             value["partialFingerprints"] = json!({"wincimg/v1": fingerprint});
         }
+        if let Some(reason) = self.suppression {
+            value["suppressions"] = json!([{"kind": "external", "justification": reason}]);
+        }
         if let (Some((first_line, fix)), Some(place)) = (self.fix, &self.place) {
             // A region without columns includes its lines, except for the end of the last.
             value["fixes"] = json!([{
@@ -143,7 +150,7 @@ pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> i
         place: Some(place_of(&skipped.origin)),
         subject: Some(skipped.id.to_string()),
         fingerprint: Some(format!("skipped|{}", skipped.id)),
-        fix: None,
+        ..Result::default()
     });
     let behind = rollout.outdated_images();
     let behind = behind.iter().map(|behind| {
@@ -155,10 +162,26 @@ pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> i
             place: None,
             fingerprint: Some(format!("behind|{image}|{}", behind.version)),
             subject: Some(image),
-            fix: None,
+            ..Result::default()
         }
     });
-    let results = workloads.chain(images).chain(skipped).chain(behind);
+    let missing = rollout.missing_fixes.iter().flat_map(MissingFixes::lacking);
+    let missing = missing.map(|image| Result {
+        rule: "missing-fixes",
+        level: "note",
+        message: image_in_words(image),
+        fingerprint: image
+            .reference
+            .as_ref()
+            .map(|it| format!("missing-fixes|{it}|{}", image.build)),
+        subject: image.reference.clone(),
+        ..Result::default()
+    });
+    let results = workloads
+        .chain(images)
+        .chain(skipped)
+        .chain(behind)
+        .chain(missing);
     let results: Vec<Result> = results.collect();
     let ids: BTreeSet<&'static str> = results.iter().map(|result| result.rule).collect();
     let rules = ids.into_iter().map(|id| SarifRule {
@@ -166,6 +189,7 @@ pub(crate) fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> i
         summary: match id {
             "skipped" => "it contains no pods".to_owned(),
             "behind" => "without the latest monthly update".to_owned(),
+            "missing-fixes" => "without all security fixes".to_owned(),
             id => id.replace('-', " "),
         },
     });
@@ -198,7 +222,7 @@ fn of_workload(
         place: origin.as_ref().map(place_of),
         fingerprint: Some(format!("{}|{id}", worst.rule)),
         subject: Some(id.to_string()),
-        fix: None,
+        ..Result::default()
     })
 }
 
@@ -227,7 +251,7 @@ fn of_image(image: &str, problem: &ReportProblem<'_>, strict: bool) -> Result {
         place: None,
         subject: None,
         fingerprint: Some(format!("{}||{image}", finding.rule)),
-        fix: None,
+        ..Result::default()
     }
 }
 

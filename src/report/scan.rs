@@ -34,8 +34,12 @@ pub(crate) fn write_scan_sarif(report: &ScanReport, out: &mut dyn Write) -> io::
     )
 }
 
+/// The missing fixes of an image; ignored ones are suppressed.
 fn results(image: &ScannedImage) -> impl Iterator<Item = sarif::Result> {
-    image.missing.iter().map(|fix| {
+    let missing = image.missing.iter().map(|fix| (fix, None));
+    let ignored = image.ignored.iter();
+    let ignored = ignored.map(|ignored| (&ignored.fix, Some(ignored.why())));
+    missing.chain(ignored).map(|(fix, suppression)| {
         let rule = RULES
             .iter()
             .find(|(severity, ..)| *severity == fix.severity);
@@ -53,10 +57,10 @@ fn results(image: &ScannedImage) -> impl Iterator<Item = sarif::Result> {
                 "{}: {}{exploited}; fixed in {}{kb}",
                 fix.cve, fix.title, fix.fixed_in
             ),
-            place: None,
             subject: Some(image.reference.clone()),
             fingerprint: Some(format!("scan|{}|{}", image.reference, fix.cve)),
-            fix: None,
+            suppression,
+            ..sarif::Result::default()
         }
     })
 }

@@ -15,7 +15,7 @@ use super::names::{self, escape_untrusted};
 use super::plan::{outcome, steps};
 use super::problems::{ReportProblem, problems};
 use super::summary::{WorkloadGroup, answers, current_headline, headline, workload_groups};
-use super::{behind, cordoned, in_words, what_if};
+use super::{behind, cordoned, in_words, security_lines, what_if};
 
 /// Medium on which the report is read.
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +72,12 @@ pub(crate) fn write_text(
     }
     if let Some(behind) = behind(rollout) {
         writeln!(out, "\n{}", screen.wrapped("", &escape_untrusted(behind)))?;
+    }
+    if let Some(missing) = &rollout.missing_fixes {
+        writeln!(out)?;
+        for line in security_lines(missing) {
+            writeln!(out, "{}", screen.wrapped("", &escape_untrusted(line)))?;
+        }
     }
     writeln!(
         out,

@@ -149,6 +149,9 @@ fn what_is_missing_is_made_and_what_exists_is_not_touched() {
     assert_eq!(image["image"], expected.as_str());
     assert_eq!(image["nodes"], json!(["win-a"]));
 
+    // Nothing is said of security without a table.
+    assert_eq!(report["missing_fixes"], Value::Null);
+
     // Nothing to do: one request for each tag, and no writes.
     let before = site.requests();
     let (code, report) = run(&site, "build");
@@ -644,4 +647,47 @@ fn the_schema_knows_every_key() {
         schema["properties"]["base-registry"].is_object(),
         "{schema:#}"
     );
+}
+
+#[test]
+fn the_security_fixes_that_images_lack_are_counted_if_a_table_is_there() {
+    let site = site();
+    assert_eq!(run(&site, "build").0, 0);
+    let document = json!({
+        "DocumentTracking": {
+            "Identification": {"ID": {"Value": "2024-Apr"}},
+            "InitialReleaseDate": "2024-04-09T07:00:00",
+        },
+        "ProductTree": {"FullProductName": [
+            {"ProductID": "11572", "Value": "Windows Server 2019  (Server Core installation)"},
+        ]},
+        "Vulnerability": [{
+            "CVE": "CVE-2024-0001",
+            "Threats": [{"Type": 3, "Description": {"Value": "Critical"}}],
+            "Remediations": [{"Type": 2, "FixedBuild": "10.0.17763.5696",
+                "Description": {"Value": "5036896"}, "ProductID": ["11572"]}],
+        }],
+    });
+    site.write("apr.json", document.to_string());
+    let image = format!("{}/apps/web:1-10.0.17763.973", site.host());
+    let mut scan = site.with_no_bases(&["image", "scan", &image, "--msrc", "apr.json"]);
+    scan.assert().success();
+
+    let (code, report) = run(&site, "check");
+    assert_eq!(code, 0);
+    let found = &report["missing_fixes"];
+    assert_eq!(found["table"]["newest"], "2024-Apr");
+    let images = found["images"].as_array().unwrap();
+    assert_eq!(images.len(), 4);
+    let web = images.iter().find(|it| it["reference"] == image.as_str());
+    let expected = json!({"reference": image, "build": "17763.973", "known": true, "missing": 1,
+        "critical": 1, "exploited": 0});
+    assert_eq!(web, Some(&expected));
+    for format in ["text", "markdown", "html"] {
+        let line = format!("{image} (17763.973) lacks 1 security fix, 1 critical");
+        command(&site, "check", &["--format", format])
+            .assert()
+            .success()
+            .stdout(contains("as of 2024-Apr (2024-04-09)").and(contains(line)));
+    }
 }

@@ -21,7 +21,7 @@ const PICTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/pictures");
 /// Maximum total size, because every visitor of the README downloads it.
 const LARGEST: u64 = 150_000;
 /// Width of the picture's terminal, and number of lines on its first screen.
-const COLUMNS: usize = 100;
+pub(crate) const COLUMNS: usize = 100;
 const LINES: usize = 30;
 
 /// The command in the picture and in the tests.
@@ -55,7 +55,7 @@ fn draws() -> bool {
 }
 
 /// Checks a file of the pictures against its expected content, or writes it.
-fn hold(name: &str, expected: &str) {
+pub(crate) fn hold(name: &str, expected: &str) {
     let file = Path::new(PICTURES).join(name);
     if draws() {
         fs::write(file, expected).unwrap();
@@ -141,7 +141,7 @@ fn the_readme_begins_with_the_pictures() {
 }
 
 /// A terminal with a command and the first screen of its output.
-fn svg(command: &str, shown: &str) -> String {
+pub(crate) fn svg(command: &str, shown: &str) -> String {
     const CHARACTER: usize = 17;
     const LINE: usize = 20;
     let prompt = format!("\x1b[2m$\x1b[0m \x1b[1m{command}\x1b[0m");

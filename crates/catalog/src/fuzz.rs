@@ -5,6 +5,7 @@ use std::io::Write as _;
 use wincimg_windows::update::Updates;
 
 use super::dialog::read_dialog;
+use super::msrc::SecurityUpdates;
 use super::msu::{ExpectedPackage, check_package};
 use super::page::read_page;
 use super::product::Arch;
@@ -15,6 +16,15 @@ pub fn pages(text: &str) {
     drop(read_page(text));
     drop(read_dialog(text, "00000000-0000-0000-0000-000000000000"));
     drop(read_release_info(text, Updates::embedded()));
+}
+
+/// Reads bytes as a document of security updates. What is read can be kept.
+pub fn security_updates(bytes: &[u8]) {
+    let mut table = SecurityUpdates::default();
+    if table.add(bytes).is_ok() {
+        let kept = SecurityUpdates::parse(&table.to_string());
+        assert_eq!(kept.ok(), Some(table));
+    }
 }
 
 /// Checks bytes as each kind of package.

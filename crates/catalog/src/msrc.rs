@@ -1,9 +1,12 @@
 //! Security updates of Windows, from the CVRF documents of Microsoft's Security Response Center: one
-//! document a month, kept as one compact table.
+//! document a month in JSON or XML, kept as one compact table.
 //!
 //! A document lists vulnerabilities, each with its severity and fixes: an article, the products that
 //! it is for, and the first build with it. Images are Server Core installations, so the table has
 //! only these products. Hotpatches are left out, which images never have.
+
+mod document;
+mod xml;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,26 +14,21 @@ use std::path::Path;
 use std::str::FromStr;
 use std::{fs, io};
 
+use document::{CvrfDocument, is_plain};
 use jiff::civil::Date;
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderValue};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
 use wincimg_http::{AddressPolicy, Exchange, FileError, HttpClient};
+use wincimg_windows::missing_fixes::TableAge;
 use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
 
 /// Limit on the size of a document.
 const LARGEST_DOCUMENT: u64 = 128 << 20;
-/// Part of the names of products without a desktop.
-const SERVER_CORE: &str = "server core installation";
-/// Kinds of threats in a document.
-const EXPLOIT_STATUS: u32 = 1;
-const SEVERITY: u32 = 3;
-/// Kind of a remediation: a fix of the vendor.
-const VENDOR_FIX: u32 = 2;
 
 /// Severity of a vulnerability, by Microsoft's rating.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -112,16 +110,16 @@ pub struct SecurityUpdates {
 }
 
 impl SecurityUpdates {
-    /// The newest document and its release.
-    pub fn newest(&self) -> Option<(&str, Date)> {
+    /// Its age on a day; none if it has no documents.
+    pub fn age(&self, today: Date) -> Option<TableAge> {
         let documents = self.documents.iter();
-        let newest = documents.max_by_key(|(_, released)| **released);
-        newest.map(|(name, released)| (name.as_str(), *released))
-    }
-
-    /// Number of documents.
-    pub fn documents(&self) -> usize {
-        self.documents.len()
+        let (newest, &released) = documents.max_by_key(|(_, released)| **released)?;
+        Some(TableAge {
+            documents: self.documents.len(),
+            newest: newest.clone(),
+            released,
+            age_days: today.since(released).map_or(0, |span| span.get_days()),
+        })
     }
 
     /// Returns true if there are fixes for a build.
@@ -157,31 +155,27 @@ impl SecurityUpdates {
     }
 
     /// Adds a document, and replaces what an earlier version of it said.
-    fn add(&mut self, document: &[u8]) -> Result<(), Problem> {
-        let read: CvrfDocument = serde_json::from_slice(document)
-            .map_err(|error| invalid("it is not a CVRF document in JSON").source(error))?;
-        let name = read.document_tracking.identification.id.value.clone();
-        let released = read.document_tracking.initial_release_date.get(..10);
-        let released: Option<Date> = released.and_then(|date| date.parse().ok());
+    pub(crate) fn add(&mut self, document: &[u8]) -> Result<(), Problem> {
+        let read = CvrfDocument::read(document)?;
+        let name = read.name();
+        let released = read.released();
         let released = released.ok_or_else(|| invalid("it has no release date"))?;
-        if !is_plain(&name) {
+        if !is_plain(name) {
             return Err(invalid("its name is invalid"));
         }
         self.fixes.retain(|fix| fix.document != name);
-        for vulnerability in &read.vulnerability {
-            self.fixes
-                .extend(vulnerability.fixes(&read.product_tree, &name, released));
-        }
+        self.fixes.extend(read.fixes(name, released));
         self.fixes.sort_by(|a, b| {
             let key = |it: &SecurityFix| (it.cve.clone(), it.product.clone(), it.fixed_in);
             key(a).cmp(&key(b))
         });
+        let name = name.to_owned();
         self.documents.insert(name, released);
         Ok(())
     }
 
     /// Reads a table.
-    fn parse(text: &str) -> Result<Self, Problem> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Problem> {
         let mut table = Self::default();
         for (number, line) in (1..).zip(text.lines()) {
             let fields: Vec<&str> = line.split('\t').collect();
@@ -252,8 +246,8 @@ impl SecurityUpdates {
             Ok(url) if matches!(url.scheme(), "http" | "https") => {
                 let mut exchange = Exchange::get("read the security updates", url);
                 exchange.addresses = AddressPolicy::ThisMachineToo;
-                let json = HeaderValue::from_static("application/json");
-                exchange.headers.insert(ACCEPT, json);
+                let forms = HeaderValue::from_static("application/json, application/xml;q=0.5");
+                exchange.headers.insert(ACCEPT, forms);
                 let read = http.retry(|| http.page(&exchange, LARGEST_DOCUMENT)).await;
                 read?.into_bytes()
             }
@@ -300,166 +294,6 @@ impl fmt::Display for SecurityUpdates {
 
 fn invalid(problem: &str) -> Problem {
     Problem::new("updates/table", problem).blame(Blame::Request)
-}
-
-/// Returns true if a text can be a field of the table.
-fn is_plain(text: &str) -> bool {
-    !text.is_empty() && text.len() <= 200 && !text.chars().any(char::is_control)
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct CvrfDocument {
-    document_tracking: Tracking,
-    #[serde(default)]
-    product_tree: ProductTree,
-    #[serde(default)]
-    vulnerability: Vec<Vulnerability>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Tracking {
-    identification: Identification,
-    initial_release_date: String,
-}
-
-#[derive(Deserialize)]
-struct Identification {
-    #[serde(rename = "ID")]
-    id: Text,
-}
-
-#[derive(Deserialize, Default)]
-struct Text {
-    #[serde(rename = "Value", default)]
-    value: String,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "PascalCase")]
-struct ProductTree {
-    #[serde(default)]
-    full_product_name: Vec<ProductName>,
-}
-
-#[derive(Deserialize)]
-struct ProductName {
-    #[serde(rename = "ProductID")]
-    id: String,
-    #[serde(rename = "Value")]
-    name: String,
-}
-
-#[derive(Deserialize)]
-struct Vulnerability {
-    #[serde(rename = "CVE", default)]
-    cve: String,
-    #[serde(rename = "Title", default)]
-    title: Text,
-    #[serde(rename = "Threats", default)]
-    threats: Vec<Threat>,
-    #[serde(rename = "Remediations", default)]
-    remediations: Vec<Remediation>,
-}
-
-#[derive(Deserialize)]
-struct Threat {
-    #[serde(rename = "Type", default)]
-    kind: u32,
-    #[serde(rename = "Description", default)]
-    description: Text,
-    #[serde(rename = "ProductID", default)]
-    products: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Remediation {
-    #[serde(rename = "Type", default)]
-    kind: u32,
-    #[serde(rename = "SubType", default)]
-    sub_type: Option<String>,
-    #[serde(rename = "Description", default)]
-    description: Text,
-    #[serde(rename = "ProductID", default)]
-    products: Vec<String>,
-    #[serde(rename = "FixedBuild", default)]
-    fixed_build: Option<String>,
-}
-
-impl ProductTree {
-    fn is_server_core(&self, product: &str) -> bool {
-        let mut names = self.full_product_name.iter();
-        names.any(|it| it.id == product && it.name.to_lowercase().contains(SERVER_CORE))
-    }
-}
-
-impl Vulnerability {
-    fn fixes(&self, products: &ProductTree, document: &str, released: Date) -> Vec<SecurityFix> {
-        let mut fixes = Vec::new();
-        if !is_plain(&self.cve) {
-            return fixes;
-        }
-        for fix in &self.remediations {
-            let is_hotpatch = fix
-                .sub_type
-                .as_deref()
-                .is_some_and(|it| it.contains("Hotpatch"));
-            let version = fix.fixed_build.as_deref().and_then(windows_version);
-            let Some(fixed_in) = version.filter(|_| fix.kind == VENDOR_FIX && !is_hotpatch) else {
-                continue;
-            };
-            let server_core = fix.products.iter().filter(|it| products.is_server_core(it));
-            for product in server_core.filter(|it| is_plain(it)) {
-                fixes.push(SecurityFix {
-                    cve: self.cve.clone(),
-                    title: one_line(&self.title.value),
-                    severity: self.severity(product),
-                    exploited: self.is_exploited(),
-                    product: product.clone(),
-                    fixed_in,
-                    kb: format!("KB{}", fix.description.value).parse().ok(),
-                    released,
-                    document: document.to_owned(),
-                });
-            }
-        }
-        fixes
-    }
-
-    fn severity(&self, product: &str) -> Severity {
-        let threats = self.threats.iter().filter(|threat| threat.kind == SEVERITY);
-        let is_for = |threat: &&Threat| {
-            threat.products.is_empty() || threat.products.iter().any(|it| it == product)
-        };
-        let severities = threats
-            .filter(is_for)
-            .filter_map(|it| it.description.value.parse().ok());
-        severities.max().unwrap_or(Severity::Unrated)
-    }
-
-    /// `Publicly Disclosed:No;Exploited:Yes;…`.
-    fn is_exploited(&self) -> bool {
-        let mut threats = self
-            .threats
-            .iter()
-            .filter(|threat| threat.kind == EXPLOIT_STATUS);
-        threats.any(|threat| {
-            let mut fields = threat.description.value.split(';');
-            fields.any(|field| field.trim().eq_ignore_ascii_case("Exploited:Yes"))
-        })
-    }
-}
-
-/// A version of Windows, not of another product.
-fn windows_version(text: &str) -> Option<WindowsVersion> {
-    let version: WindowsVersion = text.strip_prefix("10.0.")?.parse().ok()?;
-    version.revision.map(|_| version)
-}
-
-fn one_line(text: &str) -> String {
-    let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    plain.take(200).collect()
 }
 
 #[cfg(test)]
@@ -582,10 +416,8 @@ mod tests {
         assert_eq!(missing(&table, "20348.2402"), ["CVE-2024-4", "CVE-2024-3"]);
         assert!(missing(&table, "20348.2461").is_empty());
         assert!(table.covers(20348) && !table.covers(17763));
-        assert_eq!(
-            table.newest(),
-            Some(("2024-May", "2024-05-14".parse().unwrap()))
-        );
+        let age = table.age("2024-06-01".parse().unwrap()).unwrap();
+        assert_eq!((age.newest.as_str(), age.age_days), ("2024-May", 18));
         let fix = table.missing("20348.2402".parse().unwrap(), None)[0];
         assert_eq!(fix.kb.unwrap().to_string(), "KB5037782");
         assert_eq!((fix.severity, fix.exploited), (Severity::Important, true));
@@ -619,7 +451,97 @@ mod tests {
             .add(&document("2024-May", "2024-05-14", &fixed))
             .unwrap();
         assert_eq!(missing(&table, "20348.2402"), ["CVE-2024-3"]);
-        assert_eq!(table.documents(), 2);
+        assert_eq!(table.documents.len(), 2);
+    }
+
+    /// The document of [`document`] as XML, with the elements in the order of the published ones.
+    fn as_xml(json: &[u8]) -> String {
+        let read: Value = serde_json::from_slice(json).unwrap();
+        let text = |value: &Value| {
+            let text = value.as_str().unwrap_or_default();
+            quick_xml::escape::escape(text).into_owned()
+        };
+        let products = |of: &Value| -> String {
+            let ids = of["ProductID"].as_array().into_iter().flatten();
+            ids.map(|id| format!("<vuln:ProductID>{}</vuln:ProductID>", text(id)))
+                .collect()
+        };
+        let mut xml = format!(
+            "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<cvrf:cvrfdoc xmlns:cvrf=\"c\" \
+             xmlns:prod=\"p\" xmlns:vuln=\"v\"><cvrf:DocumentTracking><cvrf:Identification><cvrf:ID>\
+             {}</cvrf:ID><cvrf:Alias>other</cvrf:Alias></cvrf:Identification>\
+             <cvrf:InitialReleaseDate>{}</cvrf:InitialReleaseDate></cvrf:DocumentTracking>\
+             <prod:ProductTree><prod:Branch Type=\"Vendor\" Name=\"Microsoft\">",
+            text(&read["DocumentTracking"]["Identification"]["ID"]["Value"]),
+            text(&read["DocumentTracking"]["InitialReleaseDate"]),
+        );
+        for product in read["ProductTree"]["FullProductName"].as_array().unwrap() {
+            xml += &format!(
+                "<prod:FullProductName ProductID=\"{}\">{}</prod:FullProductName>",
+                text(&product["ProductID"]),
+                text(&product["Value"])
+            );
+        }
+        xml += "</prod:Branch></prod:ProductTree>";
+        for of in read["Vulnerability"].as_array().unwrap() {
+            xml += &format!(
+                "<vuln:Vulnerability Ordinal=\"1\"><vuln:Title>{}</vuln:Title><vuln:CVE>{}</vuln:CVE>\
+                 <vuln:Threats>",
+                text(&of["Title"]["Value"]),
+                text(&of["CVE"])
+            );
+            for threat in of["Threats"].as_array().unwrap() {
+                let kinds = ["Impact", "Exploit Status", "Target Set", "Severity"];
+                let kind = usize::try_from(threat["Type"].as_u64().unwrap()).unwrap();
+                xml += &format!(
+                    "<vuln:Threat Type=\"{}\"><vuln:Description>{}</vuln:Description>{}</vuln:Threat>",
+                    kinds[kind],
+                    text(&threat["Description"]["Value"]),
+                    products(threat)
+                );
+            }
+            xml += "</vuln:Threats><vuln:Remediations>";
+            for fix in of["Remediations"].as_array().unwrap() {
+                let kinds = ["Workaround", "Mitigation", "Vendor Fix"];
+                let kind = usize::try_from(fix["Type"].as_u64().unwrap()).unwrap();
+                xml += &format!(
+                    "<vuln:Remediation Type=\"{}\"><vuln:Description>{}</vuln:Description><vuln:URL />\
+                     {}<vuln:SubType>{}</vuln:SubType><vuln:FixedBuild><![CDATA[{}]]></vuln:FixedBuild>\
+                     </vuln:Remediation>",
+                    kinds[kind],
+                    text(&fix["Description"]["Value"]),
+                    products(fix),
+                    text(&fix["SubType"]),
+                    fix["FixedBuild"].as_str().unwrap()
+                );
+            }
+            xml += "</vuln:Remediations></vuln:Vulnerability>";
+        }
+        xml + "</cvrf:cvrfdoc>\n"
+    }
+
+    #[test]
+    fn xml_says_the_same_as_json() {
+        let rows = [
+            vulnerability(
+                "CVE-2024-1",
+                "Critical",
+                "Yes",
+                &[(2, "10.0.20348.2402", "5036909"), (0, "10.0.20348.9", "1")],
+            ),
+            vulnerability("CVE-2024-2", "Moderate", "No", &[(2, "4.8.1.2", "2")]),
+        ];
+        let mut json = document("2024-Apr", "2024-04-09", &rows);
+        let title = String::from_utf8(json)
+            .unwrap()
+            .replace("A\\ttitle", "<A & \u{fc}>");
+        json = title.into_bytes();
+        let (mut of_json, mut of_xml) = (SecurityUpdates::default(), SecurityUpdates::default());
+        of_json.add(&json).unwrap();
+        of_xml.add(as_xml(&json).as_bytes()).unwrap();
+        assert_eq!(of_json.fixes.len(), 1);
+        assert_eq!(of_xml, of_json);
+        assert_eq!(of_xml.fixes[0].title, "<A & \u{fc}>");
     }
 
     #[test]
@@ -629,10 +551,16 @@ mod tests {
             "",
             "{}",
             "<cvrfdoc/>",
+            "<cvrfdoc><DocumentTracking>",
+            "<html></html>",
+            "<cvrfdoc>&own;</cvrfdoc>",
+            "<cvrfdoc><a></b></cvrfdoc>",
             r#"{"DocumentTracking":{"Identification":{"ID":{"Value":"x"}},"InitialReleaseDate":"soon"}}"#,
         ] {
             assert!(table.add(text.as_bytes()).is_err(), "{text}");
         }
+        let deep = format!("<cvrfdoc>{}", "<a>".repeat(100_000));
+        assert!(table.add(deep.as_bytes()).is_err());
         assert_eq!(table, SecurityUpdates::default());
     }
 }

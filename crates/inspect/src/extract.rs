@@ -8,7 +8,7 @@ use std::sync::Arc;
 use wincimg_common::diagnose::Problem;
 use wincimg_common::files::{SpoolPart, SpoolWriter};
 use wincimg_common::progress::Progress;
-use wincimg_layer::{LayerReader, Limits, TarEntryKind, TarReadError};
+use wincimg_layer::{LayerReader, Limits, TarEntryKind, TarReadError, Whiteout};
 use wincimg_oci::document::{Descriptor, Digest, Image};
 use wincimg_oci::store::Source;
 use wincimg_registry::Root;
@@ -170,17 +170,18 @@ pub(super) async fn search(
         else {
             continue;
         };
+        // Anything but a folder hides everything that lower layers have at its path and below.
+        let mut hides: Vec<String> = Vec::new();
         for (path, seen) in layer.entries {
             let key = path.to_lowercase();
             if !is_below_any(&key, &hidden) && known.insert(key.clone()) {
-                // Anything but a folder hides everything that lower layers have at its path and
-                // below.
                 if !matches!(seen, FoundEntry::Taken(ExtractedEntry::Folder)) {
-                    hidden.insert(key);
+                    hides.push(key);
                 }
                 found.entries.insert(path, seen);
             }
         }
+        hidden.extend(hides);
         if !layer.hives.is_empty() {
             found.hives.push(LayerHives {
                 layer: number,
@@ -232,18 +233,14 @@ fn search_layer(
             continue;
         };
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        if layout == Layout::Other && name == ".wh..wh..opq" {
-            // It hides what lower layers have in the folder.
-            found.gone.push(folder.to_lowercase());
-            continue;
-        }
-        if let Some(gone) = name.strip_prefix(".wh.") {
-            let gone = if folder.is_empty() {
-                gone.to_lowercase()
-            } else {
-                format!("{folder}/{gone}").to_lowercase()
+        if let Some(mark) = Whiteout::from_name(name) {
+            let gone = match mark {
+                Whiteout::Deletion(gone) if folder.is_empty() => Some(gone.to_lowercase()),
+                Whiteout::Deletion(gone) => Some(format!("{folder}/{gone}").to_lowercase()),
+                Whiteout::Opaque if layout == Layout::Other => Some(folder.to_lowercase()),
+                Whiteout::Opaque | Whiteout::Other => None,
             };
-            found.gone.push(gone);
+            found.gone.extend(gone);
             continue;
         }
         let key = path.to_lowercase();

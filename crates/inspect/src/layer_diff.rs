@@ -5,7 +5,7 @@ use std::io::{BufReader, Read};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use wincimg_layer::{HiveFolder, LayerEntry, LayerReader, TarEntryKind, TarReadError};
+use wincimg_layer::{HiveFolder, LayerEntry, LayerReader, TarEntryKind, TarReadError, Whiteout};
 use wincimg_registry::RegistryData;
 use wincimg_registry::hive::{Hive, Key, Semantics};
 use wincimg_registry::security::{DescriptorLayout, SecurityDescriptor};
@@ -218,9 +218,8 @@ impl LayerDiff {
         reader: &mut LayerReader<'_>,
     ) -> Result<(), TarReadError> {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        if let Some(deleted) = name.strip_prefix(".wh.") {
-            // Windows ignores the others (`.wh..wh..opq`).
-            if !deleted.starts_with(".wh.") && !deleted.is_empty() {
+        if let Some(mark) = Whiteout::from_name(name) {
+            if let Whiteout::Deletion(deleted) = mark {
                 let path = [folder, deleted].join("/");
                 self.push(path.trim_start_matches('/'), FileChange::Deleted);
             }

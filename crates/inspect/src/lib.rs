@@ -55,6 +55,7 @@ mod registry;
 mod select;
 mod shutdown;
 mod stream;
+pub mod vex;
 pub mod wine;
 
 use std::collections::BTreeMap;

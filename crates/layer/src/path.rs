@@ -9,6 +9,29 @@ use wincimg_windows::path::{ImagePath, name_problem};
 /// Prefix of a tar entry that deletes a path.
 pub(super) const WHITEOUT_PREFIX: &str = ".wh.";
 
+/// A mark in a layer, by the name of its entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whiteout<'a> {
+    /// Deletes this name, which is next to it.
+    Deletion(&'a str),
+    /// `.wh..wh..opq`: hides what lower layers have in its folder. Windows does not know it.
+    Opaque,
+    /// A mark that nothing knows.
+    Other,
+}
+
+impl<'a> Whiteout<'a> {
+    /// Reads the name of an entry; none for files and folders.
+    pub fn from_name(name: &'a str) -> Option<Self> {
+        let deleted = name.strip_prefix(WHITEOUT_PREFIX)?;
+        Some(match deleted.strip_prefix(WHITEOUT_PREFIX) {
+            Some(".opq") => Self::Opaque,
+            None if !deleted.is_empty() => Self::Deletion(deleted),
+            _ => Self::Other,
+        })
+    }
+}
+
 /// A path below a layer's `Files` (or `Hives`) directory: names joined by `/`, each a valid file
 /// name on Windows.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -128,6 +151,22 @@ mod tests {
             &long,
         ] {
             assert!(path.parse::<LayerPath>().is_err(), "{path:?} was taken");
+        }
+    }
+
+    #[test]
+    fn a_mark_deletes_the_name_behind_its_prefix() {
+        for (name, expected) in [
+            ("a.txt", None),
+            (".wh", None),
+            (".wh.a.txt", Some(Whiteout::Deletion("a.txt"))),
+            (".wh..hidden", Some(Whiteout::Deletion(".hidden"))),
+            (".wh..wh..opq", Some(Whiteout::Opaque)),
+            (".wh.", Some(Whiteout::Other)),
+            (".wh..wh.plnk", Some(Whiteout::Other)),
+            (".wh..wh.aufs", Some(Whiteout::Other)),
+        ] {
+            assert_eq!(Whiteout::from_name(name), expected, "{name}");
         }
     }
 

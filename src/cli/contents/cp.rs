@@ -9,19 +9,18 @@ use clap::Args;
 use indicatif::BinaryBytes;
 use serde::Serialize;
 use wincimg_common::progress::Progress;
-use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::{CopiedFiles, ExtractedFiles};
 use wincimg_oci::copy::PlatformFilter;
-use wincimg_oci::store::{Location, Source};
 use wincimg_windows::path::ImagePath;
 
 use super::{only_image, report_skipped};
 use crate::cli::CommandOutcome;
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
+use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
 use crate::cli::output::{OutputFormat, write_json, write_result};
 use crate::cli::progress::display;
-use crate::cli::registry_args::{self, RegistryArgs};
+use crate::cli::registry_args;
 
 /// Copy a file or folder out of an image
 ///
@@ -32,7 +31,8 @@ use crate::cli::registry_args::{self, RegistryArgs};
     wincimg image cp repo.mylan.k8s:8888/web:1.4:C:\\inetpub\\wwwroot ./site\n  \
     wincimg image cp oci:./web-1.4:C:\\app\\web.config .")]
 pub(in crate::cli) struct Cp {
-    /// Image and path: HOST/NAME:TAG:C:\app, oci:DIR:C:\app or docker-archive:FILE:C:\app
+    /// Image and path: HOST/NAME:TAG:C:\app, oci:DIR:C:\app, docker-archive:FILE:C:\app or
+    /// docker-daemon:NAME:TAG:C:\app
     #[arg(value_name = "IMAGE:PATH")]
     from: PathInImage,
     /// Folder to copy to; it is created
@@ -45,13 +45,13 @@ pub(in crate::cli) struct Cp {
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
     #[command(flatten)]
-    connection: RegistryArgs,
+    connection: SourceArgs,
 }
 
 /// A path in an image.
 #[derive(Debug, Clone)]
 struct PathInImage {
-    image: Location,
+    image: ImageSource,
     path: ImagePath,
 }
 
@@ -80,11 +80,11 @@ impl FromStr for PathInImage {
             .last()
             .ok_or_else(expected)?;
         let (image, path) = (&text[..at], &text[at + 1..]);
-        if ["", "oci", "docker-archive", "docker"].contains(&image) {
+        if ["", "oci", "docker-archive", "docker-daemon", "docker"].contains(&image) {
             return Err(expected());
         }
         Ok(Self {
-            image: parse_location(image).map_err(|error| error.to_string())?,
+            image: parse_source(image).map_err(|error| error.to_string())?,
             path: path.parse().map_err(|error| format!("{error}"))?,
         })
     }
@@ -104,10 +104,10 @@ struct CopyJson<'a> {
 impl Cp {
     pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let progress: Arc<dyn Progress> = display(session);
-        let registry = self.connection.connect(Arc::clone(&progress))?;
+        let reader = self.connection.connect(Arc::clone(&progress))?;
         let PathInImage { image: name, path } = &self.from;
         let (digest, copied) = registry_args::run(async {
-            let source = Source::open(name, &registry).await?;
+            let source = reader.open(name).await?;
             let image = only_image(&source, name, self.platform.as_ref()).await?;
             let files = ExtractedFiles::read(&source, &image, path, &progress).await?;
             Ok((image.digest().to_string(), files.copy_to(&self.folder)?))
@@ -156,6 +156,7 @@ mod tests {
             ("repo.lan:5000/app:/a", "repo.lan:5000/app:latest", r"C:\a"),
             (r"oci:/tmp/x:1:c:\a", "oci:/tmp/x:1", r"C:\a"),
             (r"oci:./x:C:\", "oci:./x", r"C:\"),
+            (r"docker-daemon:app:1:C:\a", "docker-daemon:app:1", r"C:\a"),
             (
                 "docker-archive:/tmp/x.tar:/a/b",
                 "docker-archive:/tmp/x.tar",

@@ -8,7 +8,6 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 use wincimg_common::progress::Progress;
-use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::contents::{
     ContentChange, ContentLayer, ContentReader, FileDifference, FileEntry, FileEntryKind,
     ImageContents, KeyDifference, ValueDifference, diff_files, diff_keys,
@@ -16,7 +15,7 @@ use wincimg_inspect::contents::{
 use wincimg_inspect::windows_images;
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
-use wincimg_oci::store::{Location, Source};
+use wincimg_oci::store::Source;
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_windows::version::WindowsVersion;
 
@@ -24,9 +23,10 @@ use super::view::{Colours, FileView, sddl};
 use super::{ContentArgs, SkippedLayer, diff_text, report_problems, skipped_layers};
 use crate::cli::command_context::{Session, colour_on};
 use crate::cli::error::Failure;
+use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
 use crate::cli::output::{OutputFormat, write_json, write_result};
 use crate::cli::progress::display;
-use crate::cli::registry_args::{self, RegistryArgs};
+use crate::cli::registry_args;
 use crate::cli::{CommandOutcome, complete};
 
 /// Compare two images: files, registry, configuration, size
@@ -40,12 +40,12 @@ use crate::cli::{CommandOutcome, complete};
     With --skip-windows, or if layers of Windows are foreign and not stored with an image, only the\n\
     layers above Windows are compared.")]
 pub(in crate::cli) struct Diff {
-    /// First image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
-    #[arg(value_name = "BEFORE", value_parser = parse_location, add = complete::images())]
-    before: Location,
+    /// First image: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME
+    #[arg(value_name = "BEFORE", value_parser = parse_source, add = complete::images())]
+    before: ImageSource,
     /// Second image
-    #[arg(value_name = "AFTER", value_parser = parse_location, add = complete::images())]
-    after: Location,
+    #[arg(value_name = "AFTER", value_parser = parse_source, add = complete::images())]
+    after: ImageSource,
     /// Select the images of this platform from an index (repeatable) [default: all for Windows]
     #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
     platform: Vec<PlatformFilter>,
@@ -63,7 +63,7 @@ pub(in crate::cli) struct Diff {
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
     #[command(flatten)]
-    connection: RegistryArgs,
+    connection: SourceArgs,
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the form that clap wants")]
@@ -170,13 +170,14 @@ pub(super) struct LayerRow {
 impl Diff {
     pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let progress: Arc<dyn Progress> = display(session);
-        let registry = self.connection.connect(Arc::clone(&progress))?;
+        let reader = self.connection.connect(Arc::clone(&progress))?;
         let found = registry_args::run(async {
             let sources = [
-                Source::open(&self.before, &registry).await?,
-                Source::open(&self.after, &registry).await?,
+                reader.open(&self.before).await?,
+                reader.open(&self.after).await?,
             ];
-            self.compare(&sources, &progress, session).await
+            let sources = sources.each_ref().map(|source| &**source);
+            self.compare(sources, &progress, session).await
         })?;
         write_result(None, |out| match self.format {
             OutputFormat::Text => diff_text::write(&found, Colours(colour_on(&io::stdout())), out),
@@ -191,7 +192,7 @@ impl Diff {
 
     async fn compare(
         &self,
-        sources: &[Source; 2],
+        sources: [&Source; 2],
         progress: &Arc<dyn Progress>,
         session: &Session,
     ) -> Result<Differences, Failure> {
@@ -226,13 +227,13 @@ impl Diff {
     /// The contents of two images, to the same extent.
     async fn read_both(
         &self,
-        sources: &[Source; 2],
+        sources: [&Source; 2],
         images: [&Image; 2],
         reader: &mut ContentReader,
         session: &Session,
     ) -> Result<[ImageContents; 2], Failure> {
-        let before = reader.read(&sources[0], images[0]).await?;
-        let after = reader.read(&sources[1], images[1]).await?;
+        let before = reader.read(sources[0], images[0]).await?;
+        let after = reader.read(sources[1], images[1]).await?;
         report_problems(&self.before, &before, session);
         report_problems(&self.after, &after, session);
         Ok(if before.is_complete() && after.is_complete() {

@@ -6,17 +6,16 @@ use std::sync::Arc;
 use clap::Args;
 use wincimg_common::progress::Progress;
 use wincimg_inspect::ExtractedFiles;
-use wincimg_inspect::bases::parse_location;
 use wincimg_oci::copy::PlatformFilter;
-use wincimg_oci::store::{Location, Source};
 use wincimg_windows::path::ImagePath;
 
 use super::{only_image, report_skipped};
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
+use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
 use crate::cli::output::write_result;
 use crate::cli::progress::display;
-use crate::cli::registry_args::{self, RegistryArgs};
+use crate::cli::registry_args;
 use crate::cli::{CommandOutcome, complete};
 
 /// Export the files of an image as a tar
@@ -28,9 +27,9 @@ use crate::cli::{CommandOutcome, complete};
     wincimg image export oci:./web-1.4 -o web.tar\n  \
     wincimg image export repo.mylan.k8s:8888/web:1.4 --path C:\\inetpub | tar -t")]
 pub(in crate::cli) struct Export {
-    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
-    #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]
-    image: Location,
+    /// Image: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME
+    #[arg(value_name = "IMAGE", value_parser = parse_source, add = complete::images())]
+    image: ImageSource,
     /// File or folder to export
     #[arg(long, value_name = "PATH", default_value = r"C:\")]
     path: ImagePath,
@@ -41,15 +40,15 @@ pub(in crate::cli) struct Export {
     #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
     platform: Option<PlatformFilter>,
     #[command(flatten)]
-    connection: RegistryArgs,
+    connection: SourceArgs,
 }
 
 impl Export {
     pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let progress: Arc<dyn Progress> = display(session);
-        let registry = self.connection.connect(Arc::clone(&progress))?;
+        let reader = self.connection.connect(Arc::clone(&progress))?;
         let files = registry_args::run(async {
-            let source = Source::open(&self.image, &registry).await?;
+            let source = reader.open(&self.image).await?;
             let image = only_image(&source, &self.image, self.platform.as_ref()).await?;
             Ok(ExtractedFiles::read(&source, &image, &self.path, &progress).await?)
         })?;

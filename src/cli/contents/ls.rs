@@ -11,13 +11,11 @@ use wincimg_common::diagnose::closest_match;
 use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::base::BaseKeyPath;
-use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::contents::{
     ContentKey, FileEntry, FileEntryKind, FileTree, ImageContents, list_keys,
 };
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
-use wincimg_oci::store::{Location, Source};
 use wincimg_registry::RegistryData;
 use wincimg_windows::path::ImagePath;
 
@@ -25,9 +23,10 @@ use super::view::{Colours, FileView, listed_name, sddl, shortened, value_name};
 use super::{ContentArgs, SkippedLayer, only_image, report_problems, skipped_layers};
 use crate::cli::command_context::{Session, colour_on};
 use crate::cli::error::Failure;
+use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
 use crate::cli::output::{OutputFormat, write_json, write_result};
 use crate::cli::progress::display;
-use crate::cli::registry_args::{self, RegistryArgs};
+use crate::cli::registry_args;
 use crate::cli::{CommandOutcome, complete};
 
 /// List the files or registry keys of an image
@@ -41,9 +40,9 @@ use crate::cli::{CommandOutcome, complete};
     wincimg image ls oci:./web-1.4 'HKLM\\SOFTWARE\\Vendor' --format json\n\n\
     Exit code 1: the image does not have that file, folder or key.")]
 pub(in crate::cli) struct Ls {
-    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
-    #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]
-    image: Location,
+    /// Image: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME
+    #[arg(value_name = "IMAGE", value_parser = parse_source, add = complete::images())]
+    image: ImageSource,
     /// File, folder or registry key, such as C:\app or HKLM\SOFTWARE\Vendor
     #[arg(default_value = r"C:\", value_parser = parse_path)]
     path: ListedPath,
@@ -67,7 +66,7 @@ pub(in crate::cli) struct Ls {
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
     #[command(flatten)]
-    connection: RegistryArgs,
+    connection: SourceArgs,
 }
 
 /// What is listed.
@@ -105,9 +104,9 @@ struct ListedImage {
 impl Ls {
     pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let progress: Arc<dyn Progress> = display(session);
-        let registry = self.connection.connect(Arc::clone(&progress))?;
+        let reader = self.connection.connect(Arc::clone(&progress))?;
         let listed = registry_args::run(async {
-            let source = Source::open(&self.image, &registry).await?;
+            let source = reader.open(&self.image).await?;
             let image = only_image(&source, &self.image, self.platform.as_ref()).await?;
             let mut reader = self.contents.reader(&progress);
             let contents = reader.read(&source, &image).await?;

@@ -21,10 +21,11 @@ use wincimg_inspect::contents::{ContentOptions, ContentReader, ContentStatus, Im
 use wincimg_inspect::{CopiedFiles, windows_images};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::Image;
-use wincimg_oci::store::{Location, Source};
+use wincimg_oci::store::Source;
 
 use super::command_context::Session;
 use super::error::Failure;
+use super::image_source::ImageSource;
 
 /// Extent of the contents that are read.
 #[derive(Debug, Clone, Args)]
@@ -71,7 +72,7 @@ fn skipped_layers(contents: &ImageContents) -> Vec<SkippedLayer> {
 }
 
 /// Reports in one line what an image's contents lack, and the parts that cannot be read.
-fn report_problems(image: &Location, contents: &ImageContents, session: &Session) {
+fn report_problems(image: &ImageSource, contents: &ImageContents, session: &Session) {
     let foreign: Vec<String> = contents
         .layers
         .iter()
@@ -86,7 +87,7 @@ fn report_problems(image: &Location, contents: &ImageContents, session: &Session
     }
 }
 
-pub(super) fn report_foreign(image: &Location, layers: &[String], session: &Session) {
+pub(super) fn report_foreign(image: &ImageSource, layers: &[String], session: &Session) {
     if !layers.is_empty() {
         session.note(format_args!(
             "skipped foreign layers of Windows, whose bytes are not stored with {image}: {}",
@@ -96,7 +97,7 @@ pub(super) fn report_foreign(image: &Location, layers: &[String], session: &Sess
 }
 
 /// Reports what a copy lacks.
-fn report_skipped(image: &Location, copied: &CopiedFiles, session: &Session) {
+fn report_skipped(image: &ImageSource, copied: &CopiedFiles, session: &Session) {
     let unread: Vec<String> = copied.unread.iter().map(ToString::to_string).collect();
     report_foreign(image, &unread, session);
     if let Some(first) = copied.skipped.first() {
@@ -110,7 +111,7 @@ fn report_skipped(image: &Location, copied: &CopiedFiles, session: &Session) {
 /// The only Windows image that a location names, or that of a platform.
 pub(super) async fn only_image(
     source: &Source,
-    location: &Location,
+    location: &ImageSource,
     platform: Option<&PlatformFilter>,
 ) -> Result<Image, Failure> {
     let platforms: Vec<PlatformFilter> = platform.into_iter().cloned().collect();

@@ -5,12 +5,12 @@ use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::provenance::{AttachedDocument, DocumentKind, SbomFormat, list_attached};
 use wincimg_inspect::windows_images;
 use wincimg_oci::document::{Digest, Document};
-use wincimg_oci::remote::RegistryClient;
-use wincimg_oci::store::{Location, Source};
+use wincimg_oci::store::Source;
 
 use super::{Inspect, SbomArg};
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
+use crate::cli::image_source::{ImageSource, SourceReader};
 use crate::cli::output::write_document;
 use crate::cli::{CommandOutcome, registry_args};
 
@@ -61,13 +61,13 @@ impl Inspect {
 
     pub(super) fn print_document(
         &self,
-        location: &Location,
+        location: &ImageSource,
         kind: PrintedDocument,
-        registry: &RegistryClient,
+        reader: &SourceReader,
         session: &Session,
     ) -> Result<CommandOutcome, Failure> {
         let bytes = registry_args::run(async {
-            let place = Source::open(location, registry).await?;
+            let place = reader.open(location).await?;
             let named = place.resolve(location.tag_or_digest()).await?;
             let image = self.one_image(location, &place, &named).await?;
             let mut found = Vec::new();
@@ -98,7 +98,7 @@ impl Inspect {
     /// The image whose documents are requested: of an index, the selected one.
     async fn one_image(
         &self,
-        location: &Location,
+        location: &ImageSource,
         place: &Source,
         named: &Document,
     ) -> Result<Digest, Failure> {

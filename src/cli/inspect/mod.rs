@@ -13,20 +13,20 @@ use anyhow::anyhow;
 use clap::{ArgAction, Args, ValueEnum};
 use serde::Serialize;
 use wincimg_common::untrusted::Untrusted;
-use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::{
     EntryKind, ImageFacts, InspectOptions, Inspection, LayerReadStatus, ReadDepth, RegistryFormat,
     RegistryReport, SMALL_LAYER, SkipReason, inspect,
 };
 use wincimg_oci::copy::PlatformFilter;
-use wincimg_oci::store::{Location, LocationError, Source};
+use wincimg_oci::store::{Location, LocationError};
 use wincimg_registry::regfile::to_utf16;
 
 use super::command_context::Session;
 use super::error::Failure;
+use super::image_source::{ImageSource, SourceArgs, parse_source};
 use super::output::{write_document, write_json, write_result};
 use super::progress::display;
-use super::registry_args::{self, RegistryArgs};
+use super::registry_args;
 use super::{CommandOutcome, complete};
 
 /// Show an image's version, layers, start and registry changes
@@ -46,10 +46,11 @@ use super::{CommandOutcome, complete};
     are reported; --layers all reads everything.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct Inspect {
-    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]; or a FILE.msi
+    /// Image: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME], docker-daemon:NAME; or a
+    /// FILE.msi
     ///
-    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]. A FILE.msi is shown as
-    /// msiexec /i FILE /qn would install it.
+    /// Image: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME. A
+    /// FILE.msi is shown as msiexec /i FILE /qn would install it.
     #[arg(value_name = "IMAGE", value_parser = parse_subject, add = complete::images())]
     subject: Subject,
     /// Property of the installation of a FILE.msi, such as INSTALLDIR=C:\app
@@ -93,13 +94,13 @@ pub(super) struct Inspect {
     #[arg(long, value_enum, default_value = "text")]
     format: InspectFormat,
     #[command(flatten)]
-    connection: RegistryArgs,
+    connection: SourceArgs,
 }
 
 /// What is shown.
 #[derive(Debug, Clone)]
 enum Subject {
-    Image(Box<Location>),
+    Image(Box<ImageSource>),
     /// A Windows Installer package.
     Package(PathBuf),
 }
@@ -111,7 +112,7 @@ fn parse_subject(text: &str) -> Result<Subject, LocationError> {
     if is_package && !text.contains("://") {
         return Ok(Subject::Package(text.into()));
     }
-    parse_location(text).map(|location| Subject::Image(Box::new(location)))
+    parse_source(text).map(|image| Subject::Image(Box::new(image)))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -143,8 +144,8 @@ fn is_true(text: &str) -> Result<bool, String> {
 
 impl Inspect {
     /// Local file or folder with the name of an image in a registry.
-    fn on_disk(image: &Location) -> Option<Location> {
-        let Location::Registry(reference) = image else {
+    fn on_disk(image: &ImageSource) -> Option<Location> {
+        let Some(Location::Registry(reference)) = image.stored() else {
             return None;
         };
         let name = reference.repository().strip_prefix("library/")?;
@@ -185,12 +186,12 @@ impl Inspect {
             ));
         }
         let progress = display(session);
-        let registry = self.connection.connect(Arc::clone(&progress))?;
+        let reader = self.connection.connect(Arc::clone(&progress))?;
         if let Some(kind) = self.document_wanted() {
-            return self.print_document(image, kind, &registry, session);
+            return self.print_document(image, kind, &reader, session);
         }
         let (inspection, place) = registry_args::run(async {
-            let source = Source::open(image, &registry).await?;
+            let source = reader.open(image).await?;
             let mut inspection =
                 inspect(&source, image.tag_or_digest(), &wanted, &progress).await?;
             if self.waste || self.max_waste.is_some() {
@@ -247,7 +248,7 @@ impl Inspect {
 }
 
 /// Reports what the result leaves out, and the option that includes it.
-fn report_problems(subject: &Location, inspection: &Inspection, place: &str, session: &Session) {
+fn report_problems(subject: &ImageSource, inspection: &Inspection, place: &str, session: &Session) {
     for image in &inspection.images {
         if !image.is_windows() {
             session.note(format_args!(

@@ -13,13 +13,14 @@ use wincimg_inspect::{
 };
 use wincimg_oci::document::media_type;
 use wincimg_oci::document::media_type::LayerCompression;
-use wincimg_oci::store::Location;
 use wincimg_registry::RegistryEdit;
 use wincimg_windows::quoting::argv::quote;
 use wincimg_windows::shutdown::ShutdownValue;
 
+use crate::cli::image_source::ImageSource;
+
 pub(super) fn write(
-    image: &Location,
+    image: &ImageSource,
     inspection: &Inspection,
     out: &mut dyn Write,
 ) -> io::Result<()> {

@@ -37,7 +37,7 @@ fn document(name: &str, day: &str, rows: &[(&str, &str, &str, &str)]) -> String 
 }
 
 /// An image of 2024-03, another build's, and documents of two months.
-fn scanned() -> Images {
+pub(super) fn scanned() -> Images {
     let images = Images::new();
     images.put("web", &image("17763.5576", vec![bottom()]));
     images.put("new", &image("26100.1742", vec![bottom()]));
@@ -161,8 +161,204 @@ fn the_exit_code_follows_the_severity_and_what_is_ignored() {
         Some(0)
     );
     let report = images.scan_json(&["oci:web", "--ignore", "CVE-2024-0002"]);
-    assert_eq!(report["ignored"], json!(["CVE-2024-0002"]));
+    let ignored = &report["images"][0]["ignored"];
+    assert_eq!(ignored.as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&ignored[0]["cve"], &ignored[0]["vex"]),
+        (&json!("CVE-2024-0002"), &Value::Null)
+    );
     assert_eq!(cves(&report), ["CVE-2024-0003", "CVE-2024-0004"]);
+}
+
+/// An `OpenVEX` document about the image, and a CSAF document about its Windows.
+pub(super) fn vex(images: &Images) {
+    let of_image = json!({
+        "@context": "https://openvex.dev/ns/v0.2.0",
+        "timestamp": "2024-06-01T00:00:00Z",
+        "statements": [{
+            "vulnerability": {"name": "CVE-2024-0002"},
+            "products": [{"@id": "pkg:oci/web"}],
+            "status": "not_affected",
+            "justification": "vulnerable_code_not_in_execute_path",
+        }],
+    });
+    let of_windows = json!({
+        "document": {"category": "csaf_vex", "csaf_version": "2.0"},
+        "product_tree": {"full_product_names": [{
+            "product_id": "W",
+            "name": "Windows Server 2019",
+            "product_identification_helper": {"cpe": "cpe:/o:microsoft:windows_server_2019"},
+        }]},
+        "vulnerabilities": [{
+            "cve": "CVE-2024-0003",
+            "product_status": {"known_not_affected": ["W"]},
+            "threats": [{"category": "impact", "details": "No printer."}],
+        }],
+    });
+    fs::write(images.path("web.vex.json"), of_image.to_string()).unwrap();
+    fs::write(images.path("csaf.json"), of_windows.to_string()).unwrap();
+}
+
+#[test]
+fn what_vex_settles_is_ignored_and_said_with_its_reason() {
+    let images = scanned();
+    images.put("other", &image("17763.5576", vec![bottom()]));
+    vex(&images);
+    let arguments = [
+        "oci:web",
+        "--msrc",
+        "apr.json",
+        "--msrc",
+        "may.json",
+        "--vex",
+        "web.vex.json",
+        "--vex",
+        "csaf.json",
+    ];
+    let report = images.scan_json(&arguments);
+    assert_eq!(cves(&report), ["CVE-2024-0004"]);
+    let ignored = report["images"][0]["ignored"].as_array().unwrap().iter();
+    let rows: Vec<(&str, &str, &str, &str)> = ignored
+        .map(|it| {
+            let field = |name: &str| it[name].as_str().unwrap();
+            (field("cve"), field("status"), field("vex"), field("reason"))
+        })
+        .collect();
+    let expected = [
+        ("CVE-2024-0003", "not_affected", "csaf.json", "No printer."),
+        (
+            "CVE-2024-0002",
+            "not_affected",
+            "web.vex.json",
+            "vulnerable_code_not_in_execute_path",
+        ),
+    ];
+    assert_eq!(rows, expected);
+    assert_eq!(report["images"][0]["exploited"], 0);
+    let text = images.scan(&[&arguments[..], &["--fail-on", "important"]].concat());
+    assert_eq!(text.status.code(), Some(0));
+    let text = String::from_utf8(text.stdout).unwrap();
+    for part in [
+        "ignored: not affected, says csaf.json: No printer.",
+        "1 missing: 1 moderate; 0 exploited (2 ignored)",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // The first document is about the other image alone.
+    let other = images.scan_json(&["oci:other", "--vex", "web.vex.json"]);
+    assert_eq!(cves(&other).len(), 3);
+
+    let output = images.scan(&[&arguments[..], &["--format", "sarif"]].concat());
+    let log: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let results = log["runs"][0]["results"].as_array().unwrap().iter();
+    let suppressed = results.filter(|it| it["suppressions"][0]["kind"] == "external");
+    assert_eq!(suppressed.count(), 2);
+
+    fs::write(images.path("apr.json"), "{}").unwrap();
+    let output = images.scan(&["oci:web", "--vex", "apr.json"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("cannot use apr.json as VEX"), "{errors}");
+}
+
+#[test]
+fn a_document_may_be_xml() {
+    let images = scanned();
+    let xml = r#"<?xml version="1.0" encoding="utf-8"?>
+<cvrf:cvrfdoc xmlns:cvrf="http://www.icasi.org/CVRF/schema/cvrf/1.1">
+  <cvrf:DocumentTracking>
+    <cvrf:Identification><cvrf:ID>2024-Jun</cvrf:ID></cvrf:Identification>
+    <cvrf:InitialReleaseDate>2024-06-11T07:00:00</cvrf:InitialReleaseDate>
+  </cvrf:DocumentTracking>
+  <prod:ProductTree xmlns:prod="http://www.icasi.org/CVRF/schema/prod/1.1">
+    <prod:FullProductName ProductID="11572">Windows Server 2019  (Server Core installation)</prod:FullProductName>
+  </prod:ProductTree>
+  <vuln:Vulnerability Ordinal="1" xmlns:vuln="http://www.icasi.org/CVRF/schema/vuln/1.1">
+    <vuln:Title>Win32k &amp; more</vuln:Title>
+    <vuln:CVE>CVE-2024-0005</vuln:CVE>
+    <vuln:Threats>
+      <vuln:Threat Type="Severity"><vuln:Description>Critical</vuln:Description><vuln:ProductID>11572</vuln:ProductID></vuln:Threat>
+      <vuln:Threat Type="Exploit Status"><vuln:Description>Publicly Disclosed:No;Exploited:Yes</vuln:Description></vuln:Threat>
+    </vuln:Threats>
+    <vuln:Remediations>
+      <vuln:Remediation Type="Vendor Fix">
+        <vuln:Description>5039217</vuln:Description>
+        <vuln:ProductID>11572</vuln:ProductID>
+        <vuln:SubType>Security Update</vuln:SubType>
+        <vuln:FixedBuild>10.0.17763.5936</vuln:FixedBuild>
+      </vuln:Remediation>
+    </vuln:Remediations>
+  </vuln:Vulnerability>
+</cvrf:cvrfdoc>
+"#;
+    fs::write(images.path("jun.xml"), xml).unwrap();
+    let report = images.scan_json(&["oci:web", "--msrc", "jun.xml"]);
+    assert_eq!(cves(&report), ["CVE-2024-0005"]);
+    let fix = &report["images"][0]["missing"][0];
+    assert_eq!(
+        (
+            &fix["title"],
+            &fix["severity"],
+            &fix["exploited"],
+            &fix["kb"]
+        ),
+        (
+            &json!("Win32k & more"),
+            &json!("critical"),
+            &json!(true),
+            &json!("KB5039217")
+        )
+    );
+}
+
+#[test]
+fn check_compat_counts_what_images_lack_if_the_table_is_there() {
+    let images = scanned();
+    let check = |format: &str| {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command
+            .current_dir(images.folder.path())
+            .args([
+                "check-compat",
+                "oci:web",
+                "oci:new",
+                "--host-build",
+                "17763.5820",
+            ])
+            .args(["--format", format, "--cache-dir", "cache"]);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    assert!(!check("text").contains("security"), "{}", check("text"));
+    let without: Value = serde_json::from_str(&check("json")).unwrap();
+    assert_eq!(without["missing_fixes"], Value::Null);
+
+    images.scan(&["oci:web", "--msrc", "apr.json", "--msrc", "may.json"]);
+    let found: Value = serde_json::from_str(&check("json")).unwrap();
+    let found = &found["missing_fixes"];
+    assert_eq!(found["table"]["newest"], "2024-May");
+    let expected = json!([
+        {"reference": "oci:new", "build": "26100.1742", "known": false, "missing": 0,
+            "critical": 0, "exploited": 0},
+        {"reference": "oci:web", "build": "17763.5576", "known": true, "missing": 3,
+            "critical": 1, "exploited": 1},
+    ]);
+    assert_eq!(found["images"], expected);
+    for format in ["text", "markdown", "html"] {
+        let text = check(format);
+        // A terminal breaks lines.
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "security updates as of 2024-May (2024-05-14)",
+            "oci:web (17763.5576) lacks 3 security fixes, 1 critical, 1 exploited",
+            "wincimg image scan oci:web",
+        ] {
+            assert!(text.contains(part), "{format}, {part}: {text}");
+        }
+    }
+    let sarif: Value = serde_json::from_str(&check("sarif")).unwrap();
+    let mut results = sarif["runs"][0]["results"].as_array().unwrap().iter();
+    assert!(results.any(|it| it["ruleId"] == "missing-fixes" && it["level"] == "note"));
+    assert!(check("junit").contains("lacks 3 security fixes"));
 }
 
 #[test]

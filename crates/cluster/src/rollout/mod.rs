@@ -41,6 +41,7 @@ pub use simulate::{Simulation, SimulationMatches, apply_hotfix};
 pub use tags::{TagsByRepository, fetch_tags};
 pub use warning::Warning;
 use wincimg_windows::compat::{Isolation, VerdictOutcome};
+use wincimg_windows::missing_fixes::MissingFixes;
 
 use crate::nodes::{Node, NodeList};
 use crate::workloads::{SkippedObject, Workload, WorkloadId};
@@ -110,6 +111,8 @@ pub struct Rollout {
     own: Vec<String>,
     /// Outcomes without the simulation, if there is one.
     pub as_it_is: Option<OutcomeCounts>,
+    /// Security fixes that the images lack, if a table of them is there.
+    pub missing_fixes: Option<MissingFixes>,
 }
 
 /// One check.
@@ -190,6 +193,7 @@ impl Rollout {
             plan: None,
             what_if: Vec::new(),
             as_it_is: None,
+            missing_fixes: None,
             today: request.today,
             own: request.own.clone(),
         };

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 use tokio::sync::watch;
 use wincimg_common::diagnose::{BoxError, Problem};
-use wincimg_common::files::Spool;
 use wincimg_common::progress::Progress;
 use wincimg_layer::BufferedBlob;
 use wincimg_oci::copy::{Copier, CopyOptions, CopyPlan, Foreign, PlannedBlob};
@@ -19,7 +18,7 @@ use wincimg_oci::store::{Location, Sink, Source};
 
 use super::built_image::BuiltImage;
 use crate::direct::{AssembledImage, LayerBytes};
-use crate::docker::{DaemonImage, not_saved};
+use crate::docker::DaemonImage;
 use crate::plans::PlannedImage;
 use crate::publication::TaggedImage;
 
@@ -218,8 +217,7 @@ impl<'a> DestinationWriter<'a> {
 
     /// Saves an image from the daemon to a file, and uploads it from there.
     async fn save(&self, made: &DaemonImage<'_>, tag: Option<&str>) -> Result<Image, BoxError> {
-        let file = Spool::in_folder(&std::env::temp_dir()).map_err(not_saved)?;
-        made.save(file.path(), self.progress.as_ref()).await?;
+        let file = made.save(self.progress.as_ref()).await?;
         let saved = Location::Archive {
             file: file.path().to_owned(),
             name: None,

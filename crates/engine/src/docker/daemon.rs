@@ -1,12 +1,15 @@
 //! A connected daemon, and its calls besides builds and pushes.
 
-use std::fmt;
+use std::{fmt, io};
 
 use bollard::Docker;
 use bollard::query_parameters::TagImageOptions;
 use futures_util::TryStreamExt;
+use tokio::io::AsyncWriteExt;
 use wincimg_cluster::live::BuilderConnection;
-use wincimg_common::diagnose::Problem;
+use wincimg_common::diagnose::{BoxError, Problem};
+use wincimg_common::files::Spool;
+use wincimg_common::progress::Progress;
 
 use super::api::{ImageInfo, Info};
 use super::client::{Client, within};
@@ -108,13 +111,35 @@ impl Daemon {
         self.client.call(&what, call).await
     }
 
+    /// Exports an image to a temporary file, as `docker save` does.
+    pub async fn export(&self, name: &str, progress: &dyn Progress) -> Result<Spool, BoxError> {
+        let file = Spool::in_folder(&std::env::temp_dir()).map_err(not_saved)?;
+        let task = progress.task(&format!("save {name}"), None);
+        let mut pieces = self.save(name).await?;
+        let out = tokio::fs::File::create(file.path()).await;
+        let mut out = out.map_err(not_saved)?;
+        while let Some(piece) = pieces.next().await? {
+            out.write_all(&piece).await.map_err(not_saved)?;
+            task.advance(piece.len() as u64);
+        }
+        out.flush().await.map_err(not_saved)?;
+        task.done("saved");
+        Ok(file)
+    }
+
     /// The image as `docker save` writes it. It may be large and slow.
-    pub(super) async fn save(&self, name: &str) -> Result<BodyChunks, DockerError> {
+    async fn save(&self, name: &str) -> Result<BodyChunks, DockerError> {
         let what = format!("save {name}");
         let call = async |docker: Docker| docker.export_images(&[name]).try_next().await;
         let answer = self.client.call_raw(&what, "", call).await?;
         Ok(BodyChunks::new(&what, answer))
     }
+}
+
+/// Error for a saved image that cannot be written to the disk.
+fn not_saved(error: io::Error) -> Problem {
+    let what = "cannot write the saved image to a temporary file";
+    Problem::new("file/io", what).source(error)
 }
 
 impl fmt::Debug for Daemon {

@@ -1,10 +1,9 @@
 //! An image in a daemon: pushed by the daemon, or saved to a file.
 
-use std::path::Path;
-use std::{fmt, io};
+use std::fmt;
 
-use tokio::io::AsyncWriteExt;
-use wincimg_common::diagnose::{BoxError, Problem};
+use wincimg_common::diagnose::BoxError;
+use wincimg_common::files::Spool;
 use wincimg_common::progress::Progress;
 use wincimg_oci::remote::DaemonCredential;
 
@@ -39,25 +38,8 @@ impl DaemonImage<'_> {
         pushed.await
     }
 
-    /// Lets the daemon save the image to a file, as a docker-archive.
-    pub(crate) async fn save(&self, path: &Path, progress: &dyn Progress) -> Result<(), BoxError> {
-        let name = self.to_string();
-        let task = progress.task(&format!("save {name}"), None);
-        let mut pieces = self.daemon.save(&name).await?;
-        let file = tokio::fs::File::create(path).await;
-        let mut file = file.map_err(not_saved)?;
-        while let Some(piece) = pieces.next().await? {
-            file.write_all(&piece).await.map_err(not_saved)?;
-            task.advance(piece.len() as u64);
-        }
-        file.flush().await.map_err(not_saved)?;
-        task.done("saved");
-        Ok(())
+    /// Lets the daemon save the image to a temporary file, as a docker-archive.
+    pub(crate) async fn save(&self, progress: &dyn Progress) -> Result<Spool, BoxError> {
+        self.daemon.export(&self.to_string(), progress).await
     }
-}
-
-/// Error for a saved image that cannot be written to the disk.
-pub(crate) fn not_saved(error: io::Error) -> Problem {
-    let what = "cannot write the saved image to a temporary file";
-    Problem::new("file/io", what).source(error)
 }

@@ -41,5 +41,4 @@ pub use endpoint::{Endpoint, Environment};
 pub use engine::DockerEngine;
 pub use error::DockerError;
 pub use image::DaemonImage;
-pub(crate) use image::not_saved;
 pub use preflight::Preflight;

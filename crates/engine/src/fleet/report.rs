@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use wincimg_common::diagnose::{Blame, BoxError, Problem, error_chain};
+use wincimg_windows::missing_fixes::MissingFixes;
 
 use super::FleetEntry;
 use super::tag_contents::Verdict;
@@ -25,6 +26,9 @@ pub struct FleetReport {
     pub images: Vec<ImageReport>,
     /// Nodes without a known version of Windows.
     pub left_out: Vec<String>,
+    /// Security fixes that the images lack, if a table of them is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing_fixes: Option<MissingFixes>,
 }
 
 /// Numbers of images and builds by state.
@@ -169,6 +173,7 @@ impl FleetReport {
             shard: None,
             images,
             left_out,
+            missing_fixes: None,
         }
     }
 

@@ -9,7 +9,9 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
-use wincimg_layer::{LayerEntry, LayerReader, Limits, TarEntryKind, TarReadError, decompress};
+use wincimg_layer::{
+    LayerEntry, LayerReader, Limits, TarEntryKind, TarReadError, Whiteout, decompress,
+};
 use wincimg_registry::security::{DescriptorLayout, SecurityDescriptor};
 use wincimg_windows::base_contents::BaseRequirements;
 
@@ -347,9 +349,8 @@ impl Collector {
             return Ok(());
         }
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        if let Some(deleted) = name.strip_prefix(".wh.") {
-            // Windows ignores the others (`.wh..wh..opq`).
-            if !deleted.starts_with(".wh.") && !deleted.is_empty() {
+        if let Some(mark) = Whiteout::from_name(name) {
+            if let Whiteout::Deletion(deleted) = mark {
                 let path = [folder, deleted].join("/");
                 self.push(path.trim_start_matches('/'), LayerFileKind::Deleted, reader);
             }

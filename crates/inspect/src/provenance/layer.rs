@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
-use wincimg_layer::{LayerEntry, LayerReader, Limits, TarEntryKind, TarReadError};
+use wincimg_layer::{LayerEntry, LayerReader, Limits, TarEntryKind, TarReadError, Whiteout};
 
 use super::packages::{FilePackages, PackageFileKind};
 
@@ -14,10 +14,6 @@ use super::packages::{FilePackages, PackageFileKind};
 const MAX_FILES: usize = 500_000;
 /// The largest layer of Windows has about 20 GiB unpacked.
 const LONGEST_LAYER: u64 = 64 << 30;
-/// Prefix of the name of a deleted path.
-const WHITEOUT: &str = ".wh.";
-/// Name that deletes the whole content of a folder.
-const OPAQUE: &str = ".wh..wh..opq";
 
 /// Error of scanning a layer.
 #[derive(Debug, thiserror::Error)]
@@ -101,12 +97,10 @@ pub fn scan_layer(
             return Err(LayerScanError::Cancelled);
         }
         let (folder, name) = entry.path.rsplit_once('/').unwrap_or(("", &entry.path));
-        if name == OPAQUE {
-            contents.deleted.push(folder.to_owned());
-            continue;
-        }
-        if let Some(gone) = name.strip_prefix(WHITEOUT) {
-            contents.deleted.push(format!("{folder}/{gone}"));
+        if let Some(mark) = Whiteout::from_name(name) {
+            if let Whiteout::Deletion(gone) = mark {
+                contents.deleted.push(format!("{folder}/{gone}"));
+            }
             continue;
         }
         let file = match entry.kind {

@@ -106,6 +106,17 @@ fn packages_that_a_later_layer_replaced_or_took_away_are_gone() {
 }
 
 #[test]
+fn a_mark_that_windows_ignores_takes_nothing_away() {
+    let first = layer(&[("app/node_modules/a/package.json", &package("a", "1"))]);
+    let mut tar = LayerTar::default();
+    tar.file("Files/app/.wh..wh..opq", b"", None);
+    let second = scan_layer(tar.tar().as_slice(), &AtomicBool::new(false)).unwrap();
+    assert_eq!(second, LayerContents::default());
+    let found = inventory(vec![contents(&first), Arc::new(second)]);
+    assert_eq!(purls(&found), ["pkg:npm/a@1"]);
+}
+
+#[test]
 fn the_same_package_in_two_folders_is_one_with_two_places() {
     let first = layer(&[
         ("x/node_modules/a/package.json", &package("a", "1")),

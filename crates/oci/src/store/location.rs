@@ -93,6 +93,15 @@ fn not_on_hub(text: &str) -> Option<LocationError> {
         let text = text.to_owned();
         Some(LocationError::Meant { text, is, meant })
     };
+    if let Some(name) = text.strip_prefix("docker-daemon:") {
+        return error(
+            "is in a Docker daemon",
+            format!(
+                "copy it to a layout first: `wincimg copy {text} oci:./{}`",
+                folder_of(name)
+            ),
+        );
+    }
     let path = Path::new(text);
     if path.join("oci-layout").is_file() {
         return error("is an OCI layout", format!("type oci:{text}"));
@@ -123,13 +132,21 @@ fn not_on_hub(text: &str) -> Option<LocationError> {
     None
 }
 
+/// Last name of an image, without its tag.
+fn folder_of(image: &str) -> &str {
+    let name = image.rsplit('/').next().unwrap_or(image);
+    name.split([':', '@']).next().unwrap_or(name)
+}
+
 /// Returns the scheme that was probably meant. A name without host and folder is one of Docker's
 /// official images, none of which has a similar name.
 fn scheme_like(name: &str) -> Option<&'static str> {
-    ["oci", "docker-archive"].into_iter().find(|scheme| {
-        let slips = strsim::osa_distance(name, scheme);
-        (1..=1 + scheme.len() / 5).contains(&slips)
-    })
+    ["oci", "docker-archive", "docker-daemon"]
+        .into_iter()
+        .find(|scheme| {
+            let slips = strsim::osa_distance(name, scheme);
+            (1..=1 + scheme.len() / 5).contains(&slips)
+        })
 }
 
 /// Splits off the path at the first colon, as skopeo does; a drive letter's colon belongs to the

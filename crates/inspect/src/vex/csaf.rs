@@ -1,0 +1,225 @@
+//! CSAF 2.0 documents: the statuses of products in a profile for VEX or in an advisory.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::subject::{CPE_VERSION, cpe_fields, is_any};
+use super::{VexProduct, VexStatement, VexStatus, reason, time};
+
+#[derive(Deserialize)]
+struct CsafDocument {
+    document: Header,
+    #[serde(default)]
+    product_tree: ProductTree,
+    #[serde(default)]
+    vulnerabilities: Vec<Vulnerability>,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    tracking: Option<Tracking>,
+}
+
+#[derive(Deserialize)]
+struct Tracking {
+    current_release_date: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+struct ProductTree {
+    #[serde(default)]
+    branches: Vec<Branch>,
+    #[serde(default)]
+    full_product_names: Vec<Product>,
+    #[serde(default)]
+    relationships: Vec<Relationship>,
+}
+
+#[derive(Deserialize)]
+struct Branch {
+    #[serde(default)]
+    category: String,
+    product: Option<Product>,
+    #[serde(default)]
+    branches: Vec<Branch>,
+}
+
+#[derive(Deserialize)]
+struct Product {
+    product_id: String,
+    #[serde(default)]
+    product_identification_helper: Helper,
+}
+
+#[derive(Deserialize, Default)]
+struct Helper {
+    cpe: Option<String>,
+    purl: Option<String>,
+    #[serde(default)]
+    hashes: Vec<Hashes>,
+}
+
+#[derive(Deserialize)]
+struct Hashes {
+    #[serde(default)]
+    file_hashes: Vec<Hash>,
+}
+
+#[derive(Deserialize)]
+struct Hash {
+    algorithm: String,
+    value: String,
+}
+
+#[derive(Deserialize)]
+struct Relationship {
+    full_product_name: Product,
+    product_reference: String,
+    relates_to_product_reference: String,
+}
+
+#[derive(Deserialize)]
+struct Vulnerability {
+    cve: Option<String>,
+    #[serde(default)]
+    product_status: ProductStatus,
+    #[serde(default)]
+    flags: Vec<Flag>,
+    #[serde(default)]
+    threats: Vec<Threat>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ProductStatus {
+    known_not_affected: Vec<String>,
+    fixed: Vec<String>,
+    known_affected: Vec<String>,
+    under_investigation: Vec<String>,
+}
+
+/// A justification.
+#[derive(Deserialize)]
+struct Flag {
+    label: String,
+    #[serde(default)]
+    product_ids: Vec<String>,
+}
+
+/// An explanation.
+#[derive(Deserialize)]
+struct Threat {
+    category: String,
+    details: String,
+    #[serde(default)]
+    product_ids: Vec<String>,
+}
+
+pub(super) fn is_document(document: &Value) -> bool {
+    document["document"]["csaf_version"].is_string()
+}
+
+pub(super) fn read(document: Value) -> Result<Vec<VexStatement>, serde_json::Error> {
+    let read: CsafDocument = serde_json::from_value(document)?;
+    let tracking = read.document.tracking.as_ref();
+    let released = tracking.and_then(|tracking| tracking.current_release_date.as_deref());
+    let released = time(released);
+    let products = read.product_tree.products();
+    let mut statements = Vec::new();
+    for vulnerability in &read.vulnerabilities {
+        for (status, ids) in vulnerability.product_status.by_status() {
+            let known = ids.iter().filter_map(|id| Some((id, products.get(id)?)));
+            statements.extend(known.map(|(id, product)| VexStatement {
+                status,
+                reason: vulnerability.reason(id),
+                vulnerabilities: vulnerability.cve.iter().cloned().collect(),
+                products: vec![product.clone()],
+                time: released,
+            }));
+        }
+    }
+    Ok(statements)
+}
+
+impl ProductTree {
+    /// The products by their ids in the document.
+    fn products(self) -> HashMap<String, VexProduct> {
+        let mut products = HashMap::new();
+        let mut branches: Vec<(Branch, bool)> =
+            self.branches.into_iter().map(|it| (it, false)).collect();
+        while let Some((branch, is_below_version)) = branches.pop() {
+            let is_version = is_below_version || branch.category.starts_with("product_version");
+            let below = branch.branches.into_iter();
+            branches.extend(below.map(|branch| (branch, is_version)));
+            products.extend(branch.product.map(|product| product.named(is_version)));
+        }
+        let others = self.full_product_names.into_iter();
+        products.extend(others.map(|product| product.named(false)));
+        for related in self.relationships {
+            let (id, mut product) = related.full_product_name.named(false);
+            let part = products.get(&related.product_reference);
+            let whole = products.get(&related.relates_to_product_reference);
+            if let (Some(part), Some(whole)) = (part, whole) {
+                product
+                    .identifiers
+                    .extend(whole.identifiers.iter().cloned());
+                product.components = vec![part.identifiers.clone()];
+                products.insert(id, product);
+            }
+        }
+        products
+    }
+}
+
+impl Product {
+    /// Its id, and itself. Where the document names a version, identifiers for all versions say too
+    /// much.
+    fn named(self, is_version: bool) -> (String, VexProduct) {
+        let helper = self.product_identification_helper;
+        let names = helper.cpe.into_iter().chain(helper.purl);
+        let names = names.filter(|name| !is_version || has_version(name));
+        let hashes = helper.hashes.into_iter().flat_map(|it| it.file_hashes);
+        let digests = hashes.filter(|hash| hash.algorithm.eq_ignore_ascii_case("sha256"));
+        let digests = digests.map(|hash| format!("sha256:{}", hash.value));
+        let product = VexProduct {
+            identifiers: names.chain(digests).collect(),
+            components: Vec::new(),
+        };
+        (self.product_id, product)
+    }
+}
+
+fn has_version(identifier: &str) -> bool {
+    if identifier.starts_with("pkg:") {
+        return identifier.contains('@');
+    }
+    let fields = cpe_fields(identifier);
+    let version = fields.get(CPE_VERSION);
+    version.is_some_and(|version| !is_any(version))
+}
+
+impl ProductStatus {
+    fn by_status(&self) -> [(VexStatus, &[String]); 4] {
+        [
+            (VexStatus::NotAffected, &self.known_not_affected),
+            (VexStatus::Fixed, &self.fixed),
+            (VexStatus::Affected, &self.known_affected),
+            (VexStatus::UnderInvestigation, &self.under_investigation),
+        ]
+    }
+}
+
+impl Vulnerability {
+    fn reason(&self, product: &String) -> Option<String> {
+        let is_for = |ids: &[String]| ids.is_empty() || ids.contains(product);
+        let flag = self.flags.iter().find(|flag| is_for(&flag.product_ids));
+        let mut impacts = self.threats.iter().filter(|it| it.category == "impact");
+        let impact = impacts.find(|threat| is_for(&threat.product_ids));
+        reason(
+            flag.map(|flag| flag.label.clone()),
+            impact.map(|threat| threat.details.clone()),
+        )
+    }
+}

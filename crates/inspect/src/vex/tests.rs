@@ -1,0 +1,205 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+const CVE: &str = "CVE-2024-0002";
+const DIGEST: &str = "sha256:aabb";
+
+fn subject() -> VexSubject<'static> {
+    VexSubject {
+        name: "repo.lan:8888/apps/web",
+        tag: Some("1.4"),
+        digests: vec![DIGEST],
+        cpe: Some("cpe:2.3:o:microsoft:windows_server_2022:10.0.20348.2340:*:*:*:*:*:*:*"),
+    }
+}
+
+fn document(value: &Value) -> VexDocument {
+    VexDocument::read(value.to_string().as_bytes()).unwrap()
+}
+
+/// The status and reason that settle the vulnerability.
+fn settled(documents: &[Value]) -> Option<(VexStatus, Option<String>)> {
+    let documents: Vec<VexDocument> = documents.iter().map(document).collect();
+    let subject = subject();
+    let found = settling_statement(documents.iter(), CVE, &subject);
+    found.map(|(_, statement)| (statement.status, statement.reason.clone()))
+}
+
+fn openvex(products: &Value) -> Value {
+    json!({
+        "@context": "https://openvex.dev/ns/v0.2.0",
+        "timestamp": "2024-05-01T10:00:00Z",
+        "statements": [{
+            "vulnerability": {"name": CVE},
+            "products": products,
+            "status": "not_affected",
+            "justification": "vulnerable_code_not_present",
+            "impact_statement": "no printing",
+        }],
+    })
+}
+
+fn csaf(status: &str, product: &Value) -> Value {
+    json!({
+        "document": {"category": "csaf_vex", "csaf_version": "2.0",
+            "tracking": {"current_release_date": "2024-05-01T10:00:00Z"}},
+        "product_tree": product,
+        "vulnerabilities": [{
+            "cve": CVE,
+            "product_status": {status: ["P"]},
+            "flags": [{"label": "component_not_present", "product_ids": ["P"]}],
+            "threats": [{"category": "impact", "details": "no printing", "product_ids": ["P"]}],
+        }],
+    })
+}
+
+fn product(helper: &Value) -> Value {
+    json!({"product_id": "P", "name": "it", "product_identification_helper": helper})
+}
+
+#[test]
+fn a_statement_counts_for_exactly_what_it_names() {
+    for (id, counts) in [
+        ("repo.lan:8888/apps/web", true),
+        ("repo.lan:8888/apps/web:1.4", true),
+        ("repo.lan:8888/apps/web:1.4@sha256:AABB", true),
+        (DIGEST, true),
+        ("pkg:oci/web", true),
+        (
+            "pkg:oci/web@sha256%3Aaabb?repository_url=repo.lan%3A8888/apps/web",
+            true,
+        ),
+        ("pkg:oci/web?tag=1.4", true),
+        (
+            "cpe:2.3:o:microsoft:windows_server_2022:*:*:*:*:*:*:x64:*",
+            true,
+        ),
+        ("cpe:/o:microsoft:windows_server_2022:10.0.20348.2340", true),
+        ("repo.lan:8888/apps/web:1.5", false),
+        ("repo.lan:8888/apps/web2", false),
+        ("repo.lan:8888/apps/web@sha256:ccdd", false),
+        ("sha256:ccdd", false),
+        ("pkg:oci/web@sha256%3Accdd", false),
+        ("pkg:oci/web?repository_url=other.lan/web", false),
+        ("pkg:oci/web?tag=1.5", false),
+        ("pkg:npm/web", false),
+        (
+            "cpe:2.3:o:microsoft:windows_server_2019:*:*:*:*:*:*:*:*",
+            false,
+        ),
+        (
+            "cpe:2.3:o:microsoft:windows_server_2022:10.0.20348.2402:*",
+            false,
+        ),
+        (
+            "cpe:2.3:o:microsoft:windows_server_2022:*:*:*:*:*:*:arm64:*",
+            false,
+        ),
+        ("", false),
+    ] {
+        let found = settled(&[openvex(&json!([{"@id": id}]))]);
+        assert_eq!(found.is_some(), counts, "{id}");
+        if let Some((status, reason)) = found {
+            assert_eq!(status, VexStatus::NotAffected);
+            assert_eq!(reason.unwrap(), "vulnerable_code_not_present: no printing");
+        }
+    }
+    let by_hash = json!([{"@id": "https://example.com/x", "hashes": {"sha-256": "aabb"}}]);
+    assert!(settled(&[openvex(&by_hash)]).is_some());
+    // A product for all images.
+    assert!(settled(&[openvex(&json!([]))]).is_some());
+}
+
+#[test]
+fn a_statement_on_parts_of_an_image_counts_for_windows_alone() {
+    let of = |part: &str| {
+        settled(&[openvex(&json!([
+            {"@id": "pkg:oci/web", "subcomponents": [{"@id": part}]},
+        ]))])
+    };
+    assert!(of("cpe:2.3:o:microsoft:windows_server_2022:-").is_some());
+    assert!(of("pkg:npm/left-pad@1.0.0").is_none());
+}
+
+#[test]
+fn the_newest_statement_decides() {
+    let statement = |status: &str, time: &str| {
+        json!({
+            "@context": "https://openvex.dev/ns",
+            "timestamp": time,
+            // As version 0.0.1 has it.
+            "statements": [{"vulnerability": CVE, "products": ["pkg:oci/web"], "status": status}],
+        })
+    };
+    let old = statement("not_affected", "2024-05-01T10:00:00Z");
+    let new = statement("affected", "2024-06-01T10:00:00+02:00");
+    assert!(settled(std::slice::from_ref(&old)).is_some());
+    assert!(settled(&[new.clone(), old.clone()]).is_none());
+    let newest = statement("fixed", "2024-07-01T10:00:00Z");
+    let found = settled(&[newest, old, new]).unwrap();
+    assert_eq!(found, (VexStatus::Fixed, None));
+}
+
+#[test]
+fn csaf_names_products_in_its_tree() {
+    let helper = json!({"purl": "pkg:oci/web@sha256:aabb"});
+    let tree = json!({"full_product_names": [product(&helper)]});
+    let found = settled(&[csaf("known_not_affected", &tree)]).unwrap();
+    let reason = "component_not_present: no printing".to_owned();
+    assert_eq!(found, (VexStatus::NotAffected, Some(reason)));
+    assert!(settled(&[csaf("fixed", &tree)]).is_some());
+    assert!(settled(&[csaf("known_affected", &tree)]).is_none());
+    let unnamed = json!({"full_product_names": [product(&json!({}))]});
+    assert!(settled(&[csaf("known_not_affected", &unnamed)]).is_none());
+}
+
+#[test]
+fn a_version_in_csaf_is_not_taken_for_all_versions() {
+    let tree = |cpe: &str| {
+        json!({"branches": [{"category": "product_name", "name": "Windows", "branches": [
+            {"category": "product_version", "name": "x", "product": product(&json!({"cpe": cpe}))},
+        ]}]})
+    };
+    let exact = tree("cpe:2.3:o:microsoft:windows_server_2022:10.0.20348.2340:*:*:*:*:*:*:*");
+    assert!(settled(&[csaf("fixed", &exact)]).is_some());
+    for cpe in ["*", "10.0.20348.2402"] {
+        let cpe = format!("cpe:2.3:o:microsoft:windows_server_2022:{cpe}:*:*:*:*:*:*:*");
+        assert!(settled(&[csaf("fixed", &tree(&cpe))]).is_none(), "{cpe}");
+    }
+}
+
+#[test]
+fn csaf_relates_windows_to_an_image() {
+    let tree = |cpe: &str| {
+        json!({
+            "full_product_names": [
+                {"product_id": "I", "name": "web", "product_identification_helper": {"purl": "pkg:oci/web"}},
+                {"product_id": "W", "name": "Windows", "product_identification_helper": {"cpe": cpe}},
+            ],
+            "relationships": [{
+                "category": "default_component_of",
+                "product_reference": "W",
+                "relates_to_product_reference": "I",
+                "full_product_name": {"product_id": "P", "name": "Windows in web"},
+            }],
+        })
+    };
+    let windows = tree("cpe:/o:microsoft:windows_server_2022");
+    assert!(settled(&[csaf("known_not_affected", &windows)]).is_some());
+    let other = tree("cpe:/a:microsoft:edge");
+    assert!(settled(&[csaf("known_not_affected", &other)]).is_none());
+}
+
+#[test]
+fn what_is_no_statement_is_refused() {
+    for text in [
+        "",
+        "{}",
+        r#"{"@context": "https://openvex.dev/ns", "statements": [{}]}"#,
+        r#"{"@context": "https://openvex.dev/ns", "statements": [{"vulnerability": "x", "status": "fine"}]}"#,
+        r#"{"document": {"csaf_version": "2.0"}, "vulnerabilities": 1}"#,
+    ] {
+        assert!(VexDocument::read(text.as_bytes()).is_err(), "{text}");
+    }
+}

@@ -1,0 +1,216 @@
+//! Images that commands read: in a registry, a layout, an archive, or a Docker daemon.
+//!
+//! A daemon's image is exported to a temporary file, as `docker save` does, and read as an archive.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use clap::Args;
+use wincimg_common::diagnose::BoxError;
+use wincimg_common::files::Spool;
+use wincimg_common::progress::Progress;
+use wincimg_engine::docker::Daemon;
+use wincimg_inspect::bases::parse_location;
+use wincimg_oci::reference::parse_reference;
+use wincimg_oci::remote::RegistryClient;
+use wincimg_oci::store::{Location, LocationError, Source};
+
+use super::docker_args::DockerArgs;
+use super::error::Failure;
+use super::registry_args::RegistryArgs;
+
+/// Prefix of the names of images in a daemon.
+pub(super) const DAEMON: &str = "docker-daemon:";
+
+/// An image to read, as typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ImageSource {
+    /// Its location; of an image in a daemon, that which its name says.
+    location: Location,
+    /// Its name in the daemon, if it is in one.
+    in_daemon: Option<String>,
+}
+
+/// Parses an image to read.
+pub(super) fn parse_source(text: &str) -> Result<ImageSource, LocationError> {
+    let Some(name) = text.strip_prefix(DAEMON) else {
+        return parse_location(text).map(ImageSource::from);
+    };
+    let reference = parse_reference(name)?;
+    // Without a tag, Docker exports all of them.
+    let is_tagged = name
+        .rsplit('/')
+        .next()
+        .is_some_and(|it| it.contains([':', '@']));
+    let tag = if is_tagged { "" } else { ":latest" };
+    Ok(ImageSource {
+        location: Location::Registry(reference),
+        in_daemon: Some(format!("{name}{tag}")),
+    })
+}
+
+impl From<Location> for ImageSource {
+    fn from(location: Location) -> Self {
+        Self {
+            location,
+            in_daemon: None,
+        }
+    }
+}
+
+impl fmt::Display for ImageSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.in_daemon {
+            Some(name) => write!(f, "{DAEMON}{name}"),
+            None => self.location.fmt(f),
+        }
+    }
+}
+
+impl ImageSource {
+    /// Its location; of an image in a daemon, that which its name says.
+    pub(super) fn location(&self) -> &Location {
+        &self.location
+    }
+
+    /// The location that is read; none in a daemon.
+    pub(super) fn stored(&self) -> Option<&Location> {
+        Some(&self.location).filter(|_| self.in_daemon.is_none())
+    }
+
+    /// The digest or tag to read. What a daemon exports is one image.
+    pub(super) fn tag_or_digest(&self) -> Option<&str> {
+        self.stored()?.tag_or_digest()
+    }
+
+    /// Name of the image in documents: its repository, or that of its file.
+    pub(super) fn document_name(&self) -> String {
+        match &self.location {
+            Location::Registry(reference) => {
+                format!("{}/{}", reference.registry(), reference.repository())
+            }
+            Location::Layout { dir: path, .. } | Location::Archive { file: path, .. } => {
+                let name = path.file_stem().unwrap_or(path.as_os_str());
+                name.to_string_lossy().into_owned()
+            }
+        }
+    }
+}
+
+/// Connections to the places of images.
+#[derive(Debug, Clone, Args)]
+pub(super) struct SourceArgs {
+    #[command(flatten)]
+    pub(super) registry: RegistryArgs,
+    #[command(flatten)]
+    docker: DockerArgs,
+}
+
+/// Reader of the places of images.
+pub(super) struct SourceReader {
+    /// Client for all registries.
+    pub(super) registry: RegistryClient,
+    docker: DockerArgs,
+    progress: Arc<dyn Progress>,
+}
+
+/// An opened place, with the temporary file that it may be in.
+pub(super) struct OpenSource {
+    source: Source,
+    _exported: Option<Spool>,
+}
+
+impl Deref for OpenSource {
+    type Target = Source;
+
+    fn deref(&self) -> &Source {
+        &self.source
+    }
+}
+
+impl SourceArgs {
+    /// A reader; connects to nothing yet.
+    pub(super) fn connect(&self, progress: Arc<dyn Progress>) -> Result<SourceReader, Failure> {
+        Ok(SourceReader {
+            registry: self.registry.connect(Arc::clone(&progress))?,
+            docker: self.docker.clone(),
+            progress,
+        })
+    }
+
+    /// The same flags as words of a command line.
+    pub(super) fn to_words(&self) -> Vec<String> {
+        let mut words = self.registry.to_words();
+        if let Some(host) = &self.docker.docker_host {
+            words.extend(["--docker-host".to_owned(), host.clone()]);
+        }
+        words
+    }
+}
+
+impl SourceReader {
+    /// Opens the place of an image.
+    pub(super) async fn open(&self, image: &ImageSource) -> Result<OpenSource, Failure> {
+        let Some(name) = &image.in_daemon else {
+            let source = Source::open(&image.location, &self.registry).await?;
+            return Ok(OpenSource {
+                source,
+                _exported: None,
+            });
+        };
+        let exported = self.export(name).await?;
+        let archive = Location::Archive {
+            file: exported.path().to_owned(),
+            name: None,
+        };
+        Ok(OpenSource {
+            source: Source::open(&archive, &self.registry).await?,
+            _exported: Some(exported),
+        })
+    }
+
+    async fn export(&self, name: &str) -> Result<Spool, BoxError> {
+        let daemon = Daemon::connect(self.docker.endpoint()?).await?;
+        daemon.export(name, self.progress.as_ref()).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_of_a_daemon_has_a_name_and_a_tag() {
+        for (text, shown, name) in [
+            (
+                "docker-daemon:app",
+                "docker-daemon:app:latest",
+                "docker.io/library/app",
+            ),
+            (
+                "docker-daemon:app:1.4",
+                "docker-daemon:app:1.4",
+                "docker.io/library/app",
+            ),
+            (
+                "docker-daemon:repo.lan:5000/app",
+                "docker-daemon:repo.lan:5000/app:latest",
+                "repo.lan:5000/app",
+            ),
+        ] {
+            let read = parse_source(text).unwrap();
+            assert_eq!(read.to_string(), shown);
+            assert_eq!(read.document_name(), name);
+            assert_eq!((read.stored(), read.tag_or_digest()), (None, None));
+        }
+        for text in ["docker-daemon:", "docker-daemon:A B", "docker-daemon:/"] {
+            assert!(parse_source(text).is_err(), "{text}");
+        }
+        let read = parse_source("oci:./web:1").unwrap();
+        assert_eq!(
+            (read.to_string().as_str(), read.tag_or_digest()),
+            ("oci:./web:1", Some("1"))
+        );
+    }
+}

@@ -1,0 +1,63 @@
+//! Table of security updates that `image scan --msrc` keeps, as other commands use it: offline, if it
+//! is there.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use jiff::Zoned;
+use jiff::civil::Date;
+use wincimg_catalog::{SecurityFix, SecurityUpdates, Severity};
+use wincimg_common::diagnose::error_chain;
+use wincimg_inspect::provenance::OperatingSystem;
+use wincimg_windows::missing_fixes::{ImageFixes, MissingFixes};
+use wincimg_windows::version::WindowsVersion;
+
+use super::command_context::Session;
+
+/// Path of the table.
+pub(super) fn table_path(session: &Session) -> Option<PathBuf> {
+    Some(session.cache.folder()?.join("security-updates.tsv"))
+}
+
+/// The fixes that an image's Windows lacks.
+pub(super) fn missing(table: &SecurityUpdates, version: WindowsVersion) -> Vec<&SecurityFix> {
+    table.missing(version, OperatingSystem::from_version(version).product)
+}
+
+/// Counts the fixes that images lack, by reference and version; none without a table.
+pub(super) fn missing_fixes(
+    images: impl Iterator<Item = (Option<String>, WindowsVersion)>,
+    today: Option<Date>,
+    session: &Session,
+) -> Option<MissingFixes> {
+    let table = SecurityUpdates::load(&table_path(session)?);
+    let table = match table {
+        Ok(table) => table,
+        Err(error) => {
+            session.warn(format_args!(
+                "missing security updates are not counted: {}",
+                error_chain(error.as_ref())
+            ));
+            return None;
+        }
+    };
+    let today = today.unwrap_or_else(|| Zoned::now().date());
+    let age = table.age(today)?;
+    let images: BTreeSet<_> = images.collect();
+    let images = images.into_iter().map(|(reference, build)| {
+        let missing = missing(&table, build);
+        let count = |is: fn(&SecurityFix) -> bool| missing.iter().filter(|fix| is(fix)).count();
+        ImageFixes {
+            reference,
+            build,
+            known: table.covers(build.build),
+            critical: count(|fix| fix.severity == Severity::Critical),
+            exploited: count(|fix| fix.exploited),
+            missing: missing.len(),
+        }
+    });
+    Some(MissingFixes {
+        table: age,
+        images: images.collect(),
+    })
+}

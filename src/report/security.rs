@@ -1,0 +1,80 @@
+//! Security fixes that images lack, as lines of a report.
+
+use std::fmt::Write as _;
+
+use wincimg_cluster::rollout::command_line;
+use wincimg_windows::missing_fixes::{ImageFixes, MissingFixes, TableAge};
+
+use super::names::count;
+
+/// Number of images with a line of their own.
+const NAMED: usize = 10;
+
+/// `security updates as of 2026-Sep (2026-09-08), 80 days ago`.
+pub(crate) fn age_in_words(table: &TableAge) -> String {
+    let TableAge {
+        newest,
+        released,
+        age_days,
+        ..
+    } = table;
+    format!("security updates as of {newest} ({released}), {age_days} days ago")
+}
+
+/// `web:1.4 (17763.973) lacks 3 security fixes, 2 critical, 1 exploited`.
+pub(super) fn image_in_words(image: &ImageFixes) -> String {
+    let mut words = match &image.reference {
+        Some(reference) => format!("{reference} ({})", image.build),
+        None => image.build.to_string(),
+    };
+    // Writing to a string cannot fail.
+    let _ = write!(words, " lacks {}", fixes(image.missing));
+    for (number, kind) in [(image.critical, "critical"), (image.exploited, "exploited")] {
+        if number > 0 {
+            let _ = write!(words, ", {number} {kind}");
+        }
+    }
+    words
+}
+
+fn fixes(number: usize) -> String {
+    let plural = if number == 1 { "" } else { "es" };
+    format!("{number} security fix{plural}")
+}
+
+/// The command that lists an image's missing fixes.
+fn scan_command(image: &ImageFixes) -> Option<String> {
+    let reference = image.reference.as_deref()?;
+    Some(command_line(&["wincimg", "image", "scan", reference]))
+}
+
+/// A line on the table, and one for each of the worst images.
+pub(super) fn security_lines(fixes: &MissingFixes) -> Vec<String> {
+    let lacking = fixes.lacking();
+    let unknown = fixes.images.iter().filter(|image| !image.known).count();
+    let others = fixes.images.len() - lacking.len() - unknown;
+    let mut counts = Vec::new();
+    for (number, what) in [
+        (lacking.len(), "without all security fixes"),
+        (others, "with all of them"),
+        (unknown, "of builds that the table does not have"),
+    ] {
+        if number > 0 {
+            counts.push(format!("{} {what}", count(number, "image")));
+        }
+    }
+    let mut lines = vec![format!(
+        "By {}: {}",
+        age_in_words(&fixes.table),
+        counts.join(", ")
+    )];
+    lines.extend(lacking.iter().take(NAMED).map(|image| {
+        let command = scan_command(image);
+        let command = command.map(|command| format!("; `{command}`"));
+        format!("{}{}", image_in_words(image), command.unwrap_or_default())
+    }));
+    if lacking.len() > NAMED {
+        lines.push(format!("{} more lack fixes", lacking.len() - NAMED));
+    }
+    lines
+}
