@@ -26,13 +26,12 @@ use crate::cli::{CommandOutcome, complete};
 /// A DaemonSet per Windows build, and per selector of the fleet, pulls the images that a rollout is
 /// about to need, by digest. Each is the image of an init container, so they are pulled one after
 /// the other, and those that share a base follow each other; then a pause container keeps the pod,
-/// and the kubelet keeps the images. Nothing of an image is run:
+/// and the kubelet keeps the images. Nothing of an image is run.
 ///
-///   - an image with Windows runs its own `cmd.exe /c exit 0`, as ContainerUser: it must start on
-///     its node, as `check-compat` tells, or the images after it are not pulled there;
-///   - an image without Windows (of `base = "hostprocess"`) has no program to run: it is pulled by
-///     a HostProcess pod, which runs the host's cmd.exe as LOCAL SERVICE. Only then the namespace
-///     admits privileged pods.
+/// An image with Windows runs its own `cmd.exe /c exit 0`, as ContainerUser: it must start on its
+/// node, as `check-compat` tells, or the images after it are not pulled there. An image without
+/// Windows (of `base = "hostprocess"`) has no program to run: it is pulled by a HostProcess pod,
+/// which runs the host's cmd.exe as LOCAL SERVICE. Only then the namespace admits privileged pods.
 ///
 /// A later image is pulled once the manifests are printed and applied again.
 #[derive(Debug, Args)]
