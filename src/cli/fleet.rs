@@ -1,6 +1,8 @@
-//! `wincimg fleet`: builds and checks a list of images for every Windows build among the nodes.
+//! `wincimg fleet`: builds and checks a list of images for every Windows build among the nodes, and
+//! brings them there.
 
 mod follow;
+mod prepull;
 
 use std::path::PathBuf;
 
@@ -36,6 +38,7 @@ use crate::report::{
     wincimg fleet check fleet.toml --kube\n  \
     wincimg fleet build fleet.toml --nodes nodes.json\n  \
     wincimg fleet build fleet.toml --kube --shard 0/8\n  \
+    wincimg fleet prepull fleet.toml --kube | kubectl apply -f -\n  \
     wincimg fleet schema > fleet.schema.json\n\n\
     A minimal file:\n  \
     registry = \"repo.mylan.k8s:8888/apps\"\n\n  \
@@ -52,6 +55,7 @@ enum FleetCommand {
     Build(BuildArgs),
     Check(CheckArgs),
     Follow(Box<follow::FollowArgs>),
+    Prepull(Box<prepull::PrepullArgs>),
     Schema(SchemaArgs),
 }
 
@@ -134,6 +138,7 @@ impl FleetArgs {
                 common.run(SyncMode::Check, false, &DocumentArgs::default(), session)
             }
             FleetCommand::Follow(command) => command.run(session),
+            FleetCommand::Prepull(command) => command.run(session),
             FleetCommand::Schema(SchemaArgs {}) => {
                 write_result(None, |out| write_json(&schema(), out))?;
                 Ok(CommandOutcome::Yes)

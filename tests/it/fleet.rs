@@ -20,7 +20,7 @@ const WEB: &str = "name = \"web\"\nbase = \"nanoserver\"\n\
     [[files]]\nfrom = \"site\"\nto = 'C:\\site'\n";
 
 /// A site with nodes of two builds and a fleet of two images.
-fn site() -> Site {
+pub(crate) fn site() -> Site {
     let site = Site::new();
     site.write("web/recipe.toml", WEB);
     site.write("web/site/index.html", "hello");
@@ -37,14 +37,14 @@ fn site() -> Site {
 }
 
 /// Writes a fleet whose images go to the site's registry.
-fn fleet(site: &Site, images: &str) {
+pub(crate) fn fleet(site: &Site, images: &str) {
     let host = site.host();
     let top = format!("registry = \"{host}/apps\"\nbase-registry = \"{host}/mcr\"\ntag = \"1\"\n");
     site.write("fleet.toml", format!("{top}{images}"));
 }
 
 /// Writes nodes with their builds and a label.
-fn write_nodes(site: &Site, nodes: &[(&str, Option<&str>, &str)]) {
+pub(crate) fn write_nodes(site: &Site, nodes: &[(&str, Option<&str>, &str)]) {
     let items: Vec<Value> = nodes
         .iter()
         .map(|(name, build, pool)| {
@@ -64,7 +64,7 @@ fn write_nodes(site: &Site, nodes: &[(&str, Option<&str>, &str)]) {
     site.write("nodes.json", list.to_string());
 }
 
-fn command(site: &Site, what: &str, more: &[&str]) -> assert_cmd::Command {
+pub(crate) fn command(site: &Site, what: &str, more: &[&str]) -> assert_cmd::Command {
     let mut words = vec!["fleet", what, "fleet.toml", "--nodes", "nodes.json"];
     words.extend(more);
     site.with_no_bases(&words)

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
@@ -58,6 +58,7 @@ pub(crate) fn unknown_by_kind(manifest: &Value) -> Vec<String> {
         ("v1", "ServiceAccount") => unknown::<ServiceAccount>(manifest),
         ("v1", "ConfigMap") => unknown::<ConfigMap>(manifest),
         ("v1", "Secret") => unknown::<Secret>(manifest),
+        ("apps/v1", "DaemonSet") => unknown::<DaemonSet>(manifest),
         ("apps/v1", "StatefulSet") => unknown::<StatefulSet>(manifest),
         ("apps/v1", "Deployment") => unknown::<Deployment>(manifest),
         ("batch/v1", "CronJob") => unknown::<CronJob>(manifest),

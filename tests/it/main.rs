@@ -75,6 +75,7 @@ mod passwords;
 mod path;
 mod pictures;
 mod pod_exec;
+mod prepull;
 mod provenance;
 mod quoting;
 mod referrers;

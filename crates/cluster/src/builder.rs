@@ -6,11 +6,7 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 
-use super::nodes::{BUILD_LABEL, Node, OS_LABEL, Taint};
-
-mod manifest_text;
-
-pub use manifest_text::to_yaml;
+use super::build_nodes::BuildNodes;
 
 /// Scheme of a builder's address.
 pub const SCHEME: &str = "kube";
@@ -119,7 +115,7 @@ const COMPONENT: &str = "app.kubernetes.io/component";
 
 impl BuilderManifests {
     /// The objects for nodes of these builds, in the order in which they are created.
-    pub fn objects(&self, builds: &[BuilderNodes]) -> Vec<Value> {
+    pub fn objects(&self, builds: &[BuildNodes]) -> Vec<Value> {
         let mut objects = vec![self.namespace(), self.service_account()];
         for nodes in builds {
             objects.push(self.role(nodes.build));
@@ -205,7 +201,7 @@ impl BuilderManifests {
 
     /// One pod with a name that does not change: created again where it was evicted, and never
     /// twice, because the daemons of a node would share a pipe and a folder.
-    fn workload(&self, nodes: &BuilderNodes) -> Value {
+    fn workload(&self, nodes: &BuildNodes) -> Value {
         let component = format!("windows-{}", nodes.build);
         let mut labels = self.labels();
         labels[COMPONENT] = json!(component);
@@ -226,11 +222,8 @@ impl BuilderManifests {
         })
     }
 
-    fn pod(&self, nodes: &BuilderNodes) -> Value {
-        let mut selector = json!({
-            OS_LABEL: "windows",
-            BUILD_LABEL: format!("10.0.{}", nodes.build),
-        });
+    fn pod(&self, nodes: &BuildNodes) -> Value {
+        let mut selector = nodes.selector();
         for (key, value) in &self.node_selector {
             selector[key] = json!(value);
         }
@@ -299,44 +292,6 @@ impl BuilderManifests {
     }
 }
 
-/// The nodes of a build, as far as a pod has to know them.
-#[derive(Debug, Clone)]
-pub struct BuilderNodes {
-    /// Their build.
-    pub build: u32,
-    tolerations: Vec<Value>,
-}
-
-impl BuilderNodes {
-    /// Nodes of a build. Known nodes decide the tolerations; for others they are those of the usual
-    /// taints of Windows nodes.
-    pub fn new(build: u32, nodes: &[&Node]) -> Self {
-        let known = nodes.iter().filter(|node| node.name.is_some());
-        let mut taints: Vec<&Taint> = known.flat_map(|node| &node.taints).collect();
-        taints.retain(|taint| !taint.is_passing() && taint.effect != "PreferNoSchedule");
-        let mut tolerations: Vec<Value> = Vec::new();
-        let is_known = nodes.iter().any(|node| node.name.is_some());
-        let usual = ["os", "node.kubernetes.io/os", "sku"];
-        let usual = usual.iter().filter(|_| !is_known);
-        let usual =
-            usual.map(|key| json!({"key": key, "operator": "Exists", "effect": "NoSchedule"}));
-        let of_nodes = taints.into_iter().map(|taint| {
-            json!({
-                "key": taint.key,
-                "operator": "Equal",
-                "value": taint.value,
-                "effect": taint.effect,
-            })
-        });
-        for toleration in usual.chain(of_nodes) {
-            if !tolerations.contains(&toleration) {
-                tolerations.push(toleration);
-            }
-        }
-        Self { build, tolerations }
-    }
-}
-
 /// Commands that remove a builder: its images first, which are more than files.
 pub fn removal(builder: &BuilderName, builds: &[u32], kubectl: &[String]) -> Vec<String> {
     let BuilderName { namespace, name } = builder;
@@ -378,30 +333,5 @@ mod tests {
             assert!(text.parse::<BuilderName>().is_err(), "{text}");
         }
         assert!(is_builder_name(&"a".repeat(40)) && !is_builder_name(&"a".repeat(41)));
-    }
-
-    #[test]
-    fn known_nodes_decide_what_is_tolerated() {
-        let taint = |text: &str| serde_json::from_str::<Taint>(text).unwrap();
-        let mut node = Node::from_build(wincimg_windows::compat::HostBuild::new(
-            "20348.2402".parse().unwrap(),
-        ));
-        let usual = BuilderNodes::new(20348, &[&node]);
-        assert_eq!(usual.tolerations.len(), 3);
-        node.name = Some("win-a".to_owned());
-        assert!(BuilderNodes::new(20348, &[&node]).tolerations.is_empty());
-        node.taints = vec![
-            taint(r#"{"key": "sku", "value": "Windows", "effect": "NoSchedule"}"#),
-            taint(r#"{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}"#),
-            taint(r#"{"key": "spot", "value": "yes", "effect": "PreferNoSchedule"}"#),
-        ];
-        let same = node.clone();
-        let nodes = BuilderNodes::new(20348, &[&node, &same]);
-        assert_eq!(
-            nodes.tolerations,
-            [
-                json!({"key": "sku", "operator": "Equal", "value": "Windows", "effect": "NoSchedule"})
-            ]
-        );
     }
 }

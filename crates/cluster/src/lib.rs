@@ -22,12 +22,15 @@
 //! }
 //! ```
 
+pub mod build_nodes;
 pub mod builder;
 pub mod live;
+pub mod manifest_text;
 pub mod node_script;
 pub mod nodes;
 pub mod pod;
 mod pod_templates;
+pub mod prepull;
 pub mod rollout;
 pub mod scheduling;
 pub mod selector;

@@ -20,6 +20,11 @@ pub struct SelectorError {
 }
 
 impl LabelSelector {
+    /// Its requirements, all of which have to be met.
+    pub(crate) fn requirements(&self) -> &[Requirement] {
+        &self.0
+    }
+
     /// Returns true if a node matches. The labels of a host without a name are unknown, so it may
     /// match.
     pub fn matches(&self, node: &Node) -> bool {

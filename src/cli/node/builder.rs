@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
+use wincimg_cluster::build_nodes::BuildNodes;
 use wincimg_cluster::builder::{
-    BuilderManifests, BuilderName, BuilderNodes, OLDEST_BUILD, is_builder_name, is_label, removal,
-    to_yaml,
+    BuilderManifests, BuilderName, OLDEST_BUILD, is_builder_name, is_label, removal,
 };
+use wincimg_cluster::manifest_text::to_yaml;
 use wincimg_cluster::nodes::Node;
 
 use crate::cli::CommandOutcome;
@@ -93,14 +94,14 @@ pub(super) struct MakeBuilder {
     format: OutputFormat,
 }
 
-fn builder_name(text: &str) -> Result<String, &'static str> {
+pub(in crate::cli) fn builder_name(text: &str) -> Result<String, &'static str> {
     let expected = "expected at most 40 lower-case letters, digits and dashes";
     is_builder_name(text)
         .then(|| text.to_owned())
         .ok_or(expected)
 }
 
-fn namespace(text: &str) -> Result<String, &'static str> {
+pub(in crate::cli) fn namespace(text: &str) -> Result<String, &'static str> {
     let expected = "expected lower-case letters, digits and dashes";
     is_label(text).then(|| text.to_owned()).ok_or(expected)
 }
@@ -153,23 +154,14 @@ impl MakeBuilder {
     }
 }
 
-/// The nodes of each build, the oldest first.
-fn builders(nodes: &[Node]) -> Result<Vec<BuilderNodes>, Failure> {
-    let build_of = |node: &Node| node.build.map(|host| host.version.build);
-    let mut builds: Vec<u32> = nodes.iter().filter_map(build_of).collect();
-    builds.sort_unstable();
-    builds.dedup();
-    if let Some(old) = builds.iter().find(|build| **build < OLDEST_BUILD) {
+/// The nodes of each build, all of which have `HostProcess` containers.
+fn builders(nodes: &[Node]) -> Result<Vec<BuildNodes>, Failure> {
+    let builds = BuildNodes::of_each(nodes);
+    if let Some(BuildNodes { build: old, .. }) = builds.first().filter(|it| it.build < OLDEST_BUILD)
+    {
         let problem =
             anyhow!("build {old} has no HostProcess containers: expected {OLDEST_BUILD} or newer");
         return Err(Failure::usage(problem).hint("name nodes of Server 2019 or newer"));
     }
-    let builders = builds.into_iter().map(|build| {
-        let own: Vec<&Node> = nodes
-            .iter()
-            .filter(|node| build_of(node) == Some(build))
-            .collect();
-        BuilderNodes::new(build, &own)
-    });
-    Ok(builders.collect())
+    Ok(builds)
 }

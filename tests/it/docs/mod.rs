@@ -8,6 +8,8 @@
 
 mod forms;
 mod page;
+mod patch_tuesday;
+mod renovate;
 mod stage;
 mod tutorial;
 

@@ -14,6 +14,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::ROOT;
 use super::page::{Block, Page};
+use super::patch_tuesday;
 use super::stage::Stage;
 use crate::site::copy_folder;
 
@@ -63,6 +64,7 @@ fn add_tutorial(stage: &mut Stage) {
             add_base_images(stored, repository, &april).unwrap();
         }
     });
+    patch_tuesday::add_bases(stage);
     let folder = Path::new(ROOT).join("docs/tutorial");
     copy_folder(&folder, stage.folder.path());
     // The tutorial applies a patch; the other pages' git stand-in handles one query only.

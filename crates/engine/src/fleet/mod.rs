@@ -7,6 +7,7 @@
 
 mod file;
 pub mod follow;
+mod prepull;
 mod report;
 mod shard;
 mod sync;
@@ -14,6 +15,7 @@ mod tag_contents;
 mod update;
 
 pub use file::schema;
+pub use prepull::{FleetPrepull, prepull};
 pub use report::{BuildReport, FleetImageState, FleetReport, ImageReport, ReportedError};
 pub use shard::{INDEX_VARIABLE, Shard};
 pub use sync::{SyncMode, SyncOptions, sync};

@@ -1,0 +1,180 @@
+//! The images of a fleet as nodes are to pull them: by digest, with the layers that they share.
+
+use futures_util::{StreamExt, stream};
+use wincimg_cluster::build_nodes::BuildNodes;
+use wincimg_cluster::nodes::Node;
+use wincimg_cluster::prepull::{PrepullBuild, PrepullImage, PrepullLayer};
+use wincimg_cluster::rollout::is_host_process;
+use wincimg_common::diagnose::BoxError;
+use wincimg_oci::document::{Descriptor, Document, Manifest, Verbatim};
+use wincimg_oci::reference::{Reference, repository_of};
+use wincimg_oci::remote::RegistryClient;
+use wincimg_oci::store::{Location, Source, StoreError};
+
+use super::{EntrySource, Fleet, FleetEntry};
+
+/// Number of images read at once.
+const MAX_READS: usize = 32;
+
+/// The recipe of the pause image.
+const PAUSE: &str = "pause";
+
+/// The images of a fleet for its nodes.
+#[derive(Debug, Clone)]
+pub struct FleetPrepull {
+    /// The images of each build of Windows, the oldest first; builds without any are left out.
+    pub builds: Vec<PrepullBuild>,
+    /// The fleet's pause image, by digest.
+    pub pause: Option<String>,
+    /// Images that the registry does not have, each with the build that lacks it.
+    pub missing: Vec<(String, u32)>,
+}
+
+/// What the registry has of an image.
+struct PublishedImage {
+    /// Reference by the digest of what the tag names: the same that a node resolves the tag to.
+    reference: String,
+    variants: Vec<PublishedVariant>,
+}
+
+/// An image for Windows, of an index or alone.
+struct PublishedVariant {
+    /// Its build; none if it contains no Windows.
+    build: Option<u32>,
+    layers: Vec<PrepullLayer>,
+}
+
+/// Finds the images of a fleet for nodes. The pause image is not among them: it keeps the pods that
+/// pull the others.
+pub async fn prepull(
+    fleet: &Fleet,
+    nodes: &[Node],
+    registry: &RegistryClient,
+) -> Result<FleetPrepull, BoxError> {
+    let entries = stream::iter(&fleet.entries);
+    let found = entries.map(async |entry| (entry, published(entry, registry).await));
+    let found: Vec<_> = found.buffered(MAX_READS).collect().await;
+    let mut images = Vec::with_capacity(found.len());
+    let mut pause = None;
+    for (entry, published) in found {
+        let published = published?;
+        if matches!(&entry.work, EntrySource::Build(input) if input.image == PAUSE) {
+            pause = published.map(|image| image.reference).or(pause);
+        } else {
+            images.push((entry, published));
+        }
+    }
+    let mut result = FleetPrepull {
+        builds: Vec::new(),
+        pause,
+        missing: Vec::new(),
+    };
+    for nodes_of_build in BuildNodes::of_each(nodes) {
+        let build = nodes_of_build.build;
+        let is_own = |node: &&Node| node.build.is_some_and(|host| host.version.build == build);
+        let mut own = Vec::new();
+        for (entry, published) in &images {
+            if !nodes.iter().filter(is_own).any(|node| entry.matches(node)) {
+                continue;
+            }
+            match published.as_ref().and_then(|image| image.for_build(build)) {
+                Some(image) => own.push(PrepullImage {
+                    selector: entry.selector.clone(),
+                    ..image
+                }),
+                None => result.missing.push((entry.label(), build)),
+            }
+        }
+        if !own.is_empty() {
+            result.builds.push(PrepullBuild {
+                nodes: nodes_of_build,
+                images: own,
+            });
+        }
+    }
+    Ok(result)
+}
+
+impl PublishedImage {
+    fn for_build(&self, build: u32) -> Option<PrepullImage> {
+        let variants = || self.variants.iter();
+        let of_build = variants().find(|variant| variant.build == Some(build));
+        let variant = of_build.or_else(|| variants().find(|variant| variant.build.is_none()))?;
+        Some(PrepullImage {
+            reference: self.reference.clone(),
+            layers: variant.layers.clone(),
+            host_process: variant.build.is_none(),
+            selector: None,
+        })
+    }
+}
+
+/// Reads an entry's tag; none if it does not exist.
+async fn published(
+    entry: &FleetEntry,
+    registry: &RegistryClient,
+) -> Result<Option<PublishedImage>, StoreError> {
+    let Some(reference) = entry.reference() else {
+        return Ok(None);
+    };
+    let source = Source::open(&Location::Registry(reference.clone()), registry).await?;
+    let document = match source.resolve(reference.tag()).await {
+        Err(StoreError::Registry(error)) if error.is_not_found() => return Ok(None),
+        document => document?,
+    };
+    let reference = pinned(&reference, &document);
+    let mut variants = Vec::new();
+    match document {
+        Document::Manifest(manifest) => variants.extend(variant(&source, *manifest).await?),
+        Document::Index(index) => {
+            for entry in index.manifests.iter().filter(|entry| is_windows(entry)) {
+                if let Document::Manifest(manifest) = source.document(entry).await? {
+                    variants.extend(variant(&source, *manifest).await?);
+                }
+            }
+        }
+    }
+    Ok(Some(PublishedImage {
+        reference,
+        variants,
+    }))
+}
+
+fn pinned(reference: &Reference, document: &Document) -> String {
+    format!("{}@{}", repository_of(reference), document.digest())
+}
+
+fn is_windows(entry: &Descriptor) -> bool {
+    let platform = entry.platform.as_ref();
+    platform.is_some_and(|platform| platform.os == "windows")
+}
+
+/// An image as a node pulls it; none if it is not for Windows, or for no known version of it.
+async fn variant(
+    source: &Source,
+    manifest: Verbatim<Manifest>,
+) -> Result<Option<PublishedVariant>, StoreError> {
+    if !manifest.is_image() {
+        return Ok(None);
+    }
+    let image = source.image(manifest).await?;
+    let platform = image.config().platform();
+    let layers = image.manifest().layers.iter();
+    let layers: Vec<PrepullLayer> = layers
+        .map(|layer| PrepullLayer {
+            digest: layer.digest.to_string(),
+            size: layer.size,
+        })
+        .collect();
+    let os_version = platform.os_version.as_deref();
+    let bottom = layers.first().map(|layer| layer.size);
+    let build = match os_version.and_then(|text| text.parse().ok()) {
+        Some(version) => {
+            let version: wincimg_windows::version::WindowsVersion = version;
+            Some(version.build)
+        }
+        None if is_host_process(&platform.os, os_version, bottom) => None,
+        None => return Ok(None),
+    };
+    Ok(Some(PublishedVariant { build, layers }))
+}

@@ -1,0 +1,191 @@
+//! `wincimg fleet prepull`: manifests of pods that pull a fleet's images ahead of a rollout.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use clap::Args;
+use serde_json::{Value, json};
+use wincimg_cluster::manifest_text::to_yaml;
+use wincimg_cluster::prepull::{PrepullBuild, PrepullManifests};
+use wincimg_cluster::rollout::command_line;
+use wincimg_common::files;
+use wincimg_engine::fleet::{Fleet, FleetPrepull, prepull};
+
+use crate::cli::cluster_args::with_kubectl_name;
+use crate::cli::command_context::Session;
+use crate::cli::error::{Context, Failure};
+use crate::cli::hosts::HostArgs;
+use crate::cli::node::builder::{builder_name, namespace};
+use crate::cli::online_context::Online;
+use crate::cli::output::{OutputFormat, write_json, write_result};
+use crate::cli::registry_args::{self, RegistryArgs};
+use crate::cli::{CommandOutcome, complete};
+
+/// Print manifests of pods that pull a fleet's images to the nodes
+///
+/// A DaemonSet per Windows build, and per selector of the fleet, pulls the images that a rollout is
+/// about to need, by digest. Each is the image of an init container, so they are pulled one after
+/// the other, and those that share a base follow each other; then a pause container keeps the pod,
+/// and the kubelet keeps the images. Nothing of an image is run.
+///
+/// An image with Windows runs its own `cmd.exe /c exit 0`, as ContainerUser: it must start on its
+/// node, as `check-compat` tells, or the images after it are not pulled there. An image without
+/// Windows (of `base = "hostprocess"`) has no program to run: it is pulled by a HostProcess pod,
+/// which runs the host's cmd.exe as LOCAL SERVICE. Only then the namespace admits privileged pods.
+///
+/// A later image is pulled once the manifests are printed and applied again.
+#[derive(Debug, Args)]
+#[command(
+    mut_arg("kube_context", with_kubectl_name),
+    after_help = "Examples:\n  \
+    wincimg fleet prepull fleet.toml --kube | kubectl apply -f -\n  \
+    wincimg fleet prepull fleet.toml --nodes nodes.json --kustomize prepull\n  \
+    wincimg fleet prepull fleet.toml --kube --max-unavailable 1 --output prepull.yaml\n  \
+    wincimg fleet prepull fleet.toml --kube --remove\n\n\
+    Exit code 0: every image exists. 1: an image is missing and left out. 3: no registry responded."
+)]
+pub(super) struct PrepullArgs {
+    /// Fleet file
+    #[arg(value_name = "FILE", add = complete::fleets())]
+    file: PathBuf,
+    #[command(flatten)]
+    hosts: HostArgs,
+    /// Image of the pause containers [default: the fleet's `build = "pause"`]
+    #[arg(long, value_name = "IMAGE")]
+    pause: Option<String>,
+    /// Write a file per object and a kustomization.yaml to this folder
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "format", "remove"])]
+    kustomize: Option<PathBuf>,
+    /// Print the command that removes the pods
+    #[arg(long)]
+    remove: bool,
+    /// Nodes that pull at once after a change: a number or a percentage
+    #[arg(long, value_name = "N|N%", default_value = "20%", value_parser = max_unavailable)]
+    max_unavailable: String,
+    /// Name of the pods
+    #[arg(long, value_name = "NAME", default_value = "prepull", value_parser = builder_name, hide_short_help = true)]
+    name: String,
+    /// Namespace of the pods
+    #[arg(short, long, value_name = "NAME", default_value = "wincimg-prepull", value_parser = namespace, hide_short_help = true)]
+    namespace: String,
+    /// Secret of the namespace with the credentials for the images
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pull_secret: Option<String>,
+    /// Write the manifests to this file instead of stdout
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Output format: YAML or a command as text, or JSON
+    #[arg(long, value_enum, default_value = "text", hide_short_help = true)]
+    format: OutputFormat,
+    #[command(flatten)]
+    connection: RegistryArgs,
+}
+
+fn max_unavailable(text: &str) -> Result<String, &'static str> {
+    let number = text.strip_suffix('%').unwrap_or(text);
+    let is_some = number.parse::<u16>().is_ok_and(|number| number > 0);
+    is_some
+        .then(|| text.to_owned())
+        .ok_or("expected a number or a percentage above 0, such as 2 or 20%")
+}
+
+impl PrepullArgs {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        if self.remove {
+            let removal = self.manifests("").removal(&self.hosts.cluster.to_words());
+            write_result(self.output.as_deref(), |out| match self.format {
+                OutputFormat::Text => writeln!(out, "{removal}"),
+                OutputFormat::Json => write_json(&json!({"commands": [removal]}), out),
+            })?;
+            return Ok(CommandOutcome::Yes);
+        }
+        let fleet = Fleet::read(&self.file)?;
+        let nodes = self.hosts.distinct_builds(session)?.nodes;
+        let online = Online::new(&self.connection, session)?;
+        let found =
+            registry_args::run(async { Ok(prepull(&fleet, &nodes, &online.registry).await?) })?;
+        for (image, build) in &found.missing {
+            session.warn(format_args!(
+                "left out {image}, which has no image for build {build}"
+            ));
+        }
+        if found.builds.is_empty() {
+            let problem = anyhow!("no image of {} exists for these nodes", fleet.file);
+            let words = ["wincimg", "fleet", "build", &fleet.file].map(str::to_owned);
+            let words = [&words[..], &self.hosts.to_words()].concat();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            return Err(Failure::no(problem).hint(command_line(&words)));
+        }
+        let pause = self.pause_image(&found)?;
+        let objects = self.manifests(&pause).objects(&found.builds);
+        match &self.kustomize {
+            Some(folder) => write_kustomization(folder, &objects)?,
+            None => write_result(self.output.as_deref(), |out| match self.format {
+                OutputFormat::Text => out.write_all(to_yaml(&objects).as_bytes()),
+                OutputFormat::Json => {
+                    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+                    write_json(&list, out)
+                }
+            })?,
+        }
+        Ok(if found.missing.is_empty() {
+            CommandOutcome::Yes
+        } else {
+            CommandOutcome::No
+        })
+    }
+
+    fn pause_image(&self, found: &FleetPrepull) -> Result<String, Failure> {
+        let image = self.pause.clone().or_else(|| found.pause.clone());
+        if image.is_none() && found.builds.iter().any(PrepullBuild::needs_pause) {
+            let problem = anyhow!("no image for the pause containers");
+            return Err(Failure::usage(problem).hint(
+                "name your nodes' pause image with --pause IMAGE, or add an image to the fleet \
+                 with build = \"pause\" and build it",
+            ));
+        }
+        Ok(image.unwrap_or_default())
+    }
+
+    fn manifests(&self, pause: &str) -> PrepullManifests {
+        PrepullManifests {
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            pause: pause.to_owned(),
+            pull_secret: self.pull_secret.clone(),
+            max_unavailable: self.max_unavailable.clone(),
+        }
+    }
+}
+
+/// Writes a file per object and the kustomization that lists them, and prints their paths.
+fn write_kustomization(folder: &Path, objects: &[Value]) -> Result<(), Failure> {
+    let name = |object: &Value| {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        format!("{}-{name}.yaml", kind.to_lowercase())
+    };
+    let names: Vec<String> = objects.iter().map(name).collect();
+    let kustomization = json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": names,
+    });
+    files::create_folder(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let resources = names.iter().map(String::as_str).zip(objects);
+    // Last, so that what it lists is there.
+    let all = resources.chain([("kustomization.yaml", &kustomization)]);
+    let mut written = Vec::new();
+    for (name, object) in all {
+        let path = folder.join(name);
+        let text = to_yaml(std::slice::from_ref(object));
+        files::write(&path, text.as_bytes())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        written.push(path);
+    }
+    write_result(None, |out| {
+        written
+            .iter()
+            .try_for_each(|path| writeln!(out, "{}", path.display()))
+    })
+}

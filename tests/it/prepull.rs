@@ -1,0 +1,253 @@
+//! `wincimg fleet prepull`: the manifests are Kubernetes' own types, name what the registry has, and
+//! are ordered by shared bases.
+
+use serde_json::{Value, json};
+use wincimg_testkit::{options, repository};
+
+use crate::failure::Fails;
+use crate::fleet::{command, fleet, site, write_nodes};
+use crate::kube_schema::unknown_by_kind;
+use crate::site::{Site, stderr};
+
+const HOST_PROCESS: &str = "name = \"agent\"\nbase = \"hostprocess\"\nentrypoint = [\"a.exe\"]\n\
+    [[files]]\ncontent = \"x\"\nto = 'C:\\a.exe'\n";
+
+/// A site whose fleet is published.
+fn published() -> Site {
+    let site = site();
+    command(&site, "build", &[]).assert().code(0);
+    site
+}
+
+/// The objects of a list in JSON, each checked against its type.
+fn objects(site: &Site, more: &[&str], code: i32) -> Vec<Value> {
+    let mut command = command(site, "prepull", &[more, &["--format", "json"]].concat());
+    let output = command.assert().code(code);
+    let list: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    let objects = list["items"].as_array().unwrap().clone();
+    for object in &objects {
+        assert_eq!(unknown_by_kind(object), [""; 0], "{object:#}");
+    }
+    objects
+}
+
+fn pod(object: &Value) -> &Value {
+    &object["spec"]["template"]["spec"]
+}
+
+fn names(objects: &[Value]) -> Vec<&str> {
+    let names = objects
+        .iter()
+        .map(|object| object["metadata"]["name"].as_str().unwrap());
+    names.collect()
+}
+
+/// The images of a pod's init containers, as `apps/NAME`, by the digest of what their tag names.
+fn pulled(object: &Value) -> Vec<String> {
+    let pulls = pod(object)["initContainers"].as_array().unwrap().iter();
+    pulls
+        .map(|pull| {
+            let reference = pull["image"].as_str().unwrap();
+            let (name, _) = reference.split_once('@').unwrap();
+            name[name.find('/').unwrap() + 1..].to_owned()
+        })
+        .collect()
+}
+
+/// `HOST/NAME@DIGEST` of a tag.
+fn pinned(site: &Site, name: &str, tag: &str) -> String {
+    let place = format!("{}/{name}", site.host());
+    let repository = repository(options(&site.host()), &place);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let raw = runtime.block_on(repository.get_manifest(tag)).unwrap();
+    format!("{place}@{}", raw.digest)
+}
+
+#[test]
+fn each_build_has_a_daemon_set_that_pulls_by_digest() {
+    let site = published();
+    let objects = objects(&site, &["--max-unavailable", "2", "--pull-secret", "s"], 0);
+    assert_eq!(
+        names(&objects),
+        ["wincimg-prepull", "prepull-17763", "prepull-20348"]
+    );
+    assert_eq!(objects[0]["metadata"].get("labels"), None);
+    let web = pinned(&site, "apps/web", "1");
+    let pause = pinned(&site, "apps/pause", "3.9");
+    for (object, build) in objects[1..].iter().zip(["10.0.17763", "10.0.20348"]) {
+        let pod = pod(object);
+        assert_eq!(
+            pod["nodeSelector"],
+            json!({"kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": build})
+        );
+        let pulls = pod["initContainers"].as_array().unwrap();
+        assert_eq!(pulls.len(), 1);
+        assert_eq!(pulls[0]["image"], web.as_str());
+        assert_eq!(pod["containers"][0]["image"], pause.as_str());
+        assert_eq!(pod["containers"][0].get("command"), None);
+        for container in [&pulls[0], &pod["containers"][0]] {
+            assert_eq!(container["imagePullPolicy"], "IfNotPresent");
+            assert!(container["resources"]["limits"]["memory"].is_string());
+        }
+        assert_eq!(pod["imagePullSecrets"], json!([{"name": "s"}]));
+        let strategy = &object["spec"]["updateStrategy"];
+        assert_eq!(strategy["rollingUpdate"]["maxUnavailable"], 2);
+        let labels = &object["spec"]["template"]["metadata"]["labels"];
+        let selected = &object["spec"]["selector"]["matchLabels"];
+        for (key, value) in selected.as_object().unwrap() {
+            assert_eq!(&labels[key], value);
+        }
+    }
+}
+
+#[test]
+fn images_without_windows_are_pulled_by_a_host_process_pod() {
+    let site = site();
+    site.write("agent/recipe.toml", HOST_PROCESS);
+    fleet(
+        &site,
+        "[[image]]\nbuild = \"pause\"\n[[image]]\nbuild = \"./agent\"\n[[image]]\nbuild = \"./web\"\n",
+    );
+    command(&site, "build", &[]).assert().code(0);
+    let objects = objects(&site, &["--host-build", "26100.1742"], 1);
+    let label = &objects[0]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"];
+    assert_eq!(label, "privileged");
+    assert_eq!(
+        names(&objects)[1..],
+        [
+            "prepull-17763",
+            "prepull-17763-2",
+            "prepull-20348",
+            "prepull-20348-2",
+            // The agent alone is for any build.
+            "prepull-26100",
+        ]
+    );
+    assert_eq!(pulled(&objects[1]), ["apps/web"]);
+    for object in [&objects[2], &objects[5]] {
+        assert_eq!(pulled(object), ["apps/agent"]);
+        let pod = pod(object);
+        assert_eq!(
+            pod["securityContext"]["windowsOptions"]["hostProcess"],
+            true
+        );
+        assert_eq!(pod["hostNetwork"], true);
+        assert_eq!(
+            pod["containers"][0]["image"],
+            pod["initContainers"][0]["image"]
+        );
+    }
+    assert_eq!(pod(&objects[1]).get("hostNetwork"), None);
+}
+
+#[test]
+fn selectors_of_the_fleet_choose_the_nodes() {
+    let site = site();
+    let image = |name: &str, selector: &str| {
+        format!("[[image]]\nbuild = \"./web\"\nname = \"{name}\"\nselector = \"{selector}\"\n")
+    };
+    let images = [
+        image("a", "kubernetes.io/os=windows"),
+        image("b", "pool in (web,api),!spot"),
+        image("c", "kubernetes.io/os=windows"),
+        image("d", "pool=other"),
+    ];
+    fleet(&site, &images.concat());
+    write_nodes(&site, &[("win-a", Some("17763.973"), "web")]);
+    command(&site, "build", &[]).assert().code(0);
+    let objects = objects(&site, &["--pause", "repo.lan/pause:1"], 0);
+    assert_eq!(names(&objects)[1..], ["prepull-17763", "prepull-17763-2"]);
+    assert_eq!(pulled(&objects[1]), ["apps/a", "apps/c"]);
+    assert_eq!(pod(&objects[1]).get("affinity"), None);
+    assert_eq!(pulled(&objects[2]), ["apps/b"]);
+    let term = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution\
+                /nodeSelectorTerms/0/matchExpressions";
+    assert_eq!(
+        pod(&objects[2]).pointer(term).unwrap(),
+        &json!([
+            {"key": "pool", "operator": "In", "values": ["web", "api"]},
+            {"key": "spot", "operator": "DoesNotExist"},
+        ])
+    );
+}
+
+#[test]
+fn what_is_missing_is_left_out_and_named() {
+    let site = published();
+    let nodes = [
+        ("win-a", Some("17763.973"), "web"),
+        ("win-c", Some("26100.1742"), "web"),
+    ];
+    write_nodes(&site, &nodes);
+    let output = command(&site, "prepull", &[]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let printed = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(printed.contains("name: prepull-17763") && !printed.contains("26100"));
+    let said = stderr(&output);
+    assert!(
+        said.contains("apps/web:1, which has no image for build 26100"),
+        "{said}"
+    );
+
+    write_nodes(&site, &nodes[1..]);
+    command(&site, "prepull", &[]).fails(1, "no", &["fleet.toml"]);
+}
+
+#[test]
+fn a_fleet_without_a_pause_image_has_to_name_one() {
+    let site = site();
+    fleet(&site, "[[image]]\nbuild = \"./web\"\n");
+    command(&site, "build", &[]).assert().code(0);
+    let failure = command(&site, "prepull", &[]).fails(2, "usage", &[]);
+    assert!(failure.hint.contains("--pause"), "{}", failure.hint);
+    let objects = objects(&site, &["--pause", "repo.lan/pause:1"], 0);
+    assert_eq!(
+        pod(&objects[1])["containers"][0]["image"],
+        "repo.lan/pause:1"
+    );
+    command(&site, "prepull", &["--max-unavailable", "0%"])
+        .assert()
+        .code(2);
+}
+
+#[test]
+fn a_kustomization_lists_a_file_for_each_object() {
+    let site = published();
+    let output = command(&site, "prepull", &["--kustomize", "out"])
+        .assert()
+        .code(0);
+    let printed = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+    let read = |name: &str| -> Value { serde_saphyr::from_str(&site.text(name)).unwrap() };
+    let kustomization = read("out/kustomization.yaml");
+    assert_eq!(unknown_by_kind(&kustomization), [""; 0]);
+    let listed = kustomization["resources"].as_array().unwrap().iter();
+    let listed: Vec<String> = listed
+        .map(|name| format!("out/{}", name.as_str().unwrap()))
+        .collect();
+    let files: Vec<Value> = listed.iter().map(|name| read(name)).collect();
+    assert_eq!(files, objects(&site, &[], 0));
+    let expected = listed.iter().map(|name| format!("{name}\n"));
+    assert_eq!(
+        printed,
+        expected.collect::<String>() + "out/kustomization.yaml\n"
+    );
+}
+
+#[test]
+fn the_removal_selects_the_labels_of_the_objects() {
+    let site = published();
+    let output = command(&site, "prepull", &["--remove", "--name", "ahead"])
+        .assert()
+        .code(0);
+    let removal = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+    assert_eq!(
+        removal,
+        "kubectl --namespace wincimg-prepull delete daemonset --selector \
+         app.kubernetes.io/instance=ahead\n"
+    );
+    let objects = objects(&site, &["--name", "ahead"], 0);
+    for object in &objects[1..] {
+        let labels = &object["metadata"]["labels"];
+        assert_eq!(labels["app.kubernetes.io/instance"], "ahead");
+    }
+}
