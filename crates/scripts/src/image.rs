@@ -68,7 +68,7 @@ pub enum PackageFeed {
     None,
     /// A folder with these files, `ID.VERSION.nupkg`.
     Folder(Vec<String>),
-    /// URL of a NuGet feed of version 2, which has a package at `package/ID/VERSION`.
+    /// URL of a `NuGet` feed of version 2, which has a package at `package/ID/VERSION`.
     Url(String),
 }
 

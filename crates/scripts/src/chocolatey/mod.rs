@@ -386,8 +386,8 @@ fn program_folders(files: &[ImagePath]) -> BTreeSet<ImagePath> {
     let lower = |file: &ImagePath| file.to_string().to_ascii_lowercase();
     let all: BTreeSet<String> = files.iter().map(lower).collect();
     let programs = files.iter().filter(|file| {
-        let name = lower(file);
-        name.ends_with(".exe") && !all.contains(&format!("{name}.ignore"))
+        let is_program = file.to_string().to_ascii_lowercase().ends_with(".exe");
+        is_program && !all.contains(&format!("{}.ignore", lower(file)))
     });
     programs.filter_map(parent).collect()
 }

@@ -1,4 +1,4 @@
-//! Versions of packages, and the ranges of a dependency, as NuGet compares them.
+//! Versions of packages, and the ranges of a dependency, as `NuGet` compares them.
 
 use std::cmp::Ordering;
 

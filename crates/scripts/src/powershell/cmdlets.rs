@@ -219,7 +219,7 @@ impl Shell<'_, '_> {
         input: Option<PsValue>,
     ) -> Result<PsValue, ScriptError> {
         if name == "invoke-expression" {
-            return self.run_time_script(command, input);
+            return self.run_time_script(command, input.as_ref());
         }
         if let Some(error) = needs_windows(name) {
             return Err(error);
@@ -279,9 +279,9 @@ impl Shell<'_, '_> {
     fn run_time_script(
         &mut self,
         command: &CommandAst,
-        input: Option<PsValue>,
+        input: Option<&PsValue>,
     ) -> Result<PsValue, ScriptError> {
-        let piped = match &input {
+        let piped = match input {
             Some(PsValue::Opaque(error)) => error.why.as_str(),
             _ => "",
         };
