@@ -61,6 +61,9 @@ pub(super) struct DockerfileArgs {
     /// Leave out a custom action of Windows Installer packages (repeatable)
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     skip_custom_action: Vec<String>,
+    /// Feed of the packages of `choco install`: a folder of .nupkg files, or a NuGet v2 URL
+    #[arg(long, value_name = "DIR|URL", value_hint = ValueHint::DirPath, hide_short_help = true)]
+    choco_feed: Option<String>,
 }
 
 /// The arguments, read and checked as far as possible without a registry.
@@ -159,6 +162,7 @@ impl RecipeArgs {
                 .collect(),
             arguments,
             skipped_actions: dockerfile.skip_custom_action.clone(),
+            choco_feed: dockerfile.choco_feed.clone(),
         }
     }
 

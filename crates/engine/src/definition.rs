@@ -37,6 +37,8 @@ pub struct BuildInput {
     pub arguments: Vec<(String, String)>,
     /// Custom actions of Windows Installer packages to leave out.
     pub skipped_actions: Vec<String>,
+    /// Feed of Chocolatey packages: a folder, or a URL.
+    pub choco_feed: Option<String>,
 }
 
 /// A recipe with its values or a Dockerfile with its arguments, read and checked as far as possible
@@ -72,6 +74,7 @@ impl BuildInput {
         let given = [
             ("--target", self.target.is_some()),
             ("--stage", !self.stages.is_empty()),
+            ("--choco-feed", self.choco_feed.is_some()),
         ];
         if let Some((flag, _)) = given.iter().find(|(_, is_given)| *is_given) {
             let problem = format!("{flag} is for Dockerfiles, and this is a recipe");
@@ -143,6 +146,7 @@ impl BuildInput {
             target: self.target.clone(),
             arguments: self.arguments.clone(),
             skipped_actions: self.skipped_actions.clone(),
+            choco_feed: self.choco_feed.clone(),
             replacements: self.stages.iter().cloned().collect(),
         };
         let stages = Stages::read(&request)?;

@@ -40,6 +40,7 @@ impl BuildRequest {
                     "target": stages.target_stage(),
                     "arguments": stages.build_args(),
                     "skipped_actions": stages.skipped_actions(),
+                    "choco_feed": stages.choco_feed_url(),
                     "context": source_digests(files)?.to_string(),
                 })
             }

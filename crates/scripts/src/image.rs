@@ -51,8 +51,25 @@ pub trait ImageState {
         Lookup::Absent
     }
 
+    /// The feed of Chocolatey packages.
+    fn feed(&self) -> PackageFeed {
+        PackageFeed::None
+    }
+
     /// Applies an action.
     fn apply(&mut self, action: ImageAction) -> Result<(), ScriptError>;
+}
+
+/// Feed of Chocolatey packages.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum PackageFeed {
+    /// None.
+    #[default]
+    None,
+    /// A folder with these files, `ID.VERSION.nupkg`.
+    Folder(Vec<String>),
+    /// URL of a `NuGet` feed of version 2, which has a package at `package/ID/VERSION`.
+    Url(String),
 }
 
 /// An installer that is a program.
@@ -93,6 +110,13 @@ pub enum ImageAction {
         path: ImagePath,
         /// True if redirects are followed.
         follows: bool,
+    },
+    /// Copies a package of the feed's folder.
+    CopyPackage {
+        /// File in the folder.
+        file: String,
+        /// Path of the copy.
+        path: ImagePath,
     },
     /// Verifies the digest of a file; the build fails on a mismatch.
     Verify {
@@ -155,6 +179,8 @@ pub enum ImageAction {
     Access(AccessChange),
     /// Change of the IIS configuration.
     Iis(IisCommand),
+    /// Tells the author how an effect differs from that on Windows.
+    Note(String),
     /// Skips a check without effect, such as a program that prints its version.
     Skip(String),
 }

@@ -13,6 +13,7 @@
 //! assert!(!read("Remove-Item C:\\a b").is_equivalent(&read("Remove-Item \"C:\\a b\"")));
 //! ```
 
+mod chocolatey;
 mod cmd;
 mod error;
 mod image;
@@ -30,8 +31,8 @@ mod tests;
 pub use error::{ScriptError, ScriptErrorKind};
 pub use image::{
     AccessChange, AccessOperation, Algorithm, Deferred, EntryKind, IisCommand, ImageAction,
-    ImageState, InstallAction, InstallerProgram, LinkAction, Lookup, OverwriteMode, ServiceChange,
-    ServiceFailure, ServiceStart, UnpackAction, UnpackFormat,
+    ImageState, InstallAction, InstallerProgram, LinkAction, Lookup, OverwriteMode, PackageFeed,
+    ServiceChange, ServiceFailure, ServiceStart, UnpackAction, UnpackFormat,
 };
 use process::Process;
 use traced_text::TracedText;

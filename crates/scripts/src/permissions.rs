@@ -30,6 +30,7 @@ pub(super) fn check(machine: &Process<'_>, action: &ImageAction) -> Result<(), S
         },
         ImageAction::Write { path, .. }
         | ImageAction::Append { path, .. }
+        | ImageAction::CopyPackage { path, .. }
         | ImageAction::Download { path, .. } => may_write(machine, path),
         // It takes the privilege SeCreateSymbolicLink.
         ImageAction::Link(_) => Err(denied(machine, "create symbolic links")),
@@ -54,6 +55,7 @@ pub(super) fn check(machine: &Process<'_>, action: &ImageAction) -> Result<(), S
         ImageAction::UserVariable { .. }
         | ImageAction::Verify { .. }
         | ImageAction::Unclear(_)
+        | ImageAction::Note(_)
         | ImageAction::Skip(_) => Ok(()),
     }
 }

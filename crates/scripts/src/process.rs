@@ -25,6 +25,8 @@ pub(super) struct Process<'a> {
     pub(super) changes: usize,
     /// A file that exists, whatever the image has.
     pub(super) assumed_file: Option<ImagePath>,
+    /// True in the script of a Chocolatey package.
+    pub(super) is_in_package: bool,
     /// What `setlocal` of batch files keeps.
     pub(super) scopes: Vec<(Variables, ImagePath)>,
     depth: usize,
@@ -79,6 +81,7 @@ impl<'a> Process<'a> {
             error: None,
             changes: 0,
             assumed_file: None,
+            is_in_package: false,
             scopes: Vec::new(),
             depth: 0,
             steps: 0,

@@ -1,5 +1,6 @@
 //! Effects and errors of RUN lines.
 
+mod chocolatey;
 mod cmd;
 mod powershell;
 mod programs;
@@ -98,6 +99,8 @@ fn describe(action: &ImageAction) -> String {
         ImageAction::Install(install) => {
             format!("install {} {:?}", install.package, install.properties)
         }
+        ImageAction::CopyPackage { file, path } => format!("package {file} to {path}"),
+        ImageAction::Note(note) => format!("note {note}"),
         ImageAction::Copy { from, to } => format!("copy {from} to {to}"),
         ImageAction::Move { from, to } => format!("move {from} to {to}"),
         ImageAction::Delete(path) => format!("delete {path}"),

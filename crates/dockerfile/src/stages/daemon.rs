@@ -113,6 +113,14 @@ impl Stages {
         for (name, folder) in folders {
             add(&format!("stage {name}"), folder)?;
         }
+        if let Some(feed) = &self.feed {
+            for (name, source) in feed.files() {
+                sources.push((
+                    format!("choco-feed/{name}"),
+                    EntryContent::File((&source).into()),
+                ));
+            }
+        }
         Ok(sources)
     }
 }

@@ -77,6 +77,7 @@ impl<'a> Evaluation<'a> {
                 let tree = Tree::over(Arc::clone(&base.inside), name);
                 let mut state = StageState::new(base.config.clone(), tree, name);
                 state.skipped_actions = Arc::clone(&self.stages.skipped_actions);
+                state.feed.clone_from(&self.stages.feed);
                 state
             }
         };

@@ -4,6 +4,7 @@
 //! inputs and returns missing ones as requests; the caller calls it again with the answers.
 
 mod arguments;
+mod choco_feed;
 mod copy;
 mod daemon;
 mod download;
@@ -28,6 +29,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub(crate) use arguments::BuildArguments;
+use choco_feed::ChocoFeed;
 pub(crate) use copy::target as copy_target;
 pub use error::{FailedLine, StageError};
 use error::{Heading, Workaround};
@@ -73,6 +75,7 @@ pub struct Stages {
     arguments: BuildArguments,
     /// Custom actions of Windows Installer packages to leave out.
     skipped_actions: Arc<[String]>,
+    feed: Option<Arc<ChocoFeed>>,
 }
 
 #[derive(Debug)]
@@ -201,6 +204,11 @@ impl Stages {
         &self.skipped_actions
     }
 
+    /// URL of the feed of Chocolatey packages; those of a folder are among [`Self::sources`].
+    pub fn choco_feed_url(&self) -> Option<&str> {
+        self.feed.as_deref().and_then(ChocoFeed::url)
+    }
+
     /// Path of the Dockerfile.
     pub fn file(&self) -> &std::path::Path {
         &self.file
@@ -313,7 +321,9 @@ impl Stages {
                 match &step.kind {
                     InstructionKind::Shell(words) => shell = Some(words),
                     InstructionKind::Run(program) if !has_windows => {
-                        if let Some(failure) = run::needs_windows(program, shell) {
+                        if let Some(failure) =
+                            run::needs_windows(program, shell, self.feed.as_deref())
+                        {
                             errors.push(self.run_error(stage, step, &failure));
                         }
                     }

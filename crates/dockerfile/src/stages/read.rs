@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use wincimg_common::diagnose::{closest_match, error_chain};
 use wincimg_common::files::{LARGEST_TEXT, read_text};
 use wincimg_layer::dockerignore::{FILE_NAME, IgnoreRules};
 use wincimg_oci::store::LOCAL_SCHEMES;
 
+use super::choco_feed::ChocoFeed;
 use super::files::Folder;
 use super::{BuildArguments, Stage, StageBaseImage, StageError, Stages};
 use crate::instruction::{FromInstruction, InstructionKind, ParsedInstruction};
@@ -26,6 +28,8 @@ pub struct DockerfileRequest {
     pub arguments: Vec<(String, String)>,
     /// Custom actions of Windows Installer packages to leave out.
     pub skipped_actions: Vec<String>,
+    /// Feed of Chocolatey packages: a folder, or a URL.
+    pub choco_feed: Option<String>,
     /// Replacements of stages, by the stages' names.
     pub replacements: BTreeMap<String, StageReplacement>,
 }
@@ -91,6 +95,12 @@ impl Stages {
             archives: wincimg_layer::archive::Archives::default(),
             arguments: BuildArguments::new(request.arguments.clone()),
             skipped_actions: request.skipped_actions.as_slice().into(),
+            feed: request
+                .choco_feed
+                .as_deref()
+                .map(ChocoFeed::read)
+                .transpose()?
+                .map(Arc::new),
         };
         for instruction in &file.instructions {
             let step = ParsedInstruction::read(instruction, file.escape).map_err(|error| {

@@ -26,8 +26,8 @@ use wincimg_msi::SetupProgram;
 use wincimg_recipe::{DownloadRequests, FileSource, PlannedContent, PlannedEntry, PlannedLayer};
 use wincimg_registry::{BaseReadError, KeyPath, Presence, RegistryData};
 use wincimg_scripts::{
-    Deferred, EntryKind, ImageAction, ImageState, InstallerProgram, LinkAction, Lookup, RunCommand,
-    RunEnvironment, ScriptError, run_line,
+    Deferred, EntryKind, ImageAction, ImageState, InstallerProgram, LinkAction, Lookup,
+    PackageFeed, RunCommand, RunEnvironment, ScriptError, run_line,
 };
 use wincimg_windows::path::ImagePath;
 
@@ -38,6 +38,7 @@ use self::keys::Keys;
 pub(super) use self::needs_windows::needs_windows;
 pub(crate) use self::needs_windows::script_error;
 use super::ExtractedFiles;
+use super::choco_feed::ChocoFeed;
 use super::drive::{PathKind, Tree, key};
 use super::state::StageState;
 use crate::instruction::ProgramForm;
@@ -319,6 +320,11 @@ impl ImageState for RunState<'_> {
         })
     }
 
+    fn feed(&self) -> PackageFeed {
+        let feed = self.state.feed.as_deref();
+        feed.map(ChocoFeed::packages).unwrap_or_default()
+    }
+
     fn user_variable(&self, hive: &ImagePath, name: &str) -> Option<RegistryData> {
         self.variable_of_hive(hive, name)
     }
@@ -373,6 +379,17 @@ impl ImageState for RunState<'_> {
             }
             ImageAction::Skip(command) => {
                 self.changes.notes.push(format!("{command} is skipped"));
+                Ok(())
+            }
+            ImageAction::Note(note) => {
+                self.changes.notes.push(note);
+                Ok(())
+            }
+            ImageAction::CopyPackage { file, path } => {
+                let source = self.state.feed.as_deref().and_then(|feed| feed.file(&file));
+                self.check_writable(&path, false)?;
+                let missing = || ScriptError::unknown(format!("the feed has no {file}"));
+                self.put(path, PlannedContent::File(source.ok_or_else(missing)?));
                 Ok(())
             }
             ImageAction::Download { url, path, follows } => self.download(&url, path, follows),

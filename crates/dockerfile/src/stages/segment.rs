@@ -377,6 +377,7 @@ mod tests {
         });
         let request = DockerfileRequest {
             skipped_actions: Vec::new(),
+            choco_feed: None,
             replacements: replacements.collect(),
             file,
             context: folder.path().to_owned(),

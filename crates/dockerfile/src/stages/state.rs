@@ -12,6 +12,7 @@ use wincimg_recipe::{
 use wincimg_registry::UnknownBase;
 use wincimg_windows::path::ImagePath;
 
+use super::choco_feed::ChocoFeed;
 use super::drive::{Tree, key};
 use super::segment::OpenSegment;
 use super::{BuildArguments, paths};
@@ -62,6 +63,7 @@ pub(crate) struct StageState {
     pub(super) is_postponed: bool,
     /// Custom actions of Windows Installer packages to leave out.
     pub(super) skipped_actions: Arc<[String]>,
+    pub(super) feed: Option<Arc<ChocoFeed>>,
 }
 
 impl StageState {
@@ -81,6 +83,7 @@ impl StageState {
             has_failed: false,
             is_postponed: false,
             skipped_actions: Arc::default(),
+            feed: None,
         }
     }
 

@@ -38,6 +38,7 @@ mod tests {
         std::fs::write(&file, format!("FROM {BASE}\n{text}")).unwrap();
         let request = DockerfileRequest {
             skipped_actions: Vec::new(),
+            choco_feed: None,
             file,
             context: folder.path().to_owned(),
             target: None,

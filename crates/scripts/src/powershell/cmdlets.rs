@@ -1,7 +1,7 @@
 //! Supported cmdlets and their aliases.
 
 use super::super::error::ScriptError;
-use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
+use super::super::image::{Deferred, EntryKind, ImageAction, Lookup, PackageFeed};
 use super::super::process::{PathState, Paths, Wildcards};
 use super::super::tools;
 use super::super::traced_text::TracedText;
@@ -219,7 +219,7 @@ impl Shell<'_, '_> {
         input: Option<PsValue>,
     ) -> Result<PsValue, ScriptError> {
         if name == "invoke-expression" {
-            return Err(self.run_time_script(command, input.as_ref()));
+            return self.run_time_script(command, input.as_ref());
         }
         if let Some(error) = needs_windows(name) {
             return Err(error);
@@ -274,8 +274,13 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// The error of `Invoke-Expression`, with the URL of the script if the line has it.
-    fn run_time_script(&self, command: &CommandAst, input: Option<&PsValue>) -> ScriptError {
+    /// The error of `Invoke-Expression`, with the URL of the script if the line has it. The script
+    /// that installs Chocolatey is left out if its packages come from a feed.
+    fn run_time_script(
+        &mut self,
+        command: &CommandAst,
+        input: Option<&PsValue>,
+    ) -> Result<PsValue, ScriptError> {
         let piped = match input {
             Some(PsValue::Opaque(error)) => error.why.as_str(),
             _ => "",
@@ -283,14 +288,22 @@ impl Shell<'_, '_> {
         let after = self.script.as_str().get(command.at..).unwrap_or_default();
         let url = url_in(piped).or_else(|| url_in(after.split('\n').next().unwrap_or_default()));
         let Some(url) = url else {
-            return ScriptError::windows("it runs a script that is known only at run time");
+            let why = "it runs a script that is known only at run time";
+            return Err(ScriptError::windows(why));
         };
+        let is_chocolatey = url.ends_with("chocolatey.org/install.ps1");
+        if is_chocolatey && self.machine.image.feed() != PackageFeed::None {
+            let note = "Chocolatey is not installed: only its packages are";
+            self.apply(ImageAction::Note(note.to_owned()))?;
+            return Ok(PsValue::Null);
+        }
         let why = format!("it runs a script that is known only at run time: {url}");
-        ScriptError::windows(why).help(if url.contains("chocolatey") {
-            "download and unpack the zips of the packages, or let Windows run the line: --docker-host"
+        Err(ScriptError::windows(why).help(if is_chocolatey {
+            "add the folder or URL of a feed of the packages (--choco-feed DIR), or let Windows \
+             run the line: --docker-host"
         } else {
             "copy the script with the Dockerfile, or let Windows run the line: --docker-host"
-        })
+        }))
     }
 
     /// Runs `Start-Process msiexec -Wait` or an installer; other programs require Windows.

@@ -308,8 +308,14 @@ impl Shell<'_, '_> {
             let value = self.call_function(&function, command)?;
             return self.redirected(command, value);
         }
-        let value = if cmdlet.contains('-') && super::cmdlets::is_cmdlet(&cmdlet) {
-            match self.cmdlet(&cmdlet, command, input) {
+        let is_of_package = self.machine.is_in_package && super::chocolatey::is_function(&cmdlet);
+        let value = if is_of_package || cmdlet.contains('-') && super::cmdlets::is_cmdlet(&cmdlet) {
+            let result = if is_of_package {
+                self.chocolatey_function(&cmdlet, command)
+            } else {
+                self.cmdlet(&cmdlet, command, input)
+            };
+            match result {
                 Err(error) if error.kind == ScriptErrorKind::Fails => {
                     let action = self.error_action(command)?;
                     let at = self.position(command.at);

@@ -5,6 +5,7 @@
 //! with the error action `Stop`. The exit code is that of the last statement.
 
 mod ast;
+mod chocolatey;
 mod cmdlets;
 mod content;
 mod eval;
@@ -114,6 +115,11 @@ fn run_script(
         shell.block(&statements)?;
         Ok(shell.exit.unwrap_or(i32::from(!shell.is_ok)))
     })
+}
+
+/// Runs a script file of Windows PowerShell without arguments, and returns its exit code.
+pub(super) fn run_script_file(machine: &mut Process<'_>, name: &str) -> Result<i32, ScriptError> {
+    script_file::run(machine, name, &[], false)
 }
 
 /// Runs a script file: its name, and its arguments.

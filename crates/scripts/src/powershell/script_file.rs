@@ -129,11 +129,16 @@ impl ScriptFile {
     fn variables(&self) -> BTreeMap<String, PsValue> {
         let names = self.path.components();
         let above = self.path.up_to(names.len().saturating_sub(1));
+        let path = PsValue::Text(self.path.to_string());
+        let of_command =
+            ["definition", "path", "source"].map(|name| (name.to_owned(), path.clone()));
+        let command = ("mycommand".to_owned(), PsValue::Table(of_command.into()));
         [
-            ("psscriptroot", above.to_string()),
-            ("pscommandpath", self.path.to_string()),
+            ("psscriptroot", PsValue::Text(above.to_string())),
+            ("pscommandpath", path),
+            ("myinvocation", PsValue::Table(vec![command])),
         ]
-        .map(|(name, value)| (name.to_owned(), PsValue::Text(value)))
+        .map(|(name, value)| (name.to_owned(), value))
         .into()
     }
 

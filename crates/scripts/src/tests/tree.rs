@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Root};
 use wincimg_windows::path::ImagePath;
 
-use crate::{Deferred, EntryKind, ImageAction, ImageState, Lookup, ScriptError};
+use crate::{Deferred, EntryKind, ImageAction, ImageState, Lookup, PackageFeed, ScriptError};
 
 /// Looks up the kind of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +27,10 @@ pub(super) struct Tree {
     /// Variables of users.
     variables: BTreeMap<String, RegistryData>,
     pub(super) actions: Vec<ImageAction>,
+    /// The feed's packages, with their files.
+    pub(super) packages: BTreeMap<String, Vec<(String, String)>>,
+    /// Files of the archives in the image.
+    archives: BTreeMap<String, Vec<(String, String)>>,
     /// Paths that the user of the lines created.
     pub(super) own: BTreeSet<String>,
 }
@@ -252,6 +256,13 @@ impl ImageState for Tree {
         }
     }
 
+    fn feed(&self) -> PackageFeed {
+        if self.packages.is_empty() {
+            return PackageFeed::None;
+        }
+        PackageFeed::Folder(self.packages.keys().cloned().collect())
+    }
+
     fn is_own(&self, path: &ImagePath) -> bool {
         self.own.contains(&lower(path))
     }
@@ -277,6 +288,19 @@ impl ImageState for Tree {
                 self.put(path, Node::File(Some(whole)));
             }
             ImageAction::Download { path, .. } => self.put(path, Node::File(None)),
+            ImageAction::CopyPackage { file, path } => {
+                self.put(path, Node::File(None));
+                self.archives
+                    .insert(lower(path), self.packages[file].clone());
+            }
+            ImageAction::Unpack(unpack)
+                if let Some(files) = self.archives.get(&lower(&unpack.archive)) =>
+            {
+                for (name, content) in files.clone() {
+                    let path = format!(r"{}\{name}", unpack.into);
+                    self.file(&path, Some(content.into_bytes()));
+                }
+            }
             ImageAction::Unpack(unpack) => {
                 if self.entry(&unpack.into) != Lookup::Deferred(Deferred)
                     && !unpack.into.components().is_empty()

@@ -21,11 +21,11 @@ use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_windows::quoting::argv;
 
 use super::error::ScriptError;
-use super::image::{Deferred, EntryKind, IisCommand, ImageAction, LinkAction, Lookup};
+use super::image::{Deferred, EntryKind, IisCommand, ImageAction, LinkAction, Lookup, PackageFeed};
 use super::process::{PathState, Process};
 use super::traced_text::TracedText;
 use super::variables::MACHINE;
-use super::{cmd, powershell};
+use super::{chocolatey, cmd, powershell};
 
 /// Folder of the programs of Windows.
 const SYSTEM: &str = r"C:\Windows\System32";
@@ -174,6 +174,9 @@ pub(super) fn tool(
             check_program_exists(machine, name, &of_system)?;
             Ok(0)
         }
+        "choco" if !prints_version(words) => chocolatey::run(machine, words),
+        "cinst" => chocolatey::run(machine, &[&["install".to_owned()], words].concat()),
+        "refreshenv" if words.is_empty() && machine.image.feed() != PackageFeed::None => Ok(0),
         "dotnet" if prints_facts(words) => {
             machine.apply(ImageAction::Skip(format!("{name} {}", words.join(" "))))?;
             Ok(0)
@@ -236,7 +239,7 @@ fn unknown_program(program: &str) -> ScriptError {
     match program {
         "dism" => ScriptError::windows("a Windows feature can be changed only on Windows")
             .help("use a base image that has the feature"),
-        "choco" | "winget" | "scoop" => ScriptError::windows("the package manager runs installers")
+        "winget" | "scoop" => ScriptError::windows("the package manager runs installers")
             .help("download and unpack a zip of the program"),
         _ => ScriptError::windows("the program runs only on Windows"),
     }

@@ -2,19 +2,21 @@
 
 use wincimg_registry::{KeyPath, RegistryData};
 use wincimg_scripts::{
-    EntryKind, ImageAction, ImageState, InstallerProgram, Lookup, RunEnvironment, ScriptError,
-    ScriptErrorKind, run_line,
+    EntryKind, ImageAction, ImageState, InstallerProgram, Lookup, PackageFeed, RunEnvironment,
+    ScriptError, ScriptErrorKind, run_line,
 };
 use wincimg_windows::path::ImagePath;
 
 use super::command;
 use crate::instruction::ProgramForm;
+use crate::stages::choco_feed::ChocoFeed;
 use crate::stages::state::StageState;
 
 /// Error for a line that requires Windows on any base and, if the shell is unknown, in any shell.
 pub(in crate::stages) fn needs_windows(
     program: &ProgramForm,
     shell: Option<&[String]>,
+    feed: Option<&ChocoFeed>,
 ) -> Option<ScriptError> {
     let folder = ImagePath::drive();
     let setting = RunEnvironment {
@@ -26,6 +28,7 @@ pub(in crate::stages) fn needs_windows(
         let mut image = KnownFolders {
             folders: &[],
             is_draft: true,
+            feed,
         };
         let result = run_line(command(program, shell), setting, &mut image);
         let failure = result.err();
@@ -69,6 +72,7 @@ pub(crate) fn script_error(
     let mut image = KnownFolders {
         folders,
         is_draft: false,
+        feed: None,
     };
     run_line(command(program, shell), setting, &mut image).err()
 }
@@ -78,6 +82,7 @@ struct KnownFolders<'a> {
     folders: &'a [ImagePath],
     /// True if the line is evaluated again once the contents are known.
     is_draft: bool,
+    feed: Option<&'a ChocoFeed>,
 }
 
 impl ImageState for KnownFolders<'_> {
@@ -118,6 +123,10 @@ impl ImageState for KnownFolders<'_> {
         } else {
             Lookup::Absent
         }
+    }
+
+    fn feed(&self) -> PackageFeed {
+        self.feed.map(ChocoFeed::packages).unwrap_or_default()
     }
 
     fn is_own(&self, _: &ImagePath) -> bool {

@@ -218,6 +218,7 @@ fn named(image: &ImageTable, build: &str, folder: &Path) -> BuildInput {
             .collect(),
         arguments: pairs(&image.build_arg),
         skipped_actions: Vec::new(),
+        choco_feed: None,
     }
 }
 

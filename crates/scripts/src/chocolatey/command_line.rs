@@ -1,0 +1,163 @@
+//! The command line of `choco install`.
+
+use super::super::error::ScriptError;
+use super::super::image::{Deferred, Lookup};
+use super::super::process::Process;
+use super::nuspec;
+
+/// A package to install, with its version if one is given.
+pub(super) type RequestedPackage = (String, Option<String>);
+
+/// What `choco install` is to do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct InstallCommand {
+    pub(super) packages: Vec<RequestedPackage>,
+    pub(super) options: InstallOptions,
+    version: Option<String>,
+    is_confirmed: bool,
+}
+
+/// Options for the scripts of packages.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct InstallOptions {
+    /// Arguments for installers.
+    pub(super) arguments: String,
+    /// True if these replace those of the script.
+    pub(super) overrides: bool,
+    pub(super) parameters: String,
+    /// True if a download over HTTP needs no checksum.
+    pub(super) allows_empty_checksums: bool,
+    pub(super) ignores_dependencies: bool,
+}
+
+impl InstallCommand {
+    pub(super) fn read(machine: &Process<'_>, words: &[String]) -> Result<Self, ScriptError> {
+        let mut command = Self::default();
+        let mut names = Vec::new();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let Some(option) = word.strip_prefix('-') else {
+                names.push(word.as_str());
+                continue;
+            };
+            let option = option.strip_prefix('-').unwrap_or(option);
+            let (name, value) = match option.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (option, None),
+            };
+            let mut value = || {
+                let value = value.clone().or_else(|| words.next().cloned());
+                let missing = || ScriptError::fails(format!("{word} requires a value"));
+                value.ok_or_else(missing).map(|value| unquoted(&value))
+            };
+            command.set_option(name, word, &mut value)?;
+        }
+        if !command.is_confirmed {
+            let why = "without -y it asks before it runs the script of a package";
+            return Err(ScriptError::refused(why).help("add -y"));
+        }
+        for name in names {
+            if name.to_ascii_lowercase().ends_with(".config") {
+                command.packages.extend(listed(machine, name)?);
+            } else if !is_id(name) {
+                return Err(ScriptError::unclear(format!("{name:?} is not a package")));
+            } else {
+                let version = command.version.clone();
+                command.packages.push((name.to_owned(), version));
+            }
+        }
+        if command.packages.is_empty() {
+            return Err(ScriptError::fails("no package given"));
+        }
+        Ok(command)
+    }
+
+    fn set_option(
+        &mut self,
+        name: &str,
+        word: &str,
+        value: &mut dyn FnMut() -> Result<String, ScriptError>,
+    ) -> Result<(), ScriptError> {
+        let options = &mut self.options;
+        match name.to_ascii_lowercase().replace('-', "").as_str() {
+            "y" | "yes" | "confirm" => self.is_confirmed = true,
+            "version" => self.version = Some(value()?),
+            "ia" | "installargs" | "installarguments" => options.arguments = value()?,
+            "params" | "parameters" | "pkgparameters" | "packageparameters" | "pkgparams" => {
+                options.parameters = value()?;
+            }
+            "o" | "override" | "overridearguments" | "notsilent" => options.overrides = true,
+            "allowemptychecksums" => options.allows_empty_checksums = true,
+            "i" | "ignoredependencies" => options.ignores_dependencies = true,
+            "timeout" | "executiontimeout" => drop(value()?),
+            "r"
+            | "limitoutput"
+            | "noprogress"
+            | "nocolor"
+            | "acceptlicense"
+            | "d"
+            | "debug"
+            | "v"
+            | "verbose"
+            | "pre"
+            | "prerelease"
+            | "f"
+            | "force"
+            | "allowemptychecksumssecure"
+            | "allowemptychecksumsecure"
+            | "failonunfound" => {}
+            "s" | "source" => {
+                let why = "the feed of the build is that of --choco-feed";
+                return Err(ScriptError::refused(why).help("remove the option"));
+            }
+            _ => return Err(ScriptError::option(word)),
+        }
+        Ok(())
+    }
+}
+
+/// Returns true for the name of a package.
+pub(super) fn is_id(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+');
+    (1..=100).contains(&name.len())
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && !name.ends_with('.')
+        && name.chars().all(is_part)
+}
+
+/// The packages of a `packages.config` in the image.
+fn listed(machine: &Process<'_>, name: &str) -> Result<Vec<RequestedPackage>, ScriptError> {
+    let path = machine.path(name)?;
+    let bytes = match machine.image.content(&path) {
+        Lookup::Present(bytes) => bytes,
+        Lookup::Absent => return Err(ScriptError::fails(format!("{path} not found"))),
+        Lookup::Deferred(Deferred) => {
+            return Err(ScriptError::later(format!("{path} is downloaded later")));
+        }
+        Lookup::Unknown => {
+            let why = format!("the content of {path} is unknown");
+            return Err(ScriptError::unknown(why));
+        }
+    };
+    let invalid = |why: String| ScriptError::fails(format!("{path}: {why}"));
+    let mut requested = Vec::new();
+    for package in nuspec::listed_packages(&bytes).map_err(invalid)? {
+        if let Some(other) = package.other {
+            let why = format!("{path}: unsupported attribute {other:?}");
+            return Err(ScriptError::unclear(why));
+        }
+        if !is_id(&package.id) {
+            return Err(invalid(format!("{:?} is not a package", package.id)));
+        }
+        requested.push((package.id, package.version));
+    }
+    Ok(requested)
+}
+
+/// A value without the single quotes that keep it together.
+fn unquoted(value: &str) -> String {
+    let inner = value
+        .strip_prefix('\'')
+        .and_then(|value| value.strip_suffix('\''));
+    inner.unwrap_or(value).to_owned()
+}

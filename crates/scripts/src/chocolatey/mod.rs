@@ -1,0 +1,430 @@
+//! `choco install`: packages of a feed, whose scripts the interpreter of PowerShell runs.
+//!
+//! Chocolatey itself does not become part of the image. Where it makes a program of its own that
+//! starts one of a package, the folder of that program is added to the machine's `PATH`.
+
+mod command_line;
+mod nuspec;
+mod version;
+
+use std::collections::BTreeSet;
+
+use wincimg_registry::{RegistryData, RegistryEdit, TypedData};
+use wincimg_windows::path::ImagePath;
+
+use self::command_line::{InstallCommand, InstallOptions, is_id};
+use self::nuspec::Nuspec;
+use self::version::{Version, VersionRange};
+use super::error::ScriptError;
+use super::image::{
+    Deferred, EntryKind, ImageAction, Lookup, OverwriteMode, PackageFeed, UnpackAction,
+    UnpackFormat,
+};
+use super::powershell;
+use super::process::{PathState, Process, child, last_name, parent};
+use super::variables::MACHINE;
+
+/// Chocolatey's folder.
+pub(super) const ROOT: &str = r"C:\ProgramData\chocolatey";
+
+/// Folder of downloads, which is deleted after the installation.
+const CACHE: &str = r"C:\Windows\Temp\chocolatey";
+
+/// The script that installs a package.
+const SCRIPT: &str = "chocolateyInstall.ps1";
+
+/// Maximum number of files and folders in a package.
+const LARGEST: usize = 20_000;
+
+/// Maximum length of `PATH`: longer ones are cut off by programs.
+const LONGEST_PATH: usize = 2047;
+
+/// What is in every package besides its own files.
+const ENVELOPE: [&str; 3] = ["_rels", "package", "[Content_Types].xml"];
+
+/// Runs `choco`.
+pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+    if machine.image.feed() == PackageFeed::None {
+        let why = "packages are installed only from a feed that the build names";
+        return Err(ScriptError::windows(why).help(
+            "add the folder or URL of the feed (--choco-feed DIR), or download and unpack a zip \
+             of the program",
+        ));
+    }
+    let (verb, rest) = match words.split_first() {
+        Some((verb, rest)) => (verb.to_ascii_lowercase(), rest),
+        None => return Err(ScriptError::fails("no command given")),
+    };
+    match verb.as_str() {
+        "install" => install(machine, rest).map(|()| 0),
+        "feature" | "config" => {
+            let what = format!("choco {}", words.join(" "));
+            machine.apply(ImageAction::Skip(what)).map(|()| 0)
+        }
+        _ => Err(ScriptError::windows(format!(
+            "choco {verb} requires Chocolatey in the image"
+        ))),
+    }
+}
+
+fn install(machine: &mut Process<'_>, words: &[String]) -> Result<(), ScriptError> {
+    let command = InstallCommand::read(machine, words)?;
+    for (id, version) in &command.packages {
+        let Some(version) = version else {
+            let why = format!("the version of {id} is not given");
+            return Err(ScriptError::refused(why)
+                .help("name the version in the line, or in packages.config"));
+        };
+        let Some(exact) = VersionRange::parse(&format!("[{version}]")) else {
+            return Err(ScriptError::fails(format!("{version:?} is not a version")));
+        };
+        let request = PackageRequest {
+            id,
+            range: &exact,
+            // The spelling of a URL is the user's.
+            exact: Some(version.clone()),
+            required_by: None,
+        };
+        machine.deeper(|machine| install_package(machine, &request, &command.options))?;
+    }
+    let cache = machine.path(CACHE)?;
+    if let Lookup::Present(_) = machine.entry(&cache) {
+        machine.apply(ImageAction::Delete(cache))?;
+    }
+    Ok(())
+}
+
+/// A package to install.
+struct PackageRequest<'r> {
+    id: &'r str,
+    range: &'r VersionRange,
+    /// The only version, as it is written.
+    exact: Option<String>,
+    /// Package that depends on it.
+    required_by: Option<&'r str>,
+}
+
+impl PackageRequest<'_> {
+    fn described(&self) -> String {
+        match (self.required_by, &self.exact) {
+            (Some(by), _) => format!("{}, which {by} requires,", self.id),
+            (None, Some(version)) => format!("{} {version}", self.id),
+            (None, None) => self.id.to_owned(),
+        }
+    }
+}
+
+fn install_package(
+    machine: &mut Process<'_>,
+    request: &PackageRequest<'_>,
+    options: &InstallOptions,
+) -> Result<(), ScriptError> {
+    let folder = machine.path(&format!(r"{ROOT}\lib\{}", request.id))?;
+    if machine.path_state(&folder)? != PathState::Absent {
+        return check_installed(machine, request, &folder);
+    }
+    unpack(machine, request, &folder)?;
+    let nuspec = nuspec_of(machine, &folder)?;
+    let has_id = nuspec.id.eq_ignore_ascii_case(request.id);
+    let version = Version::parse(&nuspec.version);
+    if !has_id || version.is_none_or(|version| !request.range.contains(&version)) {
+        let found = format!("{} {}", nuspec.id, nuspec.version);
+        let why = format!("the feed's file of {} has {found}", request.described());
+        return Err(ScriptError::refused(why));
+    }
+    if !options.ignores_dependencies {
+        for (id, range) in &nuspec.dependencies {
+            install_dependency(machine, &nuspec.id, id, range)?;
+        }
+    }
+    run_script(machine, &nuspec, &folder, options)?;
+    for folder in program_folders(&files_in(machine, &folder)?) {
+        let folder = folder.to_string();
+        add_to_path(machine, &folder)?;
+        let note = format!("{}: {folder} is added to PATH", nuspec.id);
+        machine.apply(ImageAction::Note(note))?;
+    }
+    Ok(())
+}
+
+/// Checks the version of a package that the image already has.
+fn check_installed(
+    machine: &mut Process<'_>,
+    request: &PackageRequest<'_>,
+    folder: &ImagePath,
+) -> Result<(), ScriptError> {
+    let nuspec = nuspec_of(machine, folder)?;
+    let version = Version::parse(&nuspec.version);
+    if version.is_some_and(|version| request.range.contains(&version)) {
+        return Ok(());
+    }
+    Err(ScriptError::refused(format!(
+        "the image already has {} {}, another version of {}",
+        nuspec.id,
+        nuspec.version,
+        request.described()
+    )))
+}
+
+/// Copies or downloads a package, and unpacks it to its folder.
+fn unpack(
+    machine: &mut Process<'_>,
+    request: &PackageRequest<'_>,
+    folder: &ImagePath,
+) -> Result<(), ScriptError> {
+    let archive = child(folder, &format!("{}.nupkg", request.id))?;
+    let missing = || {
+        let why = format!("the feed has no {}", request.described());
+        ScriptError::refused(why).help("add the .nupkg to the feed, or use another one")
+    };
+    match machine.image.feed() {
+        PackageFeed::None => return Err(missing()),
+        PackageFeed::Folder(files) => {
+            let file = best_file(&files, request).ok_or_else(missing)?;
+            machine.apply(ImageAction::MakeFolder(folder.clone()))?;
+            let path = archive.clone();
+            machine.apply(ImageAction::CopyPackage { file, path })?;
+        }
+        PackageFeed::Url(feed) => {
+            let Some(version) = &request.exact else {
+                let why = format!("the version of {} is open", request.described());
+                return Err(ScriptError::unclear(why).help(
+                    "install it before with its version, or use a folder of packages: \
+                     --choco-feed DIR",
+                ));
+            };
+            machine.apply(ImageAction::MakeFolder(folder.clone()))?;
+            let feed = feed.trim_end_matches('/');
+            let url = format!("{feed}/package/{}/{version}", request.id);
+            super::tools::download(machine, &url, &archive.to_string(), true)?;
+        }
+    }
+    machine.apply(ImageAction::Unpack(UnpackAction {
+        archive,
+        format: UnpackFormat::Zip,
+        into: folder.clone(),
+        strip: 0,
+        only: Vec::new(),
+        existing: OverwriteMode::Replaced,
+    }))?;
+    for name in ENVELOPE {
+        let path = child(folder, name)?;
+        if let Lookup::Present(_) = machine.entry(&path) {
+            machine.apply(ImageAction::Delete(path))?;
+        }
+    }
+    Ok(())
+}
+
+/// The file of the highest version that a request accepts.
+fn best_file(files: &[String], request: &PackageRequest<'_>) -> Option<String> {
+    let version = |file: &String| {
+        let (name, rest) = file.split_at_checked(request.id.len())?;
+        let is_package = name.eq_ignore_ascii_case(request.id);
+        let rest = rest.strip_prefix('.').filter(|_| is_package)?;
+        let end = rest.len().checked_sub(".nupkg".len())?;
+        let (version, extension) = rest.split_at_checked(end)?;
+        let version = Version::parse(version)?;
+        let may_be =
+            request.exact.is_some() || !version.is_prerelease() || request.range.has_prerelease();
+        let is_accepted = may_be && request.range.contains(&version);
+        (is_accepted && extension.eq_ignore_ascii_case(".nupkg")).then_some(version)
+    };
+    let accepted = files.iter().filter_map(|file| Some((version(file)?, file)));
+    accepted.max().map(|(_, file)| file.clone())
+}
+
+fn nuspec_of(machine: &Process<'_>, folder: &ImagePath) -> Result<Nuspec, ScriptError> {
+    let names = names_in(machine, folder)?;
+    let mut found = names
+        .iter()
+        .filter(|name| name.to_ascii_lowercase().ends_with(".nuspec"));
+    let (Some(name), None) = (found.next(), found.next()) else {
+        let why = format!("{folder} has not one .nuspec");
+        return Err(ScriptError::refused(why));
+    };
+    let path = child(folder, name)?;
+    match machine.image.content(&path) {
+        Lookup::Present(bytes) => {
+            Nuspec::read(&bytes).map_err(|why| ScriptError::refused(format!("{path}: {why}")))
+        }
+        Lookup::Deferred(Deferred) => Err(later(folder)),
+        _ => Err(ScriptError::unknown(format!("cannot read {path}"))),
+    }
+}
+
+fn later(folder: &ImagePath) -> ScriptError {
+    ScriptError::later(format!(
+        "the package {} is downloaded later",
+        last_name(folder)
+    ))
+}
+
+fn names_in(machine: &Process<'_>, folder: &ImagePath) -> Result<Vec<String>, ScriptError> {
+    match machine.image.names(folder) {
+        Lookup::Present(mut names) => {
+            names.sort();
+            Ok(names)
+        }
+        Lookup::Absent => Ok(Vec::new()),
+        Lookup::Deferred(Deferred) => Err(later(folder)),
+        Lookup::Unknown => {
+            let why = format!("what {folder} has is unknown");
+            Err(ScriptError::unknown(why))
+        }
+    }
+}
+
+fn install_dependency(
+    machine: &mut Process<'_>,
+    by: &str,
+    id: &str,
+    range: &str,
+) -> Result<(), ScriptError> {
+    // Chocolatey itself runs the scripts.
+    if id.eq_ignore_ascii_case("chocolatey") {
+        return Ok(());
+    }
+    let accepted = VersionRange::parse(range).filter(|_| is_id(id));
+    let Some(accepted) = accepted else {
+        let why = format!("{by} requires {id:?} {range:?}, which is not a package");
+        return Err(ScriptError::refused(why));
+    };
+    let request = PackageRequest {
+        id,
+        range: &accepted,
+        exact: accepted.exact().map(ToString::to_string),
+        required_by: Some(by),
+    };
+    machine.deeper(|machine| install_package(machine, &request, &InstallOptions::default()))
+}
+
+/// Runs the script of a package, if it has one.
+fn run_script(
+    machine: &mut Process<'_>,
+    nuspec: &Nuspec,
+    folder: &ImagePath,
+    options: &InstallOptions,
+) -> Result<(), ScriptError> {
+    let files = files_in(machine, folder)?;
+    let is_script = |file: &&ImagePath| last_name(file).eq_ignore_ascii_case(SCRIPT);
+    let mut scripts = files.iter().filter(is_script);
+    let script = match (scripts.next(), scripts.next()) {
+        (None, _) => return Ok(()),
+        (Some(script), None) => script.to_string(),
+        (Some(_), Some(_)) => {
+            let why = format!("{folder} has several {SCRIPT}");
+            return Err(ScriptError::unclear(why));
+        }
+    };
+    let flag = |is_set: bool| if is_set { "true" } else { "" };
+    let folder = folder.to_string();
+    let variables = [
+        ("ChocolateyInstall", ROOT),
+        ("ChocolateyPackageName", &nuspec.id),
+        ("ChocolateyPackageTitle", &nuspec.id),
+        ("ChocolateyPackageVersion", &nuspec.version),
+        ("ChocolateyPackageFolder", &folder),
+        ("ChocolateyPackageParameters", &options.parameters),
+        ("ChocolateyInstallArguments", &options.arguments),
+        ("ChocolateyInstallOverride", flag(options.overrides)),
+        (
+            "ChocolateyAllowEmptyChecksums",
+            flag(options.allows_empty_checksums),
+        ),
+        ("ChocolateyForceX86", ""),
+        ("packageName", &nuspec.id),
+        ("packageVersion", &nuspec.version),
+        ("packageFolder", &folder),
+        ("TEMP", CACHE),
+        ("TMP", CACHE),
+    ];
+    let code = machine.nested(|machine| {
+        for (name, value) in variables {
+            let value = Some(value.to_owned()).filter(|value| !value.is_empty());
+            machine.variables.set(name, value);
+        }
+        let outer = std::mem::replace(&mut machine.is_in_package, true);
+        let code = powershell::run_script_file(machine, &script);
+        machine.is_in_package = outer;
+        code
+    })?;
+    match code {
+        0 => Ok(()),
+        code => Err(ScriptError::fails(format!(
+            "{script} ends with exit code {code}"
+        ))),
+    }
+}
+
+/// All files of a package.
+fn files_in(machine: &Process<'_>, folder: &ImagePath) -> Result<Vec<ImagePath>, ScriptError> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.clone()];
+    while let Some(folder) = folders.pop() {
+        for name in names_in(machine, &folder)? {
+            let path = child(&folder, &name)?;
+            if name.contains('%') {
+                let why = format!("the name {path} is encoded");
+                return Err(ScriptError::unclear(why));
+            }
+            match machine.entry(&path) {
+                Lookup::Present(EntryKind::Folder) => folders.push(path),
+                Lookup::Deferred(Deferred) => return Err(later(&folder)),
+                _ => files.push(path),
+            }
+            if files.len() + folders.len() > LARGEST {
+                return Err(ScriptError::unclear("the package has too many files"));
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// The folders of the programs for which Chocolatey makes programs of its own.
+fn program_folders(files: &[ImagePath]) -> BTreeSet<ImagePath> {
+    let lower = |file: &ImagePath| file.to_string().to_ascii_lowercase();
+    let all: BTreeSet<String> = files.iter().map(lower).collect();
+    let programs = files.iter().filter(|file| {
+        let is_program = file.to_string().to_ascii_lowercase().ends_with(".exe");
+        is_program && !all.contains(&format!("{}.ignore", lower(file)))
+    });
+    programs.filter_map(parent).collect()
+}
+
+/// Adds a folder to the machine's `PATH`.
+pub(super) fn add_to_path(machine: &mut Process<'_>, folder: &str) -> Result<(), ScriptError> {
+    if folder.contains(';') {
+        let why = format!("{folder:?} is not one folder");
+        return Err(ScriptError::unclear(why));
+    }
+    let key = Process::parse_key(MACHINE)?;
+    let before = match machine.image.value(&key, "Path") {
+        Lookup::Present(data) => match data.typed() {
+            TypedData::Text(text) => text,
+            _ => return Err(ScriptError::unclear("PATH is not text")),
+        },
+        Lookup::Absent => String::new(),
+        Lookup::Deferred(Deferred) | Lookup::Unknown => {
+            return Err(ScriptError::unknown("the machine's PATH is unknown"));
+        }
+    };
+    let plain = |text: &str| text.trim_end_matches('\\').to_ascii_lowercase();
+    if before.split(';').any(|known| plain(known) == plain(folder)) {
+        return Ok(());
+    }
+    let after = format!(
+        "{}{}{folder}",
+        before,
+        if before.ends_with(';') { "" } else { ";" }
+    );
+    let after = after.trim_start_matches(';');
+    if after.len() > LONGEST_PATH {
+        return Err(ScriptError::unclear("PATH would be too long for Windows"));
+    }
+    machine.edit(RegistryEdit::SetValue {
+        key,
+        name: "Path".to_owned(),
+        data: RegistryData::expand_sz(after),
+    })
+}

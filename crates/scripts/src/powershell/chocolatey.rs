@@ -1,0 +1,525 @@
+//! Chocolatey's functions, for the scripts of its packages.
+//!
+//! What they set for the user, they set for the machine here: the user of a build has a registry
+//! only once Windows has created the profile.
+
+use wincimg_registry::{RegistryData, RegistryEdit};
+
+use super::super::chocolatey::{ROOT, add_to_path};
+use super::super::error::ScriptError;
+use super::super::image::{Algorithm, ImageAction, OverwriteMode, UnpackAction, UnpackFormat};
+use super::super::process::{Process, is_within, last_name, parent};
+use super::super::tools;
+use super::super::traced_text::TracedText;
+use super::super::variables::MACHINE;
+use super::ast::CommandAst;
+use super::eval::Shell;
+use super::parameters::{BoundParameters, ParameterSet};
+use super::value::PsValue;
+
+const SWITCHES: &[&str] = &[
+    "getoriginalfilename",
+    "forcedownload",
+    "disablelogging",
+    "useoriginallocation",
+    "useonlypackagesilentarguments=useonlypackagesilentargs",
+];
+
+/// The parameters of the functions that install; each ignores those of the others, so that one
+/// table of parameters serves all.
+macro_rules! install_parameters {
+    ([$($own:literal),*], $positions:expr) => {
+        ParameterSet {
+            values: &[
+                $($own,)*
+                "packagename",
+                "filetype=installertype=installtype",
+                "silentargs",
+                "url",
+                "url64bit=url64",
+                "checksum",
+                "checksumtype",
+                "checksum64",
+                "checksumtype64",
+                "validexitcodes",
+                "softwarename",
+                "specificfolder",
+            ],
+            switches: SWITCHES,
+            positions: $positions,
+        }
+    };
+}
+
+const PACKAGE: ParameterSet = install_parameters!(
+    ["file", "file64", "destination=unziplocation"],
+    &["packagename", "filetype", "silentargs", "url", "url64bit"]
+);
+
+const INSTALLER: ParameterSet = install_parameters!(
+    [
+        "file=filefullpath",
+        "file64=filefullpath64",
+        "destination=unziplocation"
+    ],
+    &["packagename", "filetype", "silentargs", "file"]
+);
+
+const ZIP: ParameterSet = install_parameters!(
+    [
+        "file=filefullpath",
+        "file64=filefullpath64",
+        "destination=unziplocation"
+    ],
+    &["packagename", "url", "destination", "url64bit"]
+);
+
+const UNZIP: ParameterSet = install_parameters!(
+    [
+        "file=filefullpath",
+        "file64=filefullpath64",
+        "destination=unziplocation"
+    ],
+    &["file", "destination", "specificfolder", "packagename"]
+);
+
+const WEB_FILE: ParameterSet = install_parameters!(
+    ["filefullpath"],
+    &["packagename", "filefullpath", "url", "url64bit"]
+);
+
+const PROCESS: ParameterSet = ParameterSet {
+    values: &[
+        "statements",
+        "exetorun",
+        "validexitcodes",
+        "workingdirectory",
+    ],
+    switches: &["minimized", "nosleep", "elevated"],
+    positions: &["statements", "exetorun", "validexitcodes"],
+};
+
+const BIN_FILE: ParameterSet = ParameterSet {
+    values: &["name", "path", "command"],
+    switches: &["usestart=isgui"],
+    positions: &["name", "path"],
+};
+
+const PATH: ParameterSet = ParameterSet {
+    values: &["pathtoinstall", "pathtype"],
+    switches: &[],
+    positions: &["pathtoinstall", "pathtype"],
+};
+
+const VARIABLE: ParameterSet = ParameterSet {
+    values: &["variablename", "variablevalue", "variabletype"],
+    switches: &[],
+    positions: &["variablename", "variablevalue", "variabletype"],
+};
+
+const PARAMETERS: ParameterSet = ParameterSet {
+    values: &["parameters=params"],
+    switches: &[],
+    positions: &["parameters"],
+};
+
+const WIDTH: ParameterSet = ParameterSet {
+    values: &["compare"],
+    switches: &[],
+    positions: &["compare"],
+};
+
+/// Returns true for a supported function of Chocolatey.
+pub(super) fn is_function(name: &str) -> bool {
+    matches!(
+        name,
+        "install-chocolateypackage"
+            | "install-chocolateyinstallpackage"
+            | "install-chocolateyzippackage"
+            | "get-chocolateyunzip"
+            | "get-chocolateywebfile"
+            | "start-chocolateyprocessasadmin"
+            | "install-binfile"
+            | "install-chocolateypath"
+            | "install-chocolateyenvironmentvariable"
+            | "install-chocolateyshortcut"
+            | "install-chocolateydesktoplink"
+            | "install-chocolateyfileassociation"
+            | "install-chocolateyexplorermenuitem"
+            | "install-chocolateypinnedtaskbaritem"
+            | "get-packageparameters"
+            | "get-toolslocation"
+            | "get-osarchitecturewidth"
+            | "get-processorbits"
+            | "update-sessionenvironment"
+            | "refreshenv"
+    )
+}
+
+/// A file to download, or of the image.
+struct PackageFile {
+    place: String,
+    checksum: Option<(Algorithm, String)>,
+}
+
+impl Shell<'_, '_> {
+    pub(super) fn chocolatey_function(
+        &mut self,
+        name: &str,
+        command: &CommandAst,
+    ) -> Result<PsValue, ScriptError> {
+        match name {
+            "install-chocolateypackage" => {
+                let given = self.bind_parameters(command, &PACKAGE)?;
+                let kind = text(&given, "filetype")?.unwrap_or_else(|| "exe".to_owned());
+                let file = self.cached_file(&given, &kind)?;
+                self.run_installer(&given, &file, &kind, command)
+            }
+            "install-chocolateyinstallpackage" => {
+                let given = self.bind_parameters(command, &INSTALLER)?;
+                let file = local_file(&given)?;
+                let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension);
+                let kind = text(&given, "filetype")?.unwrap_or_else(|| extension.to_owned());
+                self.hide_installer(&file)?;
+                self.run_installer(&given, &file, &kind, command)
+            }
+            "install-chocolateyzippackage" => {
+                let given = self.bind_parameters(command, &ZIP)?;
+                let file = self.cached_file(&given, "zip")?;
+                self.unzip(&given, &file)
+            }
+            "get-chocolateyunzip" => {
+                let given = self.bind_parameters(command, &UNZIP)?;
+                let file = local_file(&given)?;
+                self.unzip(&given, &file)
+            }
+            "get-chocolateywebfile" => {
+                let given = self.bind_parameters(command, &WEB_FILE)?;
+                let source = package_file(&given)?;
+                let file = given.required("filefullpath")?;
+                self.fetch(&source, &file).map(PsValue::Text)
+            }
+            _ => self.chocolatey_setting(name, command),
+        }
+    }
+
+    /// Runs a function other than those that take the files of a package.
+    fn chocolatey_setting(
+        &mut self,
+        name: &str,
+        command: &CommandAst,
+    ) -> Result<PsValue, ScriptError> {
+        match name {
+            "start-chocolateyprocessasadmin" => self.start_as_administrator(command),
+            "install-binfile" => self.install_bin_file(command),
+            "install-chocolateypath" => {
+                let given = self.bind_parameters(command, &PATH)?;
+                let folder = given.required("pathtoinstall")?;
+                self.note_scope(&given, "pathtype", "PATH")?;
+                add_to_path(self.machine, &folder)?;
+                Ok(PsValue::Null)
+            }
+            "install-chocolateyenvironmentvariable" => self.set_environment(command),
+            "get-packageparameters" => self.package_parameters(command),
+            "get-toolslocation" => Ok(match self.variable("env:chocolateytoolslocation") {
+                PsValue::Null => PsValue::text_value(r"C:\tools"),
+                known => known,
+            }),
+            "get-osarchitecturewidth" | "get-processorbits" => {
+                let given = self.bind_parameters(command, &WIDTH)?;
+                Ok(match given.value("compare") {
+                    None | Some(PsValue::Null) => PsValue::Number(64),
+                    Some(compared) => PsValue::Bool(compared.number() == Some(64)),
+                })
+            }
+            "update-sessionenvironment" | "refreshenv" => Ok(PsValue::Null),
+            // A desktop that a container does not have.
+            _ => {
+                self.apply(ImageAction::Skip(name.to_owned()))?;
+                Ok(PsValue::Null)
+            }
+        }
+    }
+
+    /// The file of a package in the folder of downloads.
+    fn cached_file(&mut self, given: &BoundParameters, kind: &str) -> Result<String, ScriptError> {
+        let source = package_file(given)?;
+        let kind = kind.to_ascii_lowercase();
+        let folder = ["temp", "chocolateypackagename", "chocolateypackageversion"]
+            .map(|name| self.variable(&format!("env:{name}")).text());
+        let [temp, id, version] = folder;
+        let name = source.place.split(['?', '#']).next().unwrap_or_default();
+        let name = name.rsplit('/').next().unwrap_or_default();
+        // The server may name it otherwise.
+        let name =
+            if name.to_ascii_lowercase().ends_with(&format!(".{kind}")) && !name.contains('%') {
+                name.to_owned()
+            } else {
+                format!("{}Install.{kind}", given.required("packagename")?)
+            };
+        self.fetch(&source, &format!(r"{}\{}\{}\{name}", temp?, id?, version?))
+    }
+
+    /// Downloads a file, and returns its path.
+    fn fetch(&mut self, source: &PackageFile, file: &str) -> Result<String, ScriptError> {
+        let place = &source.place;
+        let file = if place.contains("://") { file } else { place };
+        let path = self.machine.path(file)?;
+        if place.contains("://") {
+            let may_change = place.to_ascii_lowercase().starts_with("http:");
+            let is_allowed = self.variable("env:chocolateyallowemptychecksums") != PsValue::Null;
+            if may_change && source.checksum.is_none() && !is_allowed {
+                let why = format!("the download {place} has no checksum");
+                return Err(ScriptError::fails(why));
+            }
+            if let Some(folder) = parent(&path) {
+                self.apply(ImageAction::MakeFolder(folder))?;
+            }
+            tools::download(self.machine, place, &path.to_string(), true)?;
+        } else if !self.machine.has_file(&path)? {
+            return Err(ScriptError::fails(format!("{path} not found")));
+        }
+        if let Some((algorithm, digest)) = &source.checksum {
+            self.apply(ImageAction::Verify {
+                path: path.clone(),
+                algorithm: *algorithm,
+                digest: digest.clone(),
+            })?;
+        }
+        Ok(path.to_string())
+    }
+
+    /// Installs an MSI, or an installer that is a bundle of one.
+    fn run_installer(
+        &mut self,
+        given: &BoundParameters,
+        file: &str,
+        kind: &str,
+        command: &CommandAst,
+    ) -> Result<PsValue, ScriptError> {
+        let more = self.variable("env:chocolateyinstallarguments").text()?;
+        let mut arguments = given.texts("silentargs")?.join(" ");
+        if self.variable("env:chocolateyinstalloverride") != PsValue::Null {
+            arguments.clear();
+        }
+        let line = match kind.to_ascii_lowercase().as_str() {
+            "msi" => format!("msiexec.exe /i \"{file}\" {arguments} {more}"),
+            "msu" | "msp" => {
+                return Err(ScriptError::windows(format!(
+                    "{file} is an update of Windows"
+                )));
+            }
+            _ => format!("\"{file}\" {arguments} {more}"),
+        };
+        self.run_line(&line, command)
+    }
+
+    /// Marks an installer in the package, which is not to be called by its name.
+    fn hide_installer(&mut self, file: &str) -> Result<(), ScriptError> {
+        let file = self.machine.path(file)?;
+        if !is_within(&file, &self.machine.path(ROOT)?) {
+            return Ok(());
+        }
+        self.apply(ImageAction::Write {
+            path: self.machine.path(&format!("{file}.ignore"))?,
+            // An empty line as Out-File writes it.
+            content: vec![0xFF, 0xFE, b'\r', 0, b'\n', 0],
+        })
+    }
+
+    fn run_line(&mut self, line: &str, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let at = self.position(command.at);
+        let code = tools::command_line(self.machine, &TracedText::from_one(line, at))?;
+        if code == 0 {
+            return Ok(PsValue::Null);
+        }
+        let error = self.machine.error.take();
+        Err(error.unwrap_or_else(|| ScriptError::fails(format!("exit code {code}"))))
+    }
+
+    fn start_as_administrator(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &PROCESS)?;
+        let Some(program) = text(&given, "exetorun")? else {
+            return Err(ScriptError::unclear("a script as text is not supported"));
+        };
+        let statements = given.texts("statements")?.join(" ");
+        self.run_line(&format!("\"{program}\" {statements}"), command)
+    }
+
+    /// Unpacks an archive with 7-Zip.
+    fn unzip(&mut self, given: &BoundParameters, file: &str) -> Result<PsValue, ScriptError> {
+        let archive = self.machine.path(file)?;
+        let destination = given.required("destination")?;
+        let into = self.machine.path(&destination)?;
+        if !self.machine.has_file(&archive)? {
+            return Err(ScriptError::fails(format!("{archive} not found")));
+        }
+        let only = match text(given, "specificfolder")? {
+            Some(folder) if folder.contains(['*', '?']) => {
+                return Err(ScriptError::option("-SpecificFolder"));
+            }
+            Some(folder) => vec![folder.replace('\\', "/")],
+            None => Vec::new(),
+        };
+        self.apply(ImageAction::Unpack(UnpackAction {
+            archive,
+            format: UnpackFormat::SevenZip,
+            into,
+            strip: 0,
+            only,
+            existing: OverwriteMode::Replaced,
+        }))?;
+        Ok(PsValue::Text(destination))
+    }
+
+    /// Makes a program callable by its name.
+    fn install_bin_file(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &BIN_FILE)?;
+        let name = given.required("name")?;
+        let path = self.machine.path(&given.required("path")?)?;
+        let own = tools::program_name(last_name(&path));
+        let more = text(&given, "command")?;
+        let folder = match parent(&path) {
+            Some(folder) if own.eq_ignore_ascii_case(&name) && more.is_none() => folder.to_string(),
+            _ => {
+                let is_plain = path.to_string().is_ascii() && !path.to_string().contains('%');
+                if name.contains(['\\', '/', ':']) || !is_plain {
+                    let why = format!("a .cmd file {name:?} that starts {path} is unclear");
+                    return Err(ScriptError::unclear(why));
+                }
+                let folder = format!(r"{ROOT}\bin");
+                let file = self.machine.path(&format!(r"{folder}\{name}.cmd"))?;
+                let more = more.map(|more| format!(" {more}")).unwrap_or_default();
+                let content = format!("@\"{path}\"{more} %*\r\n").into_bytes();
+                self.apply(ImageAction::MakeFolder(self.machine.path(&folder)?))?;
+                self.apply(ImageAction::Write {
+                    path: file,
+                    content,
+                })?;
+                folder
+            }
+        };
+        add_to_path(self.machine, &folder)?;
+        self.apply(ImageAction::Note(format!(
+            "{folder} is added to PATH for {name}"
+        )))?;
+        Ok(PsValue::Null)
+    }
+
+    fn set_environment(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &VARIABLE)?;
+        let name = given.required("variablename")?;
+        let value = given.text("variablevalue")?.unwrap_or_default();
+        self.note_scope(&given, "variabletype", &name)?;
+        let key = Process::parse_key(MACHINE)?;
+        let edit = if value.is_empty() {
+            RegistryEdit::DeleteValue { key, name }
+        } else {
+            self.machine.variables.set(&name, Some(value.clone()));
+            let data = RegistryData::sz(&value);
+            RegistryEdit::SetValue { key, name, data }
+        };
+        self.machine.edit(edit)?;
+        Ok(PsValue::Null)
+    }
+
+    /// Says that a variable of the user is set for the machine.
+    fn note_scope(
+        &mut self,
+        given: &BoundParameters,
+        parameter: &'static str,
+        name: &str,
+    ) -> Result<(), ScriptError> {
+        let scope = text(given, parameter)?.unwrap_or_else(|| "user".to_owned());
+        match scope.to_ascii_lowercase().as_str() {
+            "machine" => Ok(()),
+            "user" => self.apply(ImageAction::Note(format!(
+                "{name} is set for the machine instead of the user"
+            ))),
+            _ => Err(ScriptError::option(&scope)),
+        }
+    }
+
+    /// Reads `/Name:Value /Switch` of the command line.
+    fn package_parameters(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &PARAMETERS)?;
+        let written = match text(&given, "parameters")? {
+            Some(written) => written,
+            None => self.variable("env:chocolateypackageparameters").text()?,
+        };
+        let mut table = Vec::new();
+        for part in split_parameters(&written) {
+            let end = part.find([':', '=']).unwrap_or(part.len());
+            let name = part[..end].trim().to_lowercase();
+            let value = part.get(end + 1..).unwrap_or_default().trim();
+            let value = value.trim_matches(['\'', '"']);
+            table.push((
+                name,
+                match value {
+                    "" => PsValue::Bool(true),
+                    value => PsValue::text_value(value),
+                },
+            ));
+        }
+        Ok(PsValue::Table(table))
+    }
+}
+
+/// The parameters of a text, without the slash that each begins with.
+fn split_parameters(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut begin = None;
+    let mut before = ' ';
+    for (at, c) in text.char_indices() {
+        if c == '/' && before.is_whitespace() {
+            parts.extend(begin.map(|begin| &text[begin..at]));
+            begin = Some(at + 1);
+        }
+        before = c;
+    }
+    parts.extend(begin.map(|begin| &text[begin..]));
+    parts
+}
+
+/// A parameter that is not empty.
+fn text(given: &BoundParameters, name: &str) -> Result<Option<String>, ScriptError> {
+    Ok(given.text(name)?.filter(|text| !text.is_empty()))
+}
+
+/// The file of a function that takes only local ones.
+fn local_file(given: &BoundParameters) -> Result<String, ScriptError> {
+    let file = match text(given, "file64")? {
+        Some(file) => Some(file),
+        None => text(given, "file")?,
+    };
+    file.ok_or_else(|| ScriptError::fails("no file given"))
+}
+
+/// The file for 64-bit Windows, with its checksum.
+fn package_file(given: &BoundParameters) -> Result<PackageFile, ScriptError> {
+    let either = |one, other| match text(given, one)? {
+        Some(place) => Ok(Some(place)),
+        None => text(given, other),
+    };
+    let of_32 = either("url", "file")?;
+    let of_64 = either("url64bit", "file64")?;
+    let is_own = of_64.is_some() && of_64 != of_32;
+    let Some(place) = of_64.or(of_32) else {
+        return Err(ScriptError::fails("no URL given"));
+    };
+    let mut kind = text(given, "checksumtype")?;
+    let checksum = if is_own {
+        kind = text(given, "checksumtype64")?.or(kind);
+        text(given, "checksum64")?
+    } else {
+        text(given, "checksum")?
+    };
+    let checksum = match checksum {
+        Some(digest) => {
+            let algorithm = tools::algorithm(kind.as_deref().unwrap_or("md5"))?;
+            Some((algorithm, digest.trim().to_lowercase()))
+        }
+        None => None,
+    };
+    Ok(PackageFile { place, checksum })
+}
