@@ -17,19 +17,6 @@ fn documents(path: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(&text).unwrap()
 }
 
-#[test]
-fn the_guide_shows_the_role_that_ships() {
-    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/guide/check.md");
-    let guide = fs::read_to_string(guide).unwrap();
-    let shown = guide
-        .split("```yaml\n")
-        .filter_map(|rest| rest.split("```").next())
-        .find(|block| block.contains("kind: ClusterRole"))
-        .unwrap();
-    let shown: Vec<Value> = serde_saphyr::from_multiple(shown).unwrap();
-    assert_eq!(shown[0], documents("kubernetes/rbac.yaml")[2]);
-}
-
 /// Runs a command line of a template with `wincimg` first in the PATH.
 fn with_wincimg(
     script: &str,

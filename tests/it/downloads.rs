@@ -1,5 +1,6 @@
 //! Downloads of builds: pinned, cached, resumed, and refused if the digest is wrong.
 
+use std::fmt::Write as _;
 use std::fs;
 
 use predicates::Predicate as _;
@@ -184,11 +185,13 @@ fn a_size_that_no_file_has_is_refused_in_a_lock_file() {
     for name in ["a", "b"] {
         let url = format!("https://tools.lan/{name}.exe");
         let digest = sha256(name.as_bytes());
-        recipe += &format!("[[files]]\nurl = \"{url}\"\nto = 'C:\\app\\'\n");
-        lock += &format!(
+        write!(recipe, "[[files]]\nurl = \"{url}\"\nto = 'C:\\app\\'\n").unwrap();
+        write!(
+            lock,
             "[[download]]\nurl = \"{url}\"\nsha256 = \"{digest}\"\nsize = {}\n",
             u64::MAX
-        );
+        )
+        .unwrap();
     }
     site.write("app/recipe.toml", recipe);
     site.write("app/wincimg.lock", lock);

@@ -1,6 +1,7 @@
 //! `[[files]]` with `image`: files of another image in a recipe, pinned by its digest.
 
 use serde_json::Value;
+use std::fmt::Write as _;
 
 use crate::failure::Fails;
 use crate::site::{Site, json_of};
@@ -40,9 +41,11 @@ fn push_tools(site: &Site, text: &str) {
 fn recipe(site: &Site, image: &str, files: &[(&str, &str)]) {
     let mut text = "name = \"app\"\nbase = \"nanoserver\"\n".to_owned();
     for (from, to) in files {
-        text += &format!(
+        write!(
+            text,
             "[[files]]\nlayer = '{to}'\nimage = '{image}'\nfrom = '{from}'\nto = '{to}'\n"
-        );
+        )
+        .unwrap();
     }
     site.write("app/recipe.toml", text);
 }

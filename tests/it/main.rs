@@ -22,6 +22,7 @@ mod builder;
 mod buildkit;
 mod certificates;
 mod check_compat;
+mod chocolatey;
 mod ci_templates;
 mod completions;
 mod contents;

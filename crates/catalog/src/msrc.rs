@@ -300,6 +300,8 @@ fn invalid(problem: &str) -> Problem {
 mod tests {
     use serde_json::{Value, json};
 
+    use std::fmt::Write as _;
+
     use super::*;
 
     const SERVER: &str = "11924";
@@ -463,8 +465,9 @@ mod tests {
         };
         let products = |of: &Value| -> String {
             let ids = of["ProductID"].as_array().into_iter().flatten();
-            ids.map(|id| format!("<vuln:ProductID>{}</vuln:ProductID>", text(id)))
-                .collect()
+            ids.fold(String::new(), |all, id| {
+                all + "<vuln:ProductID>" + &text(id) + "</vuln:ProductID>"
+            })
         };
         let mut xml = format!(
             "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<cvrf:cvrfdoc xmlns:cvrf=\"c\" \
@@ -476,36 +479,35 @@ mod tests {
             text(&read["DocumentTracking"]["InitialReleaseDate"]),
         );
         for product in read["ProductTree"]["FullProductName"].as_array().unwrap() {
-            xml += &format!(
+            write!(
+                xml,
                 "<prod:FullProductName ProductID=\"{}\">{}</prod:FullProductName>",
                 text(&product["ProductID"]),
                 text(&product["Value"])
-            );
+            )
+            .unwrap();
         }
         xml += "</prod:Branch></prod:ProductTree>";
         for of in read["Vulnerability"].as_array().unwrap() {
-            xml += &format!(
-                "<vuln:Vulnerability Ordinal=\"1\"><vuln:Title>{}</vuln:Title><vuln:CVE>{}</vuln:CVE>\
+            write!(xml, "<vuln:Vulnerability Ordinal=\"1\"><vuln:Title>{}</vuln:Title><vuln:CVE>{}</vuln:CVE>\
                  <vuln:Threats>",
                 text(&of["Title"]["Value"]),
                 text(&of["CVE"])
-            );
+            ).unwrap();
             for threat in of["Threats"].as_array().unwrap() {
                 let kinds = ["Impact", "Exploit Status", "Target Set", "Severity"];
                 let kind = usize::try_from(threat["Type"].as_u64().unwrap()).unwrap();
-                xml += &format!(
-                    "<vuln:Threat Type=\"{}\"><vuln:Description>{}</vuln:Description>{}</vuln:Threat>",
+                write!(xml, "<vuln:Threat Type=\"{}\"><vuln:Description>{}</vuln:Description>{}</vuln:Threat>",
                     kinds[kind],
                     text(&threat["Description"]["Value"]),
                     products(threat)
-                );
+                ).unwrap();
             }
             xml += "</vuln:Threats><vuln:Remediations>";
             for fix in of["Remediations"].as_array().unwrap() {
                 let kinds = ["Workaround", "Mitigation", "Vendor Fix"];
                 let kind = usize::try_from(fix["Type"].as_u64().unwrap()).unwrap();
-                xml += &format!(
-                    "<vuln:Remediation Type=\"{}\"><vuln:Description>{}</vuln:Description><vuln:URL />\
+                write!(xml, "<vuln:Remediation Type=\"{}\"><vuln:Description>{}</vuln:Description><vuln:URL />\
                      {}<vuln:SubType>{}</vuln:SubType><vuln:FixedBuild><![CDATA[{}]]></vuln:FixedBuild>\
                      </vuln:Remediation>",
                     kinds[kind],
@@ -513,7 +515,7 @@ mod tests {
                     products(fix),
                     text(&fix["SubType"]),
                     fix["FixedBuild"].as_str().unwrap()
-                );
+                ).unwrap();
             }
             xml += "</vuln:Remediations></vuln:Vulnerability>";
         }

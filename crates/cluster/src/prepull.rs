@@ -254,9 +254,12 @@ fn pull_order(images: Vec<&PrepullImage>, depth: usize) -> Vec<&PrepullImage> {
         let (first, rest) = (group[0], &group[1..]);
         let is_shared = |depth: &usize| {
             let own = layer(first, *depth);
-            !rest.is_empty() && own.is_some() && rest.iter().all(|it| layer(it, *depth) == own)
+            !rest.is_empty() && rest.iter().all(|it| layer(it, *depth) == own)
         };
-        let end = (depth..).take_while(is_shared).last().map(|last| last + 1);
+        let end = (depth..first.layers.len())
+            .take_while(is_shared)
+            .last()
+            .map(|last| last + 1);
         match end {
             Some(end) => {
                 let shared = first.layers[depth..end]

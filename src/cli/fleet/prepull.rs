@@ -28,9 +28,9 @@ use crate::cli::{CommandOutcome, complete};
 /// the other, and those that share a base follow each other; then a pause container keeps the pod,
 /// and the kubelet keeps the images. Nothing of an image is run.
 ///
-/// An image with Windows runs its own `cmd.exe /c exit 0`, as ContainerUser: it must start on its
+/// An image with Windows runs its own `cmd.exe /c exit 0`, as `ContainerUser`: it must start on its
 /// node, as `check-compat` tells, or the images after it are not pulled there. An image without
-/// Windows (of `base = "hostprocess"`) has no program to run: it is pulled by a HostProcess pod,
+/// Windows (of `base = "hostprocess"`) has no program to run: it is pulled by a `HostProcess` pod,
 /// which runs the host's cmd.exe as LOCAL SERVICE. Only then the namespace admits privileged pods.
 ///
 /// A later image is pulled once the manifests are printed and applied again.

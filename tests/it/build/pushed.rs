@@ -42,7 +42,7 @@ fn a_pushed_pause_image_is_the_base_with_one_small_layer() {
     let layers = image["layers"].as_array().unwrap();
     let from: Vec<_> = layers.iter().map(|layer| &layer["from"]).collect();
     assert_eq!(from, ["base", "recipe"]);
-    assert!(layers[1]["size"].as_u64().unwrap() < 64 * 1024);
+    assert!(layers[1]["size"].as_u64().unwrap() < 96 * 1024);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `RUN` lines whose failure or effect is lost.
 
+use super::entrypoint::has_extension;
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
@@ -94,18 +95,39 @@ fn can_fail(statement: &PowerShellStatement) -> bool {
         )
 }
 
-/// Returns true if a script's last statement fails without the file that another one downloads.
-fn requires_file_of(last: &PowerShellStatement, download: &PowerShellStatement) -> bool {
-    let mut words = download.text.split_whitespace();
+/// Returns true if a script's last statement fails without what another one makes.
+fn requires_file_of(last: &PowerShellStatement, maker: &PowerShellStatement) -> bool {
+    let command = last.written_command();
+    // A program outside of Windows is there only once it is installed.
+    let is_installed = has_extension(&command, &["exe"])
+        && command.contains(['\\', '/'])
+        && !command.contains("windows");
+    let is_unpacked = maker.written_command() == "expand-archive"
+        && matches!(
+            command.as_str(),
+            "rename-item" | "ren" | "move-item" | "move"
+        );
+    is_installed
+        || is_unpacked
+        || target_of(maker).is_some_and(|target| last.contains(&target.to_ascii_lowercase()))
+}
+
+/// The file that a statement writes: its name, or the expression that makes it.
+fn target_of(statement: &PowerShellStatement) -> Option<&str> {
     let is_target = |word: &str| {
         let option = word.to_ascii_lowercase();
         option.starts_with("-o") && "-outfile".starts_with(&option) || option.starts_with("-dest")
     };
-    let file = words
-        .find(|word| is_target(word))
-        .and_then(|_| words.next());
-    let name = file.and_then(|file| file.trim_matches(['"', '\'']).rsplit(['\\', '/']).next());
-    name.is_some_and(|name| name.len() > 3 && last.contains(&name.to_ascii_lowercase()))
+    let mut words = statement.text.split_whitespace();
+    let option = words.find(|word| is_target(word))?;
+    let (_, after) = statement.text.split_once(option)?;
+    let after = after.trim_start();
+    if after.starts_with("$(") {
+        return after.split_inclusive(')').next();
+    }
+    let file = words.next()?.trim_matches(['"', '\'']);
+    let name = file.rsplit(['\\', '/']).next();
+    name.filter(|name| name.len() > 3)
 }
 
 /// Reports `robocopy`, whose exit code is not 0 when it copies.

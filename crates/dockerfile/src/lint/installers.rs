@@ -25,7 +25,7 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
         "hasexited",
         "get-process",
     ];
-    if waits.iter().any(|wait| whole.contains(wait)) {
+    if waits.iter().any(|wait| whole.contains(wait)) || keeps_process(&whole) {
         return;
     }
     for script in powershell_scripts(step) {
@@ -50,6 +50,17 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
             return;
         }
     }
+}
+
+/// Returns true if a script keeps a process that it starts, and does something with it later.
+fn keeps_process(script: &str) -> bool {
+    let Some((before, after)) = script.split_once("start-process") else {
+        return false;
+    };
+    let name = before.trim_end().strip_suffix('=').map(str::trim_end);
+    let name = name.and_then(|before| before.rsplit([' ', ';', '\n', '"']).next());
+    let name = name.filter(|name| name.starts_with('$'));
+    name.is_some_and(|name| after.contains("-passthru") && after.contains(name))
 }
 
 /// Programs of the console with such options, for which PowerShell waits.

@@ -40,6 +40,9 @@ const MEANT: [(&str, &str); 9] = [
     ),
 ];
 
+/// A release of Windows with images in each repository.
+const LTSC: &str = "ltsc2022";
+
 /// Reports images that do not exist.
 pub(super) fn check_images(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
     for (index, stage) in linted.stages.iter().enumerate() {
@@ -54,6 +57,14 @@ pub(super) fn check_images(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
             continue;
         }
         if let Some((meant, message)) = check_repository(reference) {
+            let has_no_latest = meant.starts_with("mcr.microsoft.com/windows/");
+            let (meant, message) = if reference.tag.is_none() && has_no_latest {
+                let message =
+                    format!("{message}, which has no latest tag: add one, such as {LTSC}");
+                (format!("{meant}:{LTSC}"), message)
+            } else {
+                (meant, message)
+            };
             let name_end = stage
                 .from
                 .text()
@@ -124,7 +135,7 @@ fn check_repository(reference: &Reference) -> Option<(String, String)> {
         _ => closest_match(name, known.iter().copied()),
     }?;
     let meant = format!("mcr.microsoft.com/{folder}/{meant}");
-    let message = format!("{repository} does not exist; did you mean {meant}?");
+    let message = format!("{repository} does not exist; use {meant}");
     Some((meant, message))
 }
 

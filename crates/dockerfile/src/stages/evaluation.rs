@@ -449,6 +449,24 @@ impl<'a> Evaluation<'a> {
             return Ok(());
         }
         done?;
+        self.copy_documents(&mut draft, &target, state, copy)
+            .map_err(failed)?;
+        let layer = PlannedLayer {
+            entries: draft.into_entries(),
+            ..PlannedLayer::default()
+        };
+        state.add_layer(copy_history(copy), layer);
+        Ok(())
+    }
+
+    /// Adds the here-documents of an instruction.
+    fn copy_documents(
+        &self,
+        draft: &mut Draft<'_>,
+        target: &paths::CopyTarget,
+        state: &StageState,
+        copy: &CopyInstruction,
+    ) -> Result<(), String> {
         for document in &copy.documents {
             let mut text = document.text.clone();
             if document.expands {
@@ -457,19 +475,13 @@ impl<'a> Evaluation<'a> {
                     keeps_quotes: true,
                 };
                 text = state
-                    .expand(lexer, &text, &stages.arguments.given)
-                    .map_err(failed)?
+                    .expand(lexer, &text, &self.stages.arguments.given)?
                     .text;
             }
-            let path = draft.file_target(&target, &document.name).map_err(failed)?;
+            let path = draft.file_target(target, &document.name)?;
             let content = PlannedContent::File(FileSource::Text(text));
-            draft.insert(path, content).map_err(failed)?;
+            draft.insert(path, content)?;
         }
-        let layer = PlannedLayer {
-            entries: draft.into_entries(),
-            ..PlannedLayer::default()
-        };
-        state.add_layer(copy_history(copy), layer);
         Ok(())
     }
 

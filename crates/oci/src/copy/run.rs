@@ -18,8 +18,9 @@ use crate::remote::{BlobSource, RegistryClient, Repository};
 use crate::store::{Sink, Source, StoreError};
 use crate::stream::BlobHandle;
 
-/// Local blobs up to this size are uploaded without checking first whether the registry has them.
-const SENT_UNASKED: u64 = 64 * 1024;
+/// Local blobs up to this size, as the layer of a pause image is, are uploaded without checking first
+/// whether the registry has them.
+const SENT_UNASKED: u64 = 96 * 1024;
 /// Existence checks in flight for one image.
 const QUESTIONS: usize = 16;
 

@@ -31,10 +31,15 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let rule = "quotes-under-powershell";
     let reading = ScriptInterpretation::parse(&line);
     let problems = reading.as_ref().map(|reading| reading.problems(step));
-    let (Some(reading), Some(problems)) = (reading, problems.filter(|all| !all.is_empty())) else {
+    let (Some(reading), Some(mut problems)) = (reading, problems.filter(|all| !all.is_empty()))
+    else {
         json::check(rule, step, &line, findings);
         return;
     };
+    problems.retain(|problem| !problem.parts.iter().all(|part| is_option(&line, part)));
+    if problems.is_empty() {
+        return;
+    }
     if let Some(message) = nested_quotes(&line) {
         let place = problems[0].line;
         report(rule, step.instruction, message, place, None, findings);
@@ -60,6 +65,15 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             findings,
         );
     }
+}
+
+/// Returns true for an option with its value in one pair of quotes: as two words, programs read them
+/// alike.
+fn is_option(line: &SourceLine, part: &QuotedSpan) -> bool {
+    let quoted = &line.text[part.open.at + 1..part.close.at];
+    quoted.starts_with('-')
+        && quoted.split(' ').count() == 2
+        && !quoted.contains(|c: char| "();&|,{}<>@`'\"#".contains(c))
 }
 
 /// Advice for a shell whose command has quotes in quotes.

@@ -458,3 +458,52 @@ fn what_fails_unseen_is_named() {
         ["2 misplaced-escape"]
     );
 }
+
+#[test]
+fn what_the_last_statement_requires_ends_the_build() {
+    silent(&[
+        "RUN powershell wget http://x/p.exe -OutFile c:\\t\\p.exe; mkdir c:\\py; Start-Process \
+         c:\\t\\p.exe -Wait; c:\\py\\python.exe -m pip install a",
+        "RUN powershell -Command Expand-Archive C:\\b\\node-v1.zip C:\\; Rename-Item C:\\node-v1 node",
+        "RUN powershell Invoke-WebRequest http://x/a -OutFile $('C:\\a' + $ENV:V + '.exe'); \
+         Start-Process -FilePath $('C:\\a' + $ENV:V + '.exe') -Wait",
+    ]);
+    say(&[(
+        "RUN powershell wget http://x/a -OutFile c:\\a.lib; wget http://x/b -OutFile c:\\b.lib",
+        &["error-action", "wget"],
+    )]);
+}
+
+#[test]
+fn a_process_that_is_used_later_runs_beside_the_script() {
+    let stop = "SHELL [\"powershell\", \"$ErrorActionPreference = 'Stop';\"]\n";
+    silent(&[&format!(
+        "{stop}RUN $p = Start-Process a.exe -PassThru; Start-Sleep 2; Stop-Process -InputObject $p"
+    )]);
+    say(&[(
+        &format!("{stop}RUN $p = Start-Process setup.exe -PassThru; Start-Sleep 2"),
+        &["installer-wait"],
+    )]);
+}
+
+#[test]
+fn a_repository_without_a_latest_tag_is_named_with_a_release() {
+    for from in ["windowsservercore", "mcr.microsoft.com/windowsservercore"] {
+        say(&[(
+            &format!("FROM {from}\n"),
+            &["unknown-repository", "servercore", "such as ltsc2022"],
+        )]);
+    }
+}
+
+#[test]
+fn an_option_with_its_value_in_quotes_may_be_two_words() {
+    let stop = "SHELL [\"powershell\", \"$ErrorActionPreference = 'Stop';\"]\n";
+    silent(&[&format!(
+        "{stop}RUN C:\\nssm.exe install a C:\\a.cmd \"start\" \"-p $Env:PORT\""
+    )]);
+    say(&[(
+        &format!("{stop}RUN C:\\nssm.exe install a \"C:\\Program Files\\a.cmd\""),
+        &["quotes-under-powershell"],
+    )]);
+}
