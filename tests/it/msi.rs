@@ -131,6 +131,31 @@ async fn what_only_windows_can_install_is_named() {
     }
 }
 
+#[test(multi_thread)]
+async fn a_feature_that_the_package_does_not_have_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench::new().await.indexed();
+    bench.write("a.msi", make(folder.path(), ""));
+    let named = r#"the feature "complete"; the package has Complete"#;
+    for (property, code, value) in [
+        ("ADDLOCAL=Complete,complete", "dockerfile/fails", named),
+        ("REMOVE=complete", "dockerfile/fails", named),
+        ("REMOVE=all", "dockerfile/not-understood", "REMOVE=ALL"),
+    ] {
+        let line = format!(r"RUN msiexec /i C:\a.msi /qn {property}");
+        bench
+            .refused(&format!("COPY a.msi C:/\n{line}"))
+            .is(code, &[value]);
+        let mut inspect = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        inspect.current_dir(folder.path());
+        let printed = succeed(inspect.args(["inspect", "a.msi", property])).unwrap_err();
+        assert!(printed.contains(value), "{printed}");
+    }
+    let entry = format!("{HEAD}[[msi]]\nfile = \"a.msi\"\nfeatures = [\"complete\"]\n");
+    let refused = bench.build_recipe(&entry, &["--format", "json"]);
+    Failure::of(refused.failure().get_output()).is("recipe/msi", &[named]);
+}
+
 /// The contents of the documents in a layout that name something.
 fn documents_with(layout: &Path, text: &str) -> Vec<String> {
     let blobs = fs::read_dir(layout.join("blobs/sha256")).unwrap();
