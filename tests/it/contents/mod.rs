@@ -731,6 +731,35 @@ fn a_file_is_wasted_when_its_last_name_is_gone() {
     assert_eq!(waste("two")["files"], gone);
 }
 
+#[test]
+fn files_that_differ_in_their_rights_differ() {
+    let images = Images::new();
+    let own = |rights: &str| {
+        let mut tar = LayerTar::default();
+        tar.folder("Files/d", Some(USER_FOLDER))
+            .file("Files/d/f.txt", b"x", Some(rights))
+            .file("Files/d/same.txt", b"x", Some(FILE));
+        image("17763.1040", vec![bottom(), tar.tar()])
+    };
+    images.put("one", &own(FILE));
+    images.put("two", &own("O:BAG:SYD:PAI(A;;FA;;;SY)(A;;0x1301bf;;;BU)"));
+    let arguments = ["diff", "oci:one", "oci:two", "--exit-code"];
+    let output = images.command(&arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("files     1 changed") && text.contains("~ f.txt  1 B  rights\n"),
+        "{text}"
+    );
+    let found = images.json(&["diff", "oci:one", "oci:two"]);
+    let files = found["images"][0]["files"].as_array().unwrap();
+    assert_eq!(files.len(), 1, "{files:?}");
+    assert_eq!(
+        (&files[0]["path"], &files[0]["rights"]),
+        (&json!(r"C:\d\f.txt"), &json!(true))
+    );
+}
+
 /// A tar with names that no honest tool writes.
 fn hostile() -> Vec<u8> {
     let mut tar = tar::Builder::new(Vec::new());
