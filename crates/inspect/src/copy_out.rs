@@ -73,6 +73,16 @@ impl ExtractedFiles {
         })
     }
 
+    /// Returns true if the path itself is a link, which is not copied.
+    pub fn is_link(&self) -> bool {
+        let path = self.path.components().join("/").to_lowercase();
+        let own = self
+            .entries
+            .iter()
+            .find(|(own, _)| own.to_lowercase() == path);
+        own.is_some_and(|(_, entry)| matches!(entry, ExtractedEntry::Link(())))
+    }
+
     /// Copies the files into a folder, which is created; the whole drive gets no name of its own.
     /// Nothing that exists is overwritten. Links are neither copied nor followed.
     pub fn copy_to(&self, folder: &Path) -> Result<CopiedFiles, Problem> {

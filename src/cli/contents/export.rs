@@ -11,7 +11,7 @@ use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::store::{Location, Source};
 use wincimg_windows::path::ImagePath;
 
-use super::{only_image, report_skipped};
+use super::{only_image, refuse_link, report_skipped};
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
 use crate::cli::output::write_result;
@@ -51,7 +51,9 @@ impl Export {
         let files = registry_args::run(async {
             let source = Source::open(&self.image, &registry).await?;
             let image = only_image(&source, &self.image, self.platform.as_ref()).await?;
-            Ok(ExtractedFiles::read(&source, &image, &self.path, &progress).await?)
+            let files = ExtractedFiles::read(&source, &image, &self.path, &progress).await?;
+            refuse_link(&files, &self.image, &self.path)?;
+            Ok(files)
         })?;
         let mut copied = None;
         write_result(self.output.as_deref(), |out| {

@@ -732,6 +732,21 @@ fn a_file_is_wasted_when_its_last_name_is_gone() {
 }
 
 #[test]
+fn a_link_is_not_copied_without_a_word() {
+    let images = versions();
+    for arguments in [
+        &["cp", r"oci:one:C:\app\out", "to"][..],
+        &["export", "oci:one", "--path", r"C:\APP\OUT", "-o", "to"],
+    ] {
+        let output = images.command(arguments).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.contains("wincimg image ls oci:one"), "{errors}");
+        assert!(!images.path("to").exists());
+    }
+}
+
+#[test]
 fn files_that_differ_in_their_rights_differ() {
     let images = Images::new();
     let own = |rights: &str| {
