@@ -107,12 +107,12 @@ impl Delete {
 
     fn write(&self, deletion: &Deletion, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "deleted {}", Untrusted(deletion))?;
-        if deletion.is_shared() && !self.with_digest {
-            writeln!(
-                out,
-                "  kept the digest, which is {}",
-                Untrusted(others(deletion))
-            )?;
+        if deletion.is_shared() {
+            let digest = match self.with_digest {
+                true => "deleted the digest, which was",
+                false => "kept the digest, which is",
+            };
+            writeln!(out, "  {digest} {}", Untrusted(others(deletion)))?;
         }
         Ok(())
     }
