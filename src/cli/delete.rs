@@ -108,9 +108,10 @@ impl Delete {
     fn write(&self, deletion: &Deletion, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "deleted {}", Untrusted(deletion))?;
         if deletion.is_shared() {
-            let digest = match self.with_digest {
-                true => "deleted the digest, which was",
-                false => "kept the digest, which is",
+            let digest = if self.with_digest {
+                "deleted the digest, which was"
+            } else {
+                "kept the digest, which is"
             };
             writeln!(out, "  {digest} {}", Untrusted(others(deletion)))?;
         }

@@ -73,14 +73,12 @@ impl ExtractedFiles {
         })
     }
 
-    /// Returns true if the path itself is a link, which is not copied.
-    pub fn is_link(&self) -> bool {
+    /// The path, if it is a link itself, which is not copied.
+    pub fn link(&self) -> Option<&ImagePath> {
         let path = self.path.components().join("/").to_lowercase();
-        let own = self
-            .entries
-            .iter()
-            .find(|(own, _)| own.to_lowercase() == path);
-        own.is_some_and(|(_, entry)| matches!(entry, ExtractedEntry::Link(())))
+        let mut entries = self.entries.iter();
+        let (_, own) = entries.find(|(own, _)| own.to_lowercase() == path)?;
+        matches!(own, ExtractedEntry::Link(())).then_some(&self.path)
     }
 
     /// Copies the files into a folder, which is created; the whole drive gets no name of its own.

@@ -110,7 +110,7 @@ impl Cp {
             let source = Source::open(name, &registry).await?;
             let image = only_image(&source, name, self.platform.as_ref()).await?;
             let files = ExtractedFiles::read(&source, &image, path, &progress).await?;
-            refuse_link(&files, name, path)?;
+            refuse_link(&files, name)?;
             Ok((image.digest().to_string(), files.copy_to(&self.folder)?))
         })?;
         report_skipped(name, &copied, session);

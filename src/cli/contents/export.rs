@@ -52,7 +52,7 @@ impl Export {
             let source = Source::open(&self.image, &registry).await?;
             let image = only_image(&source, &self.image, self.platform.as_ref()).await?;
             let files = ExtractedFiles::read(&source, &image, &self.path, &progress).await?;
-            refuse_link(&files, &self.image, &self.path)?;
+            refuse_link(&files, &self.image)?;
             Ok(files)
         })?;
         let mut copied = None;

@@ -23,7 +23,6 @@ use wincimg_inspect::{CopiedFiles, ExtractedFiles, windows_images};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::Image;
 use wincimg_oci::store::{Location, Source};
-use wincimg_windows::path::ImagePath;
 
 use super::command_context::Session;
 use super::error::Failure;
@@ -98,14 +97,10 @@ pub(super) fn report_foreign(image: &Location, layers: &[String], session: &Sess
 }
 
 /// Refuses a path that is a link: the copy would be empty.
-fn refuse_link(
-    files: &ExtractedFiles,
-    image: &impl Display,
-    path: &ImagePath,
-) -> Result<(), Failure> {
-    if !files.is_link() {
+fn refuse_link(files: &ExtractedFiles, image: &impl Display) -> Result<(), Failure> {
+    let Some(path) = files.link() else {
         return Ok(());
-    }
+    };
     let problem = anyhow!("{path} is a link, and links are not copied");
     let hint = format!("see its target: wincimg image ls {image} '{path}'");
     Err(Failure::no(problem).hint(hint))
