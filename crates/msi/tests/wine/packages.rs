@@ -203,13 +203,6 @@ pub(crate) const PACKAGES: &[TestPackage] = &[
         ..DEFAULT
     },
     TestPackage {
-        name: "escaped",
-        body: with_file!("Contoso Escaped",
-          "<RegistryValue Root='HKLM' Key='SOFTWARE\\Contoso\\Escaped' Name='brackets' Type='string' Value='[\\[]x[\\]]'/>
-           <RegistryValue Root='HKLM' Key='SOFTWARE\\Contoso\\Escaped' Name='others' Type='string' Value='[\\{]a[\\}] [\\~][\\%]'/>"),
-        ..DEFAULT
-    },
-    TestPackage {
         name: "remove-registry",
         body: with_file!("Contoso Remove Registry", ""),
         queries: &[
@@ -391,6 +384,13 @@ pub(crate) const PACKAGES: &[TestPackage] = &[
         properties: &[("INSTALLDIR", r"D:\x")],
         expected: Expected::Fails("only drive"),
         fails_in_wine: false,
+        ..DEFAULT
+    },
+    TestPackage {
+        name: "escaped",
+        body: with_file!("Contoso Escaped",
+          "<RegistryValue Root='HKLM' Key='SOFTWARE\\Contoso\\Escaped' Name='brackets' Type='string' Value='[\\[]x[\\]]'/>
+           <RegistryValue Root='HKLM' Key='SOFTWARE\\Contoso\\Escaped' Name='others' Type='string' Value='[\\{]a[\\}] [\\~][\\%]'/>"),
         ..DEFAULT
     },
 ];
