@@ -107,12 +107,13 @@ impl Delete {
 
     fn write(&self, deletion: &Deletion, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "deleted {}", Untrusted(deletion))?;
-        if deletion.is_shared() && !self.with_digest {
-            writeln!(
-                out,
-                "  kept the digest, which is {}",
-                Untrusted(others(deletion))
-            )?;
+        if deletion.is_shared() {
+            let digest = if self.with_digest {
+                "deleted the digest, which was"
+            } else {
+                "kept the digest, which is"
+            };
+            writeln!(out, "  {digest} {}", Untrusted(others(deletion)))?;
         }
         Ok(())
     }

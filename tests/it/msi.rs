@@ -131,6 +131,55 @@ async fn what_only_windows_can_install_is_named() {
     }
 }
 
+#[test(multi_thread)]
+async fn a_feature_that_the_package_does_not_have_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench::new().await.indexed();
+    bench.write("a.msi", make(folder.path(), ""));
+    let named = r#"the feature "complete"; the package has Complete"#;
+    for (property, code, value) in [
+        ("ADDLOCAL=Complete,complete", "dockerfile/fails", named),
+        ("REMOVE=complete", "dockerfile/fails", named),
+        ("REMOVE=all", "dockerfile/not-understood", "REMOVE=ALL"),
+    ] {
+        let line = format!(r"RUN msiexec /i C:\a.msi /qn {property}");
+        bench
+            .refused(&format!("COPY a.msi C:/\n{line}"))
+            .is(code, &[value]);
+        let mut inspect = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        inspect.current_dir(folder.path());
+        let printed = succeed(inspect.args(["inspect", "a.msi", property])).unwrap_err();
+        assert!(printed.contains(value), "{printed}");
+    }
+    let entry = format!("{HEAD}[[msi]]\nfile = \"a.msi\"\nfeatures = [\"complete\"]\n");
+    let refused = bench.build_recipe(&entry, &["--format", "json"]);
+    Failure::of(refused.failure().get_output()).is("recipe/msi", &[named]);
+}
+
+#[test(multi_thread)]
+async fn a_text_of_a_package_may_have_brackets_and_variables() {
+    let text = |value: &str| {
+        let setting = "Name='Dir' Type='string' Value='[INSTALLDIR]'";
+        let own = format!("Name='Dir' Type='string' Value='{value}'");
+        SOURCE.replace(setting, &own).replace("ACTION", "")
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench::new().await.indexed();
+    let line = "ENV LIGHT=bright\nRUN setx /M SHADE dark\nCOPY a.msi C:/\n\
+                RUN msiexec /i C:\\a.msi /qn";
+    let value = r"[\[]x[\]y] [\~] [%comspec] [%Light] [%SHADE] {[\]]}{[%NONE]none}";
+    bench.write("a.msi", make_of(folder.path(), &text(value)));
+    let layers = bench.layers(line);
+    let key = key_of(&layers[2], "Software_Delta", r"\Contoso");
+    let written = r#""Dir"="[x] ~ C:\\Windows\\system32\\cmd.exe bright dark ]""#;
+    assert_eq!(key, [written]);
+    // No image records the variables of a user.
+    bench.write("a.msi", make_of(folder.path(), &text("[%Temp]")));
+    bench
+        .refused(line)
+        .is("dockerfile/not-known", &["the variable TEMP"]);
+}
+
 /// The contents of the documents in a layout that name something.
 fn documents_with(layout: &Path, text: &str) -> Vec<String> {
     let blobs = fs::read_dir(layout.join("blobs/sha256")).unwrap();

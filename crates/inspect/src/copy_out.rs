@@ -73,6 +73,14 @@ impl ExtractedFiles {
         })
     }
 
+    /// The path, if it is a link itself, which is not copied.
+    pub fn link(&self) -> Option<&ImagePath> {
+        let path = self.path.components().join("/").to_lowercase();
+        let mut entries = self.entries.iter();
+        let (_, own) = entries.find(|(own, _)| own.to_lowercase() == path)?;
+        matches!(own, ExtractedEntry::Link(())).then_some(&self.path)
+    }
+
     /// Copies the files into a folder, which is created; the whole drive gets no name of its own.
     /// Nothing that exists is overwritten. Links are neither copied nor followed.
     pub fn copy_to(&self, folder: &Path) -> Result<CopiedFiles, Problem> {

@@ -39,8 +39,11 @@ pub(super) fn unreadable(layer: &Digest, problem: LayerProblem) -> Problem {
 #[derive(Debug, Clone)]
 pub(super) enum FoundEntry {
     Taken(ExtractedEntry),
-    /// Hard link to the file at this path.
-    Again(String),
+    /// Hard link to the file at this path, as the layer with this number has it.
+    Again {
+        target: String,
+        layer: usize,
+    },
 }
 
 /// Extracts some paths and everything below them; paths start at the drive's root and have slashes.
@@ -68,30 +71,41 @@ pub(super) async fn extract_from(
     let seen = search(source, layers, layout, paths, progress)
         .await?
         .entries;
+    resolve_links(source, layers, layout, seen, progress).await
+}
+
+/// Replaces hard links by their targets in the layer of the link and those below it: what layers
+/// above do to a target leaves its other names. One whose target is not there stays a link.
+pub(super) async fn resolve_links(
+    source: &Source,
+    layers: &[(usize, &Descriptor)],
+    layout: Layout,
+    entries: BTreeMap<String, FoundEntry>,
+    progress: &Arc<dyn Progress>,
+) -> Result<BTreeMap<String, ExtractedEntry>, Problem> {
     // Windows' own layers have many files of System32 as hard links.
-    let targets = seen.values().filter_map(|seen| match seen {
-        FoundEntry::Again(target) => Some(target.clone()),
-        FoundEntry::Taken(_) => None,
-    });
-    let targets: BTreeSet<String> = targets.collect();
-    let behind = if targets.is_empty() {
-        BTreeMap::new()
-    } else {
-        search(source, layers, layout, &targets, progress)
-            .await?
-            .entries
-    };
-    let find = |target: &str| {
-        let mut behind = behind.iter();
-        let found = behind.find(|(path, _)| path.eq_ignore_ascii_case(target));
-        match found.map(|(_, seen)| seen) {
-            Some(FoundEntry::Taken(taken)) => taken.clone(),
-            _ => ExtractedEntry::Link(()),
+    let mut targets: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+    for seen in entries.values() {
+        if let FoundEntry::Again { target, layer } = seen {
+            targets.entry(*layer).or_default().insert(target.clone());
         }
-    };
-    let resolved = seen.into_iter().map(|(path, seen)| match seen {
+    }
+    let mut behind: BTreeMap<(usize, String), ExtractedEntry> = BTreeMap::new();
+    for (top, targets) in targets {
+        let below = layers.partition_point(|(number, _)| *number <= top);
+        let found = search(source, &layers[..below], layout, &targets, progress).await?;
+        for (path, seen) in found.entries {
+            if let FoundEntry::Taken(taken) = seen {
+                behind.insert((top, path.to_lowercase()), taken);
+            }
+        }
+    }
+    let resolved = entries.into_iter().map(|(path, seen)| match seen {
         FoundEntry::Taken(taken) => (path, taken),
-        FoundEntry::Again(target) => (path, find(&target)),
+        FoundEntry::Again { target, layer } => {
+            let found = behind.get(&(layer, target.to_lowercase())).cloned();
+            (path, found.unwrap_or(ExtractedEntry::Link(())))
+        }
     });
     Ok(resolved.collect())
 }
@@ -163,7 +177,8 @@ pub(super) async fn search(
             stream: left,
             ..layer_limits()
         };
-        let work = move |input: &mut Input| search_layer(input, layout, &here, limits, &budget);
+        let work =
+            move |input: &mut Input| search_layer(input, number, layout, &here, limits, &budget);
         let outcome = stream::read(reader, Depth::ToTheEnd, task.as_ref(), work).await;
         let (BlobReadOutcome::Whole(layer) | BlobReadOutcome::Part(layer)) =
             outcome.map_err(failed)?
@@ -209,8 +224,29 @@ struct LayerFiles {
     hives: BTreeMap<Root, Result<Vec<u8>, HiveReadError>>,
 }
 
+impl LayerFiles {
+    /// Replaces hard links to files that were found in the same layer.
+    fn resolve_links(&mut self) {
+        let files = self.entries.iter().filter_map(|(path, seen)| match seen {
+            FoundEntry::Taken(file @ ExtractedEntry::File(_)) => {
+                Some((path.to_lowercase(), file.clone()))
+            }
+            _ => None,
+        });
+        let files: BTreeMap<String, ExtractedEntry> = files.collect();
+        for (_, seen) in &mut self.entries {
+            if let FoundEntry::Again { target, .. } = seen
+                && let Some(file) = files.get(&target.to_lowercase())
+            {
+                *seen = FoundEntry::Taken(file.clone());
+            }
+        }
+    }
+}
+
 fn search_layer(
     input: &mut Input,
+    number: usize,
     layout: Layout,
     wanted: &BTreeSet<String>,
     limits: Limits,
@@ -265,7 +301,10 @@ fn search_layer(
             TarEntryKind::Directory => FoundEntry::Taken(ExtractedEntry::Folder),
             TarEntryKind::HardLink => {
                 let target = entry.target.as_deref().unwrap_or_default();
-                FoundEntry::Again(layout.inside(target).unwrap_or(target).to_owned())
+                FoundEntry::Again {
+                    target: layout.inside(target).unwrap_or(target).to_owned(),
+                    layer: number,
+                }
             }
             TarEntryKind::Symlink | TarEntryKind::Other => {
                 FoundEntry::Taken(ExtractedEntry::Link(()))
@@ -273,6 +312,7 @@ fn search_layer(
         };
         found.entries.push((path.to_owned(), seen));
     }
+    found.resolve_links();
     Ok(found)
 }
 

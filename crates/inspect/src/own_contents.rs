@@ -11,7 +11,7 @@ use wincimg_oci::document::{Descriptor, Image};
 use wincimg_oci::store::Source;
 use wincimg_registry::Root;
 
-use super::extract::{ExtractedEntry, FoundEntry, Layout, search, unreadable};
+use super::extract::{ExtractedEntry, FoundEntry, Layout, resolve_links, search, unreadable};
 use super::facts::ImageFacts;
 use super::layers::{ROOT_ALONE, SMALL_LAYER, base_files, has_root_alone};
 use super::registry::{RegistryFormat, RegistryReport, analyse};
@@ -79,7 +79,9 @@ pub async fn read_own_contents(
     let everything = BTreeSet::from([String::new()]);
     let found = search(source, &layers, Layout::Windows, &everything, progress).await?;
     own.gone = found.gone;
-    own.files = resolved(found.entries);
+    // A hard link to a file in Windows' layers stays a link.
+    let layout = Layout::Windows;
+    own.files = resolve_links(source, &layers, layout, found.entries, progress).await?;
     if !found.hives.is_empty() {
         let mut hives = found.hives;
         for hives in &mut hives {
@@ -125,27 +127,7 @@ async fn has_registry_of_windows(
             !(is_read && has_root_alone(&bytes))
         }
         // Windows' own layers have it as a hard link.
-        FoundEntry::Again(_) => true,
+        FoundEntry::Again { .. } => true,
         FoundEntry::Taken(_) => false,
     }))
-}
-
-/// Replaces hard links by their targets; one whose target is in Windows' layers stays a link.
-fn resolved(entries: BTreeMap<String, FoundEntry>) -> BTreeMap<String, ExtractedEntry> {
-    let by_name: BTreeMap<String, ExtractedEntry> = entries
-        .iter()
-        .filter_map(|(path, seen)| match seen {
-            FoundEntry::Taken(taken) => Some((path.to_lowercase(), taken.clone())),
-            FoundEntry::Again(_) => None,
-        })
-        .collect();
-    let resolve = |seen| match seen {
-        FoundEntry::Taken(taken) => taken,
-        FoundEntry::Again(target) => {
-            let taken = by_name.get(&target.to_lowercase());
-            taken.cloned().unwrap_or(ExtractedEntry::Link(()))
-        }
-    };
-    let entries = entries.into_iter();
-    entries.map(|(path, seen)| (path, resolve(seen))).collect()
 }

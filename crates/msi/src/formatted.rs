@@ -1,4 +1,4 @@
-//! Formatted text: `[INSTALLDIR]bin`, `[#file]`, `[%TEMP]`, `{text if [PROPERTY] is set}`.
+//! Formatted text: `[INSTALLDIR]bin`, `[#file]`, `[%ComSpec]`, `[\[]`, `{text if [PROPERTY] is set}`.
 
 use super::error::MsiError;
 use super::session::Session;
@@ -35,6 +35,10 @@ impl Session<'_> {
                 next if Some(next) == close => {
                     out.is_closed = true;
                     return Ok(out);
+                }
+                '[' if let Some(escaped) = reader.escaped() => {
+                    out.references += 1;
+                    out.text.push(escaped);
                 }
                 '[' => {
                     let start = reader.at;
@@ -79,9 +83,7 @@ impl Session<'_> {
             return Ok(String::new());
         };
         Ok(match sign {
-            // A character as it is.
-            "\\" => rest.chars().next().map(String::from).unwrap_or_default(),
-            "%" => self.system.variable(rest).unwrap_or_default(),
+            "%" => self.environment(rest),
             // Volumes of containers have no short names, and then Windows gives the long one.
             "#" | "!" => {
                 let path = self.file(rest)?;
@@ -115,5 +117,14 @@ impl Reader<'_> {
         let next = self.text.get(self.at..)?.chars().next()?;
         self.at += next.len_utf8();
         Some(next)
+    }
+
+    /// The character of `\x]`, which may be a bracket; what follows it has no effect.
+    fn escaped(&mut self) -> Option<char> {
+        let rest = self.text.get(self.at..)?.strip_prefix('\\')?;
+        let escaped = rest.chars().next()?;
+        let (ignored, _) = rest[escaped.len_utf8()..].split_once(']')?;
+        self.at += 1 + escaped.len_utf8() + ignored.len() + 1;
+        Some(escaped)
     }
 }

@@ -1,5 +1,6 @@
 //! A package: its tables, and the content of its files.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -84,6 +85,7 @@ impl<R: Read + Seek> Package<R> {
             features: BTreeMap::new(),
             components: BTreeMap::new(),
             unknown: Vec::new(),
+            unknown_variables: RefCell::default(),
             notes: Vec::new(),
         };
         let sequence = Sequence {

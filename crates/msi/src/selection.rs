@@ -64,9 +64,13 @@ impl Session<'_> {
             let level = self.feature_level(&row)?;
             levels.insert(row.text("Feature"), level);
         }
-        let wanted = self.feature_list("ADDLOCAL");
+        let wanted = self.feature_list("ADDLOCAL")?;
         let also = ["ADDSOURCE", "ADDDEFAULT", "REINSTALL", "ADVERTISE"];
-        let removed = self.feature_list("REMOVE");
+        if self.property("REMOVE").eq_ignore_ascii_case("ALL") {
+            let why = "REMOVE=ALL removes the product, which requires Windows";
+            return Err(MsiError::unsupported(why));
+        }
+        let removed = self.feature_list("REMOVE")?;
         for property in also {
             if !self.property(property).is_empty() {
                 let why = format!("{property} is not supported: name features with ADDLOCAL");
@@ -165,17 +169,26 @@ impl Session<'_> {
         Ok(chain)
     }
 
-    /// The features of a property; `ALL` names all.
-    fn feature_list(&self, property: &str) -> Option<BTreeSet<String>> {
+    /// The features of a property; `ALL` names all. Names are case-sensitive.
+    fn feature_list(&self, property: &str) -> Result<Option<BTreeSet<String>>, MsiError> {
         let list = self.property(property);
         if list.is_empty() {
-            return None;
+            return Ok(None);
         }
+        let all = self.database.rows("Feature");
+        let all: BTreeSet<String> = all.map(|row| row.text("Feature").to_owned()).collect();
         if list.eq_ignore_ascii_case("ALL") {
-            let all = self.database.rows("Feature");
-            return Some(all.map(|row| row.text("Feature").to_owned()).collect());
+            return Ok(Some(all));
         }
-        Some(list.split(',').map(|it| it.trim().to_owned()).collect())
+        let named = list.split(',').map(str::trim);
+        let named: BTreeSet<String> = named.filter(|it| !it.is_empty()).map(Into::into).collect();
+        if let Some(unknown) = named.difference(&all).next() {
+            let all: Vec<&str> = all.iter().map(String::as_str).collect();
+            let all = all.join(", ");
+            let why = format!("{property} names the feature {unknown:?}; the package has {all}");
+            return Err(MsiError::Fails(why));
+        }
+        Ok(Some(named))
     }
 
     /// Selects components: those of a selected feature whose condition is true.

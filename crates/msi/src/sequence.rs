@@ -182,6 +182,9 @@ impl Sequence<'_, '_> {
             .map(|(name, _)| name)
             .collect();
         plan.unknown = self.session.unknown;
+        let variables = self.session.unknown_variables.into_inner().into_iter();
+        plan.unknown
+            .extend(variables.map(|name| format!("the variable {name}")));
         plan.notes = self.session.notes;
         Ok(plan)
     }

@@ -1,13 +1,16 @@
 //! The state of an installation while its sequence is followed: properties, folders, selection.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 
-use wincimg_registry::{KeyPath, Presence, RegistryData};
+use wincimg_registry::{KeyPath, Presence, RegistryData, TypedData};
 use wincimg_windows::path::ImagePath;
+use wincimg_windows::variables::{filled_in, fixed_variable, is_unrecorded_variable};
 
 use super::condition::{self, Symbols};
 use super::database::Database;
 use super::error::MsiError;
+use super::registry::environment_key;
 use super::selection::Component;
 
 /// What an installation asks of the image that it changes.
@@ -30,7 +33,7 @@ pub trait InstalledSystem {
     /// The content of a small file.
     fn content(&self, file: &ImagePath) -> Presence<Vec<u8>>;
 
-    /// A variable of the installing program's environment.
+    /// A variable that the image's configuration sets; the others are in the registry.
     fn variable(&self, name: &str) -> Option<String>;
 }
 
@@ -80,6 +83,8 @@ pub(crate) struct Session<'a> {
     pub(crate) components: BTreeMap<String, Component>,
     /// Things that are asked about the image and not known.
     pub(crate) unknown: Vec<String>,
+    /// Variables without a known value.
+    pub(crate) unknown_variables: RefCell<BTreeSet<String>>,
     pub(crate) notes: Vec<String>,
 }
 
@@ -97,7 +102,7 @@ impl Symbols for Session<'_> {
         };
         let installed = |known: bool| if known { ABSENT } else { "" };
         match symbol.split_at_checked(1) {
-            Some(("%", name)) => self.system.variable(name).unwrap_or_default(),
+            Some(("%", name)) => self.environment(name),
             Some(("&", name)) => requested(self.features.get(name).copied()).to_owned(),
             Some(("$", name)) => {
                 requested(self.components.get(name).map(|it| it.is_installed)).to_owned()
@@ -123,6 +128,37 @@ impl Session<'_> {
         } else {
             self.properties.insert(name.to_owned(), value);
         }
+    }
+
+    /// The value of a variable of the environment; empty if it is not set.
+    pub(crate) fn environment(&self, name: &str) -> String {
+        match self.find_variable(name) {
+            Presence::Present(value) => value,
+            Presence::Absent => String::new(),
+            Presence::Unknown => {
+                let mut unknown = self.unknown_variables.borrow_mut();
+                unknown.insert(name.to_ascii_uppercase());
+                String::new()
+            }
+        }
+    }
+
+    fn find_variable(&self, name: &str) -> Presence<String> {
+        let fixed = || fixed_variable(name).map(str::to_owned);
+        if let Some(value) = self.system.variable(name).or_else(fixed) {
+            return Presence::Present(value);
+        }
+        let key = match environment_key() {
+            Ok(key) if !is_unrecorded_variable(name) => key,
+            _ => return Presence::Unknown,
+        };
+        self.system.value(&key, name).and_then(|data| {
+            let filled = match data.typed() {
+                TypedData::Text(text) => filled_in(&text, &[]),
+                _ => None,
+            };
+            filled.map_or(Presence::Unknown, Presence::Present)
+        })
     }
 
     /// Evaluates a condition of a table.

@@ -2,6 +2,7 @@
 
 use wincimg_registry::{KeyPath, TypedData};
 use wincimg_windows::path::ImagePath;
+use wincimg_windows::variables::{filled_in, fixed_variable, is_unrecorded_variable};
 
 use super::image::{ImageState, Lookup};
 
@@ -15,40 +16,6 @@ pub(super) struct Variables {
     set: Vec<(String, Option<String>)>,
     user: String,
 }
-
-/// Variables that every container has.
-const WINDOWS_VARIABLES: [(&str, &str); 14] = [
-    ("ALLUSERSPROFILE", r"C:\ProgramData"),
-    ("CommonProgramFiles", r"C:\Program Files\Common Files"),
-    (
-        "CommonProgramFiles(x86)",
-        r"C:\Program Files (x86)\Common Files",
-    ),
-    ("CommonProgramW6432", r"C:\Program Files\Common Files"),
-    ("ComSpec", r"C:\Windows\system32\cmd.exe"),
-    ("OS", "Windows_NT"),
-    ("ProgramData", r"C:\ProgramData"),
-    ("ProgramFiles", r"C:\Program Files"),
-    ("ProgramFiles(x86)", r"C:\Program Files (x86)"),
-    ("ProgramW6432", r"C:\Program Files"),
-    ("PUBLIC", r"C:\Users\Public"),
-    ("SystemDrive", "C:"),
-    ("SystemRoot", r"C:\Windows"),
-    ("windir", r"C:\Windows"),
-];
-
-/// Variables of every container whose values are known only on Windows.
-const MACHINE_SPECIFIC: [&str; 9] = [
-    "COMPUTERNAME",
-    "NUMBER_OF_PROCESSORS",
-    "PROCESSOR_ARCHITECTURE",
-    "PROCESSOR_IDENTIFIER",
-    "PROCESSOR_LEVEL",
-    "PROCESSOR_REVISION",
-    "USERDOMAIN",
-    "PSModulePath",
-    "PATHEXT",
-];
 
 impl Variables {
     /// Creates the variables from those of the image configuration and the build arguments.
@@ -107,11 +74,8 @@ impl Variables {
         if let Some((_, value)) = self.set.iter().rfind(|(other, _)| same(other, name)) {
             return value.clone().map_or(Lookup::Absent, Lookup::Present);
         }
-        if let Some((_, value)) = WINDOWS_VARIABLES
-            .iter()
-            .find(|(other, _)| same(other, name))
-        {
-            return Lookup::Present((*value).to_owned());
+        if let Some(value) = fixed_variable(name) {
+            return Lookup::Present(value.to_owned());
         }
         if let Some(value) = self.user_variable(name, image) {
             return value;
@@ -119,7 +83,7 @@ impl Variables {
         if same(name, "Path") {
             return self.path(image);
         }
-        if MACHINE_SPECIFIC.iter().any(|other| same(other, name)) {
+        if is_unrecorded_variable(name) {
             return Lookup::Unknown;
         }
         machine_variable(name, image)
@@ -189,18 +153,4 @@ pub(super) fn machine_variable(name: &str, image: &dyn ImageState) -> Lookup<Str
         TypedData::Text(text) => filled_in(&text, &[]).map_or(Lookup::Unknown, Lookup::Present),
         _ => Lookup::Unknown,
     })
-}
-
-/// Fills in Windows' own variables and others.
-fn filled_in(text: &str, more: &[(&str, &str)]) -> Option<String> {
-    let mut pieces = text.split('%');
-    let mut out = pieces.next().unwrap_or_default().to_owned();
-    while let Some(name) = pieces.next() {
-        let after = pieces.next()?;
-        let mut known = WINDOWS_VARIABLES.iter().chain(more);
-        let (_, value) = known.find(|(other, _)| same(other, name))?;
-        out.push_str(value);
-        out.push_str(after);
-    }
-    Some(out)
 }

@@ -37,4 +37,5 @@ pub mod table;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod update;
+pub mod variables;
 pub mod version;

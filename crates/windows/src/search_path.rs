@@ -10,23 +10,13 @@ use wincimg_registry::{
     TypedData,
 };
 
+use crate::variables::fixed_variable;
+
 /// The variable, and the registry's value.
 pub const VARIABLE: &str = "Path";
 
 /// Registry key of the machine's variables.
 const ENVIRONMENT: &str = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
-
-/// Variables with the same value in every image, whose drive is C:.
-const VARIABLES: [(&str, &str); 8] = [
-    ("SystemDrive", r"C:"),
-    ("SystemRoot", r"C:\Windows"),
-    ("windir", r"C:\Windows"),
-    ("ProgramFiles", r"C:\Program Files"),
-    ("ProgramFiles(x86)", r"C:\Program Files (x86)"),
-    ("ProgramData", r"C:\ProgramData"),
-    ("ALLUSERSPROFILE", r"C:\ProgramData"),
-    ("PUBLIC", r"C:\Users\Public"),
-];
 
 /// Folder of store apps in a user's profile.
 const STORE_APPS: &str = r"\appdata\local\microsoft\windowsapps";
@@ -109,12 +99,9 @@ fn expanded(text: &str) -> String {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('%') {
         out.push_str(before);
-        let known = after.split_once('%').and_then(|(name, after)| {
-            let (_, value) = VARIABLES
-                .iter()
-                .find(|(known, _)| known.eq_ignore_ascii_case(name))?;
-            Some((value, after))
-        });
+        let known = after
+            .split_once('%')
+            .and_then(|(name, after)| Some((fixed_variable(name)?, after)));
         if let Some((value, after)) = known {
             out.push_str(value);
             rest = after;

@@ -13,7 +13,7 @@ use wincimg_inspect::{CopiedFiles, ExtractedFiles};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_windows::path::ImagePath;
 
-use super::{only_image, report_skipped};
+use super::{only_image, refuse_link, report_skipped};
 use crate::cli::CommandOutcome;
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
@@ -110,6 +110,7 @@ impl Cp {
             let source = reader.open(name).await?;
             let image = only_image(&source, name, self.platform.as_ref()).await?;
             let files = ExtractedFiles::read(&source, &image, path, &progress).await?;
+            refuse_link(&files, name)?;
             Ok((image.digest().to_string(), files.copy_to(&self.folder)?))
         })?;
         report_skipped(name, &copied, session);

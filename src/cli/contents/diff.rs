@@ -128,6 +128,8 @@ pub(super) struct FileRow {
     pub(super) is_folder: bool,
     #[serde(skip)]
     pub(super) sizes: [Option<u64>; 2],
+    /// True if the security descriptors differ.
+    pub(super) rights: bool,
     pub(super) before: Option<FileView>,
     pub(super) after: Option<FileView>,
 }
@@ -402,6 +404,7 @@ impl FileRow {
                 FileEntryKind::File { size, .. } => Some(size),
                 _ => None,
             }),
+            rights: found.rights,
             before: view(0),
             after: view(1),
         })

@@ -159,7 +159,9 @@ fn write_files(files: &[FileRow], colours: Colours, out: &mut dyn Write) -> io::
             [None, None] => String::new(),
         };
         let indent = "  ".repeat(folders.len());
-        let line = colours.change(file.change, Untrusted(format!("{name}{size}")));
+        let rights = if file.rights { "  rights" } else { "" };
+        let line = format!("{name}{size}{rights}");
+        let line = colours.change(file.change, Untrusted(line));
         writeln!(out, "    {indent}{line}")?;
         for (side, mark) in [(&file.before, '-'), (&file.after, '+')] {
             let security = side.as_ref().and_then(|view| view.security.as_ref());

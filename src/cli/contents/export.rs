@@ -9,7 +9,7 @@ use wincimg_inspect::ExtractedFiles;
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_windows::path::ImagePath;
 
-use super::{only_image, report_skipped};
+use super::{only_image, refuse_link, report_skipped};
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
 use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
@@ -50,7 +50,9 @@ impl Export {
         let files = registry_args::run(async {
             let source = reader.open(&self.image).await?;
             let image = only_image(&source, &self.image, self.platform.as_ref()).await?;
-            Ok(ExtractedFiles::read(&source, &image, &self.path, &progress).await?)
+            let files = ExtractedFiles::read(&source, &image, &self.path, &progress).await?;
+            refuse_link(&files, &self.image)?;
+            Ok(files)
         })?;
         let mut copied = None;
         write_result(self.output.as_deref(), |out| {

@@ -168,7 +168,8 @@ impl Ls {
         for (level, entry) in &view.entries {
             let size = match entry.kind {
                 FileEntryKind::Folder => tree.size_of(&entry.path),
-                _ => entry.size(),
+                FileEntryKind::File { size, .. } => size,
+                _ => 0,
             };
             let size = BinaryBytes(size).to_string();
             let name = Untrusted(listed_name(entry)).to_string();

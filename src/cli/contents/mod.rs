@@ -7,6 +7,7 @@ mod export;
 mod ls;
 pub(super) mod view;
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use anyhow::anyhow;
@@ -18,7 +19,7 @@ pub(super) use ls::Ls;
 use serde::Serialize;
 use wincimg_common::progress::Progress;
 use wincimg_inspect::contents::{ContentOptions, ContentReader, ContentStatus, ImageContents};
-use wincimg_inspect::{CopiedFiles, windows_images};
+use wincimg_inspect::{CopiedFiles, ExtractedFiles, windows_images};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::Image;
 use wincimg_oci::store::Source;
@@ -94,6 +95,16 @@ pub(super) fn report_foreign(image: &ImageSource, layers: &[String], session: &S
             layers.join(", ")
         ));
     }
+}
+
+/// Refuses a path that is a link: the copy would be empty.
+fn refuse_link(files: &ExtractedFiles, image: &impl Display) -> Result<(), Failure> {
+    let Some(path) = files.link() else {
+        return Ok(());
+    };
+    let problem = anyhow!("{path} is a link, and links are not copied");
+    let hint = format!("see its target: wincimg image ls {image} '{path}'");
+    Err(Failure::no(problem).hint(hint))
 }
 
 /// Reports what a copy lacks.

@@ -106,6 +106,9 @@ fn write(file: &Path, plan: &InstallPlan, out: &mut dyn Write) -> io::Result<()>
     for note in &plan.notes {
         row(out, "note", note)?;
     }
+    for question in &plan.unknown {
+        row(out, "unknown", question)?;
+    }
     plan.refused
         .iter()
         .try_for_each(|action| row(out, "needs Windows", action))

@@ -37,6 +37,12 @@ fn a_tag_of_a_layout_is_deleted_and_the_others_stay() {
         "{errors}"
     );
 
+    run(&mut images.command(&["tag", "oci:two:1", "latest"]));
+    let text = images.text(&["delete", "oci:two:1", "--yes", "--with-digest"]);
+    assert!(
+        text.contains("deleted the digest, which was tagged latest"),
+        "{text}"
+    );
     let text = images.text(&["delete", "oci:one:latest", "--yes"]);
     assert!(text.starts_with("deleted oci:one:latest"), "{text}");
     let (code, errors) = images.code(&["digest", "oci:one:latest"]);

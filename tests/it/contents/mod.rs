@@ -656,6 +656,127 @@ fn cp_copies_a_folder_or_a_file_as_a_container_sees_it() {
     assert!(!images.path("no").exists());
 }
 
+/// Layers whose hard links outlive their files.
+fn linked() -> Vec<Vec<u8>> {
+    let mut first = LayerTar::default();
+    first
+        .hard_link("Files/app/alias.bin", "Files/app/file.bin")
+        .file("Files/app/file.bin", &[b'h'; 1000], None)
+        .file("Files/app/gone.bin", &[b'g'; 20], None)
+        .hard_link("Files/app/kept.bin", "Files/app/gone.bin");
+    let mut second = LayerTar::default();
+    second.hard_link("Files/app/later.bin", "Files/app/file.bin");
+    let mut third = LayerTar::default();
+    third
+        .file("Files/app/file.bin", &[b'H'; 10], None)
+        .file("Files/app/.wh.gone.bin", b"", None);
+    vec![bottom(), first.tar(), second.tar(), third.tar()]
+}
+
+#[test]
+fn a_hard_link_has_the_file_of_its_own_layer() {
+    let images = Images::new();
+    images.put("one", &image("17763.1040", linked()));
+    let expected = BTreeMap::from([
+        ("app/alias.bin".to_owned(), vec![b'h'; 1000]),
+        ("app/file.bin".to_owned(), vec![b'H'; 10]),
+        ("app/kept.bin".to_owned(), vec![b'g'; 20]),
+        ("app/later.bin".to_owned(), vec![b'h'; 1000]),
+    ]);
+    images.text(&["cp", r"oci:one:C:\app", "out"]);
+    assert_eq!(files_in(&images.path("out")), expected);
+    for (name, bytes) in &expected {
+        let from = format!("oci:one:/{name}");
+        let (folder, name) = (format!("own/{name}"), name.replace("app/", ""));
+        images.text(&["cp", &from, &folder]);
+        assert_eq!(
+            files_in(&images.path(&folder)),
+            BTreeMap::from([(name, bytes.clone())])
+        );
+    }
+    let exported = run(&mut images.command(&["export", "oci:one", "--path", r"C:\app"]));
+    let mut tar = tar::Archive::new(exported.stdout.as_slice());
+    let mut found = BTreeMap::new();
+    for entry in tar.entries().unwrap() {
+        let mut entry = entry.unwrap();
+        let path = entry.path().unwrap().to_str().unwrap().to_owned();
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut entry, &mut bytes).unwrap();
+        if !path.ends_with('/') {
+            found.insert(path, bytes);
+        }
+    }
+    assert_eq!(found, expected);
+    let text = images.text(&["ls", "oci:one", r"C:\app"]);
+    let sizes = text.lines().filter(|line| line.contains("1000 B"));
+    assert_eq!(sizes.count(), 2, "{text}");
+}
+
+#[test]
+fn a_file_is_wasted_when_its_last_name_is_gone() {
+    let images = Images::new();
+    let waste = |name: &str| -> Value {
+        let found = images.json(&["inspect", &format!("oci:{name}"), "--waste"]);
+        found["images"][0]["waste"].clone()
+    };
+    images.put("one", &image("17763.1040", linked()));
+    assert_eq!(waste("one")["files"], json!([]));
+    let mut last = LayerTar::default();
+    last.file("Files/app/.wh.alias.bin", b"", None)
+        .file("Files/app/.wh.kept.bin", b"", None);
+    let mut layers = linked();
+    layers.push(last.tar());
+    images.put("two", &image("17763.1040", layers));
+    // The larger one has a name of the third layer, too.
+    let gone =
+        json!([{"path": r"C:\app\gone.bin", "size": 20, "layer": 2, "by": 5, "deleted": true}]);
+    assert_eq!(waste("two")["files"], gone);
+}
+
+#[test]
+fn a_link_is_not_copied_without_a_word() {
+    let images = versions();
+    for arguments in [
+        &["cp", r"oci:one:C:\app\out", "to"][..],
+        &["export", "oci:one", "--path", r"C:\APP\OUT", "-o", "to"],
+    ] {
+        let output = images.command(arguments).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.contains("wincimg image ls oci:one"), "{errors}");
+        assert!(!images.path("to").exists());
+    }
+}
+
+#[test]
+fn files_that_differ_in_their_rights_differ() {
+    let images = Images::new();
+    let own = |rights: &str| {
+        let mut tar = LayerTar::default();
+        tar.folder("Files/d", Some(USER_FOLDER))
+            .file("Files/d/f.txt", b"x", Some(rights))
+            .file("Files/d/same.txt", b"x", Some(FILE));
+        image("17763.1040", vec![bottom(), tar.tar()])
+    };
+    images.put("one", &own(FILE));
+    images.put("two", &own("O:BAG:SYD:PAI(A;;FA;;;SY)(A;;0x1301bf;;;BU)"));
+    let arguments = ["diff", "oci:one", "oci:two", "--exit-code"];
+    let output = images.command(&arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("files     1 changed") && text.contains("~ f.txt  1 B  rights\n"),
+        "{text}"
+    );
+    let found = images.json(&["diff", "oci:one", "oci:two"]);
+    let files = found["images"][0]["files"].as_array().unwrap();
+    assert_eq!(files.len(), 1, "{files:?}");
+    assert_eq!(
+        (&files[0]["path"], &files[0]["rights"]),
+        (&json!(r"C:\d\f.txt"), &json!(true))
+    );
+}
+
 /// A tar with names that no honest tool writes.
 fn hostile() -> Vec<u8> {
     let mut tar = tar::Builder::new(Vec::new());

@@ -36,6 +36,8 @@ pub struct FileDifference {
     pub after: Option<FileEntry>,
     /// The deletion of a file whose layer was not read.
     pub deleted: Option<FileEntry>,
+    /// True if the security descriptors differ.
+    pub rights: bool,
 }
 
 /// A registry key that differs.
@@ -64,17 +66,21 @@ pub struct ValueDifference {
     pub after: Option<RegistryData>,
 }
 
-/// Compares the files of two images, with their security descriptors on request.
-pub fn diff_files(before: &FileTree, after: &FileTree, with_security: bool) -> Vec<FileDifference> {
+/// Compares the files of two images. A file without a security descriptor inherits it, and differs
+/// from one that has it only if `strictly` compared.
+pub fn diff_files(before: &FileTree, after: &FileTree, strictly: bool) -> Vec<FileDifference> {
     let (old, new) = (before.entries(), after.entries());
     let mut found: BTreeMap<&[u8], FileDifference> = BTreeMap::new();
     for (key, entry) in old {
-        let is_same = match new.get(key) {
-            Some(other) => is_same_file(entry, other, with_security),
+        let other = new.get(key);
+        let rights = other.is_some_and(|other| has_other_rights(entry, other, strictly));
+        let is_same = match other {
+            Some(other) => !rights && entry.has_same_content(other),
             None => is_nothing(entry, key, after),
         };
-        if !is_same {
-            found.extend(difference(Some(entry), new.get(key)).map(|it| (key.as_slice(), it)));
+        if !is_same && let Some(mut it) = difference(Some(entry), other) {
+            it.rights = rights;
+            found.insert(key, it);
         }
     }
     for (key, entry) in new {
@@ -93,9 +99,12 @@ fn is_nothing(entry: &FileEntry, key: &[u8], other: &FileTree) -> bool {
     }
 }
 
-fn is_same_file(one: &FileEntry, other: &FileEntry, with_security: bool) -> bool {
-    let descriptor = |it: &FileEntry| it.security.as_deref().map(normalized);
-    one.has_same_content(other) && (!with_security || descriptor(one) == descriptor(other))
+fn has_other_rights(one: &FileEntry, other: &FileEntry, strictly: bool) -> bool {
+    match (&one.security, &other.security) {
+        (Some(one), Some(other)) => one != other && normalized(one) != normalized(other),
+        (None, None) => false,
+        _ => strictly,
+    }
 }
 
 fn difference(before: Option<&FileEntry>, after: Option<&FileEntry>) -> Option<FileDifference> {
@@ -119,6 +128,7 @@ fn difference(before: Option<&FileEntry>, after: Option<&FileEntry>) -> Option<F
             .flatten()
             .find(|it| is_deleted(it))
             .cloned(),
+        rights: false,
     })
 }
 

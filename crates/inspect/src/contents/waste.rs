@@ -40,35 +40,49 @@ struct LiveFile {
     path: Box<str>,
     size: u64,
     layer: usize,
+    /// Number of its names.
+    names: usize,
+}
+
+/// The files of the layers so far, and the numbers of those that have names.
+#[derive(Default)]
+struct LiveFiles {
+    all: Vec<LiveFile>,
+    by_name: BTreeMap<Vec<u8>, usize>,
 }
 
 /// Finds the files of the image's own layers that a later one deletes or writes again. The layers of
 /// Windows itself do not count: nobody can make them smaller.
 pub fn find_waste(image: &ImageContents) -> ImageWaste {
     let mut waste = ImageWaste::default();
-    let mut live: BTreeMap<Vec<u8>, LiveFile> = BTreeMap::new();
+    let mut live = LiveFiles::default();
     let own = image.layers.iter();
     let own = own.filter(|layer| !layer.is_windows && layer.status == ContentStatus::Read);
     for layer in own {
         waste.layers.push(layer.number);
-        for deleted in [true, false] {
-            for file in &layer.collected.files {
-                let is_deletion = matches!(file.is, LayerFileKind::Deleted);
-                if is_deletion != deleted {
-                    continue;
-                }
-                let key = sort_key::for_layer_path(&file.path);
-                let is_folder = matches!(file.is, LayerFileKind::Folder);
-                waste.take(&mut live, &key, is_folder, (layer.number, deleted));
-                let size = match file.is {
-                    LayerFileKind::File { size, .. } => size,
-                    _ => 0,
-                };
-                if !deleted && !is_folder {
+        let files = &layer.collected.files;
+        let (deletions, files): (Vec<_>, Vec<_>) = files
+            .iter()
+            .partition(|file| matches!(file.is, LayerFileKind::Deleted));
+        // A hard link may come before its file.
+        let (links, files): (Vec<_>, Vec<_>) = files
+            .into_iter()
+            .partition(|file| matches!(file.is, LayerFileKind::HardLink(_)));
+        for file in deletions {
+            let key = sort_key::for_layer_path(&file.path);
+            waste.take(&mut live, &key, false, (layer.number, true));
+        }
+        for file in files.into_iter().chain(links) {
+            let key = sort_key::for_layer_path(&file.path);
+            let is_folder = matches!(file.is, LayerFileKind::Folder);
+            waste.take(&mut live, &key, is_folder, (layer.number, false));
+            match &file.is {
+                &LayerFileKind::File { size, .. } => {
                     waste.of = waste.of.saturating_add(size);
-                    let (path, layer) = (file.path.clone(), layer.number);
-                    live.insert(key, LiveFile { path, size, layer });
+                    live.add(key, file.path.clone(), size, layer.number);
                 }
+                LayerFileKind::HardLink(target) => live.add_name(key, target),
+                _ => {}
             }
         }
     }
@@ -77,6 +91,27 @@ pub fn find_waste(image: &ImageContents) -> ImageWaste {
         order.then_with(|| a.by.cmp(&b.by))
     });
     waste
+}
+
+impl LiveFiles {
+    fn add(&mut self, key: Vec<u8>, path: Box<str>, size: u64, layer: usize) {
+        self.by_name.insert(key, self.all.len());
+        self.all.push(LiveFile {
+            path,
+            size,
+            layer,
+            names: 1,
+        });
+    }
+
+    /// Adds a name of a file; files of Windows have no others here.
+    fn add_name(&mut self, key: Vec<u8>, target: &str) {
+        let number = self.by_name.get(&sort_key::for_layer_path(target)).copied();
+        if let Some(number) = number {
+            self.all[number].names += 1;
+            self.by_name.insert(key, number);
+        }
+    }
 }
 
 impl ImageWaste {
@@ -91,20 +126,27 @@ impl ImageWaste {
     }
 
     /// Takes what an entry hides: what is at its path, and unless it is a folder, everything below.
+    /// A file is wasted with its last name.
     fn take(
         &mut self,
-        live: &mut BTreeMap<Vec<u8>, LiveFile>,
+        live: &mut LiveFiles,
         key: &[u8],
         is_folder: bool,
         (by, deleted): (usize, bool),
     ) {
-        let mut gone: Vec<LiveFile> = live.remove(key).into_iter().collect();
+        let names = &mut live.by_name;
+        let mut gone: Vec<usize> = names.remove(key).into_iter().collect();
         if !is_folder {
             let range = sort_key::below(key)..sort_key::behind(key);
-            let keys: Vec<Vec<u8>> = live.range(range).map(|(key, _)| key.clone()).collect();
-            gone.extend(keys.iter().filter_map(|key| live.remove(key)));
+            let keys: Vec<Vec<u8>> = names.range(range).map(|(key, _)| key.clone()).collect();
+            gone.extend(keys.iter().filter_map(|key| names.remove(key)));
         }
-        for file in gone.into_iter().filter(|file| file.size > 0) {
+        for number in gone {
+            let file = &mut live.all[number];
+            file.names -= 1;
+            if file.names > 0 || file.size == 0 {
+                continue;
+            }
             self.bytes = self.bytes.saturating_add(file.size);
             self.files.push(WastedFile {
                 path: format!(r"C:\{}", file.path.replace('/', r"\")),

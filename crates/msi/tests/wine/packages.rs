@@ -386,6 +386,13 @@ pub(crate) const PACKAGES: &[TestPackage] = &[
         fails_in_wine: false,
         ..DEFAULT
     },
+    TestPackage {
+        name: "escaped",
+        body: with_file!("Contoso Escaped",
+          "<RegistryValue Root='HKLM' Key='SOFTWARE\\Contoso\\Escaped' Name='brackets' Type='string' Value='[\\[]x[\\]]'/>
+           <RegistryValue Root='HKLM' Key='SOFTWARE\\Contoso\\Escaped' Name='others' Type='string' Value='[\\{]a[\\}] [\\~][\\%]'/>"),
+        ..DEFAULT
+    },
 ];
 
 const ENVIRONMENT: &str = "CREATE TABLE `Environment` (`Environment` CHAR(72) NOT NULL, `Name` CHAR(255) NOT NULL LOCALIZABLE, `Value` CHAR(255) LOCALIZABLE, `Component_` CHAR(72) NOT NULL PRIMARY KEY `Environment`)";

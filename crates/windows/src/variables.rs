@@ -1,0 +1,74 @@
+//! Environment variables of a process in a container.
+
+/// Variables with the same value in every container, whose drive is C:.
+const FIXED: [(&str, &str); 14] = [
+    ("ALLUSERSPROFILE", r"C:\ProgramData"),
+    ("CommonProgramFiles", r"C:\Program Files\Common Files"),
+    (
+        "CommonProgramFiles(x86)",
+        r"C:\Program Files (x86)\Common Files",
+    ),
+    ("CommonProgramW6432", r"C:\Program Files\Common Files"),
+    ("ComSpec", r"C:\Windows\system32\cmd.exe"),
+    ("OS", "Windows_NT"),
+    ("ProgramData", r"C:\ProgramData"),
+    ("ProgramFiles", r"C:\Program Files"),
+    ("ProgramFiles(x86)", r"C:\Program Files (x86)"),
+    ("ProgramW6432", r"C:\Program Files"),
+    ("PUBLIC", r"C:\Users\Public"),
+    ("SystemDrive", "C:"),
+    ("SystemRoot", r"C:\Windows"),
+    ("windir", r"C:\Windows"),
+];
+
+/// Variables of every container that its user or its host sets, at least in part.
+const UNRECORDED: [&str; 19] = [
+    "APPDATA",
+    "COMPUTERNAME",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "LOGONSERVER",
+    "NUMBER_OF_PROCESSORS",
+    "PATHEXT",
+    "PROCESSOR_ARCHITECTURE",
+    "PROCESSOR_IDENTIFIER",
+    "PROCESSOR_LEVEL",
+    "PROCESSOR_REVISION",
+    "PSModulePath",
+    "Path",
+    "TEMP",
+    "TMP",
+    "USERDOMAIN",
+    "USERNAME",
+    "USERPROFILE",
+];
+
+/// The value of a variable that is the same in every container.
+pub fn fixed_variable(name: &str) -> Option<&'static str> {
+    let mut known = FIXED.iter();
+    let found = known.find(|(known, _)| known.eq_ignore_ascii_case(name));
+    found.map(|(_, value)| *value)
+}
+
+/// Returns true if the machine's registry does not say the value of a variable.
+pub fn is_unrecorded_variable(name: &str) -> bool {
+    let mut known = UNRECORDED.iter();
+    known.any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Fills in the variables with the same value in every container, and others; `None` if a text has
+/// another one.
+pub fn filled_in(text: &str, more: &[(&str, &str)]) -> Option<String> {
+    let mut pieces = text.split('%');
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    while let Some(name) = pieces.next() {
+        let after = pieces.next()?;
+        let mut given = more.iter();
+        let given = given.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let given = given.map(|(_, value)| *value);
+        out.push_str(fixed_variable(name).or(given)?);
+        out.push_str(after);
+    }
+    Some(out)
+}
