@@ -78,7 +78,7 @@ pub use error::LayerError;
 pub use folder::link;
 pub use grant::GrantError;
 pub use overlay::{BaseOverlay, MaskedBase};
-pub use path::{LayerPath, PathError};
+pub use path::{LayerPath, PathError, WHITEOUT_PREFIX};
 pub use pipeline::{WriteOptions, WrittenLayer};
 pub use sorted::SortedLayer;
 pub use split::LayerPart;

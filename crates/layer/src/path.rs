@@ -7,7 +7,7 @@ pub(super) use wincimg_windows::path::fold;
 use wincimg_windows::path::{ImagePath, name_problem};
 
 /// Prefix of a tar entry that deletes a path.
-pub(super) const WHITEOUT_PREFIX: &str = ".wh.";
+pub const WHITEOUT_PREFIX: &str = ".wh.";
 
 /// A path below a layer's `Files` (or `Hives`) directory: names joined by `/`, each a valid file
 /// name on Windows.
