@@ -155,6 +155,8 @@ fn reg_changes_the_registry() {
         refused(&CMD, r"reg add HKCU\Software\x /v n").0,
         NotUnderstood
     );
+    let (_, why) = refused(&CMD, r"reg add HKCU\Software\x /v n");
+    assert!(why.contains("HKCU") && !why.contains("RUN line"), "{why}");
     assert_eq!(
         refused(&CMD, r"reg add HKLM\SOFTWARE\x /v n /t REG_DWORD /d z").0,
         Fails
