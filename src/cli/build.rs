@@ -40,7 +40,7 @@ use self::image_name::{TagArg, tag_or_name};
 use self::metadata::{image_id, metadata};
 use self::steps::{StepArgs, write_steps};
 use self::tags::TagArgs;
-use self::text::{write_content, write_references, write_text};
+use self::text::{write_content, write_paths, write_references, write_text};
 use super::cluster_args::CLUSTER_SOURCE;
 use super::command_context::Session;
 use super::document_args::DocumentArgs;
@@ -325,15 +325,22 @@ impl Build {
                     }
                     write_steps(image.stages.placements(), out)?;
                     write!(out, "{}", image.plan)?;
-                    write_content(content, out)?;
+                    write_content(&content.files, out)?;
+                    write_paths("deletes", &content.deleted, out)?;
+                    write_paths("left out", image.stages.left_out(), out)?;
                 }
                 Ok(())
             }
             ReviewFormat::Json => {
                 let plans: Vec<_> = plans
                     .map(|(image, content)| {
-                        let steps = image.stages.placements();
-                        extended(&image.plan, json!({"content": content, "steps": steps}))
+                        let more = json!({
+                            "content": content.files,
+                            "deleted": content.deleted,
+                            "steps": image.stages.placements(),
+                            "left_out": image.stages.left_out(),
+                        });
+                        extended(&image.plan, more)
                     })
                     .collect();
                 let failed = json!(failed);

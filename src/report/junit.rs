@@ -119,7 +119,7 @@ fn workload_case(
 ) -> TestCase {
     let id = &rollout.workloads[workload].id;
     let causes = causes(rollout, prospect, workload);
-    let outlook = outlook(prospect.starts, prospect.starts_on, prospect.nodes, 1);
+    let outlook = outlook(prospect);
     let mut lines: Vec<String> = causes
         .iter()
         .map(|cause| {

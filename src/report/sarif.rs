@@ -206,7 +206,7 @@ fn of_workload(
     let causes = causes(rollout, prospect, workload);
     let worst = causes.first()?.finding;
     let Workload { id, origin, .. } = &rollout.workloads[workload];
-    let outlook = outlook(prospect.starts, prospect.starts_on, prospect.nodes, 1);
+    let outlook = outlook(prospect);
     let mut sentences = vec![format!("{id} {outlook}")];
     sentences.extend(causes.iter().map(|cause| cause.describe(rollout)));
     for (fix, commands) in fixes(&causes) {

@@ -29,11 +29,19 @@ pub(super) struct WorkloadGroup<'a> {
     pub(super) starts: StartStatus,
     /// Indexes of workloads, in their order.
     pub(super) workloads: Vec<usize>,
-    /// Their nodes, and the number of these on which they start, if all agree.
-    nodes: Option<(usize, usize)>,
+    /// Their nodes, if all agree.
+    nodes: Option<NodeTally>,
     /// Each image once.
     pub(super) causes: Vec<Cause<'a>>,
     pub(super) fixes: Vec<FixSuggestion<'a>>,
+}
+
+/// Number of the nodes that take a workload's pods, by outcome.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct NodeTally {
+    all: usize,
+    starts_on: usize,
+    unknown_on: usize,
 }
 
 /// Advice, and its commands.
@@ -150,7 +158,7 @@ fn part_in_words(starts: StartStatus, number: usize, noun: &str, is_first: bool)
         StartStatus::Nowhere => ("starts nowhere", "start nowhere"),
         StartStatus::Unplaced => ("lands on no node", "land on no node"),
         StartStatus::Somewhere if noun == IMAGE => {
-            ("starts on some nodes only", "start on some nodes only")
+            ("does not start on some nodes", "do not start on some nodes")
         }
         StartStatus::Somewhere => (
             "can land where it does not start",
@@ -182,7 +190,7 @@ pub(super) fn workload_groups(rollout: &Rollout) -> Vec<WorkloadGroup<'_>> {
         let words = fixes.iter().filter(|(_, commands)| commands.is_empty());
         let words: Vec<&str> = words.map(|(fix, _)| *fix).collect();
         let key = (prospect.starts, commands, words);
-        let nodes = Some((prospect.starts_on, prospect.nodes));
+        let nodes = Some(NodeTally::of(&prospect));
         if let Some(&place) = places.get(&key) {
             let case = &mut cases[place];
             case.workloads.push(workload);
@@ -379,7 +387,7 @@ impl<'a> WorkloadGroup<'a> {
     pub(super) fn describe_starts(&self) -> String {
         let number = self.workloads.len();
         match self.nodes {
-            Some((starts_on, nodes)) => outlook(self.starts, starts_on, nodes, number),
+            Some(nodes) => nodes.describe(self.starts, number),
             None => without_number(self.starts, number),
         }
     }
@@ -405,32 +413,53 @@ fn without_number(starts: StartStatus, number: usize) -> String {
         .to_owned()
 }
 
-/// `starts nowhere: on none of 4 nodes`, for this number of workloads.
-pub(super) fn outlook(
-    starts: StartStatus,
-    starts_on: usize,
-    nodes: usize,
-    number: usize,
-) -> String {
-    let what = without_number(starts, number);
-    let of_nodes = count(nodes, "node");
-    match starts {
-        StartStatus::Unplaced => what,
-        StartStatus::Unknown if nodes == 0 => what,
-        StartStatus::Nowhere if nodes == 1 => {
-            let them = if number == 1 { "it" } else { "them" };
-            format!("{what}; 1 node takes {them}")
+/// `starts nowhere, on none of 4 nodes`.
+pub(super) fn outlook(prospect: &WorkloadOutcome<'_>) -> String {
+    NodeTally::of(prospect).describe(prospect.starts, 1)
+}
+
+impl NodeTally {
+    fn of(prospect: &WorkloadOutcome<'_>) -> Self {
+        Self {
+            all: prospect.nodes,
+            starts_on: prospect.starts_on,
+            unknown_on: prospect.unknown_on,
         }
-        StartStatus::Nowhere => format!("{what}, on none of {of_nodes}"),
-        StartStatus::Unknown => format!("{what} on {} of {of_nodes}", nodes - starts_on),
-        StartStatus::Somewhere => {
-            let it = if number == 1 {
-                "it starts"
-            } else {
-                "they start"
-            };
-            format!("{what}; {it} on {starts_on} of {of_nodes}")
+    }
+
+    /// The status of this number of workloads, and on how many nodes they have it.
+    fn describe(self, starts: StartStatus, number: usize) -> String {
+        let what = without_number(starts, number);
+        let of_nodes = count(self.all, "node");
+        match starts {
+            StartStatus::Unplaced => what,
+            StartStatus::Unknown if self.all == 0 => what,
+            StartStatus::Nowhere if self.all == 1 => {
+                let them = if number == 1 { "it" } else { "them" };
+                format!("{what}; 1 node takes {them}")
+            }
+            StartStatus::Nowhere => format!("{what}, on none of {of_nodes}"),
+            StartStatus::Unknown => format!("{what} on {} of {of_nodes}", self.unknown_on),
+            StartStatus::Somewhere => format!("{what}; {}", self.describe_risk(number)),
+            StartStatus::Warned | StartStatus::Everywhere => format!("{what} on {of_nodes}"),
         }
-        StartStatus::Warned | StartStatus::Everywhere => format!("{what} on {of_nodes}"),
+    }
+
+    /// `it starts on 2 of 4 nodes`; nodes of unknown outcome are no reason to call the others safe.
+    fn describe_risk(self, number: usize) -> String {
+        let (starts, fails) = if number == 1 {
+            ("it starts", "it does not start")
+        } else {
+            ("they start", "they do not start")
+        };
+        let (verb, nodes) = match self.starts_on {
+            0 => (fails, self.all - self.unknown_on),
+            starts_on => (starts, starts_on),
+        };
+        let unknown = match self.unknown_on {
+            0 => String::new(),
+            unknown_on => format!(", unknown on {unknown_on}"),
+        };
+        format!("{verb} on {nodes} of {}{unknown}", count(self.all, "node"))
     }
 }

@@ -141,13 +141,14 @@ fn write_case(
     let title = screen.wrapped("", &escape_untrusted(title));
     writeln!(out, "\n{}", screen.paint(colour_of(case.starts), title))?;
     let (whys, more) = case.reasons(rollout);
-    // Each reason is written once.
+    // Reasons are not written again; one that is new, alone, would read as the only one.
     let is_told = !whys.is_empty() && whys.iter().all(|(why, _)| told.contains(why));
     if is_told {
         writeln!(out, "  why: as above ({})", screen.paint(CYAN, whys[0].1))?;
     }
     for (why, rule) in whys {
-        if told.insert(why.clone()) {
+        told.insert(why.clone());
+        if !is_told {
             write_reason(&why, Some(rule), screen, out)?;
         }
     }

@@ -190,6 +190,13 @@ fn stages_see_what_earlier_ones_made_and_a_folder_can_be_in_their_place() {
         .advises(&["--stage compiled=DIR"])
         .on_line(7);
     assert!(failure.stderr.contains("RUN go build"), "{failure:#?}");
+    // A stage that another is based on is replaced by an image; Windows can run the line, too.
+    let based = "FROM mcr.microsoft.com/windows/nanoserver:1809 AS tools\nRUN go build\nFROM tools";
+    let site_of_images = Site::new();
+    site_of_images.write("app/Dockerfile", based);
+    build(&site_of_images, &["--dry-run"])
+        .fails(4, "dockerfile/needs-windows", &[])
+        .advises(&["--stage tools=IMAGE", "--docker-host tcp://HOST:2375"]);
     // Another target does not need it.
     let mut only = json_of(&mut build(&site, &["--dry-run", "--target", "tools"]));
     assert_eq!(
@@ -758,6 +765,43 @@ fn every_host_gets_its_base_and_equal_layers_are_one() {
     let (before, after) = (own(&images[0]), own(&changed["images"][0]));
     assert_eq!(before[0], after[0]);
     assert_ne!(before[1], after[1]);
+}
+
+#[test]
+fn a_plan_without_the_base_has_the_lines_that_need_none_and_names_the_others() {
+    let site = site(
+        "ENV A=1\nEXPOSE 80\nCOPY a.txt /x/\nRUN del C:\\\\Windows\\\\a.txt\nRUN del C:\\\\Windows\\\\b.txt\n\
+         LABEL l=m\nUSER Guest\nWORKDIR /w\nENTRYPOINT [\"e.exe\"]\nCMD [\"x.exe\"]",
+        &["a.txt"],
+    );
+    let plan = plan(&site, &[]);
+    let container = &plan["instructions"]["container"];
+    let environment = container["Env"].as_array().unwrap();
+    assert!(environment.contains(&json!("A=1")), "{container}");
+    for (key, expected) in [
+        ("Cmd", json!(["x.exe"])),
+        ("Entrypoint", json!(["e.exe"])),
+        ("ExposedPorts", json!({"80/tcp": {}})),
+        ("User", json!("Guest")),
+        ("WorkingDir", json!("C:\\w")),
+    ] {
+        assert_eq!(container[key], expected, "{container}");
+    }
+    assert_eq!(container["Labels"]["l"], "m", "{container}");
+    assert_eq!(files(&plan), ["x/a.txt"]);
+    let lines = ["./app/Dockerfile:5", "./app/Dockerfile:6"];
+    assert_eq!(plan["left_out"], json!(lines));
+    let output = build(&site, &["--dry-run"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    for line in lines {
+        assert!(text.contains(&format!("\nleft out    {line}\n")), "{text}");
+    }
+    // What no base can mend is an error, as in a build.
+    site.write(
+        "app/Dockerfile",
+        format!("FROM {BASE}\nRUN del C:\\\\Windows\\\\a.txt\nRUN net user a /add\n"),
+    );
+    build(&site, &["--dry-run"]).fails(4, "dockerfile/needs-windows", &["net"]);
 }
 
 #[test]

@@ -458,7 +458,7 @@ fn on_a_terminal_a_watch_keeps_a_table() {
         panic!("{end:?} never came: {read:#?}");
     };
     let table = until("watching 2 Windows nodes");
-    let answer = "1 image starts on some nodes only";
+    let answer = "1 image does not start on some nodes";
     assert_eq!(
         table.iter().filter(|line| *line == answer).count(),
         2,

@@ -561,6 +561,32 @@ RUN (Get-Content C:\moved\config.txt) -replace 'two', '2' | Set-Content C:\moved
 }
 
 #[test(multi_thread)]
+async fn a_plan_lists_what_is_left_of_its_files_and_what_goes_of_the_base() {
+    let bench = Bench::new().await.indexed();
+    let instructions = "COPY a.txt b.txt C:/d/sub/\nRUN del C:\\d\\sub\\a.txt\n\
+        RUN move C:\\d\\sub C:\\d\\sub2\nRUN del C:\\inetpub\\wwwroot\\iisstart.png";
+    bench.write("Dockerfile", format!("FROM {BASE}\n{instructions}\n"));
+    let host = bench.server.host();
+    let plan = ["build", "./app", "--dry-run", "--host-build", "17763.973"];
+    let plan = [&plan[..], &["--base-registry", &host]].concat();
+    let shown = &bench.machine.json(&plan)["plans"][0];
+    let files = shown["content"].as_array().unwrap();
+    let paths: Vec<&str> = files
+        .iter()
+        .map(|it| it["path"].as_str().unwrap())
+        .collect();
+    assert_eq!(paths, [r"C:\d\sub2\b.txt"]);
+    let deleted = r"C:\inetpub\wwwroot\iisstart.png";
+    assert_eq!(shown["deleted"], serde_json::json!([deleted]));
+    let text = bench.machine.run(&plan).success();
+    let text = String::from_utf8_lossy(&text.get_output().stdout).into_owned();
+    assert!(
+        text.contains(&format!("\ndeletes     {deleted}\n")),
+        "{text}"
+    );
+}
+
+#[test(multi_thread)]
 async fn another_stage_is_copied_from_as_its_lines_left_its_base() {
     let mut built = Vec::new();
     for is_known in [false, true] {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use wincimg_common::digest::{Digest, Hasher, sha256};
 use wincimg_common::files;
 use wincimg_layer::archive::{ArchiveError, Member};
-use wincimg_layer::{ContentSource, EntryContent, Layer, LayerError, Symlink, archive};
+use wincimg_layer::{ContentSource, EntryContent, Layer, LayerError, Symlink, Whiteout, archive};
 use wincimg_recipe::{FileSource, Instructions, Plan, PlannedContent, add_entries, add_files};
 
 /// Number of bytes of a file to search for a private key.
@@ -24,21 +24,42 @@ pub struct ListedImageFile {
     pub size: Option<u64>,
 }
 
-/// The files that a plan puts into an image.
-pub fn listing(plan: &Plan) -> Result<Vec<ListedImageFile>, LayerError> {
+/// What a plan changes on the drive of its base.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImageListing {
+    /// The files that it puts there.
+    pub files: Vec<ListedImageFile>,
+    /// The paths of the base that it deletes.
+    pub deleted: Vec<String>,
+}
+
+/// The files that a plan puts into an image, and those of the base that it deletes.
+pub fn listing(plan: &Plan) -> Result<ImageListing, LayerError> {
     // A file of a later layer replaces that of an earlier one.
     let mut all = BTreeMap::new();
+    let mut deleted = BTreeMap::new();
     for layer in layers(plan)? {
-        for (path, content) in layer.drive()? {
-            let key = path.to_lowercase();
-            if matches!(content, EntryContent::Deletion) {
-                let below = format!("{key}/");
-                all.retain(|known: &String, _| *known != key && !known.starts_with(&below));
-            } else {
-                all.insert(key, (path, content.clone()));
+        let drive = layer.drive()?;
+        // What a layer deletes is below it.
+        let (gone, new): (Vec<_>, Vec<_>) = drive
+            .into_iter()
+            .partition(|(_, content)| matches!(content, EntryContent::Deletion));
+        for (path, _) in gone {
+            let path = deleted_path(&path);
+            let (key, known) = (path.to_lowercase(), all.len());
+            let below = format!("{key}/");
+            all.retain(|known: &String, _| *known != key && !known.starts_with(&below));
+            if known == all.len() {
+                deleted.insert(key, windows_path(&path));
             }
         }
+        for (path, content) in new {
+            let key = path.to_lowercase();
+            deleted.remove(&key);
+            all.insert(key, (path, content.clone()));
+        }
     }
+    let deleted = deleted.into_values().collect();
     let mut files = Vec::new();
     for (path, content) in all.values() {
         let size = match content {
@@ -58,10 +79,26 @@ pub fn listing(plan: &Plan) -> Result<Vec<ListedImageFile>, LayerError> {
             EntryContent::Symlink(_) => Some(0),
             EntryContent::Directory | EntryContent::Deletion => continue,
         };
-        let path = format!(r"C:\{}", path.replace('/', r"\"));
+        let path = windows_path(path);
         files.push(ListedImageFile { path, size });
     }
-    Ok(files)
+    Ok(ImageListing { files, deleted })
+}
+
+fn windows_path(path: &str) -> String {
+    format!(r"C:\{}", path.replace('/', r"\"))
+}
+
+/// The path that an entry deletes: in a layer its name has a prefix.
+fn deleted_path(entry: &str) -> String {
+    let (folder, name) = entry.rsplit_once('/').unwrap_or(("", entry));
+    let Some(Whiteout::Deletion(name)) = Whiteout::from_name(name) else {
+        return entry.to_owned();
+    };
+    match folder {
+        "" => name.to_owned(),
+        folder => format!("{folder}/{name}"),
+    }
 }
 
 /// Digest of a plan's files: their paths and bytes, whatever their paths here. Files that are not

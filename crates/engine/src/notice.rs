@@ -76,8 +76,8 @@ impl fmt::Display for Notice<'_> {
             }
             Self::NeedsContents { problem } => write!(
                 f,
-                "{problem}: the plan omits this and the other instructions, because only a build \
-                 reads the base; to include them, run `wincimg image base index` for the base"
+                "{problem}: the plan omits this and what depends on it, because only a build reads \
+                 the base; to include it, run `wincimg image base index` for the base"
             ),
             Self::LockWritten { lock, written } => write!(
                 f,

@@ -87,7 +87,7 @@ pub enum KeyPathError {
         path: String,
     },
     /// The key exists in Windows, but not in the hives that an image's layers can change.
-    #[error("{root} cannot be changed in an image: {reason}; {instead}")]
+    #[error("{root} cannot be read or changed in an image: {reason}; {instead}")]
     Unreachable {
         /// The requested part of the registry.
         root: String,

@@ -1,7 +1,7 @@
 //! State that the shells share: the image, variables, the working folder, and paths as Windows
 //! resolves them.
 
-use wincimg_registry::{KeyPath, RegistryEdit};
+use wincimg_registry::{KeyPath, KeyPathError, RegistryEdit};
 use wincimg_windows::path::ImagePath;
 
 use super::error::ScriptError;
@@ -344,8 +344,13 @@ impl<'a> Process<'a> {
     }
 
     pub(super) fn parse_key(text: &str) -> Result<KeyPath, ScriptError> {
-        text.parse()
-            .map_err(|error| ScriptError::unclear(format!("{error}")))
+        text.parse().map_err(|error| {
+            ScriptError::unclear(match error {
+                // The alternative is that of a recipe, such as a RUN line.
+                KeyPathError::Unreachable { root, reason, .. } => format!("{root}: {reason}"),
+                error => error.to_string(),
+            })
+        })
     }
 }
 

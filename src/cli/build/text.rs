@@ -79,6 +79,14 @@ pub(super) fn write_content(content: &[ListedImageFile], out: &mut dyn Write) ->
     Ok(())
 }
 
+/// Writes what a plan deletes or leaves out.
+pub(super) fn write_paths(what: &str, paths: &[String], out: &mut dyn Write) -> io::Result<()> {
+    for path in paths {
+        writeln!(out, "{what:<12}{}", Untrusted(path))?;
+    }
+    Ok(())
+}
+
 /// Writes one image, which was delivered for several hosts.
 fn write_image(hosts: &[DeliveredImage], kept: &str, out: &mut dyn Write) -> io::Result<()> {
     let Some(image) = hosts.first() else {

@@ -127,7 +127,7 @@ fn workload_parts(rollout: &Rollout) -> Vec<Value> {
                 "name": names.next()?,
                 "kind": rollout.workloads[workload].id.kind,
                 "starts": prospect.starts as usize,
-                "outlook": outlook(prospect.starts, prospect.starts_on, prospect.nodes, 1),
+                "outlook": outlook(&prospect),
                 "nodes": prospect.nodes,
                 "starts_on": prospect.starts_on,
             })),

@@ -106,7 +106,7 @@ fn a_workload_starts_where_all_of_its_containers_start() {
             ("no-node", "nowhere", 0, 0),
             ("unread", "unknown", 0, 4),
             // It does not start on nodes of 20348, whatever the other image is.
-            ("half-read", "unknown", 0, 4),
+            ("half-read", "somewhere", 0, 4),
             ("no-image", "unknown", 0, 4),
             ("hidden", "nowhere", 0, 1),
         ]
@@ -117,6 +117,26 @@ fn a_workload_starts_where_all_of_its_containers_start() {
     for workload in &workloads[2..] {
         assert!(workload["reason"].is_string(), "{workload}");
         assert!(workload["fix"].is_string(), "{workload}");
+    }
+}
+
+#[test]
+fn what_surely_does_not_start_is_said_despite_what_is_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    let pods: [(&str, &[&str], &str); 2] =
+        [("old", &["old"], ""), ("half-read", &["old", "secret"], "")];
+    let output = check_pods(&folder, &pods).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (_, half_read) = text.split_once("\nshop/half-read ").unwrap();
+    let (half_read, _) = half_read.split_once("\n\n").unwrap();
+    assert!(
+        half_read.starts_with(
+            "can land where it does not start; it does not start on 2 of 4 nodes, unknown on 2\n"
+        ),
+        "{text}"
+    );
+    for why in ["(too-old-for-host)", "(unknown-build)"] {
+        assert!(half_read.contains(why), "{text}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! Suggested commands, quoted for a shell.
 
 use wincimg_oci::store::Location;
+use wincimg_windows::compat::HostBuild;
 use wincimg_windows::update::{Kb, Updates};
 use wincimg_windows::version::WindowsVersion;
 
@@ -38,6 +39,20 @@ pub(super) fn inspect_command(
         }
         _ => Vec::new(),
     }
+}
+
+/// The command that copies a base for hosts to its mirror, which keeps its path.
+pub(super) fn mirror_command(
+    (mirror, base): (String, &str),
+    hosts: &[HostBuild],
+    flags: &CommandFlags,
+) -> Vec<String> {
+    let base = format!("base:{base}");
+    let mut words = vec!["wincimg", "image", "mirror", &base, "--to", &mirror];
+    let versions: Vec<String> = hosts.iter().map(|host| host.version.to_string()).collect();
+    words.extend(versions.iter().flat_map(|host| ["--host-build", host]));
+    words.extend(flags.registry.iter().map(String::as_str));
+    vec![shell_command(&words)]
 }
 
 /// The steps that update hosts to a version, one node after the other. Each of a few nodes is

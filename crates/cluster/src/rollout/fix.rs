@@ -6,12 +6,12 @@ use std::rc::Rc;
 use wincimg_oci::reference::parse_reference;
 use wincimg_windows::compat::{Concern, HostBuild, VerdictOutcome};
 
-use super::commands::{CommandFlags, inspect_command, set_image_command};
+use super::commands::{CommandFlags, inspect_command, mirror_command, set_image_command};
 use super::finding::is_fixable;
 use super::image::Image;
 use super::placement::PlacedImage;
 use super::plan::{ActionPlan, Effects, Pin, PinMethod, PlanAction};
-use super::tags::{TagsByRepository, find_matching_tag, with_tag};
+use super::tags::{TagsByRepository, find_matching_tag, mirrored_base, with_tag};
 use super::{Finding, HostKind, Placement, Rollout, RolloutRequest, Shared};
 use crate::workloads::Workload;
 
@@ -373,6 +373,9 @@ impl<'a> FixResolver<'a> {
             Some(tag) => format!("use another tag of {repository}: {tag}"),
             None => format!("use another tag of {repository}, one whose image fits these nodes"),
         });
+        if let (None, Some(mirrored)) = (named, mirrored_base(&reference)) {
+            advised.commands = mirror_command(mirrored, &own, self.flags);
+        }
         if let (Some(tag), Some(workload)) = (for_all, about.workload) {
             let image = with_tag(&reference, tag);
             let workload = &self.rollout.workloads[workload];

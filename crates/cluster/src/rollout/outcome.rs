@@ -14,7 +14,7 @@ pub enum StartStatus {
     Unplaced,
     /// They can be scheduled where they do not start.
     Somewhere,
-    /// Unknown for some of the nodes.
+    /// Unknown for some of the nodes; they start on the others.
     Unknown,
     /// They start wherever they are scheduled, with a warning.
     Warned,
@@ -35,6 +35,8 @@ pub struct WorkloadOutcome<'a> {
     pub nodes: usize,
     /// Number of these on which it starts.
     pub starts_on: usize,
+    /// Number of these on which it is unknown whether it starts.
+    pub unknown_on: usize,
 }
 
 /// A workload or an image.
@@ -145,7 +147,7 @@ impl Rollout {
             StartStatus::Unplaced
         } else if breaks_on == nodes {
             StartStatus::Nowhere
-        } else if breaks_on > 0 && starts_on > 0 {
+        } else if breaks_on > 0 {
             StartStatus::Somewhere
         } else if starts_on < nodes {
             StartStatus::Unknown
@@ -160,6 +162,7 @@ impl Rollout {
             starts,
             nodes,
             starts_on,
+            unknown_on: nodes - starts_on - breaks_on,
         }
     }
 }

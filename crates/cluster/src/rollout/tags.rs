@@ -27,14 +27,17 @@ const PUBLIC: [&str; 9] = [
     "registry.k8s.io",
 ];
 
+/// Microsoft's bases by their path, which a mirror keeps.
+const BASES: [&str; 2] = ["windows/nanoserver", "windows/servercore"];
+
 /// Tag lists fetched at once.
 const PARALLEL: usize = 8;
 
 /// Tags of repositories, by image reference.
 pub type TagsByRepository = BTreeMap<String, Vec<String>>;
 
-/// Returns true if an image is third-party: on a public registry, and below none of the user's own
-/// prefixes.
+/// Returns true if an image is third-party: on a public registry or a mirror of Microsoft's bases,
+/// and below none of the user's own prefixes.
 pub(super) fn is_third_party(reference: &str, own: &[String]) -> bool {
     let Ok(Location::Registry(reference)) = parse_location(reference) else {
         return false;
@@ -44,7 +47,19 @@ pub(super) fn is_third_party(reference: &str, own: &[String]) -> bool {
         let rest = repository.strip_prefix(prefix.trim_end_matches('/'));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    PUBLIC.contains(&reference.registry()) && !own.iter().any(is_own)
+    let is_public = PUBLIC.contains(&reference.registry());
+    (is_public || mirrored_base(&reference).is_some()) && !own.iter().any(is_own)
+}
+
+/// Where a mirror keeps one of Microsoft's bases, and the base's short name.
+pub(super) fn mirrored_base(reference: &Reference) -> Option<(String, &'static str)> {
+    let repository = format!("{}/{}", reference.registry(), reference.repository());
+    BASES.iter().find_map(|path| {
+        let mirror = repository.strip_suffix(path)?.strip_suffix('/')?;
+        let (_, name) = path.split_once('/')?;
+        let is_mirror = mirror != "mcr.microsoft.com";
+        is_mirror.then(|| (mirror.to_owned(), name))
+    })
 }
 
 impl Rollout {
@@ -138,12 +153,15 @@ mod tests {
             "golang:1.22-windowsservercore-ltsc2022",
             "registry.k8s.io/pause:3.9",
             "ghcr.io/acmes/web:1",
+            "repo.mylan.k8s:8888/mcr.microsoft.com/windows/nanoserver:1809",
+            "repo.mylan.k8s:8888/windows/servercore:ltsc2022",
         ] {
             assert!(is_third_party(reference, &own), "{reference}");
         }
         for reference in [
             "ghcr.io/acme/web:1",
-            "repo.mylan.k8s:8888/mcr.microsoft.com/windows/nanoserver:1809",
+            "repo.mylan.k8s:8888/our-windows/servercore:1",
+            "repo.mylan.k8s:8888/windows/servercore/iis:1",
             "acme.azurecr.io/web:1",
             "oci:out",
         ] {

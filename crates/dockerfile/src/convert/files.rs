@@ -175,6 +175,11 @@ pub(super) fn write(
                 format!("from = {}", text(&names.unwrap_or_default()))
             }
             PlannedContent::File(FileSource::Text(value)) => format!("content = {}", text(value)),
+            PlannedContent::File(FileSource::Bytes(_)) if is_user_hive(&entry.path) => {
+                let why = format!("{to} has the user's variables and the rest of one base's hive");
+                let help = "set the variable for the machine: setx NAME VALUE /M";
+                return Err(Reason::new(why, help).into());
+            }
             PlannedContent::File(FileSource::Bytes(bytes)) => bytes_of(&to, bytes)?,
             PlannedContent::File(FileSource::Embedded(program)) => {
                 format!("embedded = {:?}", program.name())
@@ -205,6 +210,15 @@ pub(super) fn write(
 /// Returns true if an image is in a layout or archive, whose place need not be below the recipe.
 fn is_local_image(image: &str) -> bool {
     LOCAL_SCHEMES.iter().any(|scheme| image.starts_with(scheme))
+}
+
+/// Returns true for the registry of a user, of which a line changes a few values: as a file of a
+/// recipe it would replace that of any other base.
+fn is_user_hive(path: &ImagePath) -> bool {
+    let names = path.components();
+    names
+        .last()
+        .is_some_and(|name| name.eq_ignore_ascii_case("NTUSER.DAT"))
 }
 
 /// The keys of a download.
@@ -399,4 +413,26 @@ fn outside_reason(file: &DiskSource, folder: &Path) -> Reason {
     );
     let help = "write the recipe into a folder above both: --output DIR/recipe.toml";
     Reason::new(why, help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hive_of_a_user_is_no_file_of_a_recipe() {
+        let written = |path: &str| {
+            let entry = PlannedEntry {
+                path: path.parse().unwrap(),
+                content: PlannedContent::File(FileSource::Bytes(vec![0])),
+            };
+            let mut place = RecipeFolder::new(Path::new("."));
+            let mut out = String::new();
+            write(&[entry], &mut place, "a", &mut out).map(|_| out)
+        };
+        assert!(written(r"C:\app\a.bin").unwrap().contains("a.bin"));
+        let reason = written(r"C:\Users\ContainerUser\NTUSER.DAT").err().unwrap();
+        assert!(reason.why.contains("NTUSER.DAT"), "{reason:?}");
+        assert!(reason.help.unwrap().contains("/M"));
+    }
 }

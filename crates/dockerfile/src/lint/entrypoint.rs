@@ -7,6 +7,7 @@ use wincimg_scripts::script;
 use wincimg_windows::quoting::argv::ArgvParser;
 use wincimg_windows::quoting::{argv, cmd, exec_form, powershell};
 
+use super::instructions::unquoted_array;
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
@@ -62,7 +63,8 @@ fn check_step(
     let instruction = step.instruction;
     let text = instruction.text();
     let is_start = matches!(instruction.keyword.as_str(), "CMD" | "ENTRYPOINT");
-    if !is_start || text.is_empty() || instruction.exec_form().is_some() {
+    let is_array = instruction.exec_form().is_some() || unquoted_array(text).is_some();
+    if !is_start || text.is_empty() || is_array {
         return;
     }
     if instruction.looks_like_json() {

@@ -1,5 +1,8 @@
 //! Instructions that mean something else than they seem to.
 
+use wincimg_windows::quoting::exec_form;
+
+use super::entrypoint::has_extension;
 use super::environment;
 use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
@@ -353,10 +356,11 @@ pub(super) fn check_json(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
     let is_elsewhere = matches!(keyword, "CMD" | "ENTRYPOINT") && instruction.looks_like_json();
     let inside = text[1..].trim_start();
     // Brackets in RUN can be of PowerShell.
-    let is_unquoted = matches!(keyword, "COPY" | "ADD" | "CMD" | "ENTRYPOINT" | "VOLUME")
-        && is_list_of_words(text);
-    let is_meant =
-        inside.starts_with('"') || (inside.starts_with('\'') && keyword != "RUN") || is_unquoted;
+    let may_be_unquoted = matches!(keyword, "COPY" | "ADD" | "CMD" | "ENTRYPOINT" | "VOLUME");
+    let unquoted = unquoted_array(text).filter(|_| may_be_unquoted);
+    let is_meant = inside.starts_with('"')
+        || (inside.starts_with('\'') && keyword != "RUN")
+        || unquoted.is_some();
     if is_elsewhere || keyword == "SHELL" || !is_meant || instruction.exec_form().is_some() {
         return;
     }
@@ -364,23 +368,55 @@ pub(super) fn check_json(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
     let is_mended = !text.contains("\\\\") && serde_json::from_str::<Vec<String>>(&doubled).is_ok();
     let message = match () {
         () if is_mended => "invalid JSON, so this is read as plain text: double every backslash",
-        () if inside.starts_with('\'') || is_unquoted => {
+        () if inside.starts_with('\'') || unquoted.is_some() => {
             "invalid JSON, so this is read as plain text: use double quotes"
         }
         () => "invalid JSON array of strings, so this is read as plain text",
     };
     let start = instruction.start() + instruction.text().len() - text.len();
-    let edit = Edit::new(start..start + text.len(), doubled);
-    let edits: &[Edit] = if is_mended { &[edit] } else { &[] };
-    findings.add_edits("invalid-json", Severity::Error, instruction, message, edits);
+    let mended = match unquoted {
+        Some(words) => quoted_array(&words),
+        None => is_mended.then_some(doubled),
+    };
+    let edits: Vec<Edit> = mended
+        .map(|text_in_json| Edit::new(start..start + text.len(), text_in_json))
+        .into_iter()
+        .collect();
+    findings.add_edits(
+        "invalid-json",
+        Severity::Error,
+        instruction,
+        message,
+        &edits,
+    );
 }
 
-/// Returns true for `[a, b c]`.
-fn is_list_of_words(text: &str) -> bool {
-    let inside = text
-        .strip_prefix('[')
-        .and_then(|text| text.strip_suffix(']'));
-    inside.is_some_and(|inside| inside.contains(',') && !inside.contains(['[', ']', '$', '(', '"']))
+/// The words of an array without double quotes: `[a, b c]`, `['a']` or `[a.exe]`.
+pub(super) fn unquoted_array(text: &str) -> Option<Vec<&str>> {
+    let inside = text.strip_prefix('[')?.strip_suffix(']')?;
+    let has_list = inside.contains(',');
+    let words: Vec<&str> = if has_list {
+        inside.split(',').map(str::trim).collect()
+    } else {
+        inside.split_whitespace().collect()
+    };
+    // A type of PowerShell, such as [Console], is no program.
+    let is_program = words
+        .first()
+        .is_some_and(|word| has_extension(word.trim_matches('\''), &["exe"]));
+    let is_plain = !inside.contains(['[', ']', '$', '(', '"']);
+    (is_plain && (has_list || is_program)).then_some(words)
+}
+
+/// The same words in JSON, unless a single quote is part of one.
+fn quoted_array(words: &[&str]) -> Option<String> {
+    let words = words.iter().map(|word| {
+        let inside = word.strip_prefix('\'').and_then(|it| it.strip_suffix('\''));
+        let word = inside.unwrap_or(word);
+        (!word.contains('\'')).then(|| word.replace("\\\\", "\\"))
+    });
+    let words: Vec<String> = words.collect::<Option<_>>()?;
+    Some(exec_form(&words))
 }
 
 fn check_control_characters(

@@ -651,6 +651,33 @@ fn a_path_with_a_space_is_found_where_buildkit_would_hand_it_over_bare() {
 }
 
 #[test]
+fn an_array_without_quotes_is_corrected() {
+    for (line, corrected) in [
+        ("CMD [mechanic.exe]", Some(r#"CMD ["mechanic.exe"]"#)),
+        (
+            "CMD ['a.exe', '--port', '80']",
+            Some(r#"CMD ["a.exe", "--port", "80"]"#),
+        ),
+        (
+            r"ENTRYPOINT [C:\\app\a.exe -x]",
+            Some(r#"ENTRYPOINT ["C:\\app\\a.exe", "-x"]"#),
+        ),
+        ("CMD [python, app.py]", Some(r#"CMD ["python", "app.py"]"#)),
+        ("COPY [a.json, C:/a/]", Some(r#"COPY ["a.json", "C:/a/"]"#)),
+        ("CMD ['a, b.exe', c]", None),
+    ] {
+        let text = format!("FROM mcr.microsoft.com/windows/servercore:ltsc2022\n{line}\n");
+        let findings = lint(&text, &LintOptions::default());
+        let own: Vec<_> = findings.iter().filter(|it| it.line == 2).collect();
+        let [finding] = own.as_slice() else {
+            panic!("{line}: {own:?}");
+        };
+        assert_eq!(finding.rule.name, "invalid-json", "{line}");
+        assert_eq!(finding.fix.as_deref(), corrected, "{line}");
+    }
+}
+
+#[test]
 fn what_a_recipe_says_without_windows_is_offered_with_its_lines() {
     let text = r#"FROM mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2022
 RUN C:\Windows\System32\inetsrv\appcmd.exe set config /section:httpLogging /dontLog:true

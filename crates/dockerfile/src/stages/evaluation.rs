@@ -247,6 +247,12 @@ impl<'a> Evaluation<'a> {
             known.extend(lacking);
         }
         let done = match done {
+            Ok(_) if self.inputs.omits_unread && state.tree.later.contains("") => {
+                let reason = "it may depend on a line above that is left out".to_owned();
+                self.place(index, step, StepEngine::Unknown, Some(reason));
+                self.make_unclear(state, step, step.text.clone());
+                return Ok(());
+            }
             Ok(done) => done,
             Err(failure) => return self.run_failed(index, state, step, &failure),
         };
@@ -316,10 +322,10 @@ impl<'a> Evaluation<'a> {
         format!("{}:{}", self.stages.file.display(), step.line)
     }
 
-    /// Returns true if a plan with steps for Windows is only shown.
+    /// Returns true if a plan is only shown, without what nothing has read.
     fn is_rehearsal(&self) -> bool {
         let windows = self.inputs.windows.as_ref();
-        windows.is_some_and(|windows| windows.is_rehearsal)
+        self.inputs.omits_unread || windows.is_some_and(|windows| windows.is_rehearsal)
     }
 
     /// The reason if a line has downloads that only Windows may make.

@@ -127,6 +127,9 @@ pub struct Inputs {
     pub downloads: BTreeMap<String, DownloadedFile>,
     /// All known download requests.
     pub wants: DownloadRequests,
+    /// True if lines that depend on unread contents of a base are left out: for a plan that is only
+    /// shown.
+    pub omits_unread: bool,
     /// Inputs for steps that Windows runs; none if it runs none.
     pub windows: Option<WindowsInputs>,
 }
@@ -153,7 +156,7 @@ pub struct EvaluationResult {
     pub lacking: BTreeMap<String, BTreeSet<String>>,
     /// Downloads, present or not.
     pub wants: DownloadRequests,
-    /// Lines whose effects depend on missing downloads.
+    /// Lines that are left out: they depend on missing downloads, or on unread contents of a base.
     pub unclear: Vec<String>,
     /// Required facts about bases, by their names in the file; the result is incomplete until then.
     pub needs: BTreeMap<String, BaseRequirements>,
@@ -395,29 +398,6 @@ impl Stages {
         step: &ParsedInstruction,
         failure: &ScriptError,
     ) -> StageError {
-        let is_target = std::ptr::eq(stage, &raw const self.all[self.target]);
-        let hint = if let (Some(help), ScriptErrorKind::NeedsWindows, false) =
-            (failure.help, failure.kind, is_target)
-        {
-            format!(
-                "{help}, or use a folder with the stage's files: --stage {}=DIR",
-                stage.name
-            )
-        } else if let Some(help) = failure.help {
-            help.to_owned()
-        } else if failure.kind == ScriptErrorKind::Fails {
-            "correct the line: it fails in a container too".to_owned()
-        } else if is_target {
-            "use COPY, ENV or the keys of a recipe instead, or build with Docker on Windows: \
-             --engine docker"
-                .to_owned()
-        } else {
-            format!(
-                "build the stage beforehand, and use a folder with its files instead: \
-                 --stage {}=DIR",
-                stage.name
-            )
-        };
         let remedy = match failure.kind {
             ScriptErrorKind::NotKnown if failure.help.is_none() => {
                 let mut all = self.all.iter();
@@ -431,13 +411,57 @@ impl Stages {
         let (line, text) = step.line_at(failure.at);
         let error = StageError::at(&self.file, line, &text, format!("{problem}: {failure}"))
             .with_kind(failure.kind)
-            .with_hint(hint);
+            .with_hint(self.run_hint(stage, failure));
         let error = error.with_workaround(remedy);
         match failure.kind {
             ScriptErrorKind::NeedsWindows
             | ScriptErrorKind::NotUnderstood
             | ScriptErrorKind::Refused => error.isolated(),
             ScriptErrorKind::NotKnown | ScriptErrorKind::Deferred | ScriptErrorKind::Fails => error,
+        }
+    }
+
+    /// What to do about a `RUN` line.
+    fn run_hint(&self, stage: &Stage, failure: &ScriptError) -> String {
+        const OUTSIDE: &str = "let Windows run the line: --docker-host tcp://HOST:2375";
+        let is_target = std::ptr::eq(stage, &raw const self.all[self.target]);
+        let instead = self.replacement_of(stage);
+        let is_for_windows = matches!(
+            failure.kind,
+            ScriptErrorKind::NeedsWindows | ScriptErrorKind::NotUnderstood
+        );
+        match (failure.help, failure.kind) {
+            (Some(help), ScriptErrorKind::NeedsWindows) if !is_target => {
+                format!("{help}, or use {instead}")
+            }
+            (Some(help), _) => help.to_owned(),
+            (None, ScriptErrorKind::Fails) => {
+                "correct the line: it fails in a container too".to_owned()
+            }
+            (None, _) if !is_target && is_for_windows => {
+                format!("build the stage beforehand, and use {instead}; or {OUTSIDE}")
+            }
+            (None, _) if !is_target => format!("build the stage beforehand, and use {instead}"),
+            (None, _) if is_for_windows => {
+                format!("use COPY, ENV or the keys of a recipe instead, or {OUTSIDE}")
+            }
+            (None, _) => "use COPY, ENV or the keys of a recipe instead, or build with Docker on \
+                          Windows: --engine docker"
+                .to_owned(),
+        }
+    }
+
+    /// What can replace a stage: only an image if others are based on it.
+    fn replacement_of(&self, stage: &Stage) -> String {
+        let name = &stage.name;
+        let is_base = self.all.iter().any(|other| match other.base {
+            StageBaseImage::Stage(below) => std::ptr::eq(&raw const self.all[below], stage),
+            StageBaseImage::Image(_) => false,
+        });
+        if is_base {
+            format!("an image in its place: --stage {name}=IMAGE")
+        } else {
+            format!("a folder with its files instead: --stage {name}=DIR")
         }
     }
 

@@ -1,6 +1,7 @@
 //! Paths of instructions, as Docker for Windows reads them: with either separator, with or without
 //! the drive, relative to the working directory.
 
+use wincimg_common::untrusted::Untrusted;
 use wincimg_windows::path::ImagePath;
 
 /// Target of a copy.
@@ -57,12 +58,18 @@ fn walk<'a>(names: &mut Vec<&'a str>, path: &'a str) {
 fn without_drive(text: &str) -> Result<String, String> {
     let plain = text.replace('\\', "/");
     if plain.starts_with("//") {
-        return Err(format!("{text:?} is a network path: expected a path on C:"));
+        let text = Untrusted(text);
+        return Err(format!(
+            "\"{text}\" is a network path: expected a path on C:"
+        ));
     }
     match plain.split_once(':') {
         None => Ok(plain),
         Some(("c" | "C", inside)) => Ok(inside.to_owned()),
-        Some(_) => Err(format!("{text:?} is not on C:, the only drive of an image")),
+        Some(_) => Err(format!(
+            "\"{}\" is not on C:, the only drive of an image",
+            Untrusted(text)
+        )),
     }
 }
 
@@ -99,6 +106,8 @@ mod tests {
         for text in ["D:/x", r"\\server\share", "a?b", "x:y:z", "/con"] {
             assert!(target(&ImagePath::drive(), text).is_err(), "{text}");
         }
+        let problem = target(&ImagePath::drive(), r"G:\").unwrap_err();
+        assert!(problem.starts_with(r#""G:\" is not on C:"#), "{problem}");
     }
 
     #[test]

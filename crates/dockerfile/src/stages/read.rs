@@ -317,10 +317,8 @@ impl Stages {
             }
             if let Some(platform) = self.platform(stage)? {
                 let problem = format!("the stage {:?} is for {platform}", stage.name);
-                return Err(self.error(&stage.from, problem).with_hint(format!(
-                    "use a folder with its files instead: --stage {}=DIR",
-                    stage.name
-                )));
+                let hint = format!("use {}", self.replacement_of(stage));
+                return Err(self.error(&stage.from, problem).with_hint(hint));
             }
         }
         Ok(())

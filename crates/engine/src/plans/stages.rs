@@ -38,6 +38,8 @@ pub struct StageBases {
     /// Segments that Windows has to run first.
     segments: Vec<WindowsSegment>,
     placements: Vec<StepPlacement>,
+    /// Lines that a plan leaves out, because only a build reads what they depend on.
+    left_out: Vec<String>,
 }
 
 impl StageBases {
@@ -86,6 +88,11 @@ impl StageBases {
     /// Where each step of the Dockerfile runs.
     pub fn placements(&self) -> &[StepPlacement] {
         &self.placements
+    }
+
+    /// Lines that the plan leaves out, because only a build reads what they depend on.
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     /// Sets the result of a segment.
@@ -198,12 +205,16 @@ impl EvaluationPass<'_> {
             Ok(outcome) => outcome,
             Err(error) => {
                 let is_rehearsal = self.supply.is_offline();
-                let needs_contents =
-                    image
-                        .stages
-                        .request_contents(self.stages, error, is_rehearsal)?;
-                lacking.needs_contents.extend(needs_contents);
-                return Ok(());
+                let needed = image
+                    .stages
+                    .request_contents(self.stages, error, is_rehearsal)?;
+                let Some(needed) = needed else {
+                    return Ok(());
+                };
+                lacking.needs_contents.insert(needed);
+                // The other lines are known.
+                image.stages.inputs.omits_unread = true;
+                self.outcome(&mut image.stages, &hosts).await??
             }
         };
         image.stages.needs.extend(outcome.needs);
@@ -218,7 +229,11 @@ impl EvaluationPass<'_> {
             .for_each(|file| self.supply.resolve(file));
         image.plan.instructions = Some(instructions);
         lacking.files.extend(self.supply.missing(outcome.wants));
-        lacking.needs_download.extend(outcome.unclear);
+        if image.stages.inputs.omits_unread {
+            image.stages.left_out = outcome.unclear;
+        } else {
+            lacking.needs_download.extend(outcome.unclear);
+        }
         let known = &mut image.plan.notes;
         for note in outcome.notes {
             if !known.contains(&note) {

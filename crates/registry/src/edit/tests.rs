@@ -96,7 +96,7 @@ fn roots_outside_the_image_are_refused_with_the_nearest_way() {
     let error = r"HKCU\Software\x".parse::<KeyPath>().unwrap_err();
     assert_eq!(
         error.to_string(),
-        r"HKCU\Software cannot be changed in an image: the user is known only when a process runs; use HKU\.DEFAULT for the system account, or reg add in a RUN line for a container user"
+        r"HKCU\Software cannot be read or changed in an image: the user is known only when a process runs; use HKU\.DEFAULT for the system account, or reg add in a RUN line for a container user"
     );
 }
 

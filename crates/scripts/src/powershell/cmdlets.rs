@@ -153,6 +153,12 @@ const START: ParameterSet = ParameterSet {
     positions: &["filepath", "argumentlist"],
 };
 
+const WAIT: ParameterSet = ParameterSet {
+    values: &["id", "inputobject"],
+    switches: &[],
+    positions: &["id"],
+};
+
 const CERTIFICATE: ParameterSet = ParameterSet {
     values: &["filepath", "certstorelocation"],
     switches: &[],
@@ -270,6 +276,7 @@ impl Shell<'_, '_> {
             "import-certificate" => self.import_certificate(command),
             "foreach-object" => self.foreach_object(command, input),
             "start-process" => self.start_process(command),
+            "wait-process" => self.wait_process(command, input),
             _ => self.simple_cmdlet(name, command, input),
         }
     }
@@ -326,7 +333,7 @@ impl Shell<'_, '_> {
                 return Err(ScriptError::option(&format!("-{parameter}")));
             }
         }
-        if !given.has("wait") {
+        if !given.has("wait") && !(given.has("passthru") && self.waits_after(command)) {
             let why = "it does not wait for the program, and the build may end before it";
             return Err(ScriptError::refused(why).help("add -Wait"));
         }
@@ -341,9 +348,31 @@ impl Shell<'_, '_> {
             let why = why.unwrap_or_else(|| ScriptError::fails(format!("exit code {code}")));
             return Err(why);
         }
-        Ok(PsValue::opaque(
-            "the process of Start-Process is used".to_owned(),
-        ))
+        self.is_process_running = !given.has("wait");
+        Ok(PsValue::Process)
+    }
+
+    /// Returns true if the script waits for a process after a command.
+    fn waits_after(&self, command: &CommandAst) -> bool {
+        let after = self.script.as_str().get(command.at..).unwrap_or_default();
+        let after = after.to_ascii_lowercase();
+        after.contains(".waitforexit(") || after.contains("wait-process")
+    }
+
+    /// Runs `Wait-Process` for the process of `Start-Process -PassThru`.
+    fn wait_process(
+        &mut self,
+        command: &CommandAst,
+        input: Option<PsValue>,
+    ) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &WAIT);
+        let given = given.map_err(|_| ScriptError::windows("it works only on Windows"))?;
+        let named = given.value("id").or(given.value("inputobject"));
+        if named.or(input.as_ref()) != Some(&PsValue::Process) {
+            return Err(ScriptError::windows("it works only on Windows"));
+        }
+        self.is_process_running = false;
+        Ok(PsValue::Null)
     }
 
     /// Runs cmdlets that print, wait, or create objects.
@@ -654,7 +683,7 @@ pub(super) fn path_of(given: &BoundParameters) -> Result<Option<String>, ScriptE
 }
 
 /// Supported cmdlets, except those of IIS.
-const KNOWN: [&str; 57] = [
+const KNOWN: [&str; 58] = [
     "select-object",
     "where-object",
     "split-path",
@@ -694,6 +723,7 @@ const KNOWN: [&str; 57] = [
     "import-certificate",
     "foreach-object",
     "start-process",
+    "wait-process",
     "write-output",
     "write-error",
     "write-host",
@@ -754,7 +784,6 @@ fn needs_windows(name: &str) -> Option<ScriptError> {
         | "import-pfxcertificate"
         | "get-authenticodesignature"
         | "new-eventlog"
-        | "wait-process"
         | "stop-process" => ScriptError::windows("it works only on Windows"),
         _ => return None,
     })

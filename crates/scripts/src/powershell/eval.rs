@@ -43,6 +43,8 @@ pub(super) struct Shell<'m, 'a> {
     pub(super) depth: usize,
     /// Depth of script files.
     pub(super) scripts: usize,
+    /// True while nothing has waited for the program of `Start-Process -PassThru`.
+    pub(super) is_process_running: bool,
     /// The current pipeline.
     pub(super) pipeline: PipelineKind,
 }
@@ -82,6 +84,7 @@ impl<'m, 'a> Shell<'m, 'a> {
             depth: 0,
             pipeline: PipelineKind::default(),
             scripts: 0,
+            is_process_running: false,
         }
     }
 }
@@ -104,6 +107,16 @@ impl Shell<'_, '_> {
     }
 
     pub(super) fn statement(&mut self, statement: &Statement) -> Result<PsValue, ScriptError> {
+        let was_running = self.is_process_running;
+        let value = self.run_statement(statement)?;
+        if was_running && self.is_process_running {
+            let why = "the script goes on while the program of Start-Process runs";
+            return Err(ScriptError::windows(why).help("add -Wait"));
+        }
+        Ok(value)
+    }
+
+    fn run_statement(&mut self, statement: &Statement) -> Result<PsValue, ScriptError> {
         self.machine.step()?;
         match statement {
             Statement::Pipeline(pipeline) => {

@@ -19,6 +19,9 @@ pub(super) fn member(of: PsValue, name: &str, is_static: bool) -> Result<PsValue
     match (&of, name) {
         (PsValue::Opaque(_), _) => Ok(of),
         (PsValue::Type(of), name) if is_static => static_member(of, name),
+        // The id is only to wait for.
+        (PsValue::Process, "id") => Ok(of),
+        (PsValue::Process, _) => Ok(PsValue::process_member()),
         (PsValue::FileHash(path, algorithm), "hash") => {
             Ok(PsValue::Digest(path.clone(), *algorithm))
         }
@@ -62,6 +65,11 @@ impl Shell<'_, '_> {
                 Ok(PsValue::Null)
             }
             (PsValue::WebClient, "dispose") => Ok(PsValue::Null),
+            (PsValue::Process, "waitforexit") if arguments.is_empty() => {
+                self.is_process_running = false;
+                Ok(PsValue::Null)
+            }
+            (PsValue::Process, _) => PsValue::process_member().text().map(PsValue::Text),
             (
                 value @ (PsValue::Digest(..) | PsValue::FileHash(..)),
                 "tolower" | "toupper" | "tostring" | "trim" | "tolowerinvariant"

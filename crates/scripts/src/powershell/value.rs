@@ -32,6 +32,8 @@ pub(super) enum PsValue {
     Type(String),
     Block(Vec<Statement>),
     WebClient,
+    /// A program that `Start-Process -PassThru` started.
+    Process,
     FileHash(ImagePath, Algorithm),
     Digest(ImagePath, Algorithm),
     /// Comparison of a file's digest, true for equal or for not equal.
@@ -52,6 +54,15 @@ pub(super) enum PsValue {
 impl PsValue {
     pub(super) fn text_value(text: impl Into<String>) -> Self {
         Self::Text(text.into())
+    }
+
+    fn process_used() -> ScriptError {
+        ScriptError::windows("the process of Start-Process is used")
+    }
+
+    /// What the process of `Start-Process` says about itself.
+    pub(super) fn process_member() -> Self {
+        Self::Opaque(Self::process_used())
     }
 
     pub(super) fn opaque(why: impl Into<String>) -> Self {
@@ -87,6 +98,7 @@ impl PsValue {
             ))
             .help("append .FullName or .Name")),
             Self::Opaque(error) => Err(error.clone()),
+            Self::Process => Err(Self::process_used()),
             Self::Digest(..) | Self::FileHash(..) | Self::Matches { .. } => {
                 Err(ScriptError::unclear("a file digest can only be compared"))
             }

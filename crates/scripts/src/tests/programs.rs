@@ -41,6 +41,11 @@ fn packages_are_installed() {
         "Start-Process msiexec -ArgumentList '/i', 'a.msi', '/qn' -NoNewWindow -Wait",
         "saps -FilePath msiexec -Args @('-package', 'a.msi', '-q') -Wait -WindowStyle Hidden",
         "msiexec /i a.msi /qn | Out-Null",
+        "$p = Start-Process msiexec '/i a.msi /qn' -PassThru; $p.WaitForExit()",
+        "$p = Start-Process msiexec '/i a.msi /qn' -PassThru; $p | Wait-Process; $p.ExitCode",
+        "$p = Start-Process msiexec '/i a.msi /qn' -PassThru; Wait-Process -Id $p.Id",
+        "Start-Process msiexec '/i a.msi /qn' -PassThru | Wait-Process",
+        "(Start-Process msiexec '/i a.msi /qn' -PassThru).WaitForExit()",
     ] {
         assert_eq!(in_shell(line)[1], r"install C:\work\a.msi []", "{line}");
     }
@@ -55,6 +60,19 @@ fn packages_are_installed() {
         ("powershell msiexec /i a.msi /qn", Refused),
         ("powershell Start-Process msiexec '/i a.msi /qn'", Refused),
         ("powershell Start-Process a.msi -Wait", NeedsWindows),
+        (
+            "powershell $p = Start-Process msiexec '/i a.msi /qn' -PassThru",
+            Refused,
+        ),
+        (
+            "powershell $p = Start-Process msiexec '/i a.msi /qn' -PassThru; md d; $p.WaitForExit()",
+            NeedsWindows,
+        ),
+        (
+            "powershell $p = Start-Process a.exe '/S' -PassThru; $p.WaitForExit()",
+            NeedsWindows,
+        ),
+        ("powershell Wait-Process -Name msiexec", NeedsWindows),
     ] {
         assert_eq!(refused(&CMD, &format!("{get} && {line}")).0, kind, "{line}");
     }
@@ -137,6 +155,8 @@ fn reg_changes_the_registry() {
         refused(&CMD, r"reg add HKCU\Software\x /v n").0,
         NotUnderstood
     );
+    let (_, why) = refused(&CMD, r"reg add HKCU\Software\x /v n");
+    assert!(why.contains("HKCU") && !why.contains("RUN line"), "{why}");
     assert_eq!(
         refused(&CMD, r"reg add HKLM\SOFTWARE\x /v n /t REG_DWORD /d z").0,
         Fails

@@ -169,6 +169,21 @@ fn what_others_build_gets_another_tag_and_is_never_built() {
     let (_, fix, commands) = advised(&request, &TagsByRepository::new());
     assert!(fix.ends_with("one whose image fits these nodes"), "{fix}");
     assert!(commands.is_empty());
+    // A mirror of Microsoft's bases gets the base of the nodes.
+    let mut mirrored = request.clone();
+    let image = "repo.lan:5000/mcr/windows/nanoserver:ltsc2022";
+    mirrored.images[0].reference = Some(image.to_owned());
+    image.clone_into(&mut mirrored.workloads[0].template.containers[0].image);
+    let (actions, fix, commands) = advised(&mirrored, &TagsByRepository::new());
+    assert_eq!(actions, 0, "{commands:?}");
+    assert!(
+        fix.contains("repo.lan:5000/mcr/windows/nanoserver"),
+        "{fix}"
+    );
+    assert_eq!(
+        commands,
+        ["wincimg image mirror base:nanoserver --to repo.lan:5000/mcr --host-build 17763.5696"]
+    );
     // An image of the user is rebuilt.
     request.own = vec!["mcr.microsoft.com/dotnet".to_owned()];
     let (actions, _, commands) = advised(&request, &tags);
