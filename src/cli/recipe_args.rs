@@ -61,7 +61,7 @@ pub(super) struct DockerfileArgs {
     /// Leave out a custom action of Windows Installer packages (repeatable)
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     skip_custom_action: Vec<String>,
-    /// Feed of the packages of `choco install`: a folder of `.nupkg` files, or a NuGet v2 URL
+    /// Feed of the packages of `choco install`: a folder of `.nupkg` files, or the URL of a v2 feed
     #[arg(long, value_name = "DIR|URL", value_hint = ValueHint::DirPath, hide_short_help = true)]
     choco_feed: Option<String>,
 }

@@ -155,7 +155,7 @@ pub(crate) fn a_pattern_finds_new_files_and_folders(wine: &Wine) {
 pub(crate) fn space_that_is_reserved_is_no_line(wine: &Wine) {
     let log = folder(wine, "reserved").join("app.log");
     let mut running = follow(wine, &["--log", r"C:\reserved\app.log"]);
-    let mut file = [b"first\n".as_slice(), &[0; 200_000]].concat();
+    let mut file = [b"first\n".to_vec(), vec![0; 200_000]].concat();
     fs::write(&log, &file).unwrap();
     running.wait_for("first");
     file[6..13].copy_from_slice(b"second\n");

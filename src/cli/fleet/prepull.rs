@@ -23,7 +23,7 @@ use crate::cli::{CommandOutcome, complete};
 
 /// Print manifests of pods that pull a fleet's images to the nodes
 ///
-/// A DaemonSet per Windows build, and per selector of the fleet, pulls the images that a rollout is
+/// A `DaemonSet` per Windows build, and per selector of the fleet, pulls the images that a rollout is
 /// about to need, by digest. Each is the image of an init container, so they are pulled one after
 /// the other, and those that share a base follow each other; then a pause container keeps the pod,
 /// and the kubelet keeps the images. Nothing of an image is run.

@@ -276,7 +276,7 @@ impl Shell<'_, '_> {
             "import-certificate" => self.import_certificate(command),
             "foreach-object" => self.foreach_object(command, input),
             "start-process" => self.start_process(command),
-            "wait-process" => self.wait_process(command, input),
+            "wait-process" => self.wait_process(command, input.as_ref()),
             _ => self.simple_cmdlet(name, command, input),
         }
     }
@@ -333,7 +333,8 @@ impl Shell<'_, '_> {
                 return Err(ScriptError::option(&format!("-{parameter}")));
             }
         }
-        if !given.has("wait") && !(given.has("passthru") && self.waits_after(command)) {
+        let waits = given.has("wait") || given.has("passthru") && self.waits_after(command);
+        if !waits {
             let why = "it does not wait for the program, and the build may end before it";
             return Err(ScriptError::refused(why).help("add -Wait"));
         }
@@ -348,7 +349,7 @@ impl Shell<'_, '_> {
             let why = why.unwrap_or_else(|| ScriptError::fails(format!("exit code {code}")));
             return Err(why);
         }
-        self.is_process_running = !given.has("wait");
+        self.unawaited = u32::from(!given.has("wait"));
         Ok(PsValue::Process)
     }
 
@@ -363,15 +364,15 @@ impl Shell<'_, '_> {
     fn wait_process(
         &mut self,
         command: &CommandAst,
-        input: Option<PsValue>,
+        input: Option<&PsValue>,
     ) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &WAIT);
         let given = given.map_err(|_| ScriptError::windows("it works only on Windows"))?;
         let named = given.value("id").or(given.value("inputobject"));
-        if named.or(input.as_ref()) != Some(&PsValue::Process) {
+        if named.or(input) != Some(&PsValue::Process) {
             return Err(ScriptError::windows("it works only on Windows"));
         }
-        self.is_process_running = false;
+        self.unawaited = 0;
         Ok(PsValue::Null)
     }
 

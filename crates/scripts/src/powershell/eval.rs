@@ -43,8 +43,8 @@ pub(super) struct Shell<'m, 'a> {
     pub(super) depth: usize,
     /// Depth of script files.
     pub(super) scripts: usize,
-    /// True while nothing has waited for the program of `Start-Process -PassThru`.
-    pub(super) is_process_running: bool,
+    /// Number of programs of `Start-Process -PassThru` that nothing has waited for.
+    pub(super) unawaited: u32,
     /// The current pipeline.
     pub(super) pipeline: PipelineKind,
 }
@@ -84,7 +84,7 @@ impl<'m, 'a> Shell<'m, 'a> {
             depth: 0,
             pipeline: PipelineKind::default(),
             scripts: 0,
-            is_process_running: false,
+            unawaited: 0,
         }
     }
 }
@@ -107,9 +107,9 @@ impl Shell<'_, '_> {
     }
 
     pub(super) fn statement(&mut self, statement: &Statement) -> Result<PsValue, ScriptError> {
-        let was_running = self.is_process_running;
+        let was_running = self.unawaited > 0;
         let value = self.run_statement(statement)?;
-        if was_running && self.is_process_running {
+        if was_running && self.unawaited > 0 {
             let why = "the script goes on while the program of Start-Process runs";
             return Err(ScriptError::windows(why).help("add -Wait"));
         }

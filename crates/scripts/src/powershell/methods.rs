@@ -17,10 +17,9 @@ fn unclear(name: &str) -> ScriptError {
 
 pub(super) fn member(of: PsValue, name: &str, is_static: bool) -> Result<PsValue, ScriptError> {
     match (&of, name) {
-        (PsValue::Opaque(_), _) => Ok(of),
+        // The id of a process is only to wait for.
+        (PsValue::Opaque(_), _) | (PsValue::Process, "id") => Ok(of),
         (PsValue::Type(of), name) if is_static => static_member(of, name),
-        // The id is only to wait for.
-        (PsValue::Process, "id") => Ok(of),
         (PsValue::Process, _) => Ok(PsValue::process_member()),
         (PsValue::FileHash(path, algorithm), "hash") => {
             Ok(PsValue::Digest(path.clone(), *algorithm))
@@ -66,7 +65,7 @@ impl Shell<'_, '_> {
             }
             (PsValue::WebClient, "dispose") => Ok(PsValue::Null),
             (PsValue::Process, "waitforexit") if arguments.is_empty() => {
-                self.is_process_running = false;
+                self.unawaited = 0;
                 Ok(PsValue::Null)
             }
             (PsValue::Process, _) => PsValue::process_member().text().map(PsValue::Text),

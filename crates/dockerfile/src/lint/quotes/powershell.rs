@@ -36,7 +36,12 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
         json::check(rule, step, &line, findings);
         return;
     };
-    problems.retain(|problem| !problem.parts.iter().all(|part| is_option(&line, part)));
+    problems.retain(|problem| {
+        !problem
+            .parts
+            .iter()
+            .all(|part| needs_no_quotes(&line, part))
+    });
     if problems.is_empty() {
         return;
     }
@@ -67,12 +72,12 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Returns true for an option with its value in one pair of quotes: as two words, programs read them
+/// Returns true for a plain word, and for an option with its value, which programs read as two words
 /// alike.
-fn is_option(line: &SourceLine, part: &QuotedSpan) -> bool {
+fn needs_no_quotes(line: &SourceLine, part: &QuotedSpan) -> bool {
     let quoted = &line.text[part.open.at + 1..part.close.at];
-    quoted.starts_with('-')
-        && quoted.split(' ').count() == 2
+    let words = quoted.split(' ').count();
+    (words == 1 || words == 2 && quoted.starts_with('-'))
         && !quoted.contains(|c: char| "();&|,{}<>@`'\"#".contains(c))
 }
 
