@@ -10,6 +10,7 @@ use super::line::{QuotedSpan, SourceLine};
 use super::{cmd, edited, json, report};
 use crate::lint::Findings;
 use crate::lint::correction::Edit;
+use crate::lint::entrypoint::has_extension;
 use crate::lint::stage::LintStep;
 use crate::lint::words::program_name;
 
@@ -36,12 +37,10 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
         json::check(rule, step, &line, findings);
         return;
     };
-    problems.retain(|problem| {
-        !problem
-            .parts
-            .iter()
-            .all(|part| needs_no_quotes(&line, part))
-    });
+    if is_one_program(&line) {
+        let is_kept = |part: &QuotedSpan| !needs_no_quotes(&line, part);
+        problems.retain(|problem| problem.parts.iter().any(is_kept));
+    }
     if problems.is_empty() {
         return;
     }
@@ -70,6 +69,12 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             findings,
         );
     }
+}
+
+/// Returns true if a script only starts a program of Windows with its arguments.
+fn is_one_program(line: &SourceLine) -> bool {
+    let program = line.text.split_whitespace().next().unwrap_or_default();
+    has_extension(program, &["exe"]) && !line.text.contains([';', '|', '{', '('])
 }
 
 /// Returns true for a plain word, and for an option with its value, which programs read as two words
