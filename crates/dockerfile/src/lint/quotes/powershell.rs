@@ -10,7 +10,6 @@ use super::line::{QuotedSpan, SourceLine};
 use super::{cmd, edited, json, report};
 use crate::lint::Findings;
 use crate::lint::correction::Edit;
-use crate::lint::entrypoint::has_extension;
 use crate::lint::stage::LintStep;
 use crate::lint::words::program_name;
 
@@ -32,18 +31,10 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
     let rule = "quotes-under-powershell";
     let reading = ScriptInterpretation::parse(&line);
     let problems = reading.as_ref().map(|reading| reading.problems(step));
-    let (Some(reading), Some(mut problems)) = (reading, problems.filter(|all| !all.is_empty()))
-    else {
+    let (Some(reading), Some(problems)) = (reading, problems.filter(|all| !all.is_empty())) else {
         json::check(rule, step, &line, findings);
         return;
     };
-    if is_one_program(&line) {
-        let is_kept = |part: &QuotedSpan| !needs_no_quotes(&line, part);
-        problems.retain(|problem| problem.parts.iter().any(is_kept));
-    }
-    if problems.is_empty() {
-        return;
-    }
     if let Some(message) = nested_quotes(&line) {
         let place = problems[0].line;
         report(rule, step.instruction, message, place, None, findings);
@@ -69,21 +60,6 @@ pub(super) fn check(step: &LintStep<'_>, findings: &mut Findings<'_>) {
             findings,
         );
     }
-}
-
-/// Returns true if a script only starts a program of Windows with its arguments.
-fn is_one_program(line: &SourceLine) -> bool {
-    let program = line.text.split_whitespace().next().unwrap_or_default();
-    has_extension(program, &["exe"]) && !line.text.contains([';', '|', '{', '('])
-}
-
-/// Returns true for a plain word, and for an option with its value, which programs read as two words
-/// alike.
-fn needs_no_quotes(line: &SourceLine, part: &QuotedSpan) -> bool {
-    let quoted = &line.text[part.open.at + 1..part.close.at];
-    let words = quoted.split(' ').count();
-    (words == 1 || words == 2 && quoted.starts_with('-'))
-        && !quoted.contains(|c: char| "();&|,{}<>@`'\"#".contains(c))
 }
 
 /// Advice for a shell whose command has quotes in quotes.

@@ -495,15 +495,3 @@ fn a_repository_without_a_latest_tag_is_named_with_a_release() {
         )]);
     }
 }
-
-#[test]
-fn an_option_with_its_value_in_quotes_may_be_two_words() {
-    let stop = "SHELL [\"powershell\", \"$ErrorActionPreference = 'Stop';\"]\n";
-    silent(&[&format!(
-        "{stop}RUN C:\\nssm.exe install a C:\\a.cmd \"start\" \"-p $Env:PORT\""
-    )]);
-    say(&[(
-        &format!("{stop}RUN C:\\nssm.exe install a \"C:\\Program Files\\a.cmd\""),
-        &["quotes-under-powershell"],
-    )]);
-}
