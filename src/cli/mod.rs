@@ -35,6 +35,7 @@ mod input;
 mod inspect;
 mod lint;
 mod login;
+mod manifests;
 mod mirror;
 mod named_files;
 mod node;

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde_json::{Value, json};
 
 use super::build_nodes::BuildNodes;
+use super::manifests::{COMPONENT, INSTANCE, kubectl, labels};
 
 /// Scheme of a builder's address.
 pub const SCHEME: &str = "kube";
@@ -108,11 +109,6 @@ pub struct BuilderManifests {
 /// Kinds with the builder's labels, which its removal deletes.
 pub const REMOVED_KINDS: &str = "statefulset,role,rolebinding,serviceaccount";
 
-/// Label with the name.
-const INSTANCE: &str = "app.kubernetes.io/instance";
-/// Label with the build.
-const COMPONENT: &str = "app.kubernetes.io/component";
-
 impl BuilderManifests {
     /// The objects for nodes of these builds, in the order in which they are created.
     pub fn objects(&self, builds: &[BuildNodes]) -> Vec<Value> {
@@ -126,11 +122,7 @@ impl BuilderManifests {
     }
 
     fn labels(&self) -> Value {
-        json!({
-            "app.kubernetes.io/name": "wincimg-builder",
-            INSTANCE: self.builder.name,
-            "app.kubernetes.io/managed-by": "wincimg",
-        })
+        labels("wincimg-builder", &self.builder.name)
     }
 
     fn metadata(&self, name: &str) -> Value {
@@ -293,23 +285,22 @@ impl BuilderManifests {
 }
 
 /// Commands that remove a builder: its images first, which are more than files.
-pub fn removal(builder: &BuilderName, builds: &[u32], kubectl: &[String]) -> Vec<String> {
+pub fn removal(builder: &BuilderName, builds: &[u32], cluster: &[String]) -> Vec<String> {
     let BuilderName { namespace, name } = builder;
-    let words = kubectl.iter();
-    let context = words.fold(String::new(), |text, word| text + " " + word);
-    let kubectl = format!("kubectl{context} --namespace {namespace}");
+    let kubectl = kubectl(cluster);
+    let in_namespace = format!("{kubectl} --namespace {namespace}");
     let mut commands: Vec<String> = builds
         .iter()
         .map(|build| {
             let pod = builder.pod(*build);
-            format!("{kubectl} exec {pod} -- docker system prune --all --force")
+            format!("{in_namespace} exec {pod} -- docker system prune --all --force")
         })
         .collect();
     commands.push(format!(
-        "{kubectl} delete {REMOVED_KINDS} --selector {INSTANCE}={name}"
+        "{in_namespace} delete {REMOVED_KINDS} --selector {INSTANCE}={name}"
     ));
     commands.push("# If nothing else is in the namespace:".to_owned());
-    commands.push(format!("kubectl{context} delete namespace {namespace}"));
+    commands.push(format!("{kubectl} delete namespace {namespace}"));
     commands
 }
 

@@ -26,6 +26,7 @@ pub mod build_nodes;
 pub mod builder;
 pub mod live;
 pub mod manifest_text;
+mod manifests;
 pub mod node_script;
 pub mod nodes;
 pub mod pod;

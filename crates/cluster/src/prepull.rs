@@ -7,14 +7,10 @@
 use serde_json::{Value, json};
 
 use crate::build_nodes::BuildNodes;
+use crate::manifests::{COMPONENT, INSTANCE, kubectl, labels};
 use crate::nodes::OS_LABEL;
 use crate::scheduling::{Operator, Requirement};
 use crate::selector::LabelSelector;
-
-/// Label with the name.
-const INSTANCE: &str = "app.kubernetes.io/instance";
-/// Label with the part of a name that differs between its `DaemonSet`s.
-const COMPONENT: &str = "app.kubernetes.io/component";
 
 /// In every Windows base, and on every host.
 const CMD: &str = r"C:\Windows\System32\cmd.exe";
@@ -109,15 +105,13 @@ impl PrepullManifests {
     }
 
     /// Command that removes the pods; the nodes' images are garbage of the kubelet from then on.
-    pub fn removal(&self, kubectl: &[String]) -> String {
-        let words = kubectl
-            .iter()
-            .fold(String::new(), |text, it| text + " " + it);
+    pub fn removal(&self, cluster: &[String]) -> String {
         let Self {
             namespace, name, ..
         } = self;
         format!(
-            "kubectl{words} --namespace {namespace} delete daemonset --selector {INSTANCE}={name}"
+            "{} --namespace {namespace} delete daemonset --selector {INSTANCE}={name}",
+            kubectl(cluster)
         )
     }
 
@@ -136,12 +130,8 @@ impl PrepullManifests {
 
     fn daemon_set(&self, suffix: &str, nodes: &BuildNodes, images: &[&PrepullImage]) -> Value {
         let component = format!("windows-{suffix}");
-        let labels = json!({
-            "app.kubernetes.io/name": "wincimg-prepull",
-            INSTANCE: self.name,
-            COMPONENT: component,
-            "app.kubernetes.io/managed-by": "wincimg",
-        });
+        let mut labels = labels("wincimg-prepull", &self.name);
+        labels[COMPONENT] = json!(component);
         let max_unavailable = match self.max_unavailable.parse::<u32>() {
             Ok(count) => json!(count),
             Err(_) => json!(self.max_unavailable),

@@ -75,7 +75,7 @@ pub(super) async fn extract_from(
 }
 
 /// Replaces hard links by their targets in the layer of the link and those below it: what layers
-/// above do to a target leaves its other names. One whose target is not there stays a link.
+/// above do to a target leaves its other names. A link without a target remains a link.
 pub(super) async fn resolve_links(
     source: &Source,
     layers: &[(usize, &Descriptor)],

@@ -15,9 +15,10 @@ use crate::cli::cluster_args::with_kubectl_name;
 use crate::cli::command_context::Session;
 use crate::cli::error::{Context, Failure};
 use crate::cli::hosts::HostArgs;
+use crate::cli::manifests::{write_commands, write_objects};
 use crate::cli::node::builder::{builder_name, namespace};
 use crate::cli::online_context::Online;
-use crate::cli::output::{OutputFormat, write_json, write_result};
+use crate::cli::output::{OutputFormat, write_result};
 use crate::cli::registry_args::{self, RegistryArgs};
 use crate::cli::{CommandOutcome, complete};
 
@@ -93,10 +94,7 @@ impl PrepullArgs {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         if self.remove {
             let removal = self.manifests("").removal(&self.hosts.cluster.to_words());
-            write_result(self.output.as_deref(), |out| match self.format {
-                OutputFormat::Text => writeln!(out, "{removal}"),
-                OutputFormat::Json => write_json(&json!({"commands": [removal]}), out),
-            })?;
+            write_commands(&[removal], self.output.as_deref(), self.format)?;
             return Ok(CommandOutcome::Yes);
         }
         let fleet = Fleet::read(&self.file)?;
@@ -120,13 +118,7 @@ impl PrepullArgs {
         let objects = self.manifests(&pause).objects(&found.builds);
         match &self.kustomize {
             Some(folder) => write_kustomization(folder, &objects)?,
-            None => write_result(self.output.as_deref(), |out| match self.format {
-                OutputFormat::Text => out.write_all(to_yaml(&objects).as_bytes()),
-                OutputFormat::Json => {
-                    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-                    write_json(&list, out)
-                }
-            })?,
+            None => write_objects(&objects, self.output.as_deref(), self.format)?,
         }
         Ok(if found.missing.is_empty() {
             CommandOutcome::Yes

@@ -5,12 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::Args;
-use serde_json::json;
 use wincimg_cluster::build_nodes::BuildNodes;
 use wincimg_cluster::builder::{
     BuilderManifests, BuilderName, OLDEST_BUILD, is_builder_name, is_label, removal,
 };
-use wincimg_cluster::manifest_text::to_yaml;
 use wincimg_cluster::nodes::Node;
 
 use crate::cli::CommandOutcome;
@@ -18,7 +16,8 @@ use crate::cli::cluster_args::with_kubectl_name;
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
 use crate::cli::hosts::HostArgs;
-use crate::cli::output::{OutputFormat, write_json, write_result};
+use crate::cli::manifests::{write_commands, write_objects};
+use crate::cli::output::OutputFormat;
 use crate::cli::recipe_args::key_and_value;
 
 /// Print manifests of Docker daemons on Windows nodes, for `wincimg build --builder`
@@ -117,23 +116,12 @@ impl MakeBuilder {
         if self.remove {
             let builds: Vec<u32> = builds.iter().map(|nodes| nodes.build).collect();
             let commands = removal(&builder, &builds, &self.hosts.cluster.to_words());
-            write_result(self.output.as_deref(), |out| match self.format {
-                OutputFormat::Text => commands
-                    .iter()
-                    .try_for_each(|command| writeln!(out, "{command}")),
-                OutputFormat::Json => write_json(&json!({"commands": commands}), out),
-            })?;
+            write_commands(&commands, self.output.as_deref(), self.format)?;
             return Ok(CommandOutcome::Yes);
         }
         let (output, format) = (self.output.clone(), self.format);
         let objects = self.manifests(builder).objects(&builds);
-        write_result(output.as_deref(), |out| match format {
-            OutputFormat::Text => out.write_all(to_yaml(&objects).as_bytes()),
-            OutputFormat::Json => {
-                let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-                write_json(&list, out)
-            }
-        })?;
+        write_objects(&objects, output.as_deref(), format)?;
         Ok(CommandOutcome::Yes)
     }
 

@@ -400,7 +400,7 @@ pub(super) fn unquoted_array(text: &str) -> Option<Vec<&str>> {
     } else {
         inside.split_whitespace().collect()
     };
-    // A type of PowerShell, such as [Console], is no program.
+    // A type of PowerShell, such as [Console], is not a program.
     let is_program = words
         .first()
         .is_some_and(|word| has_extension(word.trim_matches('\''), &["exe"]));

@@ -126,7 +126,7 @@ pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>, findings: &m
     }
 }
 
-/// Aliases of cmdlets for pipelines that are no commands of cmd.
+/// Aliases of cmdlets for pipelines that cmd does not have.
 const PIPELINE_ALIASES: [&str; 11] = [
     "iex", "%", "?", "foreach", "select", "measure", "tee", "ft", "fl", "group", "sls",
 ];

@@ -1,0 +1,23 @@
+//! What the manifests of all commands have in common.
+
+use serde_json::{Value, json};
+
+/// Label with the name that a user gives to objects.
+pub(crate) const INSTANCE: &str = "app.kubernetes.io/instance";
+/// Label with the part of a name that differs between its workloads.
+pub(crate) const COMPONENT: &str = "app.kubernetes.io/component";
+
+/// Labels of an application's objects of a name.
+pub(crate) fn labels(application: &str, name: &str) -> Value {
+    json!({
+        "app.kubernetes.io/name": application,
+        INSTANCE: name,
+        "app.kubernetes.io/managed-by": "wincimg",
+    })
+}
+
+/// `kubectl` with the words that choose a cluster.
+pub(crate) fn kubectl(cluster: &[String]) -> String {
+    let words = cluster.iter();
+    words.fold("kubectl".to_owned(), |text, word| text + " " + word)
+}

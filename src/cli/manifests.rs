@@ -1,0 +1,38 @@
+//! Kubernetes manifests, and the commands that remove their objects, as results of commands.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use wincimg_cluster::manifest_text::to_yaml;
+
+use super::error::Failure;
+use super::output::{OutputFormat, write_json, write_result};
+
+/// Writes objects to a file or stdout: as YAML, or as a list in JSON.
+pub(super) fn write_objects(
+    objects: &[Value],
+    file: Option<&Path>,
+    format: OutputFormat,
+) -> Result<(), Failure> {
+    write_result(file, |out| match format {
+        OutputFormat::Text => out.write_all(to_yaml(objects).as_bytes()),
+        OutputFormat::Json => {
+            let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+            write_json(&list, out)
+        }
+    })
+}
+
+/// Writes commands to a file or stdout, one on each line.
+pub(super) fn write_commands(
+    commands: &[String],
+    file: Option<&Path>,
+    format: OutputFormat,
+) -> Result<(), Failure> {
+    write_result(file, |out| match format {
+        OutputFormat::Text => commands
+            .iter()
+            .try_for_each(|command| writeln!(out, "{command}")),
+        OutputFormat::Json => write_json(&json!({"commands": commands}), out),
+    })
+}
