@@ -14,7 +14,7 @@ use wincimg_common::diagnose::closest_match;
 use wincimg_dockerfile::has_from;
 use wincimg_dockerfile::lint::{
     BaseShell, FixSelection, LintFinding, LintOptions, RULES, RecipeAlternative, Rule, Severity,
-    base_images, fixed, lint, recipe_alternatives,
+    base_images, fixed, lint,
 };
 use wincimg_inspect::bases::parse_location;
 use wincimg_oci::store::Location;
@@ -119,14 +119,14 @@ impl Lint {
         let options = self.options(session, &texts)?;
         let fixes = self.fix_files(&mut texts, &options)?;
         let results = in_parallel(&texts, |(file, text)| {
-            let mut findings = lint(text, &options);
-            findings.retain(|finding| self.selects(finding));
+            let mut result = lint(text, &options);
+            result.findings.retain(|finding| self.selects(finding));
             let linted = LintedFile {
                 file: file.clone(),
                 text: text.clone(),
-                findings,
+                findings: result.findings,
             };
-            (linted, recipe_alternatives(text, &options))
+            (linted, result.alternatives)
         });
         let (linted, offers): (Vec<LintedFile>, Vec<Vec<RecipeAlternative>>) =
             results.into_iter().unzip();

@@ -17,7 +17,7 @@
 //! SHELL ["powershell", "-Command"]
 //! RUN appcmd set config "Default Web Site" /section:httpLogging /dontLog:true
 //! "#;
-//! let findings = lint(file, &LintOptions::default());
+//! let findings = lint(file, &LintOptions::default()).findings;
 //! let rules: Vec<_> = findings.iter().map(|finding| finding.rule.name).collect();
 //! assert!(rules.contains(&"quotes-under-powershell"));
 //! ```

@@ -1,9 +1,8 @@
 //! Recipe keys that replace commands of a Dockerfile that require Windows.
 
 use super::reference::Platform;
+use super::stage::Stage;
 use super::words::LintCommand;
-use super::{LintOptions, stage};
-use crate::source::Dockerfile;
 
 /// A key of a recipe that replaces commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,10 +13,8 @@ pub struct RecipeAlternative {
     pub lines: Vec<usize>,
 }
 
-/// Finds the recipe keys that replace commands of a Dockerfile.
-pub fn recipe_alternatives(source: &str, options: &LintOptions) -> Vec<RecipeAlternative> {
-    let file = Dockerfile::read(source);
-    let (stages, _) = stage::stages(&file, options);
+/// Finds the recipe keys that replace commands of a file.
+pub(super) fn find(stages: &[Stage<'_>]) -> Vec<RecipeAlternative> {
     let steps = stages
         .iter()
         .filter(|stage| stage.platform != Platform::Linux)

@@ -34,7 +34,7 @@ pub fn fixed(
     let mut text = source.to_owned();
     let mut count = 0;
     for _ in 0..ROUNDS {
-        let findings = lint(&text, options);
+        let findings = lint(&text, options).findings;
         let fixable = findings
             .iter()
             .filter(|finding| selection.contains(finding) && is_wanted(finding));

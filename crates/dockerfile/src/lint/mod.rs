@@ -54,7 +54,7 @@ mod tests;
 
 use std::collections::{HashMap, HashSet};
 
-pub use alternative::{RecipeAlternative, recipe_alternatives};
+pub use alternative::RecipeAlternative;
 use correction::{Correction, Edit};
 pub use fixes::{FixSelection, fixed};
 use reference::Platform;
@@ -157,30 +157,47 @@ pub struct LintFinding {
     pub fix_line: usize,
 }
 
-/// Lints a Dockerfile and returns findings in line order, without those that its comments ignore.
-pub fn lint(source: &str, options: &LintOptions) -> Vec<LintFinding> {
-    let mut findings = find(source, options);
-    correction::extend_corrections(source, &mut findings, |text| find(text, options));
-    findings
+/// What lint tells of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LintResult {
+    /// Findings in line order, without those that comments ignore.
+    pub findings: Vec<LintFinding>,
+    /// Recipe keys that replace commands.
+    pub alternatives: Vec<RecipeAlternative>,
 }
 
-fn find(source: &str, options: &LintOptions) -> Vec<LintFinding> {
+/// Lints a Dockerfile.
+pub fn lint(source: &str, options: &LintOptions) -> LintResult {
+    let mut result = evaluate(source, options, |file| LintResult {
+        findings: find(file),
+        alternatives: alternative::find(&file.stages),
+    });
+    correction::extend_corrections(source, &mut result.findings, |text| {
+        evaluate(text, options, find)
+    });
+    result
+}
+
+fn evaluate<T>(source: &str, options: &LintOptions, read: impl FnOnce(&LintFile<'_>) -> T) -> T {
     let file = Dockerfile::read(source);
     let (stages, arguments) = stage::stages(&file, options);
-    let linted = LintFile {
+    read(&LintFile {
         file: &file,
         stages,
         arguments,
         options,
-    };
+    })
+}
+
+fn find(linted: &LintFile<'_>) -> Vec<LintFinding> {
     let mut findings = Findings {
-        file: &file,
+        file: linted.file,
         found: Vec::new(),
     };
-    evaluation::check(&linted, &mut findings);
+    evaluation::check(linted, &mut findings);
     for rule in &RULES {
         match rule.check {
-            Check::File(check) => check(&linted, &mut findings),
+            Check::File(check) => check(linted, &mut findings),
             Check::Stage(check) => linted
                 .stages
                 .iter()
@@ -197,7 +214,7 @@ fn find(source: &str, options: &LintOptions) -> Vec<LintFinding> {
             Check::State(_) | Check::Shared => {}
         }
     }
-    ignore::check(&file, without_consequences(findings.sorted()))
+    ignore::check(linted.file, without_consequences(findings.sorted()))
 }
 
 /// Findings without those that another one on their line explains.

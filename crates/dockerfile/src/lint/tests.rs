@@ -9,6 +9,10 @@ mod twins;
 
 use super::*;
 
+fn lint(source: &str, options: &LintOptions) -> Vec<LintFinding> {
+    super::lint(source, options).findings
+}
+
 const PINNED: &str = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\n";
 
 fn with_shell(shell: BaseShell) -> LintOptions {
@@ -687,7 +691,8 @@ RUN sc.exe create Worker binPath= C:\w.exe && appcmd list site
 RUN icacls C:\data /grant ContainerUser:(OI)(CI)M
 RUN setx /M PATH "%PATH%;C:\app"
 "#;
-    let found: Vec<(&str, Vec<usize>)> = recipe_alternatives(text, &LintOptions::default())
+    let found: Vec<(&str, Vec<usize>)> = super::lint(text, &LintOptions::default())
+        .alternatives
         .into_iter()
         .map(|offer| (offer.key, offer.lines))
         .collect();
@@ -717,7 +722,7 @@ RUN setx /M PATH "%PATH%;C:\app"
             "FROM mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2022\n{line}\n"
         );
         assert_eq!(
-            recipe_alternatives(&text, &LintOptions::default()),
+            super::lint(&text, &LintOptions::default()).alternatives,
             [],
             "{line}"
         );
