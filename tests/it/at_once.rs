@@ -104,6 +104,135 @@ async fn indexes_of_one_base_at_once_are_one() {
     assert_eq!(listed["manifests"].as_array().unwrap().len(), 1, "{listed}");
 }
 
+/// The builds of one list share an index, which each of them completes.
+#[test]
+fn fleets_at_once_publish_one_index_of_whole_images() {
+    let site = crate::fleet::site();
+    for round in ["one", "two", "three"] {
+        site.write("web/site/index.html", round);
+        let running = [0, 1, 2].map(|_| {
+            let cache = tempfile::tempdir().unwrap();
+            let words = ["fleet", "build", "fleet.toml", "--nodes", "nodes.json"];
+            let mut command = site.command(&words);
+            command.env("XDG_CACHE_HOME", cache.path());
+            (start(&mut command), cache)
+        });
+        for (child, _cache) in running {
+            end(child);
+        }
+        crate::fleet::command(&site, "check", &[]).assert().code(0);
+        for image in ["pause:3.9", "web:1"] {
+            let place = format!("{}/apps/{image}", site.host());
+            let inspect = ["inspect", &place, "--layers", "all", "--format", "json"];
+            let inspected = run_and_check(site.command(&inspect));
+            assert!(inspected.status.success(), "{image}: {inspected:?}");
+            let inspected: Value = serde_json::from_slice(&inspected.stdout).unwrap();
+            let images = inspected["images"].as_array().unwrap().iter();
+            let versions: Vec<&Value> = images.map(|image| &image["os_version"]).collect();
+            assert_eq!(versions.len(), 2, "{inspected}");
+            assert_ne!(versions[0], versions[1]);
+        }
+    }
+}
+
+/// The files in a cache, without those that other versions have for themselves.
+fn cached(site: &Site) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![site.path("cache")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_none_or(|it| it != "v9") {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// A version of the program from the future on the same cache, before and during the runs.
+#[test]
+fn another_version_on_the_same_cache_changes_no_result() {
+    const VERSION: &str = "10.0.17763.973";
+    let site = Site::new();
+    large_recipe(&site);
+    let bottom = bottom_layer(&made_system("%SystemRoot%"), &made_software());
+    let base = image_of(VERSION, vec![bottom.tar()]);
+    site.registry
+        .with(|stored| crate::site::add_base(stored, "mcr/windows/nanoserver", VERSION, base));
+    let reference = format!("{}/mcr/windows/nanoserver:{VERSION}", site.host());
+    let run = || {
+        let _ = fs::remove_dir_all(site.path("out"));
+        let mut build = build_into_layout(&site);
+        end(start(build.args(["--cache-dir", "cache"])));
+        let mut printed = Vec::new();
+        for words in [
+            &["digest", "oci:out:1"][..],
+            &["base", "show", &reference, "--path", r"C:\Windows"],
+            &["hotfix", "resolve", "17763.1158"],
+        ] {
+            let mut command = site.command(words);
+            command.args(["--cache-dir", "cache"]);
+            printed.push(end(start(&mut command)).stdout);
+        }
+        printed
+    };
+    let expected = run();
+    assert_eq!(run(), expected);
+    let files = cached(&site);
+    assert!(files.len() > 2, "{files:?}");
+
+    site.write("cache/windows-updates.tsv", "9\tfrom the future\n");
+    let of_others = ["format.v9", "bases/a.v9", "layers/a.v9", "documents/a.v9"];
+    for name in of_others {
+        site.write(&format!("cache/{name}"), name);
+    }
+    let future = std::time::SystemTime::now() + Duration::from_hours(24 * 365);
+    let changes: [fn(&mut Vec<u8>); 4] = [
+        |_| (),
+        |bytes| bytes.truncate(bytes.len() / 2),
+        |bytes| bytes.clear(),
+        |bytes| bytes.iter_mut().skip(12).take(4).for_each(|byte| *byte = 9),
+    ];
+    for change in changes {
+        for path in &files {
+            let Ok(mut bytes) = fs::read(path) else {
+                continue;
+            };
+            change(&mut bytes);
+            fs::write(path, bytes).unwrap();
+            let file = fs::File::options().append(true).open(path).unwrap();
+            file.set_modified(future).unwrap();
+        }
+        assert_eq!(run(), expected);
+    }
+
+    // It replaces files by its own as this one does, while this one runs.
+    std::thread::scope(|scope| {
+        let (ended, ends) = std::sync::mpsc::channel::<()>();
+        let files = &files;
+        scope.spawn(move || {
+            while ends.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+                for path in files {
+                    let draft = path.with_extension("v9");
+                    fs::write(&draft, "wincimg-base\u{9}\0\0\0 of another version").unwrap();
+                    fs::rename(&draft, path).unwrap();
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        });
+        for _ in 0..3 {
+            assert_eq!(run(), expected);
+        }
+        drop(ended);
+    });
+    for name in of_others {
+        assert_eq!(site.text(&format!("cache/{name}")), name);
+    }
+}
+
 fn large_recipe(site: &Site) {
     site.write(
         "own/recipe.toml",

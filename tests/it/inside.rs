@@ -74,7 +74,7 @@ impl Machine {
         let entries = fs::read_dir(self.cache().join("bases"));
         let entries = entries.into_iter().flatten();
         let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-        paths.retain(|path| path.extension().is_none_or(|it| it != "none"));
+        paths.retain(|path| path.extension().is_none_or(|it| it != "none1"));
         paths.sort();
         paths
     }
@@ -343,7 +343,7 @@ async fn facts_that_cannot_be_stored_do_not_fail_the_mirror() {
 }
 
 /// Attaches facts to a base in the repository of a reference, as whoever may push there can.
-async fn attach(reference: &str, base: &StandIn, facts: &[u8]) {
+pub(crate) async fn attach(reference: &str, base: &StandIn, facts: &[u8]) {
     let parsed = parse_reference(reference).unwrap();
     let host = reference.split_once('/').unwrap().0;
     let repository = registry(host).repository(&parsed).for_push();

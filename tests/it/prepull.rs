@@ -234,6 +234,31 @@ fn a_kustomization_lists_a_file_for_each_object() {
 }
 
 #[test]
+fn a_kustomization_replaces_its_own_files_alone() {
+    let site = published();
+    let run = || command(&site, "prepull", &["--kustomize", "out"]);
+    run().assert().code(0);
+    run().assert().code(0);
+    for name in ["kustomization.yaml", "namespace-wincimg-prepull.yaml"] {
+        let file = format!("out/{name}");
+        let (own, foreign) = (site.text(&file), "# of somebody else\n");
+        site.write(&file, foreign);
+        std::fs::remove_file(site.path("out/daemonset-prepull-17763.yaml")).unwrap();
+        let failure = run().output().unwrap();
+        assert_eq!(failure.status.code(), Some(2), "{}", stderr(&failure));
+        let printed = stderr(&failure);
+        assert!(
+            printed.contains(name) && printed.contains("hint: "),
+            "{printed}"
+        );
+        assert_eq!(site.text(&file), foreign);
+        assert!(!site.path("out/daemonset-prepull-17763.yaml").exists());
+        site.write(&file, own);
+        run().assert().code(0);
+    }
+}
+
+#[test]
 fn the_removal_selects_the_labels_of_the_objects() {
     let site = published();
     let output = command(&site, "prepull", &["--remove", "--name", "ahead"])

@@ -105,6 +105,47 @@ fn everything_comes_from_cargos_own_registry() {
     }
 }
 
+/// Otherwise cargo-fuzz changes the file, and fuzzes other libraries than those that are released.
+#[test]
+fn fuzzing_targets_are_locked_to_the_libraries_of_the_program() {
+    let locked = |file: &str| -> BTreeMap<String, BTreeMap<String, Vec<String>>> {
+        let file = format!("{}/{file}", env!("CARGO_MANIFEST_DIR"));
+        let table: Table = std::fs::read_to_string(file).unwrap().parse().unwrap();
+        let mut found = BTreeMap::<_, BTreeMap<_, _>>::new();
+        for package in table["package"].as_array().unwrap() {
+            let text = |key: &str| package[key].as_str().unwrap().to_owned();
+            let needed = package.get("dependencies").and_then(toml::Value::as_array);
+            let needed = needed.into_iter().flatten().filter_map(|it| {
+                let (name, _) = it.as_str()?.split_once(' ').unwrap_or((it.as_str()?, ""));
+                Some(name.to_owned())
+            });
+            let versions = found.entry(text("name")).or_default();
+            versions.insert(text("version"), needed.collect());
+        }
+        found
+    };
+    let (program, fuzzed) = (locked("Cargo.lock"), locked("fuzz/Cargo.lock"));
+    for (name, versions) in &fuzzed {
+        let Some(known) = program.get(name) else {
+            continue;
+        };
+        for version in versions.keys() {
+            assert!(known.contains_key(version), "{name} {version}: {known:?}");
+        }
+    }
+    for package in packages().iter().filter(|it| it["source"].is_null()) {
+        let Some(versions) = fuzzed.get(package["name"].as_str().unwrap()) else {
+            continue;
+        };
+        for needed in package["dependencies"].as_array().unwrap() {
+            let name = needed["name"].as_str().unwrap();
+            let is_built = needed["kind"] != "dev" && needed["optional"] == false;
+            let is_locked = versions.values().any(|it| it.iter().any(|it| it == name));
+            assert!(!is_built || is_locked, "{} {name}", package["name"]);
+        }
+    }
+}
+
 /// `packaging/sbom` lists the linked crates, each with its source.
 #[test]
 fn a_release_says_what_it_is_built_from() {

@@ -4,8 +4,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use wincimg_testkit::docker_config;
@@ -60,10 +60,9 @@ impl HelperSetup {
         self.folder.path().join("pid")
     }
 
-    /// Returns true if the helper is still running.
+    /// Returns true if the helper, or what it started, is still running.
     fn is_running(&self) -> bool {
-        let pid = fs::read_to_string(self.pid_file()).unwrap();
-        runs(pid.trim())
+        any_runs(&self.pid_file())
     }
 }
 
@@ -71,6 +70,30 @@ impl HelperSetup {
 fn runs(pid: &str) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/stat"));
     status.is_ok_and(|status| !status.contains(") Z "))
+}
+
+/// Returns true if one of the processes in a file runs.
+fn any_runs(pids: &Path) -> bool {
+    let pids = fs::read_to_string(pids).unwrap();
+    pids.split_whitespace().any(runs)
+}
+
+/// A script's end that only `SIGKILL` ends, with a child; their IDs are in the file `pid`.
+const STUBBORN: &str = "trap '' TERM INT HUP; sleep 60 & echo $! >>pid; wait; sleep 60";
+
+/// Waits until both have started.
+fn until_started(pids: &Path) {
+    let count = || fs::read_to_string(pids).unwrap_or_default().lines().count();
+    assert!(ends(|| count() < 2));
+}
+
+/// Ends a program by `SIGTERM`.
+fn terminate(mut child: Child) {
+    let asked = Instant::now();
+    let pid = child.id().to_string();
+    Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(15));
+    assert!(asked.elapsed() < Duration::from_secs(1));
 }
 
 /// Waits until something is false.
@@ -100,15 +123,14 @@ fn a_helper_that_hangs_is_ended_by_the_time_limit() {
 
 #[test]
 fn what_a_helper_started_ends_with_it() {
-    let script = "sleep 60 & echo $! >pid; wait";
-    let helped = HelperSetup::by(script);
+    let helped = HelperSetup::by(STUBBORN);
     let (output, _) = helped.run(&["--timeout", "1s"]);
     assert_eq!(output.status.code(), Some(3));
     assert!(ends(|| helped.is_running()));
 
     // One that answers and leaves something behind.
     let helped = HelperSetup::by(
-        r#"sleep 60 >/dev/null 2>&1 & echo $! >pid; echo '{"Username":"bob","Secret":"sesame"}'"#,
+        r#"sleep 60 >/dev/null 2>&1 & echo $! >>pid; echo '{"Username":"bob","Secret":"sesame"}'"#,
     );
     let (output, _) = helped.run(&[]);
     assert!(output.status.success(), "{}", stderr(&output));
@@ -116,10 +138,10 @@ fn what_a_helper_started_ends_with_it() {
 }
 
 #[test]
-fn a_plugin_of_a_kubeconfig_ends_at_the_time_limit_with_its_children() {
+fn a_plugin_of_a_kubeconfig_ends_with_its_children() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
-    let plugin = "#!/bin/sh\nsleep 60 & echo $! $$ >pids; wait\n";
+    let plugin = format!("#!/bin/sh\necho $$ >pid\n{STUBBORN}\n");
     fs::write(file("plugin"), plugin).unwrap();
     fs::set_permissions(file("plugin"), fs::Permissions::from_mode(0o755)).unwrap();
     let user = serde_json::json!({
@@ -136,39 +158,34 @@ fn a_plugin_of_a_kubeconfig_ends_at_the_time_limit_with_its_children() {
         "users": [{"name": "u", "user": {"exec": user}}],
     });
     fs::write(file("config"), config.to_string()).unwrap();
+    let command = |limit: &str| {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command
+            .current_dir(folder.path())
+            .args(["check-compat", "--kube", "--timeout", limit])
+            .env("KUBECONFIG", file("config"));
+        command
+    };
     let started = Instant::now();
-    let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-        .current_dir(folder.path())
-        .args(["check-compat", "--kube", "--timeout", "2s"])
-        .env("KUBECONFIG", file("config"))
-        .output()
-        .unwrap();
+    let output = command("2s").output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert!(started.elapsed() < Duration::from_secs(10));
-    let pids = fs::read_to_string(file("pids")).unwrap();
-    for pid in pids.split_whitespace() {
-        assert!(ends(|| runs(pid)), "{pid}");
-    }
+    assert!(ends(|| any_runs(&file("pid"))));
+
+    fs::remove_file(file("pid")).unwrap();
+    let child = command("60s").stderr(Stdio::null()).spawn().unwrap();
+    until_started(&file("pid"));
+    terminate(child);
+    assert!(ends(|| any_runs(&file("pid"))));
 }
 
 #[test]
 fn a_helper_that_hangs_is_ended_by_a_signal() {
-    let helped = HelperSetup::by("exec sleep 60");
-    let mut child = helped.command(&[]).stderr(Stdio::piped()).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while fs::read_to_string(helped.pid_file())
-        .unwrap_or_default()
-        .is_empty()
-    {
-        assert!(Instant::now() < deadline);
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let asked = Instant::now();
-    let pid = child.id().to_string();
-    Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-    assert_eq!(child.wait().unwrap().signal(), Some(15));
-    assert!(asked.elapsed() < Duration::from_secs(1));
-    assert!(!helped.is_running());
+    let helped = HelperSetup::by(STUBBORN);
+    let child = helped.command(&[]).stderr(Stdio::null()).spawn().unwrap();
+    until_started(&helped.pid_file());
+    terminate(child);
+    assert!(ends(|| helped.is_running()));
 }
 
 #[test]

@@ -45,7 +45,7 @@ use std::collections::BTreeMap;
 
 pub use context::{ContextContent, ContextEntry};
 pub use names::DockerfileNames;
-pub use output::DOCKERFILE;
+pub use output::{DOCKERFILE, OutputError};
 pub use quote::QuoteError;
 use view::View;
 use wincimg_common::diagnose::Diagnose;

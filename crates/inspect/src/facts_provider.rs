@@ -81,6 +81,8 @@ pub struct ResolvedFacts {
     pub facts: Arc<BaseFacts>,
     /// Their source.
     pub from: FactsSource,
+    /// True if they were attached in the repository, where whoever may push can forge them.
+    pub is_attached: bool,
     /// Their file in the cache, which is read on demand.
     file: Option<(FactsCache, PathBuf)>,
 }
@@ -140,6 +142,7 @@ impl BaseFactsProvider {
                 Some(ResolvedFacts {
                     facts: Arc::new(facts),
                     from: FactsSource::Repository(name),
+                    is_attached: true,
                     file: None,
                 })
             }
@@ -185,6 +188,7 @@ impl BaseFactsProvider {
         let known = ResolvedFacts {
             facts: Arc::new(facts),
             from: FactsSource::Layers,
+            is_attached: false,
             file: None,
         };
         Ok((known, bytes))
@@ -248,6 +252,7 @@ impl BaseFactsProvider {
             let known = ResolvedFacts {
                 facts: Arc::new(facts),
                 from: FactsSource::Cache,
+                is_attached: matches!(origin, CacheNamespace::Repository(_)),
                 file: Some((cache.clone(), path)),
             };
             known.covers(needs).then_some(known)

@@ -16,7 +16,7 @@ use super::provenance::windows_file_version;
 use super::stream::layer_limits;
 
 /// Version of the cached form.
-const FORMAT: u32 = 3;
+pub(crate) const FORMAT: u32 = 3;
 /// Limit on names: several times those of the largest layers.
 const NAME_MEMORY: usize = 1 << 30;
 const ENTRY_MEMORY: usize = 256;

@@ -79,6 +79,7 @@ pub enum LayoutError {
     },
     /// A document in it cannot be used.
     #[error("cannot use {}", path.display())]
+    #[diagnose(forward, code = "layout/invalid")]
     Document {
         /// The file.
         path: PathBuf,

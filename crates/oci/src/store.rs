@@ -46,6 +46,7 @@ pub enum StoreError {
     Archive(#[from] DockerArchiveError),
     /// A document was read but cannot be used.
     #[error("cannot use the content of {place}")]
+    #[diagnose(forward)]
     Document {
         /// Location of the store.
         place: String,

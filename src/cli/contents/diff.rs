@@ -259,7 +259,10 @@ impl Diff {
             os_version: image.config().os_version.clone(),
             layers: contents[at].layers.len(),
             size: contents[at].layers.iter().map(|layer| layer.size).sum(),
-            content: trees[at].iter().map(FileEntry::size).sum(),
+            content: trees[at]
+                .iter()
+                .map(FileEntry::size)
+                .fold(0, u64::saturating_add),
             skipped: skipped_layers(&contents[at]),
         };
         let layers = self.layers.then(|| layer_rows(old, new)).transpose()?;

@@ -9,6 +9,8 @@ use wincimg_cluster::manifest_text::to_yaml;
 use wincimg_cluster::prepull::{PrepullBuild, PrepullManifests};
 use wincimg_cluster::rollout::command_line;
 use wincimg_common::files;
+use wincimg_common::files::LARGEST_TEXT;
+use wincimg_dockerfile::OutputError;
 use wincimg_engine::fleet::{Fleet, FleetPrepull, prepull};
 
 use crate::cli::cluster_args::with_kubectl_name;
@@ -150,7 +152,11 @@ impl PrepullArgs {
     }
 }
 
-/// Writes a file per object and the kustomization that lists them, and prints their paths.
+/// The first line of each file of a kustomization.
+const MARK: &str = "# Written by wincimg fleet prepull --kustomize.\n";
+
+/// Writes a file per object and the kustomization that lists them, and prints their paths. Files of
+/// others are not replaced.
 fn write_kustomization(folder: &Path, objects: &[Value]) -> Result<(), Failure> {
     let name = |object: &Value| {
         let kind = object["kind"].as_str().unwrap_or_default();
@@ -167,10 +173,18 @@ fn write_kustomization(folder: &Path, objects: &[Value]) -> Result<(), Failure> 
     let resources = names.iter().map(String::as_str).zip(objects);
     // Last, so that what it lists is there.
     let all = resources.chain([("kustomization.yaml", &kustomization)]);
+    for (name, _) in all.clone() {
+        let is_free = folder.join(name).symlink_metadata().is_err();
+        let is_own = || files::read(&folder.join(name), LARGEST_TEXT);
+        if !is_free && !is_own().is_ok_and(|text| text.starts_with(MARK.as_bytes())) {
+            let (folder, name) = (folder.to_owned(), name.to_owned());
+            return Err(OutputError::Foreign { folder, name }.into());
+        }
+    }
     let mut written = Vec::new();
     for (name, object) in all {
         let path = folder.join(name);
-        let text = to_yaml(std::slice::from_ref(object));
+        let text = MARK.to_owned() + &to_yaml(std::slice::from_ref(object));
         files::write(&path, text.as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))?;
         written.push(path);

@@ -119,7 +119,10 @@ impl Lines {
                 .iter()
                 .map(|piece| piece.at.load(Ordering::Relaxed))
                 .sum(),
-            of: pieces.iter().map(|piece| piece.of).sum(),
+            // As servers state them.
+            of: pieces
+                .iter()
+                .try_fold(0_u64, |sum, piece| Some(sum.saturating_add(piece.of?))),
             rate,
             spent: first.begun.elapsed(),
         };
@@ -205,6 +208,14 @@ mod tests {
                 "note: again"
             ]
         );
+    }
+
+    #[test]
+    fn sizes_that_servers_state_are_added_up_whatever_they_are() {
+        let (log, lines) = log(Duration::from_millis(100));
+        let _downloads = [0, 1].map(|_| log.task("a", Some(u64::MAX)));
+        let line = lines.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert!(line.starts_with("2 tasks: 0 B of 16.00 EiB"), "{line}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `wincimg image update`: images rebased, or left unchanged with the reason.
 
+mod forged;
 mod hives;
 mod missing_base;
 mod moved;

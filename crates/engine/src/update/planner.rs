@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use wincimg_common::diagnose::{Blame, BoxError, Problem};
+use wincimg_common::diagnose::{Blame, BoxError, Problem, error_chain};
 use wincimg_inspect::LayerReadError;
 use wincimg_inspect::base::{BaseFacts, Extent};
 use wincimg_inspect::bases::{NamedBase, RejectedTag};
@@ -162,9 +162,9 @@ impl Planner<'_> {
         };
         let looks = [(&old.reference, &old.image), (reference, &new.image)];
         let reads_bases = self.request.reads_bases && !are_apart;
-        let looks = looks
+        let known = looks
             .map(|(reference, image)| self.base_contents(reference, image, &needs, reads_bases));
-        let facts = try_join_all(looks).await?;
+        let facts = try_join_all(known).await?;
         let [Some(before), Some(now)] = facts.as_slice() else {
             if are_apart {
                 return Ok(obstacles);
@@ -183,7 +183,23 @@ impl Planner<'_> {
             obstacles.extend(unknown);
             return Ok(obstacles);
         };
-        obstacles.extend(compared(own, &touched, before, now)?);
+        let found = match compared(own, &touched, before, now) {
+            // Whoever may push there can attach a damaged index.
+            Err(problem) if are_apart => {
+                self.ctx.reporter.warn(&error_chain(&problem));
+                Vec::new()
+            }
+            Err(problem) if reads_bases => {
+                self.ctx.reporter.warn(&error_chain(&problem));
+                let reads = looks.map(|(reference, image)| self.read_base(reference, image));
+                match try_join_all(reads).await?.as_slice() {
+                    [before, now] => compared(own, &touched, before, now)?,
+                    _ => return Err(problem.into()),
+                }
+            }
+            found => found?,
+        };
+        obstacles.extend(found);
         Ok(obstacles)
     }
 
@@ -228,11 +244,28 @@ impl Planner<'_> {
             .await;
         let covers = |facts: &BaseFacts| facts.is_complete() || needs.hives.is_empty();
         if let Some(known) = known.filter(|known| known.covers(needs) && covers(&known.facts)) {
+            if known.is_attached {
+                let name = name_of(reference);
+                self.ctx.reporter.note(&format_args!(
+                    "comparing with the attached index of {name}, which anyone who can push there can \
+                     forge; `wincimg image base index {name}` reads the layers instead"
+                ));
+            }
             return Ok(Some(known.facts));
         }
         if !reads_bases {
             return Ok(None);
         }
+        self.read_base(reference, image).await.map(Some)
+    }
+
+    /// Contents of a base from its layers.
+    async fn read_base(
+        &self,
+        reference: &Reference,
+        image: &Image,
+    ) -> Result<Arc<BaseFacts>, BoxError> {
+        let place = Source::Registry(self.ctx.registry.repository(reference));
         let name = name_of(reference);
         self.ctx.reporter.note(&format_args!(
             "reading the layers of {name} to compare the image with them; index it once with \
@@ -250,7 +283,7 @@ impl Planner<'_> {
             );
             Problem::context(what, error).blame(Blame::Circumstances)
         })?;
-        Ok(Some(known.facts))
+        Ok(known.facts)
     }
 }
 
@@ -291,7 +324,7 @@ fn compared(
 ) -> Result<Vec<UpdateConflict>, Problem> {
     let unreadable = |error| {
         Problem::from_error("base/facts", error)
-            .hint("run the same command again to read the base again")
+            .hint("read the bases again: wincimg image base index IMAGE")
     };
     let layers = touched.iter().map(AsRef::as_ref);
     let mut comparison = Comparison::new(before, now, layers).map_err(unreadable)?;

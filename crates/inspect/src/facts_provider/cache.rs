@@ -1,5 +1,6 @@
 //! Cache of facts about bases: a file for each base.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use std::{fs, io};
@@ -7,12 +8,18 @@ use std::{fs, io};
 use wincimg_common::files::FileCache;
 use wincimg_oci::document::{Digest, sha256};
 
+use crate::base::FORMAT;
+use crate::layer_diff;
+
 /// Time for which the absence of facts in a repository is remembered.
 const ABSENCE_HOLDS: Duration = Duration::from_hours(1);
-const FACTS: &str = "facts";
-const ABSENCE: &str = "none";
-/// Kind of the files with layer diffs.
-const LAYER: &str = "layer";
+
+/// A kind of files, and its format: versions of this program with another one share the folder.
+type Kind = (&'static str, u32);
+const FACTS: Kind = ("facts", FORMAT);
+const ABSENCE: Kind = ("none", 1);
+/// The layer diffs.
+const LAYER: Kind = ("layer", layer_diff::FORMAT);
 
 /// A folder of facts about bases.
 #[derive(Debug, Clone)]
@@ -53,7 +60,7 @@ impl FactsCache {
         self.find_of_kind(base, origin, FACTS)
     }
 
-    fn find_of_kind(&self, of: &Digest, origin: CacheNamespace<'_>, kind: &str) -> Option<PathBuf> {
+    fn find_of_kind(&self, of: &Digest, origin: CacheNamespace<'_>, kind: Kind) -> Option<PathBuf> {
         let path = self.path(of, origin, kind);
         FileCache::open(&path).ok()?;
         Some(path)
@@ -119,7 +126,7 @@ impl FactsCache {
         FileCache::remove(path);
     }
 
-    fn path(&self, base: &Digest, origin: CacheNamespace<'_>, kind: &str) -> PathBuf {
+    fn path(&self, base: &Digest, origin: CacheNamespace<'_>, (kind, format): Kind) -> PathBuf {
         let (algorithm, hash) = (base.algorithm(), base.digest());
         let named = |name: &str| {
             let name = sha256(name.as_bytes());
@@ -131,12 +138,15 @@ impl FactsCache {
             CacheNamespace::Part(name) => format!("part.{}", named(name)),
         };
         self.folder()
-            .join(format!("{algorithm}-{hash}.{whose}{kind}"))
+            .join(format!("{algorithm}-{hash}.{whose}{kind}{format}"))
     }
 
     /// Frees space for the new file; expired absences are removed too.
     fn trim(&self, written: &Path) {
-        let is_named = |path: &Path, kind: &str| path.extension().is_some_and(|it| it == kind);
+        let is_named = |path: &Path, (kind, _): Kind| {
+            let end = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+            end.trim_end_matches(|c: char| c.is_ascii_digit()) == kind
+        };
         for (path, seen, _) in self.0.files() {
             if is_named(&path, ABSENCE) && is_old(seen) {
                 self.remove(&path);
@@ -235,6 +245,24 @@ mod tests {
         cache.store_absence(&base, name).unwrap();
         cache.store(&base, origin, b"abc").unwrap();
         assert!(!cache.is_known_absent(&base, name));
+    }
+
+    #[test]
+    fn what_another_version_kept_stays_and_goes_by_its_age() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = FactsCache::new(folder.path().to_owned(), 6);
+        let base = sha256(b"base");
+        let other = cache.path(&base, CacheNamespace::Layers, ("facts", FORMAT + 1));
+        fs::write(&other, b"abc").unwrap();
+        age(&other, Duration::from_hours(1));
+        assert_eq!(cache.find(&base, CacheNamespace::Layers), None);
+        cache.store(&base, CacheNamespace::Layers, b"own").unwrap();
+        assert!(other.exists());
+        cache
+            .store(&sha256(b"two"), CacheNamespace::Layers, b"own")
+            .unwrap();
+        assert!(!other.exists());
+        assert!(cache.find(&base, CacheNamespace::Layers).is_some());
     }
 
     #[cfg(unix)]

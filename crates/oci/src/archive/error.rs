@@ -62,6 +62,7 @@ pub enum DockerArchiveError {
     },
     /// A document in it cannot be used.
     #[error("cannot use {member} in {}", path.display())]
+    #[diagnose(forward, code = "archive/invalid")]
     Document {
         /// The archive.
         path: PathBuf,

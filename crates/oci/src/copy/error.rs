@@ -15,6 +15,7 @@ pub enum CopyError {
     Store(#[from] StoreError),
     /// A document could not be rewritten.
     #[error(transparent)]
+    #[diagnose(forward)]
     Document(#[from] DocumentError),
     /// No image matches the requested platforms.
     #[error("{image} has no image for {wanted}: it has {available}")]

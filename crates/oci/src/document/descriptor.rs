@@ -3,10 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::digest::Digest;
+
+/// Maximum size of a blob in bytes: far above real ones, and small enough that those of all blobs of
+/// a document can be added up.
+const LARGEST: u64 = 1 << 40;
 
 /// A descriptor of a blob or a manifest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,6 +23,7 @@ pub struct Descriptor {
     /// Digest of the content.
     pub digest: Digest,
     /// Size in bytes.
+    #[serde(deserialize_with = "size")]
     pub size: u64,
     /// Download URLs of a foreign layer.
     #[serde(
@@ -119,6 +125,18 @@ impl fmt::Display for Platform {
         }
         Ok(())
     }
+}
+
+fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let size = u64::deserialize(deserializer)?;
+    if size > LARGEST {
+        let expected = "a size of at most 1 TiB";
+        return Err(D::Error::invalid_value(
+            Unexpected::Unsigned(size),
+            &expected,
+        ));
+    }
+    Ok(size)
 }
 
 /// Reads `null`, which Go writes for an empty list or map, as the empty value.

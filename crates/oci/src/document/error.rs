@@ -1,12 +1,15 @@
 //! Errors of documents.
 
+use wincimg_common::diagnose::Diagnose;
 use wincimg_common::digest::Digest;
 
 /// A manifest, index or configuration that cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnose)]
+#[diagnose(code = "image/document")]
 pub enum DocumentError {
     /// The text is not JSON, or not of the expected form.
     #[error("{digest} is not a valid {what}")]
+    #[diagnose(hint = "it is damaged or forged: build or mirror the image again")]
     Shape {
         /// Digest of the bytes that were read.
         digest: Digest,

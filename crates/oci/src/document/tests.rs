@@ -217,6 +217,35 @@ fn what_is_no_image_is_refused_with_its_reason() {
 }
 
 #[test]
+fn a_size_that_no_blob_has_is_refused_wherever_it_is() {
+    let with = |size: Value, place: &str, mut document: Value| {
+        *document.pointer_mut(place).unwrap() = size;
+        read("", bytes(&document))
+    };
+    let cases = [
+        ("/config/size", manifest_json()),
+        ("/layers/1/size", manifest_json()),
+        ("/manifests/0/size", index_json()),
+    ];
+    for (place, document) in cases {
+        assert!(with(json!(1_u64 << 40), place, document.clone()).is_ok());
+        let sizes = [
+            json!((1_u64 << 40) + 1),
+            json!(u64::MAX),
+            json!(-1),
+            json!(0.5),
+        ];
+        for size in sizes {
+            let refused = with(size, place, document.clone());
+            assert!(
+                matches!(refused, Err(DocumentError::Shape { .. })),
+                "{place}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_wrong_digest_is_noticed() {
     let raw = bytes(&manifest_json());
     assert!(Document::verify("", raw.clone(), &sha256(&raw)).is_ok());
