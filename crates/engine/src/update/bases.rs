@@ -125,7 +125,7 @@ impl Bases<'_> {
             let exactly: Vec<Reference> = exactly.into_iter().collect();
             let found = self.find_at(&named, &exactly, image, version).await?;
             let found = found.map(|found| found.into_old_base(BaseDetection::Asked, named));
-            return Ok(found.ok_or_else(|| self.deleted_base_error(name, asked, version))?);
+            return Ok(found.ok_or_else(|| self.other_base_error(name, asked, version))?);
         }
         let says = BaseAnnotations::from_image(image);
         let mut gone = None;
@@ -234,6 +234,12 @@ impl Bases<'_> {
                 .hint(hint)
                 .into());
         };
+        self.ctx.reporter.note(&format_args!(
+            "{image} names the base {base}: a host that only an image names is not contacted, so it \
+             is looked for in {}; to use that base, add {}",
+            self.base_registry,
+            self.setting.with(base)
+        ));
         let (host, path) = (MICROSOFT.to_owned(), (*known).to_owned());
         Ok(match reference.tag() {
             Some(tag) => Reference::with_tag(host, path, tag.to_owned()),
@@ -348,6 +354,21 @@ impl Bases<'_> {
                 .into());
         }
         Ok(best.pop())
+    }
+
+    /// Error for a base that the user named, and that the image is not on.
+    fn other_base_error(&self, image: &Reference, base: &str, version: WindowsVersion) -> Problem {
+        let problem = format!(
+            "{base} has no image of {} whose layers {image} begins with",
+            version.os_version()
+        );
+        let hint = format!(
+            "name the repository of its base with {0}, or omit {0} if the image names its base itself",
+            self.setting.name()
+        );
+        Problem::new("base/gone", problem)
+            .blame(Blame::Answer)
+            .hint(hint)
     }
 
     /// Error for a base that no longer exists.

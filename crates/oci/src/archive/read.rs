@@ -325,11 +325,12 @@ impl Members {
         let len = file.metadata().map_err(unreadable)?.len();
         refuse_compressed(path, &mut file)?;
         file.rewind().map_err(unreadable)?;
-        // The rest of the message is the entry's name, which is arbitrary bytes if the file is not
-        // a tar.
+        // The rest of the message is an entry's name or field: arbitrary bytes if the file is not a
+        // tar.
         let broken = |error: io::Error| {
             let error = error.to_string();
-            let problem = error.split(" when getting ").next().unwrap_or_default();
+            let problem = error.split(": ").next().unwrap_or_default();
+            let problem = problem.split(" when getting ").next().unwrap_or_default();
             DockerArchiveError::NotAnArchive {
                 path: path.to_owned(),
                 reason: format!("it cannot be read as a tar: {}", problem.escape_debug()),

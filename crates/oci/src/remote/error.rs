@@ -90,7 +90,7 @@ pub enum RegistryError {
         credential: String,
     },
     /// Docker's `config.json` or a credential helper failed.
-    #[error("cannot get the credential for {host} from {origin}: {reason}")]
+    #[error("cannot use {origin} for the credential of {host}: {reason}")]
     #[diagnose(code = "registry/credential", hint = "correct {origin}, or name another file with --registry-config FILE", excerpt = excerpt.as_deref().cloned())]
     Credential {
         /// Host and port.

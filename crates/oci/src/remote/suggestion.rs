@@ -74,7 +74,7 @@ impl Repository {
         let request = Request::new(&self.host, "", Method::GET, path, what);
         let catalog: Catalog = self.ask_once(&request).await.ok()?;
         let names: Vec<String> = catalog.repositories?.into_iter().flatten().collect();
-        let name = most_similar(self.name(), &names)?;
+        let name = most_similar(self.name(), &names).filter(|name| name != self.name())?;
         Some(format!("{}/{name}", self.host()))
     }
 
