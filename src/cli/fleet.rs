@@ -21,6 +21,7 @@ use super::error::{COULD_NOT, Failure};
 use super::hosts::HostArgs;
 use super::online_context::Online;
 use super::output::{write_json, write_result};
+use super::recipe_args::InstallerArgs;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::{CommandOutcome, complete, security};
 use crate::report::{
@@ -121,6 +122,8 @@ struct CommonArgs {
     #[command(flatten)]
     report: ReportArgs,
     #[command(flatten)]
+    installers: InstallerArgs,
+    #[command(flatten)]
     base: BaseRegistryArgs,
     #[command(flatten)]
     connection: RegistryArgs,
@@ -157,6 +160,7 @@ impl CommonArgs {
     ) -> Result<CommandOutcome, Failure> {
         let shard = self.shard()?;
         let mut fleet = Fleet::read(&self.file)?;
+        fleet.for_each_dockerfile(|input| self.installers.apply_to(input));
         if let Some(shard) = shard {
             fleet = fleet.part(shard);
         }

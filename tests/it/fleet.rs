@@ -107,6 +107,31 @@ fn pauses(count: usize) -> String {
 }
 
 #[test]
+fn the_feed_of_dockerfiles_is_a_flag() {
+    let site = site();
+    fleet(
+        &site,
+        "[[image]]\nbuild = \"./app\"\n[[image]]\nbuild = \"./web\"\n",
+    );
+    let text =
+        "FROM mcr.microsoft.com/windows/nanoserver:1809\nRUN choco install a --version 1 -y\n";
+    site.write("app/Dockerfile", text);
+    for (more, part) in [
+        (&[][..], "--choco-feed"),
+        (&["--choco-feed", "none"], "none"),
+    ] {
+        for what in ["check", "build"] {
+            let (code, report) = answer_of(&mut command(&site, what, more));
+            assert_eq!(code, 1, "{report}");
+            let failed = report["images"][0].to_string();
+            assert!(failed.contains(part), "{what} {more:?}: {failed}");
+        }
+    }
+    // A recipe has no feed.
+    assert_eq!(states(&run(&site, "build").1, 1), ["current", "current"]);
+}
+
+#[test]
 fn two_builds_of_one_list_at_once_both_succeed() {
     let site = site();
     let start = || {

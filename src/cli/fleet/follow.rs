@@ -33,6 +33,7 @@ use crate::cli::command_context::Session;
 use crate::cli::error::{Context, Failure};
 use crate::cli::online_context::Online;
 use crate::cli::output::{OutputFormat, stdout};
+use crate::cli::recipe_args::InstallerArgs;
 use crate::cli::registry_args::{BaseRegistryArgs, RegistryArgs, read_time};
 use crate::cli::{CommandOutcome, complete, registry_args, shutdown};
 
@@ -94,6 +95,8 @@ pub(super) struct FollowArgs {
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
     #[command(flatten)]
+    installers: InstallerArgs,
+    #[command(flatten)]
     base: BaseRegistryArgs,
     #[command(flatten)]
     connection: RegistryArgs,
@@ -145,7 +148,8 @@ impl FollowArgs {
             let problem = anyhow!("invalid --lease-duration: expected at least 1s");
             return Err(Failure::usage(problem));
         }
-        let fleet = Fleet::read(&self.file)?;
+        let mut fleet = Fleet::read(&self.file)?;
+        fleet.for_each_dockerfile(|input| self.installers.apply_to(input));
         let online = Online::new(&self.connection, session)?;
         let reporter = DedupPrinter::new(session);
         let flags = self.connection.to_words();

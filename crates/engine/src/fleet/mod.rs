@@ -81,6 +81,17 @@ pub enum EntrySource {
 }
 
 impl Fleet {
+    /// Changes the input of each image that is built from a Dockerfile.
+    pub fn for_each_dockerfile(&mut self, change: impl Fn(&mut BuildInput)) {
+        for entry in &mut self.entries {
+            if let EntrySource::Build(input) = &mut entry.work
+                && input.dockerfile().is_some()
+            {
+                change(input);
+            }
+        }
+    }
+
     /// The part of the fleet in a shard.
     #[must_use]
     pub fn part(mut self, shard: Shard) -> Self {

@@ -128,6 +128,11 @@ impl Archive {
         self.format
     }
 
+    /// Location of its bytes.
+    pub fn location(&self) -> &ArchiveLocation {
+        &self.place
+    }
+
     /// Name for messages.
     pub fn name(&self) -> &str {
         &self.name

@@ -23,6 +23,8 @@ mod registry;
 mod script_file;
 mod value;
 
+use std::sync::Arc;
+
 use eval::Shell;
 
 use super::error::ScriptError;
@@ -111,7 +113,7 @@ fn run_script(
     };
     let statements = parse::parse(script.as_str()).map_err(located)?;
     machine.nested(|machine| {
-        let mut shell = Shell::new(machine, script, is_core);
+        let mut shell = Shell::new(machine, Arc::new(script.clone()), is_core);
         shell.block(&statements)?;
         Ok(shell.exit.unwrap_or(i32::from(!shell.is_ok)))
     })

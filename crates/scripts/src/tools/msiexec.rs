@@ -6,7 +6,7 @@ use super::super::process::Process;
 use wincimg_windows::path::ImagePath;
 
 /// Properties that name other files, whose changes to the package are not read.
-const CHANGES_OF_PACKAGE: [&str; 3] = ["TRANSFORMS", "PATCH", "MSINEWINSTANCE"];
+const CHANGES_OF_PACKAGE: [&str; 2] = ["PATCH", "MSINEWINSTANCE"];
 
 /// Installs a package.
 pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use wincimg_common::diagnose::error_chain;
+use wincimg_layer::ContentSource;
 use wincimg_layer::archive::Archive;
-use wincimg_msi::{Bundle, InstallOptions, InstallPlan, InstalledSystem, MsiError, SetupProgram};
-use wincimg_recipe::{FileSource, PlannedContent, PlannedPackage, content_of};
+use wincimg_msi::{
+    Bundle, InstallOptions, InstallPlan, InstalledSystem, MsiError, SetupProgram, TransformPlace,
+};
+use wincimg_recipe::{FileSource, LARGEST_TRANSFORM, PlannedContent, PlannedPackage, content_of};
 use wincimg_registry::{KeyPath, Presence, RegistryData};
 use wincimg_scripts::{EntryKind, ImageState as _, InstallAction, ScriptError, ScriptErrorKind};
 use wincimg_windows::path::ImagePath;
@@ -52,12 +55,14 @@ impl RunState<'_> {
             source_folder: format!("{}\\", folder.trim_end_matches('\\')),
             skipped_actions: self.state.skipped_actions.to_vec(),
         };
+        let transforms = self.transforms(&options)?;
         let plan = package.plan_installation(&options, &ImageSystem(self));
         let plan = plan.map_err(|error| refused(&error))?;
         check(&plan)?;
         let installed = PlannedPackage {
             file: source,
             options,
+            transforms,
             is_extracted: false,
             product: Some(plan.product.clone()),
             archives: self.archives.clone(),
@@ -65,6 +70,24 @@ impl RunState<'_> {
         self.apply_plan(plan, &installed, &package)?;
         self.changes.packages.push(installed);
         Ok(())
+    }
+
+    /// The transforms that are files of the image.
+    fn transforms(&self, options: &InstallOptions) -> Result<Vec<FileSource>, ScriptError> {
+        let mut sources = Vec::new();
+        for place in options.transforms().map_err(|error| refused(&error))? {
+            let TransformPlace::File(path) = place else {
+                continue;
+            };
+            if self.is_pending_download(&path) || self.tree.is_later(&path) {
+                return Err(ScriptError::later(format!("{path} is downloaded later")));
+            }
+            let created = self.tree.created_entry(&path);
+            if let Some(PlannedContent::File(source)) = created.map(|entry| &entry.content) {
+                sources.push(source.clone());
+            }
+        }
+        Ok(sources)
     }
 
     /// The package in a bundle, if the file is one.
@@ -130,6 +153,9 @@ impl RunState<'_> {
             self.check_writable(&file.path, false)?;
             self.put(file.path, PlannedContent::File(content));
         }
+        for change in plan.access {
+            self.set_access(change)?;
+        }
         self.registry.edits.extend(plan.registry);
         self.changes.notes.extend(plan.notes);
         Ok(())
@@ -189,6 +215,11 @@ impl InstalledSystem for ImageSystem<'_, '_> {
     }
 
     fn content(&self, file: &ImagePath) -> Presence<Vec<u8>> {
+        let created = self.0.tree.created_entry(file).map(|it| &it.content);
+        if let Some(PlannedContent::File(source)) = created {
+            let bytes = ContentSource::from(source).read(LARGEST_TRANSFORM);
+            return bytes.map_or(Presence::Unknown, Presence::Present);
+        }
         known(self.0.content(file))
     }
 
