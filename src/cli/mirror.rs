@@ -15,9 +15,10 @@ use wincimg_inspect::bases::{
 use wincimg_inspect::facts_provider::MirrorFactsCollector;
 use wincimg_oci::copy::{BlobAction, CopyReport, PlatformFilter, Platforms};
 use wincimg_oci::mirror::{
-    CompanionOutcome, MirrorHook, MirrorOptions, MirrorReport, MirrorTarget, MirroredImage,
-    ReferrerOutcome, ReferrerReport, mirror,
+    CompanionOutcome, MirrorHook, MirrorOptions, MirrorReport, MirroredImage, ReferrerOutcome,
+    ReferrerReport, mirror,
 };
+use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::Reference;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, LocationError};
@@ -53,7 +54,7 @@ pub(super) struct Mirror {
     images: Vec<String>,
     /// Target registry; images keep their path and tag below it
     #[arg(long, value_name = "HOST[/PREFIX]")]
-    to: MirrorTarget,
+    to: RegistryPrefix,
     #[command(flatten)]
     hosts: HostArgs,
     /// Required match of the base with the host's version

@@ -1,7 +1,5 @@
 //! `wincimg fleet follow`: runs the controller of a fleet and prints its events as lines.
 
-use std::collections::HashSet;
-use std::fmt::Display;
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::path::PathBuf;
@@ -16,8 +14,6 @@ use serde_json::{Value, json};
 use wincimg_cluster::live::{LeaseConfig, LeaseName, LiveError};
 use wincimg_cluster::rollout::command_line;
 use wincimg_common::diagnose::{Diagnose as _, error_chain};
-use wincimg_common::lock;
-use wincimg_common::progress::Reporter;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_engine::build::BuildContext;
 use wincimg_engine::delivery::AttachmentOptions;
@@ -25,7 +21,7 @@ use wincimg_engine::fleet::follow::{
     ControllerConfig, ControllerEvent, EntryOutcome, EntryResult, EventHandler as TellHappening,
     NodeState, RetryDelays, follow, listen,
 };
-use wincimg_engine::fleet::{Fleet, SyncOptions};
+use wincimg_engine::fleet::{DedupReporter, Fleet, SyncOptions};
 
 use crate::cli::build::source_date_epoch;
 use crate::cli::cluster_args::{ClusterArgs, with_kubectl_name};
@@ -42,9 +38,6 @@ const ROLE: &str = "templates/ci/kubernetes/fleet/rbac.yaml";
 
 /// Time to wait for further nodes, because nodes are patched or created in groups.
 const SETTLE: Duration = Duration::from_secs(1);
-
-/// Number of printed messages to remember, so that they are not repeated.
-const SAID: usize = 10_000;
 
 /// Shortest lease: one slow answer would lose a shorter one.
 const SHORTEST_LEASE: Duration = Duration::from_secs(1);
@@ -151,7 +144,11 @@ impl FollowArgs {
         let mut fleet = Fleet::read(&self.file)?;
         fleet.for_each_dockerfile(|input| self.installers.apply_to(input));
         let online = Online::new(&self.connection, session)?;
-        let reporter = DedupPrinter::new(session);
+        let reporter = DedupReporter {
+            reporter: session,
+            printed: &Mutex::default(),
+            about: None,
+        };
         let flags = self.connection.to_words();
         let run = SyncOptions {
             flags: &flags,
@@ -236,43 +233,6 @@ fn identity() -> String {
         .collect();
     let chance = RandomState::new().hash_one(std::process::id());
     format!("{name}_{chance:016x}")
-}
-
-/// Prints each message once.
-struct DedupPrinter<'a> {
-    session: &'a Session,
-    printed: Mutex<HashSet<String>>,
-}
-
-impl<'a> DedupPrinter<'a> {
-    fn new(session: &'a Session) -> Self {
-        let printed = Mutex::default();
-        Self { session, printed }
-    }
-
-    fn is_new(&self, message: &str) -> bool {
-        let mut printed = lock(&self.printed);
-        if printed.len() >= SAID {
-            printed.clear();
-        }
-        printed.insert(message.to_owned())
-    }
-}
-
-impl Reporter for DedupPrinter<'_> {
-    fn note(&self, message: &dyn Display) {
-        let message = message.to_string();
-        if self.is_new(&message) {
-            self.session.note(message);
-        }
-    }
-
-    fn warn(&self, message: &dyn Display) {
-        let message = message.to_string();
-        if self.is_new(&message) {
-            self.session.warn(message);
-        }
-    }
 }
 
 /// Prints events as lines: images and nodes on stdout, the state of the controller on stderr.

@@ -18,7 +18,7 @@ pub use file::schema;
 pub use prepull::{FleetPrepull, prepull};
 pub use report::{BuildReport, FleetImageState, FleetReport, ImageReport, ReportedError};
 pub use shard::{INDEX_VARIABLE, Shard};
-pub use sync::{SyncMode, SyncOptions, sync};
+pub use sync::{DedupReporter, SyncMode, SyncOptions, sync};
 use wincimg_cluster::selector::LabelSelector;
 use wincimg_inspect::bases::{BaseMatch, BaseRegistry};
 use wincimg_layer::Compression;

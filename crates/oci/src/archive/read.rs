@@ -143,11 +143,7 @@ impl Contents {
             .map_err(|error| self.broken(format!("its manifest.json is damaged: {error}")))?;
         for image in saved {
             let manifest = self.manifest_of(&image)?;
-            let entry = Descriptor::new(
-                manifest.media_type(),
-                manifest.digest().clone(),
-                manifest.size(),
-            );
+            let entry = manifest.descriptor(manifest.media_type());
             self.blobs.insert(
                 manifest.digest().clone(),
                 Blob::Made(manifest.bytes().clone()),
@@ -189,11 +185,7 @@ impl Contents {
                 .insert(layer.digest.clone(), Blob::Member(member.clone()));
             layers.push(layer);
         }
-        let descriptor = Descriptor::new(
-            ManifestFormat::Docker.config(),
-            config.digest().clone(),
-            config.size(),
-        );
+        let descriptor = config.descriptor(ManifestFormat::Docker.config());
         self.blobs
             .insert(config.digest().clone(), Blob::Member(image.config.clone()));
         Verbatim::new(Manifest::new(ManifestFormat::Docker, descriptor, layers))
