@@ -518,7 +518,8 @@ fn bundle(chain: &str, package: &[u8], signature: u32) -> Vec<u8> {
     const STUB: u32 = 0x400;
     let manifest = format!(
         "<BurnManifest><Payload Id='p' FilePath='in.msi' Packaging='embedded' SourcePath='a0' \
-         Container='WixAttachedContainer'/><Chain>{chain}</Chain></BurnManifest>"
+         Container='WixAttachedContainer'/><UX><Payload FilePath='wixstdba.dll'/></UX>\
+         <Chain>{chain}</Chain></BurnManifest>"
     );
     let first = cabinet(&[("0", manifest.as_bytes()), ("u0", b"a window")]);
     let attached = cabinet(&[("a0", package)]);
@@ -568,13 +569,18 @@ async fn a_bundle_of_one_package_installs_it() {
             assert_eq!(key, [r#""Dir"="C:\\own\\""#]);
         }
     }
+    // Parts for an older Windows are left out.
+    let parts = "<MsuPackage Id='U' InstallCondition='VersionNT = v6.1'/>";
+    bench.write("setup.exe", bundle(&format!("{parts}{ONE}"), &package, 0));
+    let layers = bench.layers("COPY setup.exe C:/\nRUN C:\\setup.exe /quiet");
+    assert_eq!(files_of(&layers[1])["Files/own/server.exe"], b"a server\n");
     let two = format!("{ONE}<ExePackage Id='Redist'/>");
     bench.write("two.exe", bundle(&two, &package, 0));
     for (line, code, value) in [
         (
             r"C:\two.exe /quiet",
             "dockerfile/needs-windows",
-            "A, Redist",
+            "Redist, which is no MSI",
         ),
         (
             r"C:\setup.exe",

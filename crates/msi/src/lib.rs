@@ -36,7 +36,7 @@ mod setup_program;
 mod shortcuts;
 mod summary;
 
-pub use bundle::Bundle;
+pub use bundle::{Bundle, BundlePackage};
 pub use cabinet::{Cabinet, CabinetMember};
 pub use error::MsiError;
 pub use package::{Companions, ContentSink, NoCompanions, Package, SeekableRead};

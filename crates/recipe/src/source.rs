@@ -172,7 +172,7 @@ impl FileSource {
         cabinet.transpose()
     }
 
-    /// Opens it as a bundle with one package; none for text and what is not downloaded yet.
+    /// Opens it as a bundle of packages; none for text and what is not downloaded yet.
     pub fn bundle(&self, archives: &Archives) -> Result<Option<Arc<Archive>>, ArchiveError> {
         let location = self.archive_location(archives)?;
         let bundle = location.map(|(place, name)| archives.open_bundle(place, &name));

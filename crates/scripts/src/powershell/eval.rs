@@ -570,9 +570,16 @@ impl Shell<'_, '_> {
                 is_static: true,
             } => {
                 let is_idle = matches!(of.as_ref(), Expression::Type(of) if of == "net.servicepointmanager")
-                    && matches!(name.as_str(), "securityprotocol" | "expect100continue");
+                    && matches!(
+                        name.as_str(),
+                        "securityprotocol"
+                            | "expect100continue"
+                            | "servercertificatevalidationcallback"
+                            | "checkcertificaterevocationlist"
+                            | "defaultconnectionlimit"
+                    );
                 if is_idle {
-                    // TLS settings of the process do not change the image.
+                    // Network settings of the process do not change the image.
                     Ok(())
                 } else {
                     Err(ScriptError::unclear(format!(
@@ -833,9 +840,116 @@ fn is_automatic(name: &str) -> bool {
         )
 }
 
-/// Returns true for a name of the form Verb-Noun.
+/// Returns true for a name of the form Verb-Noun with a verb of PowerShell's cmdlets; other names,
+/// such as `redis-server`, are programs.
 fn is_verb_noun(name: &str) -> bool {
     let is_word = |word: &str| !word.is_empty() && word.chars().all(char::is_alphanumeric);
     name.split_once('-')
-        .is_some_and(|(verb, noun)| is_word(verb) && is_word(noun))
+        .is_some_and(|(verb, noun)| VERBS.contains(&verb) && is_word(noun))
 }
+
+/// Approved verbs of cmdlets, and those of `ForEach-Object` and its like.
+const VERBS: [&str; 102] = [
+    "add",
+    "approve",
+    "assert",
+    "backup",
+    "block",
+    "build",
+    "checkpoint",
+    "clear",
+    "close",
+    "compare",
+    "complete",
+    "compress",
+    "confirm",
+    "connect",
+    "convert",
+    "convertfrom",
+    "convertto",
+    "copy",
+    "debug",
+    "deny",
+    "deploy",
+    "disable",
+    "disconnect",
+    "dismount",
+    "edit",
+    "enable",
+    "enter",
+    "exit",
+    "expand",
+    "export",
+    "find",
+    "foreach",
+    "format",
+    "get",
+    "grant",
+    "group",
+    "hide",
+    "import",
+    "initialize",
+    "install",
+    "invoke",
+    "join",
+    "limit",
+    "lock",
+    "measure",
+    "merge",
+    "mount",
+    "move",
+    "new",
+    "open",
+    "optimize",
+    "out",
+    "ping",
+    "pop",
+    "protect",
+    "publish",
+    "push",
+    "read",
+    "receive",
+    "redo",
+    "register",
+    "remove",
+    "rename",
+    "repair",
+    "request",
+    "reset",
+    "resize",
+    "resolve",
+    "restart",
+    "restore",
+    "resume",
+    "revoke",
+    "save",
+    "search",
+    "select",
+    "send",
+    "set",
+    "show",
+    "skip",
+    "sort",
+    "split",
+    "start",
+    "step",
+    "stop",
+    "submit",
+    "suspend",
+    "switch",
+    "sync",
+    "tee",
+    "test",
+    "trace",
+    "unblock",
+    "undo",
+    "uninstall",
+    "unlock",
+    "unprotect",
+    "unpublish",
+    "unregister",
+    "update",
+    "use",
+    "wait",
+    "watch",
+];
