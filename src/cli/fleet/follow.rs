@@ -1,6 +1,6 @@
 //! `wincimg fleet follow`: runs the controller of a fleet and prints its events as lines.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
@@ -25,7 +25,8 @@ use wincimg_engine::fleet::follow::{
     ControllerConfig, ControllerEvent, EntryOutcome, EntryResult, EventHandler as TellHappening,
     NodeState, RetryDelays, follow, listen,
 };
-use wincimg_engine::fleet::{Fleet, SyncOptions};
+use wincimg_engine::fleet::{Fleet, FleetReport, SyncOptions};
+use wincimg_windows::missing_fixes::{ImageFixes, MissingFixes};
 
 use crate::cli::build::source_date_epoch;
 use crate::cli::cluster_args::{ClusterArgs, with_kubectl_name};
@@ -34,7 +35,8 @@ use crate::cli::error::{Context, Failure};
 use crate::cli::online_context::Online;
 use crate::cli::output::{OutputFormat, stdout};
 use crate::cli::registry_args::{BaseRegistryArgs, RegistryArgs, read_time};
-use crate::cli::{CommandOutcome, complete, registry_args, shutdown};
+use crate::cli::{CommandOutcome, complete, registry_args, security, shutdown};
+use crate::report::image_by_table;
 
 /// Manifest with the rights that the controller requires.
 const ROLE: &str = "templates/ci/kubernetes/fleet/rbac.yaml";
@@ -147,13 +149,13 @@ impl FollowArgs {
         }
         let fleet = Fleet::read(&self.file)?;
         let online = Online::new(&self.connection, session)?;
-        let reporter = DedupPrinter::new(session);
+        let reporter = Arc::new(DedupPrinter::new(session));
         let flags = self.connection.to_words();
         let run = SyncOptions {
             flags: &flags,
             all_or_nothing: false,
             ctx: BuildContext {
-                reporter: &reporter,
+                reporter: reporter.as_ref(),
                 ..online.build_context()
             },
             base_registry: &self.base.base_registry,
@@ -175,7 +177,7 @@ impl FollowArgs {
             let cluster = self.cluster.connect().await?;
             let cluster = cluster.with_rbac_template(ROLE);
             let settings = self.settings(cluster.namespace());
-            let lines = Lines::new(session, self.format);
+            let lines = Lines::new(Arc::clone(&reporter), self.format);
             let asked = async {
                 shutdown::requested().await;
             };
@@ -235,15 +237,21 @@ fn identity() -> String {
 }
 
 /// Prints each message once.
-struct DedupPrinter<'a> {
-    session: &'a Session,
+struct DedupPrinter {
+    session: Session,
     printed: Mutex<HashSet<String>>,
 }
 
-impl<'a> DedupPrinter<'a> {
-    fn new(session: &'a Session) -> Self {
-        let printed = Mutex::default();
-        Self { session, printed }
+impl DedupPrinter {
+    fn new(session: &Session) -> Self {
+        Self {
+            session: Session {
+                quiet: session.quiet,
+                colour: session.colour,
+                cache: session.cache.clone(),
+            },
+            printed: Mutex::default(),
+        }
     }
 
     fn is_new(&self, message: &str) -> bool {
@@ -255,7 +263,7 @@ impl<'a> DedupPrinter<'a> {
     }
 }
 
-impl Reporter for DedupPrinter<'_> {
+impl Reporter for DedupPrinter {
     fn note(&self, message: &dyn Display) {
         let message = message.to_string();
         if self.is_new(&message) {
@@ -273,19 +281,18 @@ impl Reporter for DedupPrinter<'_> {
 
 /// Prints events as lines: images and nodes on stdout, the state of the controller on stderr.
 struct Lines {
-    session: Session,
+    printer: Arc<DedupPrinter>,
     format: OutputFormat,
+    /// Security fixes that images lack, as they were printed.
+    fixes: Mutex<BTreeMap<Option<String>, ImageFixes>>,
 }
 
 impl Lines {
-    fn new(session: &Session, format: OutputFormat) -> Self {
+    fn new(printer: Arc<DedupPrinter>, format: OutputFormat) -> Self {
         Self {
-            session: Session {
-                quiet: session.quiet,
-                colour: session.colour,
-                cache: session.cache.clone(),
-            },
+            printer,
             format,
+            fixes: Mutex::default(),
         }
     }
 
@@ -294,19 +301,21 @@ impl Lines {
     }
 
     fn take(&self, happening: &ControllerEvent<'_>) {
+        let session = &self.printer.session;
         match happening {
-            ControllerEvent::Leads => self
-                .session
-                .note("acquired the lease: this replica is the leader"),
-            ControllerEvent::Stopped => self
-                .session
-                .warn("lost the lease: this replica is no longer the leader"),
-            ControllerEvent::Waits(Some(holder)) => self
-                .session
-                .note(format_args!("waiting for the lease: {holder} holds it")),
-            ControllerEvent::Waits(None) => self.session.note("waiting for the lease"),
+            ControllerEvent::Leads => {
+                session.note("acquired the lease: this replica is the leader");
+            }
+            ControllerEvent::Stopped => {
+                session.warn("lost the lease: this replica is no longer the leader");
+            }
+            ControllerEvent::Waits(Some(holder)) => {
+                session.note(format_args!("waiting for the lease: {holder} holds it"));
+            }
+            ControllerEvent::Waits(None) => session.note("waiting for the lease"),
             ControllerEvent::Failure(error) => self.warn(error),
             ControllerEvent::Image(result) => self.image(result),
+            ControllerEvent::Checked(report) => self.fixes(report),
             ControllerEvent::Node(node, state) => self.node(&node.name, state),
         }
     }
@@ -314,7 +323,8 @@ impl Lines {
     fn warn(&self, error: &LiveError) {
         let hint = error.diagnosis().hint;
         let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
-        self.session
+        self.printer
+            .session
             .warn(format_args!("{}{hint}", error_chain(error)));
     }
 
@@ -339,7 +349,32 @@ impl Lines {
         });
         self.print(&words, &line);
         if let (OutputFormat::Text, Some(hint)) = (self.format, hint) {
-            self.session.note(hint);
+            self.printer.session.note(hint);
+        }
+    }
+
+    /// Prints the images whose missing security fixes changed, if there is a table of fixes.
+    fn fixes(&self, report: &FleetReport) {
+        let printer = &self.printer;
+        let found = security::missing_in_fleet(report, &printer.session, printer.as_ref());
+        let Some(mut found) = found else { return };
+        let mut known = lock(&self.fixes);
+        found.images.retain(|image| {
+            let before = known.insert(image.reference.clone(), image.clone());
+            match before {
+                Some(before) => before != *image,
+                None => image.missing > 0 || !image.known,
+            }
+        });
+        let MissingFixes { table, images } = &found;
+        match self.format {
+            OutputFormat::Text => {
+                for image in images {
+                    self.print(&image_by_table(image, table), &Value::Null);
+                }
+            }
+            OutputFormat::Json if images.is_empty() => {}
+            OutputFormat::Json => self.print("", &json!({ "missing_fixes": found })),
         }
     }
 
