@@ -178,14 +178,7 @@ impl CommonArgs {
         };
         let mut report = registry_args::run(async { Ok(sync(&fleet, &nodes, run, mode).await) })?;
         report.shard = shard.map(|shard| shard.to_string());
-        let builds = report.images.iter().flat_map(|image| &image.builds);
-        let existing = builds
-            .filter(|build| build.digest.is_some())
-            .filter_map(|build| {
-                let version = build.os_version.as_deref()?.parse().ok()?;
-                Some((build.image.clone(), version))
-            });
-        report.missing_fixes = security::missing_fixes(existing, None, session);
+        report.missing_fixes = security::missing_in_fleet(&report, session, session);
         self.report.write(|format, _, out| match format {
             ReportFormat::Text => write_fleet_text(&report, out),
             ReportFormat::Json => write_fleet_json(&report, out),

@@ -1,5 +1,6 @@
 //! `wincimg fleet follow`: runs the controller of a fleet and prints its events as lines.
 
+use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::path::PathBuf;
@@ -21,7 +22,8 @@ use wincimg_engine::fleet::follow::{
     ControllerConfig, ControllerEvent, EntryOutcome, EntryResult, EventHandler as TellHappening,
     NodeState, RetryDelays, follow, listen,
 };
-use wincimg_engine::fleet::{DedupReporter, Fleet, SyncOptions};
+use wincimg_engine::fleet::{DedupReporter, Fleet, FleetReport, SyncOptions};
+use wincimg_windows::missing_fixes::{ImageFixes, MissingFixes};
 
 use crate::cli::build::source_date_epoch;
 use crate::cli::cluster_args::{ClusterArgs, with_kubectl_name};
@@ -31,7 +33,8 @@ use crate::cli::online_context::Online;
 use crate::cli::output::{OutputFormat, stdout};
 use crate::cli::recipe_args::InstallerArgs;
 use crate::cli::registry_args::{BaseRegistryArgs, RegistryArgs, read_time};
-use crate::cli::{CommandOutcome, complete, registry_args, shutdown};
+use crate::cli::{CommandOutcome, complete, registry_args, security, shutdown};
+use crate::report::image_by_table;
 
 /// Manifest with the rights that the controller requires.
 const ROLE: &str = "templates/ci/kubernetes/fleet/rbac.yaml";
@@ -238,7 +241,11 @@ fn identity() -> String {
 /// Prints events as lines: images and nodes on stdout, the state of the controller on stderr.
 struct Lines {
     session: Session,
+    /// Messages about security fixes.
+    printed: Mutex<HashSet<String>>,
     format: OutputFormat,
+    /// Security fixes that images lack, as they were printed.
+    fixes: Mutex<BTreeMap<Option<String>, ImageFixes>>,
 }
 
 impl Lines {
@@ -249,7 +256,9 @@ impl Lines {
                 colour: session.colour,
                 cache: session.cache.clone(),
             },
+            printed: Mutex::default(),
             format,
+            fixes: Mutex::default(),
         }
     }
 
@@ -258,19 +267,21 @@ impl Lines {
     }
 
     fn take(&self, happening: &ControllerEvent<'_>) {
+        let session = &self.session;
         match happening {
-            ControllerEvent::Leads => self
-                .session
-                .note("acquired the lease: this replica is the leader"),
-            ControllerEvent::Stopped => self
-                .session
-                .warn("lost the lease: this replica is no longer the leader"),
-            ControllerEvent::Waits(Some(holder)) => self
-                .session
-                .note(format_args!("waiting for the lease: {holder} holds it")),
-            ControllerEvent::Waits(None) => self.session.note("waiting for the lease"),
+            ControllerEvent::Leads => {
+                session.note("acquired the lease: this replica is the leader");
+            }
+            ControllerEvent::Stopped => {
+                session.warn("lost the lease: this replica is no longer the leader");
+            }
+            ControllerEvent::Waits(Some(holder)) => {
+                session.note(format_args!("waiting for the lease: {holder} holds it"));
+            }
+            ControllerEvent::Waits(None) => session.note("waiting for the lease"),
             ControllerEvent::Failure(error) => self.warn(error),
             ControllerEvent::Image(result) => self.image(result),
+            ControllerEvent::Checked(report) => self.fixes(report),
             ControllerEvent::Node(node, state) => self.node(&node.name, state),
         }
     }
@@ -304,6 +315,35 @@ impl Lines {
         self.print(&words, &line);
         if let (OutputFormat::Text, Some(hint)) = (self.format, hint) {
             self.session.note(hint);
+        }
+    }
+
+    /// Prints the images whose missing security fixes changed, if there is a table of fixes.
+    fn fixes(&self, report: &FleetReport) {
+        let reporter = DedupReporter {
+            reporter: &self.session,
+            printed: &self.printed,
+            about: None,
+        };
+        let found = security::missing_in_fleet(report, &self.session, &reporter);
+        let Some(mut found) = found else { return };
+        let mut known = lock(&self.fixes);
+        found.images.retain(|image| {
+            let before = known.insert(image.reference.clone(), image.clone());
+            match before {
+                Some(before) => before != *image,
+                None => image.missing > 0 || !image.known,
+            }
+        });
+        let MissingFixes { table, images } = &found;
+        match self.format {
+            OutputFormat::Text => {
+                for image in images {
+                    self.print(&image_by_table(image, table), &Value::Null);
+                }
+            }
+            OutputFormat::Json if images.is_empty() => {}
+            OutputFormat::Json => self.print("", &json!({ "missing_fixes": found })),
         }
     }
 
