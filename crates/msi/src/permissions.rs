@@ -23,12 +23,13 @@ const ALLOWS: u8 = 0;
 impl Session<'_> {
     /// The rights of a table.
     pub(crate) fn permissions(
-        &self,
+        &mut self,
         table: &str,
         plan: &Builder,
     ) -> Result<Vec<AccessChange>, MsiError> {
         let mut changes: Vec<AccessChange> = Vec::new();
-        for row in self.database.rows(table) {
+        let database = self.database;
+        for row in database.rows(table) {
             let Some((path, is_folder)) = self.locked(&row, plan)? else {
                 continue;
             };
@@ -47,7 +48,11 @@ impl Session<'_> {
     }
 
     /// The path that a row locks, and whether it is a folder; none if it is not installed.
-    fn locked(&self, row: &Row<'_>, plan: &Builder) -> Result<Option<(ImagePath, bool)>, MsiError> {
+    fn locked(
+        &mut self,
+        row: &Row<'_>,
+        plan: &Builder,
+    ) -> Result<Option<(ImagePath, bool)>, MsiError> {
         let (key, table) = (row.text("LockObject"), row.text("Table"));
         let is_installed = |row: &Row<'_>| self.installed(row.text("Component_")).is_some();
         let (path, is_folder) = match table {
@@ -69,8 +74,10 @@ impl Session<'_> {
             _ => return Err(unsupported(&format!("{key} of the table {table}"))),
         };
         let is_planned = is_folder || plan.planned(&path).is_some();
-        if !is_planned || self.system.entry(&path) != Presence::Absent {
-            return Err(unsupported(&format!("{path}, which the image may have")));
+        match self.system.entry(&path) {
+            Presence::Absent if is_planned => {}
+            Presence::Unknown => self.unknown.push(format!("whether {path} exists")),
+            _ => return Err(unsupported(&format!("{path}, which the image has"))),
         }
         Ok(Some((path, is_folder)))
     }
@@ -152,9 +159,10 @@ fn changes_of(path: &ImagePath, edits: Vec<DescriptorEdit>) -> Vec<AccessChange>
     edits.collect()
 }
 
+/// An account by its name or SID. Those of the creator stand for another account below.
 fn account(name: &str) -> Result<AccessAccount, MsiError> {
-    name.parse()
-        .map_err(|_| unsupported(&format!("the account {name:?}")))
+    let account = name.parse().ok().filter(|_| !name.starts_with("S-1-3-"));
+    account.ok_or_else(|| unsupported(&format!("the account {name:?}")))
 }
 
 fn unsupported(what: &str) -> MsiError {

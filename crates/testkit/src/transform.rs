@@ -108,7 +108,10 @@ impl TestTransform {
 
     /// The file.
     pub fn bytes(&self) -> Vec<u8> {
-        let mut file = cfb::CompoundFile::create(Cursor::new(Vec::new())).unwrap();
+        // As Windows Installer writes it.
+        let memory = Cursor::new(Vec::new());
+        let made = cfb::CompoundFile::create_with_version(cfb::Version::V3, memory);
+        let mut file = made.unwrap();
         self.write(&mut file, "");
         file.into_inner().into_inner()
     }

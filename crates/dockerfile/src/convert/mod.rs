@@ -21,6 +21,7 @@ use wincimg_common::diagnose::{Diagnose, error_chain};
 use wincimg_common::untrusted::without_password;
 use wincimg_http::DownloadedFile;
 use wincimg_inspect::bases::{BaseRegistry, FlavourSelector, NAMES, NamedBase};
+use wincimg_layer::archive::ArchiveLocation;
 use wincimg_layer::{ContentSource, EntryContent, Layer};
 use wincimg_oci::document::ContainerConfig;
 use wincimg_oci::reference::{Reference, repository_of};
@@ -484,16 +485,26 @@ fn take_extracted(made: &mut Plan, instructions: &Instructions) {
     }
 }
 
-/// Files on disk are equal if they are one file.
+/// Files on disk are equal if they are one file, and members of one archive.
 fn is_same_content(one: &EntryContent, other: &EntryContent) -> bool {
+    let is_same_file = |one: &Path, other: &Path| {
+        let real = |path: &Path| std::fs::canonicalize(path).ok();
+        one == other || real(one).is_some_and(|one| Some(one) == real(other))
+    };
     match (one, other) {
         (
             EntryContent::File(ContentSource::Path(one)),
             EntryContent::File(ContentSource::Path(other)),
-        ) => {
-            let real = |path: &Path| std::fs::canonicalize(path).ok();
-            one == other || real(one).is_some_and(|one| Some(one) == real(other))
-        }
+        ) => is_same_file(one, other),
+        (
+            EntryContent::File(ContentSource::Member(one)),
+            EntryContent::File(ContentSource::Member(other)),
+        ) => match (one.archive().location(), other.archive().location()) {
+            (ArchiveLocation::Path(place), ArchiveLocation::Path(place_of_other)) => {
+                one.index() == other.index() && is_same_file(place, place_of_other)
+            }
+            _ => one == other,
+        },
         (one, other) => one == other,
     }
 }

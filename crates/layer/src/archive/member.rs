@@ -28,6 +28,11 @@ impl Member {
         &self.archive.entries[self.index].path
     }
 
+    /// Index in the archive.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
     /// Size in bytes.
     pub fn size(&self) -> u64 {
         self.archive.entries[self.index].size

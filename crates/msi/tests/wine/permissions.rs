@@ -13,7 +13,6 @@ use super::packages::PACKAGES;
 
 const LOCK: &str = "CREATE TABLE `LockPermissions` (`LockObject` CHAR(72) NOT NULL, `Table` CHAR(255) NOT NULL, `Domain` CHAR(255), `User` CHAR(255) NOT NULL, `Permission` LONG PRIMARY KEY `LockObject`, `Table`, `Domain`, `User`)";
 const LOCK_MORE: &str = "CREATE TABLE `MsiLockPermissionsEx` (`MsiLockPermissionsEx` CHAR(72) NOT NULL, `LockObject` CHAR(72) NOT NULL, `Table` CHAR(32) NOT NULL, `SDDLText` CHAR(255) NOT NULL, `Condition` CHAR(255) PRIMARY KEY `MsiLockPermissionsEx`)";
-const FOLDER: &str = "CREATE TABLE `CreateFolder` (`Directory_` CHAR(72) NOT NULL, `Component_` CHAR(72) NOT NULL PRIMARY KEY `Directory_`, `Component_`)";
 
 /// A row for a user.
 fn user(object: &str, table: &str, domain: &str, user: &str, permission: i32) -> String {
@@ -91,7 +90,6 @@ pub(crate) fn rights_are_those_of_the_tables() {
     assert_eq!(plan.access[0], expected[0]);
     assert_eq!(sorted(&plan.access), sorted(&expected));
     let plan = planned(&[
-        FOLDER.to_owned(),
         "INSERT INTO `CreateFolder` (`Directory_`,`Component_`) VALUES ('INSTALLDIR','Main')"
             .to_owned(),
         LOCK_MORE.to_owned(),
