@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use wincimg_cluster::live::{LeaseConfig, LeaseName, LiveError};
 use wincimg_cluster::rollout::command_line;
 use wincimg_common::diagnose::{Diagnose as _, error_chain};
+use wincimg_common::lock;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_engine::build::BuildContext;
 use wincimg_engine::delivery::AttachmentOptions;
