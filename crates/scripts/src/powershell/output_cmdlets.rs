@@ -67,6 +67,10 @@ impl Shell<'_, '_> {
         name: &str,
         command: &CommandAst,
     ) -> Result<PsValue, ScriptError> {
+        // A provider that is named may be installed.
+        if name == "get-packageprovider" && !command.arguments.is_empty() {
+            return Err(ScriptError::windows("it may install a package provider"));
+        }
         let is_pure = matches!(
             name,
             "get-date" | "get-host" | "get-culture" | "get-random" | "select-string"

@@ -854,3 +854,10 @@ fn two_dashes_end_the_parameters() {
         assert_eq!(refused(&POWERSHELL, &line).0, NotUnderstood, "{line}");
     }
 }
+
+#[test]
+fn a_package_provider_may_be_installed() {
+    assert!(in_powershell("Get-PackageProvider | Out-Null")[0].starts_with("Skip"));
+    let line = "Get-PackageProvider -Name NuGet -ForceBootstrap | Out-Null";
+    assert_eq!(refused(&POWERSHELL, line).0, NeedsWindows);
+}
