@@ -9,7 +9,7 @@ use crate::terminal::on_terminal;
 /// Holds a picture against what a command prints, without lines that change every day.
 fn picture(images: &Images, name: &str, command: &str) {
     // The progress is gone at the end.
-    let line = format!("XDG_CACHE_HOME=cache {command} 2>/dev/null");
+    let line = format!("XDG_CACHE_HOME=$PWD/cache {command} 2>/dev/null");
     let (shown, _) = on_terminal(images.folder.path(), COLUMNS, &line);
     let shown = shown.replace('\r', "");
     let lines: Vec<&str> = shown
@@ -27,7 +27,8 @@ fn the_guide_shows_what_diff_and_scan_print() {
 
     let images = scan::scanned();
     scan::vex(&images);
-    let read = "XDG_CACHE_HOME=cache wincimg image scan oci:web --msrc apr.json --msrc may.json";
+    let read =
+        "XDG_CACHE_HOME=$PWD/cache wincimg image scan oci:web --msrc apr.json --msrc may.json";
     assert!(on_terminal(images.folder.path(), COLUMNS, read).1);
     let command = "wincimg image scan oci:web --vex web.vex.json";
     picture(&images, "scan.svg", command);
