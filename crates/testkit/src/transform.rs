@@ -4,6 +4,11 @@ use std::collections::BTreeMap;
 use std::io::{Cursor, Read, Seek, Write};
 use std::path::Path;
 
+/// `{000C1082-0000-0000-C000-000000000046}`
+const CLASS: [u8; 16] = [
+    0x82, 0x10, 0x0C, 0, 0, 0, 0, 0, 0xC0, 0, 0, 0, 0, 0, 0, 0x46,
+];
+
 /// A cell of a row.
 #[derive(Debug, Clone, Copy)]
 pub enum Cell<'a> {
@@ -113,7 +118,12 @@ impl TestTransform {
         let made = cfb::CompoundFile::create_with_version(cfb::Version::V3, memory);
         let mut file = made.unwrap();
         self.write(&mut file, "");
-        file.into_inner().into_inner()
+        let mut bytes = file.into_inner().into_inner();
+        // The class of transforms, in the entry of the root: wine applies no other file.
+        let sector = u32::from_le_bytes(*bytes[48..].first_chunk().unwrap());
+        let root = usize::try_from(sector + 1).unwrap() * 512;
+        bytes[root + 80..root + 96].copy_from_slice(&CLASS);
+        bytes
     }
 
     /// Adds it to a package, as a storage.
