@@ -18,6 +18,7 @@ use crate::cli::CommandOutcome;
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
 use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
+use crate::cli::lint::counted;
 use crate::cli::output::{OutputFormat, write_json, write_result};
 use crate::cli::progress::display;
 use crate::cli::registry_args;
@@ -133,10 +134,10 @@ impl Cp {
     fn write(&self, copied: &CopiedFiles, out: &mut dyn Write) -> io::Result<()> {
         writeln!(
             out,
-            "{}: {} files, {} folders, {}",
+            "{}: {}, {}, {}",
             self.folder.display(),
-            copied.files,
-            copied.folders,
+            counted(copied.files, "file"),
+            counted(copied.folders, "folder"),
             BinaryBytes(copied.bytes)
         )
     }
