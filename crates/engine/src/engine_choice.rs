@@ -34,11 +34,7 @@ impl Engine {
     ) -> (Self, EngineReason) {
         match asked_for {
             Some(engine) => (engine, EngineReason::AskedFor),
-            // What no engine builds fails for the reason of the direct one.
-            None => match plans.find_map(|plan| {
-                let is_renderable = wincimg_dockerfile::check_renderable(plan).is_ok();
-                check(plan).err().filter(|_| is_renderable)
-            }) {
+            None => match plans.find_map(|plan| check(plan).err()) {
                 None => (Self::Direct, EngineReason::NothingNeedsWindows),
                 Some(obstacle) => (Self::Docker, EngineReason::NeedsWindows(obstacle.into())),
             },
