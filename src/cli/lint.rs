@@ -339,7 +339,7 @@ fn read(path: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-fn counted(number: usize, what: &str) -> String {
+pub(super) fn counted(number: usize, what: &str) -> String {
     let plural = match number {
         1 => "",
         _ if what.ends_with('x') => "es",

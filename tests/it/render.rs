@@ -180,6 +180,28 @@ fn json_has_the_text_and_what_goes_with_it() {
 }
 
 #[test]
+fn what_no_dockerfile_has_is_refused_with_a_hint() {
+    let site = Site::new();
+    fs::create_dir(site.path("app")).unwrap();
+    for keys in [
+        "volumes = ['C:/data']",
+        "[[layers]]\nname = 'one'\nfolders = ['C:/a']",
+    ] {
+        let recipe = format!("name = \"app\"\nbase = \"servercore\"\n{keys}\n");
+        fs::write(site.path("app/recipe.toml"), recipe).unwrap();
+        for arguments in [&["./app"][..], &["./app", "--format", "json"]] {
+            let output = render(&site, arguments).output().unwrap();
+            assert_eq!(output.status.code(), Some(2), "{keys}: {output:?}");
+            let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(
+                printed.contains("wincimg build --engine direct"),
+                "{printed}"
+            );
+        }
+    }
+}
+
+#[test]
 fn what_was_rendered_lints_clean() {
     let site = Site::new();
     site.write("site/index.html", "x");

@@ -394,6 +394,66 @@ async fn rights_move_with_what_a_line_moves() {
 }
 
 #[test(multi_thread)]
+async fn a_rename_that_changes_only_the_case_loses_nothing() {
+    let bench = Bench::new().await.indexed();
+    let layers = bench.layers(
+        "RUN ren C:\\inetpub INETPUB&& mkdir C:\\new\\in && ren C:\\new NEW\nRUN ren C:\\NEW New",
+    );
+    assert_eq!(layers.len(), 1, "the last line changes nothing");
+    let found: Vec<String> = entries_of(&layers[0]).into_keys().collect();
+    assert!(found.contains(&"Files/NEW/in".to_owned()), "{found:?}");
+    assert!(!found.iter().any(|path| path.contains(".wh.")), "{found:?}");
+}
+
+#[test(multi_thread)]
+async fn what_a_line_of_another_user_makes_belongs_to_it() {
+    const USER: &str = "S-1-5-93-2-2";
+    for bench in [Bench::new().await, Bench::new().await.indexed()] {
+        let layers = bench.layers(
+            "USER ContainerUser\nRUN mkdir C:\\u\\v && echo a>C:\\u\\v\\f.txt\nRUN echo b>C:\\u\\v\\f.txt",
+        );
+        for (layer, path) in [(0, "u"), (0, "u/v"), (0, "u/v/f.txt"), (1, "u/v/f.txt")] {
+            let found = entries_of(&layers[layer]);
+            let (security, _) = &found[&format!("Files/{path}")];
+            let security = security.as_ref().unwrap();
+            assert!(
+                security.starts_with(&format!("O:{USER}")),
+                "{path}: {security}"
+            );
+            let full = format!("(A;ID;FA;;;{USER})");
+            assert!(security.contains(&full), "{path}: {security}");
+        }
+    }
+}
+
+#[test(multi_thread)]
+async fn folders_that_windows_needs_stay() {
+    let bench = Bench::new().await;
+    bench
+        .refused("RUN rd /s /q C:\\Windows")
+        .names(&["Dockerfile:3: ", "cannot be deleted: Windows needs it"]);
+    for entry in [
+        "[[files]]\ncontent = \"x\"\nto = 'C:\\Windows'\n",
+        "[[layers]]\nname = \"one\"\ndeletes = ['C:\\windows\\SYSTEM32']\n",
+    ] {
+        let recipe = format!("name = \"app\"\nbase = \"nanoserver\"\n{entry}");
+        let done = bench.build_recipe(&recipe, &[]).failure();
+        let printed = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+        assert!(printed.contains("indows needs"), "{printed}");
+    }
+}
+
+#[test(multi_thread)]
+async fn a_layer_of_a_recipe_deletes_a_value_of_a_base_that_is_read() {
+    let bench = Bench::new().await;
+    let recipe = "name = \"app\"\nbase = \"nanoserver\"\nlook_inside = true\n[[layers]]\nname = \"one\"\n\
+        [[registry]]\nlayer = \"one\"\nkey = 'HKLM\\SOFTWARE\\Acme'\ndelete_values = [\"x\"]\n";
+    let done = bench.build_recipe(recipe, &[]);
+    let printed = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+    assert!(!printed.contains("if the base may lack"), "{printed}");
+}
+
+#[test(multi_thread)]
 async fn certificates_come_in_every_form_that_windows_reads() {
     let bench = Bench::new().await;
     let openssl = component("openssl");

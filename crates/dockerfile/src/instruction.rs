@@ -1,9 +1,10 @@
 //! Parsed instructions of a Dockerfile, before variables are expanded.
 
 use wincimg_common::diagnose::closest_match;
+use wincimg_recipe::{check_keyword, check_trigger};
 use wincimg_windows::quoting::Escape;
 
-use super::source::{HereDocument, Instruction, KEYWORDS};
+use super::source::{HereDocument, Instruction};
 
 /// A parsed instruction.
 #[derive(Debug, Clone)]
@@ -193,12 +194,8 @@ impl InstructionKind {
             } else {
                 instruction.keyword.as_str()
             };
-            return match keyword {
-                "ONBUILD" | "FROM" | "MAINTAINER" => {
-                    Err(format!("ONBUILD does not support {keyword}").into())
-                }
-                _ => Ok(known(keyword).map(|()| Self::OnBuild(trigger.to_owned()))?),
-            };
+            check_trigger(keyword)?;
+            return Ok(Self::OnBuild(trigger.to_owned()));
         }
         Self::read_own(instruction, escape)
     }
@@ -209,7 +206,7 @@ impl InstructionKind {
         escape: Escape,
     ) -> Result<Self, InstructionError> {
         let keyword = instruction.keyword.as_str();
-        known(keyword)?;
+        check_keyword(keyword)?;
         let text = instruction.text();
         let is_list = matches!(keyword, "CMD" | "ENTRYPOINT");
         if text.is_empty() && !is_list {
@@ -244,15 +241,6 @@ impl InstructionKind {
             _ => Self::Workdir(text.to_owned()),
         })
     }
-}
-
-fn known(keyword: &str) -> Result<(), String> {
-    if KEYWORDS.contains(&keyword) {
-        return Ok(());
-    }
-    let meant = closest_match(keyword, KEYWORDS.into_iter());
-    let meant = meant.map_or_else(String::new, |meant| format!(": did you mean {meant}?"));
-    Err(format!("unknown instruction {keyword:?}{meant}"))
 }
 
 struct Flags<'a>(Vec<(&'a str, Option<&'a str>)>);
@@ -660,7 +648,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_instruction_panics(
-            keyword in prop::sample::select(KEYWORDS.to_vec()), text in r"[ -~]{0,32}"
+            keyword in prop::sample::select(wincimg_recipe::KEYWORDS.to_vec()), text in r"[ -~]{0,32}"
         ) {
             let file = Dockerfile::read(&format!("{keyword} {text}")).instructions.len();
             prop_assert!(file <= 1);

@@ -93,10 +93,10 @@ pub enum RenderError {
         /// Base.
         base: String,
     },
-    /// The recipe has layers of its own.
-    #[error("only the direct engine builds a recipe with layers of its own")]
-    #[diagnose(code = "recipe/layers", blame = Request, hint = "omit --engine docker, or remove [[layers]], [[msi]], runtimes, layer and the keys that belong to them")]
-    Layers,
+    /// The recipe has layers of its own, or keys that a generated Dockerfile does not have.
+    #[error("only the direct engine builds a recipe with {0}")]
+    #[diagnose(code = "recipe/layers", blame = Request, hint = "build it with `wincimg build --engine direct`, or remove these keys")]
+    Layers(&'static str),
     /// Neither `reg` nor a .reg file can make a change to the registry.
     #[error("neither reg nor a .reg file can make the change to the registry: {0}")]
     #[diagnose(code = "recipe/registry", blame = Request)]
@@ -145,8 +145,12 @@ pub fn render(plan: &Plan, inside: &dyn BaseContents) -> Result<RenderedDockerfi
             base: plan.base.name.clone(),
         });
     }
-    if plan.instructions.is_some() {
-        return Err(RenderError::Layers);
+    if let Some(instructions) = &plan.instructions {
+        return Err(RenderError::Layers(if instructions.steps.is_empty() {
+            "author, volumes, healthcheck, shell, stop_signal, on_build or args_escaped"
+        } else {
+            "layers of its own ([[layers]], [[msi]], runtimes or layer)"
+        }));
     }
     let mut context = context::files(plan)?;
     let links = context::take_folder_links(&mut context)?;

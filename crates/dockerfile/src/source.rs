@@ -5,6 +5,7 @@
 
 use std::ops::{Range, RangeInclusive};
 
+use wincimg_recipe::KEYWORDS;
 use wincimg_windows::quoting::Escape;
 
 /// Instructions and lines of a file.
@@ -72,28 +73,6 @@ pub struct LineContinuation<'a> {
     /// Line that it is joined with, which is not empty either.
     pub joined: Option<&'a str>,
 }
-
-/// Keywords of instructions.
-pub(super) const KEYWORDS: [&str; 18] = [
-    "ADD",
-    "ARG",
-    "CMD",
-    "COPY",
-    "ENTRYPOINT",
-    "ENV",
-    "EXPOSE",
-    "FROM",
-    "HEALTHCHECK",
-    "LABEL",
-    "MAINTAINER",
-    "ONBUILD",
-    "RUN",
-    "SHELL",
-    "STOPSIGNAL",
-    "USER",
-    "VOLUME",
-    "WORKDIR",
-];
 
 impl<'a> Dockerfile<'a> {
     /// Reads any text; errors are found in the evaluation.

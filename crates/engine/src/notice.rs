@@ -72,7 +72,10 @@ impl fmt::Display for Notice<'_> {
             ),
             Self::WouldDownload { place, url } => write!(f, "{place}: a build downloads {url}"),
             Self::NeedsDownload { place } => {
-                write!(f, "{place}: depends on that download, so the plan omits it")
+                write!(
+                    f,
+                    "{place}: depends on what a build downloads or runs, so the plan omits it"
+                )
             }
             Self::NeedsContents { problem } => write!(
                 f,

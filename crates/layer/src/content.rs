@@ -9,6 +9,7 @@ use bytes::Bytes;
 use serde::{Serialize, Serializer};
 use wincimg_common::files;
 use wincimg_common::files::SpoolPart;
+use wincimg_registry::security::Sid;
 
 use super::descriptor::Security;
 use super::error::LayerError;
@@ -25,6 +26,8 @@ pub struct Layer {
     pub(super) files: Vec<LayerEntry>,
     pub(super) hives: Vec<LayerEntry>,
     pub(super) secured: Vec<LayerEntry>,
+    /// Owner of its new entries, if not administrators.
+    pub(super) owner: Option<Sid>,
     /// True if nothing is below it.
     is_bottom: bool,
 }
@@ -135,6 +138,11 @@ impl Layer {
             timestamp,
             ..Self::default()
         }
+    }
+
+    /// Sets the account that creates its new entries.
+    pub fn set_owner(&mut self, owner: Sid) {
+        self.owner = Some(owner);
     }
 
     /// Makes it the lowest layer of an image, which has no `Hives` directory: there is nothing that

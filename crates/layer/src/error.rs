@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use wincimg_common::diagnose::Diagnose;
 use wincimg_registry::BaseReadError;
+use wincimg_windows::path::ImagePath;
 
 use super::path::PathError;
 use crate::archive::ArchiveError;
@@ -45,6 +46,15 @@ pub enum LayerError {
         /// Kind in the base.
         found: &'static str,
         /// Kind in the layer.
+        wanted: &'static str,
+    },
+    /// It replaces or deletes a folder that Windows needs.
+    #[error("{path} would be {wanted} in the image: it is a folder that Windows needs")]
+    #[diagnose(blame = Request)]
+    Essential {
+        /// The folder.
+        path: ImagePath,
+        /// Kind of the entry.
         wanted: &'static str,
     },
     /// The base's facts cannot be read.

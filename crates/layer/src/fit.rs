@@ -11,7 +11,7 @@
 //! For an unknown base the entries have the descriptors that `BuildKit` sets, except in folders of
 //! earlier layers, which are known: see [`BaseOverlay`](super::BaseOverlay).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use wincimg_registry::Presence;
 use wincimg_registry::security::{ChildKind, SecurityDescriptor, Sid};
@@ -32,8 +32,10 @@ impl Layer {
     /// Fits the entries to the known content of the base; an error if one of them conflicts with
     /// it.
     pub fn fit_to_base(&mut self, inside: &dyn BaseContents) -> Result<(), LayerError> {
+        check_essential(&self.files)?;
         let root = inside.file(&ImagePath::drive())?;
         if matches!(root, Presence::Unknown)
+            && self.owner.is_none()
             && self.secured.is_empty()
             && !self.is_any_top_known(inside)?
         {
@@ -41,8 +43,11 @@ impl Layer {
         }
         let mut items = Vec::with_capacity(self.files.len());
         sort_directory("Files", &self.files, Some(&self.secured), &mut items)?;
+        let owned = self.owner.iter().flat_map(|_| &self.files);
         let mut walk = Walk {
             inside,
+            owner: self.owner.as_ref(),
+            owned: owned.map(|entry| fold(entry.path.as_str())).collect(),
             drive: Folder {
                 name: String::new(),
                 written: String::new(),
@@ -113,6 +118,10 @@ fn without_unneeded_folders(
 
 struct Walk<'a> {
     inside: &'a dyn BaseContents,
+    /// Owner of new entries, if not administrators.
+    owner: Option<&'a Sid>,
+    /// Entries that the owner creates.
+    owned: HashSet<String>,
     drive: Folder,
     /// Parent folders of the next entry.
     open: Vec<Folder>,
@@ -143,6 +152,11 @@ struct InheritedDescriptors {
     file: Option<Security>,
 }
 
+/// What entries inherit from a folder with the default descriptor.
+fn default_folder() -> InheritedDescriptors {
+    InheritedDescriptors::new(Some(descriptor::DIRECTORY.bytes()))
+}
+
 struct FittedEntry<'a> {
     path: String,
     content: &'a EntryContent,
@@ -162,14 +176,15 @@ impl InheritedDescriptors {
         }
     }
 
-    fn to(&mut self, child: ChildKind) -> Option<Security> {
+    fn to(&mut self, child: ChildKind, owner: Option<&Sid>) -> Option<Security> {
         let descriptor = self.descriptor.as_ref()?;
         let known = match child {
             ChildKind::File => &mut self.file,
             ChildKind::Folder | ChildKind::Key => &mut self.folder,
         };
         let inherit = || {
-            let (owner, group) = (Sid::administrators(), Sid::local_system());
+            let owner = owner.cloned().unwrap_or_else(Sid::administrators);
+            let group = Sid::local_system();
             Security::from(&descriptor.inherited_by(child, &owner, &group))
         };
         Some(known.get_or_insert_with(inherit).clone())
@@ -216,7 +231,12 @@ impl Walk<'_> {
         let security = match (&base, item.security) {
             (_, Some(own)) => Some(own.clone()),
             (Some(base), None) => base.security.as_deref().map(Security::from),
-            (None, None) => parent.passed_on.to(child),
+            (None, None) => parent.passed_on.to(child, self.owner).or_else(|| {
+                let is_owned = self.owned.contains(&fold(inside));
+                (is_owned && !matches!(item.content, EntryContent::Deletion))
+                    .then(|| default_folder().to(child, self.owner))
+                    .flatten()
+            }),
         };
         let written = match base.as_ref().map(|base| base.name.as_str()) {
             Some(spelled) if !spelled.is_empty() => join(&parent.written, spelled),
@@ -240,6 +260,24 @@ impl Walk<'_> {
         }
         Ok(settled)
     }
+}
+
+/// Refuses entries that replace or delete a folder that every Windows has and needs.
+fn check_essential(files: &[LayerEntry]) -> Result<(), LayerError> {
+    for entry in files {
+        let wanted = match entry.content {
+            EntryContent::Directory => continue,
+            EntryContent::File(_) => "a file",
+            EntryContent::Symlink(_) => "a link",
+            EntryContent::Deletion => "deleted",
+        };
+        if let Ok(path) = format!("/{}", entry.path.as_str()).parse::<ImagePath>()
+            && path.is_essential()
+        {
+            return Err(LayerError::Essential { path, wanted });
+        }
+    }
+    Ok(())
 }
 
 /// Refuses an entry that conflicts with the base.

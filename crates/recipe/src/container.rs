@@ -9,6 +9,7 @@ use wincimg_oci::document::ContainerConfig;
 use wincimg_windows::search_path::VARIABLE;
 
 use super::file::RecipeFile;
+use super::instruction_values::{check_stop_signal, check_trigger, check_volume};
 use super::text::{Text, plain};
 use super::{Plan, Recipe, RecipeError};
 
@@ -54,6 +55,17 @@ impl Recipe {
         file: &RecipeFile,
     ) -> Result<ContainerConfig, RecipeError> {
         let mut container = plan.base.container.clone();
+        for (texts, check) in [
+            (&file.volumes, check_volume as fn(&str) -> _),
+            (&file.on_build, |trigger| {
+                let keyword = trigger.split_whitespace().next().unwrap_or_default();
+                check_trigger(&keyword.to_ascii_uppercase())
+            }),
+        ] {
+            for text in texts {
+                check(&text.value).map_err(|problem| self.error(text, problem))?;
+            }
+        }
         container.on_build = plain(&file.on_build);
         if !file.shell.is_empty() {
             container.shell = Some(plain(&file.shell));
@@ -80,6 +92,8 @@ impl Recipe {
             }
         }
         if let Some(signal) = &file.stop_signal {
+            let checked = check_stop_signal(&signal.value);
+            checked.map_err(|problem| self.error(signal, problem))?;
             other.insert("StopSignal".to_owned(), json!(signal.value));
         }
         Ok(container)
@@ -89,7 +103,7 @@ impl Recipe {
         let words = plain(&entry.test);
         let is_known = match words.first().map(String::as_str) {
             Some("NONE") => words.len() == 1,
-            Some("CMD") => true,
+            Some("CMD") => words.len() > 1,
             Some("CMD-SHELL") => words.len() == 2,
             _ => false,
         };

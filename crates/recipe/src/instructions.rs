@@ -12,7 +12,7 @@ use wincimg_layer::Symlink;
 use wincimg_layer::archive::UnpackedContent;
 use wincimg_oci::document::ContainerConfig;
 use wincimg_registry::{DataType, RegistryEdit};
-use wincimg_windows::access::AccessChange;
+use wincimg_windows::access::{AccessAccount, AccessChange};
 use wincimg_windows::path::ImagePath;
 
 use super::packages::PlannedPackage;
@@ -62,6 +62,9 @@ pub struct PlannedLayer {
     /// Its changes of rights, in order, once its files are there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub access: Vec<AccessChange>,
+    /// Account that creates its new entries; an administrator where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<AccessAccount>,
     /// Entries moved or copied here within the image, with their kept attributes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<CopiedEntry>,

@@ -175,6 +175,10 @@ impl Recipe {
                 if field.value.components().is_empty() {
                     return Err(self.error(field, "cannot create or delete the drive itself"));
                 }
+                if content == PlannedContent::Deleted && field.value.is_essential() {
+                    let problem = format!("Windows needs {}: it cannot be deleted", field.value);
+                    return Err(self.error(field, problem));
+                }
                 layer.entries.push(PlannedEntry {
                     path: field.value.clone(),
                     content: content.clone(),

@@ -37,6 +37,7 @@ mod file;
 mod files;
 mod host_process;
 mod iis;
+mod instruction_values;
 mod instructions;
 mod layer_files;
 mod layers;
@@ -61,6 +62,9 @@ use file::{Head, RecipeFile};
 pub use file::{VariableType, schema};
 pub use files::utf16_with_mark;
 pub use host_process::RequiresWindows;
+pub use instruction_values::{
+    KEYWORDS, check_absolute, check_keyword, check_stop_signal, check_trigger, check_volume,
+};
 pub use instructions::{
     CopiedEntry, Instructions, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep,
 };

@@ -289,7 +289,7 @@ impl Plan {
         let instructions = self.instructions.as_ref();
         let mut needs = BaseRequirements::default();
         if self.looks_inside {
-            needs.hives.extend([Root::System, Root::Software]);
+            needs.hives.extend(Root::ALL);
             needs.files = true;
         }
         needs
@@ -315,6 +315,16 @@ impl Plan {
         }
         needs
     }
+}
+
+/// Returns true if both edits set the same value.
+fn is_same_value(one: &RegistryEdit, other: &RegistryEdit) -> bool {
+    use RegistryEdit::SetValue;
+    matches!(
+        (one, other),
+        (SetValue { key, name, .. }, SetValue { key: at, name: of, .. })
+            if name.eq_ignore_ascii_case(of) && key.to_string().eq_ignore_ascii_case(&at.to_string())
+    )
 }
 
 /// `17763.973`, or `any`.
@@ -574,6 +584,16 @@ impl Recipe {
         let entries = file.registry.iter();
         for entry in entries.filter(|entry| entry.get_ref().layer.is_none()) {
             let changes = self.registry_edits(entry)?;
+            let timeout = file.shutdown_timeout.as_ref().map(|field| field.value.0);
+            for edit in timeout.into_iter().flat_map(shutdown::edits) {
+                let is_other = |own: &RegistryEdit| *own != edit && is_same_value(own, &edit);
+                if changes.edits.iter().any(is_other) {
+                    let problem = format!(
+                        "shutdown_timeout sets another value there ({edit}): remove one of them"
+                    );
+                    return Err(self.origin.error_at(entry.span().start, problem));
+                }
+            }
             registry.extend(changes.edits);
             links.extend(changes.links);
         }

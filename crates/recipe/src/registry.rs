@@ -28,7 +28,7 @@ const LARGEST_IMPORT: u64 = 1024 * 1024 * 1024;
 pub(super) struct RegistryEntry {
     /// A key, such as HKLM\SYSTEM\CurrentControlSet\Services\NAME.
     key: Option<Text>,
-    /// Treatment of a key of that name in the base: merge or replace.
+    /// Treatment of a key of that name in the base: merge, replace or `replace_values`.
     mode: Option<Text>,
     /// Values to set; an empty name is the key's default value.
     #[serde(default)]
@@ -279,6 +279,9 @@ fn typed(kind: &str, data: &Data) -> Result<RegistryData, String> {
 
 fn dword(number: i64) -> Result<RegistryData, String> {
     u32::try_from(number).map(RegistryData::dword).map_err(|_| {
+        if number < 0 {
+            return format!("{number} does not fit into a dword: give 0 to {}", u32::MAX);
+        }
         format!("{number} does not fit into a dword: give {{ type = \"qword\", data = … }}")
     })
 }

@@ -711,6 +711,11 @@ fn a_deletion_where_nothing_may_be_takes_a_look_into_the_base() {
     assert_eq!(hives.into_iter().collect::<Vec<_>>(), [Root::Software]);
     let service = deleting(r"HKLM\SYSTEM\CurrentControlSet\Services\DiagTrack");
     assert!(service.base_requirements().is_empty());
+    let all = plan("look_inside = true")
+        .unwrap()
+        .base_requirements()
+        .hives;
+    assert!(all.into_iter().eq(Root::ALL));
 }
 
 #[test]

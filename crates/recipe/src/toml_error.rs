@@ -42,7 +42,13 @@ pub fn explain_toml_error(text: &str, error: &toml::de::Error) -> TomlError {
     let message = error.message();
     let assigned = assignment(text, offset);
     let hint = if message.starts_with("invalid type: floating point") {
-        assigned.map(|(key, value)| format!("quote it: {key} = \"{value}\""))
+        assigned.map(|(key, value)| {
+            if value.starts_with(['{', '[']) {
+                "put the number in quotes".to_owned()
+            } else {
+                format!("quote it: {key} = \"{value}\"")
+            }
+        })
     } else if message.starts_with("invalid type") {
         assigned.and_then(|(key, _)| Some(format!("write it like this: {}", example(key)?)))
     } else {

@@ -37,6 +37,7 @@ pub use image::{
 use process::Process;
 use traced_text::TracedText;
 use variables::Variables;
+pub use variables::is_administrator;
 use wincimg_windows::path::ImagePath;
 
 /// Command of a RUN line.

@@ -76,11 +76,12 @@ fn may_make(machine: &Process<'_>, path: &ImagePath) -> Result<(), ScriptError> 
     if is_guarded(path) {
         return Err(denied(machine, &format!("write {path}")));
     }
-    let is_of_users = path
-        .components()
-        .first()
-        .is_some_and(|first| first.eq_ignore_ascii_case("Users"));
-    if is_of_users && parent(path).is_some_and(|folder| !machine.image.is_own(&folder)) {
+    let is_unclear = match path.components() {
+        // Every user may create files in this folder, but not in those of it.
+        [first, _] if first.eq_ignore_ascii_case("ProgramData") => false,
+        _ => path.is_of_windows() && !is_temp(path),
+    };
+    if is_unclear && parent(path).is_some_and(|folder| !machine.image.is_own(&folder)) {
         return Err(unclear(machine, path));
     }
     Ok(())
@@ -101,15 +102,16 @@ fn may_change(machine: &Process<'_>, path: &ImagePath) -> Result<(), ScriptError
 }
 
 fn is_guarded(path: &ImagePath) -> bool {
-    let [first, rest @ ..] = path.components() else {
-        return false;
-    };
-    let is = |name: &str| first.eq_ignore_ascii_case(name);
-    let is_temp = is("Windows")
-        && rest
-            .first()
-            .is_some_and(|name| name.eq_ignore_ascii_case("Temp"));
-    ADMINISTRATOR_FOLDERS.iter().any(|name| is(name)) && !(is_temp && rest.len() > 1)
+    let first = path.components().first();
+    let mut guarded = ADMINISTRATOR_FOLDERS.iter();
+    first.is_some_and(|first| guarded.any(|name| name.eq_ignore_ascii_case(first)))
+        && !is_temp(path)
+}
+
+/// Returns true in `C:\Windows\Temp`, where every user may create files and folders.
+fn is_temp(path: &ImagePath) -> bool {
+    matches!(path.components(), [first, second, _, ..]
+        if first.eq_ignore_ascii_case("Windows") && second.eq_ignore_ascii_case("Temp"))
 }
 
 fn is_in_profile(machine: &Process<'_>, path: &ImagePath) -> bool {

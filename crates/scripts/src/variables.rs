@@ -10,6 +10,14 @@ use super::image::{ImageState, Lookup};
 pub(super) const MACHINE: &str =
     r"HKLM\SYSTEM\CurrentControlSet\Control\Session Manager\Environment";
 
+/// Returns true if a user of an image has all rights; without a name it is the default user.
+pub fn is_administrator(user: &str) -> bool {
+    let name = user.rsplit(['\\', '/']).next().unwrap_or_default();
+    ["", "ContainerAdministrator", "Administrator", "SYSTEM"]
+        .iter()
+        .any(|known| same(known, name))
+}
+
 /// Variables of a process; names are case-insensitive.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Variables {
@@ -41,10 +49,7 @@ impl Variables {
 
     /// Returns true if the user has all rights.
     pub(super) fn is_administrator(&self) -> bool {
-        let name = self.user.rsplit(['\\', '/']).next().unwrap_or_default();
-        ["ContainerAdministrator", "Administrator", "SYSTEM"]
-            .iter()
-            .any(|known| same(known, name))
+        is_administrator(&self.user)
     }
 
     /// Profile folder of the user, if it is one of the two accounts of every image.

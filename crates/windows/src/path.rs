@@ -114,7 +114,25 @@ pub const TOP_FOLDERS: [&str; 6] = [
     "Windows",
 ];
 
+/// Folders without which Windows does not run.
+const ESSENTIAL_FOLDERS: [&str; 7] = [
+    "Program Files",
+    "ProgramData",
+    "Users",
+    "Windows",
+    "Windows/System32",
+    "Windows/System32/config",
+    "Windows/System32/drivers",
+];
+
 impl ImagePath {
+    /// Returns true if it is a folder without which Windows does not run.
+    pub fn is_essential(&self) -> bool {
+        let own = self.components.join("/");
+        let mut folders = ESSENTIAL_FOLDERS.iter();
+        folders.any(|folder| folder.eq_ignore_ascii_case(&own))
+    }
+
     /// Returns true if it is one of [`TOP_FOLDERS`] or inside one.
     pub fn is_of_windows(&self) -> bool {
         let top = self.components.first();

@@ -21,9 +21,10 @@ pub(in crate::cli) fn output_place(text: &str) -> Result<Location, String> {
             format!("invalid output {text:?}: {meant}")
         }
         LocationError::Meant { .. } => {
-            let is_file = Path::new(text).extension().is_some() && !Path::new(text).is_dir();
+            let path = text.strip_prefix("tar:").unwrap_or(text);
+            let is_file = Path::new(path).extension().is_some() && !Path::new(path).is_dir();
             let scheme = if is_file { "docker-archive" } else { "oci" };
-            format!("invalid output {text:?}: expected {scheme}:{text}")
+            format!("invalid output {text:?}: expected {scheme}:{path}")
         }
         LocationError::NoPath { .. } => error.to_string(),
     })

@@ -241,6 +241,14 @@ pub(super) fn write(
             })) if !is_local_image(image) => {
                 format!("image = {}\nfrom = {}", text(image), text(from))
             }
+            PlannedContent::File(FileSource::Brought(FetchedFile {
+                image: None, from, ..
+            })) if from.starts_with(&entry.path.to_string()) => {
+                let why = format!("the layer has {from} again, for its permissions");
+                let help =
+                    "change the permissions of folders only, or keep building the Dockerfile";
+                return Err(Reason::new(why, help).into());
+            }
             PlannedContent::File(
                 source @ (FileSource::Brought(_) | FileSource::Image(_) | FileSource::Unpacked(_)),
             ) => {

@@ -449,6 +449,7 @@ impl Conversion<'_> {
         };
         let same_settings = one.access == other.access
             && iis(one) == iis(other)
+            && one.owner == other.owner
             && (&one.kept, &one.anew) == (&other.kept, &other.anew);
         let (mut first, mut second) = (Layer::new(0), Layer::new(0));
         let are_made = add_entries(&mut first, &one.entries).is_ok()
@@ -603,6 +604,8 @@ fn check_kept(layer: &PlannedLayer) -> Result<(), BoxedConversionReason> {
         format!("{} keeps {what} of {}", kept.path, kept.from)
     } else if let Some(folder) = layer.anew.first() {
         format!("{folder} is deleted and created again in one layer")
+    } else if let Some(owner) = &layer.owner {
+        format!("its files belong to {owner}")
     } else {
         return Ok(());
     };

@@ -1,6 +1,7 @@
 //! The escape character: backslashes that the parser removes, a directive that has no effect, and
 //! a line that continues into the next instruction.
 
+use wincimg_recipe::check_absolute;
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::Escape;
 
@@ -118,7 +119,15 @@ fn removed_backslashes(it: &EvaluatedStep<'_>, text: &str, usage: TextUse) -> Op
     let differs = match usage {
         TextUse::Value => written != meant,
         TextUse::Source => source_path(&written).ok() != source_path(&meant).ok(),
-        TextUse::Target => target(it.state, &written)? != target(it.state, &meant)?,
+        TextUse::Target => {
+            // Without \ after the drive, Docker takes the path for a relative or invalid one.
+            check_absolute(&written).is_err()
+                && matches!(
+                    it.kind,
+                    InstructionKind::Workdir(_) | InstructionKind::Volume(_)
+                )
+                || target(it.state, &written)? != target(it.state, &meant)?
+        }
     };
     differs.then_some(positions)
 }

@@ -461,7 +461,7 @@ fn report_invalid(
         return;
     }
     let keyword = instruction.keyword.as_str();
-    match closest_match(keyword, crate::source::KEYWORDS.into_iter()) {
+    match closest_match(keyword, wincimg_recipe::KEYWORDS.into_iter()) {
         Some(meant) if is_valid_as(linted, instruction, &meant) => {
             let edit = Edit::new(0..keyword.len(), meant);
             findings.add_edits(INVALID, Severity::Error, instruction, message, &[edit]);

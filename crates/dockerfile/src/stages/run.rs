@@ -27,8 +27,9 @@ use wincimg_recipe::{DownloadRequests, FileSource, PlannedContent, PlannedEntry,
 use wincimg_registry::{BaseReadError, KeyPath, Presence, RegistryData};
 use wincimg_scripts::{
     Deferred, EntryKind, ImageAction, ImageState, InstallerProgram, LinkAction, Lookup,
-    PackageFeed, RunCommand, RunEnvironment, ScriptError, run_line,
+    PackageFeed, RunCommand, RunEnvironment, ScriptError, is_administrator, run_line,
 };
+use wincimg_windows::access::{AccessAccount, AccountError};
 use wincimg_windows::path::ImagePath;
 
 use self::base::BaseFiles;
@@ -95,6 +96,7 @@ pub(super) fn execute(
     let performed = run_line(command(program, &shell), setting, &mut running);
     lacking.extend(running.base.lacking.take());
     performed?;
+    let owner = running.owner()?;
     let created_by = match program {
         ProgramForm::Exec(words) => words.join(" "),
         ProgramForm::Shell(line) => format!("{} {line}", shell.join(" ")),
@@ -108,6 +110,7 @@ pub(super) fn execute(
             registry: running.registry.edits,
             access: changes.access,
             iis: running.server.edits,
+            owner,
             kept: changes.kept.into_values().collect(),
             anew: changes.recreated.into_values().collect(),
         },
@@ -164,6 +167,10 @@ impl RunState<'_> {
     }
 
     fn delete(&mut self, path: &ImagePath) -> Result<(), ScriptError> {
+        if path.is_essential() {
+            let why = format!("{path} cannot be deleted: Windows needs it");
+            return Err(ScriptError::refused(why));
+        }
         let was_there = match self.kind_before(path)? {
             Presence::Present(_) => true,
             Presence::Absent => false,
@@ -202,6 +209,43 @@ impl RunState<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Renames an entry to another case of its name. Only what this line created is written again.
+    fn respell(&mut self, from: &ImagePath, to: &ImagePath) -> Result<(), ScriptError> {
+        if self.kind_before(from)? != Presence::Absent {
+            self.changes.notes.push(format!(
+                "{from} keeps its spelling: only the case of the name changes, which Windows ignores"
+            ));
+            return Ok(());
+        }
+        if self.kind(from)? == Presence::Present(PathKind::Folder) {
+            self.put(to.clone(), PlannedContent::Folder);
+        }
+        for entry in self.changes.respell(from, to) {
+            self.tree.apply(std::slice::from_ref(&entry));
+        }
+        Ok(())
+    }
+
+    /// Owner of what the line creates: a user who is not an administrator. Its new folders get
+    /// entries of their own.
+    fn owner(&mut self) -> Result<Option<AccessAccount>, ScriptError> {
+        let user = self.state.config.user.as_deref().unwrap_or_default();
+        if is_administrator(user) {
+            return Ok(None);
+        }
+        let made: Vec<ImagePath> = self.changes.created().cloned().collect();
+        for path in &made {
+            self.keep_folders_above(path)?;
+        }
+        if made.is_empty() {
+            return Ok(None);
+        }
+        let account = user.parse().map_err(|error: AccountError| {
+            ScriptError::unclear(format!("the owner of the files is unknown: {error}"))
+        });
+        account.map(Some)
     }
 
     fn make_folder(&mut self, path: ImagePath) -> Result<(), ScriptError> {
@@ -367,6 +411,7 @@ impl ImageState for RunState<'_> {
             },
             ImageAction::Link(link) => self.link(link),
             ImageAction::Copy { from, to } => self.copy_entry(&from, &to, false),
+            ImageAction::Move { from, to } if key(&from) == key(&to) => self.respell(&from, &to),
             ImageAction::Move { from, to } => {
                 self.copy_entry(&from, &to, true)?;
                 self.changes.move_access(&from, &to);

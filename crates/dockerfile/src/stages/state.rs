@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 use wincimg_common::diagnose::error_chain;
 use wincimg_oci::document::ContainerConfig;
 use wincimg_recipe::{
-    HEALTH_TIMES, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep, set_variable,
+    HEALTH_TIMES, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep, check_absolute,
+    check_stop_signal, check_volume, set_variable,
 };
 use wincimg_registry::UnknownBase;
 use wincimg_windows::path::ImagePath;
@@ -352,6 +353,7 @@ impl StageState {
         if text.eq_ignore_ascii_case("C:") {
             return Err(format!("{text:?} has no path after the drive: write C:/"));
         }
+        check_absolute(text)?;
         let folder = paths::target(&self.working_dir()?, text)?.path;
         let is_new = self
             .tree
@@ -424,9 +426,7 @@ impl StageState {
     }
 
     fn volume(&mut self, folders: &[String]) -> Result<(), String> {
-        if folders.iter().any(String::is_empty) {
-            return Err("VOLUME has an empty name".to_owned());
-        }
+        folders.iter().try_for_each(|text| check_volume(text))?;
         let volumes = self.config.other.entry("Volumes").or_insert(Value::Null);
         if !volumes.is_object() {
             *volumes = Value::Object(Map::new());
@@ -439,14 +439,7 @@ impl StageState {
     }
 
     fn stop_signal(&mut self, signal: String) -> Result<(), String> {
-        let name = signal.strip_prefix("SIG").unwrap_or(&signal);
-        let is_number = signal.parse::<u8>().is_ok_and(|number| number > 0);
-        let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric());
-        if !is_number && !is_name {
-            return Err(format!(
-                "invalid signal {signal:?}: expected a name or a number"
-            ));
-        }
+        check_stop_signal(&signal)?;
         self.add_history(format!("STOPSIGNAL {signal}"));
         let value = Value::String(signal);
         self.config.other.insert("StopSignal".to_owned(), value);

@@ -7,7 +7,7 @@ use wincimg_oci::document::{Image, ManifestFormat, Platform};
 use wincimg_recipe::{
     Instructions, Plan, PlannedContent, PlannedLayer, add_entries, add_files, copy_metadata,
 };
-use wincimg_registry::hive::{FileTime, empty_hive, layer_hives, unchanged_hives};
+use wincimg_registry::hive::{FileTime, empty_hive, layer_hives, required_hives, unchanged_hives};
 use wincimg_registry::{
     BaseKey, BaseKeys, BaseReadError, KeyPath, Presence, RegistryEdit, UnknownBase,
 };
@@ -51,6 +51,11 @@ pub(super) fn check_describable(plan: &Plan) -> Result<(), DirectError> {
                 Vec::new()
             } else {
                 step.access.clone()
+            },
+            registry: if required_hives(&step.registry).is_empty() {
+                step.registry.clone()
+            } else {
+                Vec::new()
             },
             ..step.clone()
         };
@@ -218,6 +223,9 @@ fn describe_step(
     let mut layer = Layer::new(timestamp);
     add_entries(&mut layer, &step.entries)?;
     copy_metadata(&mut layer, &step.kept, below)?;
+    if let Some(owner) = &step.owner {
+        layer.set_owner(owner.sid());
+    }
     layer.copy_up(&step.access, below, &step.anew)?;
     let inside = &MaskedBase {
         inside: below,

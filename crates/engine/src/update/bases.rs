@@ -381,7 +381,7 @@ impl Bases<'_> {
         version: WindowsVersion,
     ) -> Problem {
         let problem = format!(
-            "the base of {image} no longer exists: {base} has no image of {} with its layers",
+            "the base of {image} not found: {base} has no image of {} with its layers",
             version.os_version()
         );
         let hint = format!(

@@ -120,6 +120,56 @@ fn what_is_new_inherits_from_the_nearest_folder() {
 }
 
 #[test]
+fn what_another_user_makes_belongs_to_it() {
+    const USER: &str = "S-1-5-93-2-2";
+    for inside in [&base() as &dyn BaseContents, &UnknownBase] {
+        let mut made = layer(&["top", "top/x.txt", "Users/ContainerUser/y.txt"]);
+        made.set_owner(USER.parse().unwrap());
+        let found = fit_and_list(inside, made);
+        let descriptor = |name: &str| read_descriptor(found[name].1.as_ref().unwrap());
+        let all = "(A;ID;FA;;;BA)(A;ID;FA;;;SY)";
+        assert_eq!(
+            descriptor("top/x.txt"),
+            format!("O:{USER}G:SYD:AI{all}(A;ID;FA;;;{USER})(A;ID;0x1200a9;;;BU)")
+                .parse()
+                .unwrap()
+        );
+        let folder = descriptor("top").to_string();
+        for entry in [
+            format!("(A;ID;FA;;;{USER})"),
+            "(A;OICIIOID;GA;;;CO)".to_owned(),
+        ] {
+            assert!(folder.contains(&entry), "{folder}");
+        }
+        let own = descriptor("Users/ContainerUser/y.txt").to_string();
+        assert!(own.starts_with(&format!("O:{USER}")), "{own}");
+    }
+    // The folder of an unknown base does not.
+    let mut made = layer(&["app/x.txt"]);
+    made.set_owner(USER.parse().unwrap());
+    assert_eq!(fit_and_list(&UnknownBase, made)["app"].1, None);
+}
+
+#[test]
+fn folders_that_windows_needs_are_neither_replaced_nor_deleted() {
+    for inside in [&base() as &dyn BaseContents, &UnknownBase] {
+        for text in ["windows", "Windows/System32", "Users"] {
+            let mut replaced = Layer::new(0);
+            replaced.file(path(text), ContentSource::Bytes("x".into()));
+            let mut deleted = Layer::new(0);
+            deleted.delete(path(text));
+            for mut layer in [replaced, deleted] {
+                let error = layer.fit_to_base(inside).unwrap_err();
+                assert!(
+                    matches!(error, LayerError::Essential { .. }),
+                    "{text}: {error}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn a_file_that_takes_the_place_of_one_keeps_its_descriptor() {
     let found = fit_and_list(&base(), layer(&["Users/HOSTS"]));
     let kept = (Some(0x23), Some(security(USER)));

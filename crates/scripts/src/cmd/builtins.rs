@@ -2,7 +2,7 @@
 
 use super::super::error::ScriptError;
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
-use super::super::process::{PathState, is_nul};
+use super::super::process::{PathState, is_nul, is_same};
 use super::super::tools;
 use super::super::traced_text::TracedText;
 use super::Cmd;
@@ -12,6 +12,8 @@ use super::batch::BatchFile;
 pub(super) struct Words {
     pub(super) switches: Vec<String>,
     pub(super) operands: Vec<String>,
+    /// Operand with a `/` outside quotes, which begins a switch.
+    slash: Option<String>,
 }
 
 impl Words {
@@ -19,6 +21,7 @@ impl Words {
         let mut words = Self {
             switches: Vec::new(),
             operands: Vec::new(),
+            slash: None,
         };
         for word in split(rest) {
             if let Some(switches) = word.strip_prefix('/') {
@@ -31,9 +34,32 @@ impl Words {
                 words.switches.extend(switches);
             } else {
                 words.operands.push(word.replace('"', ""));
+                if has_unquoted_slash(&word) {
+                    words.slash.get_or_insert(word);
+                }
             }
         }
         words
+    }
+
+    /// Refuses paths with `/` of a command that takes these for switches.
+    fn check_slashes(&self, name: &str) -> Result<(), ScriptError> {
+        let Some(word) = &self.slash else {
+            return Ok(());
+        };
+        let is_no_switch = |text: &str| text.len() > 3 || text.contains(['.', '\\']);
+        let is_certain = match name {
+            "md" | "mkdir" | "ren" | "rename" | "type" => true,
+            "move" => false,
+            _ => !word.contains('"') && word.split('/').skip(1).any(is_no_switch),
+        };
+        let why = format!("in {word}, cmd reads / as the beginning of a switch");
+        let error = if is_certain {
+            ScriptError::fails(why)
+        } else {
+            ScriptError::unclear(why)
+        };
+        Err(error.help("write \\ instead of /, or put the path in quotes"))
     }
 
     /// Refuses switches other than these.
@@ -51,6 +77,10 @@ impl Words {
     pub(super) fn has(&self, switch: &str) -> bool {
         self.switches.iter().any(|other| other == switch)
     }
+}
+
+fn has_unquoted_slash(word: &str) -> bool {
+    word.split('"').step_by(2).any(|part| part.contains('/'))
 }
 
 /// Splits `C:\x/s/q` into a path and its switches.
@@ -115,6 +145,22 @@ impl Cmd<'_, '_> {
             _ => {}
         }
         let words = Words::parse(rest.as_str());
+        if matches!(
+            name,
+            "md" | "mkdir"
+                | "rd"
+                | "rmdir"
+                | "del"
+                | "erase"
+                | "copy"
+                | "move"
+                | "ren"
+                | "rename"
+                | "dir"
+                | "mklink"
+        ) {
+            words.check_slashes(name)?;
+        }
         match name {
             "cd" | "chdir" => self.change_folder(rest.as_str()),
             "pushd" => {
@@ -192,6 +238,7 @@ impl Cmd<'_, '_> {
 
     fn print_file(&mut self, rest: &str) -> Result<i32, ScriptError> {
         let words = Words::parse(rest);
+        words.check_slashes("type")?;
         words.allow_only(&[])?;
         for operand in &words.operands {
             if is_nul(operand) {
@@ -212,6 +259,13 @@ impl Cmd<'_, '_> {
                 }
             }
             if self.output.is_some() {
+                if self
+                    .appends_to
+                    .as_ref()
+                    .is_some_and(|to| is_same(to, &path))
+                {
+                    return Err(ScriptError::refused(format!("it appends {path} to itself")));
+                }
                 match self.machine.image.content(&path) {
                     Lookup::Present(content) if content.is_ascii() && !content.contains(&0x1a) => {
                         self.output.get_or_insert_default().extend(content);

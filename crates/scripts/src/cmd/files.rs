@@ -297,10 +297,14 @@ impl Cmd<'_, '_> {
             PathState::Absent if self.machine.check_parent_exists(&target)? => target,
             PathState::Absent | PathState::File => return Ok(1),
         };
-        if is_within(&to, &from) || is_within(&self.machine.folder, &from) {
-            return Err(ScriptError::unclear(
-                "a folder would be moved into itself, or it is the working folder",
-            ));
+        if is_within(&to, &from) {
+            return Err(
+                ScriptError::unclear(format!("{from} would be moved into itself"))
+                    .help("use ren to change the case of a name"),
+            );
+        }
+        if is_within(&self.machine.folder, &from) {
+            return Err(ScriptError::unclear("it moves the working folder"));
         }
         match self.machine.path_state(&to)? {
             PathState::Absent => self

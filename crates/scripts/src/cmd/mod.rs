@@ -13,6 +13,7 @@ mod parse;
 use batch::BatchFile;
 pub(super) use batch::is_batch;
 use parse::{CmdNode, LoopKind, Redirect, RedirectTarget, SimpleCommand, Test};
+use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::cmd as quoting;
 
 use super::error::ScriptError;
@@ -72,6 +73,8 @@ struct Cmd<'m, 'a> {
     machine: &'m mut Process<'a>,
     /// Output that is redirected to a file.
     output: Option<Vec<u8>>,
+    /// File that the output is appended to.
+    appends_to: Option<ImagePath>,
     /// Exit code after `exit`.
     exit: Option<i32>,
     /// True if a command failed and no operator handled it.
@@ -109,6 +112,7 @@ impl<'m, 'a> Cmd<'m, 'a> {
         Self {
             machine,
             output: None,
+            appends_to: None,
             exit: None,
             has_unhandled_failure: false,
             batch: BatchState::default(),
@@ -429,12 +433,20 @@ impl Cmd<'_, '_> {
         let Some((destination, at)) = destination(redirects)? else {
             return run(self);
         };
+        let opened = match &destination {
+            Destination::File { name, append } => self
+                .open(&name.as_str().replace('"', ""), *append)
+                .map_err(|error| error.at_position(at))?,
+            Destination::Nowhere => None,
+        };
+        let above = std::mem::replace(&mut self.appends_to, opened);
         let kept = std::mem::replace(
             &mut self.output,
             matches!(destination, Destination::File { .. }).then(Vec::new),
         );
         let result = run(self);
         let printed = std::mem::replace(&mut self.output, kept);
+        self.appends_to = above;
         let code = result?;
         if let (Destination::File { name, append }, Some(printed)) = (destination, printed) {
             if code != 0 {
@@ -447,6 +459,19 @@ impl Cmd<'_, '_> {
                 .map_err(|error| error.at_position(at))?;
         }
         Ok(code)
+    }
+
+    /// Opens the target of a redirection before the command runs: cmd empties an existing file.
+    /// Returns the file if output is appended to it.
+    fn open(&mut self, name: &str, append: bool) -> Result<Option<ImagePath>, ScriptError> {
+        let path = self.machine.path(name)?;
+        if append {
+            return Ok(Some(path));
+        }
+        if self.machine.path_state(&path)? == PathState::File {
+            self.write(name, false, Vec::new())?;
+        }
+        Ok(None)
     }
 
     fn write(&mut self, name: &str, append: bool, content: Vec<u8>) -> Result<(), ScriptError> {

@@ -312,16 +312,16 @@ impl Shell<'_, '_> {
         let why = format!("it runs a script that is known only at run time: {url}");
         Err(ScriptError::windows(why).help(if is_chocolatey {
             "add the folder or URL of a feed of the packages (--choco-feed DIR), or let Windows \
-             run the line: --docker-host"
+             run the line: --docker-host tcp://HOST:2375"
         } else {
-            "copy the script with the Dockerfile, or let Windows run the line: --docker-host"
+            "copy the script with the Dockerfile, or let Windows run the line: --docker-host tcp://HOST:2375"
         }))
     }
 
     /// Runs `Start-Process msiexec -Wait` or an installer; other programs require Windows.
     fn start_process(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         const HELP: &str = "unpack the vendor's zip or install its .msi (msiexec /i FILE /qn) instead, \
-            or let Windows run the line: --docker-host";
+            or let Windows run the line: --docker-host tcp://HOST:2375";
         let Ok(given) = self.bind_parameters(command, &START) else {
             return Err(ScriptError::windows("it starts a program"));
         };

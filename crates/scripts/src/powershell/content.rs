@@ -2,7 +2,7 @@
 
 use super::super::error::ScriptError;
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
-use super::super::process::PathState;
+use super::super::process::{PathState, is_same};
 use super::ast::CommandAst;
 use super::cmdlets::{Drive, path_of};
 use super::eval::Shell;
@@ -96,6 +96,12 @@ impl Shell<'_, '_> {
             return Err(ScriptError::unclear("wildcards are not supported here"));
         }
         let path = self.machine.path(&file)?;
+        if self.read_files.iter().any(|read| is_same(read, &path)) {
+            return Err(ScriptError::refused(format!(
+                "{path} is read and written in one pipeline: Windows empties it or fails"
+            ))
+            .help("put the part that reads the file in parentheses"));
+        }
         if !self.machine.check_parent_exists(&path)? {
             return Err(ScriptError::fails(format!(
                 "the folder of {path} does not exist"
@@ -218,6 +224,7 @@ impl Shell<'_, '_> {
             return Err(ScriptError::unclear("it does not read a file"));
         };
         let path = self.machine.path(&file)?;
+        self.read_files.push(path.clone());
         match self.machine.path_state(&path)? {
             PathState::Absent | PathState::Folder => {
                 return Err(ScriptError::fails(format!("file {path} not found")));

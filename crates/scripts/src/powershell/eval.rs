@@ -50,6 +50,8 @@ pub(super) struct Shell<'m, 'a> {
     pub(super) unawaited: u32,
     /// The current pipeline.
     pub(super) pipeline: PipelineKind,
+    /// Files that the current pipelines read.
+    pub(super) read_files: Vec<ImagePath>,
 }
 
 /// Number of commands in a pipeline. PowerShell waits for a program with windows only in one of
@@ -91,6 +93,7 @@ impl<'m, 'a> Shell<'m, 'a> {
             calls: 0,
             depth: 0,
             pipeline: PipelineKind::default(),
+            read_files: Vec::new(),
             scripts: 0,
             unawaited: 0,
         }
@@ -265,6 +268,13 @@ impl Shell<'_, '_> {
     }
 
     fn pipeline(&mut self, pipeline: &Pipeline) -> Result<PsValue, ScriptError> {
+        let outer = self.read_files.len();
+        let result = self.elements(pipeline);
+        self.read_files.truncate(outer);
+        result
+    }
+
+    fn elements(&mut self, pipeline: &Pipeline) -> Result<PsValue, ScriptError> {
         let mut input: Option<PsValue> = None;
         let mut all_ok = true;
         self.pipeline = match pipeline.elements.as_slice() {

@@ -376,6 +376,10 @@ impl Shell<'_, '_> {
             (PathState::Absent, _) => {
                 return Err(ScriptError::fails(format!("{from} not found")));
             }
+            // Windows lets a file change the case of its name, and refuses a folder.
+            (PathState::File, PathState::File) if is_same(&from, &to) => {
+                self.apply(ImageAction::Move { from, to })?;
+            }
             (_, PathState::Absent) => self.apply(ImageAction::Move { from, to })?,
             _ => return Err(ScriptError::fails(format!("{to} already exists"))),
         }

@@ -1,5 +1,6 @@
 use super::{CMD, POWERSHELL, image, in_cmd, refused, run_on};
-use crate::ScriptErrorKind::{Fails, NeedsWindows, NotKnown, NotUnderstood};
+use crate::ScriptErrorKind::{Fails, NeedsWindows, NotKnown, NotUnderstood, Refused};
+use crate::{ImageState, Lookup};
 
 #[test]
 fn operators_run_what_they_say() {
@@ -261,10 +262,7 @@ fn start_waits_for_commands_that_are_read() {
         in_cmd(r#"start "" /wait cmd /c mkdir C:\a && mkdir C:\b"#),
         [r"folder C:\a", r"folder C:\b"]
     );
-    assert_eq!(
-        refused(&CMD, r"start cmd /c mkdir C:\a").0,
-        crate::ScriptErrorKind::Refused
-    );
+    assert_eq!(refused(&CMD, r"start cmd /c mkdir C:\a").0, Refused);
     let (kind, why) = refused(&CMD, r"start /w C:\setup.exe /quiet");
     assert_eq!(kind, NeedsWindows);
     assert!(why.contains(r"setup.exe"), "{why}");
@@ -299,4 +297,102 @@ fn links_have_their_targets_as_written() {
     }
     assert_eq!(refused(&CMD, r"mklink /d C:\Windows C:\work").0, Fails);
     assert_eq!(refused(&CMD, r"mklink C:\none\l C:\work").0, Fails);
+}
+
+#[test]
+fn a_name_may_change_its_case() {
+    let mut tree = image();
+    tree.file(r"C:\work\License.txt", Some(b"x".to_vec()));
+    for (shell, line) in [
+        (&CMD[..], "ren License.txt LICENSE.TXT"),
+        (&POWERSHELL[..], "Rename-Item License.txt LICENSE.TXT"),
+        (&POWERSHELL[..], "Rename-Item License.txt License.txt"),
+    ] {
+        let done = run_on(tree.clone(), shell, line);
+        let done = done.unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!(done.listing(r"C:\work"), [r"C:\work\License.txt"], "{line}");
+    }
+    let (kind, why) = refused(&CMD, r"mkdir C:\a&& move C:\a C:\A");
+    assert_eq!(
+        (kind, why.as_str()),
+        (NotUnderstood, r"move: C:\a would be moved into itself")
+    );
+}
+
+#[test]
+fn built_in_commands_take_slashes_for_switches() {
+    for line in [
+        "rd /s /q C:/inetpub",
+        "mkdir C:/a/b",
+        "md a/b",
+        "del C:/License.txt",
+        "copy C:/License.txt C:\\x.txt",
+        "type C:/License.txt",
+        "ren C:/a b",
+        "dir C:/inetpub",
+        "mklink /d x C:/inetpub",
+    ] {
+        let (kind, why) = refused(&CMD, line);
+        assert_eq!(kind, Fails, "{line}: {why}");
+        assert!(
+            why.ends_with("cmd reads / as the beginning of a switch"),
+            "{why}"
+        );
+    }
+    for line in [
+        "rd C:/a",
+        "move C:/Windows C:\\w",
+        "rd \"C:\\inetpub\"/s/q",
+        "xcopy C:/inetpub C:\\x /e /i",
+    ] {
+        assert_eq!(refused(&CMD, line).0, NotUnderstood, "{line}");
+    }
+    assert_eq!(in_cmd(r#"mkdir "C:/a/b""#), [r"folder C:\a\b"]);
+    assert_eq!(
+        in_cmd(r"cd C:/Windows && mkdir x"),
+        [r"folder C:\Windows\x"]
+    );
+    assert_eq!(in_cmd(r"rd C:\inetpub/s/q"), [r"delete C:\inetpub"]);
+}
+
+#[test]
+fn a_redirection_empties_its_file_before_the_command_runs() {
+    let content = |shell: &[&str], line: &str| {
+        let mut tree = image();
+        tree.file(r"C:\work\a.txt", Some(b"old".to_vec()));
+        run_on(tree, shell, line)
+            .map(
+                |tree| match tree.content(&r"C:\work\a.txt".parse().unwrap()) {
+                    Lookup::Present(content) => String::from_utf8(content).unwrap(),
+                    other => panic!("{line}: {other:?}"),
+                },
+            )
+            .map_err(|error| error.kind)
+    };
+    assert_eq!(content(&CMD, "type a.txt>a.txt"), Ok(String::new()));
+    assert_eq!(
+        content(&CMD, "(type a.txt&echo b)>a.txt"),
+        Ok("b\r\n".to_owned())
+    );
+    assert_eq!(content(&CMD, "type a.txt>>a.txt"), Err(Refused));
+    for line in [
+        "Get-Content a.txt | Set-Content a.txt",
+        "Get-Content a.txt | ForEach-Object { $_ -replace 'o','0' } | Set-Content a.txt",
+        "Get-Content a.txt | Out-File a.txt",
+        "Get-Content a.txt > a.txt",
+        "Get-Content -Raw A.TXT | Add-Content a.txt",
+    ] {
+        assert_eq!(content(&POWERSHELL, line), Err(Refused), "{line}");
+    }
+    for line in [
+        "(Get-Content a.txt) -replace 'o','0' | Set-Content a.txt",
+        "Set-Content a.txt ((Get-Content a.txt) -replace 'o','0')",
+        "$x = Get-Content a.txt; $x -replace 'o','0' | Set-Content a.txt",
+    ] {
+        assert_eq!(
+            content(&POWERSHELL, line),
+            Ok("0ld\r\n".to_owned()),
+            "{line}"
+        );
+    }
 }

@@ -49,6 +49,11 @@ fn container_user_may_not_change_windows_or_what_others_made() {
             r"echo: ContainerUser may not write C:\Windows\System32\drivers\etc\hosts",
         ),
         (
+            r"mkdir C:\inetpub\x",
+            ScriptErrorKind::NotUnderstood,
+            r"mkdir: whether ContainerUser may change C:\inetpub\x depends on its owner and permissions",
+        ),
+        (
             r"del C:\app\given.txt",
             ScriptErrorKind::NotUnderstood,
             r"del: whether ContainerUser may change C:\app\given.txt depends on its owner and permissions",

@@ -323,6 +323,7 @@ impl ImageState for Tree {
                 self.loose.insert(lower(&unpack.into));
             }
             ImageAction::Copy { from, to } => self.copy_tree(from, to),
+            ImageAction::Move { from, to } if lower(from) == lower(to) => {}
             ImageAction::Move { from, to } => {
                 self.copy_tree(from, to);
                 self.remove(from);

@@ -14,6 +14,10 @@ const XCOPY_IDLE: [&str; 12] = [
 ];
 
 pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+    if let Some(word) = words.iter().find(|word| word.find('/') > Some(0)) {
+        let why = format!("how xcopy reads the / in {word} is unknown");
+        return Err(ScriptError::unclear(why).help("write \\ instead of /"));
+    }
     let (switches, operands) = switches(words);
     if let Some(other) = switches
         .iter()

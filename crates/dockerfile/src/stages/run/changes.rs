@@ -29,6 +29,27 @@ impl Changes {
         self.entries.insert(key(&entry.path), entry);
     }
 
+    /// Paths of the layer's files and folders.
+    pub(super) fn created(&self) -> impl Iterator<Item = &ImagePath> {
+        let entries = self.entries.values();
+        entries
+            .filter(|entry| exists(entry))
+            .map(|entry| &entry.path)
+    }
+
+    /// Changes the spelling of a path, and returns the entries at and below it.
+    pub(super) fn respell(&mut self, from: &ImagePath, to: &ImagePath) -> Vec<PlannedEntry> {
+        let mut changed = Vec::new();
+        for entry in self.entries.values_mut() {
+            let path = entry.path.strip_prefix(from).map(|rest| to.join_all(rest));
+            if let Some(Ok(path)) = path {
+                entry.path = path;
+                changed.push(entry.clone());
+            }
+        }
+        changed
+    }
+
     /// Returns true if the layer has an entry at a path.
     pub(super) fn has(&self, path: &ImagePath) -> bool {
         self.entries.get(&key(path)).is_some_and(exists)

@@ -1,0 +1,148 @@
+//! Values of Dockerfile instructions, which recipes have as keys: checked alike in both.
+
+use wincimg_common::diagnose::closest_match;
+
+/// Keywords of instructions.
+pub const KEYWORDS: [&str; 18] = [
+    "ADD",
+    "ARG",
+    "CMD",
+    "COPY",
+    "ENTRYPOINT",
+    "ENV",
+    "EXPOSE",
+    "FROM",
+    "HEALTHCHECK",
+    "LABEL",
+    "MAINTAINER",
+    "ONBUILD",
+    "RUN",
+    "SHELL",
+    "STOPSIGNAL",
+    "USER",
+    "VOLUME",
+    "WORKDIR",
+];
+
+/// Names of signals, without `SIG`.
+const SIGNALS: [&str; 31] = [
+    "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
+    "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG",
+    "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
+];
+
+/// Checks the keyword of an instruction, in upper case.
+pub fn check_keyword(keyword: &str) -> Result<(), String> {
+    if KEYWORDS.contains(&keyword) {
+        return Ok(());
+    }
+    let meant = closest_match(keyword, KEYWORDS.into_iter());
+    let meant = meant.map_or_else(String::new, |meant| format!(": did you mean {meant}?"));
+    Err(format!("unknown instruction {keyword:?}{meant}"))
+}
+
+/// Checks the keyword of an instruction that `ONBUILD` keeps, in upper case.
+pub fn check_trigger(keyword: &str) -> Result<(), String> {
+    match keyword {
+        "ONBUILD" | "FROM" | "MAINTAINER" => Err(format!("ONBUILD does not support {keyword}")),
+        _ => check_keyword(keyword),
+    }
+}
+
+/// Checks a path that Docker on Windows takes as it is: with a drive it is absolute.
+pub fn check_absolute(text: &str) -> Result<(), String> {
+    match text.split_once(':') {
+        Some((drive, inside)) if !inside.is_empty() && !inside.starts_with(['/', '\\']) => Err(
+            format!("{text:?} is not an absolute path: expected {drive}:/{inside}"),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Checks a volume as Docker reads it on Windows.
+pub fn check_volume(text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        return Err("a volume has an empty name".to_owned());
+    }
+    check_absolute(text)?;
+    let (drive, inside) = text.split_once(':').unwrap_or(("C", text));
+    let is_drive = drive.len() == 1 && drive.chars().all(|c| c.is_ascii_alphabetic());
+    let is_path = inside.is_empty() || inside.starts_with(['/', '\\']);
+    if !is_drive || !is_path || inside.contains([':', '*', '?', '"', '<', '>', '|']) {
+        return Err(format!("invalid volume {text:?}: expected C:/FOLDER"));
+    }
+    if drive.eq_ignore_ascii_case("C") && inside.trim_matches(['/', '\\']).is_empty() {
+        return Err("the drive C: cannot be a volume: name a folder".to_owned());
+    }
+    Ok(())
+}
+
+/// Checks a stop signal.
+pub fn check_stop_signal(text: &str) -> Result<(), String> {
+    let upper = text.to_ascii_uppercase();
+    let name = upper.strip_prefix("SIG").unwrap_or(&upper);
+    let is_number = text.parse::<u8>().is_ok_and(|number| number > 0);
+    if is_number || SIGNALS.contains(&name) || name.starts_with("RTM") {
+        return Ok(());
+    }
+    Err(format!(
+        "invalid signal {text:?}: expected a name or a number"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn volumes_are_folders_that_docker_mounts_on_windows() {
+        for text in ["C:/data", r"c:\data\x", "/data", r"\data", "D:", "G:/"] {
+            assert_eq!(check_volume(text), Ok(()), "{text}");
+        }
+        for (text, problem) in [
+            ("", "empty name"),
+            ("data", "expected C:/FOLDER"),
+            ("C:data", "expected C:/data"),
+            ("C:", "cannot be a volume"),
+            ("C:/", "cannot be a volume"),
+            ("/", "cannot be a volume"),
+            ("C:/a:b", "invalid volume"),
+            ("CD:/a", "invalid volume"),
+        ] {
+            let error = check_volume(text).unwrap_err();
+            assert!(error.contains(problem), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn keys_of_a_recipe_are_checked_like_instructions() {
+        use crate::tests::problem;
+        for (keys, expected) in [
+            ("volumes = [\"data\"]", "expected C:/FOLDER"),
+            ("volumes = [\"C:/\"]", "the drive C: cannot be a volume"),
+            ("on_build = [\"FOO x\"]", "unknown instruction \"FOO\""),
+            ("on_build = [\"from x\"]", "ONBUILD does not support FROM"),
+            ("stop_signal = \"TERMX\"", "invalid signal \"TERMX\""),
+            ("[healthcheck]\ntest = [\"CMD\"]", "invalid test"),
+            (
+                "shutdown_timeout = 90\n[[registry]]\n\
+                 key = 'HKLM\\SYSTEM\\CurrentControlSet\\Control'\n\
+                 values = { WaitToKillServiceTimeout = \"5000\" }",
+                "remove one of them",
+            ),
+        ] {
+            let problem = problem(keys);
+            assert!(problem.contains(expected), "{keys}: {problem}");
+        }
+    }
+
+    #[test]
+    fn signals_have_names_or_numbers() {
+        for text in ["SIGTERM", "term", "KILL", "9", "SIGRTMIN+3"] {
+            assert_eq!(check_stop_signal(text), Ok(()), "{text}");
+        }
+        for text in ["TERMX", "0", "", "300"] {
+            assert!(check_stop_signal(text).is_err(), "{text}");
+        }
+    }
+}
