@@ -31,7 +31,7 @@ pub(crate) use lint::{
     write_lint_text,
 };
 pub(crate) use markdown::write_markdown;
-pub(crate) use names::shorten;
+pub(crate) use names::{count, shorten};
 pub(crate) use sarif::write_sarif;
 pub(crate) use scan::write_scan_sarif;
 pub(crate) use security::age_in_words;
@@ -152,5 +152,5 @@ fn hosts_in_words(rollout: &Rollout, hosts: &[usize]) -> String {
         return in_words(labels);
     }
     let first = labels.next().unwrap_or_default();
-    format!("{} such as {first}", names::count(hosts.len(), "node"))
+    format!("{} such as {first}", count(hosts.len(), "node"))
 }

@@ -77,7 +77,7 @@ pub(super) fn shorten_after(text: &str, most: usize, start: usize) -> String {
 }
 
 /// `29 nodes`.
-pub(super) fn count(number: usize, noun: &str) -> String {
+pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 

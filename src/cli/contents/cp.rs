@@ -21,6 +21,7 @@ use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
 use crate::cli::output::{OutputFormat, write_json, write_result};
 use crate::cli::progress::display;
 use crate::cli::registry_args;
+use crate::report::count;
 
 /// Copy a file or folder out of an image
 ///
@@ -133,10 +134,10 @@ impl Cp {
     fn write(&self, copied: &CopiedFiles, out: &mut dyn Write) -> io::Result<()> {
         writeln!(
             out,
-            "{}: {} files, {} folders, {}",
+            "{}: {}, {}, {}",
             self.folder.display(),
-            copied.files,
-            copied.folders,
+            count(copied.files, "file"),
+            count(copied.folders, "folder"),
             BinaryBytes(copied.bytes)
         )
     }

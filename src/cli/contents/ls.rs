@@ -28,6 +28,7 @@ use crate::cli::output::{OutputFormat, write_json, write_result};
 use crate::cli::progress::display;
 use crate::cli::registry_args;
 use crate::cli::{CommandOutcome, complete};
+use crate::report::count;
 
 /// List the files or registry keys of an image
 ///
@@ -185,9 +186,9 @@ impl Ls {
         }
         writeln!(
             out,
-            "{} files, {} folders, {}",
-            view.files,
-            view.folders,
+            "{}, {}, {}",
+            count(view.files, "file"),
+            count(view.folders, "folder"),
             BinaryBytes(view.size)
         )
     }
