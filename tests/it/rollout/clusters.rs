@@ -429,7 +429,7 @@ fn a_cordoned_node_is_said_to_be_one_and_counts() {
     let pod = json!({"kind": "Pod", "metadata": {"name": "p"}, "spec": pod_spec()});
     let check = || check_objects(&nodes, std::slice::from_ref(&pod));
     let (mut command, _folder) = check();
-    let (code, report) = answer_of(command.arg("--plan"));
+    let (code, report) = answer_of(command.args(["--plan", "--own", "docker.io/shop"]));
     assert_eq!((code, &report["cordoned"]), (1, &json!(["win-a"])));
     assert_eq!(report["plan"]["actions"][0]["kind"], "rebuild", "{report}");
     let (mut command, _folder) = check();
