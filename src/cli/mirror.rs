@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::Args;
+use futures_util::future::join_all;
 use indicatif::BinaryBytes;
 use serde_json::{Value, json};
 use wincimg_common::untrusted::Untrusted;
+use wincimg_engine::delivery::check_overwrite;
 use wincimg_engine::notice::report_searched_tags;
 use wincimg_inspect::bases::{
     BaseMatch, BaseName, BaseRepository, NAMES, Resolution, parse_location,
 };
 use wincimg_inspect::facts_provider::MirrorFactsCollector;
-use wincimg_oci::copy::{BlobAction, CopyReport, PlatformFilter, Platforms};
+use wincimg_oci::copy::{BlobAction, CopyOptions, CopyPlan, CopyReport, PlatformFilter, Platforms};
 use wincimg_oci::mirror::{
     CompanionOutcome, MirrorHook, MirrorOptions, MirrorReport, MirroredImage, ReferrerOutcome,
     ReferrerReport, mirror,
@@ -21,7 +23,7 @@ use wincimg_oci::mirror::{
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::Reference;
 use wincimg_oci::remote::RegistryClient;
-use wincimg_oci::store::{Location, LocationError};
+use wincimg_oci::store::{Location, LocationError, Source};
 use wincimg_windows::compat::HostBuild;
 
 use super::cluster_args::with_kubectl_name;
@@ -81,6 +83,9 @@ pub(super) struct Mirror {
     /// Manifest format in the target registry [default: the source's]
     #[arg(long, value_enum, value_name = "FORMAT", hide_short_help = true)]
     manifest_format: Option<ManifestFormat>,
+    /// Replace a tag even if that removes images of other platforms or Windows builds
+    #[arg(long, hide_short_help = true)]
+    replace: bool,
     /// Do not index the files and registry keys of Windows images
     #[arg(long, hide_short_help = true)]
     no_facts: bool,
@@ -268,6 +273,21 @@ impl Mirror {
                 }
             }
         }
+        if !self.replace {
+            let checks = images.iter().map(|image| self.check_tag(registry, image));
+            let checks = join_all(checks).await;
+            let checked = std::mem::take(&mut images).into_iter().zip(checks);
+            for (image, check) in checked {
+                match check {
+                    Ok(()) => images.push(image),
+                    Err(failure) => missing.push(MissingBase {
+                        name: image.to_string(),
+                        host: None,
+                        failure,
+                    }),
+                }
+            }
+        }
         if images.is_empty() || self.all_or_nothing {
             let several = missing.len() > 1;
             if let Some(first) = missing.pop() {
@@ -284,9 +304,40 @@ impl Mirror {
         }
         Ok((images, missing))
     }
+
+    /// Rejects an image that would remove entries of its tag in the mirror, as another `--platform`
+    /// does. Other problems are those of mirroring it.
+    async fn check_tag(&self, registry: &RegistryClient, image: &Reference) -> Result<(), Failure> {
+        let target = self.to.name_of(image)?;
+        let repository = registry.repository(&target);
+        let Some(tag) = target.tag() else {
+            return Ok(());
+        };
+        if !matches!(repository.head_manifest(tag).await, Ok(Some(_))) {
+            return Ok(());
+        }
+        let source = Source::Registry(registry.repository(image));
+        let options = CopyOptions {
+            platforms: self.platforms(),
+            ..CopyOptions::default()
+        };
+        let wanted = image.digest().or(image.tag());
+        let Ok(plan) = CopyPlan::new(&source, wanted, &options).await else {
+            return Ok(());
+        };
+        let target = Location::Registry(target.clone());
+        let checked = check_overwrite(&target, &source, &plan.root, registry).await;
+        checked.map_err(|error| {
+            Failure::from(error).hint(
+                "mirror them, too, with --platform or --all-platforms, or add --replace to \
+                 remove them",
+            )
+        })
+    }
 }
 
-/// A base image that does not exist for a host, or cannot be listed for any.
+/// An image that is not mirrored: a base that does not exist for a host, or cannot be listed for
+/// any, or an image that would remove others.
 struct MissingBase {
     name: String,
     host: Option<HostBuild>,

@@ -5,14 +5,16 @@ pub(super) mod builder;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::anyhow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Args, Subcommand};
+use futures_util::future::{try_join, try_join_all};
 use serde_json::json;
 use wincimg_cluster::node_script::{NodeImages, NodeRegistry, NodeRuntime, NodeScript};
+use wincimg_engine::bases::BaseSearch;
+use wincimg_engine::plans::PlannedBase;
 use wincimg_http::read_certificates;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_windows::compat::HostBuild;
@@ -24,7 +26,8 @@ use super::error::Failure;
 use super::hosts::HostArgs;
 use super::hotfix::Hotfix;
 use super::output::{OutputFormat, write_json, write_result};
-use super::registry_args::{BaseRegistryArgs, read_time};
+use super::progress::display;
+use super::registry_args::{self, BaseRegistryArgs, RegistryArgs, read_time};
 use super::{CommandOutcome, complete};
 use crate::report::extended;
 
@@ -64,6 +67,9 @@ impl Node {
     }
 }
 
+/// Base of the included recipe.
+const PAUSE_BASE: &str = "nanoserver";
+
 /// Write a PowerShell script that configures a node for a registry and its pause image
 ///
 /// The script pulls the pause image of the node's version and the base images, then configures
@@ -73,6 +79,13 @@ impl Node {
 #[derive(Debug, Args)]
 #[command(
     mut_arg("kube_context", with_kubectl_name),
+    mut_arg("insecure", |arg| arg.help(
+        "Use plain HTTP or an unverified certificate with this registry, here and on nodes \
+         (repeatable)"
+    )),
+    mut_arg("ca_files", |arg| arg.help(
+        "Trust the CAs in this file, here and on nodes for these registries (repeatable)"
+    )),
     after_help = "Examples:\n  \
     wincimg node script --kube --registry repo.mylan.k8s:8888 --output node.ps1\n  \
     wincimg node script --host-build 17763.973 --registry repo.mylan.k8s:8888 --output node.ps1\n  \
@@ -92,8 +105,8 @@ struct MakeScript {
     /// Name of the pause image in the registry
     #[arg(long, value_name = "NAME", default_value = "pause")]
     pause: String,
-    /// Tag of the pause image, for all hosts [default: each host's version, as `wincimg build` tags
-    /// it]
+    /// Tag of the pause image, for all hosts [default: the version of each host's base, as
+    /// `wincimg build` tags it]
     #[arg(long, short, value_name = "TAG", hide_short_help = true)]
     tag: Option<String>,
     /// Base image to pull in advance (repeatable)
@@ -117,30 +130,24 @@ struct MakeScript {
     /// Write the script to this file instead of stdout
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Time limit for the whole command, such as 90s, 10m or 1h [default: none]
-    #[arg(long, value_name = "TIME", value_parser = read_time, hide_short_help = true)]
-    timeout: Option<Duration>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
     #[command(flatten)]
     base_registry: BaseRegistryArgs,
-    /// Let nodes use plain HTTP or an unverified certificate with this registry (repeatable)
-    #[arg(long = "insecure-registry", value_name = "HOST[:PORT]")]
-    insecure: Vec<String>,
-    /// Let nodes trust the CAs in this file for these registries (repeatable)
-    #[arg(long = "ca-file", value_name = "FILE")]
-    ca_files: Vec<PathBuf>,
+    #[command(flatten)]
+    connection: RegistryArgs,
 }
 
 impl MakeScript {
     fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let hosts = self.hosts.distinct_builds(session)?.all;
-        let images = hosts
-            .iter()
-            .map(|host| self.images(*host))
-            .collect::<Result<Vec<_>, _>>()?;
         let registries = self.registries()?;
+        let images = if self.undo {
+            Vec::new()
+        } else {
+            self.images(&hosts, session)?
+        };
         let script = NodeScript {
             runtime: self.runtime,
             registries: &registries,
@@ -164,33 +171,47 @@ impl MakeScript {
         Ok(CommandOutcome::Yes)
     }
 
-    fn images(&self, host: HostBuild) -> Result<NodeImages, Failure> {
-        let version = host.version;
-        if version.revision.is_none() {
+    /// The images for each host: on the same bases as those of `wincimg build`.
+    fn images(&self, hosts: &[HostBuild], session: &Session) -> Result<Vec<NodeImages>, Failure> {
+        if let Some(HostBuild { version, .. }) =
+            hosts.iter().find(|host| host.version.revision.is_none())
+        {
             let problem = anyhow!("{version} has no revision: the tags of its images are unknown");
             return Err(Failure::usage(problem).hint("add the revision, as in 17763.973"));
         }
-        let os_version = version.os_version();
-        let tag = self.tag.as_deref().unwrap_or(&os_version);
-        let bases = self.bases.iter().map(|name| {
-            let base = self.base_registry.base_registry.repository(name)?;
-            let (registry, path) = (base.repository.registry(), base.repository.repository());
-            Ok(format!("{registry}/{path}:{os_version}"))
+        let registry = &self.base_registry.base_registry;
+        let search = BaseSearch::new(&self.connection.connect(display(session))?);
+        let find = |name| search.for_hosts(name, registry, hosts);
+        let of_pause = async {
+            let is_asked = self.tag.is_none();
+            Ok(if is_asked {
+                find(PAUSE_BASE).await?
+            } else {
+                Vec::new()
+            })
+        };
+        let bases = try_join_all(self.bases.iter().map(|name| find(name)));
+        let (of_pause, bases) = registry_args::run(async { Ok(try_join(of_pause, bases).await?) })?;
+        let images = hosts.iter().enumerate().map(|(place, host)| {
+            let own = of_pause.get(place).and_then(PlannedBase::version_text);
+            let tag = self.tag.clone().or(own).unwrap_or_default();
+            let pause = self.registry.join(&format!("{}:{tag}", self.pause))?;
+            Ok(NodeImages {
+                version: host.version,
+                pause: pause.to_string(),
+                bases: bases
+                    .iter()
+                    .map(|found| found[place].display_name())
+                    .collect(),
+            })
         });
-        Ok(NodeImages {
-            version,
-            pause: self
-                .registry
-                .join(&format!("{}:{tag}", self.pause))?
-                .to_string(),
-            bases: bases.collect::<Result<_, Failure>>()?,
-        })
+        images.collect()
     }
 
     /// The registries that a node must be configured for.
     fn registries(&self) -> Result<Vec<NodeRegistry>, Failure> {
         let mut pem = String::new();
-        for file in &self.ca_files {
+        for file in &self.connection.certificates.files()?.files {
             let certificates = read_certificates(file)
                 .map_err(|problem| Failure::usage(anyhow!("{}: {problem}", file.display())))?;
             for certificate in certificates {
@@ -202,7 +223,12 @@ impl MakeScript {
             self.registry.host(),
             self.base_registry.base_registry.host(),
         ];
-        let mut hosts: BTreeSet<&str> = self.insecure.iter().map(String::as_str).collect();
+        let mut hosts: BTreeSet<&str> = self
+            .connection
+            .insecure
+            .iter()
+            .map(String::as_str)
+            .collect();
         // Every node trusts the certificate of Microsoft's registry.
         hosts.extend(
             named
@@ -210,7 +236,7 @@ impl MakeScript {
                 .filter(|host| *host != "mcr.microsoft.com"),
         );
         let registries = hosts.into_iter().map(|host| {
-            let is_insecure = self.insecure.iter().any(|name| name == host);
+            let is_insecure = self.connection.insecure.iter().any(|name| name == host);
             NodeRegistry {
                 host: host.to_owned(),
                 is_insecure,

@@ -199,10 +199,9 @@ fn commands_read_hosts_from_the_cluster() {
         &["update", &app, "--check"],
         &["node", "script", "--registry", &host, "--dry-run"],
     ] {
-        let is_node = arguments[0] == "node";
         let run = |more: &[&str]| {
             let words = [arguments, &["--kube", "--selector", "pool=web"], more].concat();
-            let mut command = if is_node || arguments[0] == "fleet" {
+            let mut command = if arguments[0] == "fleet" {
                 site.with_no_bases(&words)
             } else {
                 site.with_bases(&words)

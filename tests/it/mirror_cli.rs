@@ -39,23 +39,24 @@ impl Pair {
 
     /// `windows/nanoserver` with a version tag for each revision; the oldest layer is shared.
     fn publish(&self, revisions: &[u32]) {
-        let registry = RegistryClient::new(
-            wincimg_testkit::options(&self.source.host()),
-            Arc::new(Silent),
-        );
-        let registry = registry.unwrap();
+        for revision in revisions {
+            let version = format!("10.0.17763.{revision}");
+            let layers = [(40_000, 1), (5_000, u64::from(*revision))];
+            let image = StandIn::new(ManifestFormat::Docker, &version, &layers);
+            self.publish_index(&version, &[image]);
+        }
+    }
+
+    /// `windows/nanoserver` with an index of images.
+    fn publish_index(&self, tag: &str, images: &[StandIn]) {
+        let options = wincimg_testkit::options(&self.source.host());
+        let registry = RegistryClient::new(options, Arc::new(Silent)).unwrap();
+        let reference = format!("{}/windows/nanoserver:{tag}", self.source.host());
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
-            for revision in revisions {
-                let version = format!("10.0.17763.{revision}");
-                let layers = [(40_000, 1), (5_000, u64::from(*revision))];
-                let image = StandIn::new(ManifestFormat::Docker, &version, &layers);
-                let reference = format!("{}/windows/nanoserver:{version}", self.source.host());
-                let sink = Sink::create(&reference.parse().unwrap(), &registry)
-                    .await
-                    .unwrap();
-                put_index(ManifestFormat::Docker, &[image], &sink, Some(&version)).await;
-            }
+            let place = reference.parse().unwrap();
+            let sink = Sink::create(&place, &registry).await.unwrap();
+            put_index(ManifestFormat::Docker, images, &sink, Some(tag)).await;
         });
     }
 
@@ -267,6 +268,25 @@ fn a_platform_that_an_image_has_not_is_said() {
         .assert()
         .code(3)
         .stderr(contains("windows/amd64:10.0.17763.973"));
+}
+
+#[test]
+fn a_mirrored_index_keeps_its_images_unless_told() {
+    let pair = Pair::start();
+    let image = |version: &str| StandIn::new(ManifestFormat::Docker, version, &[(1_000, 1)]);
+    let images = ["10.0.17763.973", "10.0.20348.2402"].map(image);
+    pair.publish_index("1", &images);
+    let image = format!("{}/windows/nanoserver:1", pair.source.host());
+    pair.mirror(&[&image]).assert().success();
+    let only = [&image[..], "--platform", "windows/amd64:20348"];
+    pair.mirror(&only)
+        .fails(1, "tag/taken", &["10.0.17763.973"])
+        .advises(&["--replace"]);
+    // Its entries are there still, and may be mirrored again.
+    pair.mirror(&[&image]).assert().success();
+    pair.mirror(&[&only[..], &["--replace"]].concat())
+        .assert()
+        .success();
 }
 
 #[test]

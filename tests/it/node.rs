@@ -1,5 +1,6 @@
 //! `wincimg node script`: its settings, and valid PowerShell.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -9,27 +10,30 @@ use serde_json::Value;
 use wincimg_testkit::powershell::syntax_errors;
 
 use crate::failure::line;
+use crate::site::{Site, json_of};
 
 const REGISTRY: &str = "repo.mylan.k8s:8888";
 
-fn script(more: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_wincimg"));
-    command
-        .args(["node", "script", "--registry", REGISTRY])
-        .args(more)
-        .current_dir(std::env::temp_dir())
-        .env_remove("WINCIMG_CONFIG");
-    command.output().unwrap()
+fn script(more: &[&str]) -> (Output, String) {
+    let site = Site::new();
+    let arguments = ["node", "script", "--registry", REGISTRY];
+    let mut command = site.with_bases(&arguments);
+    (command.args(more).output().unwrap(), site.host())
 }
 
+/// The output, with `BASES` in place of the registry of the bases.
 fn text(more: &[&str]) -> String {
-    let output = script(more);
+    let (output, host) = script(more);
     assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
+    let text = String::from_utf8(output.stdout).unwrap();
+    let folder = format!("{}_", host.replace(':', "_"));
+    [host.clone(), folder, host.replace(':', "")]
+        .iter()
+        .fold(text, |text, name| text.replace(name, "BASES"))
 }
 
 fn refusal(more: &[&str]) -> String {
-    let output = script(more);
+    let (output, _) = script(more);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     String::from_utf8(output.stderr).unwrap()
 }
@@ -73,16 +77,40 @@ fn a_mirror_and_a_tag_of_ones_own_are_taken() {
         "--tag",
         "latest",
         "--base",
-        "servercore",
-        "--base-registry",
-        "repo.mylan.k8s:9999/mcr.microsoft.com",
+        "iis",
         "--runtime",
         "docker",
         "--pull-deadline",
         "90s",
-        "--undo",
     ]);
     insta::assert_snapshot!(settings(&text));
+}
+
+#[test]
+fn nodes_get_the_images_that_build_publishes() {
+    let site = Site::new();
+    let registry = format!("{}/ns", site.host());
+    let hosts = ["20348.2402", "17763.973", "20348.2500", "17763.1000"];
+    let hosts: Vec<&str> = hosts
+        .iter()
+        .flat_map(|host| ["--host-build", host])
+        .collect();
+    let common = [&["--registry", &registry, "--format", "json"], &hosts[..]].concat();
+    let built = json_of(site.build("pause").args(&common).arg("--push"));
+    let built = built["images"].as_array().unwrap().iter();
+    let built: BTreeSet<String> = built
+        .map(|image| image["reference"].as_str().unwrap().to_owned())
+        .collect();
+    let script = json_of(site.with_bases(&["node", "script"]).args(&common));
+    let images = script["images"].as_array().unwrap();
+    let named: BTreeSet<String> = images
+        .iter()
+        .map(|image| image["pause"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!((images.len(), named.len()), (4, 2), "{script}");
+    assert_eq!(named, built);
+    let base = format!("{}/mcr/windows/nanoserver:10.0.20348.2402", site.host());
+    assert_eq!(images[3]["bases"], serde_json::json!([base]));
 }
 
 #[test]

@@ -194,6 +194,29 @@ fn what_is_missing_is_left_out_and_named() {
 }
 
 #[test]
+fn what_does_not_start_on_a_node_is_left_out_and_named() {
+    let site = published();
+    let nodes = [
+        ("win-a", Some("17763.1158"), "web"),
+        ("win-c", Some("20348.2402"), "web"),
+    ];
+    write_nodes(&site, &nodes);
+    let output = command(&site, "prepull", &[]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let printed = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(printed.contains("name: prepull-20348") && !printed.contains("17763"));
+    let said = stderr(&output);
+    assert!(said.contains("does not start on host 17763.1158"), "{said}");
+    for wrong in ["150%", "0", "0%", "x"] {
+        let arguments = ["--max-unavailable", wrong];
+        command(&site, "prepull", &arguments).assert().code(2);
+    }
+    command(&site, "prepull", &["--max-unavailable", "100%"])
+        .assert()
+        .code(1);
+}
+
+#[test]
 fn a_fleet_without_a_pause_image_has_to_name_one() {
     let site = site();
     fleet(&site, "[[image]]\nbuild = \"./web\"\n");

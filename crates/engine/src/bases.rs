@@ -15,7 +15,7 @@ use wincimg_oci::store::Location;
 use wincimg_windows::compat::HostBuild;
 
 use super::error::SharedError;
-use super::plans::PlannedBase;
+use super::plans::{HostGroups, PlannedBase};
 
 /// Resolves bases, and caches the results.
 pub struct BaseSearch {
@@ -86,6 +86,28 @@ impl BaseSearch {
         };
         let name = Name::Recipe(name.to_owned());
         self.resolve_once(name, wanted, Box::pin(search)).await
+    }
+
+    /// The bases on which a recipe's images for these hosts are built, in their order.
+    pub async fn for_hosts(
+        &self,
+        name: &str,
+        registry: &BaseRegistry,
+        hosts: &[HostBuild],
+    ) -> Result<Vec<PlannedBase>, BoxError> {
+        let matched = BaseMatch::Nearest;
+        let sharing = HostGroups::new(hosts.to_vec(), true, matched);
+        let wanted = BaseQuery {
+            registry,
+            hosts: &sharing.asked_for,
+            matched,
+        };
+        let found = self.for_recipe(name, &wanted).await?;
+        let bases = hosts.iter().map(|host| match &found {
+            ResolvedBases::OfHosts(found) => sharing.base_for(*host, found).0,
+            ResolvedBases::HostProcess(found) => PlannedBase::from((**found).clone()),
+        });
+        Ok(bases.collect())
     }
 
     /// The base of that name in a Dockerfile.

@@ -467,7 +467,7 @@ impl CompatVerdict {
             ),
             CompatRule::HypervOk => {
                 format!(
-                    "under Hyper-V isolation host {host} runs image {image}, which is not newer"
+                    "under Hyper-V isolation host {host} runs image {image}, whose build is not newer"
                 )
             }
             CompatRule::HypervImageNewer => format!(
@@ -475,9 +475,8 @@ impl CompatVerdict {
                 release::name_of(image.build)
             ),
             CompatRule::ClientProcessIsolation => format!(
-                "host {host} is a client ({}), which does not run process-isolated containers in \
-                 production; image {image} would need Hyper-V isolation",
-                release::name_of(build)
+                "host {host} is a client with Windows 10, which does not run process-isolated \
+                 containers in production; image {image} would need Hyper-V isolation"
             ),
             CompatRule::HostProcess => HOST_PROCESS.to_owned(),
             CompatRule::UnknownBuild => {

@@ -21,7 +21,9 @@ pub struct WindowsVersion {
 
 /// A text without a Windows version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid build {text:?}: expected 17763.973, 10.0.17763.973 or 17763")]
+#[error(
+    "invalid build {text:?}: expected 17763.973, 10.0.17763.973 or 17763, from {FIRST_BUILD} on"
+)]
 pub struct ParseVersionError {
     text: String,
 }

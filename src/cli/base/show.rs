@@ -21,6 +21,7 @@ use crate::cli::contents::view::{attribute_names, sddl, shortened};
 use crate::cli::error::Failure;
 use crate::cli::output::{OutputFormat, write_json, write_result};
 use crate::cli::{CommandOutcome, registry_args};
+use crate::report::count;
 
 /// Key of the environment of a container's processes; it sets their PATH unless the image's
 /// configuration does.
@@ -338,7 +339,10 @@ impl Summary {
         } = self.files;
         writeln!(
             out,
-            "  files     {files} files with {bytes} bytes, {folders} folders, {links} links"
+            "  files     {} with {bytes} bytes, {}, {}",
+            count(files, "file"),
+            count(folders, "folder"),
+            count(links, "link"),
         )?;
         if let Some(path) = &self.path {
             for (number, folder) in path.split(';').filter(|it| !it.is_empty()).enumerate() {

@@ -18,7 +18,6 @@ use crate::cli::CommandOutcome;
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
 use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
-use crate::cli::lint::counted;
 use crate::cli::output::{OutputFormat, write_json, write_result};
 use crate::cli::progress::display;
 use crate::cli::registry_args;

@@ -24,7 +24,6 @@ use super::{ContentArgs, SkippedLayer, only_image, report_problems, skipped_laye
 use crate::cli::command_context::{Session, colour_on};
 use crate::cli::error::Failure;
 use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
-use crate::cli::lint::counted;
 use crate::cli::output::{OutputFormat, write_json, write_result};
 use crate::cli::progress::display;
 use crate::cli::registry_args;

@@ -31,8 +31,8 @@ use crate::cli::{CommandOutcome, complete};
 /// the other, and those that share a base follow each other; then a pause container keeps the pod,
 /// and the kubelet keeps the images. Nothing of an image is run.
 ///
-/// An image with Windows runs its own `cmd.exe /c exit 0`, as `ContainerUser`: it must start on its
-/// node, as `check-compat` tells, or the images after it are not pulled there. An image without
+/// An image with Windows runs its own `cmd.exe /c exit 0`, as `ContainerUser`: where it does not
+/// start on a node of a build, it is left out for that build. An image without
 /// Windows (of `base = "hostprocess"`) has no program to run: it is pulled by a `HostProcess` pod,
 /// which runs the host's cmd.exe as LOCAL SERVICE. Only then the namespace admits privileged pods.
 ///
@@ -45,7 +45,8 @@ use crate::cli::{CommandOutcome, complete};
     wincimg fleet prepull fleet.toml --nodes nodes.json --kustomize prepull\n  \
     wincimg fleet prepull fleet.toml --kube --max-unavailable 1 --output prepull.yaml\n  \
     wincimg fleet prepull fleet.toml --kube --remove\n\n\
-    Exit code 0: every image exists. 1: an image is missing and left out. 3: no registry responded."
+    Exit code 0: every image exists. 1: an image is left out: it is missing or does not start. 3: no\n\
+    registry responded."
 )]
 pub(super) struct PrepullArgs {
     /// Fleet file
@@ -85,11 +86,16 @@ pub(super) struct PrepullArgs {
 }
 
 fn max_unavailable(text: &str) -> Result<String, &'static str> {
-    let number = text.strip_suffix('%').unwrap_or(text);
-    let is_some = number.parse::<u16>().is_ok_and(|number| number > 0);
-    is_some
+    let (number, limit) = match text.strip_suffix('%') {
+        Some(number) => (number, 100),
+        None => (text, u16::MAX),
+    };
+    let is_valid = number
+        .parse()
+        .is_ok_and(|number: u16| (1..=limit).contains(&number));
+    is_valid
         .then(|| text.to_owned())
-        .ok_or("expected a number or a percentage above 0, such as 2 or 20%")
+        .ok_or("expected a number above 0, or a percentage up to 100%, such as 2 or 20%")
 }
 
 impl PrepullArgs {
@@ -104,13 +110,11 @@ impl PrepullArgs {
         let online = Online::new(&self.connection, session)?;
         let found =
             registry_args::run(async { Ok(prepull(&fleet, &nodes, &online.registry).await?) })?;
-        for (image, build) in &found.missing {
-            session.warn(format_args!(
-                "left out {image}, which has no image for build {build}"
-            ));
+        for (image, reason) in &found.left_out {
+            session.warn(format_args!("left out {image}, which {reason}"));
         }
         if found.builds.is_empty() {
-            let problem = anyhow!("no image of {} exists for these nodes", fleet.file);
+            let problem = anyhow!("no image of {} is for these nodes", fleet.file);
             let words = ["wincimg", "fleet", "build", &fleet.file].map(str::to_owned);
             let words = [&words[..], &self.hosts.to_words()].concat();
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -122,7 +126,7 @@ impl PrepullArgs {
             Some(folder) => write_kustomization(folder, &objects)?,
             None => write_objects(&objects, self.output.as_deref(), self.format)?,
         }
-        Ok(if found.missing.is_empty() {
+        Ok(if found.left_out.is_empty() {
             CommandOutcome::Yes
         } else {
             CommandOutcome::No

@@ -43,6 +43,53 @@ fn an_index_without_the_hosts_build_says_what_it_has_and_how_to_add_it() {
 }
 
 #[test]
+fn a_single_version_is_judged_by_versions_and_no_index_is_read_into_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("nodes.json");
+    let node = |name: &str, kernel: &str, runtime: &str| {
+        json!({
+            "metadata": {"name": name, "labels": {"kubernetes.io/os": "windows"}},
+            "status": {"nodeInfo": {"kernelVersion": kernel, "osImage": "Windows Server",
+                "containerRuntimeVersion": runtime, "architecture": "amd64", "operatingSystem": "windows"}},
+        })
+    };
+    let nodes = [
+        node("new", "10.0.26100.2894", "containerd://1.7.20"),
+        node("unknown", "", "containerd://1.7.20"),
+    ];
+    fs::write(
+        &file,
+        json!({"kind": "NodeList", "items": nodes}).to_string(),
+    )
+    .unwrap();
+    let (_, report) = answer_of(
+        wincimg()
+            .args(["--image-build", "17763.1158"])
+            .arg("--nodes")
+            .arg(&file),
+    );
+    assert_eq!(report["checks"][0]["rule"], "too-old-for-host", "{report}");
+    let fix = report["checks"][1]["fix"].as_str().unwrap();
+    assert!(fix.contains("--simulate"), "{report}");
+    assert_eq!(report["checks"][1]["commands"], json!([]));
+}
+
+#[test]
+fn an_index_without_images_is_called_one() {
+    let registry = FakeRegistry::start();
+    registry.tag("shop/empty", "1", &registry.index(&[]));
+    let image = format!("{}/shop/empty:1", registry.host());
+    let (_, report) = answer_of(
+        wincimg()
+            .args(["--insecure-registry", &registry.host(), &image])
+            .args(["--host-build", "20348.2402"]),
+    );
+    let check = &report["checks"][0];
+    assert_eq!(check["rule"], "not-windows");
+    assert_eq!(check["reason"], "the image is an index without images");
+}
+
+#[test]
 fn a_node_is_judged_by_what_its_version_of_containerd_takes_of_an_index() {
     let registry = FakeRegistry::start();
     let entries = ["10.0.17763.1012", "10.0.17763.1158"];

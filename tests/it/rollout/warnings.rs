@@ -25,6 +25,22 @@ fn support_that_ended_is_a_warning() {
     command.arg("--strict").assert().code(1);
 }
 
+#[test]
+fn versions_alone_are_warned_of_when_their_support_ended() {
+    let check = |version: &str, more: &[&str]| {
+        let pair = ["--host-build", version, "--image-build", version];
+        let (code, report) = answer_of(wincimg().args(pair).args(more));
+        let rules = report["checks"].as_array().unwrap().iter();
+        let rules: Vec<String> = rules.map(|it| it["rule"].to_string()).collect();
+        (code, rules.join(" "))
+    };
+    let ended = r#""build-match" "end-of-support""#.to_owned();
+    assert_eq!(check("19041.1", &[]), (0, ended.clone()));
+    assert_eq!(check("19041.1", &["--strict"]), (1, ended));
+    let supported = r#""build-match""#.to_owned();
+    assert_eq!(check("20348.2402", &["--strict"]), (0, supported));
+}
+
 /// A layer whose registry sets this shutdown timeout in seconds.
 fn patient_layer(seconds: u32) -> Vec<u8> {
     let mut tar = tar::Builder::new(Vec::new());
@@ -161,11 +177,14 @@ fn a_workload_without_an_image_is_no_silent_green() {
                nodeSelector: {kubernetes.io/os: windows}, containers: [{name: a}]}\n";
     let check = |more: &[&str]| answer_of(workloads_offline(pod).args(more));
     let (code, report) = check(&[]);
-    assert_eq!(code, 0, "{report}");
+    assert_eq!(
+        (code, &report["compatible"]),
+        (1, &json!(false)),
+        "{report}"
+    );
     assert_eq!(report["checks"][0]["rule"], "no-image");
     let reason = report["checks"][0]["reason"].as_str().unwrap();
     assert!(reason.contains(" a "), "{reason}");
-    assert_eq!(check(&["--strict"]).0, 1);
 }
 
 #[test]

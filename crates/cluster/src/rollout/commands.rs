@@ -80,19 +80,21 @@ pub(super) fn patch_steps(
         let cluster: Vec<&str> = flags.kubectl.iter().map(String::as_str).collect();
         ActionStep::Command(shell_command(&[&["kubectl"], words, &cluster].concat()))
     };
-    let names: Vec<&str> = hosts
+    let names: Vec<(&str, bool)> = hosts
         .iter()
-        .filter_map(|host| host.name.as_deref())
+        .filter_map(|host| Some((host.name.as_deref()?, host.is_cordoned)))
         .collect();
     let listed = match names.len() {
         0..=LISTED => &names[..],
         _ => &names[..1],
     };
-    for name in listed {
+    for (name, is_cordoned) in listed {
         steps.push(kubectl(&["drain", name, "--ignore-daemonsets"]));
         let run = format!("run {script} on {name} as an administrator");
         steps.push(ActionStep::Manual(run));
-        steps.push(kubectl(&["uncordon", name]));
+        if !is_cordoned {
+            steps.push(kubectl(&["uncordon", name]));
+        }
     }
     match names.len() - listed.len() {
         0 if names.is_empty() => steps.push(ActionStep::Manual(format!(

@@ -251,6 +251,42 @@ impl<'a> CompatibilityChecker<'a> {
         });
         Rc::clone(finding)
     }
+
+    /// The finding if the runtime class is unknown: it may be one for Hyper-V isolation, in which
+    /// an image may start that does not in process isolation.
+    pub(super) fn finding_of_class(&mut self, kind: usize, image: usize, class: &str) -> Shared {
+        let own = self.finding(kind, image, Isolation::Process);
+        let other = self.finding(kind, image, Isolation::HyperV);
+        if own.outcome == other.outcome || own.outcome != VerdictOutcome::Incompatible {
+            return own;
+        }
+        let (reason, fix) = of_missing_class(class);
+        let unknown = Rc::new(Finding {
+            outcome: VerdictOutcome::Unknown,
+            rule: CompatRule::UnknownBuild.name(),
+            reason: format!("{reason}; without Hyper-V isolation {}", own.reason),
+            fix: Some(fix),
+            ..Finding::clone(&own)
+        });
+        match self.found.get(&unknown) {
+            Some(same) => Rc::clone(same),
+            None => {
+                self.found.insert(Rc::clone(&unknown));
+                unknown
+            }
+        }
+    }
+}
+
+/// Reason and fix for a runtime class that is not in the input.
+pub(super) fn of_missing_class(class: &str) -> (String, String) {
+    (
+        format!(
+            "its runtime class {class} is not in the input, and its handler, and the node selector \
+             and tolerations that it may add, decide where and how its pods start"
+        ),
+        "pass its runtime class to --workloads too: kubectl get runtimeclass -o yaml".to_owned(),
+    )
 }
 
 /// Checks one image on one kind of host.
@@ -278,6 +314,7 @@ pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Find
             let variant = Variant {
                 os: "windows".to_owned(),
                 architecture: host.architecture.clone(),
+                os_version: Some(version.os_version()),
                 version: Some(*version),
                 ..Variant::default()
             };
@@ -326,8 +363,11 @@ fn single(host: &HostKind, variant: &Variant, isolation: Isolation) -> Finding {
         Some(build) => choose_single(variant.version, build, host.runtime),
         None => Vec::new(),
     };
-    if choices.is_empty() || isolation == Isolation::HyperV {
-        return by_variant(host, std::slice::from_ref(variant), 0, isolation);
+    let own = by_variant(host, std::slice::from_ref(variant), 0, isolation);
+    // A runtime that refuses the image, too, is no better reason.
+    let is_reason = own.outcome == VerdictOutcome::Incompatible;
+    if choices.is_empty() || isolation == Isolation::HyperV || is_reason {
+        return own;
     }
     by_choices(host, std::slice::from_ref(variant), &choices, isolation)
 }
@@ -533,6 +573,16 @@ fn no_match(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Find
 }
 
 fn not_windows(found: &str, isolation: Isolation) -> Finding {
+    if found.is_empty() {
+        return Finding {
+            fix: Some("name an image, or build this one again".to_owned()),
+            ..concern(
+                Concern::NotWindows,
+                "the image is an index without images".to_owned(),
+                isolation,
+            )
+        };
+    }
     let fix = "name an image for Windows, or keep its pods off these nodes with nodeSelector: \
                {kubernetes.io/os: linux}";
     Finding {
@@ -580,9 +630,6 @@ fn platforms(variants: &[Variant]) -> String {
     const SHOWN: usize = 8;
     let mut names: Vec<String> = variants.iter().map(Variant::platform).collect();
     names.dedup();
-    if names.is_empty() {
-        return "nothing".to_owned();
-    }
     let more = names.len().saturating_sub(SHOWN);
     names.truncate(SHOWN);
     if more > 0 {

@@ -54,8 +54,6 @@ struct FindingContext<'a> {
     image: &'a Image,
     kind: &'a HostKind,
     placement: &'a Placement,
-    /// True if all its hosts are cordoned.
-    is_emptied: bool,
     rollout: &'a Rollout,
 }
 
@@ -81,9 +79,8 @@ struct FixResolver<'a> {
     titles: Vec<String>,
 }
 
-/// Inputs of a fix: the finding, the image, the actions, for a third-party image the placement, and
-/// whether all the hosts are cordoned.
-type FixKey = (*const Finding, usize, Rc<Fix>, Option<usize>, bool);
+/// Inputs of a fix: the finding, the image, the actions, and for a third-party image the placement.
+type FixKey = (*const Finding, usize, Rc<Fix>, Option<usize>);
 
 /// Actions that fix a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -134,18 +131,9 @@ impl<'a> FixResolver<'a> {
                 let advised = groups.map(|(group, finding)| {
                     // For a third-party image the command changes this workload.
                     let own = self.rollout.is_of_others(placed.image).then_some(index);
-                    let mut hosts = group.hosts.iter();
-                    let is_emptied =
-                        hosts.all(|&host| self.rollout.hosts[host as usize].is_cordoned);
                     let minimal_fix = Rc::clone(&minimal_fix);
                     let finding_ptr = Rc::as_ptr(finding);
-                    let key = (
-                        finding_ptr,
-                        placed.image,
-                        Rc::clone(&minimal_fix),
-                        own,
-                        is_emptied,
-                    );
+                    let key = (finding_ptr, placed.image, Rc::clone(&minimal_fix), own);
                     let advised = known.entry(key).or_insert_with(|| {
                         let about = FindingContext {
                             workload: placement.workload,
@@ -153,7 +141,6 @@ impl<'a> FixResolver<'a> {
                             image: &self.rollout.images[placed.image],
                             kind: &self.rollout.kinds[group.kind],
                             placement,
-                            is_emptied,
                             rollout: self.rollout,
                         };
                         self.better(finding, &about, &minimal_fix)
@@ -301,17 +288,17 @@ impl<'a> FixResolver<'a> {
                 .collect();
             let mut fix = fixes.join(", and ");
             if breaks_others {
-                fix.push_str("; other images would then no longer start: --plan lists the rest");
+                fix.push_str("; alone, it stops what starts today: --plan lists the rest");
             }
             advised.fix = Some(fix);
             let actions = minimal_fix.iter().map(|place| &self.plan.actions[*place]);
             advised.commands = actions.flat_map(PlanAction::commands).cloned().collect();
-        } else if about.is_emptied && finding.outcome == VerdictOutcome::Incompatible {
-            advised.fix = Some(
-                "nothing while the node is cordoned; build the image for it too before it is \
-                 uncordoned"
-                    .to_owned(),
-            );
+        } else if finding.outcome == VerdictOutcome::Unknown && about.kind.build.is_none() {
+            advised.fix = advised.fix.map(|_| {
+                "give the node's version, which it has in status.nodeInfo.kernelVersion, with \
+                 --simulate NODE=BUILD.REVISION"
+                    .to_owned()
+            });
         } else if finding.outcome == VerdictOutcome::Unknown {
             advised.commands = inspect_command(finding, about.image, self.flags);
         }

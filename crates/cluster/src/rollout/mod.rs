@@ -220,8 +220,10 @@ impl Rollout {
 
     /// Returns true if everything will start; with `strict`, also without warnings.
     pub fn is_compatible(&self, strict: bool) -> bool {
+        let mut outcomes = self.outcomes();
         self.summary.incompatible == 0
             && self.summary.unknown == 0
+            && outcomes.all(|outcome| outcome.starts != StartStatus::Unknown)
             && !(strict && self.summary.warning > 0)
     }
 

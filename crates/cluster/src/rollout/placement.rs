@@ -98,11 +98,11 @@ impl Placement {
                 .iter()
                 .map(|group| {
                     let runtime = judge.kind(group.kind).runtime;
-                    judge.finding(
-                        group.kind,
-                        image,
-                        template.isolation(container, runtime, usual),
-                    )
+                    let isolation = template.isolation(container, runtime, usual);
+                    match template.class_may_isolate(isolation, runtime) {
+                        Some(class) => judge.finding_of_class(group.kind, image, class),
+                        None => judge.finding(group.kind, image, isolation),
+                    }
                 })
                 .collect();
             let is_known = images

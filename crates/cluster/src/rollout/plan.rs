@@ -32,7 +32,7 @@ use jiff::civil::Date;
 pub use pin::Pin;
 pub(super) use pin::PinMethod;
 use wincimg_oci::store::Location;
-use wincimg_windows::compat::VerdictOutcome;
+use wincimg_windows::compat::{VerdictOutcome, generation};
 use wincimg_windows::update::{Kb, Updates};
 use wincimg_windows::version::WindowsVersion;
 
@@ -469,7 +469,7 @@ fn rebuilds(
     for &place in &choice.rebuilt {
         let image = &graph.rollout.images[place];
         let hosts: BTreeSet<_> = graph.hosts_of(place, choice).collect();
-        let builds = with_own_builds(builds_for(hosts), image);
+        let builds = with_own_builds(builds_for(hosts), image, &graph.rollout.hosts);
         let host_builds: Vec<WindowsVersion> = builds.iter().map(|(host, _)| *host).collect();
         let others = existing_entries_flag(image, &builds);
         let users = workloads_of_image(graph.rollout, image, pins);
@@ -557,11 +557,13 @@ fn can_build(variant: &Variant) -> bool {
     variant.os == "windows" && variant.architecture == "amd64" && variant.version.is_some()
 }
 
-/// Adds the builds that the image has already, which hosts outside the check may use. Of two
-/// revisions of one build only one would ever be selected, and an archive holds one image.
+/// Adds the builds that the image has already: for the oldest host of that build, or for hosts
+/// outside the check. Of two revisions of one build only one would ever be selected, and an archive
+/// holds one image.
 fn with_own_builds(
     mut builds: Vec<(WindowsVersion, WindowsVersion)>,
     image: &Image,
+    hosts: &[Node],
 ) -> Vec<(WindowsVersion, WindowsVersion)> {
     if matches!(image.location(), Some(Location::Archive { .. })) {
         return builds;
@@ -575,7 +577,12 @@ fn with_own_builds(
     own.sort_by_key(|version| std::cmp::Reverse(*version));
     for version in own {
         if builds.iter().all(|(_, base)| base.build != version.build) {
-            builds.push((version, base_for(version)));
+            let known = hosts.iter().filter_map(|host| Some(host.build?.version));
+            let alike = known.filter(|host| {
+                host.build == version.build && generation(*host) == generation(version)
+            });
+            let host = alike.min().unwrap_or(version);
+            builds.push((host, base_for(host)));
         }
     }
     builds.sort();

@@ -8,7 +8,7 @@ use wincimg_oci::reference::parse_reference;
 use wincimg_windows::compat::{Concern, ContainerRuntime, Isolation, VerdictOutcome};
 use wincimg_windows::release;
 
-use super::finding::concern;
+use super::finding::{concern, of_missing_class};
 use super::image::Image;
 use super::placement::{PlacedImage, Placement};
 use super::{Finding, Rollout, Shared};
@@ -145,17 +145,6 @@ fn about_scheduling(rollout: &Rollout, workload: &Workload, placement: &Placemen
     found
 }
 
-/// Reason and fix for a runtime class that is not in the input.
-fn of_missing_class(class: &str) -> (String, String) {
-    (
-        format!(
-            "its runtime class {class} is not in the input, and the node selector and tolerations \
-             that it may add decide where its pods are scheduled"
-        ),
-        "pass its runtime class to --workloads too: kubectl get runtimeclass -o yaml".to_owned(),
-    )
-}
-
 /// Reason why a workload without images cannot be checked.
 fn no_image(workload: &Workload) -> Option<String> {
     let template = &workload.template;
@@ -258,7 +247,7 @@ fn about_image(
     placed: &PlacedImage,
 ) -> Vec<Finding> {
     let image = &rollout.images[placed.image];
-    let mut found: Vec<Finding> = end_of_support(rollout, image, placed).into_iter().collect();
+    let mut found: Vec<Finding> = end_of_support(rollout, placed).into_iter().collect();
     if let Some(workload) = workload {
         found.extend(pull_deadline(rollout, image, placement, placed));
         found.extend(grace_period(rollout, workload, image, placement, placed));
@@ -267,8 +256,7 @@ fn about_image(
     found
 }
 
-fn end_of_support(rollout: &Rollout, image: &Image, placed: &PlacedImage) -> Option<Finding> {
-    image.reference.as_ref()?;
+fn end_of_support(rollout: &Rollout, placed: &PlacedImage) -> Option<Finding> {
     let ended = placed
         .findings
         .iter()

@@ -91,13 +91,14 @@ impl ExistingTag {
             .iter()
             .partition(|entry| entry.about().is_some());
         let refused = |taken: Vec<&TagEntry>, can_join| {
+            let it = them(taken.len());
             let taken: Vec<String> = taken.iter().map(ToString::to_string).collect();
             let taken = taken.join(", ");
             let problem = format!("{place} has {taken}, which this build would remove");
             let way_out = if can_join {
-                "add --join to keep it in the index, or --replace to remove it"
+                format!("add --join to keep {it} in the index, or --replace to remove {it}")
             } else {
-                "choose another --tag, or add --replace to remove it"
+                format!("choose another --tag, or add --replace to remove {it}")
             };
             Problem::new("tag/taken", problem)
                 .blame(Blame::Answer)
@@ -168,6 +169,10 @@ impl ExistingTag {
     }
 }
 
+fn them(count: usize) -> &'static str {
+    if count == 1 { "it" } else { "them" }
+}
+
 /// Rejects a copy that would remove entries of a tag for other platforms or Windows builds.
 pub async fn check_overwrite(
     target: &Location,
@@ -200,7 +205,10 @@ pub async fn check_overwrite(
     );
     Err(Problem::new("tag/taken", problem)
         .blame(Blame::Answer)
-        .hint("choose another tag, or add --replace to remove it")
+        .hint(format!(
+            "choose another tag, or add --replace to remove {}",
+            them(removed.len())
+        ))
         .into())
 }
 

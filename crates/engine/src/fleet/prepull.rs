@@ -10,6 +10,8 @@ use wincimg_oci::document::{Descriptor, Document, Manifest, Verbatim};
 use wincimg_oci::reference::{Reference, repository_of};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Source, StoreError};
+use wincimg_windows::compat::{HostBuild, Isolation, VerdictOutcome, check};
+use wincimg_windows::version::WindowsVersion;
 
 use super::{EntrySource, Fleet, FleetEntry};
 
@@ -26,8 +28,9 @@ pub struct FleetPrepull {
     pub builds: Vec<PrepullBuild>,
     /// The fleet's pause image, by digest.
     pub pause: Option<String>,
-    /// Images that the registry does not have, each with the build that lacks it.
-    pub missing: Vec<(String, u32)>,
+    /// Images that are left out for nodes of a build, each with the reason: `has no image for build
+    /// 17763`.
+    pub left_out: Vec<(String, String)>,
 }
 
 /// What the registry has of an image.
@@ -39,8 +42,8 @@ struct PublishedImage {
 
 /// An image for Windows, of an index or alone.
 struct PublishedVariant {
-    /// Its build; none if it contains no Windows.
-    build: Option<u32>,
+    /// Its version; none if it contains no Windows.
+    version: Option<WindowsVersion>,
     layers: Vec<Descriptor>,
 }
 
@@ -67,22 +70,29 @@ pub async fn prepull(
     let mut result = FleetPrepull {
         builds: Vec::new(),
         pause,
-        missing: Vec::new(),
+        left_out: Vec::new(),
     };
     for nodes_of_build in BuildNodes::of_each(nodes) {
         let build = nodes_of_build.build;
         let is_own = |node: &&Node| node.build.is_some_and(|host| host.version.build == build);
         let mut own = Vec::new();
         for (entry, published) in &images {
-            if !nodes.iter().filter(is_own).any(|node| entry.matches(node)) {
+            let hosts = nodes.iter().filter(is_own);
+            let hosts = hosts.filter(|node| entry.matches(node));
+            let hosts: Vec<HostBuild> = hosts.filter_map(|node| node.build).collect();
+            if hosts.is_empty() {
                 continue;
             }
-            match published.as_ref().and_then(|image| image.for_build(build)) {
-                Some(image) => own.push(PrepullImage {
+            match published
+                .as_ref()
+                .map(|image| image.for_hosts(build, &hosts))
+            {
+                Some(Ok(image)) => own.push(PrepullImage {
                     selector: entry.selector.clone(),
                     ..image
                 }),
-                None => result.missing.push((entry.label(), build)),
+                Some(Err(reason)) => result.left_out.push((entry.label(), reason)),
+                None => result.left_out.push((entry.label(), no_image(build))),
             }
         }
         if !own.is_empty() {
@@ -96,17 +106,37 @@ pub async fn prepull(
 }
 
 impl PublishedImage {
-    fn for_build(&self, build: u32) -> Option<PrepullImage> {
+    /// The image for hosts of a build, or the reason why there is none. A pod of the build has to
+    /// start on all of them: its next images are pulled once this one has ended.
+    fn for_hosts(&self, build: u32, hosts: &[HostBuild]) -> Result<PrepullImage, String> {
         let variants = || self.variants.iter();
-        let of_build = variants().find(|variant| variant.build == Some(build));
-        let variant = of_build.or_else(|| variants().find(|variant| variant.build.is_none()))?;
-        Some(PrepullImage {
+        let is_own =
+            |variant: &&PublishedVariant| variant.version.is_some_and(|it| it.build == build);
+        let of_build = variants().find(is_own);
+        let variant = of_build
+            .or_else(|| variants().find(|variant| variant.version.is_none()))
+            .ok_or_else(|| no_image(build))?;
+        if let Some(version) = variant.version {
+            let verdicts = hosts.iter().map(|host| {
+                let verdict = check(Some(*host), Some(version), Isolation::Process);
+                (host, verdict.outcome)
+            });
+            let mut failing = verdicts.filter(|(_, it)| *it == VerdictOutcome::Incompatible);
+            if let Some((host, _)) = failing.next() {
+                return Err(format!("is on {version} and does not start on host {host}"));
+            }
+        }
+        Ok(PrepullImage {
             reference: self.reference.clone(),
             layers: variant.layers.clone(),
-            host_process: variant.build.is_none(),
+            host_process: variant.version.is_none(),
             selector: None,
         })
     }
+}
+
+fn no_image(build: u32) -> String {
+    format!("has no image for build {build}")
 }
 
 /// Reads an entry's tag; none if it does not exist.
@@ -162,13 +192,9 @@ async fn variant(
     let layers = image.manifest().layers.clone();
     let os_version = platform.os_version.as_deref();
     let bottom = layers.first().map(|layer| layer.size);
-    let build = match os_version.and_then(|text| text.parse().ok()) {
-        Some(version) => {
-            let version: wincimg_windows::version::WindowsVersion = version;
-            Some(version.build)
-        }
-        None if is_host_process(&platform.os, os_version, bottom) => None,
-        None => return Ok(None),
-    };
-    Ok(Some(PublishedVariant { build, layers }))
+    let version: Option<WindowsVersion> = os_version.and_then(|text| text.parse().ok());
+    if version.is_none() && !is_host_process(&platform.os, os_version, bottom) {
+        return Ok(None);
+    }
+    Ok(Some(PublishedVariant { version, layers }))
 }

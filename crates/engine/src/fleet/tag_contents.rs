@@ -123,9 +123,9 @@ impl TagContents {
                 version.map_or_else(String::new, |version| version.os_version())
             };
             format!(
-                "is on {}, but {} fits now",
-                text(version),
-                text(line.version)
+                "base {} fits, and replaces {}",
+                text(line.version),
+                text(version)
             )
         } else if note(INPUTS) == Some(made_of.inputs.as_ref())
             || (is_daemons && note(INPUTS).is_none())

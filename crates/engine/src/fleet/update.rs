@@ -52,7 +52,7 @@ impl EntryUpdate<'_> {
                     let fits = version.unwrap_or_default();
                     build.state = FleetImageState::Outdated;
                     build.reason = Some(format!(
-                        "is on {}, but {fits} fits now",
+                        "base {fits} fits, and replaces {}",
                         update.on.os_version
                     ));
                 }

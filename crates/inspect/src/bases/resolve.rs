@@ -180,12 +180,22 @@ impl NoMatchingBase {
             BaseMatch::Exact => {
                 "use the nearest image that starts on the host with --match nearest"
             }
-            BaseMatch::Nearest => {
+            // No update gives a host another build.
+            BaseMatch::Nearest if self.is_update_enough() => {
                 "try another registry with --base-registry, or update the host to the version of \
                  an image: `wincimg node hotfix resolve BUILD` names the update"
             }
+            BaseMatch::Nearest => {
+                "try another registry with --base-registry, or move the pods to hosts of a build \
+                 that has images"
+            }
         };
         hint.to_owned()
+    }
+
+    fn is_update_enough(&self) -> bool {
+        let above = self.above.as_ref();
+        above.is_some_and(|image| image.version.build == self.host.version.build)
     }
 }
 

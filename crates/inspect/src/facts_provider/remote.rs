@@ -116,7 +116,7 @@ impl BaseFactsProvider {
         let artifact = Artifact::new(ARTIFACT_TYPE, base, vec![content.clone()], notes);
         let artifact = artifact.map_err(|error| Problem::from_error("base/unreadable", error))?;
         if !repository.has_blob(&content.digest).await? {
-            let label = format!("{repository} facts about {}", base.digest);
+            let label = format!("{repository} contents of {}", base.digest);
             let task = self.progress.task(&label, Some(content.size));
             let sent = repository.put_blob(&content.digest, content.size, facts, task.as_ref());
             sent.await?;

@@ -267,7 +267,11 @@ impl Planner<'_> {
             return Err(CopyError::NoPlatform {
                 image: format!("{} ({})", self.source, index.digest()),
                 wanted: self.options.platforms.to_string(),
-                available: available.join(", "),
+                available: if available.is_empty() {
+                    "none".to_owned()
+                } else {
+                    available.join(", ")
+                },
             });
         }
         Ok(entries

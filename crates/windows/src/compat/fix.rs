@@ -37,6 +37,17 @@ pub enum Fix {
     FindVersion,
 }
 
+/// The version of the images of a host's update. Those of 2020-02 for 17763.1039 are 17763.1040.
+fn own_image(host: WindowsVersion) -> WindowsVersion {
+    match host {
+        WindowsVersion {
+            build: 17763,
+            revision: Some(1039),
+        } => WindowsVersion::new(17763, 1040),
+        host => host,
+    }
+}
+
 impl fmt::Display for Fix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -53,9 +64,10 @@ impl fmt::Display for Fix {
                     base_release_for(host.version.build)
                         .is_some_and(|release| release.build == host.version.build)
                 });
+                let version = own_image(host.version).os_version();
                 match (exact, floating_tag_for(*host)) {
-                    (true, Some(tag)) => write!(f, "tag {} or {tag}", host.version.os_version())?,
-                    (true, None) => write!(f, "tag {}", host.version.os_version())?,
+                    (true, Some(tag)) => write!(f, "tag {version} or {tag}")?,
+                    (true, None) => write!(f, "tag {version}")?,
                     (false, Some(tag)) => write!(f, "tag {tag}")?,
                     (false, None) => write!(f, "one of build {}", host.version.build)?,
                 }

@@ -444,3 +444,17 @@ fn the_tables_have_what_was_published_up_to_november_2026() {
         assert!(update.date >= "2026-11-10".parse().unwrap(), "{newest}");
     }
 }
+
+#[test]
+fn a_reason_states_what_is_so() {
+    let hyperv = under(Isolation::HyperV, "26100.1", "26100.3194").reason();
+    assert!(hyperv.contains("whose build is not newer"), "{hyperv}");
+    let windows_10 = HostBuild::of_product(version("17763.973"), "Windows 10 Enterprise LTSC");
+    let verdict = check(windows_10, Some(version("17763.973")), Isolation::Process);
+    assert!(!verdict.reason().contains("Server"), "{}", verdict.reason());
+    // The first images with the update of 2020-02-11 are 17763.1040.
+    let fix = process("17763.1039", "17763.973").fix.unwrap().to_string();
+    assert!(fix.contains("tag 10.0.17763.1040"), "{fix}");
+    let error = "9600.1".parse::<WindowsVersion>().unwrap_err().to_string();
+    assert!(error.contains("from 10240 on"), "{error}");
+}

@@ -47,8 +47,7 @@ impl<'a> HostClasses<'a> {
         let mut classes: Vec<Class> = Vec::new();
         for (host, open_to) in of_host.into_iter().enumerate() {
             let kind = rollout.kind_of[host];
-            // Cordoned nodes cause no changes.
-            if rollout.kinds[kind].build.is_none() || rollout.hosts[host].is_cordoned {
+            if rollout.kinds[kind].build.is_none() {
                 continue;
             }
             let place = *places.entry((kind, open_to)).or_insert(classes.len());

@@ -128,8 +128,8 @@ fn interrupted_intervals(
     lost
 }
 
-/// Places where workloads start today and an action has an effect. A cordoned host takes no new
-/// pods.
+/// Places where workloads start today and an action has an effect. Pods of a cordoned host run on,
+/// and come back when it is uncordoned.
 fn affected_places<'a>(
     rollout: &'a Rollout,
     actions: &[PlanAction],
@@ -155,10 +155,7 @@ fn affected_places<'a>(
             }
             let mut by_patch: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
             let hosts = hosts.hosts.iter().map(|host| *host as usize);
-            for host in hosts
-                .filter(|host| !rollout.hosts[*host].is_cordoned)
-                .filter(stays)
-            {
+            for host in hosts.filter(stays) {
                 let patch = effects.patches.get(&host).copied();
                 by_patch.entry(patch).or_default().push(host);
             }

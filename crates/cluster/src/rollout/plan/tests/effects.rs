@@ -131,22 +131,29 @@ fn an_image_for_linux_is_never_built_over() {
 }
 
 #[test]
-fn nothing_is_built_for_a_node_that_is_being_emptied() {
-    let mut request = restricted(&["17763.1158"], &["20348.1"], &[("CloneSet", vec![0], 0b1)]);
-    let advised = |request: &RolloutRequest| {
-        let mut rollout = Rollout::new(request);
-        let plan = rollout.advise(request, &TagsByRepository::new());
-        let finding = rollout.checks().next().unwrap().finding.clone();
-        let starts_with = |word: &str| finding.fix.as_ref().unwrap().starts_with(word);
-        (
-            plan.actions.len(),
-            starts_with("build"),
-            starts_with("nothing"),
-        )
-    };
-    assert_eq!(advised(&request), (1, true, false));
+fn a_cordoned_node_counts_as_before_and_stays_cordoned() {
+    let mut request = request(&["17763.973", "17763.1158"], &["17763.1158"]);
+    restrict(&mut request, &[("Deployment", vec![0], 0b11)]);
+    assert_eq!(short_of(&request), ["patch n0 to 17763.1158"]);
+    request.nodes.windows[1].is_cordoned = true;
+    assert_eq!(short_of(&request), ["patch n0 to 17763.1158"]);
     request.nodes.windows[0].is_cordoned = true;
-    assert_eq!(advised(&request), (0, false, true));
+    let steps = plan(&request).actions[0].steps();
+    let uncordon = |step: &ActionStep| format!("{step:?}").contains("uncordon");
+    assert!(!steps.iter().any(uncordon), "{steps:?}");
+}
+
+#[test]
+fn an_image_is_built_for_the_hosts_that_there_are() {
+    let mut request = restricted(
+        &["20348.2402", "26100.2894"],
+        &["26100.3194"],
+        &[("Deployment", vec![0], 0b1)],
+    );
+    assert_eq!(short_of(&request), ["build i0 for 20348.2402 26100.2894"]);
+    // Hosts outside of the check may use an entry of another build.
+    request.nodes.windows.pop();
+    assert_eq!(short_of(&request), ["build i0 for 20348.2402 26100.3194"]);
 }
 
 #[test]

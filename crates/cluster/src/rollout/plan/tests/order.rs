@@ -250,10 +250,6 @@ proptest! {
         let plan = plan(&request);
         let today = landed_on(&request);
         let is_cordoned = |state: &RolloutRequest, host: usize| state.nodes.windows[host].is_cordoned;
-        let today: BTreeMap<_, _> = today
-            .into_iter()
-            .filter(|((_, host), _)| !is_cordoned(&request, *host))
-            .collect();
         let mut state = request.clone();
         let mut ever_lost = BTreeSet::new();
         for (step, action) in plan.actions.iter().enumerate() {

@@ -264,6 +264,39 @@ fn only_a_missing_runtime_class_is_reported() {
 }
 
 #[test]
+fn an_image_that_an_unknown_runtime_class_may_isolate_is_not_judged() {
+    let judged = |runtime: &str, class: &str, image: &str| {
+        let mut request = request(&["17763.1158"], &[image]);
+        request.nodes.windows[0].runtime = ContainerRuntime::from_node(runtime);
+        let text = format!(
+            "kind: Pod\nmetadata: {{name: p0}}\nspec: {{runtimeClassName: foo, containers: \
+             [{{image: 'repo.example/i0:1'}}]}}\n---\nkind: RuntimeClass\nmetadata: {{name: \
+             {class}}}\nhandler: runhcs-wcow-process\n"
+        );
+        set_workloads(&mut request, &text);
+        let mut rollout = Rollout::new(&request);
+        rollout.advise(&request, &TagsByRepository::new());
+        let finding = rollout.placements[0].findings().next().unwrap();
+        let asks = finding.fix.as_deref().unwrap_or_default();
+        (finding.outcome, asks.contains("kubectl get runtimeclass"))
+    };
+    use VerdictOutcome::{Compatible, Incompatible, Unknown};
+    let containerd = "containerd://1.7.0";
+    assert_eq!(judged(containerd, "bar", "17763.973"), (Unknown, true));
+    assert_eq!(
+        judged(containerd, "foo", "17763.973"),
+        (Incompatible, false)
+    );
+    // In either isolation it starts, or does not; Docker ignores the class.
+    assert_eq!(judged(containerd, "bar", "17763.1158"), (Compatible, false));
+    assert_eq!(judged(containerd, "bar", "20348.1"), (Incompatible, false));
+    assert_eq!(
+        judged("docker://20.10.7", "bar", "17763.973"),
+        (Incompatible, false)
+    );
+}
+
+#[test]
 fn host_process_containers_need_a_containerd_that_runs_them() {
     for (runtime, reason) in [
         (
