@@ -157,7 +157,7 @@ impl PrepullArgs {
 }
 
 /// The first line of each file of a kustomization.
-const MARK: &str = "# Written by wincimg fleet prepull --kustomize.\n";
+const MARK: &str = "# Written by wincimg: the next kustomization replaces it.\n";
 
 /// Writes a file per object and the kustomization that lists them, and prints their paths. Files of
 /// others are not replaced.
