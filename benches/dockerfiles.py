@@ -17,6 +17,7 @@ import io
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -131,6 +132,19 @@ def made_up(path):
     return b"made up\r\n"
 
 
+SOURCES = re.compile(r"^\s*(?:COPY|ADD)\s+(?!.*--from=)((?:--\S+\s+)*)(.+)$", re.IGNORECASE | re.MULTILINE)
+
+
+def context_of(path, top):
+    """The folder among a Dockerfile's and its parents up to `top` that has most of what it copies."""
+    sources = []
+    for _, words in SOURCES.findall(path.read_text(encoding="utf-8-sig", errors="replace")):
+        sources += [word for word in re.split(r"[\s\[\],\"]+", words) if word][:-1]
+    names = [re.split(r"[*?$]", source.replace("\\", "/").strip("./"))[0] for source in sources]
+    folders = [folder for folder in path.parents if folder == top or top in folder.parents]
+    return max(folders, key=lambda folder: sum(bool(name) and (folder / name).exists() for name in names))
+
+
 def bring(folder, source):
     """Makes something up where a source is missing."""
     parts = [part for part in source.replace("\\", "/").split("/") if part not in ("", ".", "..")]
@@ -183,11 +197,14 @@ class Measure:
     def prepare(self, path):
         return on_stand_ins(path.read_text(encoding="utf-8-sig", errors="replace"), self.host, self.images)
 
-    def outcome(self, text, version):
+    def outcome(self, text, version, context):
         """What is said of a Dockerfile."""
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
-            (folder / "context").mkdir()
+            if context:
+                shutil.copytree(context, folder / "context")
+            else:
+                (folder / "context").mkdir()
             (folder / "Dockerfile").write_text(text, encoding="utf-8")
             outcome = self.plan(folder, version, [])
             if outcome.kind not in ("whole", "after downloads"):
@@ -229,6 +246,9 @@ class Measure:
                 known.add(said)
                 if bring(pathlib.Path(missing[2]), missing[1]):
                     continue
+            left_out = re.search(r'"([^"]*)" is excluded from (/\S+) by', said)
+            if left_out and not pathlib.Path(left_out[2], left_out[1]).exists() and bring(pathlib.Path(left_out[2]), left_out[1]):
+                continue
             if self.is_in_foreign_base(said, known):
                 continue
             below = re.search(r'the image is based on the stage "([^"]*)", which a folder', said)
@@ -270,6 +290,7 @@ def main():
     parser.add_argument("--wincimg", default="wincimg", help="the program [default: in the PATH]")
     parser.add_argument("--list", action="store_true", help="print what is said of each file")
     parser.add_argument("--repositories", action="store_true", help="count by repository: FOLDER/OWNER/NAME")
+    parser.add_argument("--contexts", action="store_true", help="build in folders of FOLDER/OWNER/NAME, not empty ones")
     arguments = parser.parse_args()
     paths = list(dockerfiles(arguments.folder))
     if not paths:
@@ -278,7 +299,13 @@ def main():
         measure = Measure(arguments.wincimg, cache)
         prepared = [measure.prepare(path) for path in paths]
         measure.look_into_stand_ins(set().union(*(kinds for _, _, kinds in prepared)))
-        found = list(pool.map(lambda it: measure.outcome(it[0], it[1]), prepared))
+        contexts = [
+            context_of(path, arguments.folder.joinpath(*path.relative_to(arguments.folder).parts[:2]))
+            if arguments.contexts
+            else None
+            for path in paths
+        ]
+        found = list(pool.map(lambda it, context: measure.outcome(it[0], it[1], context), prepared, contexts))
     if arguments.list:
         for path, outcome in zip(paths, found):
             print(f"{outcome.kind}\t{path}\t{outcome.said}")

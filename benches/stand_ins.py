@@ -86,6 +86,7 @@ SYSTEM_KEYS = [
     r"ControlSet001\Services\Tcpip\Parameters", r"ControlSet001\Services\HTTP\Parameters",
     r"ControlSet001\Services\EventLog\Application", r"ControlSet001\Services\cexecsvc", r"ControlSet001\Control\TimeZoneInformation",
     r"ControlSet001\Control\Session Manager\DOS Devices", r"ControlSet001\Services\LanmanServer\Parameters", r"ControlSet001\Services\W32Time",
+    r"ControlSet001\Control\WMI\Autologger\EventLog-Application", r"ControlSet001\Control\WMI\Autologger\EventLog-System",
 ]  # fmt: skip
 SOFTWARE_KEYS = [
     r"Microsoft\Windows NT\CurrentVersion\Image File Execution Options", r"Microsoft\Windows\CurrentVersion\Policies\System",

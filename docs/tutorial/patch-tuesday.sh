@@ -46,9 +46,9 @@ for image in "$here/web" "$here/orders"; do
 done
 check "$registry/web:1.4" "$registry/orders:1.4"
 
-say "Patch Tuesday: a pipeline builds the site on February's bases, but the nodes lag behind"
+say "Patch Tuesday: a pipeline moves the site to February's bases, but the nodes lag behind"
 nodes "${february[@]}" > next.json
-wincimg build "$here/web" --nodes next.json --registry "$registry" --tag 1.5 --push --quiet
+wincimg image update "$registry/web:1.4" --nodes next.json --tag 1.5 --push --quiet
 check "$registry/web:1.5"
 
 say "What comes first? If a node is updated, January's images still start there"
@@ -58,7 +58,7 @@ say "So the nodes first: now February's site starts everywhere"
 mv next.json nodes.json
 check "$registry/web:1.5"
 
-say "Then the orders program moves to February's bases, without its sources"
+say "Then the orders program moves, too"
 ask wincimg image update "$registry/orders:1.4" --nodes nodes.json --check --quiet
 wincimg image update "$registry/orders:1.4" --nodes nodes.json --push --quiet
 ask wincimg image update "$registry/orders:1.4" --nodes nodes.json --check --quiet

@@ -1,4 +1,5 @@
-//! Windows Installer packages: tables, the plan of an installation, and the content of its files.
+//! Windows Installer packages: tables, the plan of an installation, and the content of its files. A
+//! package is also its own transform, and that of a made package.
 
 #![no_main]
 
@@ -7,7 +8,12 @@ use std::io::Cursor;
 use libfuzzer_sys::fuzz_target;
 use wincimg_msi::{BareSystem, InstallOptions, NoCompanions, Package};
 
+/// A made package.
+const MADE: &[u8] = include_bytes!("../seeds/msi/wixl");
+
 fuzz_target!(|bytes: &[u8]| {
+    wincimg_msi::fuzz::transform(MADE, bytes);
+    wincimg_msi::fuzz::transform(bytes, bytes);
     let Ok(mut package) = Package::read(Cursor::new(bytes)) else {
         return;
     };

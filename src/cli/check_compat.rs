@@ -240,7 +240,7 @@ impl CheckCompat {
             let versions = image.versions();
             versions.map(move |version| (image.reference.clone(), version))
         });
-        rollout.missing_fixes = security::missing_fixes(versions, rollout.today, session);
+        rollout.missing_fixes = security::missing_fixes(versions, rollout.today, session, session);
         self.report_skipped(&rollout, session);
         self.write(
             &rollout,

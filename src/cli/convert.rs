@@ -97,6 +97,7 @@ impl Convert {
                         base: stages.base(),
                         base_registry: &request.base_registry,
                         folder,
+                        downloads: supply.files(),
                         keeps_history: self.keep_history,
                     };
                     conversion.recipe()

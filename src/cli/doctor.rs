@@ -19,7 +19,7 @@ use wincimg_common::progress::Silent;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_http::CertificateFiles;
 use wincimg_inspect::bases::{BaseRegistry, BaseRepository, ResolveError};
-use wincimg_oci::mirror::MirrorTarget;
+use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::Reference;
 use wincimg_oci::remote::{AuthScheme, Ping, Protocol, RegistryClient, RegistryError};
 
@@ -49,7 +49,7 @@ pub(super) struct Doctor {
         value_name = "HOST[/PREFIX]",
         help_heading = "Registry options"
     )]
-    registries: Vec<MirrorTarget>,
+    registries: Vec<RegistryPrefix>,
     /// Test a push to the repository in --registry, and delete the pushed data
     #[arg(long, requires = "registries", help_heading = "Registry options")]
     push: bool,
@@ -244,7 +244,7 @@ impl Doctor {
     /// hosts with trust settings. A trusted host without a port applies to all of its ports, so it
     /// is not checked itself if one of them is named; the catalog is not a registry.
     fn hosts(&self) -> Vec<String> {
-        let pushed_to = self.registries.iter().map(MirrorTarget::host);
+        let pushed_to = self.registries.iter().map(RegistryPrefix::host);
         let mut hosts: Vec<String> = Vec::new();
         for host in pushed_to.chain([self.base.base_registry.host()]) {
             if !hosts.iter().any(|known| known == host) {
@@ -332,8 +332,7 @@ fn login(ping: &Ping) -> String {
 
 fn is_about_credentials(error: &RegistryError) -> bool {
     match error {
-        RegistryError::Unauthorized { .. }
-        | RegistryError::Forbidden { .. }
+        RegistryError::Denied { .. }
         | RegistryError::PlainCredentials { .. }
         | RegistryError::TokenServer { .. }
         | RegistryError::Credential { .. } => true,

@@ -21,6 +21,7 @@ use super::error::{COULD_NOT, Failure};
 use super::hosts::HostArgs;
 use super::online_context::Online;
 use super::output::{write_json, write_result};
+use super::recipe_args::InstallerArgs;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::{CommandOutcome, complete, security};
 use crate::report::{
@@ -121,6 +122,8 @@ struct CommonArgs {
     #[command(flatten)]
     report: ReportArgs,
     #[command(flatten)]
+    installers: InstallerArgs,
+    #[command(flatten)]
     base: BaseRegistryArgs,
     #[command(flatten)]
     connection: RegistryArgs,
@@ -157,6 +160,7 @@ impl CommonArgs {
     ) -> Result<CommandOutcome, Failure> {
         let shard = self.shard()?;
         let mut fleet = Fleet::read(&self.file)?;
+        fleet.for_each_dockerfile(|input| self.installers.apply_to(input));
         if let Some(shard) = shard {
             fleet = fleet.part(shard);
         }
@@ -174,14 +178,7 @@ impl CommonArgs {
         };
         let mut report = registry_args::run(async { Ok(sync(&fleet, &nodes, run, mode).await) })?;
         report.shard = shard.map(|shard| shard.to_string());
-        let builds = report.images.iter().flat_map(|image| &image.builds);
-        let existing = builds
-            .filter(|build| build.digest.is_some())
-            .filter_map(|build| {
-                let version = build.os_version.as_deref()?.parse().ok()?;
-                Some((build.image.clone(), version))
-            });
-        report.missing_fixes = security::missing_fixes(existing, None, session);
+        report.missing_fixes = security::missing_in_fleet(&report, session, session);
         self.report.write(|format, _, out| match format {
             ReportFormat::Text => write_fleet_text(&report, out),
             ReportFormat::Json => write_fleet_json(&report, out),

@@ -10,7 +10,9 @@ use serde_json::json;
 use wincimg_common::progress::Silent;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
-use wincimg_oci::remote::{AuthScheme as HowTo, CredentialStore, Password, erase, store};
+use wincimg_oci::remote::{
+    AuthScheme as HowTo, CredentialStore, Password, RegistryError, erase, store,
+};
 
 use super::command_context::Session;
 use super::error::Failure;
@@ -88,7 +90,16 @@ impl Login {
         let registry = self.connection.connect(Arc::new(Silent))?;
         let (user, password) = self.credential()?;
         let ping = registry_args::run(async {
-            Ok(registry.try_login(&self.host, &user, &password).await?)
+            let tried = registry.try_login(&self.host, &user, &password).await;
+            tried.map_err(|error| {
+                let is_denied = matches!(error, RegistryError::Unauthorized { .. });
+                let failure = Failure::from(error);
+                if is_denied {
+                    failure.hint("check the user and the password")
+                } else {
+                    failure
+                }
+            })
         })?;
         let file = self.connection.registry_config();
         let kept = store(&self.host, &user, &password, file)?;

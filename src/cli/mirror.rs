@@ -17,9 +17,10 @@ use wincimg_inspect::bases::{
 use wincimg_inspect::facts_provider::MirrorFactsCollector;
 use wincimg_oci::copy::{BlobAction, CopyOptions, CopyPlan, CopyReport, PlatformFilter, Platforms};
 use wincimg_oci::mirror::{
-    CompanionOutcome, MirrorHook, MirrorOptions, MirrorReport, MirrorTarget, MirroredImage,
-    ReferrerOutcome, ReferrerReport, mirror,
+    CompanionOutcome, MirrorHook, MirrorOptions, MirrorReport, MirroredImage, ReferrerOutcome,
+    ReferrerReport, mirror, mirrored_name,
 };
+use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::Reference;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, LocationError, Source};
@@ -55,7 +56,7 @@ pub(super) struct Mirror {
     images: Vec<String>,
     /// Target registry; images keep their path and tag below it
     #[arg(long, value_name = "HOST[/PREFIX]")]
-    to: MirrorTarget,
+    to: RegistryPrefix,
     #[command(flatten)]
     hosts: HostArgs,
     /// Required match of the base with the host's version
@@ -307,7 +308,7 @@ impl Mirror {
     /// Rejects an image that would remove entries of its tag in the mirror, as another `--platform`
     /// does. Other problems are those of mirroring it.
     async fn check_tag(&self, registry: &RegistryClient, image: &Reference) -> Result<(), Failure> {
-        let target = self.to.name_of(image)?;
+        let target = mirrored_name(&self.to, image)?;
         let repository = registry.repository(&target);
         let Some(tag) = target.tag() else {
             return Ok(());

@@ -29,6 +29,7 @@ use super::output::{OutputFormat, write_json, write_result};
 use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs, read_time};
 use super::{CommandOutcome, complete};
+use crate::report::extended;
 
 /// Configure and update nodes, and build on them
 #[derive(Debug, Args)]
@@ -164,7 +165,7 @@ impl MakeScript {
             OutputFormat::Text => out.write_all(text.as_bytes()),
             OutputFormat::Json => {
                 let text = (!self.dry_run).then_some(&text);
-                write_json(&as_json(&script, text), out)
+                write_json(&extended(&script, json!({ "script": text })), out)
             }
         })?;
         Ok(CommandOutcome::Yes)
@@ -286,32 +287,6 @@ fn in_words(script: &NodeScript<'_>) -> String {
         line("updates     off, until the script is run with -Undo");
     }
     text
-}
-
-fn as_json(script: &NodeScript<'_>, text: Option<&String>) -> serde_json::Value {
-    let images = script.images.iter().map(|images| {
-        json!({
-            "build": images.version,
-            "pause": images.pause,
-            "bases": images.bases,
-        })
-    });
-    let registries = script.registries.iter().map(|registry| {
-        json!({
-            "host": registry.host,
-            "insecure": registry.is_insecure,
-            "certificates": registry.certificates.is_some(),
-        })
-    });
-    json!({
-        "runtime": script.runtime.map(NodeRuntime::name),
-        "registries": registries.collect::<Vec<_>>(),
-        "images": images.collect::<Vec<_>>(),
-        "pull_deadline": script.deadline,
-        "hold_updates": script.hold_updates,
-        "undo": script.undo,
-        "script": text,
-    })
 }
 
 fn write_pem(certificate: &[u8], pem: &mut String) {

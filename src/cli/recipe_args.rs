@@ -58,12 +58,28 @@ pub(super) struct DockerfileArgs {
     /// Use a folder or an image (also oci:DIR[:TAG]) instead of building a stage (repeatable)
     #[arg(long = "stage", value_name = "NAME=DIR|IMAGE", value_parser = key_and_value, add = complete::folders_for_stages(), hide_short_help = true)]
     stages: Vec<(String, String)>,
+    #[command(flatten)]
+    installers: InstallerArgs,
+}
+
+/// Options for the packages that a Dockerfile installs.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Dockerfile options")]
+pub(super) struct InstallerArgs {
     /// Leave out a custom action of Windows Installer packages (repeatable)
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     skip_custom_action: Vec<String>,
     /// Feed of the packages of `choco install`: a folder of `.nupkg` files, or the URL of a v2 feed
     #[arg(long, value_name = "DIR|URL", value_hint = ValueHint::DirPath, hide_short_help = true)]
     choco_feed: Option<String>,
+}
+
+impl InstallerArgs {
+    /// Sets them for a definition.
+    pub(super) fn apply_to(&self, input: &mut BuildInput) {
+        input.skipped_actions.clone_from(&self.skip_custom_action);
+        input.choco_feed.clone_from(&self.choco_feed);
+    }
 }
 
 /// The arguments, read and checked as far as possible without a registry.
@@ -151,7 +167,7 @@ impl RecipeArgs {
 
     fn named(&self, dockerfile: &DockerfileArgs, arguments: Vec<(String, String)>) -> BuildInput {
         let stages = dockerfile.stages.iter();
-        BuildInput {
+        let mut input = BuildInput {
             image: self.image.clone(),
             values: self.values.clone(),
             context: self.context.clone(),
@@ -161,9 +177,10 @@ impl RecipeArgs {
                 .map(|(name, text)| (name.clone(), StageReplacement::parse(text, Path::new(""))))
                 .collect(),
             arguments,
-            skipped_actions: dockerfile.skip_custom_action.clone(),
-            choco_feed: dockerfile.choco_feed.clone(),
-        }
+            ..BuildInput::default()
+        };
+        dockerfile.installers.apply_to(&mut input);
+        input
     }
 
     /// The cluster of the nodes and builders.

@@ -18,13 +18,13 @@ use wincimg_common::untrusted::Untrusted;
 use wincimg_http::{FileError, HttpClient, RetryPolicy};
 use wincimg_inspect::provenance::OperatingSystem;
 use wincimg_inspect::vex::{VexDocument, VexStatus, VexSubject, settling_statement};
-use wincimg_inspect::windows_images;
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
 use wincimg_windows::missing_fixes::TableAge;
 use wincimg_windows::version::WindowsVersion;
 
 use super::command_context::{Session, colour_on};
+use super::contents::all_images;
 use super::error::Failure;
 use super::http_args::USER_AGENT;
 use super::image_source::{ImageSource, SourceArgs, parse_source};
@@ -208,16 +208,17 @@ impl Scan {
             let mut images = Vec::new();
             for location in &self.images {
                 let source = reader.open(location).await?;
-                let found =
-                    windows_images(&source, location.tag_or_digest(), &self.platform).await?;
+                let found = all_images(&source, location, &self.platform).await?;
                 images.extend(found.into_iter().map(|image| (location, image)));
             }
             self.report(&table, &vex, &images)
         })?;
         for image in report.images.iter().filter(|image| !image.known) {
             session.warn(format_args!(
-                "{} ({}): the table has no updates for this build",
-                image.reference, image.platform
+                "{} ({}): {}",
+                image.reference,
+                image.platform,
+                why_unknown(image)
             ));
         }
         write_result(self.output.as_deref(), |out| match self.format {
@@ -398,10 +399,17 @@ fn write_text(report: &ScanReport, may_colour: bool, out: &mut dyn Write) -> io:
     writeln!(out, "{}", age_with_hint(&report.table))
 }
 
+fn why_unknown(image: &ScannedImage) -> &'static str {
+    match image.version {
+        Some(_) => "the table has no updates for this build",
+        None => "the image has no os.version",
+    }
+}
+
 /// `12 missing: 1 critical, 11 important; 2 exploited`.
 fn counts(image: &ScannedImage) -> String {
     if !image.known {
-        return "unknown: the table has no updates for this build".to_owned();
+        return format!("unknown: {}", why_unknown(image));
     }
     let ignored = match image.ignored.len() {
         0 => String::new(),

@@ -8,6 +8,8 @@ use jiff::Zoned;
 use jiff::civil::Date;
 use wincimg_catalog::{SecurityFix, SecurityUpdates, Severity};
 use wincimg_common::diagnose::error_chain;
+use wincimg_common::progress::Reporter;
+use wincimg_engine::fleet::FleetReport;
 use wincimg_inspect::provenance::OperatingSystem;
 use wincimg_windows::missing_fixes::{ImageFixes, MissingFixes};
 use wincimg_windows::version::WindowsVersion;
@@ -24,23 +26,37 @@ pub(super) fn missing(table: &SecurityUpdates, version: WindowsVersion) -> Vec<&
     table.missing(version, OperatingSystem::from_version(version).product)
 }
 
+/// Counts the fixes that the existing images of a fleet lack.
+pub(super) fn missing_in_fleet(
+    report: &FleetReport,
+    session: &Session,
+    reporter: &dyn Reporter,
+) -> Option<MissingFixes> {
+    let builds = report.images.iter().flat_map(|image| &image.builds);
+    let existing = builds
+        .filter(|build| build.digest.is_some())
+        .filter_map(|build| {
+            let version = build.os_version.as_deref()?.parse().ok()?;
+            Some((build.image.clone(), version))
+        });
+    missing_fixes(existing, None, session, reporter)
+}
+
 /// Counts the fixes that images lack, by reference and version; none without a table.
 pub(super) fn missing_fixes(
     images: impl Iterator<Item = (Option<String>, WindowsVersion)>,
     today: Option<Date>,
     session: &Session,
+    reporter: &dyn Reporter,
 ) -> Option<MissingFixes> {
     let table = SecurityUpdates::load(&table_path(session)?);
-    let table = match table {
-        Ok(table) => table,
-        Err(error) => {
-            session.warn(format_args!(
-                "missing security updates are not counted: {}",
-                error_chain(error.as_ref())
-            ));
-            return None;
-        }
-    };
+    let table = table.inspect_err(|error| {
+        reporter.warn(&format_args!(
+            "missing security updates are not counted: {}",
+            error_chain(error.as_ref())
+        ));
+    });
+    let table = table.ok()?;
     let today = today.unwrap_or_else(|| Zoned::now().date());
     let age = table.age(today)?;
     let images: BTreeSet<_> = images.collect();

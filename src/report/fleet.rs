@@ -54,6 +54,51 @@ fn host(build: &BuildReport) -> &str {
     build.host_build.as_deref().unwrap_or("any")
 }
 
+/// An image for one build of Windows; for none if it failed before its builds were known.
+struct Row<'r> {
+    image: &'r ImageReport,
+    build: Option<&'r BuildReport>,
+    state: FleetImageState,
+    failure: Option<&'r ReportedError>,
+}
+
+impl<'r> Row<'r> {
+    fn of(image: &'r ImageReport) -> impl Iterator<Item = Self> {
+        let alone = (image.builds.is_empty() && image.problem.is_some()).then_some(None);
+        let builds = image.builds.iter().map(Some).chain(alone);
+        builds.map(move |build| {
+            let state = build.map_or(FleetImageState::Failed, |build| build.state);
+            let own = build.and_then(|build| build.problem.as_ref());
+            let failure = own.or(image.problem.as_ref());
+            Self {
+                image,
+                build,
+                state,
+                failure: failure.filter(|_| !state.is_present()),
+            }
+        })
+    }
+
+    fn host(&self) -> &'r str {
+        self.build.map_or("", host)
+    }
+
+    fn why(&self) -> Option<&'r str> {
+        self.build?.reason.as_deref()
+    }
+
+    /// Reason why the image is missing, and the hint.
+    fn reason(&self) -> (String, Option<&'r str>) {
+        if let Some(failure) = self.failure {
+            return (failure.problem.clone(), failure.hint.as_deref());
+        }
+        let name = self.state.name();
+        let why = self.why();
+        let message = why.map_or_else(|| name.to_owned(), |why| format!("{name}: {why}"));
+        (message, None)
+    }
+}
+
 /// `nano:1-10.0.17763.973 (its base was published again)`.
 fn details(build: &BuildReport) -> String {
     let mut parts: Vec<&str> = build.image.as_deref().into_iter().collect();
@@ -112,28 +157,18 @@ pub(crate) fn write_fleet_markdown(report: &FleetReport, out: &mut dyn Write) ->
     if let Some(missing) = &report.missing_fixes {
         write_security(missing, &mut *out)?;
     }
-    let mut rows = Vec::new();
-    for image in report.images.iter().filter(|it| is_reportable(it)) {
-        for build in &image.builds {
-            let failure = build.problem.as_ref().or(image.problem.as_ref());
-            let failure = failure.filter(|_| !build.state.is_present());
-            rows.push(format!(
-                "| {} | {} | {} | {} | {} |\n",
-                cell(&image.reference),
-                cell(host(build)),
-                build.state.name(),
-                cell(build.reason.as_deref().unwrap_or_default()),
-                failure.map_or_else(String::new, in_a_cell)
-            ));
-        }
-        if let (true, Some(failure)) = (image.builds.is_empty(), &image.problem) {
-            let name = cell(&image.reference);
-            rows.push(format!(
-                "| {name} | | failed | | {} |\n",
-                in_a_cell(failure)
-            ));
-        }
-    }
+    let images = report.images.iter().filter(|it| is_reportable(it));
+    let rows = images.flat_map(Row::of).map(|row| {
+        format!(
+            "| {} | {} | {} | {} | {} |\n",
+            cell(&row.image.reference),
+            cell(row.host()),
+            row.state.name(),
+            cell(row.why().unwrap_or_default()),
+            row.failure.map_or_else(String::new, in_a_cell)
+        )
+    });
+    let rows: Vec<String> = rows.collect();
     if rows.is_empty() {
         return Ok(());
     }
@@ -164,32 +199,29 @@ fn in_a_cell(failure: &ReportedError) -> String {
 pub(crate) fn write_fleet_junit(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     let suites = report.images.iter().map(|image| {
         let name = escape_untrusted(&image.reference);
-        let builds = image.builds.iter().map(|build| {
-            let title = format!("{name} for {}", escape_untrusted(host(build)));
-            case(title, image, Some(build))
+        let cases = Row::of(image).map(|row| {
+            let host = row.build.map(|build| escape_untrusted(host(build)));
+            let host = host.map_or_else(String::new, |host| format!(" for {host}"));
+            case(format!("{name}{host}"), &row)
         });
-        let mut cases: Vec<TestCase> = builds.collect();
-        if cases.is_empty() && image.problem.is_some() {
-            cases.push(case(name.clone(), image, None));
-        }
+        let cases = cases.collect();
         TestSuite { name, cases }
     });
     write_suites("wincimg fleet", &suites.collect::<Vec<_>>(), out)
 }
 
-fn case(title: String, image: &ImageReport, build: Option<&BuildReport>) -> TestCase {
-    let state = build.map_or(FleetImageState::Failed, |build| build.state);
-    let outcome = match state {
+fn case(title: String, row: &Row<'_>) -> TestCase {
+    let outcome = match row.state {
         FleetImageState::Current | FleetImageState::Built => None,
         FleetImageState::Missing | FleetImageState::Outdated => Some(Outcome::Failure),
         FleetImageState::Failed => Some(Outcome::Error),
     };
     let failure = outcome.map(|outcome| {
-        let (message, hint) = reason(image, build);
+        let (message, hint) = row.reason();
         let message = escape_untrusted(&message);
         Failure {
             outcome,
-            rule: Some(state.name()),
+            rule: Some(row.state.name()),
             description: hint.map(|hint| format!("{message}\nfix: {}", escape_untrusted(hint))),
             message,
         }
@@ -202,54 +234,29 @@ fn case(title: String, image: &ImageReport, build: Option<&BuildReport>) -> Test
     }
 }
 
-/// Reason why an image is missing, and the hint.
-fn reason<'r>(image: &'r ImageReport, build: Option<&'r BuildReport>) -> (String, Option<&'r str>) {
-    let own = build.and_then(|build| build.problem.as_ref());
-    if let Some(failure) = own.or(image.problem.as_ref()) {
-        return (failure.problem.clone(), failure.hint.as_deref());
-    }
-    let name = build
-        .map_or(FleetImageState::Missing, |build| build.state)
-        .name();
-    let reason = build.and_then(|build| build.reason.as_deref());
-    let message = reason.map_or_else(|| name.to_owned(), |reason| format!("{name}: {reason}"));
-    (message, None)
-}
-
 /// SARIF: a result for each missing image, at its line of the fleet's file.
 pub(crate) fn write_fleet_sarif(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut results = Vec::new();
-    for image in &report.images {
-        let mut add = |build: Option<&BuildReport>| {
-            let (message, hint) = reason(image, build);
-            let host = build.map_or_else(String::new, |build| format!(" for {}", host(build)));
-            let hint = hint.map_or_else(String::new, |hint| format!(". {hint}"));
-            let state = build.map_or(FleetImageState::Failed, |build| build.state);
-            results.push(Shown {
-                rule: state.name(),
-                level: "error",
-                message: format!("{}{host}: {message}{hint}", image.reference),
-                place: Some(SarifRegion {
-                    file: report.file.clone(),
-                    first_line: image.line,
-                    last_line: image.line,
-                }),
-                subject: Some(image.reference.clone()),
-                fingerprint: Some(format!("{}|{}{host}", state.name(), image.reference)),
-                ..Shown::default()
-            });
-        };
-        for build in image
-            .builds
-            .iter()
-            .filter(|build| !build.state.is_present())
-        {
-            add(Some(build));
+    let rows = report.images.iter().flat_map(Row::of);
+    let results = rows.filter(|row| !row.state.is_present()).map(|row| {
+        let (message, hint) = row.reason();
+        let host = row.build.map(|build| format!(" for {}", host(build)));
+        let host = host.unwrap_or_default();
+        let hint = hint.map_or_else(String::new, |hint| format!(". {hint}"));
+        let Row { image, state, .. } = row;
+        Shown {
+            rule: state.name(),
+            level: "error",
+            message: format!("{}{host}: {message}{hint}", image.reference),
+            place: Some(SarifRegion {
+                file: report.file.clone(),
+                first_line: image.line,
+                last_line: image.line,
+            }),
+            subject: Some(image.reference.clone()),
+            fingerprint: Some(format!("{}|{}{host}", state.name(), image.reference)),
+            ..Shown::default()
         }
-        if image.builds.is_empty() && image.problem.is_some() {
-            add(None);
-        }
-    }
+    });
     let rules = [
         (FleetImageState::Missing, "the image does not exist"),
         (FleetImageState::Outdated, "the image is outdated"),
@@ -262,7 +269,7 @@ pub(crate) fn write_fleet_sarif(report: &FleetReport, out: &mut dyn Write) -> io
         id: state.name(),
         summary: (*summary).to_owned(),
     });
-    write_sarif("wincimg fleet", rules.collect(), results, out)
+    write_sarif("wincimg fleet", rules.collect(), results.collect(), out)
 }
 
 /// Style of the page; only content with its digest is applied.
@@ -285,13 +292,8 @@ pub(crate) fn write_fleet_html(report: &FleetReport, out: &mut dyn Write) -> io:
          <style>{STYLE}</style>\n<h1>{headline}</h1>\n<table>\n<thead><tr><th>Image<th>Windows\
          <th>State<th>Why<th>Problem</thead>\n<tbody>"
     )?;
-    for image in &report.images {
-        for build in &image.builds {
-            write_row(image, Some(build), out)?;
-        }
-        if image.builds.is_empty() && image.problem.is_some() {
-            write_row(image, None, out)?;
-        }
+    for row in report.images.iter().flat_map(Row::of) {
+        write_row(&row, out)?;
     }
     writeln!(out, "</tbody>\n</table>")?;
     for line in report.missing_fixes.iter().flat_map(security_lines) {
@@ -300,23 +302,15 @@ pub(crate) fn write_fleet_html(report: &FleetReport, out: &mut dyn Write) -> io:
     writeln!(out, "</html>")
 }
 
-fn write_row(
-    image: &ImageReport,
-    build: Option<&BuildReport>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let state = build.map_or(FleetImageState::Failed, |build| build.state);
-    let class = match state {
+fn write_row(row: &Row<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let class = match row.state {
         FleetImageState::Current => "",
         FleetImageState::Built => " class=\"new\"",
         FleetImageState::Missing | FleetImageState::Outdated | FleetImageState::Failed => {
             " class=\"no\""
         }
     };
-    let failure = build.and_then(|build| build.problem.as_ref());
-    let failure = failure.or(image.problem.as_ref());
-    let failure = failure.filter(|_| !state.is_present());
-    let problem = failure.map_or_else(String::new, |failure| {
+    let problem = row.failure.map_or_else(String::new, |failure| {
         let hint = failure.hint.as_ref();
         let hint = hint.map_or_else(String::new, |hint| format!("<br>{}", page_text(hint)));
         format!("{}{hint}", page_text(&failure.problem))
@@ -324,14 +318,10 @@ fn write_row(
     writeln!(
         out,
         "<tr><td>{}<td>{}<td{class}>{}<td>{}<td>{problem}",
-        page_text(&image.reference),
-        page_text(build.map_or("", host)),
-        state.name(),
-        page_text(
-            build
-                .and_then(|it| it.reason.as_deref())
-                .unwrap_or_default()
-        ),
+        page_text(&row.image.reference),
+        page_text(row.host()),
+        row.state.name(),
+        page_text(row.why().unwrap_or_default()),
     )
 }
 

@@ -45,30 +45,27 @@ pub(crate) fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) 
     });
     suites.push(suite("skipped", skipped));
     let behind = rollout.outdated_images();
-    let behind = behind.iter().map(|behind| {
-        // Without a verdict, the reader of the report decides.
-        let words = escape_untrusted(behind_in_words(rollout, behind));
-        TestCase {
-            name: words.clone(),
-            class: CLASS,
-            failure: None,
-            output: Some(words),
-        }
-    });
+    // They do not fail: nothing is broken yet.
+    let behind = behind
+        .iter()
+        .map(|it| remark(&behind_in_words(rollout, it)));
     suites.push(suite("updates", behind));
     let missing = rollout.missing_fixes.iter().flat_map(MissingFixes::lacking);
-    let missing = missing.map(|image| {
-        let words = escape_untrusted(image_in_words(image));
-        TestCase {
-            name: words.clone(),
-            class: CLASS,
-            failure: None,
-            output: Some(words),
-        }
-    });
+    let missing = missing.map(|image| remark(&image_in_words(image)));
     suites.push(suite("security", missing));
     suites.retain(|suite| !suite.cases.is_empty());
     write_suites(&name, &suites, &mut out)
+}
+
+/// A case that only says something.
+fn remark(words: &str) -> TestCase {
+    let words = escape_untrusted(words);
+    TestCase {
+        name: words.clone(),
+        class: CLASS,
+        failure: None,
+        output: Some(words),
+    }
 }
 
 fn suite(name: impl Into<String>, cases: impl Iterator<Item = TestCase>) -> TestSuite {

@@ -34,7 +34,7 @@ pub(crate) use markdown::write_markdown;
 pub(crate) use names::{count, shorten};
 pub(crate) use sarif::write_sarif;
 pub(crate) use scan::write_scan_sarif;
-pub(crate) use security::age_in_words;
+pub(crate) use security::{age_in_words, image_by_table};
 use security::{image_in_words, security_lines};
 use std::collections::BTreeMap;
 pub(crate) use text::{TextStyle, write_summary_and_matrix, write_text};

@@ -155,7 +155,7 @@ pub(super) fn as_json(rollout: &Rollout, plan: &ActionPlan) -> Value {
                 json!({"workload": workload, "before": change.before, "after": change.after})
             });
             value["nodes"] = nodes.collect();
-            value["steps"] = action.steps().iter().map(step_as_json).collect();
+            value["steps"] = json!(action.steps());
             value
         })
         .collect();
@@ -169,13 +169,6 @@ pub(super) fn as_json(rollout: &Rollout, plan: &ActionPlan) -> Value {
     });
     let interruptions: Vec<Value> = interruptions.collect();
     json!({"actions": actions, "interruptions": interruptions, "then": plan.then})
-}
-
-fn step_as_json(step: &ActionStep) -> Value {
-    match step {
-        ActionStep::Command(command) => json!({"command": command}),
-        ActionStep::Manual(text) => json!({"manual": text}),
-    }
 }
 
 fn action_as_json(rollout: &Rollout, action: &PlanAction) -> Value {

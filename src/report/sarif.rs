@@ -1,9 +1,9 @@
 //! SARIF 2.1.0: code hosts show results next to the lines that they are about.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use wincimg_cluster::rollout::{Finding, Rollout, Subject, WorkloadOutcome};
 use wincimg_cluster::workloads::{SourceLocation, Workload};
@@ -273,14 +273,12 @@ fn place_of(origin: &SourceLocation) -> SarifRegion {
 
 /// A path as a relative or absolute URI.
 fn as_uri(path: &str) -> String {
-    let mut uri = String::with_capacity(path.len());
-    for byte in path.replace('\\', "/").bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/:".contains(&byte) {
-            uri.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(uri, "%{byte:02X}");
-        }
-    }
-    uri
+    const KEPT: &AsciiSet = &NON_ALPHANUMERIC
+        .remove(b'-')
+        .remove(b'.')
+        .remove(b'_')
+        .remove(b'~')
+        .remove(b'/')
+        .remove(b':');
+    utf8_percent_encode(&path.replace('\\', "/"), KEPT).to_string()
 }

@@ -21,12 +21,17 @@ pub(crate) fn age_in_words(table: &TableAge) -> String {
     format!("security updates as of {newest} ({released}), {age_days} days ago")
 }
 
-/// `web:1.4 (17763.973) lacks 3 security fixes, 2 critical, 1 exploited`.
-pub(super) fn image_in_words(image: &ImageFixes) -> String {
-    let mut words = match &image.reference {
+/// `web:1.4 (17763.973)`.
+fn name(image: &ImageFixes) -> String {
+    match &image.reference {
         Some(reference) => format!("{reference} ({})", image.build),
         None => image.build.to_string(),
-    };
+    }
+}
+
+/// `web:1.4 (17763.973) lacks 3 security fixes, 2 critical, 1 exploited`.
+pub(super) fn image_in_words(image: &ImageFixes) -> String {
+    let mut words = name(image);
     // Writing to a string cannot fail.
     let _ = write!(words, " lacks {}", fixes(image.missing));
     for (number, kind) in [(image.critical, "critical"), (image.exploited, "exploited")] {
@@ -35,6 +40,18 @@ pub(super) fn image_in_words(image: &ImageFixes) -> String {
         }
     }
     words
+}
+
+/// The state of one image, with the table that says so.
+pub(crate) fn image_by_table(image: &ImageFixes, table: &TableAge) -> String {
+    let age = age_in_words(table);
+    if image.missing > 0 {
+        format!("{}, by {age}", image_in_words(image))
+    } else if image.known {
+        format!("{} has all security fixes, by {age}", name(image))
+    } else {
+        format!("{} is of a build that is not in the {age}", name(image))
+    }
 }
 
 fn fixes(number: usize) -> String {

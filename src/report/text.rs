@@ -71,25 +71,20 @@ pub(crate) fn write_text(
         )?;
     }
     if let Some(behind) = behind(rollout) {
-        writeln!(out, "\n{}", screen.wrapped("", &escape_untrusted(behind)))?;
+        writeln!(out)?;
+        screen.write("", behind, &mut out)?;
     }
     if let Some(missing) = &rollout.missing_fixes {
         writeln!(out)?;
         for line in security_lines(missing) {
-            writeln!(out, "{}", screen.wrapped("", &escape_untrusted(line)))?;
+            screen.write("", line, &mut out)?;
         }
     }
-    writeln!(
-        out,
-        "\n{}",
-        screen.wrapped("", &rollout.summary.to_string())
-    )?;
+    writeln!(out)?;
+    screen.write("", rollout.summary, &mut out)?;
     match rollout.summary.total() {
         0 => Ok(()),
-        _ => {
-            let rules = rules_in_words(rollout);
-            writeln!(out, "{}", screen.wrapped("", &rules))
-        }
+        _ => screen.write("", rules_in_words(rollout), &mut out),
     }
 }
 
@@ -105,7 +100,8 @@ pub(crate) fn write_summary_and_matrix(
 
 fn write_answer(rollout: &Rollout, screen: TextStyle, out: &mut impl Write) -> io::Result<()> {
     if let Some(what_if) = what_if(rollout) {
-        writeln!(out, "{}\n", screen.wrapped("", &escape_untrusted(what_if)))?;
+        screen.write("", what_if, out)?;
+        writeln!(out)?;
     }
     let answers = answers(rollout);
     if answers.is_empty() {
@@ -125,7 +121,7 @@ fn write_answer(rollout: &Rollout, screen: TextStyle, out: &mut impl Write) -> i
         writeln!(out, "{line}")?;
     }
     if let Some(as_it_is) = current_headline(rollout) {
-        writeln!(out, "{}", screen.wrapped("", &escape_untrusted(as_it_is)))?;
+        screen.write("", as_it_is, out)?;
     }
     Ok(())
 }
@@ -189,8 +185,7 @@ fn write_problem(
     };
     writeln!(out, "\n{title}")?;
     if !problem.images.is_empty() && !problem.workloads.is_empty() {
-        let workloads = escape_untrusted(problem.format_workloads());
-        writeln!(out, "{}", screen.wrapped("  for: ", &workloads))?;
+        screen.write("  for: ", problem.format_workloads(), out)?;
     }
     write_reason(&finding.reason, None, screen, out)?;
     write_fix(finding.fix.as_deref(), &finding.commands, screen, out)
@@ -246,10 +241,9 @@ fn write_plan(
 ) -> io::Result<()> {
     writeln!(out, "\n{}", screen.paint(BOLD, "plan:"))?;
     for (number, step) in (1..).zip(steps(rollout, plan)) {
-        let title = screen.wrapped(&format!("{number}. "), &escape_untrusted(step.title));
-        writeln!(out, "{title}")?;
+        screen.write(&format!("{number}. "), step.title, out)?;
         if let Some(nodes) = &step.nodes {
-            writeln!(out, "{}", screen.wrapped("   ", &escape_untrusted(nodes)))?;
+            screen.write("   ", nodes, out)?;
         }
         // Commands alone need no numbers.
         let has_manual = |step: &ActionStep| matches!(step, ActionStep::Manual(_));
@@ -264,11 +258,7 @@ fn write_plan(
             }
         }
     }
-    writeln!(
-        out,
-        "{}",
-        screen.wrapped("", &escape_untrusted(outcome(rollout, plan)))
-    )
+    screen.write("", outcome(rollout, plan), out)
 }
 
 fn write_matrix(rollout: &Rollout, screen: TextStyle, out: &mut impl Write) -> io::Result<()> {
@@ -308,12 +298,12 @@ fn write_matrix(rollout: &Rollout, screen: TextStyle, out: &mut impl Write) -> i
             "{isolations}ok starts, ! starts with a warning, NO does not start, ? not known\
              {elsewhere}"
         );
-        writeln!(out, "{}", screen.wrapped("", &legend))?;
+        screen.write("", legend, out)?;
     }
     if !matrix.nowhere.is_empty() {
         let names = in_words(labels(&matrix.nowhere).into_iter());
         let line = format!("not shown, because no node accepts them: {names}");
-        writeln!(out, "{}", screen.wrapped("", &line))?;
+        screen.write("", line, out)?;
     }
     Ok(())
 }
@@ -325,6 +315,11 @@ impl TextStyle {
         } else {
             text.to_string()
         }
+    }
+
+    /// Writes a labelled sentence, wrapped.
+    fn write(self, label: &str, text: impl Display, out: &mut impl Write) -> io::Result<()> {
+        writeln!(out, "{}", self.wrapped(label, &escape_untrusted(text)))
     }
 
     /// A labelled sentence, wrapped.

@@ -9,7 +9,7 @@ use wincimg_testkit::file_server::FileServer;
 use crate::failure::Failure;
 use crate::run_lines::{Bench, files_of, key_of};
 
-fn zip(members: &[(&str, &str)]) -> Vec<u8> {
+pub(crate) fn zip(members: &[(&str, &str)]) -> Vec<u8> {
     let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
     for (name, content) in members {
         zip.start_file(*name, zip::write::SimpleFileOptions::default())

@@ -5,7 +5,10 @@ use std::fs;
 
 use predicates::Predicate as _;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use wincimg_testkit::file_server::FileServer;
 
+use crate::chocolatey::zip;
 use crate::failure::{Fails, line};
 use crate::site::{Site, answer_of, json_of, stderr};
 
@@ -25,7 +28,12 @@ fn site(text: &str) -> Site {
     for file in FILES {
         site.write(&format!("app/{file}"), file);
     }
+    site.write("app/t.zip", archive());
     site
+}
+
+fn archive() -> Vec<u8> {
+    zip(&[("t-1/bin/t.exe", "program"), ("t-1/read me.txt", "text")])
 }
 
 /// Builds something and returns the image's digest.
@@ -127,6 +135,45 @@ fn a_recipe_makes_the_same_image_as_its_dockerfile() {
         };
         round_trip(&format!("FROM {BASE}\n{user}{instructions}\n"), &[]);
     }
+}
+
+#[test]
+fn an_archive_that_a_line_unpacks_is_an_entry_of_the_recipe() {
+    let server = FileServer::start();
+    server.put("/t.zip", archive());
+    let (url, digest) = (server.url("/t.zip"), hex::encode(Sha256::digest(archive())));
+    let of_file = "from = \"app/t.zip\"\nunpack = true\n";
+    for (instructions, entry) in [
+        (
+            "COPY t.zip C:/in/\nRUN tar -xf C:\\in\\t.zip -C C:\\in".to_owned(),
+            format!("{of_file}to = 'C:\\in'"),
+        ),
+        (
+            "COPY t.zip C:/in/\nRUN mkdir C:\\o && tar -xf C:\\in\\t.zip -C C:\\o --strip-components 1 && del C:\\in\\t.zip && echo x> C:\\o\\x.txt".to_owned(),
+            format!("{of_file}strip = 1\nto = 'C:\\o'"),
+        ),
+        (
+            "SHELL [\"powershell\", \"-Command\"]\nCOPY t.zip C:/in/\nRUN Expand-Archive C:\\in\\t.zip -DestinationPath C:\\two".to_owned(),
+            format!("{of_file}to = 'C:\\two'"),
+        ),
+        (
+            format!("ADD --checksum=sha256:{digest} {url} C:/in/\nRUN tar -xf C:\\in\\t.zip -C C:\\in && del C:\\in\\t.zip"),
+            format!("url = \"{url}\"\nsha256 = \"{digest}\"\nunpack = true\nto = 'C:\\in'"),
+        ),
+    ] {
+        let text = format!("FROM {BASE}\nUSER ContainerAdministrator\n{instructions}\n");
+        let recipe = round_trip(&text, &[]);
+        assert!(recipe.contains(&entry), "{entry}\n{recipe}");
+    }
+    // A part of an archive has no entry.
+    let site = site(&format!(
+        "FROM {BASE}\nUSER ContainerAdministrator\nCOPY t.zip C:/in/\n\
+         RUN tar -xf C:\\in\\t.zip -C C:\\in t-1/bin\n"
+    ));
+    let (code, answer) = answer_of(&mut convert(&site, &[]));
+    assert_eq!(code, 1);
+    let why = answer["obstacles"][0]["why"].as_str().unwrap();
+    assert!(why.contains("t.zip:t-1/bin/t.exe"), "{why}");
 }
 
 #[test]

@@ -107,6 +107,31 @@ fn pauses(count: usize) -> String {
 }
 
 #[test]
+fn the_feed_of_dockerfiles_is_a_flag() {
+    let site = site();
+    fleet(
+        &site,
+        "[[image]]\nbuild = \"./app\"\n[[image]]\nbuild = \"./web\"\n",
+    );
+    let text =
+        "FROM mcr.microsoft.com/windows/nanoserver:1809\nRUN choco install a --version 1 -y\n";
+    site.write("app/Dockerfile", text);
+    for (more, part) in [
+        (&[][..], "--choco-feed"),
+        (&["--choco-feed", "none"], "none"),
+    ] {
+        for what in ["check", "build"] {
+            let (code, report) = answer_of(&mut command(&site, what, more));
+            assert_eq!(code, 1, "{report}");
+            let failed = report["images"][0].to_string();
+            assert!(failed.contains(part), "{what} {more:?}: {failed}");
+        }
+    }
+    // A recipe has no feed.
+    assert_eq!(states(&run(&site, "build").1, 1), ["current", "current"]);
+}
+
+#[test]
 fn two_builds_of_one_list_at_once_both_succeed() {
     let site = site();
     let start = || {
@@ -649,29 +674,34 @@ fn the_schema_knows_every_key() {
     );
 }
 
-#[test]
-fn the_security_fixes_that_images_lack_are_counted_if_a_table_is_there() {
-    let site = site();
-    assert_eq!(run(&site, "build").0, 0);
+/// Adds a document with one critical fix for Server 2019 to the site's table of security updates.
+pub(crate) fn add_security_fix(site: &Site, image: &str, (month, day): (&str, &str), cve: &str) {
     let document = json!({
         "DocumentTracking": {
-            "Identification": {"ID": {"Value": "2024-Apr"}},
-            "InitialReleaseDate": "2024-04-09T07:00:00",
+            "Identification": {"ID": {"Value": month}},
+            "InitialReleaseDate": format!("{day}T07:00:00"),
         },
         "ProductTree": {"FullProductName": [
             {"ProductID": "11572", "Value": "Windows Server 2019  (Server Core installation)"},
         ]},
         "Vulnerability": [{
-            "CVE": "CVE-2024-0001",
+            "CVE": cve,
             "Threats": [{"Type": 3, "Description": {"Value": "Critical"}}],
             "Remediations": [{"Type": 2, "FixedBuild": "10.0.17763.5696",
                 "Description": {"Value": "5036896"}, "ProductID": ["11572"]}],
         }],
     });
-    site.write("apr.json", document.to_string());
-    let image = format!("{}/apps/web:1-10.0.17763.973", site.host());
-    let mut scan = site.with_no_bases(&["image", "scan", &image, "--msrc", "apr.json"]);
+    site.write("fixes.json", document.to_string());
+    let mut scan = site.with_no_bases(&["image", "scan", image, "--msrc", "fixes.json"]);
     scan.assert().success();
+}
+
+#[test]
+fn the_security_fixes_that_images_lack_are_counted_if_a_table_is_there() {
+    let site = site();
+    assert_eq!(run(&site, "build").0, 0);
+    let image = format!("{}/apps/web:1-10.0.17763.973", site.host());
+    add_security_fix(&site, &image, ("2024-Apr", "2024-04-09"), "CVE-2024-0001");
 
     let (code, report) = run(&site, "check");
     assert_eq!(code, 0);

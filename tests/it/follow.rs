@@ -18,6 +18,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use crate::api::Api;
 use crate::failure::warning;
+use crate::fleet::add_security_fix;
 use crate::site::{Site, json_of};
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/wincimg/leases/wincimg-fleet";
@@ -73,9 +74,12 @@ impl FollowSetup {
         let place = place.to_string();
         let mut command = self.command(&["fleet", "follow", "fleet.toml", "--kube"]);
         command
-            .args(["--format", "json", "--lease", "wincimg/wincimg-fleet"])
+            .args(["--lease", "wincimg/wincimg-fleet"])
             .args(["--listen", &place])
             .args(arguments);
+        if !arguments.contains(&"--format") {
+            command.args(["--format", "json"]);
+        }
         if !arguments.contains(&"--lease-duration") {
             command.args(["--lease-duration", "3s"]);
         }
@@ -344,6 +348,61 @@ fn what_is_known_is_neither_asked_nor_said_again() {
         .filter(|(method, target)| method == "POST" && target.starts_with(EVENTS));
     assert_eq!(created.count(), 2);
     assert_eq!(replica.metric("images_made_total"), Some(0.0));
+}
+
+/// Missing security fixes of an image are printed when they change, not in each round.
+#[test]
+fn the_security_fixes_that_an_image_lacks_are_printed_on_change() {
+    let scene = FollowSetup::new(1);
+    let image = format!("{}/pause-0:latest-10.0.17763.973", scene.site.host());
+    let fixes = |replica: &Replica| -> Vec<Value> {
+        let mut lines = replica.printed();
+        lines.retain(|line| line["missing_fixes"].is_object());
+        lines
+    };
+    let rounds = |replica: &Replica| {
+        let rounds = replica.metric("rounds_total{result=\"complete\"}");
+        rounds.unwrap_or_default()
+    };
+    let replica = scene.start(&["--resync", "300ms"]);
+    replica.until("a round", || rounds(&replica) >= 2.0);
+    assert_eq!(fixes(&replica), [] as [Value; 0], "without a table");
+
+    add_security_fix(
+        &scene.site,
+        &image,
+        ("2024-Apr", "2024-04-09"),
+        "CVE-2024-1",
+    );
+    replica.until("the first count", || fixes(&replica).len() == 1);
+    let begun = rounds(&replica);
+    replica.until("two rounds", || rounds(&replica) >= begun + 2.0);
+    let expected = json!([{"reference": image, "build": "17763.973", "known": true, "missing": 1,
+        "critical": 1, "exploited": 0}]);
+    assert_eq!(fixes(&replica).len(), 1);
+    let found = &fixes(&replica)[0]["missing_fixes"];
+    assert_eq!(found["images"], expected);
+    assert_eq!(found["table"]["newest"], "2024-Apr");
+
+    add_security_fix(
+        &scene.site,
+        &image,
+        ("2024-May", "2024-05-14"),
+        "CVE-2024-2",
+    );
+    replica.until("the second count", || fixes(&replica).len() == 2);
+    assert_eq!(
+        fixes(&replica)[1]["missing_fixes"]["images"][0]["missing"],
+        2
+    );
+
+    drop(replica);
+    let replica = scene.start(&["--format", "text"]);
+    let line = format!(
+        "{image} (17763.973) lacks 2 security fixes, 2 critical, by security updates as of 2024-May"
+    );
+    let is_it = |it: &Value| it.as_str().is_some_and(|it| it.starts_with(&line));
+    replica.until("a line", || replica.printed().iter().any(is_it));
 }
 
 /// The leader is killed while it works: another replica takes over and completes everything.

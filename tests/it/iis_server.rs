@@ -36,6 +36,11 @@ const SECURED: &str = "O:BAG:SYD:PAI(A;;FA;;;SY)(A;;FA;;;BA)";
 
 /// A base with IIS and the programs in lines of Dockerfiles.
 pub(crate) fn base_with_iis(version: &str) -> StandIn {
+    image_of(version, layers_with_iis())
+}
+
+/// The layers of that base.
+pub(crate) fn layers_with_iis() -> Vec<Vec<u8>> {
     let bottom = bottom_layer(&made_system(r"C:\Windows"), &made_software());
     let mut iis = LayerTar::default();
     let schema = "Files/Windows/System32/inetsrv/config/schema";
@@ -64,7 +69,7 @@ pub(crate) fn base_with_iis(version: &str) -> StandIn {
     });
     iis.folder("Hives", None)
         .file("Hives/Software_Delta", &delta_hive(&frameworks), None);
-    image_of(version, vec![bottom.tar(), iis.tar()])
+    vec![bottom.tar(), iis.tar()]
 }
 
 /// A machine, and a registry with bases with and without IIS.

@@ -70,6 +70,7 @@ fn a_login_is_tried_and_kept_for_its_owner_alone() {
         .advises(&[&format!("`wincimg login {}`", registry.host())]);
     login(&registry, home.path(), "wrong")
         .fails(3, "registry/denied", &["401"])
+        .advises(&["check the user and the password"])
         .hides("wrong");
     assert!(!file.exists(), "a password that is not right is not kept");
 
@@ -153,14 +154,19 @@ fn a_helper_that_is_configured_keeps_it() {
     let file = home.path().join(".docker/config.json");
     fs::write(&file, json!({"credsStore": "trial"}).to_string()).unwrap();
     let helper = bin.join("docker-credential-trial");
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let refusing = "#!/bin/sh\necho 'credentials not found in native keychain'; exit 1\n";
+    fs::write(&helper, refusing).unwrap();
+    fs::set_permissions(&helper, PermissionsExt::from_mode(0o755)).unwrap();
+    login(&registry, home.path(), PASSWORD)
+        .env("PATH", &path)
+        .fails(3, "registry/credential", &["docker-credential-trial"]);
     fs::write(
         &helper,
         "#!/bin/sh\nkept=\"$HOME/kept\"\ncase $1 in\nstore) cat > \"$kept\" ;;\nerase) rm -f \"$kept\" ;;\n\
          get) if [ -f \"$kept\" ]; then cat \"$kept\"; else echo 'credentials not found in native keychain'; exit 1; fi ;;\nesac\n",
     )
     .unwrap();
-    fs::set_permissions(&helper, PermissionsExt::from_mode(0o755)).unwrap();
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
 
     login(&registry, home.path(), PASSWORD)
         .env("PATH", &path)

@@ -9,7 +9,8 @@ use wincimg_common::progress::{Progress, Silent, Task};
 use wincimg_oci::archive::ArchiveWriter;
 use wincimg_oci::copy::{BlobAction, Copier, CopyError, CopyOptions, CopyPlan};
 use wincimg_oci::document::{Document, Index, ManifestFormat, Verbatim, media_type};
-use wincimg_oci::mirror::{MirrorOptions, MirrorTarget, mirror};
+use wincimg_oci::mirror::{MirrorOptions, mirror};
+use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::{Sink, Source};
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
@@ -243,7 +244,7 @@ async fn within_one_registry_everything_is_mounted() {
     let base = StandIn::new(ManifestFormat::Docker, OLD, &[(5_000, 1), (6_000, 2)]);
     base.put(&Sink::Registry(registry.repository(&image)), Some("1"))
         .await;
-    let target: MirrorTarget = format!("{}/copy", docker.host()).parse().unwrap();
+    let target: RegistryPrefix = format!("{}/copy", docker.host()).parse().unwrap();
     let report = mirror(
         &registry,
         &[image],
@@ -477,7 +478,7 @@ async fn no_more_blobs_are_on_their_way_than_allowed_and_each_has_a_line() {
         ..MirrorOptions::default()
     };
     let watch = Arc::new(Watch::default());
-    let target: MirrorTarget = world.proxy.host().parse().unwrap();
+    let target: RegistryPrefix = world.proxy.host().parse().unwrap();
     let images = [world.image("app:1")];
     let report = tokio::spawn({
         let (registry, watch) = (world.registry.clone(), watch.clone());

@@ -6,7 +6,8 @@ use axum::Router;
 use axum::routing::get;
 use wincimg_common::progress::Silent;
 use wincimg_oci::document::ManifestFormat;
-use wincimg_oci::mirror::{MirrorTarget, mirror};
+use wincimg_oci::mirror::mirror;
+use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::Sink;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
@@ -142,7 +143,7 @@ async fn a_tag_is_asked_for_once_and_all_else_by_digest() {
         [OLD, NEW].map(|version| StandIn::new(ManifestFormat::Oci, version, &[(4_000, 1)]));
     let index = put_index(ManifestFormat::Oci, &images, &sink, Some("1")).await;
     let before = front.log().len();
-    let target: MirrorTarget = own.host().parse().unwrap();
+    let target: RegistryPrefix = own.host().parse().unwrap();
     let report = mirror(
         &registry,
         &[image],

@@ -2,14 +2,17 @@
 //! program. What an installation leaves behind is compared with wine in `crates/msi/tests/wine`.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use wincimg_testkit::component;
 use wincimg_testkit::file_server::FileServer;
+use wincimg_testkit::transform::{Cell, TestTransform};
 use wincimg_testkit::wine::succeed;
 
+use crate::base_permissions::entries_of;
 use crate::failure::Failure;
 use crate::run_lines::{Bench, files_of, key_of};
 
@@ -300,6 +303,144 @@ async fn a_line_that_installs_a_package_becomes_an_entry_of_a_recipe() {
     assert_eq!(files["Files/own/server.exe"], b"a server\n");
 }
 
+/// Converts a Dockerfile. The recipe makes the same layers.
+fn round_trip(bench: &Bench, instructions: &str) -> String {
+    let bytes = |layers: Vec<PathBuf>| -> Vec<Vec<u8>> {
+        layers
+            .iter()
+            .map(|layer| fs::read(layer).unwrap())
+            .collect()
+    };
+    let of_dockerfile = bytes(bench.layers(instructions));
+    let recipe = bench.convert(instructions);
+    bench.build_recipe(&recipe, &[]).success();
+    let is_same = of_dockerfile == bytes(bench.built());
+    assert!(is_same, "{instructions}\n{recipe}");
+    recipe
+}
+
+/// A transform that gives the service of the package another name.
+fn transform() -> TestTransform {
+    let own = "{10000000-0000-0000-0000-000000000001}1.2.3";
+    let upgrade = "{20000000-0000-0000-0000-000000000001}";
+    let revision = format!("{own};{own};{upgrade}");
+    let mut transform = TestTransform::new(&revision, "x64;1033", 0x0923_0000);
+    let name = [Cell::Text("si"), Cell::Text("OwnSvc")];
+    transform.change("ServiceInstall", &[1], &name);
+    transform
+}
+
+#[test(multi_thread)]
+async fn a_line_that_does_more_than_install_becomes_a_recipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let package = make(folder.path(), "");
+    transform().add_to(&folder.path().join("a.msi"), "own");
+    let inside = fs::read(folder.path().join("a.msi")).unwrap();
+    let server = FileServer::start();
+    server.put("/a.msi", package.clone());
+    let url = server.url("/a.msi");
+    let digest = hex::encode(Sha256::digest(&package));
+    let bench = Bench::new().await.indexed();
+    bench.write("a.msi", &package);
+    bench.write("b.msi", &inside);
+    let other = SOURCE.replace(
+        "0-0000-0000-0000-000000000001",
+        "0-0000-0000-0000-000000000002",
+    );
+    let other = other.replace("Contoso", "Fabrikam").replace("ACTION", "");
+    bench.write("other.msi", make_of(folder.path(), &other));
+    bench.write("own.mst", transform().bytes());
+    for (instructions, parts) in [
+        (
+            "COPY a.msi other.msi C:/\nRUN msiexec /i C:\\a.msi /qn && msiexec /i C:\\other.msi /qn".to_owned(),
+            &["file = \"a.msi\"\n\n[[msi]]\nlayer = \"run-4\"\nfile = \"other.msi\"\n"][..],
+        ),
+        (
+            "COPY a.msi C:/in/\nRUN msiexec /i C:\\in\\a.msi /qn ADDLOCAL=Complete INSTALLDIR=C:\\own && \
+             del C:\\in\\a.msi && echo x> C:\\own\\x.txt && reg add HKLM\\SOFTWARE\\Own /v A /d 1 /f"
+                .to_owned(),
+            &["deletes = ['C:\\in\\a.msi']", "features = [\"Complete\"]", "to = 'C:\\own\\x.txt'"],
+        ),
+        (
+            "COPY a.msi own.mst C:/in/\nRUN msiexec /i C:\\in\\a.msi /qn TRANSFORMS=C:\\in\\own.mst".to_owned(),
+            &["file = \"a.msi\"", "transforms = [\"own.mst\"]"],
+        ),
+        (
+            "COPY b.msi C:/\nRUN msiexec /i C:\\b.msi /qn TRANSFORMS=:own".to_owned(),
+            &["transforms = [\":own\"]"],
+        ),
+        (
+            format!("ADD --checksum=sha256:{digest} {url} C:/in/\nRUN msiexec /i C:\\in\\a.msi /qn"),
+            &["[[msi]]\nlayer = \"run-4\"\nurl = ", "sha256 = "],
+        ),
+    ] {
+        let recipe = round_trip(&bench, &instructions);
+        assert!(!recipe.contains("ContosoSvc") && !recipe.contains("OwnSvc"), "{recipe}");
+        for part in parts {
+            assert!(recipe.contains(part), "{part}: {recipe}");
+        }
+    }
+}
+
+#[test(multi_thread)]
+async fn a_transform_changes_the_package() {
+    let folder = tempfile::tempdir().unwrap();
+    let package = make(folder.path(), "");
+    let bench = Bench::new().await.indexed();
+    bench.write("a.msi", &package);
+    bench.write("own.mst", transform().bytes());
+    let line = r"RUN msiexec /i C:\in\a.msi /qn TRANSFORMS=own.mst";
+    let layers = bench.layers(&format!("COPY a.msi own.mst C:/in/\n{line}"));
+    let service = key_of(
+        &layers[1],
+        "System_Delta",
+        r"\ControlSet001\Services\OwnSvc",
+    );
+    assert!(!service.is_empty());
+    let product = r"\Classes\Installer\Products\00000001000000000000000000000010";
+    let listed = key_of(&layers[1], "Software_Delta", product);
+    assert!(
+        listed.iter().any(|it| it.starts_with("\"Transforms\"=")),
+        "{listed:?}"
+    );
+    let copy = "Files/Windows/Installer/{10000000-0000-0000-0000-000000000001}/own.mst";
+    assert_eq!(files_of(&layers[1])[copy], transform().bytes());
+    bench
+        .refused(&format!("COPY a.msi C:/in/\n{line}"))
+        .is("dockerfile/fails", &[r"C:\in\own.mst"]);
+    let mut other = transform();
+    other.revision.replace_range(..2, "{2");
+    bench.write("own.mst", other.bytes());
+    bench
+        .refused(&format!("COPY a.msi own.mst C:/in/\n{line}"))
+        .is("dockerfile/fails", &["for the product {2"]);
+}
+
+#[test(multi_thread)]
+async fn rights_of_a_package_are_those_of_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    make(folder.path(), "");
+    let file = folder.path().join("a.msi");
+    for query in [
+        "CREATE TABLE `MsiLockPermissionsEx` (`MsiLockPermissionsEx` CHAR(72) NOT NULL, `LockObject` CHAR(72) NOT NULL, `Table` CHAR(32) NOT NULL, `SDDLText` CHAR(255) NOT NULL, `Condition` CHAR(255) PRIMARY KEY `MsiLockPermissionsEx`)",
+        "INSERT INTO `MsiLockPermissionsEx` (`MsiLockPermissionsEx`,`LockObject`,`Table`,`SDDLText`) VALUES ('a','MainFile','File','D:PAI(A;;FA;;;BA)(A;;FRFX;;;WD)')",
+    ] {
+        let mut build = Command::new(component("msibuild"));
+        succeed(build.arg(&file).args(["-q", query])).unwrap();
+    }
+    let bench = Bench::new().await.indexed();
+    bench.write("a.msi", fs::read(&file).unwrap());
+    let recipe = round_trip(&bench, "COPY a.msi C:/\nRUN msiexec /i C:\\a.msi /qn");
+    assert!(!recipe.contains("[[access]]"), "{recipe}");
+    let entries = entries_of(&bench.built()[1]);
+    let (descriptor, _) = &entries["Files/Program Files/Contoso/server.exe"];
+    let descriptor = descriptor.as_deref().unwrap();
+    assert!(
+        descriptor.ends_with("D:PAI(A;;FA;;;BA)(A;;0x1200a9;;;WD)"),
+        "{descriptor}"
+    );
+}
+
 #[test(multi_thread)]
 async fn a_cabinet_may_be_beside_its_package() {
     let folder = tempfile::tempdir().unwrap();
@@ -375,7 +516,8 @@ fn bundle(chain: &str, package: &[u8], signature: u32) -> Vec<u8> {
     const STUB: u32 = 0x400;
     let manifest = format!(
         "<BurnManifest><Payload Id='p' FilePath='in.msi' Packaging='embedded' SourcePath='a0' \
-         Container='WixAttachedContainer'/><Chain>{chain}</Chain></BurnManifest>"
+         Container='WixAttachedContainer'/><UX><Payload FilePath='wixstdba.dll'/></UX>\
+         <Chain>{chain}</Chain></BurnManifest>"
     );
     let first = cabinet(&[("0", manifest.as_bytes()), ("u0", b"a window")]);
     let attached = cabinet(&[("a0", package)]);
@@ -425,13 +567,18 @@ async fn a_bundle_of_one_package_installs_it() {
             assert_eq!(key, [r#""Dir"="C:\\own\\""#]);
         }
     }
+    // Parts for an older Windows are left out.
+    let parts = "<MsuPackage Id='U' InstallCondition='VersionNT = v6.1'/>";
+    bench.write("setup.exe", bundle(&format!("{parts}{ONE}"), &package, 0));
+    let layers = bench.layers("COPY setup.exe C:/\nRUN C:\\setup.exe /quiet");
+    assert_eq!(files_of(&layers[1])["Files/own/server.exe"], b"a server\n");
     let two = format!("{ONE}<ExePackage Id='Redist'/>");
     bench.write("two.exe", bundle(&two, &package, 0));
     for (line, code, value) in [
         (
             r"C:\two.exe /quiet",
             "dockerfile/needs-windows",
-            "A, Redist",
+            "Redist, which is no MSI",
         ),
         (
             r"C:\setup.exe",

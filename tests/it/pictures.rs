@@ -38,13 +38,13 @@ fn folder() -> TempDir {
     }
     let image = |name: &str, version: &str| json!({"reference": format!("repo.mylan.k8s:8888/shop/{name}"), "os_version": version});
     let images = json!({"images": [
-        image("web:1.4", "10.0.17763.1158"),
-        image("orders:2.0", "10.0.20348.2402"),
+        image("web:1.4", "10.0.26100.3194"),
+        image("orders:2.0", "10.0.26100.3194"),
     ]});
     write("images.json", &images.to_string());
     write(
         "wincimg.toml",
-        "[check-compat]\noffline = true\nimages = \"images.json\"\non = \"2024-06-05\"\n",
+        "[check-compat]\noffline = true\nimages = \"images.json\"\non = \"2025-02-12\"\n",
     );
     folder
 }
@@ -94,7 +94,7 @@ async fn the_report_in_the_readme_says_what_the_page_says() {
         .current_dir(folder.path())
         .args(COMMAND.split(' ').skip(1))
         .args(["--format", "html", "--output", "report.html"])
-        .env("SOURCE_DATE_EPOCH", "1717588800")
+        .env("SOURCE_DATE_EPOCH", "1739361600")
         .assert()
         .code(1);
     for scheme in ["light", "dark"] {

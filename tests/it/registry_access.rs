@@ -176,7 +176,7 @@ async fn a_refusal_says_which_credential_from_where_was_tried() {
     let nobody = repository(options(&host), &format!("{host}/a"));
     let error = nobody.tags().await.unwrap_err();
     assert!(
-        matches!(error, RegistryError::Unauthorized { .. }),
+        matches!(error, RegistryError::Denied { status, .. } if status == 401),
         "{error:?}"
     );
     assert!(!error.to_string().contains("\"bob\""), "{error}");

@@ -167,7 +167,7 @@ async fn a_refusal_to_say_what_exists_ends_a_pull_and_not_a_push() {
         assert_eq!(asked.is_ok(), known, "{status}: {asked:?}");
         if let Err(error) = asked {
             assert!(
-                matches!(error, RegistryError::Unauthorized { .. }),
+                matches!(error, RegistryError::Denied { status, .. } if status == 401),
                 "{error:?}"
             );
         }

@@ -323,7 +323,7 @@ async fn a_token_server_that_refuses_a_password_is_a_refusal_of_that_password() 
     );
     let error = repository.tags().await.unwrap_err();
     assert!(
-        matches!(error, RegistryError::Unauthorized { .. }),
+        matches!(error, RegistryError::Denied { status, .. } if status == 401),
         "{error:?}"
     );
     assert!(error.to_string().contains("\"bob\""), "{error}");

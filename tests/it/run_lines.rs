@@ -118,6 +118,12 @@ impl Bench {
         fs::write(self.machine.0.path().join("app").join(file), content).unwrap();
     }
 
+    fn write_dockerfile(&self, text: &str) {
+        // A recipe in the folder would be built instead.
+        let _ = fs::remove_file(self.machine.0.path().join("app/recipe.toml"));
+        self.write("Dockerfile", text);
+    }
+
     /// Builds a Dockerfile with these instructions on the base.
     fn build(&self, instructions: &str) -> Assert {
         self.build_file(&format!("# escape=`\nFROM {BASE}\n{instructions}\n"))
@@ -128,7 +134,7 @@ impl Bench {
     }
 
     fn build_with(&self, text: &str, more: &[&str]) -> Assert {
-        self.write("Dockerfile", text);
+        self.write_dockerfile(text);
         self.build_of("./app", more)
     }
 
@@ -140,10 +146,7 @@ impl Bench {
 
     /// Converts a Dockerfile with these instructions, and returns the recipe.
     pub(crate) fn convert(&self, instructions: &str) -> String {
-        self.write(
-            "Dockerfile",
-            format!("# escape=`\nFROM {BASE}\n{instructions}\n"),
-        );
+        self.write_dockerfile(&format!("# escape=`\nFROM {BASE}\n{instructions}\n"));
         let host = self.server.host();
         let arguments = ["convert", "./app", "--host-build", "17763.973"];
         let registry = ["--base-registry", &host];

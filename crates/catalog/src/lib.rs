@@ -13,7 +13,6 @@
 #[macro_use]
 extern crate wincimg_testkit;
 
-mod cabinet;
 mod cache;
 mod client;
 mod date;

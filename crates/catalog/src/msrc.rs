@@ -3,7 +3,8 @@
 //!
 //! A document lists vulnerabilities, each with its severity and fixes: an article, the products that
 //! it is for, and the first build with it. Images are Server Core installations, so the table has
-//! only these products. Hotpatches are left out, which images never have.
+//! only these products. Hotpatches are left out, which images never have. An article says the version with
+//! a fix, where the table of updates has it.
 
 mod document;
 mod xml;
@@ -166,8 +167,8 @@ impl SecurityUpdates {
         self.fixes.retain(|fix| fix.document != name);
         self.fixes.extend(read.fixes(name, released));
         self.fixes.sort_by(|a, b| {
-            let key = |it: &SecurityFix| (it.cve.clone(), it.product.clone(), it.fixed_in);
-            key(a).cmp(&key(b))
+            let order = a.cve.cmp(&b.cve).then_with(|| a.product.cmp(&b.product));
+            order.then_with(|| a.fixed_in.cmp(&b.fixed_in))
         });
         let name = name.to_owned();
         self.documents.insert(name, released);
@@ -424,6 +425,29 @@ mod tests {
         assert_eq!(fix.kb.unwrap().to_string(), "KB5037782");
         assert_eq!((fix.severity, fix.exploited), (Severity::Important, true));
         assert_eq!(fix.title, "A title");
+    }
+
+    #[test]
+    fn the_article_says_the_version_if_the_document_names_none_or_a_wrong_one() {
+        let fixes = [
+            // Without a version, as before May 2021; of a build that does not exist; of a later
+            // revision than the update has; of an update that is not known.
+            vulnerability("CVE-1", "Low", "No", &[(2, "", "5036909")]),
+            vulnerability("CVE-2", "Low", "No", &[(2, "10.0.20384.2402", "5036909")]),
+            vulnerability("CVE-3", "Low", "No", &[(2, "10.0.20348.2410", "5036909")]),
+            vulnerability("CVE-4", "Low", "No", &[(2, "10.0.20348.2410", "1")]),
+            vulnerability("CVE-5", "Low", "No", &[(2, "", "1")]),
+        ];
+        let mut table = SecurityUpdates::default();
+        table
+            .add(&document("2024-Apr", "2024-04-09", &fixes))
+            .unwrap();
+        let versions = table.fixes.iter();
+        let versions: Vec<String> = versions.map(|fix| fix.fixed_in.to_string()).collect();
+        assert_eq!(
+            versions,
+            ["20348.2402", "20348.2402", "20348.2402", "20348.2410"]
+        );
     }
 
     #[test]

@@ -12,10 +12,10 @@ use quick_xml::events::{BytesStart, Event};
 use serde::{Deserialize, Serialize};
 use wincimg_common::diagnose::Problem;
 use wincimg_common::files;
+use wincimg_msi::Cabinet;
 use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
 
-use super::cabinet;
 use super::product::Arch;
 
 /// Maximum size of the properties.
@@ -176,14 +176,37 @@ fn describe(mut msu: impl Read + Seek) -> io::Result<Option<PackageMetadata>> {
         let is_text = Path::new(name).extension().is_some_and(|end| end == "txt");
         is_text && name.contains("pkgproperties")
     };
-    if let Some(text) = cabinet::read_member(&mut msu, PROPERTIES_LIMIT, is_properties)? {
+    if let Some(text) = read_member(&mut msu, PROPERTIES_LIMIT, is_properties)? {
         return Ok(Some(read_properties(&text)));
     }
     if let Some(described) = in_metadata(&mut msu)? {
         return Ok(Some(described));
     }
-    let names = cabinet::names(&mut msu)?;
-    Ok(names.iter().find_map(|name| in_name(name)))
+    let directory = Cabinet::read(&mut msu)?;
+    let mut names = directory
+        .members()
+        .map(|member| member.name.to_ascii_lowercase());
+    Ok(names.find_map(|name| in_name(&name)))
+}
+
+/// Content of the first member whose name in lower case matches, up to `limit` bytes.
+fn read_member(
+    mut cabinet: impl Read + Seek,
+    limit: u64,
+    is_wanted: impl Fn(&str) -> bool,
+) -> io::Result<Option<Vec<u8>>> {
+    let directory = Cabinet::read(&mut cabinet)?;
+    let mut members = directory.members();
+    let Some(wanted) = members.find(|member| is_wanted(&member.name.to_ascii_lowercase())) else {
+        return Ok(None);
+    };
+    let mut content = Vec::new();
+    directory.unpack(
+        &mut cabinet,
+        &|member| std::ptr::eq(member, wanted),
+        &mut |_, bytes| bytes.take(limit).read_to_end(&mut content).map(drop),
+    )?;
+    Ok(Some(content))
 }
 
 /// `KB Article Number="4549949"`, a line for each property.
@@ -210,7 +233,7 @@ fn in_metadata(msu: &mut (impl Read + Seek)) -> io::Result<Option<PackageMetadat
         return Ok(Some(described));
     }
     let is_metadata = |name: &str| name.ends_with("metadata.cab");
-    match cabinet::read_member(msu, METADATA_LIMIT, is_metadata)? {
+    match read_member(msu, METADATA_LIMIT, is_metadata)? {
         Some(metadata) => in_component_database(&mut Cursor::new(metadata)),
         None => Ok(None),
     }
@@ -218,12 +241,12 @@ fn in_metadata(msu: &mut (impl Read + Seek)) -> io::Result<Option<PackageMetadat
 
 fn in_component_database(cabinet: &mut (impl Read + Seek)) -> io::Result<Option<PackageMetadata>> {
     let is_database = |name: &str| name.starts_with("lcucompdb_kb");
-    let Some(mut database) = cabinet::read_member(cabinet, METADATA_LIMIT, is_database)? else {
+    let Some(mut database) = read_member(cabinet, METADATA_LIMIT, is_database)? else {
         return Ok(None);
     };
     if container(&database) == Some(PackageFormat::Cabinet) {
         let is_xml = |name: &str| Path::new(name).extension().is_some_and(|end| end == "xml");
-        let packed = cabinet::read_member(Cursor::new(&database), METADATA_LIMIT, is_xml)?;
+        let packed = read_member(Cursor::new(&database), METADATA_LIMIT, is_xml)?;
         match packed {
             Some(xml) => database = xml,
             None => return Ok(None),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use kube::client::Client;
-use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::core::params::ListParams;
 use kube::core::request::Request;
 use serde::Deserialize;
@@ -110,6 +110,21 @@ pub fn contexts() -> Vec<String> {
 /// Name of this client in the cluster's audit log.
 const USER_AGENT: &str = concat!("wincimg/", env!("CARGO_PKG_VERSION"));
 
+/// What is wrong with a kubeconfig, in one line.
+fn config_problem(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::ReadConfig(error, path) => {
+            format!("cannot read {}: {error}", path.display())
+        }
+        other => other
+            .to_string()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+    }
+}
+
 /// Selection of a cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClusterContext {
@@ -150,8 +165,8 @@ impl Cluster {
         let failed = |error: String| LiveError::Config(error.into());
         let mut config = match config {
             Ok(config) => config,
-            Err(error) if is_named => return Err(failed(error.to_string())),
-            Err(error) => Config::incluster().map_err(|_| failed(error.to_string()))?,
+            Err(error) if is_named => return Err(failed(config_problem(&error))),
+            Err(error) => Config::incluster().map_err(|_| failed(config_problem(&error)))?,
         };
         if let (Ok(name), Ok(value)) = ("user-agent".parse(), USER_AGENT.parse()) {
             config.headers.push((name, value));

@@ -3,12 +3,13 @@
 
 use std::fmt::Write as _;
 
+use serde::{Serialize, Serializer};
 use wincimg_windows::node;
 use wincimg_windows::quoting::powershell;
 use wincimg_windows::version::WindowsVersion;
 
 /// Settings of a node script.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct NodeScript<'a> {
     /// Container runtime; detected on the node if absent.
     pub runtime: Option<NodeRuntime>,
@@ -17,6 +18,7 @@ pub struct NodeScript<'a> {
     /// Images for each Windows version.
     pub images: &'a [NodeImages],
     /// Pull progress deadline, such as `30m`.
+    #[serde(rename = "pull_deadline")]
     pub deadline: &'a str,
     /// True if Windows Update is held back on the node.
     pub hold_updates: bool,
@@ -25,7 +27,8 @@ pub struct NodeScript<'a> {
 }
 
 /// Container runtime of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum NodeRuntime {
     /// containerd.
@@ -45,20 +48,23 @@ impl NodeRuntime {
 }
 
 /// A registry to trust.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NodeRegistry {
     /// Host, with the port if any.
     pub host: String,
     /// True to allow plain HTTP and any certificate.
+    #[serde(rename = "insecure")]
     pub is_insecure: bool,
-    /// CAs to trust there, in PEM.
+    /// CAs to trust there, in PEM; as JSON only whether there are any.
+    #[serde(serialize_with = "is_some")]
     pub certificates: Option<String>,
 }
 
 /// Images for nodes of one version.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NodeImages {
     /// The version.
+    #[serde(rename = "build")]
     pub version: WindowsVersion,
     /// The pause image.
     pub pause: String,
@@ -68,6 +74,11 @@ pub struct NodeImages {
 
 const PARAMETERS: &str = include_str!("node_script/parameters.ps1");
 const BODY: &str = include_str!("node_script/node.ps1");
+
+#[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
+fn is_some<S: Serializer>(value: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bool(value.is_some())
+}
 
 impl NodeRegistry {
     /// Its folder in containerd's `certs.d`: a name on Windows has no colon.

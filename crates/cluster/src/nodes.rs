@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use serde::{Deserialize, Deserializer};
+use serde_path_to_error::Segment;
 use wincimg_common::diagnose::{Diagnose, Excerpt};
 use wincimg_windows::compat::{ContainerRuntime, HostBuild, WindowsEdition};
 use wincimg_windows::version::WindowsVersion;
 
 use super::null_is_default;
 use super::text::without_place;
-use super::yaml::{SyntaxError, documents, excerpt};
+use super::yaml::{Document, SyntaxError, documents, excerpt};
 
 /// Label with a node's operating system.
 pub(crate) const OS_LABEL: &str = "kubernetes.io/os";
@@ -300,14 +301,31 @@ fn read_documents(text: &str) -> Result<Vec<NodeDocument>, NodesError> {
          }| { malformed(line, column, problem, excerpt) },
     )?;
     let objects = read.documents.into_iter();
-    let objects = objects.filter(|(_, document)| !document.is_null());
+    let objects = objects.filter(|document| !document.value.is_null());
     objects
-        .map(|(line, document)| {
-            let wrong = |problem| malformed(line, 1, problem, Excerpt::at_place(text, line, 1));
-            if !document.is_object() {
-                return Err(wrong("found plain text or a list".to_owned()));
+        .map(|document| {
+            let Document {
+                line,
+                value,
+                item_lines,
+            } = document;
+            let wrong =
+                |line, problem| malformed(line, 1, problem, Excerpt::at_place(text, line, 1));
+            if !value.is_object() {
+                return Err(wrong(line, "found plain text or a list".to_owned()));
             }
-            serde_path_to_error::deserialize(document).map_err(|error| wrong(error.to_string()))
+            serde_path_to_error::deserialize(value).map_err(|error| {
+                let mut path = error.path().iter();
+                let item = match (path.next(), path.next()) {
+                    (Some(Segment::Map { key }), Some(Segment::Seq { index }))
+                        if key == "items" =>
+                    {
+                        item_lines.get(*index).copied()
+                    }
+                    _ => None,
+                };
+                wrong(item.unwrap_or(line), error.to_string())
+            })
         })
         .collect()
 }
@@ -510,6 +528,17 @@ mod tests {
         for null in [r#"{"kind":"List","items":null}"#, r#"{"items":null}"#] {
             assert_eq!(message(null), "the node list is empty");
         }
+    }
+
+    #[test]
+    fn a_fault_in_an_item_of_yaml_is_reported_at_the_item() {
+        let text = "kind: List\nitems:\n- kind: Node\n  metadata: {name: a}\n- kind: Node\n  \
+                    metadata: {name: [b]}\n";
+        assert!(
+            message(text).starts_with("line 5, column 1: items[1].metadata.name: "),
+            "{}",
+            message(text)
+        );
     }
 
     #[test]

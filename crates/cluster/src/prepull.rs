@@ -5,6 +5,7 @@
 //! containers as used as long as their pod exists: its garbage collection keeps them.
 
 use serde_json::{Value, json};
+use wincimg_oci::document::{Descriptor, Digest};
 
 use crate::build_nodes::BuildNodes;
 use crate::manifests::{COMPONENT, INSTANCE, kubectl, labels};
@@ -15,22 +16,13 @@ use crate::selector::LabelSelector;
 /// In every Windows base, and on every host.
 const CMD: &str = r"C:\Windows\System32\cmd.exe";
 
-/// A layer of an image: its digest and compressed size.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PrepullLayer {
-    /// Its digest.
-    pub digest: String,
-    /// Its compressed size in bytes.
-    pub size: u64,
-}
-
 /// An image to pull.
 #[derive(Debug, Clone)]
 pub struct PrepullImage {
     /// Reference by digest.
     pub reference: String,
     /// Its layers, the bottom first.
-    pub layers: Vec<PrepullLayer>,
+    pub layers: Vec<Descriptor>,
     /// True if it contains no Windows, so that only a `HostProcess` container can run it.
     pub host_process: bool,
     /// The nodes that it is for, among those of the build.
@@ -230,7 +222,9 @@ fn requirements(image: &PrepullImage) -> Vec<&Requirement> {
 /// The order in which images share what is pulled: those with the same layers from `depth` on come
 /// one after the other, and what most bytes are shared of comes first.
 fn pull_order(images: Vec<&PrepullImage>, depth: usize) -> Vec<&PrepullImage> {
-    let layer = |image: &PrepullImage, depth: usize| image.layers.get(depth).cloned();
+    fn layer(image: &PrepullImage, depth: usize) -> Option<&Digest> {
+        Some(&image.layers.get(depth)?.digest)
+    }
     let mut groups: Vec<Vec<&PrepullImage>> = Vec::new();
     for image in images {
         let same = |group: &&mut Vec<&PrepullImage>| layer(group[0], depth) == layer(image, depth);
@@ -267,16 +261,16 @@ fn pull_order(images: Vec<&PrepullImage>, depth: usize) -> Vec<&PrepullImage> {
 
 #[cfg(test)]
 mod tests {
+    use wincimg_oci::document::sha256;
+
     use super::*;
 
     fn image(name: &str, layers: &[(&str, u64)]) -> PrepullImage {
-        let layers = layers.iter().map(|(digest, size)| PrepullLayer {
-            digest: (*digest).to_owned(),
-            size: *size,
-        });
+        let layer =
+            |(name, size): &(&str, u64)| Descriptor::new("", sha256(name.as_bytes()), *size);
         PrepullImage {
             reference: name.to_owned(),
-            layers: layers.collect(),
+            layers: layers.iter().map(layer).collect(),
             host_process: false,
             selector: None,
         }

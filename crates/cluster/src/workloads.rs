@@ -13,7 +13,7 @@ use super::null_is_default;
 use super::pod::{Container, PodObject, PodTemplate, RuntimeClass};
 use super::pod_templates::{is_of_kubernetes, pod_templates};
 use super::scheduling::Toleration;
-use super::yaml::{SyntaxError, documents, is_action_of_helm};
+use super::yaml::{Document, SyntaxError, documents, is_action_of_helm};
 
 /// An object that creates pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl fmt::Display for WorkloadId {
 pub struct SourceLocation {
     /// File name as given.
     pub file: String,
-    /// Line where the object's document begins, counted from 1.
+    /// Line where the object begins, counted from 1.
     pub line: usize,
 }
 
@@ -111,7 +111,7 @@ pub enum WorkloadsError {
     #[error("line {line}: expected a Kubernetes object with a kind, found {found}")]
     #[diagnose(excerpt = Some((**excerpt).clone()))]
     NoObject {
-        /// Line where the document begins, counted from 1.
+        /// Line where the document or item begins, counted from 1.
         line: usize,
         /// Found type.
         found: &'static str,
@@ -121,7 +121,7 @@ pub enum WorkloadsError {
     /// An object has a field of the wrong type.
     #[error("line {line}: {object}: {problem}")]
     Field {
-        /// Line where its document begins, counted from 1.
+        /// Line where it begins, counted from 1.
         line: usize,
         /// Its kind and name.
         object: String,
@@ -141,30 +141,26 @@ impl WorkloadList {
             let SyntaxError { line, problem, .. } = twice;
             format!("{file}: line {line}: {problem}; the last value is used")
         }));
-        for (line, document) in read.documents {
-            let origin = SourceLocation {
-                file: file.to_owned(),
-                line,
-            };
-            self.add_document(document, &origin, text, MOST_NESTED)?;
+        for document in read.documents {
+            self.add_document(document, file, text, MOST_NESTED)?;
         }
         Ok(())
     }
 
     fn add_document(
         &mut self,
-        document: Value,
-        origin: &SourceLocation,
+        document: Document,
+        file: &str,
         text: &str,
         depth: usize,
     ) -> Result<(), WorkloadsError> {
-        let line = origin.line;
+        let line = document.line;
         let no_object = |found| WorkloadsError::NoObject {
             line,
             found,
             excerpt: Box::new(Excerpt::at_place(text, line, 1)),
         };
-        let mut object = match document {
+        let mut object = match document.value {
             Value::Null => return Ok(()),
             Value::Object(object) => object,
             Value::Array(_) => return Err(no_object("a list")),
@@ -181,7 +177,7 @@ impl WorkloadList {
         {
             let of_list = kind.strip_suffix("List").unwrap_or_default().to_owned();
             let api_version = object.get("apiVersion").cloned().unwrap_or_default();
-            for mut item in items {
+            for (number, mut item) in items.into_iter().enumerate() {
                 // The items of a typed list may omit their kind.
                 if !of_list.is_empty()
                     && let Value::Object(item) = &mut item
@@ -190,7 +186,12 @@ impl WorkloadList {
                     item.entry("apiVersion")
                         .or_insert_with(|| api_version.clone());
                 }
-                self.add_document(item, origin, text, depth - 1)?;
+                let item = Document {
+                    line: document.item_lines.get(number).copied().unwrap_or(line),
+                    value: item,
+                    item_lines: Vec::new(),
+                };
+                self.add_document(item, file, text, depth - 1)?;
             }
             return Ok(());
         }
@@ -207,6 +208,10 @@ impl WorkloadList {
                 name("/metadata/name", ""),
                 &name("/metadata/generateName", ""),
             ),
+        };
+        let origin = SourceLocation {
+            file: file.to_owned(),
+            line,
         };
         let found = self
             .add_object(&kind, object)

@@ -5,17 +5,25 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
-use serde_saphyr::DuplicateKeyPolicy;
+use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 use wincimg_common::diagnose::Excerpt;
 
 use super::text::without_place;
 
 /// Documents of a text.
 pub(super) struct Documents {
-    /// Documents with the line where each begins, counted from 1.
-    pub(super) documents: Vec<(usize, Value)>,
+    pub(super) documents: Vec<Document>,
     /// Warning about a duplicate key.
     pub(super) warning: Option<SyntaxError>,
+}
+
+/// A document of a text. Lines are counted from 1.
+pub(super) struct Document {
+    /// Line where it begins.
+    pub(super) line: usize,
+    pub(super) value: Value,
+    /// Line where each of its `items` begins.
+    pub(super) item_lines: Vec<usize>,
 }
 
 /// Syntax error, with its position counted from 1.
@@ -130,7 +138,7 @@ struct YamlError {
 fn yaml_documents(
     text: &str,
     duplicate_keys: DuplicateKeyPolicy,
-) -> Result<Vec<(usize, Value)>, YamlError> {
+) -> Result<Vec<Document>, YamlError> {
     let options = serde_saphyr::options! {
         with_snippet: false,
         emit_comments: false,
@@ -142,7 +150,7 @@ fn yaml_documents(
             max_total_scalar_bytes: 1 << 30,
         },
     };
-    let documents: Vec<serde_saphyr::Spanned<Value>> =
+    let documents: Vec<Spanned<SpannedItems>> =
         serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
             let location = error.location();
             let place = |of: fn(&serde_saphyr::Location) -> u64| {
@@ -170,17 +178,22 @@ fn yaml_documents(
         })?;
     Ok(documents
         .into_iter()
-        .map(|document| {
-            let line = usize::try_from(document.referenced.line()).unwrap_or(1);
-            (line.max(1), document.value)
+        .map(|document| Document {
+            line: line_of(&document),
+            value: document.value.value,
+            item_lines: document.value.item_lines,
         })
         .collect())
+}
+
+fn line_of<T>(spanned: &Spanned<T>) -> usize {
+    usize::try_from(spanned.referenced.line()).map_or(1, |line| line.max(1))
 }
 
 /// Parses concatenated JSON documents.
 fn json_documents<D: DeserializeOwned + Into<Value>>(
     text: &str,
-) -> Result<Vec<(usize, Value)>, YamlError> {
+) -> Result<Vec<Document>, YamlError> {
     let mut documents = Vec::new();
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<D>();
     loop {
@@ -189,7 +202,11 @@ fn json_documents<D: DeserializeOwned + Into<Value>>(
         let line = 1 + text[..start].matches('\n').count();
         match stream.next() {
             None => return Ok(documents),
-            Some(Ok(document)) => documents.push((line, document.into())),
+            Some(Ok(value)) => documents.push(Document {
+                line,
+                value: value.into(),
+                item_lines: json_item_lines(&text[start..stream.byte_offset()], line),
+            }),
             Some(Err(error)) => {
                 let printed = error.to_string();
                 let problem = without_place(&printed);
@@ -205,6 +222,45 @@ fn json_documents<D: DeserializeOwned + Into<Value>>(
             }
         }
     }
+}
+
+/// Lines of the `items` of a valid JSON document that begins at a line.
+fn json_item_lines(document: &str, mut line: usize) -> Vec<usize> {
+    let mut lines = Vec::new();
+    let (mut depth, mut is_in_items, mut is_before_item) = (0, false, false);
+    let mut name = "";
+    let mut at = 0;
+    let bytes = document.as_bytes();
+    while let Some(&byte) = bytes.get(at) {
+        if is_before_item && depth == 2 && !byte.is_ascii_whitespace() && byte != b']' {
+            lines.push(line);
+            is_before_item = false;
+        }
+        match byte {
+            b'\n' => line += 1,
+            b'"' => {
+                let start = at + 1;
+                at = start;
+                while !matches!(bytes.get(at), None | Some(b'"')) {
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+                name = document.get(start..at).unwrap_or_default();
+            }
+            b':' if depth == 1 => is_in_items = name == "items",
+            b'[' | b'{' => {
+                depth += 1;
+                if depth == 2 && is_in_items && byte == b'[' {
+                    lines.clear();
+                    is_before_item = true;
+                }
+            }
+            b']' | b'}' => depth -= 1,
+            b',' => is_before_item = depth == 2 && is_in_items,
+            _ => {}
+        }
+        at += 1;
+    }
+    lines
 }
 
 /// Excerpt of the position of an error, also for very long lines.
@@ -229,6 +285,92 @@ fn start_of(text: &str, most: usize) -> &str {
 
 /// Message for a duplicate key, in JSON as in YAML.
 const TWICE: &str = "duplicate mapping key: ";
+
+/// A YAML value, with the line of each of its `items`.
+struct SpannedItems {
+    value: Value,
+    item_lines: Vec<usize>,
+}
+
+impl<'de> Deserialize<'de> for SpannedItems {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SpannedItemsVisitor)
+    }
+}
+
+impl<T: Into<Value>> From<T> for SpannedItems {
+    fn from(value: T) -> Self {
+        Self {
+            value: value.into(),
+            item_lines: Vec::new(),
+        }
+    }
+}
+
+struct SpannedItemsVisitor;
+
+impl<'de> Visitor<'de> for SpannedItemsVisitor {
+    type Value = SpannedItems;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any YAML value")
+    }
+
+    fn visit_unit<E>(self) -> Result<SpannedItems, E> {
+        Ok(Value::Null.into())
+    }
+
+    fn visit_none<E>(self) -> Result<SpannedItems, E> {
+        Ok(Value::Null.into())
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<SpannedItems, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<SpannedItems, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<SpannedItems, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<SpannedItems, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<SpannedItems, E> {
+        Ok(value.into())
+    }
+
+    /// Reads `items`, or a document that is a list.
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<SpannedItems, A::Error> {
+        let (mut values, mut item_lines) = (Vec::new(), Vec::new());
+        while let Some(item) = list.next_element::<Spanned<Value>>()? {
+            item_lines.push(line_of(&item));
+            values.push(item.value);
+        }
+        let value = Value::Array(values);
+        Ok(SpannedItems { value, item_lines })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<SpannedItems, A::Error> {
+        let (mut map, mut item_lines) = (Map::new(), Vec::new());
+        while let Some(key) = entries.next_key::<String>()? {
+            let value = if key == "items" {
+                let items: SpannedItems = entries.next_value()?;
+                item_lines = items.item_lines;
+                items.value
+            } else {
+                entries.next_value()?
+            };
+            map.insert(key, value);
+        }
+        let value = Value::Object(map);
+        Ok(SpannedItems { value, item_lines })
+    }
+}
 
 /// A JSON value without duplicate keys.
 struct UniqueKeysValue(Value);

@@ -38,7 +38,7 @@ pub(crate) async fn load_contents(
         ctx.reporter.warn(&warning);
     }
     for ((base, needs), known) in bases.into_iter().zip(known?) {
-        let name = base.planned.display_name();
+        let name = base.display_name();
         let Some(known) = known else {
             tracing::info!("contents of {name}: {}", FactsSource::Nowhere);
             if !needs.is_empty() {
@@ -54,7 +54,7 @@ pub(crate) async fn load_contents(
             let base = &name;
             ctx.reporter.warn(&Notice::Damaged { base, problem });
         }
-        let (digest, inside) = (base.planned.digest(), known.inside());
+        let (digest, inside) = (base.digest(), known.inside());
         for image in &mut *images {
             if digest == image.base.digest() {
                 image.base.inside = Arc::clone(&inside);
@@ -71,7 +71,7 @@ pub(crate) async fn load_contents(
 /// Known contents of bases, read concurrently. Layers are read only for what plans require for the
 /// purpose.
 async fn find_contents(
-    bases: &[(BaseRequest, BaseRequirements)],
+    bases: &[(PlannedBase, BaseRequirements)],
     purpose: Purpose,
     ctx: &BuildContext<'_>,
 ) -> Result<Vec<Option<ResolvedFacts>>, BoxError> {
@@ -82,12 +82,10 @@ async fn find_contents(
         ..
     } = ctx;
     let looks = bases.iter().map(|(base, needs)| async move {
-        let Some(place) = base.planned.source(registry).await? else {
+        let Some(place) = base.source(registry).await? else {
             return Ok(None);
         };
-        let known = library
-            .find_cached(&place, base.planned.digest(), needs)
-            .await;
+        let known = library.find_cached(&place, base.digest(), needs).await;
         Ok::<_, BoxError>(Some((place, known)))
     });
     let found = try_join_all(looks).await?;
@@ -102,10 +100,10 @@ async fn find_contents(
             if known.is_some() || needs.is_empty() || purpose == Purpose::Rehearsal {
                 return Ok(known);
             }
-            let (what, name) = (content_name(needs), base.planned.display_name());
+            let (what, name) = (content_name(needs), base.display_name());
             reporter.note(&Notice::Reads { what, base: &name });
             let extent = Extent::Part((*needs).clone());
-            let read = library.read(&place, &base.planned.image, &extent).await;
+            let read = library.read(&place, &base.image, &extent).await;
             let (known, _) = read.map_err(|source| {
                 let what = format!("cannot read the contents of {name}, which the image requires");
                 Problem::context(what, source).blame(Blame::Circumstances)
@@ -115,14 +113,9 @@ async fn find_contents(
     try_join_all(reads).await
 }
 
-/// A base that contains Windows.
-struct BaseRequest {
-    planned: PlannedBase,
-}
-
 /// Each base once, with all requirements on it; without bases whose requirements are met already.
-fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(BaseRequest, BaseRequirements)> {
-    let mut bases: Vec<(BaseRequest, BaseRequirements)> = Vec::new();
+fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(PlannedBase, BaseRequirements)> {
+    let mut bases: Vec<(PlannedBase, BaseRequirements)> = Vec::new();
     let own = images
         .iter()
         .map(|image| (image.ground(), image.plan.base_requirements()));
@@ -138,7 +131,7 @@ fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(BaseRequest, BaseReq
         }
         let known = bases
             .iter_mut()
-            .find(|(base, _)| base.planned.digest() == planned.digest());
+            .find(|(base, _)| base.digest() == planned.digest());
         match known {
             Some((_, all)) => {
                 all.hives.extend(needs.hives);
@@ -146,16 +139,11 @@ fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(BaseRequest, BaseReq
                 all.contents.extend(needs.contents);
             }
             None => {
-                let base = BaseRequest {
-                    planned: planned.clone(),
-                };
-                bases.push((base, needs));
+                bases.push((planned.clone(), needs));
             }
         }
     }
-    bases.retain(|(base, needs)| {
-        needs.is_empty() || !satisfies(base.planned.inside.as_ref(), needs)
-    });
+    bases.retain(|(base, needs)| needs.is_empty() || !satisfies(base.inside.as_ref(), needs));
     bases
 }
 

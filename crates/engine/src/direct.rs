@@ -210,7 +210,7 @@ fn appended(
             let image = layer.to_supported_format(image.clone())?;
             image.append_layer(document::NewLayer {
                 blob: layer.descriptor(image.manifest().flavour()),
-                diff_id: layer.diff_id(),
+                diff_id: layer.diff_id.clone(),
                 history,
             })?
         }

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -25,7 +24,7 @@ use super::error::HttpError;
 use super::exchange::{Exchange, Payload, SourceRange, TrustSource, location};
 use super::insecure_hosts::InsecureHosts;
 use super::retry::{RetryBudget, RetryPolicy, Transient, retry_after};
-use super::urls::{host_of, redacted};
+use super::urls::{host_of, is_loopback, redacted};
 
 /// HTTP client with a connection pool.
 pub struct HttpClient {
@@ -416,14 +415,6 @@ async fn pump(
         piece.task.advance(length);
     }
     UploadEnd::All
-}
-
-/// Returns true for addresses of this machine.
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']');
-    let address: Result<IpAddr, _> = address.parse();
-    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
 fn host_and_port(url: &Url) -> (String, Option<u16>) {

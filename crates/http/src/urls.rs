@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use wincimg_common::untrusted::without_password;
 
@@ -43,21 +44,7 @@ pub fn download_url(text: &str) -> Result<Url, String> {
 /// The last part of a URL's path.
 pub fn name_in(url: &Url) -> Option<String> {
     let last = url.path_segments()?.next_back()?;
-    let mut bytes = Vec::with_capacity(last.len());
-    let mut rest = last.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        let escaped = (*first == b'%').then(|| behind.get(..2)).flatten();
-        match escaped.and_then(|digits| hex::decode(digits).ok()) {
-            Some(byte) => {
-                bytes.extend(byte);
-                rest = &behind[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = behind;
-            }
-        }
-    }
+    let bytes = percent_decode_str(last).collect();
     let name = String::from_utf8(bytes).ok()?;
     (!name.is_empty()).then_some(name)
 }

@@ -7,6 +7,12 @@ use super::config::{
     SITES, SchemaViolation, SectionPath, Selector, Server,
 };
 
+/// The section with the installed modules.
+pub(super) const GLOBAL_MODULES: &str = "system.webServer/globalModules";
+
+/// The section with the enabled modules.
+pub(super) const MODULES: &str = "system.webServer/modules";
+
 /// The changes of a command: all of them are made, or none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IisChange {
@@ -88,6 +94,23 @@ impl IisChange {
         }
     }
 
+    /// The changes, which need this folder.
+    pub(super) fn with_folder(self, folder: Option<RequiredFolder>) -> Self {
+        Self { folder, ..self }
+    }
+
+    /// The changes with the names in the schema's spelling.
+    pub(super) fn normalized(self, server: &Server) -> Result<Self, IisChangeError> {
+        let edits = self.edits.into_iter();
+        let edits: Result<_, _> = edits
+            .map(|edit| server.schema().normalize_names(edit))
+            .collect();
+        Ok(Self {
+            edits: edits?,
+            ..self
+        })
+    }
+
     /// A command that changes no configuration.
     pub(super) fn no_change() -> Self {
         Self {
@@ -118,27 +141,36 @@ impl NewSite<'_> {
             edits.extend(application(self.name, "/", Some(folder), self.app_pool));
         }
         if !self.bindings.is_empty() {
-            edits.push(bindings(self.name, &self.bindings));
+            edits.push(bindings(self.name, pairs(&self.bindings)));
         }
         edits
     }
 }
 
 /// Sets the bindings of a site to these.
-pub(super) fn bindings(site: &str, bindings: &[(String, String)]) -> ConfigEdit {
-    let entries = bindings.iter().map(|(protocol, information)| {
-        Selector::from_attributes([
-            ("protocol", protocol.as_str()),
-            ("bindingInformation", information.as_str()),
-        ])
-    });
-    edit(
-        SITES,
-        ConfigChange::Fill {
-            collection: entry_named(site).element("bindings"),
-            entries: entries.collect(),
-        },
-    )
+pub(super) fn bindings<'a>(
+    site: &str,
+    bindings: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> ConfigEdit {
+    let entries = bindings.into_iter().map(binding_attributes);
+    let change = ConfigChange::Fill {
+        collection: entry_named(site).element("bindings"),
+        entries: entries.map(Selector::from_attributes).collect(),
+    };
+    edit(SITES, change)
+}
+
+/// The attributes of a binding, by its protocol and its binding information.
+pub(super) fn binding_attributes<'a>(
+    (protocol, information): (&'a str, &'a str),
+) -> [(&'a str, &'a str); 2] {
+    [("protocol", protocol), ("bindingInformation", information)]
+}
+
+/// Protocols and binding information as borrowed texts.
+pub(super) fn pairs(bindings: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {
+    let bindings = bindings.iter();
+    bindings.map(|(protocol, information)| (protocol.as_str(), information.as_str()))
 }
 
 /// A new application of a site, with its folder.
@@ -164,12 +196,44 @@ pub(super) fn virtual_directory(
     path: &str,
     folder: Option<&str>,
 ) -> Vec<ConfigEdit> {
-    let at = entry_named(site)
-        .entry([("path", application)])
-        .entry([("path", path)]);
+    let at = folder_in(site, application, path);
     let mut edits = vec![new(SITES, at.clone())];
     edits.extend(folder.map(|folder| set(SITES, at, "physicalPath", folder)));
     edits
+}
+
+/// A folder of an application.
+pub(super) fn folder_in(site: &str, application: &str, path: &str) -> ElementPath {
+    let application = entry_named(site).entry([("path", application)]);
+    application.entry([("path", path)])
+}
+
+/// Returns true if names of sites or pools are the same to IIS.
+pub(super) fn is_same(one: &str, other: &str) -> bool {
+    one.to_lowercase() == other.to_lowercase()
+}
+
+/// A command that would start or stop a site or a pool of this name.
+pub(super) fn check_exists(
+    what: &str,
+    name: &str,
+    known: &[String],
+) -> Result<IisChange, IisChangeError> {
+    if known.iter().any(|known| is_same(known, name)) {
+        return Ok(IisChange::no_change());
+    }
+    Err(IisChangeError::failure(format!(
+        "{what} {name:?} not found"
+    )))
+}
+
+/// Reads the id of a site.
+pub(super) fn site_id(text: Option<String>) -> Result<Option<u32>, IisChangeError> {
+    let read = |text: String| {
+        let number = text.parse();
+        number.map_err(|_| IisChangeError::failure(format!("invalid id {text:?}")))
+    };
+    text.map(read).transpose()
 }
 
 /// Removes a site.

@@ -1,10 +1,9 @@
 //! Converts settings to edits of IIS's configuration.
 
-use super::config::{
-    APP_POOLS, ConfigChange, ConfigEdit, ElementPath, SITES, SectionPath, Selector,
-};
+use super::change::{bindings, edit, entry_named, set};
+use super::config::{APP_POOLS, ConfigChange, ConfigEdit, ElementPath, SITES};
 use super::settings::{AppPool, Application, IisSettings, Site};
-use super::{Attribute, DEFAULT_PATH};
+use super::{Attribute, Binding, DEFAULT_PATH};
 
 /// The root of a site or an application, in URLs.
 const ROOT: &str = "/";
@@ -42,11 +41,11 @@ impl IisSettings {
         edits.extend(self.app_pools.iter().flat_map(pool_edits));
         edits.extend(self.sites.iter().flat_map(site_edits));
         if self.path.to_string() != DEFAULT_PATH && !self.has_own_site() {
-            let folder = named(self.site.as_str()).entry([("path", ROOT)]);
+            let folder = entry_named(self.site.as_str()).entry([("path", ROOT)]);
             let folder = folder.entry([("path", ROOT)]);
             edits.push(set(SITES, folder, "physicalPath", &self.path.to_string()));
         }
-        let pool = named(self.app_pool.as_str());
+        let pool = entry_named(self.app_pool.as_str());
         edits.extend(set_all(APP_POOLS, &pool, &self.app_pool_settings));
         edits.extend(self.config.iter().cloned());
         edits
@@ -59,7 +58,7 @@ impl IisSettings {
 }
 
 fn pool_edits(pool: &AppPool) -> Vec<ConfigEdit> {
-    let at = named(pool.name.as_str());
+    let at = entry_named(pool.name.as_str());
     let mut edits = vec![ensure(APP_POOLS, at.clone())];
     edits.extend(set_all(APP_POOLS, &at, &pool.settings));
     edits.extend(environment_edits(pool));
@@ -68,7 +67,7 @@ fn pool_edits(pool: &AppPool) -> Vec<ConfigEdit> {
 
 /// The variables of a pool.
 pub(super) fn environment_edits(pool: &AppPool) -> Vec<ConfigEdit> {
-    let variables = named(pool.name.as_str()).element("environmentVariables");
+    let variables = entry_named(pool.name.as_str()).element("environmentVariables");
     let variables = pool.environment.iter().map(|(name, value)| {
         let entry = variables
             .clone()
@@ -79,7 +78,7 @@ pub(super) fn environment_edits(pool: &AppPool) -> Vec<ConfigEdit> {
 }
 
 fn site_edits(site: &Site) -> Vec<ConfigEdit> {
-    let at = named(site.name.as_str());
+    let at = entry_named(site.name.as_str());
     let id = site.id.map(|id| id.to_string());
     let id = id.iter().map(|id| ("id", id.as_str()));
     let new = ElementPath::default().entry(std::iter::once(("name", site.name.as_str())).chain(id));
@@ -89,23 +88,8 @@ fn site_edits(site: &Site) -> Vec<ConfigEdit> {
             .iter()
             .flat_map(|(path, application)| application_edits(&at, path.as_str(), application)),
     );
-    edits.push(edit(
-        SITES,
-        ConfigChange::Fill {
-            collection: at.clone().element("bindings"),
-            entries: site
-                .bindings
-                .iter()
-                .map(|binding| {
-                    let (protocol, information) = binding.parts();
-                    Selector::from_attributes([
-                        ("protocol", protocol),
-                        ("bindingInformation", information),
-                    ])
-                })
-                .collect(),
-        },
-    ));
+    let pairs = site.bindings.iter().map(Binding::parts);
+    edits.push(bindings(site.name.as_str(), pairs));
     edits.extend(set_all(SITES, &at, &site.settings));
     edits
 }
@@ -125,32 +109,15 @@ fn application_edits(site: &ElementPath, path: &str, application: &Application) 
     edits
 }
 
-fn named(name: &str) -> ElementPath {
-    ElementPath::default().entry([("name", name)])
-}
-
 fn set_all<'a>(
     section: &'a str,
     at: &'a ElementPath,
     settings: impl IntoIterator<Item = (&'a Attribute, &'a String)>,
 ) -> impl Iterator<Item = ConfigEdit> {
     settings.into_iter().map(move |(attribute, value)| {
-        let mut names: Vec<&str> = attribute.as_str().split('.').collect();
-        let last = names.pop().unwrap_or_default();
-        let element = names.into_iter().fold(at.clone(), ElementPath::element);
+        let (element, last) = at.clone().dotted(attribute.as_str());
         set(section, element, last, value)
     })
-}
-
-fn set(section: &str, element: ElementPath, attribute: &str, value: &str) -> ConfigEdit {
-    edit(
-        section,
-        ConfigChange::Set {
-            element,
-            attribute: attribute.to_owned(),
-            value: value.to_owned(),
-        },
-    )
 }
 
 fn add(section: &str, entry: ElementPath, first: bool) -> ConfigEdit {
@@ -159,13 +126,4 @@ fn add(section: &str, entry: ElementPath, first: bool) -> ConfigEdit {
 
 fn ensure(section: &str, entry: ElementPath) -> ConfigEdit {
     edit(section, ConfigChange::Ensure { entry })
-}
-
-/// A change for the whole server.
-fn edit(section: &str, change: ConfigChange) -> ConfigEdit {
-    ConfigEdit {
-        section: SectionPath::of(section),
-        location: None,
-        change,
-    }
 }

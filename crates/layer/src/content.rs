@@ -24,7 +24,7 @@ pub struct Layer {
     pub(super) timestamp: u64,
     pub(super) files: Vec<LayerEntry>,
     pub(super) hives: Vec<LayerEntry>,
-    pub(super) secured: Vec<SecurityOverride>,
+    pub(super) secured: Vec<LayerEntry>,
     /// True if nothing is below it.
     is_bottom: bool,
 }
@@ -82,13 +82,6 @@ pub(super) struct LayerEntry {
     /// Security descriptor and attributes, if not the default.
     pub(super) security: Option<Security>,
     pub(super) attributes: Option<u32>,
-}
-
-/// A security descriptor for a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SecurityOverride {
-    path: LayerPath,
-    security: Security,
 }
 
 /// Content of an entry.
@@ -188,17 +181,16 @@ impl Layer {
     /// is used. A path without an entry becomes a directory entry, which changes the descriptor of
     /// the directory in the layers below.
     pub fn set_security(&mut self, path: LayerPath, security: impl Into<Security>) {
-        let security = security.into();
-        self.secured.push(SecurityOverride { path, security });
+        let mut mark = LayerEntry::new(path, EntryContent::Directory);
+        mark.security = Some(security.into());
+        self.secured.push(mark);
     }
 
     /// Descriptors of entries and of [`Self::set_security`], by folded path.
     pub(super) fn securities(&self) -> HashMap<String, Security> {
-        let entries = self.files.iter();
-        let own = entries.filter_map(|it| Some((&it.path, it.security.as_ref()?)));
-        let secured = self.secured.iter().map(|it| (&it.path, &it.security));
-        own.chain(secured)
-            .map(|(path, security)| (fold(path.as_str()), security.clone()))
+        let entries = self.files.iter().chain(&self.secured);
+        entries
+            .filter_map(|it| Some((fold(it.path.as_str()), it.security.clone()?)))
             .collect()
     }
 
@@ -365,36 +357,26 @@ struct OpenDirectory {
 /// An entry with its sort key.
 struct SortEntry<'a> {
     key: String,
-    path: &'a LayerPath,
-    content: &'a EntryContent,
-    security: Option<&'a Security>,
-    attributes: Option<u32>,
+    own: &'a LayerEntry,
     /// True if it only sets a descriptor.
     is_mark: bool,
 }
 
 /// Sorts the entries for the stream. One that only sets a descriptor comes after the entry of the
 /// same path.
-fn sorted<'a>(entries: &'a [LayerEntry], secured: &'a [SecurityOverride]) -> Vec<SortEntry<'a>> {
-    let entries = entries.iter().map(|entry| SortEntry {
-        key: fold(entry.path.as_str()),
-        path: &entry.path,
-        content: &entry.content,
-        security: entry.security.as_ref(),
-        attributes: entry.attributes,
-        is_mark: false,
-    });
-    let secured = secured.iter().map(|secured| SortEntry {
-        key: fold(secured.path.as_str()),
-        path: &secured.path,
-        content: &EntryContent::Directory,
-        security: Some(&secured.security),
-        attributes: None,
-        is_mark: true,
-    });
+fn sorted<'a>(entries: &'a [LayerEntry], secured: &'a [LayerEntry]) -> Vec<SortEntry<'a>> {
+    let with_key = |is_mark: bool| {
+        move |own: &'a LayerEntry| SortEntry {
+            key: fold(own.path.as_str()),
+            own,
+            is_mark,
+        }
+    };
+    let entries = entries.iter().map(with_key(false));
+    let secured = secured.iter().map(with_key(true));
     let mut sorted: Vec<SortEntry> = entries.chain(secured).collect();
     // The last of several descriptors for one path is used, so their order is kept.
-    let order = |entry: &SortEntry<'a>| (entry.is_mark, (!entry.is_mark).then_some(entry.path));
+    let order = |it: &SortEntry<'a>| (it.is_mark, (!it.is_mark).then_some(&it.own.path));
     sorted.sort_by(|a, b| (&a.key, order(a)).cmp(&(&b.key, order(b))));
     sorted
 }
@@ -407,7 +389,7 @@ fn sorted<'a>(entries: &'a [LayerEntry], secured: &'a [SecurityOverride]) -> Vec
 pub(super) fn sort_directory<'a>(
     top: &str,
     entries: &'a [LayerEntry],
-    secured: Option<&'a [SecurityOverride]>,
+    secured: Option<&'a [LayerEntry]>,
     items: &mut Vec<TarItem<'a>>,
 ) -> Result<(), LayerError> {
     let entries = sorted(entries, secured.unwrap_or_default());
@@ -428,7 +410,7 @@ pub(super) fn sort_directory<'a>(
             && is_repeated(previous, entry)?
         {
             if let Some(item) = items.last_mut() {
-                item.security = entry.security.or(item.security);
+                item.security = entry.own.security.as_ref().or(item.security);
             }
             continue;
         }
@@ -438,12 +420,12 @@ pub(super) fn sort_directory<'a>(
         open_parents(top, entry, secured, &mut open, items);
 
         let folder = open.last().map_or(top, |dir| &dir.name);
-        let (_, base) = split_last(entry.path.as_str(), '/');
-        let name = match entry.content {
+        let (_, base) = split_last(entry.own.path.as_str(), '/');
+        let name = match entry.own.content {
             EntryContent::Deletion => format!("{folder}/{WHITEOUT_PREFIX}{base}"),
             _ => format!("{folder}/{base}"),
         };
-        if matches!(entry.content, EntryContent::Directory) {
+        if matches!(entry.own.content, EntryContent::Directory) {
             open.push(OpenDirectory {
                 key: entry.key.clone(),
                 name: name.clone(),
@@ -451,10 +433,10 @@ pub(super) fn sort_directory<'a>(
         }
         items.push(TarItem {
             name,
-            content: entry.content,
+            content: &entry.own.content,
             secured,
-            security: entry.security,
-            attributes: entry.attributes,
+            security: entry.own.security.as_ref(),
+            attributes: entry.own.attributes,
         });
     }
     Ok(())
@@ -463,22 +445,22 @@ pub(super) fn sort_directory<'a>(
 /// Returns true if `entry` repeats the directory `previous`, or sets its descriptor; an error if
 /// the two conflict.
 fn is_repeated(previous: &SortEntry, entry: &SortEntry) -> Result<bool, LayerError> {
-    let is_directory = |entry: &SortEntry| matches!(entry.content, EntryContent::Directory);
+    let is_directory = |entry: &SortEntry| matches!(entry.own.content, EntryContent::Directory);
     if entry.key == previous.key {
-        let is_there = !matches!(previous.content, EntryContent::Deletion);
+        let is_there = !matches!(previous.own.content, EntryContent::Deletion);
         if is_directory(previous) && is_directory(entry) || is_there && entry.is_mark {
             return Ok(true);
         }
         return Err(LayerError::Conflict {
-            first: previous.path.to_string(),
-            second: entry.path.to_string(),
+            first: previous.own.path.to_string(),
+            second: entry.own.path.to_string(),
         });
     }
     // A file sorts directly before entries below it, so comparing neighbours is enough.
     if !is_directory(previous) && is_below(&entry.key, &previous.key) {
         return Err(LayerError::NotADirectory {
-            parent: previous.path.to_string(),
-            child: entry.path.to_string(),
+            parent: previous.own.path.to_string(),
+            child: entry.own.path.to_string(),
         });
     }
     Ok(false)
@@ -492,7 +474,7 @@ fn open_parents(
     open: &mut Vec<OpenDirectory>,
     items: &mut Vec<TarItem<'_>>,
 ) {
-    let (parent, _) = split_last(entry.path.as_str(), '/');
+    let (parent, _) = split_last(entry.own.path.as_str(), '/');
     let (parent_key, _) = split_last(&entry.key, '\0');
     let names = parent.split('/').filter(|name| !name.is_empty());
     let keys = parent_key.split('\0').filter(|key| !key.is_empty());

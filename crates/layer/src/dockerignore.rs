@@ -3,7 +3,7 @@
 //! The patterns are Docker's, which are neither those of git nor those of a shell: every pattern is
 //! relative to the folder's top, `**` matches any number of folders, `!` includes again what an
 //! earlier line excluded, the last line that matches decides, and a folder includes everything in
-//! it.
+//! it. A file written for Docker on Windows has `\` between names.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -111,6 +111,8 @@ impl IgnoreRules {
     pub fn read(text: &str, path: &Path) -> Result<Self, IgnoreError> {
         let mut rules = Vec::new();
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let lines = || text.lines().filter(|line| !line.starts_with('#'));
+        let has_separators = lines().any(separates_names);
         for (index, line) in text.lines().enumerate() {
             let failed = |problem| IgnoreError::Pattern {
                 path: path.to_owned(),
@@ -130,7 +132,12 @@ impl IgnoreRules {
             if pattern.is_empty() {
                 return Err(failed("no pattern after the !"));
             }
-            let pattern = parse(&clean(pattern), true).map_err(failed)?;
+            let pattern = if has_separators {
+                clean(&pattern.replace('\\', "/"))
+            } else {
+                clean(pattern)
+            };
+            let pattern = parse(&pattern, true).map_err(failed)?;
             rules.push(IgnoreRule { includes, pattern });
         }
         Ok(Self(rules))
@@ -157,6 +164,18 @@ impl IgnoreRules {
     pub fn may_reinclude(&self) -> bool {
         self.0.iter().any(|rule| rule.includes)
     }
+}
+
+/// Returns true if a pattern has a `\` that separates names, as on Windows: at its end, or before a
+/// character that needs no escape.
+fn separates_names(pattern: &str) -> bool {
+    let mut rest = pattern.trim().chars();
+    while let Some(character) = rest.next() {
+        if character == '\\' && rest.next().is_none_or(char::is_alphanumeric) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Normalizes a path, as Docker does before it parses the pattern: `/a/./b/../c/` becomes `a/c`.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit};
+use wincimg_windows::access::AccessChange;
 use wincimg_windows::path::{ImagePath, fold};
 
 use super::error::MsiError;
@@ -20,6 +21,7 @@ pub(crate) struct Builder {
     pub(crate) registry: Vec<RegistryEdit>,
     pub(crate) services: Vec<String>,
     pub(crate) shortcuts: Vec<Shortcut>,
+    pub(crate) access: Vec<AccessChange>,
     pub(crate) refused: Vec<RefusedAction>,
 }
 
@@ -101,6 +103,7 @@ impl Builder {
             registry: self.registry,
             services: self.services,
             shortcuts: self.shortcuts,
+            access: self.access,
             refused: self.refused,
             ..InstallPlan::default()
         })

@@ -1,5 +1,7 @@
-//! Bundles of the `WiX` toolset (Burn): a program with cabinets behind it. One whose chain has a
-//! single package and nothing else installs what that package does.
+//! Bundles of the `WiX` toolset (Burn): a program with cabinets behind it. One whose chain has
+//! only packages of Windows Installer, and others for an older Windows, installs what they do.
+
+mod condition;
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -16,17 +18,26 @@ const LARGEST_MANIFEST: u64 = 4 << 20;
 /// Name of the manifest in the first cabinet.
 const MANIFEST: &str = "0";
 
-/// A bundle that installs one package.
+/// A bundle that installs packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bundle {
-    /// Start and length of the cabinet with the package.
+    /// Start and length of the cabinet with the packages.
     attached: (u64, u64),
+    /// The packages that it installs, in order.
+    pub packages: Vec<BundlePackage>,
+}
+
+/// A package in a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BundlePackage {
     /// Name of the package in the cabinet.
     pub member: String,
     /// Name of the package's file.
     pub file_name: String,
     /// Properties that the bundle passes to the package.
     pub properties: Vec<(String, String)>,
+    /// Files beside the package: their paths from its folder, and their names in the cabinet.
+    pub beside: Vec<(String, String)>,
 }
 
 impl Bundle {
@@ -46,7 +57,7 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// The cabinet with the package.
+    /// The cabinet with the packages.
     pub fn cabinet<R: Read + Seek>(&self, reader: R) -> io::Result<(Window<R>, Cabinet)> {
         let (start, length) = self.attached;
         let mut part = Window::new(reader, start, length)?;
@@ -94,11 +105,20 @@ fn containers(reader: &mut (impl Read + Seek)) -> Result<(Extent, Extent), MsiEr
 /// What matters of `BurnManifest.xml`.
 #[derive(Default)]
 struct Manifest {
-    /// Elements of the chain, by name.
-    packages: Vec<(String, Attributes)>,
-    properties: Vec<(String, String)>,
-    references: Vec<String>,
+    chain: Vec<ChainElement>,
     payloads: Vec<Attributes>,
+    /// Names of the files of its user interface.
+    interface: Vec<String>,
+}
+
+/// An element of the chain.
+struct ChainElement {
+    /// Its name: `MsiPackage`, `ExePackage` and so on.
+    kind: String,
+    attributes: Attributes,
+    properties: Vec<Attributes>,
+    /// Ids of its files.
+    references: Vec<String>,
 }
 
 #[derive(Default)]
@@ -155,61 +175,134 @@ impl Manifest {
     fn add(&mut self, path: &[String], name: &str, attributes: Attributes) {
         let above: Vec<&str> = path.iter().map(String::as_str).collect();
         match (above.as_slice(), name) {
-            ([_, "Chain"], name) => self.packages.push((name.to_owned(), attributes)),
+            ([_, "Chain"], name) => self.chain.push(ChainElement {
+                kind: name.to_owned(),
+                attributes,
+                properties: Vec::new(),
+                references: Vec::new(),
+            }),
             ([_, "Chain", _], "MsiProperty") => {
-                let pair = ["Id", "Value"].map(|name| attributes.get(name).to_owned());
-                self.properties.push(pair.into());
+                if let Some(last) = self.chain.last_mut() {
+                    last.properties.push(attributes);
+                }
             }
             ([_, "Chain", _], "PayloadRef") => {
-                self.references.push(attributes.get("Id").to_owned());
+                if let Some(last) = self.chain.last_mut() {
+                    last.references.push(attributes.get("Id").to_owned());
+                }
             }
             ([_], "Payload") => self.payloads.push(attributes),
+            ([_, "UX"], "Payload") => {
+                let path = attributes.get("FilePath").to_ascii_lowercase();
+                let name = path.rsplit('\\').next().unwrap_or_default();
+                self.interface.push(name.to_owned());
+            }
             _ => {}
         }
     }
 
-    /// The only package of the bundle.
-    fn bundle(self) -> Result<Bundle, MsiError> {
-        let [(kind, package)] = self.packages.as_slice() else {
-            let names: Vec<&str> = self.packages.iter().map(|it| it.1.get("Id")).collect();
-            return Err(MsiError::unsupported(format!(
-                "the bundle installs several packages: {}",
-                names.join(", ")
-            )));
-        };
-        if kind != "MsiPackage" {
-            let id = package.get("Id");
-            let why = format!("the bundle installs {id}, which is no MSI ({kind})");
-            return Err(MsiError::unsupported(why));
-        }
-        for name in ["InstallCondition", "Condition"] {
-            if !package.get(name).is_empty() {
-                let why = format!(
-                    "the package of the bundle has a condition: {}",
-                    package.get(name)
-                );
-                return Err(MsiError::unsupported(why));
+    /// What the bundle installs.
+    fn bundle(&self) -> Result<Bundle, MsiError> {
+        let mut packages = Vec::new();
+        for element in &self.chain {
+            if element.is_installed()? {
+                packages.push(self.package(element)?);
             }
         }
-        if let Some((name, value)) = self.properties.iter().find(|(_, it)| it.contains('[')) {
-            let why = format!("the bundle computes the property {name}: {value}");
-            return Err(MsiError::unsupported(why));
+        if packages.is_empty() {
+            return Err(MsiError::unsupported("the bundle installs no package"));
         }
-        let [reference] = self.references.as_slice() else {
-            let why = "the package of the bundle has files beside it";
-            return Err(MsiError::unsupported(why));
-        };
-        let payload = self.payloads.iter().find(|it| it.get("Id") == reference);
-        let payload = payload.filter(|it| it.get("Packaging") == "embedded");
-        let Some(payload) = payload else {
-            return Err(MsiError::unsupported("the bundle downloads its package"));
-        };
+        if self.chain.len() > 1 && !self.is_standard() {
+            let names = self.chain.iter().map(|it| it.attributes.get("Id"));
+            return Err(MsiError::unsupported(format!(
+                "the bundle's own program chooses among several packages: {}",
+                names.collect::<Vec<_>>().join(", ")
+            )));
+        }
         Ok(Bundle {
             attached: (0, 0),
-            member: payload.get("SourcePath").to_owned(),
-            file_name: payload.get("FilePath").to_owned(),
-            properties: self.properties,
+            packages,
         })
+    }
+
+    /// Returns true for the user interface of `WiX`, which installs all that the conditions allow.
+    fn is_standard(&self) -> bool {
+        let has = |names: &[&str]| {
+            self.interface
+                .iter()
+                .any(|own| names.contains(&own.as_str()))
+        };
+        has(&["wixstdba.dll", "wixstdba.exe"]) && !has(&["bafunctions.dll"])
+    }
+
+    fn package(&self, element: &ChainElement) -> Result<BundlePackage, MsiError> {
+        let id = element.attributes.get("Id");
+        let mut files = Vec::new();
+        for reference in &element.references {
+            let payload = self.payloads.iter().find(|it| it.get("Id") == reference);
+            let payload = payload.filter(|it| it.get("Packaging") == "embedded");
+            let Some(payload) = payload else {
+                return Err(MsiError::unsupported(format!("the bundle downloads {id}")));
+            };
+            files.push(["FilePath", "SourcePath"].map(|name| payload.get(name).to_owned()));
+        }
+        let is_package = |[path, _]: &&[String; 2]| path.to_ascii_lowercase().ends_with(".msi");
+        let mut packages = files.iter().filter(is_package);
+        let (Some([path, member]), None) = (packages.next(), packages.next()) else {
+            let why = format!("{id} of the bundle has not one package");
+            return Err(MsiError::unsupported(why));
+        };
+        let (folder, file_name) = path.rsplit_once('\\').unwrap_or(("", path));
+        let prefix = match folder {
+            "" => String::new(),
+            folder => format!("{folder}\\"),
+        };
+        let beside = files.iter().filter(|[other, _]| other != path);
+        let beside = beside.filter_map(|[other, member]| {
+            let name = other.strip_prefix(&prefix)?;
+            Some((name.to_owned(), member.clone()))
+        });
+        Ok(BundlePackage {
+            member: member.clone(),
+            file_name: file_name.to_owned(),
+            properties: element.properties()?,
+            beside: beside.collect(),
+        })
+    }
+}
+
+impl ChainElement {
+    /// Whether it is installed on every Windows that an image may have; only packages of Windows
+    /// Installer are.
+    fn is_installed(&self) -> Result<bool, MsiError> {
+        let id = self.attributes.get("Id");
+        let text = self.attributes.get("InstallCondition");
+        let condition = condition::evaluate(text);
+        if condition == Some(false) {
+            return Ok(false);
+        }
+        if self.kind != "MsiPackage" {
+            let why = format!("the bundle installs {id}, which is no MSI ({})", self.kind);
+            return Err(MsiError::unsupported(why));
+        }
+        if condition.is_none() || !self.attributes.get("Condition").is_empty() {
+            let why = format!("{id} of the bundle has a condition: {text}");
+            return Err(MsiError::unsupported(why));
+        }
+        Ok(true)
+    }
+
+    fn properties(&self) -> Result<Vec<(String, String)>, MsiError> {
+        let mut found = Vec::new();
+        for property in &self.properties {
+            let [name, value] = ["Id", "Value"].map(|name| property.get(name).to_owned());
+            if value.contains('[') || !property.get("Condition").is_empty() {
+                let why = format!("the bundle computes the property {name}: {value}");
+                return Err(MsiError::unsupported(why));
+            }
+            found.push((name, value));
+        }
+        Ok(found)
     }
 }
 
@@ -217,30 +310,64 @@ impl Manifest {
 mod tests {
     use super::*;
 
-    const PACKAGE: &str = r#"<BurnManifest><Payload Id="p" FilePath="a.msi" Packaging="embedded"
+    const PACKAGES: &str = r#"<BurnManifest><Payload Id="p" FilePath="a.msi" Packaging="embedded"
         SourcePath="a0" Container="WixAttachedContainer"/><Payload Id="q" FilePath="x.exe"
-        Packaging="embedded" SourcePath="a1"/><Chain>CHAIN</Chain></BurnManifest>"#;
+        Packaging="embedded" SourcePath="a1"/><Payload Id="r" FilePath="packages\\more\\b.msi"
+        Packaging="embedded" SourcePath="a2"/><Payload Id="s" FilePath="packages\\more\\cab1.cab"
+        Packaging="embedded" SourcePath="a3"/><Chain>CHAIN</Chain></BurnManifest>"#;
 
     fn bundle(chain: &str) -> Result<Bundle, String> {
-        let manifest = Manifest::parse(&PACKAGE.replace("CHAIN", chain));
+        bundle_of(r#"<UX><Payload FilePath="wixstdba.dll"/></UX>"#, chain)
+    }
+
+    fn bundle_of(interface: &str, chain: &str) -> Result<Bundle, String> {
+        let text = PACKAGES.replace("CHAIN", chain);
+        let manifest = Manifest::parse(&text.replace("<Chain>", &format!("{interface}<Chain>")));
         manifest
-            .and_then(Manifest::bundle)
+            .and_then(|it| it.bundle())
             .map_err(|it| it.to_string())
     }
 
     #[test]
-    fn a_chain_of_one_package_is_that_package() {
+    fn a_chain_of_packages_is_what_they_are() {
         let found = bundle(
-            r#"<MsiPackage Id="A"><MsiProperty Id="ARPSYSTEMCOMPONENT" Value="1"/>
-               <MsiProperty Id="X" Value="a &amp; b"/><PayloadRef Id="p"/></MsiPackage>"#,
+            r#"<MsuPackage Id="Windows81" InstallCondition="VersionNT = v6.3"><PayloadRef Id="z"/></MsuPackage>
+               <MsiPackage Id="A"><MsiProperty Id="ARPSYSTEMCOMPONENT" Value="1"/>
+               <MsiProperty Id="X" Value="a &amp; b"/><PayloadRef Id="p"/></MsiPackage>
+               <MsiPackage Id="B" InstallCondition="VersionNT &gt;= v6.1 AND VersionNT64"><PayloadRef Id="s"/>
+               <PayloadRef Id="r"/></MsiPackage>
+               <MsiPackage Id="C" InstallCondition="NOT VersionNT64"><PayloadRef Id="z"/></MsiPackage>"#,
         );
-        let found = found.unwrap();
-        assert_eq!((&*found.member, &*found.file_name), ("a0", "a.msi"));
+        let [first, second] = found.unwrap().packages.try_into().unwrap();
+        assert_eq!((&*first.member, &*first.file_name), ("a0", "a.msi"));
+        assert!(first.beside.is_empty());
         let expected = [("ARPSYSTEMCOMPONENT", "1"), ("X", "a & b")];
         assert_eq!(
-            found.properties,
+            first.properties,
             expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
         );
+        assert_eq!((&*second.member, &*second.file_name), ("a2", "b.msi"));
+        assert_eq!(second.properties, []);
+        assert_eq!(second.beside, [("cab1.cab".to_owned(), "a3".to_owned())]);
+    }
+
+    #[test]
+    fn only_the_usual_interface_installs_all_packages() {
+        let one = r#"<MsiPackage Id="A"><PayloadRef Id="p"/></MsiPackage>"#;
+        let two = format!(r#"{one}<MsiPackage Id="B"><PayloadRef Id="r"/></MsiPackage>"#);
+        for interface in [
+            "",
+            r#"<UX><Payload FilePath="mbahost.dll"/></UX>"#,
+            r#"<UX><Payload FilePath="wixstdba.dll"/><Payload FilePath="x\BAFunctions.dll"/></UX>"#,
+        ] {
+            assert!(bundle_of(interface, one).is_ok(), "{interface}");
+            let problem = bundle_of(interface, &two).unwrap_err();
+            assert!(
+                problem.contains("among several packages: A, B"),
+                "{problem}"
+            );
+        }
+        assert_eq!(bundle(&two).unwrap().packages.len(), 2);
     }
 
     #[test]
@@ -249,16 +376,20 @@ mod tests {
         for (chain, expected) in [
             (
                 format!(r#"{one}<ExePackage Id="Redist"><PayloadRef Id="q"/></ExePackage>"#),
-                "several packages: A, Redist",
-            ),
-            (
-                r#"<ExePackage Id="Redist"><PayloadRef Id="q"/></ExePackage>"#.to_owned(),
                 "Redist, which is no MSI",
             ),
             (
-                r#"<MsiPackage Id="A" InstallCondition="VersionNT64"><PayloadRef Id="p"/></MsiPackage>"#
+                format!(r#"{one}<MsuPackage Id="M" InstallCondition="Other"/>"#),
+                "M, which is no MSI",
+            ),
+            (
+                r#"<MsiPackage Id="A" InstallCondition="Other"><PayloadRef Id="p"/></MsiPackage>"#
                     .to_owned(),
-                "condition: VersionNT64",
+                "condition: Other",
+            ),
+            (
+                r#"<MsiPackage Id="A" InstallCondition="NOT VersionNT64"/>"#.to_owned(),
+                "installs no package",
             ),
             (
                 r#"<MsiPackage Id="A"><MsiProperty Id="D" Value="[InstallFolder]"/><PayloadRef Id="p"/></MsiPackage>"#
@@ -266,12 +397,17 @@ mod tests {
                 "computes the property D",
             ),
             (
-                r#"<MsiPackage Id="A"><PayloadRef Id="p"/><PayloadRef Id="q"/></MsiPackage>"#.to_owned(),
-                "files beside it",
+                r#"<MsiPackage Id="A"><MsiProperty Id="D" Value="1" Condition="x"/><PayloadRef Id="p"/></MsiPackage>"#
+                    .to_owned(),
+                "computes the property D",
+            ),
+            (
+                r#"<MsiPackage Id="A"><PayloadRef Id="p"/><PayloadRef Id="r"/></MsiPackage>"#.to_owned(),
+                "has not one package",
             ),
             (
                 r#"<MsiPackage Id="A"><PayloadRef Id="z"/></MsiPackage>"#.to_owned(),
-                "downloads its package",
+                "downloads A",
             ),
         ] {
             let problem = bundle(&chain).unwrap_err();

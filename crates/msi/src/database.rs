@@ -3,6 +3,8 @@
 //! The `msi` crate reads them too, but panics on tables that do not match their declaration, and
 //! the program aborts on a panic. So only the compound file comes from a library.
 
+mod transform;
+
 use std::collections::BTreeMap;
 use std::io::{Read, Seek};
 use std::sync::Arc;
@@ -27,24 +29,27 @@ const BINARY: i32 = 0x0900;
 pub(crate) type Compound<R> = cfb::CompoundFile<R>;
 
 /// The tables of a package.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Database {
     tables: BTreeMap<String, Table>,
+    code_page: u32,
+    /// Icons of transforms, by the name of their stream.
+    icons: BTreeMap<String, Vec<u8>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Default)]
 struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Column {
     name: String,
     kind: i32,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Cell {
     Null,
     Number(i32),
@@ -94,28 +99,19 @@ impl<'a> Row<'a> {
 impl Database {
     /// Reads all tables.
     pub(crate) fn read<R: Read + Seek>(file: &mut Compound<R>) -> Result<Self, MsiError> {
-        let mut strings = Strings::read(file)?;
-        let mut database = Self::default();
-        let column = |name: &str, kind| Column {
-            name: name.to_owned(),
-            kind,
+        let mut strings = Strings::read(file, "")?;
+        let mut database = Self {
+            code_page: strings.code_page,
+            ..Self::default()
         };
-        let name = STRING | KEY | 0x0140;
-        let names = vec![column("Name", name)];
-        let names = strings.table(file, "_Tables", names)?;
-        let declared = vec![
-            column("Table", name),
-            column("Number", KEY | 0x0102),
-            column("Name", STRING | 0x0140),
-            column("Type", 0x0102),
-        ];
-        let declared = strings.table(file, "_Columns", declared)?;
+        let names = strings.table(file, TABLES, columns_of_tables())?;
+        let declared = strings.table(file, COLUMNS, columns_of_columns())?;
         let mut columns: BTreeMap<&str, BTreeMap<i32, Column>> = BTreeMap::new();
         for row in declared.rows() {
             let (Some(number), Some(kind)) = (row.number("Number"), row.number("Type")) else {
                 return Err(MsiError::damaged("a column has no number or type"));
             };
-            let own = column(row.text("Name"), kind);
+            let own = Column::new(row.text("Name"), kind);
             let table = columns.entry(row.text("Table")).or_default();
             table.insert(number, own);
         }
@@ -133,6 +129,11 @@ impl Database {
             database.tables.insert(name.to_owned(), table);
         }
         Ok(database)
+    }
+
+    /// An icon of a transform, by the name of its stream.
+    pub(crate) fn icon(&self, stream: &str) -> Option<&[u8]> {
+        self.icons.get(stream).map(Vec::as_slice)
     }
 
     /// The rows of a table; none if it is missing.
@@ -164,8 +165,44 @@ impl Table {
     }
 }
 
+impl Column {
+    fn new(name: &str, kind: i32) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind,
+        }
+    }
+
+    fn is_key(&self) -> bool {
+        self.kind & KEY != 0
+    }
+}
+
+/// The tables that declare the others.
+const TABLES: &str = "_Tables";
+const COLUMNS: &str = "_Columns";
+
+/// The type of a column with names.
+const NAME: i32 = STRING | 0x0140;
+
+fn columns_of_tables() -> Vec<Column> {
+    vec![Column::new("Name", NAME | KEY)]
+}
+
+fn columns_of_columns() -> Vec<Column> {
+    vec![
+        Column::new("Table", NAME | KEY),
+        Column::new("Number", KEY | 0x0102),
+        Column::new("Name", NAME),
+        Column::new("Type", 0x0102),
+    ]
+}
+
 /// The strings of all tables.
 struct Strings {
+    /// Storage of the tables: empty for the file itself.
+    folder: String,
+    code_page: u32,
     texts: Vec<Option<Arc<str>>>,
     /// Size of a reference to a string.
     reference: usize,
@@ -174,16 +211,21 @@ struct Strings {
 }
 
 impl Strings {
-    fn read<R: Read + Seek>(file: &mut Compound<R>) -> Result<Self, MsiError> {
+    fn read<R: Read + Seek>(file: &mut Compound<R>, folder: &str) -> Result<Self, MsiError> {
         let missing = || MsiError::damaged("it has no tables");
-        let pool = read_stream(file, &stream_name("_StringPool", true))?.ok_or_else(missing)?;
-        let data = read_stream(file, &stream_name("_StringData", true))?.ok_or_else(missing)?;
+        let mut stream = |name| {
+            let path = format!("{folder}{}", stream_name(name, true));
+            read_stream(file, &path)?.ok_or_else(missing)
+        };
+        let pool = stream("_StringPool")?;
+        let data = stream("_StringData")?;
         let (entries, _) = pool.as_chunks::<4>();
         let Some((header, entries)) = entries.split_first() else {
             return Err(missing());
         };
         let header = u32::from_le_bytes(*header);
-        let encoding = encoding(header & 0x7fff_ffff)?;
+        let code_page = header & 0x7fff_ffff;
+        let encoding = encoding(code_page)?;
         let mut texts = vec![None];
         let mut rest = data.as_slice();
         let mut entries = entries.iter();
@@ -203,6 +245,8 @@ impl Strings {
             texts.push(Some(encoding.decode_without_bom_handling(bytes).0.into()));
         }
         Ok(Self {
+            folder: folder.to_owned(),
+            code_page,
             texts,
             reference: if header & 0x8000_0000 == 0 { 2 } else { 3 },
             cells: CELL_LIMIT,
@@ -216,14 +260,11 @@ impl Strings {
         name: &str,
         columns: Vec<Column>,
     ) -> Result<Table, MsiError> {
-        let data = read_stream(file, &stream_name(name, true))?.unwrap_or_default();
+        let data = self.stream(file, name)?;
         let widths: Vec<usize> = columns.iter().map(|it| self.width(it.kind)).collect();
         let width: usize = widths.iter().sum();
         let count = data.len().checked_div(width).unwrap_or_default();
-        let cells = count.saturating_mul(columns.len());
-        self.cells = self.cells.checked_sub(cells).ok_or_else(|| {
-            MsiError::TooLarge(format!("the tables have more than {CELL_LIMIT} cells"))
-        })?;
+        self.count(count.saturating_mul(columns.len()))?;
         let mut rows = vec![Vec::with_capacity(columns.len()); count];
         let mut rest = data.as_slice();
         // A table is stored by columns.
@@ -235,6 +276,24 @@ impl Strings {
             }
         }
         Ok(Table { columns, rows })
+    }
+
+    /// The stream of a table; an empty one has none.
+    fn stream<R: Read + Seek>(
+        &self,
+        file: &mut Compound<R>,
+        table: &str,
+    ) -> Result<Vec<u8>, MsiError> {
+        let path = format!("{}{}", self.folder, stream_name(table, true));
+        Ok(read_stream(file, &path)?.unwrap_or_default())
+    }
+
+    /// Counts cells that are read.
+    fn count(&mut self, cells: usize) -> Result<(), MsiError> {
+        self.cells = self.cells.checked_sub(cells).ok_or_else(|| {
+            MsiError::TooLarge(format!("the tables have more than {CELL_LIMIT} cells"))
+        })?;
+        Ok(())
     }
 
     fn width(&self, kind: i32) -> usize {
@@ -318,8 +377,26 @@ pub(crate) fn stream_name(name: &str, is_table: bool) -> String {
     encoded
 }
 
+/// The name of a stream that is not a table's.
+fn decoded_name(encoded: &str) -> String {
+    let mut name = String::new();
+    for character in encoded.chars() {
+        let digit = |value: u32| DIGITS.chars().nth(value as usize & 0x3f);
+        match u32::from(character) {
+            unit @ 0x3800..0x4800 => {
+                name.extend(digit(unit - 0x3800));
+                name.extend(digit((unit - 0x3800) >> 6));
+            }
+            unit @ 0x4800..0x4840 => name.extend(digit(unit - 0x4800)),
+            _ => name.push(character),
+        }
+    }
+    name
+}
+
+const DIGITS: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._";
+
 fn base64(character: char) -> Option<u32> {
-    const DIGITS: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._";
     DIGITS.find(character).and_then(|at| u32::try_from(at).ok())
 }
 
@@ -359,5 +436,8 @@ mod tests {
             "/\u{44ca}\u{47b3}\u{46e8}\u{4828}"
         );
         assert_eq!(stream_name("¿a?", false), "/¿\u{4824}?");
+        for name in ["Icon.own", "Binary.a_b.1", "¿a?"] {
+            assert_eq!(decoded_name(&stream_name(name, false)[1..]), name);
+        }
     }
 }

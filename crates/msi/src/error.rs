@@ -2,6 +2,8 @@
 
 use std::io;
 
+use super::plan::TransformPlace;
+
 /// Error of reading a package or planning its installation.
 #[derive(Debug, thiserror::Error)]
 pub enum MsiError {
@@ -25,6 +27,18 @@ pub enum MsiError {
 impl MsiError {
     pub(crate) fn damaged(why: impl Into<String>) -> Self {
         Self::Damaged(why.into())
+    }
+
+    /// The error of a transform, with its name.
+    pub(crate) fn of_transform(self, place: &TransformPlace) -> Self {
+        let why = |why: String| format!("the transform {place} cannot be applied: {why}");
+        match self {
+            Self::Read(error) => Self::Read(error),
+            Self::Damaged(text) => Self::Damaged(why(text)),
+            Self::TooLarge(text) => Self::TooLarge(why(text)),
+            Self::Fails(text) => Self::Fails(why(text)),
+            Self::Unsupported(text) => Self::Unsupported(why(text)),
+        }
     }
 
     pub(crate) fn unsupported(why: impl Into<String>) -> Self {

@@ -3,6 +3,7 @@
 use std::io::{self, Cursor};
 
 use super::cabinet::Cabinet;
+use super::package::Package;
 
 /// Unpacks every member of a cabinet.
 pub fn cabinet(bytes: &[u8]) {
@@ -16,4 +17,11 @@ pub fn cabinet(bytes: &[u8]) {
         Ok(())
     });
     drop(unpacked);
+}
+
+/// Applies a transform to a package.
+pub fn transform(package: &[u8], transform: &[u8]) {
+    if let Ok(package) = Package::read(Cursor::new(package)) {
+        drop(package.transformed(transform));
+    }
 }

@@ -23,6 +23,7 @@ mod formatted;
 pub mod fuzz;
 mod lzx;
 mod package;
+mod permissions;
 mod plan;
 mod registration;
 mod registry;
@@ -35,12 +36,13 @@ mod setup_program;
 mod shortcuts;
 mod summary;
 
-pub use bundle::Bundle;
+pub use bundle::{Bundle, BundlePackage};
 pub use cabinet::{Cabinet, CabinetMember};
 pub use error::MsiError;
 pub use package::{Companions, ContentSink, NoCompanions, Package, SeekableRead};
 pub use plan::{
     InstallOptions, InstallPlan, InstalledContent, InstalledFile, Product, RefusedAction, Shortcut,
+    TransformPlace,
 };
 pub use session::{BareSystem, InstalledSystem};
 pub use setup_program::SetupProgram;

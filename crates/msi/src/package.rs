@@ -1,13 +1,18 @@
 //! A package: its tables, and the content of its files.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
+
+use wincimg_registry::Presence;
 
 use super::cabinet::Cabinet;
 use super::database::{Compound, Database, stream_name};
 use super::error::MsiError;
-use super::plan::{InstallOptions, InstallPlan, InstalledContent, InstalledFile, Product};
+use super::plan::{
+    InstallOptions, InstallPlan, InstalledContent, InstalledFile, Product, TransformPlace,
+};
 use super::sequence::Sequence;
 use super::session::{InstalledSystem, Session};
 use super::summary::Summary;
@@ -52,7 +57,7 @@ impl<R: Read + Seek> Package<R> {
         reader.rewind()?;
         let mut file = Compound::open(reader)
             .map_err(|error| MsiError::damaged(format!("it is not a package: {error}")))?;
-        let summary = Summary::read(&mut file)?;
+        let summary = Summary::read(&mut file, "")?;
         let database = Database::read(&mut file)?;
         Ok(Self {
             file,
@@ -73,12 +78,40 @@ impl<R: Read + Seek> Package<R> {
 
     /// Plans what an installation leaves behind.
     pub fn plan(
-        &self,
+        &mut self,
         options: &InstallOptions,
         system: &dyn InstalledSystem,
     ) -> Result<InstallPlan, MsiError> {
+        let mut database = Cow::Borrowed(&self.database);
+        let mut transforms = Vec::new();
+        for place in options.transforms()? {
+            let applied = match &place {
+                TransformPlace::Package(name) => {
+                    let folder = format!("/{name}");
+                    if self.file.is_storage(&folder) {
+                        let database = database.to_mut();
+                        database.transform(&mut self.file, &folder, &self.summary)
+                    } else {
+                        Err(MsiError::Fails("it is not in the package".to_owned()))
+                    }
+                }
+                TransformPlace::File(path) => match system.content(path) {
+                    Presence::Present(bytes) => {
+                        let applied = transform_file(&bytes, database.to_mut(), &self.summary);
+                        transforms.push((path.clone(), bytes));
+                        applied
+                    }
+                    Presence::Absent => Err(MsiError::Fails("it does not exist".to_owned())),
+                    Presence::Unknown => {
+                        let why = "its content is unknown: COPY it into the image";
+                        Err(MsiError::unsupported(why))
+                    }
+                },
+            };
+            applied.map_err(|error| error.of_transform(&place))?;
+        }
         let session = Session {
-            database: &self.database,
+            database: &database,
             system,
             properties: BTreeMap::new(),
             directories: BTreeMap::new(),
@@ -93,6 +126,7 @@ impl<R: Read + Seek> Package<R> {
             options,
             summary: &self.summary,
             package_size: self.size,
+            transforms,
             plan: super::builder::Builder::default(),
         };
         sequence.run()
@@ -126,6 +160,14 @@ impl<R: Read + Seek> Package<R> {
             };
             sink(file, content)
         })
+    }
+
+    /// The tables with a transform.
+    #[cfg(fuzzing)]
+    pub(crate) fn transformed(&self, transform: &[u8]) -> Result<Database, MsiError> {
+        let mut database = self.database.clone();
+        transform_file(transform, &mut database, &self.summary)?;
+        Ok(database)
     }
 
     /// The contents in the package itself, with their sizes: members of its cabinets, and icons.
@@ -185,6 +227,12 @@ impl<R: Read + Seek> Package<R> {
         }
         Ok(())
     }
+}
+
+fn transform_file(bytes: &[u8], database: &mut Database, own: &Summary) -> Result<(), MsiError> {
+    let file = Compound::open(Cursor::new(bytes));
+    let mut file = file.map_err(|error| MsiError::damaged(error.to_string()))?;
+    database.transform(&mut file, "", own)
 }
 
 /// Members of a cabinet, by name.

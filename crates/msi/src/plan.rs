@@ -4,7 +4,11 @@ use std::fmt;
 
 use serde::Serialize;
 use wincimg_registry::RegistryEdit;
+use wincimg_windows::access::AccessChange;
 use wincimg_windows::path::ImagePath;
+
+use super::error::MsiError;
+use super::session::image_path;
 
 /// Everything that the installation of a package leaves behind. The same package, options and
 /// system give the same plan.
@@ -26,6 +30,9 @@ pub struct InstallPlan {
     pub services: Vec<String>,
     /// Shortcuts, also among the files.
     pub shortcuts: Vec<Shortcut>,
+    /// Rights on its files and folders, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub access: Vec<AccessChange>,
     /// Actions that only Windows can run; the plan is incomplete without them.
     pub refused: Vec<RefusedAction>,
     /// Questions about the image whose answers are unknown; assumed absent.
@@ -171,4 +178,49 @@ pub struct InstallOptions {
     /// Custom actions that are left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skipped_actions: Vec<String>,
+}
+
+/// Property with the transforms of a package.
+const TRANSFORMS: &str = "TRANSFORMS";
+
+/// Place of a transform.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TransformPlace {
+    /// A storage of the package with this name.
+    Package(String),
+    /// A file of the image.
+    File(ImagePath),
+}
+
+impl fmt::Display for TransformPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Package(name) => write!(f, ":{name}"),
+            Self::File(path) => path.fmt(f),
+        }
+    }
+}
+
+impl InstallOptions {
+    /// The transforms of the package, in order. A name without a folder is beside the package.
+    pub fn transforms(&self) -> Result<Vec<TransformPlace>, MsiError> {
+        let mut properties = self.properties.iter().rev();
+        let list = properties.find(|(name, _)| name == TRANSFORMS);
+        let list = list.map_or("", |(_, value)| value.as_str());
+        let names = list.split(';').map(str::trim).filter(|it| !it.is_empty());
+        names
+            .map(|name| {
+                if let Some(name) = name.strip_prefix(':') {
+                    return Ok(TransformPlace::Package(name.to_owned()));
+                }
+                if name.starts_with(['@', '|']) || name.contains("://") {
+                    let why = format!("the transform {name:?} is not a file or in the package");
+                    return Err(MsiError::unsupported(why));
+                }
+                let is_whole = name.starts_with(['\\', '/']) || name.get(1..2) == Some(":");
+                let folder = if is_whole { "" } else { &self.source_folder };
+                image_path(&format!("{folder}{name}")).map(TransformPlace::File)
+            })
+            .collect()
+    }
 }

@@ -10,7 +10,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::builder::Builder;
 use super::error::MsiError;
-use super::plan::{InstallOptions, InstalledContent, InstalledFile, Product};
+use super::plan::{InstallOptions, InstalledContent, InstalledFile, Product, TransformPlace};
 use super::registry::{LOCAL_MACHINE, NamedKey, named_key, parse_key, software_key};
 use super::session::{Session, image_path};
 use super::summary::Summary;
@@ -30,6 +30,8 @@ pub(crate) struct Registration<'a> {
     pub(crate) summary: &'a Summary,
     /// Size of the package's file.
     pub(crate) package_size: u64,
+    /// Transforms that are files, of which copies are kept.
+    pub(crate) transforms: &'a [(ImagePath, Vec<u8>)],
     pub(crate) product: &'a Product,
 }
 
@@ -257,24 +259,59 @@ impl Session<'_> {
             let key = parse_key(&format!(r"{CLASSES}\UpgradeCodes\{upgrade}"))?;
             plan.set(&key, &packed, RegistryData::sz(""))?;
         }
+        self.publish_transforms(facts, &key, plan)?;
         self.publish_icons(plan)
+    }
+
+    /// The transforms of the product, and the copies of those that are files.
+    fn publish_transforms(
+        &self,
+        facts: &Registration<'_>,
+        key: &KeyPath,
+        plan: &mut Builder,
+    ) -> Result<(), MsiError> {
+        let copy = |path: &ImagePath| {
+            let name = path.components().last();
+            self.icon_path(name.map_or("", String::as_str))
+        };
+        for (path, bytes) in facts.transforms {
+            plan.bytes(image_path(&copy(path))?, bytes.clone())?;
+        }
+        let names: Vec<String> = facts
+            .options
+            .transforms()?
+            .iter()
+            .map(|place| match place {
+                TransformPlace::Package(_) => place.to_string(),
+                TransformPlace::File(path) => copy(path),
+            })
+            .collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        plan.set(key, "Transforms", RegistryData::expand_sz(&names.join(";")))
     }
 
     /// Icons that shortcuts and the list of programs show.
     fn publish_icons(&self, plan: &mut Builder) -> Result<(), MsiError> {
         for row in self.database.rows("Icon") {
             let name = row.text("Name");
+            let stream = format!("Icon.{name}");
+            let source = match self.database.icon(&stream) {
+                Some(bytes) => InstalledContent::Bytes(bytes.to_vec()),
+                None => InstalledContent::Stream(stream),
+            };
             plan.file(InstalledFile {
                 path: image_path(&self.icon_path(name))?,
                 size: 0,
                 version: None,
-                source: InstalledContent::Stream(format!("Icon.{name}")),
+                source,
             })?;
         }
         Ok(())
     }
 
-    /// Path of an icon's copy.
+    /// Path of the copy of an icon or transform.
     pub(crate) fn icon_path(&self, name: &str) -> String {
         format!(
             r"C:\Windows\Installer\{}\{name}",

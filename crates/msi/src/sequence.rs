@@ -1,7 +1,10 @@
 //! The execute sequence: what runs, in which order.
 
+use wincimg_windows::path::ImagePath;
+
 use super::builder::Builder;
 use super::error::MsiError;
+use super::permissions;
 use super::plan::{InstallOptions, InstallPlan, Product, RefusedAction};
 use super::registration::Registration;
 use super::session::Session;
@@ -63,15 +66,14 @@ const OF_WINDOWS: [(&str, &str); 9] = [
     ("InstallSFPCatalogFile", "FileSFPCatalog"),
 ];
 
-/// Tables of rights, which `CreateFolders` and `InstallFiles` apply.
-const RIGHTS: [&str; 2] = ["LockPermissions", "MsiLockPermissionsEx"];
-
 /// Follows the sequence of a package.
 pub(crate) struct Sequence<'a, 's> {
     pub(crate) session: Session<'s>,
     pub(crate) options: &'a InstallOptions,
     pub(crate) summary: &'a Summary,
     pub(crate) package_size: u64,
+    /// The applied transforms that are files.
+    pub(crate) transforms: Vec<(ImagePath, Vec<u8>)>,
     pub(crate) plan: Builder,
 }
 
@@ -133,7 +135,7 @@ impl Sequence<'_, '_> {
 
     /// Refuses properties that name changes to the package, which are not read.
     fn check_properties(&self) -> Result<(), MsiError> {
-        const CHANGES: [&str; 3] = ["TRANSFORMS", "PATCH", "MSINEWINSTANCE"];
+        const CHANGES: [&str; 2] = ["PATCH", "MSINEWINSTANCE"];
         let mut names = self.options.properties.iter().map(|(name, _)| name);
         match names.find(|name| CHANGES.contains(&name.as_str())) {
             Some(name) => Err(MsiError::unsupported(format!(
@@ -169,11 +171,7 @@ impl Sequence<'_, '_> {
                 self.action(action, condition, &product)?;
             }
         }
-        for table in RIGHTS {
-            if database.table_names().any(|it| it == table) {
-                self.refuse(table, "", &format!("rights of the table {table}"));
-            }
-        }
+        self.set_permissions()?;
         let mut plan = self.plan.finish()?;
         plan.product = product;
         let features = self.session.features.into_iter();
@@ -187,6 +185,23 @@ impl Sequence<'_, '_> {
             .extend(variables.map(|name| format!("the variable {name}")));
         plan.notes = self.session.notes;
         Ok(plan)
+    }
+
+    /// The tables of rights, which `CreateFolders` and `InstallFiles` apply.
+    fn set_permissions(&mut self) -> Result<(), MsiError> {
+        for table in permissions::TABLES {
+            if self.session.database.rows(table).next().is_none() {
+                continue;
+            }
+            let is_skipped = self.options.skipped_actions.iter().any(|it| it == table);
+            match self.session.permissions(table, &self.plan) {
+                Ok(changes) if !is_skipped => self.plan.access.extend(changes),
+                Ok(_) => self.refuse(table, "", "rights"),
+                Err(MsiError::Unsupported(why)) => self.refuse(table, "", &why),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     fn refuse(&mut self, name: &str, condition: &str, runs: &str) {
@@ -307,6 +322,7 @@ impl Sequence<'_, '_> {
             options: self.options,
             summary: self.summary,
             package_size: self.package_size,
+            transforms: &self.transforms,
             product,
         };
         let (session, plan) = (&mut self.session, &mut self.plan);

@@ -12,12 +12,14 @@ use super::error::MsiError;
 pub(crate) struct Summary {
     /// Platform and languages: `x64;1033`.
     pub(crate) template: String,
-    /// Code of this file.
+    /// Code of this file; of a transform, the products and versions.
     pub(crate) package_code: String,
     /// Flags of the source: 1 short names, 2 compressed, 8 no elevation.
     pub(crate) source_flags: i32,
     /// Time of the last change, or of the creation.
     pub(crate) time: Option<Timestamp>,
+    /// Of a transform: what it requires of a package, and the errors that it accepts.
+    pub(crate) conditions: u32,
 }
 
 const TEMPLATE: u32 = 7;
@@ -25,10 +27,15 @@ const REVISION: u32 = 9;
 const CREATED: u32 = 12;
 const SAVED: u32 = 13;
 const WORD_COUNT: u32 = 15;
+const CHARACTER_COUNT: u32 = 16;
 
 impl Summary {
-    pub(crate) fn read<R: Read + Seek>(file: &mut Compound<R>) -> Result<Self, MsiError> {
-        let bytes = read_stream(file, "/\u{5}SummaryInformation")?
+    /// Reads that of the file, or of a storage in it.
+    pub(crate) fn read<R: Read + Seek>(
+        file: &mut Compound<R>,
+        folder: &str,
+    ) -> Result<Self, MsiError> {
+        let bytes = read_stream(file, &format!("{folder}/\u{5}SummaryInformation"))?
             .ok_or_else(|| MsiError::damaged("it has no summary information"))?;
         Self::parse(&bytes).ok_or_else(|| MsiError::damaged("invalid summary information"))
     }
@@ -49,6 +56,7 @@ impl Summary {
                 CREATED => created = time(value),
                 SAVED => summary.time = time(value),
                 WORD_COUNT => summary.source_flags = number(value, 4)?.cast_signed(),
+                CHARACTER_COUNT => summary.conditions = number(value, 4)?,
                 _ => {}
             }
         }
@@ -59,6 +67,12 @@ impl Summary {
     /// The architecture, such as `x64`; a package for x86 has `Intel` or nothing.
     pub(crate) fn platform(&self) -> &str {
         self.template.split(';').next().unwrap_or_default()
+    }
+
+    /// The first language, as a number; empty for any.
+    pub(crate) fn language(&self) -> &str {
+        let languages = self.template.split(';').nth(1).unwrap_or_default();
+        languages.split(',').next().unwrap_or_default()
     }
 
     /// Returns true if files are compressed unless they say otherwise.

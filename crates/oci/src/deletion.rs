@@ -6,8 +6,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use wincimg_common::diagnose::Diagnose;
 
 use crate::document::{Digest, Document, media_type};
-use crate::layout::Layout;
-use crate::remote::{RegistryError, Repository};
+use crate::remote::RegistryError;
 use crate::store::{Source, StoreError};
 
 /// Number of tags that are looked up in parallel.
@@ -41,7 +40,7 @@ pub enum DeletionError {
 /// An image to be deleted.
 #[derive(Debug)]
 pub struct Deletion {
-    place: DeletionPlace,
+    place: Source,
     /// The digest of the image or index.
     pub digest: Digest,
     /// The tag to be deleted; none if the digest was named.
@@ -52,12 +51,6 @@ pub struct Deletion {
     pub indexes: Vec<String>,
 }
 
-#[derive(Debug)]
-enum DeletionPlace {
-    Registry(Repository),
-    Layout(Layout),
-}
-
 impl Deletion {
     /// Finds the image that a tag or digest names, and everything else that names it.
     pub async fn new(source: &Source, name: Option<&str>) -> Result<Self, DeletionError> {
@@ -65,30 +58,23 @@ impl Deletion {
         let digest = document.digest().clone();
         let is_digest = name.is_some_and(|name| name.parse::<Digest>().is_ok());
         let mut deletion = Self {
-            place: match source {
-                Source::Registry(repository) => DeletionPlace::Registry(repository.clone()),
-                Source::Layout(layout) => DeletionPlace::Layout(layout.clone()),
-                Source::Archive(_) => {
-                    let place = source.to_string();
-                    return Err(DeletionError::Archive { place });
-                }
-            },
+            place: source.clone(),
             digest,
             tag: (!is_digest).then(|| name.unwrap_or("latest").to_owned()),
             other_tags: Vec::new(),
             indexes: Vec::new(),
         };
-        let tags = match &deletion.place {
-            DeletionPlace::Registry(repository) => repository.tags().await,
-            DeletionPlace::Layout(layout) => {
+        let tags = match source {
+            Source::Registry(repository) => repository.tags().await.map_err(StoreError::from)?,
+            Source::Layout(layout) => {
                 let tags = layout.tags().await.map_err(StoreError::from)?;
                 if name.is_none() {
                     deletion.tag = tags.first().cloned();
                 }
-                Ok(tags)
+                tags
             }
+            Source::Archive(_) => return Err(deletion.refused()),
         };
-        let tags = tags.map_err(StoreError::from)?;
         let own = deletion.tag.as_deref();
         let others = tags.iter().filter(|tag| Some(tag.as_str()) != own);
         let looks = others.map(|tag| async {
@@ -115,7 +101,7 @@ impl Deletion {
     /// Deletes the tag; the digest too, unless it is shared and `with_digest` is false.
     pub async fn run(&self, with_digest: bool) -> Result<(), DeletionError> {
         match &self.place {
-            DeletionPlace::Registry(repository) => match &self.tag {
+            Source::Registry(repository) => match &self.tag {
                 Some(tag) if self.is_shared() && !with_digest => {
                     let deleted = repository.delete_tag(tag).await;
                     deleted.map_err(|source| DeletionError::OneTag {
@@ -128,33 +114,29 @@ impl Deletion {
                     Ok(deleted.map_err(StoreError::from)?)
                 }
             },
-            DeletionPlace::Layout(layout) => {
+            Source::Layout(layout) => {
                 let tag = self.tag.clone().filter(|_| !with_digest);
                 let removed = layout.remove(&self.digest, tag).await;
                 Ok(removed.map_err(StoreError::from)?)
             }
+            Source::Archive(_) => Err(self.refused()),
         }
+    }
+
+    fn refused(&self) -> DeletionError {
+        let place = self.place.to_string();
+        DeletionError::Archive { place }
     }
 }
 
 impl fmt::Display for Deletion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place: &dyn fmt::Display = match &self.place {
-            DeletionPlace::Registry(repository) => repository,
-            DeletionPlace::Layout(layout) => return write_layout(layout, self, f),
-        };
-        match &self.tag {
-            Some(tag) => write!(f, "{place}:{tag} ({})", self.digest),
-            None => write!(f, "{place}@{}", self.digest),
+        let Self { place, digest, .. } = self;
+        match (&self.tag, place) {
+            (Some(tag), _) => write!(f, "{place}:{tag} ({digest})"),
+            (None, Source::Registry(_)) => write!(f, "{place}@{digest}"),
+            (None, _) => write!(f, "{place}:{digest}"),
         }
-    }
-}
-
-fn write_layout(layout: &Layout, it: &Deletion, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let folder = layout.root().display();
-    match &it.tag {
-        Some(tag) => write!(f, "oci:{folder}:{tag} ({})", it.digest),
-        None => write!(f, "oci:{folder}:{}", it.digest),
     }
 }
 

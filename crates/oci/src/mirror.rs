@@ -10,8 +10,6 @@
 mod referrers;
 
 use std::collections::HashMap;
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -33,10 +31,6 @@ use super::store::{Sink, Source};
 
 /// Images copied at once; blobs have their own limit.
 const IMAGES: usize = 4;
-
-/// Location of the mirror: `HOST[:PORT][/PREFIX]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MirrorTarget(RegistryPrefix);
 
 /// Images that cannot be mirrored as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
@@ -70,42 +64,20 @@ pub enum MirrorError {
     },
 }
 
-impl FromStr for MirrorTarget {
-    type Err = MirrorError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(Self(text.parse()?))
-    }
-}
-
-impl fmt::Display for MirrorTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl MirrorTarget {
-    /// The mirror's host and port.
-    pub fn host(&self) -> &str {
-        self.0.host()
-    }
-
-    /// Returns the image's name in the mirror.
-    pub fn name_of(&self, image: &Reference) -> Result<Reference, MirrorError> {
-        self.0.check_for_pushes()?;
-        let end = match (image.tag(), image.digest()) {
-            (Some(tag), _) => format!(":{tag}"),
-            (None, Some(digest)) => format!("@{digest}"),
-            (None, None) => String::new(),
-        };
-        self.0
-            .join(&format!("{}{end}", image.repository()))
-            .map_err(|source| MirrorError::Name {
-                image: image.to_string(),
-                target: self.to_string(),
-                source,
-            })
-    }
+/// Returns an image's name in the mirror at `target`.
+pub fn mirrored_name(target: &RegistryPrefix, image: &Reference) -> Result<Reference, MirrorError> {
+    target.check_for_pushes()?;
+    let end = match (image.tag(), image.digest()) {
+        (Some(tag), _) => format!(":{tag}"),
+        (None, Some(digest)) => format!("@{digest}"),
+        (None, None) => String::new(),
+    };
+    let name = target.join(&format!("{}{end}", image.repository()));
+    name.map_err(|source| MirrorError::Name {
+        image: image.to_string(),
+        target: target.to_string(),
+        source,
+    })
 }
 
 /// Options for mirroring.
@@ -243,7 +215,7 @@ pub struct Totals {
 pub async fn mirror(
     registry: &RegistryClient,
     images: &[Reference],
-    target: &MirrorTarget,
+    target: &RegistryPrefix,
     options: &MirrorOptions,
     companion: Option<Arc<dyn MirrorHook>>,
     progress: Arc<dyn Progress>,
@@ -282,12 +254,12 @@ pub async fn mirror(
 /// Maps the images to their names in the mirror, each once.
 fn names(
     images: &[Reference],
-    target: &MirrorTarget,
+    target: &RegistryPrefix,
 ) -> Result<Vec<(Reference, Reference)>, MirrorError> {
     let mut sources: HashMap<String, &Reference> = HashMap::new();
     let mut named = Vec::with_capacity(images.len());
     for image in images {
-        let name = target.name_of(image)?;
+        let name = mirrored_name(target, image)?;
         match sources.insert(name.to_string(), image) {
             Some(other) if other != image => {
                 return Err(MirrorError::Collision {
@@ -423,9 +395,8 @@ mod tests {
     const DIGEST: &str = "sha256:6c3c624b58dbbcd3c0dd82b4c53f04194d1247c6eebdaab7c610cf7d66709b3b";
 
     fn name(target: &str, image: &str) -> String {
-        let target: MirrorTarget = target.parse().unwrap();
-        target
-            .name_of(&parse_reference(image).unwrap())
+        let target: RegistryPrefix = target.parse().unwrap();
+        mirrored_name(&target, &parse_reference(image).unwrap())
             .unwrap()
             .to_string()
     }
@@ -457,14 +428,14 @@ mod tests {
     #[test]
     fn what_is_no_mirror_is_refused() {
         for text in ["", "/", "mirror", "repo.lan/Upper", "repo.lan:x"] {
-            let error = text.parse::<MirrorTarget>().unwrap_err();
+            let error = text.parse::<RegistryPrefix>().unwrap_err();
             assert!(error.to_string().contains("HOST[:PORT]"), "{text}");
         }
     }
 
     #[test]
     fn two_images_with_one_name_are_refused_and_a_repeated_one_is_taken_once() {
-        let target: MirrorTarget = "repo.lan".parse().unwrap();
+        let target: RegistryPrefix = "repo.lan".parse().unwrap();
         let images = |texts: &[&str]| -> Vec<Reference> {
             texts
                 .iter()

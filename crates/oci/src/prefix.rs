@@ -17,7 +17,8 @@ pub struct RegistryPrefix {
 pub enum PrefixError {
     /// Not `HOST[:PORT][/PREFIX]`.
     #[error(
-        "invalid registry {0:?}: expected HOST[:PORT][/PREFIX], where the host has a dot or a port and the prefix is in lower case"
+        "invalid registry {0:?}: expected HOST[:PORT][/PREFIX], where the host has a dot or a port, and \
+         the prefix is in lower case"
     )]
     Malformed(String),
     /// A URL.

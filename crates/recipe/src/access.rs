@@ -96,6 +96,10 @@ impl Plan {
                         PlannedContent::File(FileSource::Folder(source)) => {
                             source.path.join(inside.join("/")).exists()
                         }
+                        PlannedContent::File(FileSource::Unpacked(file)) => file
+                            .unpack
+                            .as_ref()
+                            .is_some_and(|unpack| unpack.provides(&file.source, inside)),
                         _ => false,
                     })
             });
@@ -104,7 +108,10 @@ impl Plan {
         }
         let is_file = |source: &FileSource, target: &ImagePath| {
             // What an image has there is known too late.
-            let may_be_folder = matches!(source, FileSource::Folder(_) | FileSource::Image(_));
+            let may_be_folder = matches!(
+                source,
+                FileSource::Folder(_) | FileSource::Image(_) | FileSource::Unpacked(_)
+            );
             is_same(target, path) && !may_be_folder
         };
         let mut files = self.files.iter().filter(|file| file.unpack.is_none());

@@ -301,11 +301,14 @@ impl Recipe {
     }
 }
 
-/// A file of a layer.
+/// A file of a layer, or an archive whose entries are.
 pub(super) fn planned_entry(file: PlannedFile) -> PlannedEntry {
     PlannedEntry {
-        path: file.target,
-        content: PlannedContent::File(file.source),
+        path: file.target.clone(),
+        content: PlannedContent::File(match file.unpack {
+            Some(_) => FileSource::Unpacked(Box::new(file)),
+            None => file.source,
+        }),
     }
 }
 

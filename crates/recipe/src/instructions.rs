@@ -120,12 +120,11 @@ impl From<UnpackedContent> for PlannedContent {
 impl PlannedEntry {
     /// Its path and its source, if it is downloaded or of another image.
     fn remote_source(&self) -> Option<(&ImagePath, &FileSource)> {
-        match &self.content {
-            PlannedContent::File(source @ (FileSource::Download(_) | FileSource::Image(_))) => {
-                Some((&self.path, source))
-            }
-            _ => None,
-        }
+        let PlannedContent::File(source) = &self.content else {
+            return None;
+        };
+        let is_remote = matches!(source, FileSource::Image(_)) || source.download().is_some();
+        is_remote.then_some((&self.path, source))
     }
 }
 

@@ -44,6 +44,9 @@ fn add_entry(layer: &mut Layer, entry: &PlannedEntry) -> Result<(), LayerError> 
     {
         return add_entries(layer, entries);
     }
+    if let PlannedContent::File(FileSource::Unpacked(file)) = &entry.content {
+        return add_file(layer, file);
+    }
     let path = LayerPath::try_from(&entry.path)?;
     add_content(layer, path, &entry.content)
 }
@@ -125,8 +128,8 @@ impl From<&FileSource> for ContentSource {
             FileSource::Bytes(bytes) => Bytes::from(bytes.clone()).into(),
             FileSource::Embedded(program) => program.bytes().into(),
             // Before they are extracted, one entry stands for all.
-            FileSource::Image(files) => Self::Lacking {
-                url: files.to_string(),
+            FileSource::Image(_) | FileSource::Unpacked(_) => Self::Lacking {
+                url: source.to_string(),
                 size: None,
             },
         }

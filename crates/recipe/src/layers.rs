@@ -109,10 +109,6 @@ impl Recipe {
         for entry in &file.files {
             if let Some(layer) = layer_of(&mut layers, entry.layer.as_ref()) {
                 let file = self.planned_file(entry, settings)?;
-                if file.unpack.is_some() {
-                    let problem = "unpacked archives go into the recipe's last layer: remove layer";
-                    return Err(self.error(&entry.to, problem));
-                }
                 layer.entries.push(planned_entry(file));
             }
         }
@@ -148,9 +144,6 @@ impl Recipe {
                 continue;
             };
             if let Some(layer) = layer_of(&mut layers, Some(text)) {
-                if !layer.packages.is_empty() {
-                    return Err(self.error(text, "a layer has one package: name another layer"));
-                }
                 layer.packages.push(package);
             }
         }

@@ -65,7 +65,7 @@ pub use instructions::{
     CopiedEntry, Instructions, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep,
 };
 pub use layer_files::{add_entries, add_files, copy_metadata};
-pub use packages::{PlannedPackage, content_of};
+pub use packages::{LARGEST_TRANSFORM, PlannedPackage, content_of};
 pub use path::{path_blame, path_hint};
 pub use plan::{CommandForm, Plan, PlanBase, PlannedCommand, PlannedFile};
 use serde::Deserialize as _;

@@ -12,8 +12,10 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use wincimg_common::diagnose::{Blame, Problem, error_chain};
 use wincimg_layer::archive::{Archive, Archives};
-use wincimg_layer::{BaseOverlay, DiskSource, Layer, LayerError};
-use wincimg_msi::{InstallOptions, InstallPlan, InstalledContent, InstalledSystem, Product};
+use wincimg_layer::{BaseOverlay, ContentSource, DiskSource, Layer, LayerError};
+use wincimg_msi::{
+    InstallOptions, InstallPlan, InstalledContent, InstalledSystem, Product, TransformPlace,
+};
 use wincimg_registry::hive::{FileTime, layer_hives};
 use wincimg_registry::name_folding::eq_ignore_case;
 use wincimg_registry::{BaseKey, KeyPath, Presence, RegistryData, Root};
@@ -30,6 +32,9 @@ use super::{
 
 /// Folder of the installer's own files: cached packages and icons.
 const INSTALLER: &str = r"C:\Windows\Installer";
+
+/// Maximum size of a transform.
+pub const LARGEST_TRANSFORM: u64 = 64 << 20;
 
 const MSIEXEC: &str = r"C:\Windows\System32\msiexec.exe";
 
@@ -52,6 +57,10 @@ pub(super) struct PackageEntry {
     /// Features to install instead of the default ones, as ADDLOCAL names them.
     #[serde(default)]
     features: Vec<Text>,
+    /// Transforms to apply, in order: files relative to the recipe's folder, and :NAME for one in
+    /// the package.
+    #[serde(default)]
+    transforms: Vec<Text>,
     /// Custom actions to leave out, because the program runs without them.
     #[serde(default)]
     skip_custom_actions: Vec<Text>,
@@ -71,6 +80,9 @@ pub struct PlannedPackage {
     pub file: FileSource,
     /// Properties, the skipped actions, and its name.
     pub options: InstallOptions,
+    /// Sources of the transforms that are files, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub transforms: Vec<FileSource>,
     /// True if only its files are added.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_extracted: bool,
@@ -133,6 +145,23 @@ impl Recipe {
             let names: Vec<&str> = entry.features.iter().map(|it| it.value.as_str()).collect();
             properties.push(("ADDLOCAL".to_owned(), names.join(",")));
         }
+        let mut transforms = Vec::new();
+        let mut names = Vec::new();
+        for text in &entry.transforms {
+            if text.value.starts_with(':') {
+                names.push(text.value.clone());
+                continue;
+            }
+            let (file, name) = self.on_disk(text, self.in_recipe_folder(text)?)?;
+            let Some(name) = name.filter(|name| !name.contains(';')) else {
+                return Err(self.error(text, "a transform is a file without ; in its name"));
+            };
+            transforms.push(file);
+            names.push(name);
+        }
+        if !names.is_empty() {
+            properties.push(("TRANSFORMS".to_owned(), names.join(";")));
+        }
         let source = entry.source.as_ref().map(|it| it.value.to_string());
         let source = source.unwrap_or_else(|| "C:".to_owned());
         let options = InstallOptions {
@@ -144,6 +173,7 @@ impl Recipe {
         let package = PlannedPackage {
             file,
             options,
+            transforms,
             is_extracted: entry.extract,
             product: None,
             archives: self.archives.clone(),
@@ -193,6 +223,7 @@ impl Plan {
             if is_pending(layer) {
                 let system = BaseSystem {
                     inside: &below,
+                    transforms: &[],
                     variables: &self.base.container.env,
                     is_bare: self.base.os_version.is_none(),
                 };
@@ -226,31 +257,50 @@ fn fitted(layer: &PlannedLayer, below: &BaseOverlay<'_>) -> Result<Layer, LayerE
 }
 
 impl PlannedLayer {
-    /// Installs its packages below its own entries and registry edits, and returns notes.
+    /// Installs its packages, in order, below its own entries and registry edits, and returns notes.
     fn install(&mut self, system: &BaseSystem<'_>) -> Result<Vec<String>, Problem> {
-        let mut entries = Vec::new();
-        let mut registry = Vec::new();
+        let mut made = Self::default();
         let mut notes = Vec::new();
-        for package in &mut self.packages {
-            let name = package.options.file_name.clone();
-            let failed = |problem: Problem| problem_of(&name, problem);
-            let Some(opened) = package.opened().map_err(failed)? else {
-                continue;
+        let mut opened = Vec::new();
+        for package in &self.packages {
+            let found = package.opened();
+            match found.map_err(|problem| problem_of(package, problem))? {
+                Some(found) => opened.push(found),
+                None => return Ok(notes),
+            }
+        }
+        for (package, opened) in self.packages.iter_mut().zip(opened) {
+            let failed = |problem: Problem| problem_of(package, problem);
+            let mut below = BaseOverlay::over(system.inside);
+            if !made.is_empty() {
+                // A package sees those before it.
+                let sketch = fitted(&made, &below).map_err(|error| failed(not_laid(&error)))?;
+                let laid = below.lay(&Arc::new(sketch));
+                laid.map_err(|error| failed(not_laid(&error)))?;
+            }
+            let transforms = package.transform_contents().map_err(failed)?;
+            let system = BaseSystem {
+                inside: &below,
+                transforms: &transforms,
+                ..*system
             };
-            let plan = package.plan(&opened, system).map_err(failed)?;
+            let plan = package.plan(&opened, &system).map_err(failed)?;
+            let name = &package.options.file_name;
             notes.extend(plan.notes.iter().map(|note| format!("{name}: {note}")));
             let product = plan.product.clone();
-            registry.extend(plan.registry.iter().cloned());
-            package
-                .lay(plan, &opened, system, &mut entries)
-                .map_err(failed)?;
+            made.registry.extend(plan.registry.iter().cloned());
+            made.access.extend(plan.access.iter().cloned());
+            let laid = package.lay(plan, &opened, &system, &mut made.entries);
+            laid.map_err(failed)?;
             package.product = Some(product);
         }
         let own: BTreeSet<String> = self.entries.iter().map(|it| key(&it.path)).collect();
-        entries.retain(|entry: &PlannedEntry| !own.contains(&key(&entry.path)));
-        entries.append(&mut self.entries);
-        registry.append(&mut self.registry);
-        (self.entries, self.registry) = (entries, registry);
+        made.entries
+            .retain(|entry| !own.contains(&key(&entry.path)));
+        made.entries.append(&mut self.entries);
+        made.registry.append(&mut self.registry);
+        made.access.append(&mut self.access);
+        (self.entries, self.registry, self.access) = (made.entries, made.registry, made.access);
         Ok(notes)
     }
 }
@@ -259,7 +309,8 @@ fn key(path: &ImagePath) -> String {
     fold(&path.components().join("/"))
 }
 
-fn problem_of(name: &str, problem: Problem) -> Problem {
+fn problem_of(package: &PlannedPackage, problem: Problem) -> Problem {
+    let name = &package.options.file_name;
     Problem::context(format!("cannot install {name}"), problem)
 }
 
@@ -324,9 +375,29 @@ impl PlannedPackage {
         Ok(())
     }
 
-    /// Everything that decides what it leaves behind: the package, and cabinets beside it.
+    /// The transforms that are files, at their paths beside the package.
+    fn transform_contents(&self) -> Result<Vec<(ImagePath, Vec<u8>)>, Problem> {
+        let places = self.options.transforms();
+        let places = places.map_err(|error| refused(error_chain(&error)))?;
+        let files = places.into_iter().filter_map(|place| match place {
+            TransformPlace::File(path) => Some(path),
+            TransformPlace::Package(_) => None,
+        });
+        let files = files.zip(&self.transforms);
+        files
+            .map(|(path, source)| {
+                let bytes = ContentSource::from(source).read(LARGEST_TRANSFORM);
+                let bytes = bytes.map_err(|error| refused(format!("{source}: {error}")))?;
+                Ok((path, bytes))
+            })
+            .collect()
+    }
+
+    /// Everything that decides what it leaves behind: the package, its transforms, and cabinets
+    /// beside it.
     pub fn sources(&self) -> Vec<FileSource> {
         let mut sources = vec![self.file.clone()];
+        sources.extend_from_slice(&self.transforms);
         if let FileSource::Disk(own) = &self.file {
             let folder = own.path.parent().unwrap_or(&own.path);
             let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -396,6 +467,7 @@ fn keep_files(plan: &mut InstallPlan) {
     plan.registry.clear();
     plan.services.clear();
     plan.shortcuts.clear();
+    plan.access.clear();
     plan.refused.clear();
 }
 
@@ -424,8 +496,11 @@ pub fn content_of(
 }
 
 /// The image below a package.
+#[derive(Clone, Copy)]
 struct BaseSystem<'a> {
     inside: &'a dyn BaseContents,
+    /// The package's transforms.
+    transforms: &'a [(ImagePath, Vec<u8>)],
     /// `NAME=VALUE`.
     variables: &'a [String],
     /// True if there is no Windows below.
@@ -489,6 +564,10 @@ impl InstalledSystem for BaseSystem<'_> {
     }
 
     fn content(&self, file: &ImagePath) -> Presence<Vec<u8>> {
+        let mut transforms = self.transforms.iter();
+        if let Some((_, bytes)) = transforms.find(|(path, _)| key(path) == key(file)) {
+            return Presence::Present(bytes.clone());
+        }
         self.inside.content(file).unwrap_or(Presence::Unknown)
     }
 
@@ -519,6 +598,7 @@ mod tests {
         let package = PlannedPackage {
             file,
             options: InstallOptions::default(),
+            transforms: Vec::new(),
             is_extracted: false,
             product: None,
             archives: Archives::default(),

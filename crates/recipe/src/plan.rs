@@ -241,7 +241,7 @@ impl Plan {
         let packages = self.packages();
         let packages = packages.map(|it| (&it.file, it.options.file_name.clone()));
         for (source, name) in files.chain(packages) {
-            let FileSource::Download(download) = source else {
+            let Some(download) = source.download() else {
                 continue;
             };
             let want = DownloadRequest {

@@ -12,7 +12,7 @@ use wincimg_layer::archive::{Archive, ArchiveError, ArchiveLocation, Archives, M
 use wincimg_layer::{DiskSource, PlannedDownload};
 use wincimg_msi::SetupProgram;
 
-use super::PlannedEntry;
+use super::{PlannedEntry, PlannedFile};
 
 /// Source of a file's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -37,6 +37,8 @@ pub enum FileSource {
     Brought(FetchedFile),
     /// Files of another image; boxed for its size.
     Image(Box<ImageFiles>),
+    /// The entries of an archive; boxed for its size.
+    Unpacked(Box<PlannedFile>),
     /// A program built into wincimg.
     Embedded(EmbeddedProgram),
 }
@@ -127,10 +129,20 @@ impl Serialize for FetchedFile {
 }
 
 impl FileSource {
-    /// The download, if it is one.
+    /// The download, if it is one, or the archive is.
+    pub(super) fn download(&self) -> Option<&PlannedDownload> {
+        match self {
+            Self::Download(download) => Some(download),
+            Self::Unpacked(file) => file.source.download(),
+            _ => None,
+        }
+    }
+
+    /// The same, to change it.
     pub(super) fn download_mut(&mut self) -> Option<&mut PlannedDownload> {
         match self {
             Self::Download(download) => Some(download),
+            Self::Unpacked(file) => file.source.download_mut(),
             _ => None,
         }
     }
@@ -160,7 +172,7 @@ impl FileSource {
         cabinet.transpose()
     }
 
-    /// Opens it as a bundle with one package; none for text and what is not downloaded yet.
+    /// Opens it as a bundle of packages; none for text and what is not downloaded yet.
     pub fn bundle(&self, archives: &Archives) -> Result<Option<Arc<Archive>>, ArchiveError> {
         let location = self.archive_location(archives)?;
         let bundle = location.map(|(place, name)| archives.open_bundle(place, &name));
@@ -186,9 +198,11 @@ impl FileSource {
                 None => return Ok(None),
             },
             Self::Member(member) => archives.locate_inner(member)?,
-            Self::Text(_) | Self::Bytes(_) | Self::Embedded(_) | Self::Image(_) => {
-                return Ok(None);
-            }
+            Self::Text(_)
+            | Self::Bytes(_)
+            | Self::Embedded(_)
+            | Self::Image(_)
+            | Self::Unpacked(_) => return Ok(None),
         };
         let name = match self {
             Self::Download(file) => file.url.clone(),
@@ -239,6 +253,7 @@ impl fmt::Display for FileSource {
             Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
             Self::Brought(file) => f.write_str(&file.from),
             Self::Image(files) => files.fmt(f),
+            Self::Unpacked(file) => file.source.fmt(f),
             Self::Embedded(program) => write!(f, "wincimg's {}", program.name()),
         }
     }

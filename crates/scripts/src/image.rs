@@ -79,7 +79,7 @@ pub struct InstallerProgram {
     pub kind: String,
     /// What to do instead of running it.
     pub help: &'static str,
-    /// True for a bundle of packages, which [`ImageAction::Install`] installs if it has only one.
+    /// True for a bundle of packages, which [`ImageAction::Install`] may install.
     pub is_bundle: bool,
 }
 

@@ -25,6 +25,7 @@ pub mod sbom_readers;
 pub mod scripted;
 pub mod serve;
 pub mod test_bases;
+pub mod transform;
 pub mod windows_base;
 #[cfg(unix)]
 pub mod windows_builds;

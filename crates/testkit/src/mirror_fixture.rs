@@ -7,7 +7,8 @@ use axum::routing::get;
 use wincimg_common::progress::Silent;
 use wincimg_oci::copy::Platforms;
 use wincimg_oci::document::{Document, Index, ManifestFormat, media_type};
-use wincimg_oci::mirror::{MirrorOptions, MirrorReport, MirrorTarget, mirror};
+use wincimg_oci::mirror::{MirrorOptions, MirrorReport, mirror};
+use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{Reference, parse_reference};
 use wincimg_oci::remote::{RegistryClient, RegistryOptions};
 use wincimg_oci::store::{Sink, Source};
@@ -70,7 +71,7 @@ impl MirrorFixture {
     }
 
     pub async fn mirror(&self, images: &[Reference], options: &MirrorOptions) -> MirrorReport {
-        let target: MirrorTarget = format!("{}/mcr", self.proxy.host()).parse().unwrap();
+        let target: RegistryPrefix = format!("{}/mcr", self.proxy.host()).parse().unwrap();
         let progress = Arc::new(Silent);
         mirror(&self.registry, images, &target, options, None, progress)
             .await

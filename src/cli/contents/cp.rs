@@ -73,8 +73,9 @@ impl FromStr for PathInImage {
         let starts = colons.by_ref().filter(|at| is_start(&text[at + 1..]));
         // In `:C:\app` the second colon belongs to the path.
         let is_drive = |at: usize| {
-            let before = &text.as_bytes()[..at];
+            let (before, rest) = text.as_bytes().split_at(at);
             matches!(before, [.., b':', drive] if drive.is_ascii_alphabetic())
+                && matches!(rest, [_, b'/' | b'\\', ..])
         };
         let at = starts
             .filter(|at| !is_drive(*at))
@@ -158,6 +159,7 @@ mod tests {
             ("repo.lan:5000/app:/a", "repo.lan:5000/app:latest", r"C:\a"),
             (r"oci:/tmp/x:1:c:\a", "oci:/tmp/x:1", r"C:\a"),
             (r"oci:./x:C:\", "oci:./x", r"C:\"),
+            (r"oci:x:C:\a", "oci:x", r"C:\a"),
             (r"docker-daemon:app:1:C:\a", "docker-daemon:app:1", r"C:\a"),
             (
                 "docker-archive:/tmp/x.tar:/a/b",

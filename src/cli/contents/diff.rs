@@ -9,10 +9,9 @@ use serde::Serialize;
 use serde_json::Value;
 use wincimg_common::progress::Progress;
 use wincimg_inspect::contents::{
-    ContentChange, ContentLayer, ContentReader, FileDifference, FileEntry, FileEntryKind,
-    ImageContents, KeyDifference, ValueDifference, diff_files, diff_keys,
+    ContentChange, ContentReader, FileAspect, FileDifference, FileEntry, FileEntryKind,
+    ImageContents, KeyDifference, ValueDifference, diff_files, diff_keys, diff_layers,
 };
-use wincimg_inspect::windows_images;
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::store::Source;
@@ -20,7 +19,7 @@ use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_windows::version::WindowsVersion;
 
 use super::view::{Colours, FileView, sddl};
-use super::{ContentArgs, SkippedLayer, diff_text, report_problems, skipped_layers};
+use super::{ContentArgs, SkippedLayer, all_images, diff_text, report_problems, skipped_layers};
 use crate::cli::command_context::{Session, colour_on};
 use crate::cli::error::Failure;
 use crate::cli::image_source::{ImageSource, SourceArgs, parse_source};
@@ -128,8 +127,7 @@ pub(super) struct FileRow {
     pub(super) is_folder: bool,
     #[serde(skip)]
     pub(super) sizes: [Option<u64>; 2],
-    /// True if the security descriptors differ.
-    pub(super) rights: bool,
+    pub(super) differs: Vec<FileAspect>,
     pub(super) before: Option<FileView>,
     pub(super) after: Option<FileView>,
 }
@@ -160,12 +158,8 @@ pub(super) struct LayerRow {
     pub(super) digest: Digest,
     pub(super) size: u64,
     pub(super) created_by: Option<String>,
-    /// Paths that it deletes from the layers below.
-    pub(super) deleted: Vec<String>,
-    pub(super) files: Vec<FileView>,
-    /// Paths and sizes of its files without folders.
-    #[serde(skip)]
-    pub(super) sizes: Vec<(String, u64)>,
+    /// Its changes to the layers below.
+    pub(super) files: Vec<FileRow>,
     pub(super) registry: Vec<RegistryEdit>,
 }
 
@@ -199,8 +193,8 @@ impl Diff {
         session: &Session,
     ) -> Result<Differences, Failure> {
         let [old, new] = sources;
-        let before = windows_images(old, self.before.tag_or_digest(), &self.platform).await?;
-        let after = windows_images(new, self.after.tag_or_digest(), &self.platform).await?;
+        let before = all_images(old, &self.before, &self.platform).await?;
+        let after = all_images(new, &self.after, &self.platform).await?;
         let pairs = pair(before, after);
         let names = |images: &[Image]| -> Vec<String> {
             let platforms = images.iter().map(|image| image.config().platform());
@@ -265,7 +259,8 @@ impl Diff {
                 .fold(0, u64::saturating_add),
             skipped: skipped_layers(&contents[at]),
         };
-        let layers = self.layers.then(|| layer_rows(old, new)).transpose()?;
+        let rows = || layer_rows(old, new, self.contents.acl);
+        let layers = self.layers.then(rows).transpose()?;
         Ok(ImageDifference {
             platform: after.config().platform().to_string(),
             before: side(before, 0),
@@ -407,7 +402,7 @@ impl FileRow {
                 FileEntryKind::File { size, .. } => Some(size),
                 _ => None,
             }),
-            rights: found.rights,
+            differs: found.differs.clone(),
             before: view(0),
             after: view(1),
         })
@@ -444,7 +439,11 @@ impl KeyRow {
 }
 
 /// The layers above those that both images share.
-fn layer_rows(before: &ImageContents, after: &ImageContents) -> Result<Vec<LayerRow>, Failure> {
+fn layer_rows(
+    before: &ImageContents,
+    after: &ImageContents,
+    with_security: bool,
+) -> Result<Vec<LayerRow>, Failure> {
     let both = before.layers.iter().zip(&after.layers);
     let shared = both
         .take_while(|(old, new)| old.digest == new.digest)
@@ -454,32 +453,20 @@ fn layer_rows(before: &ImageContents, after: &ImageContents) -> Result<Vec<Layer
         (before, ContentChange::Removed),
         (after, ContentChange::Added),
     ] {
-        for layer in &contents.layers[shared..] {
-            rows.push(LayerRow::new(layer, change)?);
+        for (layer, files) in diff_layers(contents, shared, with_security) {
+            let files = files.iter();
+            rows.push(LayerRow {
+                layer: layer.number,
+                change,
+                digest: layer.digest.clone(),
+                size: layer.size,
+                created_by: layer.created_by.clone(),
+                files: files
+                    .filter_map(|it| FileRow::new(it, with_security))
+                    .collect(),
+                registry: layer.registry_edits()?,
+            });
         }
     }
     Ok(rows)
-}
-
-impl LayerRow {
-    fn new(layer: &ContentLayer, change: ContentChange) -> Result<Self, Failure> {
-        let tree = layer.files();
-        let files = tree.iter();
-        let files = files.filter(|entry| entry.kind != FileEntryKind::Folder);
-        let sizes = files.map(|entry| (entry.display_path(), entry.size()));
-        Ok(Self {
-            layer: layer.number,
-            change,
-            digest: layer.digest.clone(),
-            size: layer.size,
-            created_by: layer.created_by.clone(),
-            files: tree
-                .iter()
-                .map(|entry| FileView::new(entry, false))
-                .collect(),
-            deleted: layer.deleted(),
-            sizes: sizes.collect(),
-            registry: layer.registry_edits()?,
-        })
-    }
 }

@@ -6,12 +6,12 @@ use std::io::{self, Write};
 use indicatif::BinaryBytes;
 use serde_json::Value;
 use wincimg_common::untrusted::Untrusted;
-use wincimg_inspect::contents::ContentChange;
+use wincimg_inspect::contents::{ContentChange, FileAspect};
 
 use super::diff::{
     ConfigDifference, Differences, FileRow, ImageDifference, KeyRow, LayerRow, ValueRow,
 };
-use super::view::{Colours, shortened, value_name};
+use super::view::{Colours, FileView, shortened, value_name};
 
 pub(super) fn write(found: &Differences, colours: Colours, out: &mut dyn Write) -> io::Result<()> {
     let names = format!("{} → {}", found.before, found.after);
@@ -66,7 +66,7 @@ fn write_image(image: &ImageDifference, colours: Colours, out: &mut dyn Write) -
     let files = counts(image.files.iter().map(|it| it.change));
     let content = sizes(old.content, new.content);
     row(out, "files", format_args!("{files}; {content}"))?;
-    write_files(&image.files, colours, out)?;
+    write_files(&image.files, "    ", colours, out)?;
     row(
         out,
         "registry",
@@ -97,15 +97,16 @@ fn sizes(old: u64, new: u64) -> String {
 
 /// `1 added, 2 changed`, or `equal`.
 fn counts(changes: impl Iterator<Item = ContentChange>) -> String {
-    let mut numbers = [0_usize; 3];
+    let mut numbers = [0_usize; 4];
     for change in changes {
         numbers[match change {
             ContentChange::Added => 0,
             ContentChange::Changed => 1,
             ContentChange::Removed => 2,
+            ContentChange::Rewritten => 3,
         }] += 1;
     }
-    let words = std::iter::zip(numbers, ["added", "changed", "removed"]);
+    let words = std::iter::zip(numbers, ["added", "changed", "removed", "rewritten"]);
     let words: Vec<String> = words
         .filter(|(number, _)| *number > 0)
         .map(|(number, word)| format!("{number} {word}"))
@@ -129,20 +130,27 @@ fn in_words(found: &ConfigDifference) -> String {
 }
 
 /// Writes files as a tree, with the folders above them.
-fn write_files(files: &[FileRow], colours: Colours, out: &mut dyn Write) -> io::Result<()> {
+fn write_files(
+    files: &[FileRow],
+    start: &str,
+    colours: Colours,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut above: Vec<&str> = Vec::new();
     for file in files {
-        let names: Vec<&str> = file.path.split('\\').collect();
+        let path = file.path.trim_end_matches('\\');
+        let names: Vec<&str> = path.split('\\').collect();
         let Some((name, folders)) = names.split_last() else {
             continue;
         };
-        let is_same = |(one, other): &(&&str, &&str)| one == other;
+        // Layers may spell a folder differently.
+        let is_same = |(one, other): &(&&str, &&str)| one.to_lowercase() == other.to_lowercase();
         let shared = above.iter().zip(folders).take_while(is_same).count();
         above.truncate(shared);
         for folder in &folders[shared..] {
             let indent = "  ".repeat(above.len());
             let folder_name = Untrusted(format!(r"{folder}\")).to_string();
-            writeln!(out, "    {indent}  {}", colours.folder(folder_name))?;
+            writeln!(out, "{start}{indent}  {}", colours.folder(folder_name))?;
             above.push(folder);
         }
         let name = if file.is_folder {
@@ -159,18 +167,49 @@ fn write_files(files: &[FileRow], colours: Colours, out: &mut dyn Write) -> io::
             [None, None] => String::new(),
         };
         let indent = "  ".repeat(folders.len());
-        let rights = if file.rights { "  rights" } else { "" };
-        let line = format!("{name}{size}{rights}");
+        let line = format!("{name}{size}{}", aspects_in_words(file));
         let line = colours.change(file.change, Untrusted(line));
-        writeln!(out, "    {indent}{line}")?;
+        writeln!(out, "{start}{indent}{line}")?;
+        let is_in_both = file.before.is_some() && file.after.is_some();
+        if is_in_both && !file.differs.contains(&FileAspect::Rights) {
+            continue;
+        }
         for (side, mark) in [(&file.before, '-'), (&file.after, '+')] {
             let security = side.as_ref().and_then(|view| view.security.as_ref());
             if let Some(security) = security {
-                writeln!(out, "    {indent}    {mark} {}", Untrusted(security))?;
+                writeln!(out, "{start}{indent}    {mark} {}", Untrusted(security))?;
             }
         }
     }
     Ok(())
+}
+
+/// What differs, unless it is the content alone: `  attributes +hidden, rights`.
+fn aspects_in_words(file: &FileRow) -> String {
+    let (Some(old), Some(new)) = (&file.before, &file.after) else {
+        return String::new();
+    };
+    let attributes = || {
+        let only = |one: &FileView, other: &FileView, mark: &str| {
+            let names = one.attributes.iter();
+            let names = names.filter(|name| !other.attributes.contains(name));
+            let words: Vec<String> = names.map(|name| format!(" {mark}{name}")).collect();
+            words.concat()
+        };
+        format!("attributes{}{}", only(new, old, "+"), only(old, new, "-"))
+    };
+    let target = |side: &FileView| side.target.clone().unwrap_or_default();
+    let words = file.differs.iter().map(|aspect| match aspect {
+        FileAspect::Kind => format!("{} → {}", old.kind, new.kind),
+        FileAspect::Content => "content".to_owned(),
+        FileAspect::Target => format!("{} → {}", target(old), target(new)),
+        FileAspect::Attributes => attributes(),
+        FileAspect::Rights => "rights".to_owned(),
+    });
+    match file.differs.as_slice() {
+        [] | [FileAspect::Content] => String::new(),
+        _ => format!("  {}", words.collect::<Vec<_>>().join(", ")),
+    }
 }
 
 fn write_key(key: &KeyRow, colours: Colours, out: &mut dyn Write) -> io::Result<()> {
@@ -205,22 +244,7 @@ fn write_layer(layer: &LayerRow, colours: Colours, out: &mut dyn Write) -> io::R
     let line = format!("{number}  {digest}  {}  {step}", BinaryBytes(layer.size));
     let line = Untrusted(line.trim_end()).to_string();
     writeln!(out, "    {}", colours.change(layer.change, line))?;
-    for path in &layer.deleted {
-        let line = Untrusted(path).to_string();
-        writeln!(
-            out,
-            "        {}",
-            colours.change(ContentChange::Removed, line)
-        )?;
-    }
-    for (path, size) in &layer.sizes {
-        let line = Untrusted(format!("{path}  {}", BinaryBytes(*size))).to_string();
-        writeln!(
-            out,
-            "        {}",
-            colours.change(ContentChange::Added, line)
-        )?;
-    }
+    write_files(&layer.files, "      ", colours, out)?;
     for edit in &layer.registry {
         writeln!(out, "        {}", Untrusted(edit))?;
     }

@@ -290,7 +290,7 @@ impl<'t> FilesView<'t> {
                 .map(|(_, entry)| entry)
                 .chain(tree.get(path))
         };
-        let count = |is: fn(&FileEntryKind) -> bool| below().filter(|it| is(&it.kind)).count();
+        let number = |is: fn(&FileEntryKind) -> bool| below().filter(|it| is(&it.kind)).count();
         let folder = match path.strip_prefix("Files") {
             Some("") => r"C:\".to_owned(),
             Some(below) => format!("C:{}", below.replace('/', r"\")),
@@ -303,8 +303,8 @@ impl<'t> FilesView<'t> {
         Self {
             path: folder,
             entries,
-            files: count(|kind| matches!(kind, FileEntryKind::File { .. })),
-            folders: count(|kind| *kind == FileEntryKind::Folder) - top,
+            files: number(|kind| matches!(kind, FileEntryKind::File { .. })),
+            folders: number(|kind| *kind == FileEntryKind::Folder) - top,
             size: tree.size_of(path),
         }
     }

@@ -119,6 +119,25 @@ fn report_skipped(image: &ImageSource, copied: &CopiedFiles, session: &Session) 
     }
 }
 
+/// The Windows images that a location names, all or those of some platforms; at least one.
+pub(super) async fn all_images(
+    source: &Source,
+    location: &ImageSource,
+    platforms: &[PlatformFilter],
+) -> Result<Vec<Image>, Failure> {
+    let images = windows_images(source, location.tag_or_digest(), platforms).await?;
+    if images.is_empty() {
+        return Err(Failure::no(anyhow!("{location} has no image for Windows")));
+    }
+    let other = images.iter().find(|image| image.config().os != "windows");
+    match other.map(|image| image.config().platform()) {
+        None => Ok(images),
+        Some(platform) => Err(Failure::usage(anyhow!(
+            "{location} is for {platform}, not for Windows"
+        ))),
+    }
+}
+
 /// The only Windows image that a location names, or that of a platform.
 pub(super) async fn only_image(
     source: &Source,
@@ -126,21 +145,15 @@ pub(super) async fn only_image(
     platform: Option<&PlatformFilter>,
 ) -> Result<Image, Failure> {
     let platforms: Vec<PlatformFilter> = platform.into_iter().cloned().collect();
-    let images = windows_images(source, location.tag_or_digest(), &platforms).await?;
+    let mut images = all_images(source, location, &platforms).await?;
     let count = images.len();
     let versions: Vec<String> = images
         .iter()
         .map(|image| image.config().platform().to_string())
         .collect();
-    let mut images = images.into_iter();
-    match (images.next(), images.next()) {
-        (Some(image), None) if image.config().os == "windows" => Ok(image),
-        (Some(image), None) => Err(Failure::usage(anyhow!(
-            "{location} is for {}, not for Windows",
-            image.config().platform()
-        ))),
-        (None, _) => Err(Failure::no(anyhow!("{location} has no image for Windows"))),
-        (Some(_), Some(_)) => Err(Failure::usage(anyhow!(
+    match (images.pop(), count) {
+        (Some(image), 1) => Ok(image),
+        _ => Err(Failure::usage(anyhow!(
             "{location} has {count} images for Windows: {}",
             versions.join(", ")
         ))

@@ -62,14 +62,14 @@ pub(super) fn value_name(name: &str) -> &str {
 #[derive(Debug, Serialize)]
 pub(super) struct FileView {
     path: String,
-    kind: &'static str,
-    attributes: Vec<&'static str>,
+    pub(super) kind: &'static str,
+    pub(super) attributes: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sha256: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<String>,
+    pub(super) target: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) security: Option<String>,
     layer: usize,
@@ -93,7 +93,7 @@ impl FileView {
             _ => (None, None),
         };
         let target = match &entry.kind {
-            FileEntryKind::Link { target } => target.clone(),
+            FileEntryKind::Link { target, .. } => target.clone(),
             _ => None,
         };
         let security = entry.security.as_deref().filter(|_| with_security);
@@ -115,6 +115,9 @@ pub(super) fn kind_name(entry: &FileEntry) -> &'static str {
     match entry.kind {
         FileEntryKind::Folder => "folder",
         FileEntryKind::File { .. } => "file",
+        FileEntryKind::Link {
+            is_junction: true, ..
+        } => "junction",
         FileEntryKind::Link { .. } => "link",
         FileEntryKind::Deleted => "deleted",
     }
@@ -127,6 +130,7 @@ pub(super) fn listed_name(entry: &FileEntry) -> String {
         FileEntryKind::Folder => format!(r"{name}\"),
         FileEntryKind::Link {
             target: Some(target),
+            ..
         } => format!("{name} -> {target}"),
         _ => name.to_owned(),
     }
@@ -159,6 +163,7 @@ impl Colours {
             ContentChange::Added => ("+", "32"),
             ContentChange::Removed => ("-", "31"),
             ContentChange::Changed => ("~", "33"),
+            ContentChange::Rewritten => ("=", "2"),
         };
         self.paint(code, format_args!("{mark} {text}"))
     }

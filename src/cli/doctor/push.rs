@@ -12,7 +12,7 @@ use serde_json::json;
 use wincimg_common::diagnose::error_chain;
 use wincimg_common::progress::Silent;
 use wincimg_oci::document::{Digest, ManifestFormat, sha256};
-use wincimg_oci::mirror::MirrorTarget;
+use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{DOCKER_HUB, Reference, parse_reference};
 use wincimg_oci::remote::{RegistryClient, RegistryError, Repository};
 
@@ -26,7 +26,7 @@ pub(super) const PIECE: u64 = 48 * 1024;
 
 /// The repository in a `--registry`; none if it names only a host, or Docker Hub and a user.
 /// Hub and a user.
-pub(super) fn repository_of(target: &MirrorTarget) -> Result<Reference, Failure> {
+pub(super) fn repository_of(target: &RegistryPrefix) -> Result<Reference, Failure> {
     let text = target.to_string();
     let parts = text.split('/').count();
     let on_hub = target.host() == DOCKER_HUB;

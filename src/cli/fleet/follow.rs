@@ -1,7 +1,6 @@
 //! `wincimg fleet follow`: runs the controller of a fleet and prints its events as lines.
 
-use std::collections::HashSet;
-use std::fmt::Display;
+use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::path::PathBuf;
@@ -16,8 +15,6 @@ use serde_json::{Value, json};
 use wincimg_cluster::live::{LeaseConfig, LeaseName, LiveError};
 use wincimg_cluster::rollout::command_line;
 use wincimg_common::diagnose::{Diagnose as _, error_chain};
-use wincimg_common::lock;
-use wincimg_common::progress::Reporter;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_engine::build::BuildContext;
 use wincimg_engine::delivery::AttachmentOptions;
@@ -25,7 +22,8 @@ use wincimg_engine::fleet::follow::{
     ControllerConfig, ControllerEvent, EntryOutcome, EntryResult, EventHandler as TellHappening,
     NodeState, RetryDelays, follow, listen,
 };
-use wincimg_engine::fleet::{Fleet, SyncOptions};
+use wincimg_engine::fleet::{DedupReporter, Fleet, FleetReport, SyncOptions};
+use wincimg_windows::missing_fixes::{ImageFixes, MissingFixes};
 
 use crate::cli::build::source_date_epoch;
 use crate::cli::cluster_args::{ClusterArgs, with_kubectl_name};
@@ -33,17 +31,16 @@ use crate::cli::command_context::Session;
 use crate::cli::error::{Context, Failure};
 use crate::cli::online_context::Online;
 use crate::cli::output::{OutputFormat, stdout};
+use crate::cli::recipe_args::InstallerArgs;
 use crate::cli::registry_args::{BaseRegistryArgs, RegistryArgs, read_time};
-use crate::cli::{CommandOutcome, complete, registry_args, shutdown};
+use crate::cli::{CommandOutcome, complete, registry_args, security, shutdown};
+use crate::report::image_by_table;
 
 /// Manifest with the rights that the controller requires.
 const ROLE: &str = "templates/ci/kubernetes/fleet/rbac.yaml";
 
 /// Time to wait for further nodes, because nodes are patched or created in groups.
 const SETTLE: Duration = Duration::from_secs(1);
-
-/// Number of printed messages to remember, so that they are not repeated.
-const SAID: usize = 10_000;
 
 /// Shortest lease: one slow answer would lose a shorter one.
 const SHORTEST_LEASE: Duration = Duration::from_secs(1);
@@ -93,6 +90,8 @@ pub(super) struct FollowArgs {
     /// Output format: text, or one JSON object per line
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
+    #[command(flatten)]
+    installers: InstallerArgs,
     #[command(flatten)]
     base: BaseRegistryArgs,
     #[command(flatten)]
@@ -145,9 +144,14 @@ impl FollowArgs {
             let problem = anyhow!("invalid --lease-duration: expected at least 1s");
             return Err(Failure::usage(problem));
         }
-        let fleet = Fleet::read(&self.file)?;
+        let mut fleet = Fleet::read(&self.file)?;
+        fleet.for_each_dockerfile(|input| self.installers.apply_to(input));
         let online = Online::new(&self.connection, session)?;
-        let reporter = DedupPrinter::new(session);
+        let reporter = DedupReporter {
+            reporter: session,
+            printed: &Mutex::default(),
+            about: None,
+        };
         let flags = self.connection.to_words();
         let run = SyncOptions {
             flags: &flags,
@@ -234,47 +238,14 @@ fn identity() -> String {
     format!("{name}_{chance:016x}")
 }
 
-/// Prints each message once.
-struct DedupPrinter<'a> {
-    session: &'a Session,
-    printed: Mutex<HashSet<String>>,
-}
-
-impl<'a> DedupPrinter<'a> {
-    fn new(session: &'a Session) -> Self {
-        let printed = Mutex::default();
-        Self { session, printed }
-    }
-
-    fn is_new(&self, message: &str) -> bool {
-        let mut printed = lock(&self.printed);
-        if printed.len() >= SAID {
-            printed.clear();
-        }
-        printed.insert(message.to_owned())
-    }
-}
-
-impl Reporter for DedupPrinter<'_> {
-    fn note(&self, message: &dyn Display) {
-        let message = message.to_string();
-        if self.is_new(&message) {
-            self.session.note(message);
-        }
-    }
-
-    fn warn(&self, message: &dyn Display) {
-        let message = message.to_string();
-        if self.is_new(&message) {
-            self.session.warn(message);
-        }
-    }
-}
-
 /// Prints events as lines: images and nodes on stdout, the state of the controller on stderr.
 struct Lines {
     session: Session,
+    /// Messages about security fixes.
+    printed: Mutex<HashSet<String>>,
     format: OutputFormat,
+    /// Security fixes that images lack, as they were printed.
+    fixes: Mutex<BTreeMap<Option<String>, ImageFixes>>,
 }
 
 impl Lines {
@@ -285,7 +256,9 @@ impl Lines {
                 colour: session.colour,
                 cache: session.cache.clone(),
             },
+            printed: Mutex::default(),
             format,
+            fixes: Mutex::default(),
         }
     }
 
@@ -294,19 +267,21 @@ impl Lines {
     }
 
     fn take(&self, happening: &ControllerEvent<'_>) {
+        let session = &self.session;
         match happening {
-            ControllerEvent::Leads => self
-                .session
-                .note("acquired the lease: this replica is the leader"),
-            ControllerEvent::Stopped => self
-                .session
-                .warn("lost the lease: this replica is no longer the leader"),
-            ControllerEvent::Waits(Some(holder)) => self
-                .session
-                .note(format_args!("waiting for the lease: {holder} holds it")),
-            ControllerEvent::Waits(None) => self.session.note("waiting for the lease"),
+            ControllerEvent::Leads => {
+                session.note("acquired the lease: this replica is the leader");
+            }
+            ControllerEvent::Stopped => {
+                session.warn("lost the lease: this replica is no longer the leader");
+            }
+            ControllerEvent::Waits(Some(holder)) => {
+                session.note(format_args!("waiting for the lease: {holder} holds it"));
+            }
+            ControllerEvent::Waits(None) => session.note("waiting for the lease"),
             ControllerEvent::Failure(error) => self.warn(error),
             ControllerEvent::Image(result) => self.image(result),
+            ControllerEvent::Checked(report) => self.fixes(report),
             ControllerEvent::Node(node, state) => self.node(&node.name, state),
         }
     }
@@ -340,6 +315,35 @@ impl Lines {
         self.print(&words, &line);
         if let (OutputFormat::Text, Some(hint)) = (self.format, hint) {
             self.session.note(hint);
+        }
+    }
+
+    /// Prints the images whose missing security fixes changed, if there is a table of fixes.
+    fn fixes(&self, report: &FleetReport) {
+        let reporter = DedupReporter {
+            reporter: &self.session,
+            printed: &self.printed,
+            about: None,
+        };
+        let found = security::missing_in_fleet(report, &self.session, &reporter);
+        let Some(mut found) = found else { return };
+        let mut known = lock(&self.fixes);
+        found.images.retain(|image| {
+            let before = known.insert(image.reference.clone(), image.clone());
+            match before {
+                Some(before) => before != *image,
+                None => image.missing > 0 || !image.known,
+            }
+        });
+        let MissingFixes { table, images } = &found;
+        match self.format {
+            OutputFormat::Text => {
+                for image in images {
+                    self.print(&image_by_table(image, table), &Value::Null);
+                }
+            }
+            OutputFormat::Json if images.is_empty() => {}
+            OutputFormat::Json => self.print("", &json!({ "missing_fixes": found })),
         }
     }
 

@@ -16,6 +16,7 @@ use crate::cli::http_args::HttpArgs;
 use crate::cli::output::{OutputFormat, write_json, write_result};
 use crate::cli::updates::RefreshArgs;
 use crate::cli::{CommandOutcome, progress, registry_args};
+use crate::report::extended;
 
 /// Download and verify all files of an update
 #[derive(Debug, Args)]
@@ -114,7 +115,5 @@ impl Fetch {
 
 /// A file of the update.
 fn described((file, member): (&DownloadedUpdateFile, &UpdateSetFile)) -> Value {
-    let mut value = json!(file);
-    value["role"] = json!(member.role);
-    value
+    extended(file, json!({ "role": member.role }))
 }

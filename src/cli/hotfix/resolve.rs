@@ -5,15 +5,14 @@ use clap::Args;
 use serde_json::{Value, json};
 use wincimg_windows::update::Update;
 
-use super::update_args::{
-    KnownUpdate, RevisionGap, UpdateLookup, UpdateSelectorArgs, warn_of_known_issue,
-};
+use super::update_args::{RevisionGap, UpdateLookup, UpdateSelectorArgs, warn_of_known_issue};
 use crate::cli::CommandOutcome;
 use crate::cli::command_context::Session;
 use crate::cli::error::Failure;
 use crate::cli::http_args::HttpArgs;
 use crate::cli::output::{OutputFormat, write_json, write_result};
 use crate::cli::updates::RefreshArgs;
+use crate::report::extended;
 
 /// Resolve a build to its update, or an update to its builds
 #[derive(Debug, Args)]
@@ -40,9 +39,9 @@ impl Resolve {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let updates = self.table.updates(&self.http, session)?;
         match self.what.find(updates)? {
-            UpdateLookup::Found(known) => {
+            UpdateLookup::Found(updates) => {
                 write_result(None, |out| match self.format {
-                    OutputFormat::Text => known.updates.iter().try_for_each(|update| {
+                    OutputFormat::Text => updates.iter().try_for_each(|update| {
                         let kb = update
                             .kb
                             .map_or_else(|| "-".to_owned(), |kb| kb.to_string());
@@ -54,9 +53,9 @@ impl Resolve {
                             update.kind
                         )
                     }),
-                    OutputFormat::Json => write_json(&found(&known), out),
+                    OutputFormat::Json => write_json(&found(&updates), out),
                 })?;
-                if let Some(kb) = known.kb {
+                if let Some(kb) = updates.last().and_then(|update| update.kb) {
                     warn_of_known_issue(kb, session);
                 }
                 Ok(CommandOutcome::Yes)
@@ -82,18 +81,10 @@ impl Resolve {
 }
 
 /// The update: its newest build, and all of them.
-fn found(known: &KnownUpdate) -> Value {
-    let mut value = match known.newest() {
-        Some(update) => row(update),
-        None => json!({ "build": null, "kb": known.kb, "date": null, "kind": null }),
-    };
-    let builds: Vec<String> = known
-        .updates
-        .iter()
-        .map(|update| update.version().to_string())
-        .collect();
-    value["builds"] = builds.into();
-    value
+fn found(updates: &[Update]) -> Value {
+    let builds = updates.iter().map(|update| update.version().to_string());
+    let builds: Vec<String> = builds.collect();
+    extended(&updates.last().map(row), json!({ "builds": builds }))
 }
 
 fn row(update: &Update) -> Value {

@@ -51,28 +51,6 @@ pub(super) struct UpdateSelectorArgs {
     latest: Option<WindowsVersion>,
 }
 
-/// An update of the table.
-#[derive(Debug, Clone)]
-pub(super) struct KnownUpdate {
-    /// Versions that it installs, oldest first; none if only its article is known.
-    pub(super) updates: Vec<Update>,
-    /// The article, if it has one.
-    pub(super) kb: Option<Kb>,
-}
-
-impl KnownUpdate {
-    pub(super) fn newest(&self) -> Option<&Update> {
-        self.updates.last()
-    }
-
-    fn only(update: &Update) -> Self {
-        Self {
-            updates: vec![*update],
-            kb: update.kb,
-        }
-    }
-}
-
 /// A revision without an update, and its neighbours.
 #[derive(Debug, Clone)]
 pub(super) struct RevisionGap {
@@ -83,7 +61,8 @@ pub(super) struct RevisionGap {
 
 /// Result of a search in the table.
 pub(super) enum UpdateLookup {
-    Found(KnownUpdate),
+    /// What the update installs, oldest first: at least one version.
+    Found(Vec<Update>),
     Between(RevisionGap),
     UnknownArticle(Kb),
 }
@@ -115,10 +94,7 @@ impl UpdateSelectorArgs {
                 Ok(if found.is_empty() {
                     UpdateLookup::UnknownArticle(kb)
                 } else {
-                    UpdateLookup::Found(KnownUpdate {
-                        updates: found,
-                        kb: Some(kb),
-                    })
+                    UpdateLookup::Found(found)
                 })
             }
             (None, None) => Err(Failure::usage(anyhow!(
@@ -130,12 +106,12 @@ impl UpdateSelectorArgs {
     /// The update to find in the catalog; an article may be missing from the table.
     pub(super) fn to_fetch(&self, updates: &Updates) -> Result<(Kb, Option<Update>), Failure> {
         match self.find(updates)? {
-            UpdateLookup::Found(KnownUpdate {
-                kb: Some(kb),
-                updates,
-            }) => Ok((kb, updates.last().copied())),
-            UpdateLookup::Found(known) => {
-                let version = known.newest().map(Update::version);
+            UpdateLookup::Found(updates) => {
+                let newest = updates.last();
+                if let Some(kb) = newest.and_then(|update| update.kb) {
+                    return Ok((kb, newest.copied()));
+                }
+                let version = newest.map(Update::version);
                 let version = version.map_or_else(String::new, |version| format!("{version} "));
                 Err(Failure::no(anyhow!(
                     "{version}is the initial release of a build: no update installs it"
@@ -149,14 +125,14 @@ impl UpdateSelectorArgs {
 
 fn latest(version: WindowsVersion, updates: &Updates) -> Result<UpdateLookup, Failure> {
     match updates.newest_regular(version.build) {
-        Some(update) => Ok(UpdateLookup::Found(KnownUpdate::only(update))),
+        Some(update) => Ok(UpdateLookup::Found(vec![*update])),
         None => Err(unknown_build(version, updates)),
     }
 }
 
 fn by_version(version: WindowsVersion, updates: &Updates) -> Result<UpdateLookup, Failure> {
     if let Some(update) = updates.exact(version) {
-        return Ok(UpdateLookup::Found(KnownUpdate::only(update)));
+        return Ok(UpdateLookup::Found(vec![*update]));
     }
     if updates.by_build(version.build).is_empty() {
         return Err(unknown_build(version, updates));

@@ -41,7 +41,7 @@ pub(super) fn inspect(
         skipped_actions: Vec::new(),
     };
     let package = Package::read(io::BufReader::new(reader));
-    let plan = package.and_then(|package| package.plan(&options, &BareSystem));
+    let plan = package.and_then(|mut package| package.plan(&options, &BareSystem));
     let plan = plan.with_context(|| file.display().to_string());
     let plan = plan.map_err(Failure::operation)?;
     match format {
@@ -94,6 +94,9 @@ fn write(file: &Path, plan: &InstallPlan, out: &mut dyn Write) -> io::Result<()>
             "shortcut",
             format_args!("{} to {}", shortcut.path, shortcut.target),
         )?;
+    }
+    for change in &plan.access {
+        row(out, "rights", change.path())?;
     }
     row(
         out,

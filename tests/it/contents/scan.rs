@@ -9,6 +9,11 @@ fn document(name: &str, day: &str, rows: &[(&str, &str, &str, &str)]) -> String 
         .map(|(cve, severity, exploited, build)| {
             let status =
                 format!("Publicly Disclosed:No;Exploited:{exploited};Latest Software Release:N/A");
+            let kb = match *build {
+                "10.0.17763.5576" => "5035849",
+                "10.0.17763.5696" => "5036896",
+                _ => "5037765",
+            };
             json!({
                 "CVE": cve,
                 "Title": {"Value": format!("Title of {cve}")},
@@ -18,7 +23,7 @@ fn document(name: &str, day: &str, rows: &[(&str, &str, &str, &str)]) -> String 
                     {"Type": 1, "Description": {"Value": status}},
                 ],
                 "Remediations": [{"Type": 2, "SubType": "Security Update", "FixedBuild": build,
-                    "Description": {"Value": "5036896"}, "ProductID": ["11571", "11572"]}],
+                    "Description": {"Value": kb}, "ProductID": ["11571", "11572"]}],
             })
         })
         .collect();
@@ -110,7 +115,7 @@ fn what_the_documents_fix_later_is_missing_and_the_table_serves_offline() {
     let fix = &image["missing"][0];
     assert_eq!(
         (&fix["fixed_in"], &fix["kb"]),
-        (&json!("17763.5820"), &json!("KB5036896"))
+        (&json!("17763.5820"), &json!("KB5037765"))
     );
     assert_eq!(
         (&first["table"]["newest"], &first["table"]["documents"]),
@@ -131,6 +136,43 @@ fn what_the_documents_fix_later_is_missing_and_the_table_serves_offline() {
         "days ago",
     ] {
         assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+/// The vulnerabilities that a document fixes for a product after a revision, each with its severity.
+const FIGURES: &str = r#"
+import json, sys
+document, product, revision = json.load(open(sys.argv[1])), sys.argv[2], int(sys.argv[3])
+found = {}
+for entry in document["Vulnerability"]:
+    fixes = [fix for fix in entry["Remediations"] if fix["Type"] == 2 and product in fix["ProductID"]]
+    severities = [threat["Description"]["Value"] for threat in entry["Threats"] if threat["Type"] == 3]
+    if fixes and min(int(fix["FixedBuild"].split(".")[3]) for fix in fixes) > revision:
+        found[entry["CVE"]] = severities[0].lower()
+json.dump(found, sys.stdout)
+"#;
+
+#[test]
+fn the_figures_are_those_of_the_document() {
+    let images = scanned();
+    for document in ["apr.json", "may.json"] {
+        let mut command = Command::new(component("python3"));
+        let file = images.path(document);
+        let output = run(command
+            .args(["-c", FIGURES])
+            .arg(file)
+            .args(["11572", "5576"]));
+        let expected: BTreeMap<String, String> = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(!expected.is_empty());
+        let cache = images.path("cache");
+        let _ = fs::remove_dir_all(&cache);
+        let report = images.scan_json(&["oci:web", "--msrc", document]);
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let missing = report["images"][0]["missing"].as_array().unwrap().iter();
+        let found: BTreeMap<String, String> = missing
+            .map(|fix| (text(&fix["cve"]), text(&fix["severity"])))
+            .collect();
+        assert_eq!(found, expected);
     }
 }
 

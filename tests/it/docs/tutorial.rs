@@ -9,8 +9,6 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 use serde_json::Value;
-use wincimg_demo::add_base_images;
-use wincimg_windows::version::WindowsVersion;
 
 use super::ROOT;
 use super::page::{Block, Page};
@@ -58,12 +56,6 @@ fn run_line(stage: &mut Stage, line: &str) -> (String, i32) {
 
 /// Adds the tutorial's folder, cluster and images of its shop.
 fn add_tutorial(stage: &mut Stage) {
-    let april = [WindowsVersion::new(17763, 1158)];
-    stage.registries[2].with(|stored| {
-        for repository in ["windows/nanoserver", "dotnet/framework/aspnet"] {
-            add_base_images(stored, repository, &april).unwrap();
-        }
-    });
     patch_tuesday::add_bases(stage);
     let folder = Path::new(ROOT).join("docs/tutorial");
     copy_folder(&folder, stage.folder.path());
@@ -75,14 +67,15 @@ fn add_tutorial(stage: &mut Stage) {
     }
     stage.write("cluster.json", &text("nodes.json"));
     fill_cluster(stage);
-    // The 2019 nodes have the update once its script has been generated.
+    // The nodes have the updates the second time.
     stage.program(
         "kubectl",
         "[ \"$*\" = 'get nodes -o json' ] || exit 1\n\
-         [ -f KB4549949.ps1 ] && patched=10.0.17763.1158\n\
-         sed \"s/10.0.17763.973/${patched:-10.0.17763.973}/\" cluster.json",
+         [ -f listed ] && updates='s/20348.3091/20348.3207/; s/26100.2894/26100.3194/'\n\
+         touch listed\n\
+         sed \"$updates\" cluster.json",
     );
-    let defaults = stage.defaults() + "[check-compat]\non = \"2024-06-05\"\n";
+    let defaults = stage.defaults() + "[check-compat]\non = \"2025-02-12\"\n";
     stage.write("defaults.toml", &defaults);
 }
 

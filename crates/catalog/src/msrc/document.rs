@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use jiff::civil::Date;
 use serde::Deserialize;
 use wincimg_common::diagnose::Problem;
+use wincimg_windows::update::{Kb, Update, Updates};
 use wincimg_windows::version::WindowsVersion;
 
 use super::{SecurityFix, Severity, invalid, xml};
@@ -147,9 +148,10 @@ impl Vulnerability {
         let severities = Severities::new(&self.threats);
         let exploited = self.is_exploited();
         let title = one_line(&self.title.value);
-        let fixes = self.remediations.iter().filter_map(|fix| {
-            let version = fix.fixed_build.as_deref().and_then(windows_version);
-            Some((fix, version.filter(|_| fix.is_for_images())?))
+        let fixes = self.remediations.iter();
+        let fixes = fixes.filter(|fix| fix.is_for_images()).flat_map(|fix| {
+            let versions = fix.fixed_in().into_iter();
+            versions.map(move |version| (fix, version))
         });
         let by_product = fixes.flat_map(|(fix, fixed_in)| {
             let products = fix.products.iter();
@@ -164,7 +166,7 @@ impl Vulnerability {
                 exploited,
                 product: product.clone(),
                 fixed_in,
-                kb: format!("KB{}", fix.description.value).parse().ok(),
+                kb: fix.kb(),
                 released,
                 document: document.to_owned(),
             })
@@ -187,6 +189,26 @@ impl Remediation {
     fn is_for_images(&self) -> bool {
         let sub_type = self.sub_type.as_deref().unwrap_or_default();
         self.kind == VENDOR_FIX && !sub_type.contains("Hotpatch")
+    }
+
+    fn kb(&self) -> Option<Kb> {
+        format!("KB{}", self.description.value).parse().ok()
+    }
+
+    /// The first versions with the fix, for each build. Documents before May 2021 name only the
+    /// article, and some later ones a wrong version, so the table of updates is asked first.
+    fn fixed_in(&self) -> Vec<WindowsVersion> {
+        let named = self.fixed_build.as_deref().and_then(windows_version);
+        let updates = self.kb().map(|kb| Updates::global().by_kb(kb));
+        let mut versions: Vec<_> = updates.into_iter().flatten().map(Update::version).collect();
+        if let Some(named) = named {
+            if versions.iter().any(|it| it.build == named.build) {
+                versions.retain(|it| it.build == named.build);
+            } else if versions.is_empty() {
+                versions.push(named);
+            }
+        }
+        versions
     }
 }
 

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use kube::api::{Api, AttachParams, AttachedProcess};
 use tokio::io::{
-    AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf, ReadHalf, SimplexStream, WriteHalf,
+    AsyncRead, AsyncReadExt as _, Join, ReadBuf, ReadHalf, SimplexStream, WriteHalf, join,
 };
 
 use super::{Cluster, LiveError, PATIENCE};
@@ -30,8 +30,10 @@ pub struct ProgramError {
 }
 
 /// The standard streams of a program in a pod. Dropped, the program's input ends.
-pub struct PodStream {
-    input: WriteHalf<SimplexStream>,
+pub type PodStream = Join<PodOutput, WriteHalf<SimplexStream>>;
+
+/// What a program in a pod writes.
+pub struct PodOutput {
     output: ReadHalf<SimplexStream>,
     /// Ends with the program; absent once it has.
     end: Option<BoxFuture<'static, Result<(), ProgramError>>>,
@@ -80,13 +82,13 @@ impl Cluster {
                 })
             })
         };
-        Ok(PodStream {
-            input,
+        let output = PodOutput {
             output,
             end: Some(Box::pin(end)),
             result: None,
             _process: process,
-        })
+        };
+        Ok(join(output, input))
     }
 }
 
@@ -128,7 +130,7 @@ async fn read_errors(errors: &mut ReadHalf<SimplexStream>, said: &mut Vec<u8>) {
     }
 }
 
-impl PodStream {
+impl PodOutput {
     /// Reads what has arrived; true if that is nothing.
     fn poll_output(
         &mut self,
@@ -141,7 +143,7 @@ impl PodStream {
     }
 }
 
-impl AsyncRead for PodStream {
+impl AsyncRead for PodOutput {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -168,23 +170,5 @@ impl AsyncRead for PodStream {
                     .map_err(io::Error::other),
             ),
         }
-    }
-}
-
-impl AsyncWrite for PodStream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.input).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.input).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.input).poll_shutdown(context)
     }
 }

@@ -13,6 +13,8 @@ use crate::workloads::Workload;
 
 /// Placeholder for the recipe: an image does not name its own.
 const RECIPE: &str = "RECIPE";
+/// Placeholder for a tag.
+const TAG: &str = "TAG";
 
 /// Flags of this run that the suggested commands repeat.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -139,11 +141,11 @@ pub(super) fn rebuild_command(
             };
             flag("registry", prefix);
             flag("name", name.to_owned());
-            if let Some(tag) = new_tag.or(reference.tag()) {
-                flag("tag", tag.to_owned());
-            }
+            // An image named by its digest leaves the tag to the reader, and is in no one's way.
+            let tag = new_tag.or(reference.tag());
+            flag("tag", tag.unwrap_or(TAG).to_owned());
             words.push("--push".to_owned());
-            words.extend(others.map(str::to_owned));
+            words.extend(others.filter(|_| tag.is_some()).map(str::to_owned));
             words.extend(flags.registry.iter().cloned());
         }
         Some(Location::Layout { dir, tag }) => {

@@ -201,12 +201,6 @@ impl Rollout {
         rollout
     }
 
-    /// Adds details of the images, which change no verdict about a host.
-    pub fn add_details(&mut self, images: &[Image]) {
-        self.images = images.to_vec();
-        self.notice();
-    }
-
     fn notice(&mut self) {
         self.notices = warning::all(self);
         self.summary = CheckCounts::count(&self.placements, &self.notices);

@@ -131,7 +131,8 @@ pub enum PlanAction {
 }
 
 /// A step of an action.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ActionStep {
     /// A command to type.
     Command(String),

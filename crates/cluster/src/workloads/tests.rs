@@ -65,8 +65,8 @@ fn documents_lists_and_kinds_are_read_in_order() {
         .collect();
     let expected = [
         ("Deployment shop/web", "repo/setup:1 repo/web:1.4", 3),
-        ("CronJob default/nightly", "repo/job:2", 21),
-        ("Pod default/one", "repo/a", 21),
+        ("CronJob default/nightly", "repo/job:2", 23),
+        ("Pod default/one", "repo/a", 30),
     ]
     .map(|(id, images, line)| (id.to_owned(), images.to_owned(), line));
     assert_eq!(seen, expected);
@@ -145,7 +145,41 @@ fn json_of_kubectl_is_read_also_where_items_do_not_say_their_kind() {
             )
         })
         .collect();
-    assert_eq!(names, [("p", 1), ("q", 3)]);
+    assert_eq!(names, [("p", 2), ("q", 3)]);
+}
+
+#[test]
+fn a_fault_in_an_item_of_a_list_is_reported_at_the_item() {
+    let item = |image: &str| {
+        format!(
+            "- kind: Pod\n  metadata: {{name: p}}\n  spec: {{containers: [{{image: {image}}}]}}\n"
+        )
+    };
+    let yaml = format!("kind: List\nitems:\n{}\n# third\n{}", item("a"), item("7"));
+    assert!(
+        message(&yaml).starts_with("line 8: Pod p: "),
+        "{}",
+        message(&yaml)
+    );
+    let yaml = format!("items:\n{}- text\n", item("a"));
+    assert!(message(&yaml).starts_with("line 5: "), "{}", message(&yaml));
+    let anchored = "a: &a {kind: Pod, spec: 1}\nitems:\n- {kind: Service, apiVersion: v1}\n- *a\n";
+    assert!(
+        message(anchored).starts_with("line 4: "),
+        "{}",
+        message(anchored)
+    );
+    let json = r#"{"items" : [],
+        "metadata": {"items": [1, {"]": "[{\\\"\\\\"}], "a": "items"},
+        "items": [{"kind": "Pod", "spec": {"containers": [{"image": "a"}, {"image": "b"}]}},
+        {
+          "kind": "Pod",
+          "spec": {"containers": [{"image": 7}]}}]}"#;
+    assert!(
+        message(json).starts_with("line 4: Pod "),
+        "{}",
+        message(json)
+    );
 }
 
 /// A pod created by a controller, as a cluster returns it.

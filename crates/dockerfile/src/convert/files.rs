@@ -8,7 +8,10 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use wincimg_http::DownloadedFile;
+use wincimg_layer::archive::{Archive, ArchiveLocation};
 use wincimg_layer::{DiskSource, EntryContent, Layer, PlannedDownload, Symlink};
+use wincimg_msi::TransformPlace;
 use wincimg_oci::store::LOCAL_SCHEMES;
 use wincimg_recipe::{
     FetchedFile, FileSource, PlannedContent, PlannedEntry, PlannedFile, PlannedPackage, add_files,
@@ -16,15 +19,20 @@ use wincimg_recipe::{
 };
 use wincimg_windows::path::{ImagePath, fold};
 
+use super::archives::{WholeArchive, whole_archives};
 use super::toml::{key as toml_key, list, quoted, text};
 use super::{BoxedConversionReason, Reason};
+
+const KEEP: &str = "keep building the Dockerfile";
 
 /// Maximum size of a file that is embedded in a recipe as bytes.
 const LONGEST: usize = 64 << 10;
 
 /// The folder that a recipe is written to.
-pub(super) struct RecipeFolder {
+pub(super) struct RecipeFolder<'a> {
     folder: PathBuf,
+    /// Downloads by URL.
+    downloads: &'a BTreeMap<String, DownloadedFile>,
     /// Source folders with their canonical paths.
     tops: HashMap<Arc<Path>, PathBuf>,
 }
@@ -37,10 +45,11 @@ struct WholeFolder {
     to: Vec<String>,
 }
 
-impl RecipeFolder {
-    pub(super) fn new(folder: &Path) -> Self {
+impl<'a> RecipeFolder<'a> {
+    pub(super) fn new(folder: &Path, downloads: &'a BTreeMap<String, DownloadedFile>) -> Self {
         Self {
             folder: canonical_path(folder),
+            downloads,
             tops: HashMap::new(),
         }
     }
@@ -57,6 +66,36 @@ impl RecipeFolder {
         names
             .map(|name| name.to_str().map(str::to_owned))
             .collect::<Option<_>>()
+    }
+
+    /// The key of a file on disk.
+    fn file_key(&mut self, key: &str, file: &DiskSource) -> Result<String, BoxedConversionReason> {
+        match self.names(file) {
+            Some(names) => Ok(format!("{key} = {}", text(&names.join("/")))),
+            None => Err(Box::new(outside_reason(file, &self.folder))),
+        }
+    }
+
+    /// The keys of an archive; none if its origin has no name in a recipe.
+    fn archive_keys(&mut self, archive: &Archive) -> Result<Option<String>, BoxedConversionReason> {
+        match archive.location() {
+            ArchiveLocation::Path(path) => {
+                let file = DiskSource {
+                    top: path.parent().unwrap_or(Path::new("")).into(),
+                    path: path.as_path().into(),
+                };
+                self.file_key("from", &file).map(Some)
+            }
+            ArchiveLocation::Part(part) => {
+                let known = self.downloads.get(archive.name());
+                let known = known.filter(|known| known.content == *part);
+                Ok(known.map(|known| {
+                    let mut file = PlannedDownload::at(archive.name());
+                    file.digest = Some(known.digest.clone());
+                    download(&file)
+                }))
+            }
+        }
     }
 
     /// Entries that a recipe makes of a folder, by folded path.
@@ -97,7 +136,7 @@ fn by_path(layer: &Layer) -> BTreeMap<String, EntryContent> {
         .collect()
 }
 
-fn key(path: &ImagePath) -> String {
+pub(super) fn key(path: &ImagePath) -> String {
     fold(&path.components().join("/"))
 }
 
@@ -110,7 +149,7 @@ pub(super) struct LayerTable {
 /// Writes the files of a layer as entries and returns the contents of its own table.
 pub(super) fn write(
     entries: &[PlannedEntry],
-    place: &mut RecipeFolder,
+    place: &mut RecipeFolder<'_>,
     layer: &str,
     out: &mut String,
 ) -> Result<LayerTable, BoxedConversionReason> {
@@ -134,6 +173,12 @@ pub(super) fn write(
         };
         let to = format!(r"C:\{}", whole.to.join(r"\"));
         file_entry(layer, &format!("from = {}", text(&from)), &to, out);
+    }
+    for whole in whole_archives(entries) {
+        if let Some(source) = place.archive_keys(&whole.archive)? {
+            archive_entry(layer, &source, &whole, out);
+            covered.extend(whole.entries);
+        }
     }
     let there: BTreeSet<String> = entries
         .iter()
@@ -196,7 +241,9 @@ pub(super) fn write(
             })) if !is_local_image(image) => {
                 format!("image = {}\nfrom = {}", text(image), text(from))
             }
-            PlannedContent::File(source @ (FileSource::Brought(_) | FileSource::Image(_))) => {
+            PlannedContent::File(
+                source @ (FileSource::Brought(_) | FileSource::Image(_) | FileSource::Unpacked(_)),
+            ) => {
                 let why = format!("{to} is {source}, which a recipe does not support");
                 let help = "put the file next to the Dockerfile, and COPY it";
                 return Err(Reason::new(why, help).into());
@@ -234,16 +281,12 @@ fn download(file: &PlannedDownload) -> String {
 /// Writes a package, instead of what it leaves behind.
 pub(super) fn write_package(
     package: &PlannedPackage,
-    place: &mut RecipeFolder,
+    place: &mut RecipeFolder<'_>,
     layer: &str,
     out: &mut String,
 ) -> Result<(), BoxedConversionReason> {
     let source = match &package.file {
-        FileSource::Disk(file) => {
-            let names = place.names(file);
-            let names = names.ok_or_else(|| Box::new(outside_reason(file, &place.folder)))?;
-            format!("file = {}", text(&names.join("/")))
-        }
+        FileSource::Disk(file) => place.file_key("file", file)?,
         FileSource::Download(file) => download(file),
         other => {
             let why = format!("the package is {other}, which a recipe does not support");
@@ -264,13 +307,63 @@ pub(super) fn write_package(
             list(&options.skipped_actions)
         );
     }
-    if !options.properties.is_empty() {
+    let transforms = transforms_of(package, place)?;
+    if !transforms.is_empty() {
+        let _ = writeln!(out, "transforms = {}", list(&transforms));
+    }
+    let is_feature = |name: &String| !name.is_empty() && !name.contains(char::is_whitespace);
+    let mut rest = Vec::new();
+    for (name, value) in &options.properties {
+        let names: Vec<String> = value.split(',').map(str::to_owned).collect();
+        match name.as_str() {
+            "TRANSFORMS" => {}
+            "ADDLOCAL" if names.iter().all(is_feature) => {
+                let _ = writeln!(out, "features = {}", list(&names));
+            }
+            _ => rest.push((name, value)),
+        }
+    }
+    if !rest.is_empty() {
         out.push_str("[msi.properties]\n");
     }
-    for (name, value) in &options.properties {
+    for (name, value) in rest {
         let _ = writeln!(out, "{} = {}", toml_key(name), text(value));
     }
     Ok(())
+}
+
+/// The transforms of a package: files of the recipe's folder, and `:NAME` for those in the package.
+fn transforms_of(
+    package: &PlannedPackage,
+    place: &mut RecipeFolder<'_>,
+) -> Result<Vec<String>, BoxedConversionReason> {
+    let places = package.options.transforms();
+    let places = places.map_err(|error| Box::new(Reason::new(error.to_string(), KEEP)))?;
+    let mut files = package.transforms.iter();
+    let names = places.into_iter().map(|transform| match &transform {
+        TransformPlace::Package(_) => Ok(transform.to_string()),
+        TransformPlace::File(path) => match files.next() {
+            Some(FileSource::Disk(file)) => match place.names(file) {
+                Some(names) => Ok(names.join("/")),
+                None => Err(Box::new(outside_reason(file, &place.folder))),
+            },
+            _ => {
+                let why = format!("the transform {path} is not a file of the context");
+                let help = "put the transform next to the Dockerfile, and COPY it";
+                Err(Box::new(Reason::new(why, help)))
+            }
+        },
+    });
+    names.collect()
+}
+
+fn archive_entry(layer: &str, source: &str, whole: &WholeArchive, out: &mut String) {
+    let mut source = format!("{source}\nunpack = true");
+    if whole.strip > 0 {
+        let _ = write!(source, "\nstrip = {}", whole.strip);
+    }
+    let to = format!(r"C:\{}", whole.to.join(r"\"));
+    file_entry(layer, &source, &to, out);
 }
 
 fn file_entry(layer: &str, source: &str, to: &str, out: &mut String) {
@@ -306,7 +399,7 @@ fn bytes_of(to: &str, bytes: &[u8]) -> Result<String, BoxedConversionReason> {
 fn whole_folders(
     entries: &[PlannedEntry],
     on_disk: &BTreeMap<String, Vec<String>>,
-    place: &RecipeFolder,
+    place: &RecipeFolder<'_>,
 ) -> Vec<(WholeFolder, BTreeMap<String, EntryContent>)> {
     let mut asked = BTreeSet::new();
     for entry in entries {
@@ -426,7 +519,8 @@ mod tests {
                 path: path.parse().unwrap(),
                 content: PlannedContent::File(FileSource::Bytes(vec![0])),
             };
-            let mut place = RecipeFolder::new(Path::new("."));
+            let downloads = BTreeMap::new();
+            let mut place = RecipeFolder::new(Path::new("."), &downloads);
             let mut out = String::new();
             write(&[entry], &mut place, "a", &mut out).map(|_| out)
         };

@@ -3,6 +3,7 @@
 //! The recipe is written from the plan of the Dockerfile, not from its text, and is then read
 //! again: if it does not make the same image, the conversion fails.
 
+mod archives;
 mod files;
 mod registry;
 mod search_path;
@@ -12,18 +13,21 @@ mod toml;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
 use wincimg_common::diagnose::{Diagnose, error_chain};
 use wincimg_common::untrusted::without_password;
+use wincimg_http::DownloadedFile;
 use wincimg_inspect::bases::{BaseRegistry, FlavourSelector, NAMES, NamedBase};
-use wincimg_layer::{ContentSource, EntryContent, Layer, PlannedDownload};
+use wincimg_layer::archive::ArchiveLocation;
+use wincimg_layer::{ContentSource, EntryContent, Layer};
 use wincimg_oci::document::ContainerConfig;
 use wincimg_oci::reference::{Reference, repository_of};
 use wincimg_recipe::{
     FileSource, HEALTH_TIMES, Instructions, Plan, PlannedContent, PlannedEntry, PlannedLayer,
-    PlannedStep, Recipe, RecipeInputs, add_entries,
+    PlannedPackage, PlannedStep, Recipe, RecipeInputs, add_entries,
 };
 use wincimg_registry::hive::{FileTime, layer_hives};
 use wincimg_windows::base_contents::BaseContents;
@@ -51,6 +55,8 @@ pub struct Conversion<'a> {
     pub base_registry: &'a BaseRegistry,
     /// Folder that the recipe is written to.
     pub folder: &'a Path,
+    /// Downloads by URL.
+    pub downloads: &'a BTreeMap<String, DownloadedFile>,
     /// True to keep the image's history: each instruction is an entry, also without a layer.
     pub keeps_history: bool,
 }
@@ -76,6 +82,8 @@ struct Reason {
     why: String,
     help: Option<String>,
 }
+
+const BY_HAND: &str = "write the recipe by hand, or keep building the Dockerfile";
 
 /// Boxed, as errors are returned.
 type BoxedConversionReason = Box<Reason>;
@@ -181,15 +189,17 @@ impl Conversion<'_> {
         }
         self.container(instructions, &mut out);
         let mut obstacles = Vec::new();
-        let mut place = RecipeFolder::new(self.folder);
+        let mut place = RecipeFolder::new(self.folder, self.downloads);
         let mut names = BTreeSet::new();
-        for step in &instructions.steps {
+        for (index, step) in instructions.steps.iter().enumerate() {
             let name = layer_name(step, &mut names);
             let text = StepText {
                 name: &name,
                 keeps_history: self.keeps_history,
             };
-            if let Err(reason) = write_step(step, text, &mut place, &mut out) {
+            let rest = self.without_packages(instructions, index);
+            let written = rest.and_then(|rest| write_step(step, &rest, text, &mut place, &mut out));
+            if let Err(reason) = written {
                 obstacles.push(self.obstacle(Some(step), *reason));
             }
         }
@@ -198,6 +208,64 @@ impl Conversion<'_> {
         } else {
             Err(obstacles)
         }
+    }
+
+    /// The layer of a step without what its packages leave behind.
+    fn without_packages(
+        &self,
+        instructions: &Instructions,
+        index: usize,
+    ) -> Result<Arc<PlannedLayer>, BoxedConversionReason> {
+        let mut steps = instructions.steps[..=index].to_vec();
+        let Some(layer) = steps[index].layer.clone() else {
+            return Ok(Arc::default());
+        };
+        if layer.packages.is_empty() {
+            return Ok(layer);
+        }
+        let packages = layer.packages.iter().map(|package| PlannedPackage {
+            product: None,
+            ..package.clone()
+        });
+        steps[index].layer = Some(Arc::new(PlannedLayer {
+            packages: packages.collect(),
+            ..PlannedLayer::default()
+        }));
+        let mut plan = Plan {
+            instructions: Some(Instructions {
+                steps,
+                ..instructions.clone()
+            }),
+            ..self.plan.clone()
+        };
+        let refused = |why: String| Box::new(Reason::new(why, BY_HAND));
+        let installed = plan.install_packages(self.inside);
+        installed.map_err(|error| refused(error_chain(&error)))?;
+        let made = plan.instructions.iter().flat_map(Instructions::layers);
+        let Some(made) = made.last() else {
+            return Ok(layer);
+        };
+        let of_package: BTreeMap<String, &PlannedContent> = made
+            .entries
+            .iter()
+            .map(|entry| (files::key(&entry.path), &entry.content))
+            .collect();
+        let is_own = |entry: &&PlannedEntry| {
+            of_package.get(&files::key(&entry.path)) != Some(&&entry.content)
+        };
+        let registry = layer.registry.strip_prefix(made.registry.as_slice());
+        let access = layer.access.strip_prefix(made.access.as_slice());
+        let (Some(registry), Some(access)) = (registry, access) else {
+            let why = "it changes the registry or rights before it installs the package";
+            return Err(refused(why.to_owned()));
+        };
+        Ok(Arc::new(PlannedLayer {
+            entries: layer.entries.iter().filter(is_own).cloned().collect(),
+            registry: registry.to_vec(),
+            access: access.to_vec(),
+            packages: Vec::new(),
+            ..PlannedLayer::clone(&layer)
+        }))
     }
 
     /// Writes the container settings that differ from the base.
@@ -296,8 +364,7 @@ impl Conversion<'_> {
         path: Option<&PathAdditions>,
     ) -> Result<(), ConversionError> {
         let differs = |step: Option<&PlannedStep>, why: String| {
-            let help = "write the recipe by hand, or keep building the Dockerfile".to_owned();
-            let help = Some(help);
+            let help = Some(BY_HAND.to_owned());
             self.obstacle(step, Reason { why, help })
         };
         let whole = |why: String| differs(None, why);
@@ -317,13 +384,10 @@ impl Conversion<'_> {
             self.obstacle(None, reason)
         })?;
         // Downloaded files are not fetched again.
-        let mut planned = self.plan.clone();
-        let known: Vec<PlannedDownload> =
-            planned.downloads_mut().map(|file| file.clone()).collect();
         for file in made.downloads_mut() {
-            let same = |it: &&PlannedDownload| it.url == file.url && it.digest == file.digest;
-            if let Some(known) = known.iter().find(same) {
-                *file = known.clone();
+            let known = self.downloads.get(&file.url);
+            if let Some(known) = known.filter(|it| file.digest.as_ref() == Some(&it.digest)) {
+                file.set_content(known.digest.clone(), known.size, known.content.clone());
             }
         }
         take_extracted(&mut made, instructions);
@@ -421,16 +485,26 @@ fn take_extracted(made: &mut Plan, instructions: &Instructions) {
     }
 }
 
-/// Files on disk are equal if they are one file.
+/// Files on disk are equal if they are one file, and members of one archive.
 fn is_same_content(one: &EntryContent, other: &EntryContent) -> bool {
+    let is_same_file = |one: &Path, other: &Path| {
+        let real = |path: &Path| std::fs::canonicalize(path).ok();
+        one == other || real(one).is_some_and(|one| Some(one) == real(other))
+    };
     match (one, other) {
         (
             EntryContent::File(ContentSource::Path(one)),
             EntryContent::File(ContentSource::Path(other)),
-        ) => {
-            let real = |path: &Path| std::fs::canonicalize(path).ok();
-            one == other || real(one).is_some_and(|one| Some(one) == real(other))
-        }
+        ) => is_same_file(one, other),
+        (
+            EntryContent::File(ContentSource::Member(one)),
+            EntryContent::File(ContentSource::Member(other)),
+        ) => match (one.archive().location(), other.archive().location()) {
+            (ArchiveLocation::Path(place), ArchiveLocation::Path(place_of_other)) => {
+                one.index() == other.index() && is_same_file(place, place_of_other)
+            }
+            _ => one == other,
+        },
         (one, other) => one == other,
     }
 }
@@ -546,8 +620,9 @@ struct StepText<'a> {
 
 fn write_step(
     step: &PlannedStep,
+    rest: &PlannedLayer,
     text_of: StepText<'_>,
-    place: &mut RecipeFolder,
+    place: &mut RecipeFolder<'_>,
     out: &mut String,
 ) -> Result<(), BoxedConversionReason> {
     let StepText {
@@ -558,13 +633,12 @@ fn write_step(
     let mut own = None;
     if let Some(layer) = &step.layer {
         check_kept(layer)?;
-        if let [package] = layer.packages.as_slice() {
+        for package in &layer.packages {
             files::write_package(package, place, name, &mut content)?;
-        } else {
-            own = Some(files::write(&layer.entries, place, name, &mut content)?);
-            registry::write(&layer.registry, name, &mut content);
         }
-        settings::write_access(&layer.access, name, &mut content);
+        own = Some(files::write(&rest.entries, place, name, &mut content)?);
+        registry::write(&rest.registry, name, &mut content);
+        settings::write_access(&rest.access, name, &mut content);
         settings::write_iis(&layer.iis, name, &mut content);
     }
     out.push_str("\n[[layers]]");

@@ -34,6 +34,11 @@ pub(super) fn take_additions(
         }
     };
     let layers = steps.iter().filter_map(|step| step.layer.as_ref());
+    // What a package adds is added again with it.
+    let mut of_packages = layers.clone().filter(|layer| !layer.packages.is_empty());
+    if of_packages.any(|layer| layer.registry.iter().any(is_path)) {
+        return None;
+    }
     let mut changes = layers.flat_map(|layer| layer.registry.iter().filter(|edit| is_path(edit)));
     let (Some(RegistryEdit::SetValue { data, .. }), None) = (changes.next(), changes.next()) else {
         return None;

@@ -47,7 +47,7 @@ fn key_of(command: &LintCommand) -> Option<&'static str> {
         Some(word.value.to_ascii_lowercase())
     };
     let verb = word(1).unwrap_or_default();
-    match command.program().as_str() {
+    match command.program() {
         "appcmd" => {
             let object = word(2).unwrap_or_default();
             let is_known = match verb.as_str() {

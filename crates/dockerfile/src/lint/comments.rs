@@ -54,7 +54,7 @@ fn check_commands(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     for command in step.commands() {
         let prints = |it: &LintCommand| {
             matches!(
-                it.program().as_str(),
+                it.program(),
                 "echo" | "rem" | "git" | "findstr" | "find" | "grep"
             )
         };

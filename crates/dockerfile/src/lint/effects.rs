@@ -4,20 +4,11 @@ use super::entrypoint::has_extension;
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
-use super::statements::{PowerShellStatement, statements};
+use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, LintScript, NextOperator};
 use super::{Findings, Severity};
 
 const STOP: &str = "$ErrorActionPreference = 'Stop'";
-
-/// Statements of a PowerShell script of an instruction.
-pub(super) fn script_statements(
-    step: &LintStep<'_>,
-    script: &LintScript,
-) -> Vec<PowerShellStatement> {
-    let text = step.instruction.part(script.range.clone());
-    statements(text)
-}
 
 /// Scripts for PowerShell of an instruction.
 pub(super) fn powershell_scripts<'a>(
@@ -48,7 +39,7 @@ pub(super) fn check_error_action(stage: &Stage<'_>, findings: &mut Findings<'_>)
             if stops && is_own {
                 continue;
             }
-            let all = script_statements(step, script);
+            let all = &script.statements;
             let Some((last, before)) = all.split_last() else {
                 continue;
             };
@@ -175,7 +166,7 @@ pub(super) fn check_robocopy(stage: &Stage<'_>, step: &LintStep<'_>, findings: &
 }
 
 pub(super) fn is_shell(command: &LintCommand) -> bool {
-    matches!(command.program().as_str(), "powershell" | "pwsh" | "cmd")
+    matches!(command.program(), "powershell" | "pwsh" | "cmd")
 }
 
 const MACHINE: &str = "setx cuts the PATH after 1024 characters and writes the user's part and the \
@@ -230,9 +221,9 @@ pub(super) fn check_setx(stage: &Stage<'_>, findings: &mut Findings<'_>) {
                 (command.words[0].range.start, words)
             });
         let of_powershell = powershell_scripts(step).flat_map(|script| {
-            let all = script_statements(step, script).into_iter();
+            let all = script.statements.iter();
             let setx = all.filter(|it| it.command() == "setx");
-            setx.map(|it| (script.range.start + it.at, it.text))
+            setx.map(|it| (script.range.start + it.at, it.text.clone()))
         });
         let of_cmd = of_cmd.map(|(at, text)| (at, sets_path(&text, &["%path%"])));
         let of_powershell =
@@ -294,7 +285,7 @@ pub(super) fn check_basic_parsing(
         if text.contains("psdefaultparametervalues") {
             continue;
         }
-        let all = script_statements(step, script);
+        let all = &script.statements;
         let request = all.iter().find(|it| {
             let lower = it.text.to_ascii_lowercase();
             let name = it.written_command();

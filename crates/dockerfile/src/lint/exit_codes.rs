@@ -1,6 +1,5 @@
 //! Exit codes of programs that nothing looks at, so that a build succeeds without what they make.
 
-use super::effects::script_statements;
 use super::reference::Platform;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
@@ -78,11 +77,11 @@ fn early_errorlevel(step: &LintStep<'_>) -> Option<usize> {
         .commands()
         .iter()
         .filter(|it| it.grammar == Grammar::Cmd);
-    let is_program = |it: &LintCommand| it.program() == "start" || !is_built_in(&it.program());
+    let is_program = |it: &LintCommand| it.program() == "start" || !is_built_in(it.program());
     commands.find(|it| is_program(it))?;
     let uses = |word: &Word| word.value.to_ascii_lowercase().contains("%errorlevel%");
     let use_of = |it: &LintCommand| {
-        let is_check = matches!(it.program().as_str(), "if" | "exit");
+        let is_check = matches!(it.program(), "if" | "exit");
         let word = it.words.iter().find(|word| uses(word)).filter(|_| is_check);
         word.map(|word| word.range.start)
     };
@@ -94,7 +93,7 @@ fn in_powershell(step: &LintStep<'_>) -> Option<(usize, String, Grammar)> {
     let scripts = step.scripts().iter();
     let mut own = scripts.filter(|script| script.grammar == Grammar::PowerShell);
     own.find_map(|script| {
-        let all = script_statements(step, script);
+        let all = &script.statements;
         let (end, before) = all.split_last()?;
         // What builds on it fails too, but a test may fail alone.
         let is_seen = end.command() != "choco" && BUILDERS.contains(&end.command().as_str());
@@ -136,10 +135,14 @@ fn in_cmd(commands: &[LintCommand]) -> Option<(usize, String, Grammar)> {
         let words: Vec<&str> = it.words.iter().map(|word| word.value.as_str()).collect();
         it.grammar == Grammar::Cmd
             && it.next == NextOperator::Other
-            && BUILDERS.contains(&it.program().as_str())
+            && BUILDERS.contains(&it.program())
             && is_work(&words.join(" "))
     })?;
-    Some((lost.words[0].range.start, lost.program(), lost.grammar))
+    Some((
+        lost.words[0].range.start,
+        lost.program().to_owned(),
+        lost.grammar,
+    ))
 }
 
 /// Returns false for a command that only shows or sets something.

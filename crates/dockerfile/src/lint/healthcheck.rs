@@ -1,6 +1,6 @@
 //! `HEALTHCHECK` that cannot fail, or whose options are a part of its command.
 
-use super::effects::{powershell_scripts, script_statements};
+use super::effects::powershell_scripts;
 use super::reference::Platform;
 use super::stage::{LintStep, Stage};
 use super::{Findings, Severity};
@@ -71,14 +71,14 @@ fn never_fails(step: &LintStep<'_>, command: &str) -> Option<&'static str> {
         let name = it.program();
         is_idle(&name) || is_shell(&name)
     });
-    let has_some = step.commands().iter().any(|it| is_idle(&it.program()));
+    let has_some = step.commands().iter().any(|it| is_idle(it.program()));
     (all_idle && has_some).then_some("it only prints")
 }
 
 /// Returns true for a script of PowerShell whose last statement compares and does not exit.
 fn compares_only(step: &LintStep<'_>) -> bool {
     powershell_scripts(step).any(|script| {
-        let all = script_statements(step, script);
+        let all = &script.statements;
         let Some((last, before)) = all.split_last() else {
             return false;
         };

@@ -1,6 +1,6 @@
 //! Installers that PowerShell starts and does not wait for.
 
-use super::effects::{powershell_scripts, script_statements};
+use super::effects::powershell_scripts;
 use super::entrypoint::has_extension;
 use super::reference::Platform;
 use super::stage::{LintStep, Stage};
@@ -29,7 +29,7 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut 
         return;
     }
     for script in powershell_scripts(step) {
-        let all = script_statements(step, script);
+        let all = &script.statements;
         let found = all.iter().find_map(|it| Some((it, find_unawaited(it)?)));
         let Some((statement, (severity, message))) = found else {
             continue;

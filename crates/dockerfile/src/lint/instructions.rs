@@ -120,7 +120,7 @@ fn is_expanded_early(it: &EvaluatedStep<'_>, name: &str) -> bool {
         commands.any(|command| {
             let mut words = command.words.iter();
             start(command) > start(set)
-                && !matches!(command.program().as_str(), "setx" | "reg")
+                && !matches!(command.program(), "setx" | "reg")
                 && words.any(|word| word.value.to_ascii_lowercase().contains(&used))
         })
     })

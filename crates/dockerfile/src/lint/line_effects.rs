@@ -1,6 +1,6 @@
 //! Effects that end with their `RUN`: the next one is a process of its own.
 
-use super::effects::{is_shell, powershell_scripts, script_statements};
+use super::effects::{is_shell, powershell_scripts};
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
@@ -56,7 +56,7 @@ impl LineEffect {
         let first = command.words.first()?.value.to_ascii_lowercase();
         let second = command.words.get(1).map_or("", |word| word.value.as_str());
         let is_cmd = command.grammar == Grammar::Cmd;
-        match command.program().as_str() {
+        match command.program() {
             "set" if is_cmd && second.contains('=') && !second.starts_with('/') => {
                 Some(Self::Variable)
             }
@@ -151,7 +151,7 @@ fn lost_refresh<'a>(step: &LintStep<'_>, commands: &[&'a LintCommand]) -> Option
 /// Starts a service in the build.
 fn starts_service(command: &LintCommand) -> bool {
     let second = command.words.get(1).map_or("", |word| word.value.as_str());
-    match command.program().as_str() {
+    match command.program() {
         "net" | "sc" => second.eq_ignore_ascii_case("start") && command.words.len() > 2,
         "start-service" | "restart-service" => true,
         _ => false,
@@ -246,7 +246,7 @@ fn lost_setting(
         return Some((command.words[0].range.start, REFRESH));
     }
     let of_process = powershell_scripts(step).find_map(|script| {
-        let all = script_statements(step, script);
+        let all = &script.statements;
         let last = all.last()?;
         sets_process_variable(&last.text).then_some(script.range.start + last.at)
     });

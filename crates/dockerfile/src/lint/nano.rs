@@ -119,9 +119,9 @@ impl NanoState {
                     let first = command.words.first();
                     let position = first.map_or(instruction.start(), |word| word.range.start);
                     let line = instruction.line_of(position);
-                    self.check_program(&command.program(), line, when, findings);
+                    self.check_program(command.program(), line, when, findings);
                     if let Some(started) = command.started() {
-                        self.check_program(&started.program(), line, when, findings);
+                        self.check_program(started.program(), line, when, findings);
                     }
                     self.check_setx(step, command, findings);
                     self.check_administrator(step, command, findings);
@@ -225,7 +225,7 @@ fn is_for_administrator(command: &LintCommand) -> bool {
         let word = command.words.get(at);
         word.map_or_else(String::new, |word| word.value.to_ascii_lowercase())
     };
-    match command.program().as_str() {
+    match command.program() {
         "reg" => {
             let key = word(2);
             matches!(word(1).as_str(), "add" | "delete")
@@ -251,7 +251,7 @@ fn protected_target(command: &LintCommand) -> Option<&Word> {
         arguments.get(at + 1)
     };
     let output = command.files.iter().find(|_| !command.has_input);
-    let target = match command.program().as_str() {
+    let target = match command.program() {
         "md" | "mkdir" | "rd" | "rmdir" | "del" | "erase" => {
             let mut operands = arguments.iter().filter(is_operand);
             operands.find(|word| is_protected(&word.value))

@@ -118,7 +118,7 @@ fn prompt(
     };
     let has = |names: &[&str]| words().any(|word| names.contains(&word.as_str()));
     let is_cmd = matches!(command.grammar, Grammar::Cmd | Grammar::Exec);
-    match command.program().as_str() {
+    match command.program() {
         "msiexec" if has(&["/i", "-i", "/x", "/package", "/a"]) => {
             let is_quiet = words().any(|word| {
                 let option = word.trim_start_matches(['/', '-']);
@@ -151,7 +151,7 @@ fn console_prompt(command: &LintCommand, is_trusted: &dyn Fn() -> bool) -> Optio
     };
     let has = |names: &[&str]| words().any(|word| names.contains(&word.as_str()));
     let is_cmd = matches!(command.grammar, Grammar::Cmd | Grammar::Exec);
-    match command.program().as_str() {
+    match command.program() {
         "timeout" if !has(&["/?"]) && is_cmd => {
             let message = "timeout requires a console, which a build has not, and fails: use \
                 ping -n, or Start-Sleep";

@@ -104,7 +104,7 @@ pub(super) fn check_exit(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     let is_shell = |name: &str| matches!(name, "cmd" | "powershell" | "pwsh");
     let own: Vec<&LintCommand> = commands
         .iter()
-        .filter(|it| !is_shell(&it.program()))
+        .filter(|it| !is_shell(it.program()))
         .collect();
     let text = step.instruction.text().to_ascii_lowercase();
     if text.contains("-noexit") || text.contains("/k") || own.is_empty() {
@@ -112,7 +112,7 @@ pub(super) fn check_exit(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     }
     let starts = |command: &&LintCommand| {
         let second = command.words.get(1).map_or("", |word| word.value.as_str());
-        match command.program().as_str() {
+        match command.program() {
             "start-service" | "iisreset" => true,
             "net" | "sc" => second.eq_ignore_ascii_case("start"),
             // A script may have this name.

@@ -234,8 +234,7 @@ pub(super) fn check_single_quotes(
             return;
         }
         let is_escaped = step.instruction.text().contains("^\"");
-        if command.grammar != Grammar::Cmd || is_escaped || reads_single_quotes(&command.program())
-        {
+        if command.grammar != Grammar::Cmd || is_escaped || reads_single_quotes(command.program()) {
             continue;
         }
         let mut words = command.words.iter().skip(1);
@@ -272,7 +271,7 @@ fn quoted_line_of_batch_file<'a>(
 
 /// First word of a script of PowerShell in single quotes that an operator of cmd cuts.
 fn cut_script<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&'a Word> {
-    let is_shell = matches!(command.program().as_str(), "powershell" | "pwsh");
+    let is_shell = matches!(command.program(), "powershell" | "pwsh");
     let is_cut = command.next != NextOperator::End || !command.files.is_empty();
     if command.grammar != Grammar::Cmd || !is_shell || !is_cut {
         return None;
@@ -388,7 +387,7 @@ pub(super) fn check_semicolons(
         return;
     }
     for command in step.commands() {
-        if command.grammar != Grammar::Cmd || is_shell(&command.program()) {
+        if command.grammar != Grammar::Cmd || is_shell(command.program()) {
             continue;
         }
         // `a; b` and `a ; b`, where b could be a command.

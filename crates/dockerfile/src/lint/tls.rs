@@ -2,7 +2,7 @@
 
 use super::Findings;
 use super::Severity;
-use super::effects::{powershell_scripts, script_statements};
+use super::effects::powershell_scripts;
 use super::stage::{Stage, StageBaseRef};
 
 /// Build of Windows Server 2016.
@@ -42,7 +42,7 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
             return;
         }
         for script in powershell_scripts(step).filter(|_| step.is("RUN")) {
-            let all = script_statements(step, script);
+            let all = &script.statements;
             let download = all.iter().find(|it| {
                 let requests = [
                     "invoke-webrequest",

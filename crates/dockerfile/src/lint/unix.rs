@@ -157,7 +157,7 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         }
         for command in step.commands() {
             let program = command.program();
-            let Some(message) = problem(&program, command, &installed) else {
+            let Some(message) = problem(program, command, &installed) else {
                 continue;
             };
             let position = command.words.first().map_or(0, |word| word.range.start);

@@ -61,7 +61,7 @@ fn null_message(command: &LintCommand) -> &'static str {
 /// `/dev/null` as an output file of a download or cmdlet; ports of programs may know it.
 fn null_argument(command: &LintCommand) -> Option<&Word> {
     let (program, arguments) = command.words.split_first()?;
-    let writes = matches!(command.program().as_str(), "curl" | "wget" | "iwr" | "irm")
+    let writes = matches!(command.program(), "curl" | "wget" | "iwr" | "irm")
         || is_known_cmdlet(&program.value);
     let mut arguments = arguments.iter().filter(|_| writes);
     arguments.find(|word| {
@@ -83,7 +83,7 @@ fn cmd_path<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<(&'a Wo
         return Some((program, message));
     }
     let makes_path = matches!(
-        command.program().as_str(),
+        command.program(),
         "cd" | "chdir" | "md" | "mkdir" | "copy" | "xcopy" | "move" | "del" | "rd" | "rmdir"
     );
     let home = arguments

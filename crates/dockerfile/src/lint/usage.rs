@@ -1,6 +1,6 @@
 //! Commands with arguments that they refuse on every Windows.
 
-use super::effects::{powershell_scripts, script_statements};
+use super::effects::powershell_scripts;
 use super::reference::Platform;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, NextOperator};
@@ -20,7 +20,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         }
     }
     for script in powershell_scripts(step) {
-        let all = script_statements(step, script);
+        let all = &script.statements;
         let open = all.iter().find(|it| {
             // PowerShell evaluates parentheses outside of quotes.
             let text = it.text.replace("\\\"", "\"");
@@ -47,7 +47,7 @@ fn problem(command: &LintCommand) -> Option<&'static str> {
             .iter()
             .any(|word| names.iter().any(|name| word.starts_with(name)))
     };
-    match command.program().as_str() {
+    match command.program() {
         "ren" | "rename" if command.grammar == Grammar::Cmd && words.len() == 2 => words[1]
             .contains(['\\', '/', ':'])
             .then_some("ren takes a new name without a folder: use move to change the folder"),

@@ -8,6 +8,7 @@ use std::ops::Range;
 use super::correction::Edit;
 use super::shell::BaseShell;
 use super::stage::LintStep;
+use super::statements::{PowerShellStatement, statements};
 use crate::source::Instruction;
 
 /// A word, and its range in the instruction's joined text with quotes.
@@ -30,9 +31,14 @@ pub(super) fn program_name(path: &str) -> String {
     file.strip_suffix(".exe").unwrap_or(&file).to_owned()
 }
 
+fn name_of(words: &[Word]) -> String {
+    program_name(words.first().map_or("", |word| word.value.as_str()))
+}
+
 /// A program or cmdlet and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LintCommand {
+    program: String,
     pub(super) words: Vec<Word>,
     /// True if the words are from a JSON array.
     is_json: bool,
@@ -65,13 +71,13 @@ pub(super) enum NextOperator {
 
 impl LintCommand {
     /// The program's name without folder and `.exe`, in lower case.
-    pub(super) fn program(&self) -> String {
-        program_name(self.words.first().map_or("", |word| word.value.as_str()))
+    pub(super) fn program(&self) -> &str {
+        &self.program
     }
 
     /// The command that `start` or `Start-Process` launches.
     pub(super) fn started(&self) -> Option<Self> {
-        if !matches!(self.program().as_str(), "start" | "start-process" | "saps") {
+        if !matches!(self.program(), "start" | "start-process" | "saps") {
             return None;
         }
         let is_program =
@@ -80,8 +86,10 @@ impl LintCommand {
         // `start "title" program`
         let (at, _) =
             words.find(|(at, word)| is_program(word) && !(*at == 1 && self.is_title()))?;
+        let words = self.words[at..].to_vec();
         Some(Self {
-            words: self.words[at..].to_vec(),
+            program: name_of(&words),
+            words,
             ..self.clone()
         })
     }
@@ -133,6 +141,8 @@ pub(super) struct LintScript {
     pub(super) range: Range<usize>,
     /// True if another script, or a JSON array, starts its shell.
     pub(super) is_nested: bool,
+    /// Statements of a script of PowerShell.
+    pub(super) statements: Vec<PowerShellStatement>,
 }
 
 /// Commands and scripts of an instruction.
@@ -160,8 +170,10 @@ impl StepScripts {
             found: Self::default(),
         };
         if let Some(elements) = json_array(text) {
+            let words = json_words(instruction, start, elements);
             search.add(LintCommand {
-                words: json_words(instruction, start, elements),
+                program: name_of(&words),
+                words,
                 is_json: true,
                 is_open: false,
                 has_input: false,
@@ -211,6 +223,7 @@ impl Search<'_> {
                 // In JSON, quotes and commas around words are not a part of the script.
                 let words = words.to_vec();
                 self.add(LintCommand {
+                    program: name_of(&words),
                     words,
                     grammar,
                     files: Vec::new(),
@@ -228,7 +241,7 @@ impl Search<'_> {
 /// Words of a shell's script: after `-Command` or `/c`, or from the first argument that is not an
 /// option.
 pub(super) fn script_of(command: &LintCommand) -> Option<(Grammar, &[Word])> {
-    let grammar = match command.program().as_str() {
+    let grammar = match command.program() {
         "cmd" => Grammar::Cmd,
         "powershell" => Grammar::PowerShell,
         "pwsh" => Grammar::PowerShellCore,
@@ -324,6 +337,11 @@ impl Search<'_> {
             grammar,
             range: range.clone(),
             is_nested: self.depth > 0,
+            statements: if grammar.is_powershell() {
+                statements(text)
+            } else {
+                Vec::new()
+            },
         });
         let mut reader = ScriptReader::new(grammar);
         let mut characters = text.char_indices().peekable();
@@ -481,7 +499,8 @@ impl ScriptReader {
         self.is_redirected = false;
         let words = std::mem::take(&mut self.words);
         let files = std::mem::take(&mut self.files);
-        (!words.is_empty()).then_some(LintCommand {
+        (!words.is_empty()).then(|| LintCommand {
+            program: name_of(&words),
             words,
             is_json: false,
             is_open: self.quote.is_some(),

@@ -197,7 +197,8 @@ impl<'a> Evaluation<'a> {
         self.notes.extend(notes);
     }
 
-    /// Checks that the image may have an account; of an unknown base, any is possible.
+    /// Checks that the image may have an account; of an unknown base, or after a line that is left
+    /// out, any is possible.
     fn check_user(
         &self,
         state: &StageState,
@@ -208,7 +209,8 @@ impl<'a> Evaluation<'a> {
         let failed = |problem: String| self.stages.error(step, problem);
         let found = user::find(name, state.config.user.as_deref(), &state.tree);
         let found = found.map_err(|error| failed(error_chain(&error)))?;
-        let missing = || (found == Presence::Absent).then(|| user::missing(name));
+        let is_missing = found == Presence::Absent && !state.tree.later.contains("");
+        let missing = || is_missing.then(|| user::missing(name));
         match user::lost_backslash(written, name).or_else(missing) {
             Some(user) => Err(failed(user.problem).with_hint(user.hint)),
             None => Ok(()),

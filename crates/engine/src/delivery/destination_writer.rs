@@ -119,10 +119,10 @@ impl<'a> DestinationWriter<'a> {
             // Two instructions may make the same layer.
             let mut seen = BTreeSet::new();
             let layers = assembled.added.iter();
-            let layers = layers.filter(|layer| seen.insert(layer.diff_id().to_string()));
+            let layers = layers.filter(|layer| seen.insert(layer.diff_id.to_string()));
             let put = layers.map(async |layer| {
                 let descriptor = layer.descriptor(image.manifest().flavour());
-                match layer.bytes() {
+                match &layer.bytes {
                     LayerBytes::Here(BufferedBlob::Memory(bytes)) => {
                         copier.ensure_bytes(&descriptor, bytes, sink).await
                     }

@@ -118,7 +118,7 @@ impl LayerScanner {
 
     /// Layers that are elsewhere are read at their destination.
     fn start_scan(&self, layer: &Arc<AddedLayer>) {
-        let digest = layer.digest().to_string();
+        let digest = layer.digest.to_string();
         let mut known = lock(&self.known);
         if known.contains_key(&digest) {
             return;

@@ -106,7 +106,7 @@ mod tests {
         let other = added(&layers, &pause_for("20348.2402"), 1);
         assert!(Arc::ptr_eq(&first, &other));
         let later = added(&layers, &pause_for("20348.2402"), 2);
-        assert_ne!(first.diff_id(), later.diff_id());
+        assert_ne!(first.diff_id, later.diff_id);
     }
 
     #[test]

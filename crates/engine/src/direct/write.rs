@@ -36,13 +36,16 @@ pub(crate) struct AssembleOptions {
 /// A finished layer, to be sent to as many destinations as need it.
 #[derive(Debug)]
 pub(crate) struct AddedLayer {
-    digest: Digest,
+    /// Digest of the compressed bytes.
+    pub(crate) digest: Digest,
     size: u64,
-    diff_id: Digest,
+    /// Digest of the tar.
+    pub(crate) diff_id: Digest,
     compression: Compression,
     /// True if the layer gets a note to be found by.
     is_noted: bool,
-    bytes: LayerBytes,
+    /// Location of the compressed bytes.
+    pub(crate) bytes: LayerBytes,
 }
 
 /// Location of a layer's compressed bytes.
@@ -89,21 +92,6 @@ impl AddedLayer {
             Compression::Gzip => Ok(image),
             Compression::Zstd => image.in_flavour(ManifestFormat::Oci),
         }
-    }
-
-    /// Digest of the compressed bytes.
-    pub(crate) fn digest(&self) -> &Digest {
-        &self.digest
-    }
-
-    /// Digest of the tar.
-    pub(crate) fn diff_id(&self) -> Digest {
-        self.diff_id.clone()
-    }
-
-    /// Location of the compressed bytes.
-    pub(crate) fn bytes(&self) -> &LayerBytes {
-        &self.bytes
     }
 
     /// Opens the bytes if they are here, for a reader on another thread.

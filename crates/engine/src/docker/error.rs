@@ -208,8 +208,8 @@ fn unreachable_hint(source: &io::Error) -> String {
         }
         io::ErrorKind::Unsupported if !cfg!(windows) => return from_elsewhere(),
         _ => {
-            "start the daemon, or name another one with --docker-host; --engine direct requires \
-             none unless the recipe has commands"
+            "start the daemon, or name another one with --docker-host; `wincimg build --engine direct` \
+             requires none unless the recipe has commands"
         }
     };
     hint.to_owned()

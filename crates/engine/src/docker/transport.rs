@@ -16,7 +16,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, ReadHalf, join, split};
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
@@ -89,11 +89,12 @@ impl Transport {
     /// Sends a request and waits for the head of the answer. I/O errors are those of connecting.
     pub(super) async fn send(&self, request: BollardRequest) -> Result<DaemonResponse, Error> {
         let left = Arc::new(AtomicU64::new(MAX_BYTES as u64));
-        let stream = LimitedBody {
-            stream: self.open().await?,
+        let (stream, output) = split(self.open().await?);
+        let input = LimitedBody {
+            stream,
             left: Arc::clone(&left),
         };
-        let (mut sender, work) = http1::handshake(TokioIo::new(stream)).await?;
+        let (mut sender, work) = http1::handshake(TokioIo::new(join(input, output))).await?;
         // An error of the connection is also reported by the request or the body.
         let work = tokio::spawn(async move { drop(work.await) });
         let connection = AbortOnDropHandle::new(work);
@@ -140,7 +141,7 @@ impl Transport {
 
 /// A stream that ends at its limit.
 struct LimitedBody {
-    stream: Box<dyn Stream>,
+    stream: ReadHalf<Box<dyn Stream>>,
     left: Arc<AtomicU64>,
 }
 
@@ -158,36 +159,6 @@ impl AsyncRead for LimitedBody {
         }
         self.left.fetch_sub(read, Ordering::Relaxed);
         Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for LimitedBody {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
     }
 }
 

@@ -18,7 +18,7 @@ pub use file::schema;
 pub use prepull::{FleetPrepull, prepull};
 pub use report::{BuildReport, FleetImageState, FleetReport, ImageReport, ReportedError};
 pub use shard::{INDEX_VARIABLE, Shard};
-pub use sync::{SyncMode, SyncOptions, sync};
+pub use sync::{DedupReporter, SyncMode, SyncOptions, sync};
 use wincimg_cluster::selector::LabelSelector;
 use wincimg_inspect::bases::{BaseMatch, BaseRegistry};
 use wincimg_layer::Compression;
@@ -81,6 +81,17 @@ pub enum EntrySource {
 }
 
 impl Fleet {
+    /// Changes the input of each image that is built from a Dockerfile.
+    pub fn for_each_dockerfile(&mut self, change: impl Fn(&mut BuildInput)) {
+        for entry in &mut self.entries {
+            if let EntrySource::Build(input) = &mut entry.work
+                && input.dockerfile().is_some()
+            {
+                change(input);
+            }
+        }
+    }
+
     /// The part of the fleet in a shard.
     #[must_use]
     pub fn part(mut self, shard: Shard) -> Self {

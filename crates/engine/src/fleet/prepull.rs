@@ -3,7 +3,7 @@
 use futures_util::{StreamExt, stream};
 use wincimg_cluster::build_nodes::BuildNodes;
 use wincimg_cluster::nodes::Node;
-use wincimg_cluster::prepull::{PrepullBuild, PrepullImage, PrepullLayer};
+use wincimg_cluster::prepull::{PrepullBuild, PrepullImage};
 use wincimg_cluster::rollout::is_host_process;
 use wincimg_common::diagnose::BoxError;
 use wincimg_oci::document::{Descriptor, Document, Manifest, Verbatim};
@@ -44,7 +44,7 @@ struct PublishedImage {
 struct PublishedVariant {
     /// Its version; none if it contains no Windows.
     version: Option<WindowsVersion>,
-    layers: Vec<PrepullLayer>,
+    layers: Vec<Descriptor>,
 }
 
 /// Finds the images of a fleet for nodes. The pause image is not among them: it keeps the pods that
@@ -189,13 +189,7 @@ async fn variant(
     }
     let image = source.image(manifest).await?;
     let platform = image.config().platform();
-    let layers = image.manifest().layers.iter();
-    let layers: Vec<PrepullLayer> = layers
-        .map(|layer| PrepullLayer {
-            digest: layer.digest.to_string(),
-            size: layer.size,
-        })
-        .collect();
+    let layers = image.manifest().layers.clone();
     let os_version = platform.os_version.as_deref();
     let bottom = layers.first().map(|layer| layer.size);
     let version: Option<WindowsVersion> = os_version.and_then(|text| text.parse().ok());

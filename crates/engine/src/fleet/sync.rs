@@ -42,6 +42,8 @@ const MAX_CHECKS: usize = 32;
 /// Number of concurrent builds. Each waits a moment after publishing, so it exceeds the number of
 /// cores.
 const MAX_BUILDS: usize = 16;
+/// Number of messages to remember, so that they are not repeated.
+const MAX_PRINTED: usize = 10_000;
 
 /// Mode of a sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,35 +109,40 @@ struct SyncContext<'a> {
     builds: Semaphore,
 }
 
-/// Reporter of one image that drops messages already reported for another.
-struct DedupReporter<'a> {
-    reporter: &'a dyn Reporter,
-    printed: &'a Mutex<HashSet<String>>,
-    about: String,
+/// Reporter that drops what was reported before.
+pub struct DedupReporter<'a> {
+    /// Receives what is new.
+    pub reporter: &'a dyn Reporter,
+    /// What was reported.
+    pub printed: &'a Mutex<HashSet<String>>,
+    /// The image that it is about.
+    pub about: Option<String>,
 }
 
 impl DedupReporter<'_> {
-    fn is_new(&self, message: &str) -> bool {
+    fn report(&self, message: &dyn Display, to: impl Fn(&dyn Reporter, &dyn Display)) {
+        let message = message.to_string();
         let mut printed = lock(self.printed);
-        printed.insert(message.to_owned())
+        if printed.len() >= MAX_PRINTED {
+            printed.clear();
+        }
+        if printed.insert(message.clone()) {
+            drop(printed);
+            match &self.about {
+                Some(about) => to(self.reporter, &format_args!("{about}: {message}")),
+                None => to(self.reporter, &message),
+            }
+        }
     }
 }
 
 impl Reporter for DedupReporter<'_> {
     fn note(&self, message: &dyn Display) {
-        let message = message.to_string();
-        if self.is_new(&message) {
-            self.reporter
-                .note(&format_args!("{}: {message}", self.about));
-        }
+        self.report(message, |reporter, message| reporter.note(message));
     }
 
     fn warn(&self, message: &dyn Display) {
-        let message = message.to_string();
-        if self.is_new(&message) {
-            self.reporter
-                .warn(&format_args!("{}: {message}", self.about));
-        }
+        self.report(message, |reporter, message| reporter.warn(message));
     }
 }
 
@@ -157,7 +164,7 @@ impl SyncContext<'_> {
         let dedup = DedupReporter {
             reporter: self.run.ctx.reporter,
             printed: &self.printed,
-            about: entry.label(),
+            about: Some(entry.label()),
         };
         let ctx = BuildContext {
             bases: &self.bases,

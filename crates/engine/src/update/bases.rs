@@ -123,9 +123,9 @@ impl Bases<'_> {
         if let Some(asked) = asked {
             let (named, exactly) = self.requested(asked, version)?;
             let exactly: Vec<Reference> = exactly.into_iter().collect();
-            let found = self.find_at(&named, &exactly, image, version).await?;
-            let found = found.map(|found| found.into_old_base(BaseDetection::Asked, named));
-            return Ok(found.ok_or_else(|| self.deleted_base_error(name, asked, version))?);
+            let by = BaseDetection::Asked;
+            let found = self.find_at(&named, &exactly, image, version, by).await?;
+            return Ok(found.ok_or_else(|| self.other_base_error(name, asked, version))?);
         }
         let says = BaseAnnotations::from_image(image);
         let mut gone = None;
@@ -137,8 +137,9 @@ impl Bases<'_> {
                 .as_ref()
                 .map(|digest| at_digest(&reference, digest));
             let exactly: Vec<Reference> = pinned.into_iter().chain([reference]).collect();
-            match self.find_at(&named, &exactly, image, version).await? {
-                Some(found) => return Ok(found.into_old_base(BaseDetection::Named, named)),
+            let by = BaseDetection::Named;
+            match self.find_at(&named, &exactly, image, version, by).await? {
+                Some(found) => return Ok(found),
                 None => gone = Some(base),
             }
         }
@@ -234,6 +235,12 @@ impl Bases<'_> {
                 .hint(hint)
                 .into());
         };
+        self.ctx.reporter.note(&format_args!(
+            "{image} names the base {base}: a host that only an image names is not contacted, so it \
+             is looked for in {}; to use that base, add {}",
+            self.base_registry,
+            self.setting.with(base)
+        ));
         let (host, path) = (MICROSOFT.to_owned(), (*known).to_owned());
         Ok(match reference.tag() {
             Some(tag) => Reference::with_tag(host, path, tag.to_owned()),
@@ -249,7 +256,14 @@ impl Bases<'_> {
         exactly: &[Reference],
         image: &Image,
         version: WindowsVersion,
-    ) -> Result<Option<LocatedBase>, BoxError> {
+        by: BaseDetection,
+    ) -> Result<Option<OldBase>, BoxError> {
+        let base = |reference, image| OldBase {
+            named: named.clone(),
+            reference,
+            image,
+            by,
+        };
         for reference in exactly {
             let here = self.in_base_registry(reference);
             let source = Source::Registry(self.ctx.registry.repository(&here));
@@ -263,11 +277,8 @@ impl Bases<'_> {
                 Err(error) => return Err(error.into()),
             };
             let below = images.into_iter().find(|base| is_below(base, image));
-            if let Some(base) = below {
-                return Ok(Some(LocatedBase {
-                    reference: at_digest(&here, base.digest()),
-                    image: base,
-                }));
+            if let Some(found) = below {
+                return Ok(Some(base(at_digest(&here, found.digest()), found)));
             }
         }
         let host = HostBuild::new(version);
@@ -275,10 +286,7 @@ impl Bases<'_> {
             Ok(found) => {
                 let mut found = found.iter().map(|found| &found.base);
                 let below = found.find(|base| is_below(&base.image, image));
-                Ok(below.map(|base| LocatedBase {
-                    reference: base.reference.clone(),
-                    image: base.image.clone(),
-                }))
+                Ok(below.map(|found| base(found.reference.clone(), found.image.clone())))
             }
             Err(error) => match search(&error) {
                 Some(ResolveError::NothingFits(_) | ResolveError::NoBaseTags { .. }) => Ok(None),
@@ -317,7 +325,8 @@ impl Bases<'_> {
         asked: &[(Reference, NamedBase)],
     ) -> Result<Option<OldBase>, BoxError> {
         let looks = asked.iter().map(async |(_, named)| {
-            match self.find_at(named, &[], image, version).await {
+            let by = BaseDetection::Layers;
+            match self.find_at(named, &[], image, version, by).await {
                 // Not every mirror has all of them.
                 Err(error) if matches!(search(&error), Some(ResolveError::NoRepository { .. })) => {
                     Ok(None)
@@ -326,9 +335,8 @@ impl Bases<'_> {
             }
         });
         let mut best: Vec<OldBase> = Vec::new();
-        for (found, (_, named)) in join_all(looks).await.into_iter().zip(asked) {
+        for found in join_all(looks).await {
             let Some(found) = found? else { continue };
-            let found = found.into_old_base(BaseDetection::Layers, named.clone());
             let length = |base: &OldBase| base.image.config().rootfs.diff_ids.len();
             match best.first().map(length) {
                 Some(longest) if longest > length(&found) => {}
@@ -350,6 +358,21 @@ impl Bases<'_> {
         Ok(best.pop())
     }
 
+    /// Error for a base that the user named, and that the image is not on.
+    fn other_base_error(&self, image: &Reference, base: &str, version: WindowsVersion) -> Problem {
+        let problem = format!(
+            "{base} has no image of {} whose layers {image} begins with",
+            version.os_version()
+        );
+        let hint = format!(
+            "name the repository of its base with {0}, or omit {0} if the image names its base itself",
+            self.setting.name()
+        );
+        Problem::new("base/gone", problem)
+            .blame(Blame::Answer)
+            .hint(hint)
+    }
+
     /// Error for a base that no longer exists.
     fn deleted_base_error(
         &self,
@@ -369,23 +392,6 @@ impl Bases<'_> {
         Problem::new("base/gone", problem)
             .blame(Blame::Answer)
             .hint(hint)
-    }
-}
-
-/// A resolved base.
-struct LocatedBase {
-    reference: Reference,
-    image: Image,
-}
-
-impl LocatedBase {
-    fn into_old_base(self, by: BaseDetection, named: NamedBase) -> OldBase {
-        OldBase {
-            named,
-            reference: self.reference,
-            image: self.image,
-            by,
-        }
     }
 }
 

@@ -155,7 +155,7 @@ fn own_layers(update: &PlannedUpdate, completed: &CompletedLayers) -> Vec<OwnLay
         let made = completed.get(&layer.descriptor.digest).filter(|_| !is_kept);
         let (blob, diff_id) = made.map_or_else(kept, |made| {
             let flavour = image.manifest().flavour();
-            (made.descriptor(flavour), made.diff_id())
+            (made.descriptor(flavour), made.diff_id.clone())
         });
         OwnLayer { blob, diff_id }
     });

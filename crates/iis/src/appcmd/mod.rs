@@ -3,7 +3,7 @@
 mod read;
 
 pub use self::read::read;
-use super::config::{ConfigChange, ConfigEdit};
+use super::config::{ConfigChange, ConfigEdit, ConfigLocation};
 use super::{Attribute, Binding, DEFAULT_PATH, IisSettings, Site};
 
 /// Path of `appcmd`, whose folder is not in `PATH`.
@@ -134,12 +134,12 @@ pub fn site_config(settings: &IisSettings) -> (Vec<Vec<String>>, Vec<Vec<String>
     let site = settings.site.as_str();
     let removals = edits.iter().filter_map(|edit| {
         let removal = format!("/-{}", edit.replaced_entry()?);
-        Some(set_config(edit, Some(site), [removal]))
+        Some(config_line("set", edit, Some(site), [removal]))
     });
     let added = edits.chunk_by(|one, other| one.section == other.section);
     let added = added.map(|group| {
         let changes = group.iter().map(|edit| format!("/{}", edit.change));
-        set_config(&group[0], Some(site), changes)
+        config_line("set", &group[0], Some(site), changes)
     });
     (removals.collect(), added.collect())
 }
@@ -159,48 +159,37 @@ fn calls(edits: &[ConfigEdit]) -> Vec<AppcmdCall> {
 }
 
 fn group(edits: &[ConfigEdit]) -> Vec<AppcmdCall> {
-    let location = |edit: &ConfigEdit| edit.location.as_ref().map(ToString::to_string);
-    let for_server = |mut line: Vec<String>| {
+    let line = |verb: &str, edit: &ConfigEdit, changes: Vec<String>| {
+        let location = edit.location.as_ref().map(ConfigLocation::as_str);
+        let mut line = config_line(verb, edit, location, changes);
         line.push("/commit:apphost".to_owned());
         line
     };
-    let alone = |edit: &ConfigEdit, change: String| {
-        for_server(set_config(edit, location(edit).as_deref(), [change]))
-    };
     let together = || {
         let changes = edits.iter().map(|edit| format!("/{}", edit.change));
-        AppcmdCall::Run(for_server(set_config(
-            &edits[0],
-            location(&edits[0]).as_deref(),
-            changes,
-        )))
+        AppcmdCall::Run(line("set", &edits[0], changes.collect()))
     };
     match edits[0].change {
         ConfigChange::Set { .. }
         | ConfigChange::Fill { .. }
         | ConfigChange::New { .. }
-        | ConfigChange::Take { .. } => {
-            vec![together()]
+        | ConfigChange::Take { .. } => vec![together()],
+        ConfigChange::Delegate { allowed } => {
+            let verb = if allowed { "unlock" } else { "lock" };
+            let lines = edits.iter().map(|edit| line(verb, edit, Vec::new()));
+            lines.map(AppcmdCall::Run).collect()
         }
-        ConfigChange::Delegate { allowed } => edits
-            .iter()
-            .map(|edit| {
-                let mut line = set_config(edit, location(edit).as_deref(), None);
-                let verb = if allowed { "unlock" } else { "lock" };
-                verb.clone_into(&mut line[0]);
-                AppcmdCall::Run(for_server(line))
-            })
-            .collect(),
         ConfigChange::Add { .. } | ConfigChange::Ensure { .. } => {
-            let removals = edits
-                .iter()
-                .filter_map(|edit| Some(alone(edit, format!("/-{}", edit.replaced_entry()?))));
+            let removals = edits.iter().filter_map(|edit| {
+                let removal = format!("/-{}", edit.replaced_entry()?);
+                Some(line("set", edit, vec![removal]))
+            });
             vec![AppcmdCall::Try(removals.collect()), together()]
         }
         ConfigChange::Remove { .. } => {
             let removals = edits
                 .iter()
-                .map(|edit| alone(edit, format!("/{}", edit.change)));
+                .map(|edit| line("set", edit, vec![format!("/{}", edit.change)]));
             vec![AppcmdCall::Try(removals.collect())]
         }
         ConfigChange::Clear { .. } => edits
@@ -209,20 +198,19 @@ fn group(edits: &[ConfigEdit]) -> Vec<AppcmdCall> {
                 let path = edit.change.to_string();
                 let path = path.strip_prefix('~').filter(|path| !path.is_empty());
                 let path = path.map(|path| format!("/{path}"));
-                let mut line = set_config(edit, location(edit).as_deref(), path);
-                "clear".clone_into(&mut line[0]);
-                AppcmdCall::Run(for_server(line))
+                AppcmdCall::Run(line("clear", edit, path.into_iter().collect()))
             })
             .collect(),
     }
 }
 
-fn set_config(
+fn config_line(
+    verb: &str,
     edit: &ConfigEdit,
     location: Option<&str>,
     changes: impl IntoIterator<Item = String>,
 ) -> Vec<String> {
-    let mut line = words(["set", "config"]);
+    let mut line = words([verb, "config"]);
     line.extend(location.map(str::to_owned));
     line.push(format!("/section:{}", edit.section));
     line.extend(changes);

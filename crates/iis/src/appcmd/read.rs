@@ -1,18 +1,14 @@
 //! Reads `appcmd`'s arguments as configuration changes.
 
 use super::super::change::{
-    IisChange, IisChangeError, NewSite, app_pool, application, bindings, edit, entry_named,
-    location, new, split_folder, take, virtual_directory, without_site,
+    GLOBAL_MODULES, IisChange, IisChangeError, MODULES, NewSite, app_pool, application, bindings,
+    check_exists, entry_named, folder_in, location, new, pairs, site_id, split_folder, take,
+    virtual_directory, without_site,
 };
 use super::super::config::{
-    APP_POOLS, ConfigChange, ConfigEdit, ConfigLocation, ElementPath, SITES, SectionPath, Server,
+    APP_POOLS, ConfigChange, ConfigEdit, ConfigLocation, ElementPath, PathStep, SITES, SectionPath,
+    Server,
 };
-
-/// The section with the installed modules.
-const GLOBAL_MODULES: &str = "system.webServer/globalModules";
-
-/// The section with the enabled modules.
-const MODULES: &str = "system.webServer/modules";
 
 /// The arguments after verb and object.
 #[derive(Debug, Default)]
@@ -51,7 +47,7 @@ pub fn read(words: &[String], server: &Server) -> Result<IisChange, IisChangeErr
         ("install", "module") => install_module(&mut line),
         ("add", "module") => add_module(&mut line),
         ("start" | "stop", "site" | "apppool") | ("recycle", "apppool") | ("list", _) => {
-            return check_exists(&verb, &object, &mut line, server);
+            return known_object(&verb, &object, &mut line, server);
         }
         _ => Err(IisChangeError::unclear(format!(
             "{verb} {object} is not supported"
@@ -62,19 +58,7 @@ pub fn read(words: &[String], server: &Server) -> Result<IisChange, IisChangeErr
             "{left} is not supported here"
         )));
     }
-    spelled(order, server)
-}
-
-/// The change with all names in the schema's spelling.
-fn spelled(order: IisChange, server: &Server) -> Result<IisChange, IisChangeError> {
-    let edits = order.edits.into_iter();
-    let edits: Result<_, _> = edits
-        .map(|edit| server.schema().normalize_names(edit))
-        .collect();
-    Ok(IisChange {
-        edits: edits?,
-        ..order
-    })
+    order.normalized(server)
 }
 
 impl std::fmt::Display for Switch {
@@ -331,15 +315,11 @@ fn add_site(line: &mut AppcmdArguments) -> Result<IisChange, IisChangeError> {
         Some(name) => name,
         None => line.named("site")?,
     };
-    let id = line.taken("id").map(|id| {
-        let number = id.parse::<u32>();
-        number.map_err(|_| IisChangeError::failure(format!("invalid id {id:?}")))
-    });
     let ways = line.taken("bindings");
     let folder = line.taken("physicalPath");
     let site = NewSite {
         name: &name,
-        id: id.transpose()?,
+        id: site_id(line.taken("id"))?,
         bindings: ways.map_or_else(|| Ok(Vec::new()), |text| read_bindings(&text))?,
         folder: folder.as_deref(),
         app_pool: None,
@@ -374,9 +354,7 @@ fn add_folder(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange, 
     let path = line.needed("path")?;
     let folder = line.taken("physicalPath");
     let mut edits = virtual_directory(&site, &application, &path, folder.as_deref());
-    let at = entry_named(&site)
-        .entry([("path", application.as_str())])
-        .entry([("path", path.as_str())]);
+    let at = folder_in(&site, &application, &path);
     edits.extend(line.changes(&sites(), &at)?);
     Ok(IisChange::new(edits))
 }
@@ -409,8 +387,7 @@ fn place(
         }
         _ => {
             let (site, application, folder) = split_folder(&name, server);
-            let at = entry_named(&site).entry([("path", application.as_str())]);
-            (sites(), at.entry([("path", folder.as_str())]))
+            (sites(), folder_in(&site, &application, &folder))
         }
     })
 }
@@ -425,11 +402,9 @@ fn set_object(
     let mut edits = Vec::new();
     if object == "site" {
         refuse(line, &["applicationPool", "physicalPath"])?;
-        if let (Some(ways), [super::super::config::PathStep::Entry(entry)]) =
-            (line.taken("bindings"), at.steps())
-        {
+        if let (Some(ways), [PathStep::Entry(entry)]) = (line.taken("bindings"), at.steps()) {
             let name = entry.attributes().next().map_or("", |(_, name)| name);
-            edits.push(bindings(name, &read_bindings(&ways)?));
+            edits.push(bindings(name, pairs(&read_bindings(&ways)?)));
         }
     }
     if object == "app" {
@@ -490,15 +465,11 @@ fn add_module(line: &mut AppcmdArguments) -> Result<IisChange, IisChangeError> {
     let condition = condition.iter().map(|it| ("preCondition", it.as_str()));
     let entry = std::iter::once(("name", name.as_str()));
     let entry = ElementPath::default().entry(entry.chain(kind).chain(condition));
-    let first = false;
-    Ok(IisChange::new(vec![edit(
-        MODULES,
-        ConfigChange::New { entry, first },
-    )]))
+    Ok(IisChange::new(vec![new(MODULES, entry)]))
 }
 
 /// Fails if a site or pool to list, start or stop does not exist.
-fn check_exists(
+fn known_object(
     verb: &str,
     object: &str,
     line: &mut AppcmdArguments,
@@ -514,18 +485,11 @@ fn check_exists(
         Err(_) if verb == "list" && line.switches.is_empty() => return Ok(IisChange::default()),
         Err(error) => return Err(error),
     };
-    let is_known = known
-        .iter()
-        .any(|known| known.to_lowercase() == name.to_lowercase());
-    if !is_known {
-        return Err(IisChangeError::failure(format!(
-            "{object} {name:?} not found"
-        )));
-    }
+    let found = check_exists(object, &name, &known)?;
     Ok(if verb == "list" {
         IisChange::default()
     } else {
-        IisChange::no_change()
+        found
     })
 }
 

@@ -1,6 +1,8 @@
 //! Cmdlets on sections of the configuration.
 
-use super::super::change::{IisChange, IisChangeError, edit, new, take};
+use super::super::change::{
+    GLOBAL_MODULES, IisChange, IisChangeError, MODULES, entry_named, new, take,
+};
 use super::super::config::{
     ConfigChange, ConfigEdit, ConfigLocation, ElementPath, FilterTarget, PathStep, SectionPath,
     Selector, Server,
@@ -9,12 +11,6 @@ use super::{CmdletCall, ParameterValue};
 
 /// The section with the handlers.
 const HANDLERS: &str = "system.webServer/handlers";
-
-/// The section with the installed modules.
-const GLOBAL_MODULES: &str = "system.webServer/globalModules";
-
-/// The section with the enabled modules.
-const MODULES: &str = "system.webServer/modules";
 
 pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
     let (into, at) = call.place()?;
@@ -30,9 +26,7 @@ pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, I
         "remove-webconfigurationproperty" => {
             let name = call.text("name")?.unwrap_or_default();
             let element = below(&found.element, &name, &found, server)?;
-            let value = call
-                .value("atelement")
-                .ok_or_else(|| IisChangeError::unclear("-AtElement is missing"))?;
+            let value = call.needed_value("atelement")?;
             let entry = entry(&found.section, &element, value, server)?;
             let entry = element.with(PathStep::Entry(entry));
             vec![ConfigChange::Take { entry }]
@@ -105,20 +99,14 @@ fn set_property(
 ) -> Result<Vec<ConfigChange>, IisChangeError> {
     call.without(&["atelement", "atindex", "atname", "clr"])?;
     let name = call.needed("name")?;
-    let value = call
-        .value("value")
-        .ok_or_else(|| IisChangeError::unclear("-Value is missing"))?;
+    let value = call.needed_value("value")?;
     if found.attribute.is_some() {
         return Err(IisChangeError::unclear("the filter selects an attribute"));
     }
     if name == "." {
         return of_element(found, &found.element, value, server);
     }
-    let mut names: Vec<&str> = name.split('.').collect();
-    let last = names.pop().unwrap_or_default();
-    let owner = names
-        .into_iter()
-        .fold(found.element.clone(), ElementPath::element);
+    let (owner, last) = found.element.clone().dotted(&name);
     match value {
         ParameterValue::Table(_) | ParameterValue::List(_) => {
             of_element(found, &owner.element(last), value, server)
@@ -132,9 +120,7 @@ fn set_whole(
     found: &FilterTarget,
     server: &Server,
 ) -> Result<Vec<ConfigChange>, IisChangeError> {
-    let value = call
-        .value("value")
-        .ok_or_else(|| IisChangeError::unclear("-Value is missing"))?;
+    let value = call.needed_value("value")?;
     match &found.attribute {
         Some(name) => Ok(vec![attribute(
             found,
@@ -158,8 +144,7 @@ fn of_element(
     let is_collection = server.schema().is_collection(&found.section, element);
     match value {
         ParameterValue::Table(entries) if !is_collection => {
-            let edits = attributes_from_table(&found.section, element, entries, server)?;
-            Ok(edits.into_iter().map(|edit| edit.change).collect())
+            attributes_from_table(&found.section, element, entries, server)
         }
         _ => Err(IisChangeError::unclear(
             "cannot set a whole collection: add and remove its entries",
@@ -198,9 +183,7 @@ fn add(
     if !server.schema().is_collection(&found.section, collection) {
         return Err(IisChangeError::unclear("the target is not a collection"));
     }
-    let value = call
-        .value("value")
-        .ok_or_else(|| IisChangeError::unclear("-Value is missing"))?;
+    let value = call.needed_value("value")?;
     let mut changes = Vec::new();
     for value in value.items() {
         let ParameterValue::Table(all) = value else {
@@ -284,20 +267,25 @@ pub(super) fn text(
     value: &ParameterValue,
     server: &Server,
 ) -> Result<String, IisChangeError> {
+    let of_number = |number| server.schema().enum_text(section, element, name, number);
+    written(name, value, of_number)
+}
+
+fn written(
+    name: &str,
+    value: &ParameterValue,
+    of_number: impl FnOnce(i64) -> Option<String>,
+) -> Result<String, IisChangeError> {
     let written = match value {
         ParameterValue::Text(text) => Some(text.clone()),
         ParameterValue::Bool(value) => Some(value.to_string()),
-        ParameterValue::Number(number) => {
-            server.schema().enum_text(section, element, name, *number)
-        }
+        ParameterValue::Number(number) => of_number(*number),
         ParameterValue::Table(_) | ParameterValue::List(_) => None,
     };
-    written.ok_or_else(|| unclear_value(name, value))
-}
-
-fn unclear_value(name: &str, value: &ParameterValue) -> IisChangeError {
-    let value = value.text().unwrap_or_else(|| "a table".to_owned());
-    IisChangeError::unclear(format!("the effect of {value} for {name} is unknown"))
+    written.ok_or_else(|| {
+        let value = value.text().unwrap_or_else(|| "a table".to_owned());
+        IisChangeError::unclear(format!("the effect of {value} for {name} is unknown"))
+    })
 }
 
 /// The attributes of an element.
@@ -306,18 +294,16 @@ pub(super) fn attributes_from_table(
     element: &ElementPath,
     entries: &[(String, ParameterValue)],
     server: &Server,
-) -> Result<Vec<ConfigEdit>, IisChangeError> {
+) -> Result<Vec<ConfigChange>, IisChangeError> {
     if entries.is_empty() {
         return Err(IisChangeError::unclear("the table is empty"));
     }
     let set = |(name, value): &(String, ParameterValue)| {
-        let value = text(section, element, name, value, server)?;
-        let change = ConfigChange::Set {
+        Ok(ConfigChange::Set {
             element: element.clone(),
             attribute: name.clone(),
-            value,
-        };
-        Ok(edit(section.as_str(), change))
+            value: text(section, element, name, value, server)?,
+        })
     };
     entries.iter().map(set).collect()
 }
@@ -334,27 +320,16 @@ pub(super) fn entry(
             "unsupported entry: expected @{name='value'}",
         ));
     };
-    let mut attributes: Vec<(String, String)> = Vec::new();
-    for (name, value) in all {
-        let written = match value {
-            ParameterValue::Text(text) => Some(text.clone()),
-            ParameterValue::Bool(value) => Some(value.to_string()),
-            ParameterValue::Number(number) => {
-                let schema = server.schema();
-                schema.entry_enum_text(section, collection, name, *number)
-            }
-            ParameterValue::Table(_) | ParameterValue::List(_) => None,
-        };
-        let written = written.ok_or_else(|| unclear_value(name, value))?;
-        attributes.push((name.clone(), written));
-    }
-    if attributes.is_empty() {
+    if all.is_empty() {
         return Err(IisChangeError::unclear("the table is empty"));
     }
-    let pairs = attributes.iter();
-    Ok(Selector::from_attributes(
-        pairs.map(|(name, value)| (name.as_str(), value.as_str())),
-    ))
+    let schema = server.schema();
+    let attribute = |(name, value): &(String, ParameterValue)| {
+        let of_number = |number| schema.entry_enum_text(section, collection, name, number);
+        Ok((name.clone(), written(name, value, of_number)?))
+    };
+    let attributes: Result<_, _> = all.iter().map(attribute).collect();
+    attributes.map(Selector)
 }
 
 /// `New-WebHandler`, `New-WebGlobalModule` and related cmdlets.
@@ -371,7 +346,7 @@ pub(super) fn handler_or_module(call: CmdletCall<'_>) -> Result<IisChange, IisCh
     let entry = |all: &[(&'static str, String)]| {
         ElementPath::default().entry(all.iter().map(|(name, text)| (*name, text.as_str())))
     };
-    let own = ElementPath::default().entry([("name", name.as_str())]);
+    let own = entry_named(&name);
     let mut order = IisChange::new(vec![match call.name {
         "new-webhandler" => {
             call.needed("path")?;

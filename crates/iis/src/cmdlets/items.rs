@@ -1,14 +1,12 @@
 //! PowerShell's own cmdlets on items of the drive `IIS:`.
 
 use super::super::change::{
-    IisChange, IisChangeError, NewSite, RequiredFolder, app_pool, bindings, edit, entry_named, set,
-    split_folder, take, without_site,
+    IisChange, IisChangeError, NewSite, app_pool, bindings, edit, entry_named, folder_in, is_same,
+    pairs, site_id, split_folder, take, without_site,
 };
-use super::super::config::{
-    APP_POOLS, ConfigChange, ConfigEdit, ElementPath, SITES, SectionPath, Server,
-};
+use super::super::config::{APP_POOLS, ConfigChange, ElementPath, SITES, SectionPath, Server};
 use super::configuration::{attributes_from_table, entry, text};
-use super::sites::{check_free, id, new_application, new_folder};
+use super::sites::{check_site, new_application, new_folder, new_site, required};
 use super::{CmdletCall, ParameterValue};
 
 /// Attributes of the site's root application that `IIS:\Sites\NAME` shows.
@@ -75,7 +73,7 @@ fn make(
         IisDriveItem::Pool(name) => {
             call.without(&["bindings", "physicalpath", "applicationpool", "id", "value"])?;
             let mut known = server.app_pools().into_iter();
-            if known.any(|known| known.to_lowercase() == name.to_lowercase()) && call.has("force") {
+            if known.any(|known| is_same(&known, name)) && call.has("force") {
                 return Err(IisChangeError::unclear(
                     "the effect of -Force on an existing pool is unknown",
                 ));
@@ -84,9 +82,7 @@ fn make(
         }
         IisDriveItem::Site(name) => make_site(call, name, server),
         IisDriveItem::Below(site, path) => {
-            if !server.has_site(site) {
-                return Err(IisChangeError::failure(format!("site {site:?} not found")));
-            }
+            check_site(site, server)?;
             let kind = call.text("itemtype")?.unwrap_or_default().to_lowercase();
             match kind.as_str() {
                 "application" => new_application(call, server, site, path),
@@ -115,30 +111,21 @@ fn make_site(
             IisChangeError::failure(format!("site {name:?} already exists"))
         });
     }
-    let ways = call
-        .value("bindings")
-        .ok_or_else(|| IisChangeError::unclear("-bindings is missing"))?;
+    let ways = call.needed_value("bindings")?;
     let directory = call.needed("physicalpath")?;
     let pool = call.text("applicationpool")?;
     let site = NewSite {
         name,
-        id: id(call)?,
-        bindings: ways
-            .items()
-            .iter()
-            .map(parse_binding)
-            .collect::<Result<_, _>>()?,
+        id: site_id(call.text("id")?)?,
+        bindings: parse_bindings(ways)?,
         folder: Some(&directory),
         app_pool: pool.as_deref(),
     };
-    check_free(name, &site.bindings, server)?;
-    Ok(IisChange {
-        folder: (!call.has("force")).then(|| RequiredFolder {
-            path: directory.clone(),
-            fails: false,
-        }),
-        ..IisChange::new(site.edits())
-    })
+    new_site(&site, required(call, &directory, false), server)
+}
+
+fn parse_bindings(value: &ParameterValue) -> Result<Vec<(String, String)>, IisChangeError> {
+    value.items().iter().map(parse_binding).collect()
 }
 
 /// `@{protocol='http';bindingInformation='*:80:'}`
@@ -188,8 +175,7 @@ fn remove(
 
 fn folder_of(path: &str, server: &Server) -> ElementPath {
     let (site, application, folder) = split_folder(path, server);
-    let at = entry_named(&site).entry([("path", application.as_str())]);
-    at.entry([("path", folder.as_str())])
+    folder_in(&site, &application, &folder)
 }
 
 /// `Set-ItemProperty IIS:\… -Name … -Value …`
@@ -199,9 +185,7 @@ fn change(
     server: &Server,
 ) -> Result<IisChange, IisChangeError> {
     let name = call.needed("name")?;
-    let value = call
-        .value("value")
-        .ok_or_else(|| IisChangeError::unclear("-value is missing"))?;
+    let value = call.needed_value("value")?;
     let is = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(&name));
     if is(&["name", "state", "userName", "password"]) {
         return Err(IisChangeError::unclear(format!(
@@ -211,15 +195,9 @@ fn change(
     let (section, at) = match item {
         IisDriveItem::Pool(pool) => (APP_POOLS, entry_named(pool)),
         IisDriveItem::Site(site) if is(&["bindings"]) => {
-            let ways = value
-                .items()
-                .iter()
-                .map(parse_binding)
-                .collect::<Result<Vec<_>, _>>()?;
-            if !server.has_site(site) {
-                return Err(IisChangeError::failure(format!("site {site:?} not found")));
-            }
-            return Ok(IisChange::new(vec![bindings(site, &ways)]));
+            let ways = parse_bindings(value)?;
+            check_site(site, server)?;
+            return Ok(IisChange::new(vec![bindings(site, pairs(&ways))]));
         }
         IisDriveItem::Site(site) if is(&OF_FOLDER) => (SITES, folder_of(site, server)),
         IisDriveItem::Site(site) if is(&OF_APPLICATION) => {
@@ -233,42 +211,37 @@ fn change(
             (SITES, entry_named(site).entry([("path", path.as_str())]))
         }
     };
-    property(section, at, &name, value, server).map(IisChange::new)
+    let changes = property(&SectionPath::of(section), at, &name, value, server)?;
+    let edits = changes.into_iter().map(|change| edit(section, change));
+    Ok(IisChange::new(edits.collect()))
 }
 
 /// An attribute, attributes of an element, or the entries of a collection.
 fn property(
-    section: &str,
+    section: &SectionPath,
     at: ElementPath,
     name: &str,
     value: &ParameterValue,
     server: &Server,
-) -> Result<Vec<ConfigEdit>, IisChangeError> {
-    let section_path = SectionPath::of(section);
-    let mut names: Vec<&str> = name.split('.').collect();
-    let last = names.pop().unwrap_or_default();
-    let owner = names.into_iter().fold(at, ElementPath::element);
-    let inner = owner.clone().element(last);
+) -> Result<Vec<ConfigChange>, IisChangeError> {
+    let (element, last) = at.dotted(name);
+    let inner = element.clone().element(last);
     match value {
         ParameterValue::Table(_) | ParameterValue::List(_)
-            if server.schema().is_collection(&section_path, &inner) =>
+            if server.schema().is_collection(section, &inner) =>
         {
             let entries = value.items().iter();
-            let entries = entries.map(|value| entry(&section_path, &inner, value, server));
-            Ok(vec![edit(
-                section,
-                ConfigChange::Fill {
-                    collection: inner.clone(),
-                    entries: entries.collect::<Result<_, _>>()?,
-                },
-            )])
+            let entries = entries.map(|value| entry(section, &inner, value, server));
+            Ok(vec![ConfigChange::Fill {
+                entries: entries.collect::<Result<_, _>>()?,
+                collection: inner,
+            }])
         }
-        ParameterValue::Table(entries) => {
-            attributes_from_table(&section_path, &inner, entries, server)
-        }
-        value => {
-            let value = text(&section_path, &owner, last, value, server)?;
-            Ok(vec![set(section, owner, last, &value)])
-        }
+        ParameterValue::Table(entries) => attributes_from_table(section, &inner, entries, server),
+        value => Ok(vec![ConfigChange::Set {
+            value: text(section, &element, last, value, server)?,
+            attribute: last.to_owned(),
+            element,
+        }]),
     }
 }

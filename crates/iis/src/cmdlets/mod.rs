@@ -44,14 +44,7 @@ pub fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChang
         | "disable-webglobalmodule" => configuration::handler_or_module(call),
         _ => sites::read(call, server),
     }?;
-    let edits = order.edits.into_iter();
-    let edits: Result<_, _> = edits
-        .map(|edit| server.schema().normalize_names(edit))
-        .collect();
-    Ok(IisChange {
-        edits: edits?,
-        ..order
-    })
+    order.normalized(server)
 }
 
 impl CmdletCall<'_> {
@@ -73,6 +66,12 @@ impl CmdletCall<'_> {
     fn needed(&self, name: &str) -> Result<String, IisChangeError> {
         self.text(name)?
             .filter(|text| !text.is_empty())
+            .ok_or_else(|| IisChangeError::unclear(format!("-{name} is missing")))
+    }
+
+    /// A value that may be a table or a list.
+    fn needed_value(&self, name: &str) -> Result<&ParameterValue, IisChangeError> {
+        self.value(name)
             .ok_or_else(|| IisChangeError::unclear(format!("-{name} is missing")))
     }
 

@@ -1,8 +1,9 @@
 //! Cmdlets that create and remove sites, applications, pools and bindings.
 
 use super::super::change::{
-    IisChange, IisChangeError, NewSite, RequiredFolder, app_pool, application, entry_named, new,
-    set, take, virtual_directory, without_site,
+    IisChange, IisChangeError, NewSite, RequiredFolder, app_pool, application, binding_attributes,
+    check_exists, entry_named, folder_in, is_same, new, pairs, set, site_id, take,
+    virtual_directory, without_site,
 };
 use super::super::config::{APP_POOLS, SITES, Server};
 use super::{CmdletCall, ParameterValue};
@@ -31,27 +32,27 @@ pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, I
             entry_named(&call.needed("name")?),
         )])),
         "new-webapplication" => {
-            let (site, path) = (site(call, server)?, url_path(&call.needed("name")?));
+            let site = known_site(call, "site", server)?;
+            let path = url_path(&call.needed("name")?);
             new_application(call, server, &site, &path)
         }
         "new-webvirtualdirectory" => {
-            let site = site(call, server)?;
+            let site = known_site(call, "site", server)?;
             let application = call.text("application")?.unwrap_or_default();
             let name = url_path(&call.needed("name")?);
             new_folder(call, &site, &url_path(&application), &name)
         }
         "remove-webapplication" => {
-            let (site, path) = (site(call, server)?, url_path(&call.needed("name")?));
+            let site = known_site(call, "site", server)?;
+            let path = url_path(&call.needed("name")?);
             let at = entry_named(&site).entry([("path", path.as_str())]);
             Ok(IisChange::new(vec![take(SITES, at)]))
         }
         "remove-webvirtualdirectory" => {
-            let site = site(call, server)?;
+            let site = known_site(call, "site", server)?;
             let application = call.text("application")?.unwrap_or_default();
-            let application = url_path(&application);
             let path = url_path(&call.needed("name")?);
-            let at = entry_named(&site).entry([("path", application.as_str())]);
-            let at = at.entry([("path", path.as_str())]);
+            let at = folder_in(&site, &url_path(&application), &path);
             Ok(IisChange::new(vec![take(SITES, at)]))
         }
         "new-webbinding" => new_binding(call, server),
@@ -72,19 +73,6 @@ pub(super) fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, I
     }
 }
 
-fn is_same(one: &str, other: &str) -> bool {
-    one.to_lowercase() == other.to_lowercase()
-}
-
-fn check_exists(what: &str, name: &str, known: &[String]) -> Result<IisChange, IisChangeError> {
-    if known.iter().any(|known| is_same(known, name)) {
-        return Ok(IisChange::no_change());
-    }
-    Err(IisChangeError::failure(format!(
-        "{what} {name:?} not found"
-    )))
-}
-
 /// Fails if a new object exists; the effect of `-Force` on it is unknown.
 fn check_new(is_known: bool, what: &str, call: CmdletCall<'_>) -> Result<(), IisChangeError> {
     match (is_known, call.has("force")) {
@@ -100,14 +88,19 @@ fn url_path(name: &str) -> String {
     format!("/{}", name.replace('\\', "/").trim_matches('/'))
 }
 
-fn site(call: CmdletCall<'_>, server: &Server) -> Result<String, IisChangeError> {
-    let name = call.needed("site")?;
-    known_site(name, server)
+fn known_site(
+    call: CmdletCall<'_>,
+    parameter: &str,
+    server: &Server,
+) -> Result<String, IisChangeError> {
+    let name = call.needed(parameter)?;
+    check_site(&name, server)?;
+    Ok(name)
 }
 
-fn known_site(name: String, server: &Server) -> Result<String, IisChangeError> {
-    if server.has_site(&name) {
-        return Ok(name);
+pub(super) fn check_site(name: &str, server: &Server) -> Result<(), IisChangeError> {
+    if server.has_site(name) {
+        return Ok(());
     }
     Err(IisChangeError::failure(format!("site {name:?} not found")))
 }
@@ -120,11 +113,14 @@ fn folder(call: CmdletCall<'_>) -> Result<(String, Option<RequiredFolder>), IisC
             "-PhysicalPath is not an absolute path: {folder}"
         )));
     }
-    let needed = (!call.has("force")).then(|| RequiredFolder {
-        path: folder.clone(),
-        fails: true,
-    });
+    let needed = required(call, &folder, true);
     Ok((folder, needed))
+}
+
+/// A folder that must exist unless `-Force` is given.
+pub(super) fn required(call: CmdletCall<'_>, path: &str, fails: bool) -> Option<RequiredFolder> {
+    let path = path.to_owned();
+    (!call.has("force")).then_some(RequiredFolder { path, fails })
 }
 
 fn is_whole(path: &str) -> bool {
@@ -150,7 +146,7 @@ fn information(call: CmdletCall<'_>) -> Result<String, IisChangeError> {
 }
 
 /// Fails if another site has one of the bindings: Windows would start only one of the two.
-pub(super) fn check_free(
+fn check_free(
     site: &str,
     bindings: &[(String, String)],
     server: &Server,
@@ -188,46 +184,36 @@ fn new_website(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisCh
     let app_pool = call.text("applicationpool")?;
     let site = NewSite {
         name: &name,
-        id: id(call)?,
+        id: site_id(call.text("id")?)?,
         bindings: vec![(protocol.to_owned(), information(call)?)],
         folder: Some(&path),
         app_pool: app_pool.as_deref(),
     };
-    check_free(&name, &site.bindings, server)?;
-    Ok(IisChange {
-        folder: needed,
-        ..IisChange::new(site.edits())
-    })
+    new_site(&site, needed, server)
 }
 
-pub(super) fn id(call: CmdletCall<'_>) -> Result<Option<u32>, IisChangeError> {
-    let id = call.text("id")?;
-    id.map(|id| {
-        let number = id.parse();
-        number.map_err(|_| IisChangeError::failure(format!("invalid id {id:?}")))
-    })
-    .transpose()
+/// Adds a site; three cmdlets do.
+pub(super) fn new_site(
+    site: &NewSite<'_>,
+    folder: Option<RequiredFolder>,
+    server: &Server,
+) -> Result<IisChange, IisChangeError> {
+    check_free(site.name, &site.bindings, server)?;
+    Ok(IisChange::new(site.edits()).with_folder(folder))
 }
 
 fn new_iis_site(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
     let name = call.needed("name")?;
     check_new(server.has_site(&name), &format!("site {name:?}"), call)?;
     let protocol = call.text("protocol")?.unwrap_or_else(|| "http".to_owned());
-    let (path, needed) = folder(call)?;
+    let (path, _) = folder(call)?;
     let site = NewSite {
         name: &name,
         bindings: vec![(protocol, call.needed("bindinginformation")?)],
         folder: Some(&path),
         ..NewSite::default()
     };
-    check_free(&name, &site.bindings, server)?;
-    Ok(IisChange {
-        folder: needed.map(|needed| RequiredFolder {
-            fails: false,
-            ..needed
-        }),
-        ..IisChange::new(site.edits())
-    })
+    new_site(&site, required(call, &path, false), server)
 }
 
 fn remove_iis_sites(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
@@ -259,10 +245,8 @@ pub(super) fn new_application(
     check_new(server.is_application(site, path), &what, call)?;
     let (directory, needed) = folder(call)?;
     let pool = call.text("applicationpool")?;
-    Ok(IisChange {
-        folder: needed,
-        ..IisChange::new(application(site, path, Some(&directory), pool.as_deref()))
-    })
+    let edits = application(site, path, Some(&directory), pool.as_deref());
+    Ok(IisChange::new(edits).with_folder(needed))
 }
 
 /// Adds a folder to an application; two cmdlets do.
@@ -273,14 +257,12 @@ pub(super) fn new_folder(
     path: &str,
 ) -> Result<IisChange, IisChangeError> {
     let (directory, needed) = folder(call)?;
-    Ok(IisChange {
-        folder: needed,
-        ..IisChange::new(virtual_directory(site, application, path, Some(&directory)))
-    })
+    let edits = virtual_directory(site, application, path, Some(&directory));
+    Ok(IisChange::new(edits).with_folder(needed))
 }
 
 fn new_binding(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
-    let name = known_site(call.needed("name")?, server)?;
+    let name = known_site(call, "name", server)?;
     let protocol = call.text("protocol")?.unwrap_or_else(|| "http".to_owned());
     let is_http = is_same(&protocol, "http");
     if !is_http && (!is_same(&protocol, "https") || call.value("port").is_none()) {
@@ -289,10 +271,7 @@ fn new_binding(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisCh
         )));
     }
     let information = information(call)?;
-    let mut entry = vec![
-        ("protocol", protocol.as_str()),
-        ("bindingInformation", information.as_str()),
-    ];
+    let mut entry = binding_attributes((&protocol, &information)).to_vec();
     let flags = call.text("sslflags")?.filter(|flags| flags != "0");
     entry.extend(flags.iter().map(|flags| ("sslFlags", flags.as_str())));
     let entry = entry_named(&name).element("bindings").entry(entry);
@@ -325,20 +304,17 @@ fn fitting(
 }
 
 fn remove_bindings(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
-    let name = known_site(call.needed("name")?, server)?;
+    let name = known_site(call, "name", server)?;
     let found = fitting(call, &name, server)?;
-    let edits = found.iter().map(|(protocol, information)| {
-        let entry = [
-            ("protocol", protocol.as_str()),
-            ("bindingInformation", information.as_str()),
-        ];
-        take(SITES, entry_named(&name).element("bindings").entry(entry))
+    let edits = pairs(&found).map(|pair| {
+        let collection = entry_named(&name).element("bindings");
+        take(SITES, collection.entry(binding_attributes(pair)))
     });
     Ok(IisChange::new(edits.collect()))
 }
 
 fn set_binding(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisChangeError> {
-    let name = known_site(call.needed("name")?, server)?;
+    let name = known_site(call, "name", server)?;
     let found = fitting(call, &name, server)?;
     let [(protocol, information)] = found.as_slice() else {
         return Err(IisChangeError::unclear(format!(
@@ -350,21 +326,19 @@ fn set_binding(call: CmdletCall<'_>, server: &Server) -> Result<IisChange, IisCh
     let (address, port) = rest.rsplit_once(':').unwrap_or((rest, ""));
     let value = call.text("value")?.unwrap_or_default();
     let property = call.needed("propertyname")?.to_lowercase();
-    let (attribute, value) = match property.as_str() {
-        "port" => ("bindingInformation", format!("{address}:{value}:{host}")),
-        "hostheader" => ("bindingInformation", format!("{address}:{port}:{value}")),
-        "ipaddress" => ("bindingInformation", format!("{value}:{port}:{host}")),
-        "bindinginformation" => ("bindingInformation", value),
+    let value = match property.as_str() {
+        "port" => format!("{address}:{value}:{host}"),
+        "hostheader" => format!("{address}:{port}:{value}"),
+        "ipaddress" => format!("{value}:{port}:{host}"),
+        "bindinginformation" => value,
         _ => {
             return Err(IisChangeError::unclear(format!(
                 "the property {property} of a binding is not supported"
             )));
         }
     };
-    let entry = [
-        ("protocol", protocol.as_str()),
-        ("bindingInformation", information.as_str()),
-    ];
+    let entry = binding_attributes((protocol, information));
     let at = entry_named(&name).element("bindings").entry(entry);
-    Ok(IisChange::new(vec![set(SITES, at, attribute, &value)]))
+    let edit = set(SITES, at, "bindingInformation", &value);
+    Ok(IisChange::new(vec![edit]))
 }

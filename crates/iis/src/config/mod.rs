@@ -15,7 +15,7 @@ mod value;
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use wincimg_windows::invalid::InvalidText;
 
 pub use self::apply::EditError;
@@ -176,7 +176,7 @@ pub enum ConfigChange {
 }
 
 /// A site or a path below one: `Default Web Site/app`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct ConfigLocation(String);
 
 impl std::str::FromStr for ConfigLocation {
@@ -219,12 +219,6 @@ impl ConfigLocation {
 impl fmt::Display for ConfigLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-impl Serialize for ConfigLocation {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Names in IIS's configuration as people write them: in any case, sections by their last name, and
 //! paths as `XPath` filters.
 
-use super::path::{PathStep, Selector};
+use super::path::{PathStep, Selector, read_entry};
 use super::schema::{CollectionSchema, ElementSchema, Schema, SchemaViolation, owner};
 use super::{ConfigChange, ConfigEdit, ElementPath, SectionPath};
 
@@ -55,55 +55,37 @@ impl Schema {
     }
 
     /// The edit with names in the schema's spelling.
-    pub fn normalize_names(&self, edit: ConfigEdit) -> Result<ConfigEdit, SchemaViolation> {
+    pub fn normalize_names(&self, mut edit: ConfigEdit) -> Result<ConfigEdit, SchemaViolation> {
         let section = self.find_section(edit.section.as_str())?;
         let at = self.section(&section)?;
-        let path = |path: ElementPath| spelled(at, &path).0;
-        let change = match edit.change {
+        match &mut edit.change {
             ConfigChange::Set {
-                element,
-                attribute,
-                value,
+                element, attribute, ..
             } => {
-                let (element, schema) = spelled(at, &element);
-                ConfigChange::Set {
-                    attribute: attribute_in(schema, &attribute),
-                    element,
-                    value,
-                }
+                let (spelled, schema) = spelled(at, element);
+                *attribute = attribute_in(schema, attribute);
+                *element = spelled;
             }
-            ConfigChange::Add { entry, first } => ConfigChange::Add {
-                entry: path(entry),
-                first,
-            },
-            ConfigChange::Ensure { entry } => ConfigChange::Ensure { entry: path(entry) },
-            ConfigChange::New { entry, first } => ConfigChange::New {
-                entry: path(entry),
-                first,
-            },
-            ConfigChange::Take { entry } => ConfigChange::Take { entry: path(entry) },
-            ConfigChange::Remove { entry } => ConfigChange::Remove { entry: path(entry) },
             ConfigChange::Fill {
                 collection,
                 entries,
             } => {
-                let (collection, schema) = spelled(at, &collection);
-                let entries = entries.into_iter();
-                ConfigChange::Fill {
-                    entries: entries.map(|entry| entry_in(schema, &entry).0).collect(),
-                    collection,
+                let (spelled, schema) = spelled(at, collection);
+                for entry in entries {
+                    *entry = entry_in(schema, entry).0;
                 }
+                *collection = spelled;
             }
-            ConfigChange::Clear { element } => ConfigChange::Clear {
-                element: path(element),
-            },
-            change @ ConfigChange::Delegate { .. } => change,
-        };
-        Ok(ConfigEdit {
-            section,
-            location: edit.location,
-            change,
-        })
+            ConfigChange::Add { entry: path, .. }
+            | ConfigChange::New { entry: path, .. }
+            | ConfigChange::Ensure { entry: path }
+            | ConfigChange::Take { entry: path }
+            | ConfigChange::Remove { entry: path }
+            | ConfigChange::Clear { element: path } => *path = spelled(at, path).0,
+            ConfigChange::Delegate { .. } => {}
+        }
+        edit.section = section;
+        Ok(edit)
     }
 
     /// Target of a filter.
@@ -318,7 +300,7 @@ fn parts(filter: &str) -> Option<(Vec<FilterPart>, Option<String>)> {
         let (entry, after) = match after.strip_prefix('[') {
             None => (None, after),
             Some(inside) => {
-                let (entry, after) = conditions(inside)?;
+                let (entry, after) = read_entry(inside, "@", "and")?;
                 (Some(entry), after)
             }
         };
@@ -330,28 +312,6 @@ fn parts(filter: &str) -> Option<(Vec<FilterPart>, Option<String>)> {
             return Some((parts, None));
         }
         rest = after.strip_prefix('/')?;
-    }
-}
-
-/// Splits `@name='x' and @path="y"]` and the rest.
-fn conditions(text: &str) -> Option<(Selector, &str)> {
-    let mut attributes: Vec<(String, String)> = Vec::new();
-    let mut rest = text.trim_start();
-    loop {
-        let (name, after) = rest.strip_prefix('@')?.split_once('=')?;
-        let name = name.trim_end();
-        let after = after.trim_start();
-        let quote = after.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
-        let (value, after) = after[1..].split_once(quote)?;
-        if !is_name(name) || !super::is_value(value) {
-            return None;
-        }
-        attributes.push((name.to_owned(), value.to_owned()));
-        let after = after.trim_start();
-        if let Some(after) = after.strip_prefix(']') {
-            return Some((Selector(attributes), after));
-        }
-        rest = after.strip_prefix("and")?.trim_start();
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use wincimg_windows::invalid::InvalidText;
 
 /// The path of a section: `system.webServer/security/requestFiltering`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct SectionPath(String);
 
 /// Path within a section: `[name='api'].processModel`.
@@ -25,7 +25,7 @@ pub enum PathStep {
 
 /// Attributes that identify an entry, or those of a new one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Selector(pub(super) Vec<(String, String)>);
+pub struct Selector(pub(crate) Vec<(String, String)>);
 
 impl Selector {
     /// These attributes.
@@ -90,6 +90,14 @@ impl ElementPath {
     #[must_use]
     pub fn element(self, name: &str) -> Self {
         self.with(PathStep::Element(name.to_owned()))
+    }
+
+    /// Splits `processModel.idleTimeout` into the element below this one and its attribute.
+    pub(crate) fn dotted(self, name: &str) -> (Self, &str) {
+        match name.rsplit_once('.') {
+            Some((elements, last)) => (elements.split('.').fold(self, Self::element), last),
+            None => (self, name),
+        }
     }
 
     /// With an entry as a further step.
@@ -161,7 +169,7 @@ fn read_path(text: &str) -> Option<ElementPath> {
     let mut rest = text;
     while !rest.is_empty() {
         if let Some(entry) = rest.strip_prefix('[') {
-            let (selector, after) = read_entry(entry)?;
+            let (selector, after) = read_entry(entry, "", ",")?;
             steps.push(PathStep::Entry(selector));
             rest = after;
         } else {
@@ -185,11 +193,16 @@ fn read_path(text: &str) -> Option<ElementPath> {
 }
 
 /// Splits the text after a bracket into the attributes and the rest after the closing bracket.
-fn read_entry(text: &str) -> Option<(Selector, &str)> {
+/// Each name has the sign before it, and the separator is between two attributes.
+pub(super) fn read_entry<'t>(
+    text: &'t str,
+    sign: &str,
+    separator: &str,
+) -> Option<(Selector, &'t str)> {
     let mut attributes: Vec<(String, String)> = Vec::new();
     let mut rest = text;
     loop {
-        let (name, after) = rest.split_once('=')?;
+        let (name, after) = rest.trim_start().strip_prefix(sign)?.split_once('=')?;
         let name = name.trim();
         let after = after.trim_start();
         let quote = after.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
@@ -203,7 +216,7 @@ fn read_entry(text: &str) -> Option<(Selector, &str)> {
         if let Some(after) = after.strip_prefix(']') {
             return Some((Selector(attributes), after));
         }
-        rest = after.strip_prefix(',')?;
+        rest = after.strip_prefix(separator)?;
     }
 }
 
@@ -253,12 +266,6 @@ impl fmt::Display for Selector {
             write!(f, "{comma}{name}='{value}'")?;
         }
         f.write_str("]")
-    }
-}
-
-impl Serialize for SectionPath {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::super::change::is_same;
 use super::apply::{EditError, Level, ParentLevels, SectionEditor};
 use super::document::{Id, InsertPosition, XmlDocument};
-use super::path::{PathStep, Selector};
+use super::path::PathStep;
 use super::schema::Schema;
 use super::{ConfigChange, ConfigEdit, ConfigError, ConfigLocation, ElementPath, SectionPath};
 
@@ -85,15 +86,11 @@ impl Server {
         let declared = self.declared(section)?;
         let default = self.document.attribute(declared.id, "overrideModeDefault");
         let mut is_allowed = default != Some("Deny");
-        let mut above: Vec<(usize, Id)> = self
-            .locations()
-            .filter(|(_, path)| {
-                let is_above = |site: &ConfigLocation| site.is(path) || site.is_below(path);
-                is_server(path) || site.is_some_and(is_above)
-            })
-            .map(|(id, path)| (path.len(), id))
-            .collect();
-        above.sort_unstable();
+        let is_above = |path: &str| {
+            let is_of_site = |site: &ConfigLocation| site.is(path) || site.is_below(path);
+            is_server(path) || site.is_some_and(is_of_site)
+        };
+        let above = self.by_length(is_above);
         for (_, location) in above {
             if self.section_in(location, section).is_some() {
                 let mode = self.document.attribute(location, "overrideMode");
@@ -147,11 +144,7 @@ impl Server {
             Some(location) => location.is(own),
             None => is_server(own),
         };
-        let own: Vec<Id> = self
-            .locations()
-            .filter(|(_, own)| is_meant(own))
-            .map(|(id, _)| id)
-            .collect();
+        let own = self.located(is_meant);
         let has_mode = |id: &&Id| self.document.attribute(**id, "overrideMode") == Some(mode);
         let known = own.iter().find(has_mode).copied();
         let root = self.document.root();
@@ -223,6 +216,20 @@ impl Server {
         locations.map(|id| (id, self.document.attribute(id, "path").unwrap_or_default()))
     }
 
+    /// The locations whose path fits.
+    fn located(&self, fits: impl Fn(&str) -> bool) -> Vec<Id> {
+        let locations = self.locations().filter(|(_, path)| fits(path));
+        locations.map(|(id, _)| id).collect()
+    }
+
+    /// The locations whose path fits, with its length: the outermost first.
+    fn by_length(&self, fits: impl Fn(&str) -> bool) -> Vec<(usize, Id)> {
+        let locations = self.locations().filter(|(_, path)| fits(path));
+        let mut found: Vec<_> = locations.map(|(id, path)| (path.len(), id)).collect();
+        found.sort_unstable();
+        found
+    }
+
     /// Returns true if an entry with the same keys exists on the level of the edit or above.
     pub fn has(&mut self, edit: &ConfigEdit, entry: &ElementPath) -> Result<bool, EditError> {
         let level = self.found_level(edit.location.as_ref());
@@ -251,52 +258,27 @@ impl Server {
 
     /// The level of the server or of a location, without roots if the location does not exist.
     fn found_level(&self, location: Option<&ConfigLocation>) -> Level {
-        let of_server = std::iter::once(self.document.root());
-        let of_server: Vec<Id> = of_server
-            .chain(
-                self.locations()
-                    .filter(|(_, path)| is_server(path))
-                    .map(|(id, _)| id),
-            )
-            .collect();
+        let of_server = [vec![self.document.root()], self.located(is_server)].concat();
         let Some(location) = location else {
             return Level {
                 roots: of_server,
                 above: ParentLevels::Seen(Vec::new()),
-                below: self
-                    .locations()
-                    .filter(|(_, path)| !is_server(path))
-                    .map(|(id, _)| id)
-                    .collect(),
+                below: self.located(|path| !is_server(path)),
             };
         };
-        let mut above: Vec<(usize, Id)> = self
-            .locations()
-            .filter(|(_, path)| !is_server(path) && location.is_below(path))
-            .map(|(id, path)| (path.len(), id))
-            .collect();
-        above.sort_unstable();
+        let above = self.by_length(|path| !is_server(path) && location.is_below(path));
         let mut levels = vec![of_server];
         for group in above.chunk_by(|one, other| one.0 == other.0) {
             levels.push(group.iter().map(|(_, id)| *id).collect());
         }
-        let own: Vec<Id> = self
-            .locations()
-            .filter(|(_, path)| location.is(path))
-            .map(|(id, _)| id)
-            .collect();
         let is_below = |path: &str| {
             path.parse::<ConfigLocation>()
                 .is_ok_and(|path| path.is_below(location.as_str()))
         };
         Level {
-            roots: own,
+            roots: self.located(|path| location.is(path)),
             above: ParentLevels::Seen(levels),
-            below: self
-                .locations()
-                .filter(|(_, path)| is_below(path))
-                .map(|(id, _)| id)
-                .collect(),
+            below: self.located(is_below),
         }
     }
 
@@ -333,7 +315,7 @@ impl Server {
     fn site(&self, name: &str) -> Option<Id> {
         let sites = self.entries(SITES, "site").into_iter();
         let own = |id: &Id| self.document.attribute(*id, "name");
-        let is_meant = |own: &str| own.to_lowercase() == name.to_lowercase();
+        let is_meant = |own: &str| is_same(own, name);
         sites.into_iter().find(|id| own(id).is_some_and(is_meant))
     }
 
@@ -416,11 +398,7 @@ impl Server {
 
     /// Rejects a location or a pool that does not exist: IIS would answer no request.
     fn check_names(&self, edit: &ConfigEdit) -> Result<(), EditError> {
-        let has = |known: &[String], name: &str| {
-            known
-                .iter()
-                .any(|known| known.to_lowercase() == name.to_lowercase())
-        };
+        let has = |known: &[String], name: &str| known.iter().any(|known| is_same(known, name));
         if let Some(location) = &edit.location {
             let site = location.as_str().split('/').next().unwrap_or_default();
             let known = self.names(SITES, "site");
@@ -447,37 +425,27 @@ impl Server {
 
     /// The edit with a number for a new site, one above the highest; none if it needs none.
     fn with_site_id(&self, edit: &ConfigEdit) -> Option<ConfigChange> {
+        let mut change = edit.change.clone();
         let (ConfigChange::Add { entry, .. }
         | ConfigChange::New { entry, .. }
-        | ConfigChange::Ensure { entry }) = &edit.change
+        | ConfigChange::Ensure { entry }) = &mut change
         else {
             return None;
         };
-        let [PathStep::Entry(Selector(attributes))] = entry.steps() else {
+        let [PathStep::Entry(site)] = entry.steps() else {
             return None;
         };
-        if edit.section.as_str() != SITES || attributes.iter().any(|(name, _)| name == "id") {
+        if edit.section.as_str() != SITES || site.attributes().any(|(name, _)| name == "id") {
             return None;
         }
         let sites = self.entries(SITES, "site").into_iter();
         let highest = sites
             .filter_map(|id| self.document.attribute(id, "id")?.parse::<u32>().ok())
             .max();
-        let mut attributes = attributes.clone();
-        let id = highest.unwrap_or(0).saturating_add(1);
-        attributes.push(("id".to_owned(), id.to_string()));
-        let entry = ElementPath::default().with(PathStep::Entry(Selector(attributes)));
-        Some(match &edit.change {
-            ConfigChange::Add { first, .. } => ConfigChange::Add {
-                entry,
-                first: *first,
-            },
-            ConfigChange::New { first, .. } => ConfigChange::New {
-                entry,
-                first: *first,
-            },
-            _ => ConfigChange::Ensure { entry },
-        })
+        let id = highest.unwrap_or(0).saturating_add(1).to_string();
+        let attributes = site.attributes().chain([("id", id.as_str())]);
+        *entry = ElementPath::default().entry(attributes);
+        Some(change)
     }
 }
 

@@ -142,7 +142,7 @@ impl Assembly {
                     record(FileKind::File(FileDigest { size, sha256 }), None),
                     content,
                 ),
-                LayerFileKind::Link(ref target) => {
+                LayerFileKind::Link { ref target, .. } => {
                     let target = target.as_deref().map(str::to_owned);
                     (record(FileKind::Link(()), target), None)
                 }

@@ -88,7 +88,10 @@ pub(crate) enum LayerFileKind {
     },
     /// A hard link: the target's path below `Files`; in the utility VM, in the layer.
     HardLink(Box<str>),
-    Link(Option<Box<str>>),
+    Link {
+        target: Option<Box<str>>,
+        is_junction: bool,
+    },
     Deleted,
 }
 
@@ -362,7 +365,10 @@ impl Collector {
         }
         let is = match entry.kind {
             TarEntryKind::Directory => LayerFileKind::Folder,
-            TarEntryKind::Symlink => LayerFileKind::Link(entry.target.as_deref().map(Box::from)),
+            TarEntryKind::Symlink => LayerFileKind::Link {
+                target: entry.target.as_deref().map(Box::from),
+                is_junction: reader.pax().any(|(key, _)| key == b"MSWINDOWS.mountpoint"),
+            },
             TarEntryKind::HardLink => {
                 let target = entry.target.as_deref().unwrap_or_default();
                 match target.split_once('/') {
@@ -442,7 +448,7 @@ impl Collector {
         }
         let attributes = attributes.unwrap_or(match is {
             LayerFileKind::Folder => 0x10,
-            LayerFileKind::Link(_) => 0x400,
+            LayerFileKind::Link { .. } => 0x400,
             LayerFileKind::File { .. } | LayerFileKind::HardLink(_) | LayerFileKind::Deleted => {
                 0x20
             }

@@ -10,7 +10,7 @@ use wincimg_registry::name_folding::FoldedName;
 use wincimg_registry::security::{DescriptorLayout, SecurityDescriptor};
 
 use super::tree::OverUnread;
-use super::{FileEntry, FileEntryKind, FileTree, ImageContents};
+use super::{ContentLayer, FileEntry, FileEntryKind, FileTree, ImageContents};
 use crate::base::{BaseHive, BaseKeyPath};
 
 /// Kind of a difference.
@@ -21,8 +21,26 @@ pub enum ContentChange {
     Added,
     /// Only the first image has it.
     Removed,
-    /// Both have it, with different contents.
+    /// Both have it, and it differs.
     Changed,
+    /// A layer has the same file as the layers below.
+    Rewritten,
+}
+
+/// Part of a file that differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileAspect {
+    /// One is a file, the other a folder, link or junction.
+    Kind,
+    /// Bytes of files.
+    Content,
+    /// Targets of links.
+    Target,
+    /// Attributes.
+    Attributes,
+    /// Security descriptors.
+    Rights,
 }
 
 /// A file that differs.
@@ -36,8 +54,8 @@ pub struct FileDifference {
     pub after: Option<FileEntry>,
     /// The deletion of a file whose layer was not read.
     pub deleted: Option<FileEntry>,
-    /// True if the security descriptors differ.
-    pub rights: bool,
+    /// What differs in a changed file.
+    pub differs: Vec<FileAspect>,
 }
 
 /// A registry key that differs.
@@ -69,17 +87,57 @@ pub struct ValueDifference {
 /// Compares the files of two images. A file without a security descriptor inherits it, and differs
 /// from one that has it only if `strictly` compared.
 pub fn diff_files(before: &FileTree, after: &FileTree, strictly: bool) -> Vec<FileDifference> {
+    differences(before, after, strictly, None)
+}
+
+/// Changes of each layer from a number on, compared with the layers below it, also files that it
+/// has as they are below.
+pub fn diff_layers(
+    image: &ImageContents,
+    skip: usize,
+    strictly: bool,
+) -> Vec<(&ContentLayer, Vec<FileDifference>)> {
+    let (below, above) = image.layers.split_at(skip);
+    let mut tree = FileTree::merge(below, !image.is_complete());
+    let changes = above.iter().map(|layer| {
+        let before = tree.clone();
+        tree.add(layer);
+        tree.mark_other_names();
+        (
+            layer,
+            differences(&before, &tree, strictly, Some(layer.number)),
+        )
+    });
+    changes.collect()
+}
+
+/// Compares two trees; with a layer also finds its files that are the same in the first tree.
+fn differences(
+    before: &FileTree,
+    after: &FileTree,
+    strictly: bool,
+    layer: Option<usize>,
+) -> Vec<FileDifference> {
     let (old, new) = (before.entries(), after.entries());
     let mut found: BTreeMap<&[u8], FileDifference> = BTreeMap::new();
     for (key, entry) in old {
         let other = new.get(key);
-        let rights = other.is_some_and(|other| has_other_rights(entry, other, strictly));
+        let differs = other.map_or_else(Vec::new, |other| aspects(entry, other, strictly));
         let is_same = match other {
-            Some(other) => !rights && entry.has_same_content(other),
+            Some(_) => differs.is_empty(),
             None => is_nothing(entry, key, after),
         };
-        if !is_same && let Some(mut it) = difference(Some(entry), other) {
-            it.rights = rights;
+        let is_rewritten = other.is_some_and(|other| Some(other.layer) == layer)
+            && !matches!(entry.kind, FileEntryKind::Folder | FileEntryKind::Deleted);
+        if is_same && !is_rewritten {
+            continue;
+        }
+        if let Some(mut it) = difference(Some(entry), other) {
+            match it.change {
+                ContentChange::Changed if is_same => it.change = ContentChange::Rewritten,
+                ContentChange::Changed => it.differs = differs,
+                _ => {}
+            }
             found.insert(key, it);
         }
     }
@@ -97,6 +155,32 @@ fn is_nothing(entry: &FileEntry, key: &[u8], other: &FileTree) -> bool {
         FileEntryKind::Deleted => other.is_hidden(key),
         _ => entry.over_unread == OverUnread::Implied && !other.is_hidden(key),
     }
+}
+
+fn aspects(one: &FileEntry, other: &FileEntry, strictly: bool) -> Vec<FileAspect> {
+    use FileEntryKind::{File, Link};
+    let mut found = Vec::new();
+    match (&one.kind, &other.kind) {
+        (one, other) if one == other => {}
+        (File { .. }, File { .. }) => found.push(FileAspect::Content),
+        (
+            Link { is_junction, .. },
+            Link {
+                is_junction: other, ..
+            },
+        ) if is_junction == other => {
+            found.push(FileAspect::Target);
+        }
+        _ => found.push(FileAspect::Kind),
+    }
+    // They follow from the kind.
+    if found != [FileAspect::Kind] && one.attributes != other.attributes {
+        found.push(FileAspect::Attributes);
+    }
+    if has_other_rights(one, other, strictly) {
+        found.push(FileAspect::Rights);
+    }
+    found
 }
 
 fn has_other_rights(one: &FileEntry, other: &FileEntry, strictly: bool) -> bool {
@@ -128,7 +212,7 @@ fn difference(before: Option<&FileEntry>, after: Option<&FileEntry>) -> Option<F
             .flatten()
             .find(|it| is_deleted(it))
             .cloned(),
-        rights: false,
+        differs: Vec::new(),
     })
 }
 

@@ -15,7 +15,8 @@ use std::io;
 use std::sync::Arc;
 
 pub use diff::{
-    ContentChange, FileDifference, KeyDifference, ValueDifference, diff_files, diff_keys,
+    ContentChange, FileAspect, FileDifference, KeyDifference, ValueDifference, diff_files,
+    diff_keys, diff_layers,
 };
 use futures_util::{StreamExt, TryStreamExt, stream as futures};
 pub use keys::{ContentKey, list_keys};
@@ -29,7 +30,7 @@ use wincimg_oci::store::Source;
 use wincimg_registry::hive::{self, Hive, Key};
 use wincimg_registry::{RegistryEdit, Root};
 
-use crate::base::{BaseHive, CollectedLayer, Extent, LayerFileKind, LayerPosition, collect_layer};
+use crate::base::{BaseHive, CollectedLayer, Extent, LayerPosition, collect_layer};
 use crate::error::LayerProblem;
 use crate::extract::unreadable;
 use crate::facts::ImageFacts;
@@ -223,21 +224,6 @@ impl ContentLayer {
             edits.extend(found.unwrap_or_default());
         }
         Ok(edits)
-    }
-
-    /// Its own files.
-    pub fn files(&self) -> FileTree {
-        FileTree::merge([self], false)
-    }
-
-    /// The paths that it deletes from the layers below, as in a container.
-    pub fn deleted(&self) -> Vec<String> {
-        let files = self.collected.files.iter();
-        let deleted = files.filter(|file| matches!(file.is, LayerFileKind::Deleted));
-        let paths = deleted.map(|file| format!(r"C:\{}", file.path.replace('/', r"\")));
-        let mut paths: Vec<String> = paths.collect();
-        paths.sort();
-        paths
     }
 
     /// Parts that cannot be read: a path in the layer, and the reason.

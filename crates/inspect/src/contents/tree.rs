@@ -14,6 +14,8 @@ const FOLDER_ATTRIBUTES: u32 = 0x10;
 pub struct FileTree {
     entries: BTreeMap<Vec<u8>, FileEntry>,
     keeps_deletions: bool,
+    /// Hard links, with the layer and the key of their file.
+    names: BTreeMap<Vec<u8>, (usize, Vec<u8>)>,
 }
 
 /// A file, folder, link or deletion.
@@ -63,6 +65,8 @@ pub enum FileEntryKind {
     Link {
         /// Its target.
         target: Option<String>,
+        /// True if it is a junction (a mount point), not a symbolic link.
+        is_junction: bool,
     },
     /// Deletes the path from the layers below.
     Deleted,
@@ -86,11 +90,6 @@ impl FileEntry {
             _ => 0,
         }
     }
-
-    /// Returns true if contents and kind are the same.
-    pub(super) fn has_same_content(&self, other: &Self) -> bool {
-        self.kind == other.kind && self.attributes == other.attributes
-    }
 }
 
 fn display_path(path: &str) -> String {
@@ -113,59 +112,68 @@ impl FileTree {
             keeps_deletions: keep_deletions,
             ..Self::default()
         };
-        // Other names, with the layer and the key of their file.
-        let mut names: BTreeMap<Vec<u8>, (usize, Vec<u8>)> = BTreeMap::new();
         for layer in layers {
-            let drive = layer.collected.files.iter().map(|file| ("Files/", file));
-            let vm = layer.collected.utility_vm.iter();
-            let files: Vec<_> = drive.chain(vm.map(|file| ("UtilityVM/", file))).collect();
-            let mut later = Vec::new();
-            for &(top, file) in &files {
-                if matches!(file.is, LayerFileKind::Deleted) {
-                    tree.delete(&format!("{top}{}", file.path), layer.number);
-                }
-            }
-            for &(top, file) in &files {
-                let entry = |kind| entry(layer, top, file, kind);
-                match &file.is {
-                    LayerFileKind::Folder => tree.place(entry(FileEntryKind::Folder)),
-                    &LayerFileKind::File { size, sha256, .. } => {
-                        tree.place(entry(FileEntryKind::File { size, sha256 }));
-                    }
-                    LayerFileKind::Link(target) => {
-                        let target = target.as_deref().map(str::to_owned);
-                        tree.place(entry(FileEntryKind::Link { target }));
-                    }
-                    LayerFileKind::HardLink(target) => later.push((top, file, target)),
-                    LayerFileKind::Deleted => {}
-                }
-            }
-            for (top, file, target) in later {
-                let target = match top {
-                    "Files/" => sort_key::for_layer_path(&format!("{top}{target}")),
-                    _ => sort_key::for_layer_path(target),
-                };
-                // A link to a layer that was not read is a link to an unknown file.
-                let found = tree.entries.get(&target);
-                let kind = found.map_or(FileEntryKind::Link { target: None }, |it| it.kind.clone());
-                let linked = entry(layer, top, file, kind);
-                names.insert(
-                    sort_key::for_layer_path(&linked.path),
-                    (layer.number, target),
-                );
-                tree.place(linked);
-            }
+            tree.add(layer);
         }
-        tree.mark_other_names(&names);
+        tree.mark_other_names();
         tree
     }
 
+    /// Adds a layer above the others.
+    pub(super) fn add(&mut self, layer: &ContentLayer) {
+        let drive = layer.collected.files.iter().map(|file| ("Files/", file));
+        let vm = layer.collected.utility_vm.iter();
+        let files: Vec<_> = drive.chain(vm.map(|file| ("UtilityVM/", file))).collect();
+        let mut hard_links = Vec::new();
+        for &(top, file) in &files {
+            if matches!(file.is, LayerFileKind::Deleted) {
+                self.delete(&format!("{top}{}", file.path), layer.number);
+            }
+        }
+        for &(top, file) in &files {
+            let entry = |kind| entry(layer, top, file, kind);
+            match &file.is {
+                LayerFileKind::Folder => self.place(entry(FileEntryKind::Folder)),
+                &LayerFileKind::File { size, sha256, .. } => {
+                    self.place(entry(FileEntryKind::File { size, sha256 }));
+                }
+                LayerFileKind::Link {
+                    target,
+                    is_junction,
+                } => self.place(entry(FileEntryKind::Link {
+                    target: target.as_deref().map(str::to_owned),
+                    is_junction: *is_junction,
+                })),
+                LayerFileKind::HardLink(target) => hard_links.push((top, file, target)),
+                LayerFileKind::Deleted => {}
+            }
+        }
+        for (top, file, target) in hard_links {
+            let target = match top {
+                "Files/" => sort_key::for_layer_path(&format!("{top}{target}")),
+                _ => sort_key::for_layer_path(target),
+            };
+            // A link to a layer that was not read is a link to an unknown file.
+            let kind = match self.entries.get(&target) {
+                Some(found) => found.kind.clone(),
+                None => FileEntryKind::Link {
+                    target: None,
+                    is_junction: false,
+                },
+            };
+            let linked = entry(layer, top, file, kind);
+            let name = sort_key::for_layer_path(&linked.path);
+            self.names.insert(name, (layer.number, target));
+            self.place(linked);
+        }
+    }
+
     /// Marks all names of a file but the first.
-    fn mark_other_names(&mut self, names: &BTreeMap<Vec<u8>, (usize, Vec<u8>)>) {
-        let files: BTreeSet<&Vec<u8>> = names.values().map(|(_, file)| file).collect();
+    pub(super) fn mark_other_names(&mut self) {
+        let files: BTreeSet<&Vec<u8>> = self.names.values().map(|(_, file)| file).collect();
         let mut seen: BTreeSet<(usize, &Vec<u8>)> = BTreeSet::new();
         for (key, entry) in &mut self.entries {
-            let identity = match names.get(key) {
+            let identity = match self.names.get(key) {
                 Some((layer, file)) if *layer == entry.layer => Some((*layer, file)),
                 _ => files.get(key).map(|file| (entry.layer, *file)),
             };

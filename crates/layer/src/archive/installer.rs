@@ -157,30 +157,38 @@ fn each_member<E: From<ArchiveError>>(
     wanted: &BTreeSet<usize>,
     take: &mut dyn FnMut(usize, &mut MemberReader<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let name = &archive.name;
     let index = |member: &CabinetMember| {
         let mut wanted = wanted.iter();
         wanted.find(|index| archive.entries[**index].path == member.name)
     };
+    hand_over(archive, take, |hand| {
+        let is_wanted = |member: &CabinetMember| index(member).is_some();
+        let read = cabinet.unpack(reader, &is_wanted, &mut |member, source| {
+            index(member).map_or(Ok(()), |index| hand(*index, source))
+        });
+        Ok(read?)
+    })
+}
+
+/// Reads with a function that hands over members. It knows only I/O errors: one of the caller ends
+/// the reading and is kept here.
+fn hand_over<E: From<ArchiveError>>(
+    archive: &Archive,
+    take: &mut dyn FnMut(usize, &mut MemberReader<'_>) -> Result<(), E>,
+    read: impl FnOnce(
+        &mut dyn FnMut(usize, &mut dyn Read) -> std::io::Result<()>,
+    ) -> Result<(), MsiError>,
+) -> Result<(), E> {
     let mut stopped = None;
-    let read = cabinet.unpack(
-        reader,
-        &|member| index(member).is_some(),
-        &mut |member, source| {
-            let Some(&index) = index(member) else {
-                return Ok(());
-            };
-            let mut reader = MemberReader::new(archive, index, source);
-            let taken = take(index, &mut reader).and_then(|()| Ok(reader.finish()?));
-            taken.map_err(|error| {
-                stopped = Some(error);
-                std::io::Error::other("stopped")
-            })
-        },
-    );
+    let read = read(&mut |index, source| {
+        archive.hand(index, source, take).map_err(|error| {
+            stopped = Some(error);
+            std::io::Error::other("stopped")
+        })
+    });
     match (stopped, read) {
         (Some(error), _) => Err(error),
-        (None, Err(error)) => Err(failed(name, error.into()).into()),
+        (None, Err(error)) => Err(failed(&archive.name, error).into()),
         (None, Ok(())) => Ok(()),
     }
 }
@@ -201,22 +209,10 @@ pub(super) fn each<E: From<ArchiveError>>(
         .filter(|(index, _)| wanted.contains(index))
         .collect();
     let chosen: BTreeSet<&InstalledContent> = contents.iter().map(|(_, it)| it).collect();
-    // The package knows only I/O errors: one of the caller ends the reading and is kept here.
-    let mut stopped = None;
-    let read = package.read_contents(&chosen, &mut NoCompanions, &mut |content, source| {
-        let Some((index, _)) = contents.iter().find(|(_, it)| it == content) else {
-            return Ok(());
-        };
-        let mut member = MemberReader::new(archive, *index, source);
-        let taken = take(*index, &mut member).and_then(|()| Ok(member.finish()?));
-        taken.map_err(|error| {
-            stopped = Some(error);
-            std::io::Error::other("stopped")
+    hand_over(archive, take, |hand| {
+        package.read_contents(&chosen, &mut NoCompanions, &mut |content, source| {
+            let found = contents.iter().find(|(_, it)| it == content);
+            found.map_or(Ok(()), |(index, _)| hand(*index, source))
         })
-    });
-    match (stopped, read) {
-        (Some(error), _) => Err(error),
-        (None, Err(error)) => Err(failed(name, error).into()),
-        (None, Ok(())) => Ok(()),
-    }
+    })
 }

@@ -18,6 +18,21 @@ pub struct Member {
 }
 
 impl Member {
+    /// The archive.
+    pub fn archive(&self) -> &Arc<Archive> {
+        &self.archive
+    }
+
+    /// Path in the archive.
+    pub fn path(&self) -> &str {
+        &self.archive.entries[self.index].path
+    }
+
+    /// Index in the archive.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
     /// Size in bytes.
     pub fn size(&self) -> u64 {
         self.archive.entries[self.index].size

@@ -18,7 +18,7 @@ mod unpack;
 mod zip;
 
 use std::collections::BTreeSet;
-use std::io::{Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::time::SystemTime;
 use std::{fmt, fs};
@@ -128,6 +128,11 @@ impl Archive {
         self.format
     }
 
+    /// Location of its bytes.
+    pub fn location(&self) -> &ArchiveLocation {
+        &self.place
+    }
+
     /// Name for messages.
     pub fn name(&self) -> &str {
         &self.name
@@ -153,6 +158,20 @@ impl Archive {
             ArchiveFormat::Cabinet => installer::each_of_cabinet(self, window, wanted, take),
             ArchiveFormat::Bundle => installer::each_of_bundle(self, window, wanted, take),
         }
+    }
+}
+
+impl Archive {
+    /// Hands a member to a caller, and checks that it is as long as stated.
+    fn hand<E: From<ArchiveError>>(
+        &self,
+        index: usize,
+        source: &mut dyn Read,
+        take: &mut dyn FnMut(usize, &mut MemberReader<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut content = MemberReader::new(self, index, source);
+        take(index, &mut content)?;
+        Ok(content.finish()?)
     }
 }
 

@@ -140,14 +140,9 @@ pub(super) fn each<E: From<ArchiveError>>(
         .filter(|(index, _)| wanted.contains(index))
         .map(|(index, entry)| (entry.path.as_str(), index))
         .collect();
-    let mut hand = |index: usize, source: &mut dyn io::Read| {
-        let mut content = MemberReader::new(archive, index, source);
-        take(index, &mut content)?;
-        Ok::<(), E>(content.finish()?)
-    };
     for index in wanted.values() {
         if archive.entries[*index].size == 0 {
-            hand(*index, &mut io::empty())?;
+            archive.hand(*index, &mut io::empty(), take)?;
         }
     }
     let password = Password::empty();
@@ -166,7 +161,7 @@ pub(super) fn each<E: From<ArchiveError>>(
                 && let Some(index) = wanted.get(entry.name())
             {
                 left -= 1;
-                if let Err(error) = hand(*index, source) {
+                if let Err(error) = archive.hand(*index, source, take) {
                     failure = Some(error);
                     return Ok(false);
                 }

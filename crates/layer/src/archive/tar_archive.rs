@@ -152,9 +152,7 @@ pub(super) fn each<E: From<ArchiveError>>(
             return Err(ArchiveError::Changed { archive }.into());
         }
         if wanted.contains(&index) {
-            let mut content = MemberReader::new(archive, index, &mut reader);
-            take(index, &mut content)?;
-            content.finish()?;
+            archive.hand(index, &mut reader, take)?;
         }
     }
     Ok(())

@@ -159,9 +159,7 @@ pub(super) fn each<E: From<ArchiveError>>(
         let mut member = zip.by_index(*index).map_err(|error| {
             ArchiveError::member(&archive.name, path.unwrap_or_default(), error.to_string())
         })?;
-        let mut content = MemberReader::new(archive, *index, &mut member);
-        take(*index, &mut content)?;
-        content.finish()?;
+        archive.hand(*index, &mut member, take)?;
     }
     Ok(())
 }

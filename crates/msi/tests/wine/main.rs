@@ -5,8 +5,10 @@
 
 mod damaged;
 mod packages;
+mod permissions;
 mod prefix;
 mod published;
+mod transforms;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -31,6 +33,14 @@ fn main() -> ExitCode {
         trial(
             "damaged_packages_are_errors",
             damaged::damaged_packages_are_errors,
+        ),
+        trial(
+            "rights_are_those_of_the_tables",
+            permissions::rights_are_those_of_the_tables,
+        ),
+        trial(
+            "transforms_of_other_packages_are_refused",
+            transforms::transforms_of_other_packages_are_refused,
         ),
         trial(
             "published_packages_are_compared",
@@ -102,6 +112,9 @@ const OF_WINE: &[(&str, &str)] = &[
     // The key of Windows 95.
     (r"microsoft\windows\currentversion\fonts", "RegisterFonts"),
     ("drivererror", "wine's display"),
+    // Windows keeps a copy of a transform, and its name.
+    ("\"transforms\" = REG_EXPAND_SZ", "of Windows"),
+    (r"}\own.mst", "of Windows"),
 ];
 
 /// Files beside a package.
@@ -128,6 +141,11 @@ fn plans_are_what_wine_leaves_behind() {
                 continue;
             }
         };
+        if let Some(transform) = package.transform {
+            let transform = transform(number);
+            std::fs::write(wine.drive().join("own.mst"), transform.bytes()).unwrap();
+            transform.add_to(&file, "own");
+        }
         let mut words = vec!["/i".to_owned(), windows_path(&file), "/qn".to_owned()];
         words.extend(
             package
@@ -172,7 +190,7 @@ fn plan(
     prefix: &Prefix,
 ) -> Result<InstallPlan, String> {
     let reader = std::fs::File::open(file).unwrap();
-    let opened = Package::read(reader).map_err(|error| error.to_string())?;
+    let mut opened = Package::read(reader).map_err(|error| error.to_string())?;
     let properties = package.properties.iter();
     let options = InstallOptions {
         properties: properties

@@ -1,5 +1,9 @@
 //! Packages for `wixl`, one for each table or rule.
 
+use wincimg_testkit::transform::TestTransform;
+
+use super::transforms;
+
 /// A package.
 pub(crate) struct TestPackage {
     pub(crate) name: &'static str,
@@ -14,6 +18,8 @@ pub(crate) struct TestPackage {
     pub(crate) properties: &'static [(&'static str, &'static str)],
     /// How often a file's line is repeated.
     pub(crate) repeats: usize,
+    /// Transform in `C:\own.mst`, and in the package as `own`.
+    pub(crate) transform: Option<fn(usize) -> TestTransform>,
     /// True to move the cabinet out of the package.
     pub(crate) is_cabinet_outside: bool,
     pub(crate) expected: Expected,
@@ -35,6 +41,7 @@ const DEFAULT: TestPackage = TestPackage {
     queries: &[],
     properties: &[],
     repeats: 1,
+    transform: None,
     is_cabinet_outside: false,
     expected: Expected::Installs,
     fails_in_wine: true,
@@ -391,6 +398,20 @@ pub(crate) const PACKAGES: &[TestPackage] = &[
         body: with_file!("Contoso Escaped",
           "<RegistryValue Root='HKLM' Key='SOFTWARE\\Contoso\\Escaped' Name='brackets' Type='string' Value='[\\[]x[\\]]'/>
            <RegistryValue Root='HKLM' Key='SOFTWARE\\Contoso\\Escaped' Name='others' Type='string' Value='[\\{]a[\\}] [\\~][\\%]'/>"),
+        ..DEFAULT
+    },
+    TestPackage {
+        name: "transform",
+        body: transforms::BODY,
+        transform: Some(transforms::changes),
+        properties: &[("TRANSFORMS", r"C:\own.mst")],
+        ..DEFAULT
+    },
+    TestPackage {
+        name: "transform-inside",
+        body: transforms::BODY,
+        transform: Some(transforms::changes),
+        properties: &[("TRANSFORMS", ":own")],
         ..DEFAULT
     },
 ];

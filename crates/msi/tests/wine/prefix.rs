@@ -111,8 +111,12 @@ impl InstalledSystem for Prefix {
         Presence::Absent
     }
 
-    fn content(&self, _: &ImagePath) -> Presence<Vec<u8>> {
-        Presence::Absent
+    // Transforms are there before the installation.
+    fn content(&self, path: &ImagePath) -> Presence<Vec<u8>> {
+        match std::fs::read(spelled(self.drive.clone(), path)) {
+            Ok(bytes) if path.to_string().ends_with(".mst") => Presence::Present(bytes),
+            _ => Presence::Absent,
+        }
     }
 
     fn variable(&self, name: &str) -> Option<String> {

@@ -42,10 +42,21 @@ pub(crate) fn published_packages_are_compared() {
 
 fn compare(file: &Path, wine: &Wine) -> Result<String, String> {
     let prefix = Prefix::new(wine);
-    let words = ["/i", &windows_path(file), "/qn", "ALLUSERS=1"];
+    let mut properties = vec![("ALLUSERS".to_owned(), "1".to_owned())];
+    // A transform beside the package, with its name.
+    let transform = file.with_extension("mst");
+    if transform.is_file() {
+        std::fs::copy(&transform, wine.drive().join("own.mst")).unwrap();
+        properties.push(("TRANSFORMS".to_owned(), r"C:\own.mst".to_owned()));
+    }
+    let words = ["/i".to_owned(), windows_path(file), "/qn".to_owned()];
+    let given = properties
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"));
+    let words = words.into_iter().chain(given);
     let status = wine.command("msiexec").args(words).status().unwrap();
     let options = InstallOptions {
-        properties: vec![("ALLUSERS".to_owned(), "1".to_owned())],
+        properties,
         file_name: file.file_name().unwrap().to_string_lossy().into_owned(),
         source_folder: windows_path(file.parent().unwrap()) + r"\",
         skipped_actions: Vec::new(),

@@ -143,11 +143,7 @@ impl Contents {
             .map_err(|error| self.broken(format!("its manifest.json is damaged: {error}")))?;
         for image in saved {
             let manifest = self.manifest_of(&image)?;
-            let entry = Descriptor::new(
-                manifest.media_type(),
-                manifest.digest().clone(),
-                manifest.size(),
-            );
+            let entry = manifest.descriptor(manifest.media_type());
             self.blobs.insert(
                 manifest.digest().clone(),
                 Blob::Made(manifest.bytes().clone()),
@@ -189,11 +185,7 @@ impl Contents {
                 .insert(layer.digest.clone(), Blob::Member(member.clone()));
             layers.push(layer);
         }
-        let descriptor = Descriptor::new(
-            ManifestFormat::Docker.config(),
-            config.digest().clone(),
-            config.size(),
-        );
+        let descriptor = config.descriptor(ManifestFormat::Docker.config());
         self.blobs
             .insert(config.digest().clone(), Blob::Member(image.config.clone()));
         Verbatim::new(Manifest::new(ManifestFormat::Docker, descriptor, layers))
@@ -325,11 +317,12 @@ impl Members {
         let len = file.metadata().map_err(unreadable)?.len();
         refuse_compressed(path, &mut file)?;
         file.rewind().map_err(unreadable)?;
-        // The rest of the message is the entry's name, which is arbitrary bytes if the file is not
-        // a tar.
+        // The rest of the message is an entry's name or field: arbitrary bytes if the file is not a
+        // tar.
         let broken = |error: io::Error| {
             let error = error.to_string();
-            let problem = error.split(" when getting ").next().unwrap_or_default();
+            let problem = error.split(": ").next().unwrap_or_default();
+            let problem = problem.split(" when getting ").next().unwrap_or_default();
             DockerArchiveError::NotAnArchive {
                 path: path.to_owned(),
                 reason: format!("it cannot be read as a tar: {}", problem.escape_debug()),

@@ -3,7 +3,7 @@
 use super::error::CopyError;
 use super::plan::{Foreign, PlannedBlob};
 use super::run::Copier;
-use crate::document::Digest;
+use crate::document::{Artifact, Digest};
 use crate::store::{Sink, Source};
 
 /// Copies the artifacts attached to a manifest that both stores have, and returns their number. An
@@ -30,12 +30,24 @@ pub async fn copy_artifacts(
         {
             continue;
         }
+        copier.attach(artifact, source, sink).await?;
+    }
+    Ok(artifacts.len())
+}
+
+impl Copier {
+    /// Copies an artifact, and attaches it to its subject in the target.
+    pub(crate) async fn attach(
+        &self,
+        artifact: &Artifact,
+        source: &Source,
+        sink: &Sink,
+    ) -> Result<(), CopyError> {
         let manifest = artifact.manifest();
         for blob in manifest.layers.iter().chain([&manifest.config]) {
             let blob = PlannedBlob::new(blob.clone(), Foreign::Keep);
-            copier.ensure_blob(&blob, source, sink).await?;
+            self.ensure_blob(&blob, source, sink).await?;
         }
-        sink.attach(artifact).await?;
+        Ok(sink.attach(artifact).await?)
     }
-    Ok(artifacts.len())
 }

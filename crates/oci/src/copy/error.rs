@@ -18,7 +18,7 @@ pub enum CopyError {
     #[diagnose(forward)]
     Document(#[from] DocumentError),
     /// No image matches the requested platforms.
-    #[error("{image} has no image for {wanted}: it has {available}")]
+    #[error("{image} has no image for {wanted}: it has {}", if available.is_empty() { "none" } else { available })]
     #[diagnose(code = "image/no-platform")]
     NoPlatform {
         /// The index or image that was read.

@@ -92,11 +92,10 @@ impl Document {
 
     /// A pointer to the document.
     pub fn descriptor(&self) -> Descriptor {
-        Descriptor::new(
-            self.media_type(),
-            self.digest().clone(),
-            self.bytes().len() as u64,
-        )
+        match self {
+            Self::Manifest(manifest) => manifest.descriptor(manifest.media_type()),
+            Self::Index(index) => index.descriptor(index.media_type()),
+        }
     }
 }
 

@@ -96,11 +96,7 @@ impl Artifact {
     /// Returns the artifact's entry in a list of referrers.
     pub fn entry(&self) -> Descriptor {
         let manifest = &self.manifest;
-        let mut entry = Descriptor::new(
-            manifest.media_type(),
-            manifest.digest().clone(),
-            manifest.size(),
-        );
+        let mut entry = manifest.descriptor(manifest.media_type());
         entry.annotations.clone_from(&self.annotations);
         let kind = self.kind.as_str().into();
         entry.other.insert(ARTIFACT_TYPE.to_owned(), kind);

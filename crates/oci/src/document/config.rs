@@ -2,56 +2,49 @@
 //! layers.
 
 use std::collections::BTreeMap;
+use std::ops::Not;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::descriptor::{Platform, null_is_default};
+use super::descriptor::{Platform, or_default};
 use super::digest::Digest;
 use super::verbatim::DocumentType;
 
 /// An image's configuration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ImageConfig {
     /// Creation time of the image, as RFC 3339.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<String>,
     /// `amd64`, `arm64`, …
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(deserialize_with = "or_default")]
     pub architecture: String,
     /// `windows`, `linux`, …
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(deserialize_with = "or_default")]
     pub os: String,
     /// The version of Windows inside the image, `10.0.17763.973`.
-    #[serde(
-        default,
-        rename = "os.version",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "os.version", skip_serializing_if = "Option::is_none")]
     pub os_version: Option<String>,
     /// Features required of the host, such as `win32k`.
     #[serde(
-        default,
         rename = "os.features",
-        deserialize_with = "null_is_default",
+        deserialize_with = "or_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub os_features: Vec<String>,
     /// The processor's variant, `v8`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
     /// Start configuration of a container.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(deserialize_with = "or_default")]
     pub config: ContainerConfig,
     /// Digests of the unpacked layers.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(deserialize_with = "or_default")]
     pub rootfs: RootFs,
     /// History of the image, one entry for each build step.
-    #[serde(
-        default,
-        deserialize_with = "null_is_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<History>,
     /// Fields unknown to this crate, preserved as they are.
     #[serde(flatten)]
@@ -78,58 +71,44 @@ impl ImageConfig {
 
 /// Start configuration of a container.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[serde(rename_all = "PascalCase", default)]
 pub struct ContainerConfig {
     /// The account that the entry point runs as.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// Ports such as `80/tcp`; the values are empty objects.
     #[serde(
-        default,
-        deserialize_with = "null_is_default",
+        deserialize_with = "or_default",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub exposed_ports: BTreeMap<String, Value>,
     /// Environment variables, `NAME=VALUE`.
-    #[serde(
-        default,
-        deserialize_with = "null_is_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
     /// The program and its fixed arguments.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub entrypoint: Option<Vec<String>>,
     /// Default arguments, which can be overridden at run time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cmd: Option<Vec<String>>,
     /// True if entry point and command are a complete command line, which Windows does not quote
     /// again.
-    #[serde(
-        default,
-        deserialize_with = "null_is_default",
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Not::not")]
     pub args_escaped: bool,
     /// The directory that the entry point starts in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub working_dir: Option<String>,
     /// Labels.
     #[serde(
-        default,
-        deserialize_with = "null_is_default",
+        deserialize_with = "or_default",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub labels: BTreeMap<String, String>,
     /// Dockerfile instructions (`ONBUILD`) for images built on this one.
-    #[serde(
-        default,
-        deserialize_with = "null_is_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub on_build: Vec<String>,
     /// The shell for `RUN` lines of child images; `cmd /S /C` by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub shell: Option<Vec<String>>,
     /// Fields unknown to this crate, preserved as they are.
     #[serde(flatten)]
@@ -138,12 +117,13 @@ pub struct ContainerConfig {
 
 /// Digests of an image's unpacked layers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RootFs {
     /// Always `layers`.
-    #[serde(rename = "type", default = "layers")]
+    #[serde(rename = "type")]
     pub kind: String,
     /// Digests of the uncompressed layers, the base first.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(deserialize_with = "or_default")]
     pub diff_ids: Vec<Digest>,
     /// Fields unknown to this crate, preserved as they are.
     #[serde(flatten)]
@@ -153,35 +133,28 @@ pub struct RootFs {
 impl Default for RootFs {
     fn default() -> Self {
         Self {
-            kind: layers(),
+            kind: "layers".to_owned(),
             diff_ids: Vec::new(),
             other: Map::new(),
         }
     }
 }
 
-fn layers() -> String {
-    "layers".to_owned()
-}
-
 /// One build step of an image.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct History {
     /// Creation time, as RFC 3339.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<String>,
     /// The instruction or tool.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub created_by: Option<String>,
     /// A comment.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
     /// True if the step changed only the configuration and created no layer.
-    #[serde(
-        default,
-        deserialize_with = "null_is_default",
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Not::not")]
     pub empty_layer: bool,
     /// Fields unknown to this crate, preserved as they are.
     #[serde(flatten)]

@@ -28,17 +28,17 @@ pub struct Descriptor {
     /// Download URLs of a foreign layer.
     #[serde(
         default,
-        deserialize_with = "null_is_default",
+        deserialize_with = "or_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub urls: Vec<String>,
     /// Platform of an index's entry.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
     /// Annotations.
     #[serde(
         default,
-        deserialize_with = "null_is_default",
+        deserialize_with = "or_default",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub annotations: BTreeMap<String, String>,
@@ -71,30 +71,24 @@ impl Descriptor {
 
 /// Platform of an image.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Platform {
     /// `amd64`, `arm64`, …
-    #[serde(default)]
     pub architecture: String,
     /// `windows`, `linux`, …
-    #[serde(default)]
     pub os: String,
     /// The version of Windows inside the image, `10.0.17763.973`.
-    #[serde(
-        default,
-        rename = "os.version",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "os.version", skip_serializing_if = "Option::is_none")]
     pub os_version: Option<String>,
     /// Features required of the host, such as `win32k`.
     #[serde(
-        default,
         rename = "os.features",
-        deserialize_with = "null_is_default",
+        deserialize_with = "or_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub os_features: Vec<String>,
     /// The processor's variant, `v8`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
     /// Fields unknown to this crate, preserved as they are.
     #[serde(flatten)]
@@ -140,7 +134,7 @@ fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
 }
 
 /// Reads `null`, which Go writes for an empty list or map, as the empty value.
-pub(super) fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub(super) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de> + Default,

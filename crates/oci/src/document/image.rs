@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::config::{History, ImageConfig};
 use super::descriptor::{Descriptor, Platform};
 use super::digest::Digest;
 use super::error::DocumentError;
 use super::manifest::Manifest;
-use super::media_type;
 use super::media_type::ManifestFormat;
 use super::verbatim::Verbatim;
 
@@ -92,7 +91,7 @@ impl Image {
             variant: platform.variant,
             ..ImageConfig::default()
         })?;
-        let descriptor = Descriptor::new(flavour.config(), config.digest().clone(), config.size());
+        let descriptor = config.descriptor(flavour.config());
         let manifest = Verbatim::new(Manifest::new(flavour, descriptor, Vec::new()))?;
         Ok(Self { manifest, config })
     }
@@ -114,12 +113,8 @@ impl Image {
 
     /// Returns a descriptor of the image for an index, with the configuration's platform.
     pub fn index_entry(&self) -> Descriptor {
-        Descriptor::new(
-            self.manifest.media_type(),
-            self.digest().clone(),
-            self.manifest.size(),
-        )
-        .with_platform(self.config.platform())
+        let entry = self.manifest.descriptor(self.manifest.media_type());
+        entry.with_platform(self.config.platform())
     }
 
     /// Returns the image with one more layer on top.
@@ -143,24 +138,12 @@ impl Image {
     /// Returns the image with ordinary media types for foreign layers. The configuration is
     /// unchanged.
     pub fn with_distributable_layers(&self) -> Result<Self, DocumentError> {
-        Ok(Self {
-            manifest: self.manifest.edit(Manifest::make_layers_distributable)?,
-            config: self.config.clone(),
-        })
+        self.with_manifest(Manifest::make_layers_distributable)
     }
 
     /// Converts the image to a format. The configuration and the layers are unchanged.
     pub fn in_flavour(&self, flavour: ManifestFormat) -> Result<Self, DocumentError> {
-        let manifest = self.manifest.edit(|manifest| {
-            manifest.media_type = Some(flavour.manifest().to_owned());
-            for part in manifest.layers.iter_mut().chain([&mut manifest.config]) {
-                part.media_type = media_type::in_flavour(&part.media_type, flavour);
-            }
-        })?;
-        Ok(Self {
-            manifest,
-            config: self.config.clone(),
-        })
+        self.with_manifest(|manifest| manifest.convert(flavour))
     }
 
     /// Returns the image with these annotations in place of all others.
@@ -168,20 +151,18 @@ impl Image {
         &self,
         annotations: &BTreeMap<String, String>,
     ) -> Result<Self, DocumentError> {
-        let manifest = self.manifest.edit(|manifest| {
-            manifest.other.shift_remove(ANNOTATIONS);
+        self.with_manifest(|manifest| {
+            let fields = &mut manifest.other;
+            fields.shift_remove(ANNOTATIONS);
             if !annotations.is_empty() {
-                let annotations = annotations.iter();
-                let annotations: Map<String, Value> = annotations
-                    .map(|(key, value)| (key.clone(), Value::String(value.clone())))
-                    .collect();
-                manifest
-                    .other
-                    .insert(ANNOTATIONS.to_owned(), Value::Object(annotations));
+                fields.insert(ANNOTATIONS.to_owned(), json!(annotations));
             }
-        })?;
+        })
+    }
+
+    fn with_manifest(&self, change: impl FnOnce(&mut Manifest)) -> Result<Self, DocumentError> {
         Ok(Self {
-            manifest,
+            manifest: self.manifest.edit(change)?,
             config: self.config.clone(),
         })
     }

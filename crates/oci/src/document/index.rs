@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::descriptor::{Descriptor, null_is_default};
+use super::descriptor::{Descriptor, or_default};
 use super::image::annotations;
 use super::media_type;
 use super::media_type::ManifestFormat;
@@ -18,10 +18,10 @@ pub struct Index {
     /// Always 2.
     pub(crate) schema_version: u32,
     /// The document's media type; OCI writers may omit it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// The entries, each with its platform.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     pub manifests: Vec<Descriptor>,
     /// Fields unknown to this crate, preserved as they are.
     #[serde(flatten)]

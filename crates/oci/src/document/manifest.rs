@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::descriptor::{Descriptor, null_is_default};
+use super::descriptor::{Descriptor, or_default};
 use super::media_type;
 use super::media_type::ManifestFormat;
 use super::verbatim::DocumentType;
@@ -15,12 +15,12 @@ pub struct Manifest {
     /// Always 2.
     pub(crate) schema_version: u32,
     /// The document's media type; OCI writers may omit it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// The image's configuration.
     pub config: Descriptor,
     /// The layers, the base first.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     pub layers: Vec<Descriptor>,
     /// Fields unknown to this crate, preserved as they are.
     #[serde(flatten)]

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::descriptor::Descriptor;
 use super::digest::{Digest, check, hasher_of, sha256};
 use super::error::DocumentError;
 
@@ -93,6 +94,11 @@ impl<T> Verbatim<T> {
     /// The number of bytes.
     pub fn size(&self) -> u64 {
         self.bytes.len() as u64
+    }
+
+    /// A pointer to the document.
+    pub fn descriptor(&self, media_type: &str) -> Descriptor {
+        Descriptor::new(media_type, self.digest.clone(), self.size())
     }
 
     /// Returns the value without its bytes.

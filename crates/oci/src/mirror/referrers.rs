@@ -9,8 +9,8 @@ use futures_util::future::BoxFuture;
 use serde::Serialize;
 use wincimg_common::diagnose::error_chain;
 
-use crate::copy::{Copier, CopyError, CopyOptions, CopyPlan, Foreign, PlannedBlob};
-use crate::document::{Artifact, Descriptor, Digest};
+use crate::copy::{Copier, CopyError, CopyOptions, CopyPlan};
+use crate::document::{Descriptor, Digest};
 use crate::remote::{RegistryError, Repository, tag_of};
 use crate::store::{Sink, Source, StoreError};
 
@@ -189,27 +189,20 @@ impl ReferrerCopier<'_> {
             return Ok(None);
         };
         if !self.dry_run {
-            self.copy_artifact(&artifact).await?;
-            let attached = self.to.attach(&artifact).await;
-            attached.map_err(StoreError::from)?;
+            let (source, sink) = self.stores();
+            self.copier.attach(&artifact, &source, &sink).await?;
         }
         Ok(Some(ReferrerOutcome::Copied))
     }
 
-    async fn copy_artifact(&self, artifact: &Artifact) -> Result<(), CopyError> {
-        let (source, sink) = (
+    /// Copies the manifest under a tag, if the tag exists.
+    fn stores(&self) -> (Source, Sink) {
+        (
             Source::Registry(self.from.clone()),
             Sink::Registry(self.to.clone()),
-        );
-        let manifest = artifact.manifest();
-        for blob in manifest.layers.iter().chain([&manifest.config]) {
-            let blob = PlannedBlob::new(blob.clone(), Foreign::Keep);
-            self.copier.ensure_blob(&blob, &source, &sink).await?;
-        }
-        Ok(())
+        )
     }
 
-    /// Copies the manifest under a tag, if the tag exists.
     async fn copy_tag(&self, tag: &str) -> Result<Option<(Digest, ReferrerOutcome)>, CopyError> {
         let store = |error: RegistryError| CopyError::from(StoreError::from(error));
         let Some(found) = self.from.head_manifest(tag).await.map_err(store)? else {
@@ -220,10 +213,7 @@ impl ReferrerCopier<'_> {
         if there.is_some_and(|there| there.digest == digest) {
             return Ok(Some((digest, ReferrerOutcome::Present)));
         }
-        let (source, sink) = (
-            Source::Registry(self.from.clone()),
-            Sink::Registry(self.to.clone()),
-        );
+        let (source, sink) = self.stores();
         let options = CopyOptions::default();
         let plan = CopyPlan::new(&source, Some(digest.as_ref()), &options).await?;
         self.copier.copy(&plan, &source, &sink, Some(tag)).await?;

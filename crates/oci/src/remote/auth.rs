@@ -44,7 +44,7 @@ impl Inner {
         let credential = self.credential(host, repository).await?;
         let base = host.base(&self.http).await?;
         if credential.proof.is_some() {
-            self.check_protected(&base.url, credential)?;
+            self.check_protected(base, credential)?;
         }
         match (&challenge, &credential.proof) {
             (Challenge::Basic, Some(Authentication::Password { user, password })) => {
@@ -105,9 +105,9 @@ impl Inner {
     /// Requests the root of the API, once, to learn how the host authenticates: it may hide private
     /// content from anonymous clients without a challenge.
     pub(super) async fn probe_auth(&self, host: &Host) -> Result<(), RegistryError> {
-        let base = &host.base(&self.http).await?.url;
+        let base = host.base(&self.http).await?;
         let knocking = host.knocked.get_or_try_init(|| async {
-            let mut exchange = Exchange::get("open its API", Host::root(base));
+            let mut exchange = Exchange::get("give access to its API", Host::root(base));
             exchange.redirects = RedirectPolicy::Anywhere;
             exchange.addresses = AddressPolicy::ThisMachineToo;
             let response = self.http.send_following(&exchange).await?;
@@ -160,15 +160,16 @@ impl Inner {
         credential: &Credential,
     ) -> Result<Token, RegistryError> {
         if credential.proof.is_some() {
-            let own = &host.base(&self.http).await?.url;
+            let own = host.base(&self.http).await?;
             self.check_site(&host.name, own, realm, credential)?;
         }
         let asking = self.ask_for_token(host, realm, service, scope, credential);
         // Boxed, because every request contains it.
         let answer = Box::pin(asking).await;
         let body = answer.map_err(|error| match error.status() {
-            Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => RegistryError::Unauthorized {
+            Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => RegistryError::Denied {
                 host: host.name.clone(),
+                status: StatusCode::UNAUTHORIZED,
                 what: format!("issue a token at {}", redacted(realm)),
                 credential: credential.to_string(),
                 detail: String::new(),
@@ -251,7 +252,7 @@ impl Inner {
                 exchange
             }
         };
-        let own = &host.base(&self.http).await?.url;
+        let own = host.base(&self.http).await?;
         exchange.addresses = AddressPolicy::for_link(own, realm);
         self.http
             .retry(|| async {

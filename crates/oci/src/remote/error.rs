@@ -21,28 +21,17 @@ pub enum RegistryError {
     #[error(transparent)]
     #[diagnose(forward, hint = http_hint(_0))]
     Http(#[from] HttpError),
-    /// 401: no credential, or one that the registry rejects.
-    #[error("{host} refused to {what} (401 unauthorized): tried {credential}{detail}")]
+    /// 401: no credential, or one that the registry rejects; 403: one without the permission.
+    #[error(
+        "{host} refused to {what} ({}): tried {credential}{detail}",
+        status.to_string().to_lowercase()
+    )]
     #[diagnose(code = "registry/denied", hint = Some(access_hint(host, *known)))]
-    Unauthorized {
+    Denied {
         /// Host and port.
         host: String,
-        /// The operation that failed.
-        what: String,
-        /// The credential that was tried, and its origin.
-        credential: String,
-        /// The registry's message, with a leading colon.
-        detail: String,
-        /// True if a token was issued for the credential, which is therefore valid but
-        /// insufficient.
-        known: bool,
-    },
-    /// 403: the credential is valid but lacks the permission.
-    #[error("{host} refused to {what} (403 forbidden): tried {credential}{detail}")]
-    #[diagnose(code = "registry/denied", hint = Some(access_hint(host, *known)))]
-    Forbidden {
-        /// Host and port.
-        host: String,
+        /// 401 or 403.
+        status: StatusCode,
         /// The operation that failed.
         what: String,
         /// The credential that was tried, and its origin.
@@ -90,7 +79,7 @@ pub enum RegistryError {
         credential: String,
     },
     /// Docker's `config.json` or a credential helper failed.
-    #[error("cannot get the credential for {host} from {origin}: {reason}")]
+    #[error("cannot use {origin} for the credential of {host}: {reason}")]
     #[diagnose(code = "registry/credential", hint = "correct {origin}, or name another file with --registry-config FILE", excerpt = excerpt.as_deref().cloned())]
     Credential {
         /// Host and port.
@@ -179,8 +168,7 @@ impl RegistryError {
     pub fn status(&self) -> Option<StatusCode> {
         match self {
             Self::Http(error) => error.status(),
-            Self::Unauthorized { .. } => Some(StatusCode::UNAUTHORIZED),
-            Self::Forbidden { .. } => Some(StatusCode::FORBIDDEN),
+            Self::Denied { status, .. } => Some(*status),
             Self::GaveUp { source, .. } | Self::Manifest { source, .. } => source.status(),
             Self::NotThere { answer, .. } => answer.status(),
             _ => None,
@@ -195,8 +183,7 @@ impl RegistryError {
     /// Returns true if access was denied to a known or anonymous user.
     pub(super) fn is_not_allowed(&self) -> bool {
         match self {
-            Self::Forbidden { .. } => true,
-            Self::Unauthorized { known, .. } => *known,
+            Self::Denied { status, known, .. } => *status == StatusCode::FORBIDDEN || *known,
             _ => false,
         }
     }
@@ -388,19 +375,12 @@ pub(super) async fn check(
     let body = http.read_body(response, what, ERROR_LIMIT).await;
     let detail = body.map(|body| error_message(&body)).unwrap_or_default();
     let what = what.to_owned();
-    let credential = credential.to_owned();
     Err(match status {
-        StatusCode::UNAUTHORIZED => RegistryError::Unauthorized {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => RegistryError::Denied {
             host,
+            status,
             what,
-            credential,
-            detail,
-            known: false,
-        },
-        StatusCode::FORBIDDEN => RegistryError::Forbidden {
-            host,
-            what,
-            credential,
+            credential: credential.to_owned(),
             detail,
             known: false,
         },

@@ -69,7 +69,10 @@ pub(super) fn store(
         "Username": user,
         "Secret": secret.expose_secret(),
     });
-    run(name, "store", &input.to_string(), stopped).map(drop)
+    match run(name, "store", &input.to_string(), stopped)? {
+        Some(_) => Ok(()),
+        None => Err("it failed: it has no credentials".to_owned()),
+    }
 }
 
 /// Erases a server's credential; no error if there is none.

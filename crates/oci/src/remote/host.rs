@@ -27,16 +27,10 @@ pub(super) struct Host {
     /// Set once the API's root was requested for a challenge.
     pub(super) knocked: OnceCell<()>,
     pub(super) takes: HostCapabilities,
-    base: OnceCell<ApiBase>,
+    base: OnceCell<Url>,
     /// Error of the first request, if it was sent before the protocol was known.
     unanswered: Mutex<Option<HttpError>>,
     challenge: Mutex<Option<Challenge>>,
-}
-
-/// Base URL of a host's API.
-pub(super) struct ApiBase {
-    /// Scheme, host and port.
-    pub(super) url: Url,
 }
 
 /// Time limit to detect the protocol of a listed host.
@@ -83,7 +77,7 @@ impl Host {
     /// Returns the API's URL: always HTTPS, unless the host is listed as insecure or is this machine;
     /// then the protocol is probed once. A host with an explicit port is probed with plain HTTP first, which
     /// is the cheaper request. No credential is sent.
-    pub(super) async fn base(&self, connections: &HttpClient) -> Result<&ApiBase, RegistryError> {
+    pub(super) async fn base(&self, connections: &HttpClient) -> Result<&Url, RegistryError> {
         self.base
             .get_or_try_init(|| self.find_base(connections))
             .await
@@ -108,7 +102,7 @@ impl Host {
         match self.first_answer(connections, exchange).await {
             Ok(response) if !wants_tls(&response) => {
                 // A concurrent request may have set it.
-                let _ = self.base.set(ApiBase { url: likely });
+                let _ = self.base.set(likely);
                 (!response.status().is_redirection()).then_some(response)
             }
             Ok(_) => None,
@@ -123,15 +117,13 @@ impl Host {
         lock(&self.unanswered)
     }
 
-    async fn find_base(&self, connections: &HttpClient) -> Result<ApiBase, RegistryError> {
+    async fn find_base(&self, connections: &HttpClient) -> Result<Url, RegistryError> {
         let https = self.url("https")?;
         let http = self.url("http")?;
         if !connections.is_listed(&http) {
             let is_plain =
                 connections.allow_named(&http) && self.is_plain(connections, &http).await;
-            return Ok(ApiBase {
-                url: if is_plain { http } else { https },
-            });
+            return Ok(if is_plain { http } else { https });
         }
         let order = if https.port().is_some() {
             [&http, &https]
@@ -147,7 +139,7 @@ impl Host {
                 None => self.probe(connections, url).await,
             };
             match probed {
-                Ok(true) => return Ok(ApiBase { url: url.clone() }),
+                Ok(true) => return Ok(url.clone()),
                 Ok(false) => refused_plain = Some(url.clone()),
                 Err(HttpError::PlainHttp { .. }) => {}
                 Err(error) => failure = Some(error),
@@ -155,7 +147,7 @@ impl Host {
         }
         // Not TLS, despite the HTTP server's response.
         if let (Some(url), None) = (refused_plain, &failure) {
-            return Ok(ApiBase { url });
+            return Ok(url);
         }
         Err(match failure {
             Some(error) => error.into(),

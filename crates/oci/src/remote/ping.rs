@@ -80,10 +80,10 @@ impl RegistryClient {
     pub async fn ping(&self, host: &str) -> Result<Ping, RegistryError> {
         let inner = &self.0;
         let host = inner.host(host);
-        let what = "open its API".to_owned();
+        let what = "give access to its API".to_owned();
         let request = Request::new(&host, "", Method::GET, String::new(), what);
         inner.call(&request).await?;
-        let url = &host.base(&inner.http).await?.url;
+        let url = host.base(&inner.http).await?;
         let connection = match (url.scheme(), inner.http.is_listed(url)) {
             ("https", false) => Protocol::Https,
             ("https", true) => Protocol::UnverifiedHttps,

@@ -5,10 +5,10 @@
 //! digest, which every tool updates by itself: entries of others are kept, and an update that
 //! another tool overwrote is repeated.
 
-use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Method, StatusCode, Url};
 use wincimg_common::progress::Silent;
 
@@ -30,6 +30,12 @@ const MOST_ENTRIES: usize = 10_000;
 const ATTEMPTS: u32 = 8;
 /// Maximum wait for another writer that read the list before it was written.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// What a query does not have unescaped.
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'-')
+    .remove(b'~');
 
 impl Repository {
     /// Publishes an artifact whose content exists, so that it is found by its subject.
@@ -156,7 +162,8 @@ impl Repository {
         artifact_type: Option<&str>,
     ) -> Result<Option<Vec<Descriptor>>, RegistryError> {
         let what = format!("list the referrers of {subject} in {self}");
-        let filter = artifact_type.map(|it| format!("?artifactType={}", encoded(it)));
+        let filter = artifact_type
+            .map(|it| format!("?artifactType={}", utf8_percent_encode(it, UNRESERVED)));
         let path = format!("referrers/{subject}{}", filter.unwrap_or_default());
         let mut request = self.request(Method::GET, &path, what);
         let mut found: Vec<Descriptor> = Vec::new();
@@ -300,20 +307,6 @@ fn behind(target: &str, here: &Url) -> Option<Url> {
     (next.origin() == here.origin()).then_some(next)
 }
 
-/// A media type, encoded for a query.
-fn encoded(media_type: &str) -> String {
-    let mut text = String::new();
-    for byte in media_type.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'~') {
-            text.push(byte.into());
-        } else {
-            // Writing to a string does not fail.
-            let _ = write!(text, "%{byte:02X}");
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -329,8 +322,8 @@ mod tests {
 
     #[test]
     fn a_type_is_written_for_a_query() {
-        let media_type = "application/vnd.a.b+json";
-        assert_eq!(encoded(media_type), "application%2Fvnd.a.b%2Bjson");
+        let encoded = utf8_percent_encode("application/vnd.a.b+json", UNRESERVED);
+        assert_eq!(encoded.to_string(), "application%2Fvnd.a.b%2Bjson");
     }
 
     #[test]

@@ -32,7 +32,6 @@ const TAGS_LIMIT: u64 = 32 * 1024 * 1024;
 const MOST_EMPTY_PAGES: usize = 100;
 /// Maximum number of other repositories to query.
 const MOST_NEIGHBOURS: usize = 100;
-const NEIGHBOURS_LIMIT: u64 = 1024 * 1024;
 /// Listing repositories can take minutes on registries with object storage.
 const NEIGHBOURS_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -256,26 +255,15 @@ impl Repository {
         if !self.host.takes.get().mounts {
             return Vec::new();
         }
-        let body = tokio::time::timeout(NEIGHBOURS_PATIENCE, self.catalog()).await;
-        let names = body.ok().flatten().and_then(|body| body.repositories);
+        let names = self.neighbours(MOST_NEIGHBOURS, NEIGHBOURS_PATIENCE).await;
         names
             .unwrap_or_default()
             .iter()
-            .flatten()
             .filter(|name| *name != self.name())
             .filter_map(|name| parse_reference(&format!("{}/{name}", self.host())).ok())
             .take(MOST_NEIGHBOURS)
             .map(|reference| self.registry.repository(&reference))
             .collect()
-    }
-
-    async fn catalog(&self) -> Option<Catalog> {
-        let what = format!("list the repositories of {}", self.host());
-        let path = format!("_catalog?n={MOST_NEIGHBOURS}");
-        let request = Request::new(&self.host, "", Method::GET, path, what);
-        let answer = self.inner().fetch_once(&request, NEIGHBOURS_LIMIT).await;
-        let (_, _, body) = answer.ok()?;
-        serde_json::from_slice(&body).ok()
     }
 }
 
@@ -367,9 +355,4 @@ impl<'de> Deserialize<'de> for TagList {
 
         deserializer.deserialize_seq(Entries)
     }
-}
-
-#[derive(Deserialize)]
-struct Catalog {
-    repositories: Option<Vec<Option<String>>>,
 }

@@ -73,7 +73,7 @@ impl Inner {
     pub(super) async fn once(&self, request: &Request<'_>) -> Result<Response, RegistryError> {
         let (host, repository) = (request.host, request.repository);
         let mut first = Box::pin(self.first_answer(request)).await;
-        let base = &host.base(&self.http).await?.url;
+        let base = host.base(&self.http).await?;
         let mut exchange = request.exchange(base)?;
         let at_home = exchange.url.origin() == base.origin();
         let mut scope = request.scope.clone();
@@ -132,13 +132,9 @@ impl Inner {
             let name = host.name.clone();
             let checked = check(&self.http, name, &request.what, response, &credential).await;
             return checked.map_err(|mut error| {
-                match &mut error {
-                    RegistryError::Unauthorized { known, .. } => {
-                        let by_token = matches!(host.challenge(), Some(Challenge::Bearer { .. }));
-                        *known = is_user && by_token;
-                    }
-                    RegistryError::Forbidden { known, .. } => *known = is_user,
-                    _ => {}
+                if let RegistryError::Denied { known, .. } = &mut error {
+                    let by_token = matches!(host.challenge(), Some(Challenge::Bearer { .. }));
+                    *known = is_user && (!refused || by_token);
                 }
                 error
             });

@@ -69,22 +69,26 @@ impl Repository {
 
     /// Returns the repository of this host with the most similar name.
     pub async fn similar_repository(&self) -> Option<String> {
-        let what = format!("list the repositories of {}", self.host());
-        let path = format!("_catalog?n={MOST_NAMES}");
-        let request = Request::new(&self.host, "", Method::GET, path, what);
-        let catalog: Catalog = self.ask_once(&request).await.ok()?;
-        let names: Vec<String> = catalog.repositories?.into_iter().flatten().collect();
-        let name = most_similar(self.name(), &names)?;
+        let names = self.neighbours(MOST_NAMES, PATIENCE).await?;
+        let name = most_similar(self.name(), &names).filter(|name| name != self.name())?;
         Some(format!("{}/{name}", self.host()))
+    }
+
+    /// Returns the first repositories of this host, unless that takes too long.
+    pub(super) async fn neighbours(&self, most: usize, patience: Duration) -> Option<Vec<String>> {
+        let what = format!("list the repositories of {}", self.host());
+        let path = format!("_catalog?n={most}");
+        let request = Request::new(&self.host, "", Method::GET, path, what);
+        let catalog: Catalog = self.ask_once(&request, patience).await.ok()?;
+        Some(catalog.repositories?.into_iter().flatten().collect())
     }
 
     /// Returns the first page of tags, or the status of the refusal.
     async fn some_tags(&self) -> Result<Vec<String>, Option<StatusCode>> {
         let what = format!("list the tags of {self}");
         let path = format!("tags/list?n={MOST_NAMES}");
-        let list: Tags = self
-            .ask_once(&self.request(Method::GET, &path, what))
-            .await?;
+        let request = self.request(Method::GET, &path, what);
+        let list: Tags = self.ask_once(&request, PATIENCE).await?;
         Ok(list.tags.into_iter().flatten().flatten().collect())
     }
 
@@ -92,9 +96,10 @@ impl Repository {
     async fn ask_once<T: DeserializeOwned>(
         &self,
         request: &Request<'_>,
+        patience: Duration,
     ) -> Result<T, Option<StatusCode>> {
         let answer = self.inner().fetch_once(request, LIMIT);
-        let answer = tokio::time::timeout(PATIENCE, answer).await;
+        let answer = tokio::time::timeout(patience, answer).await;
         let (_, _, body) = answer.map_err(|_| None)?.map_err(|error| error.status())?;
         serde_json::from_slice(&body).map_err(|_| None)
     }

@@ -315,9 +315,7 @@ impl Upload<'_> {
                     .is_some_and(|status| status.is_client_error()) =>
             {
                 return match error {
-                    RegistryError::Unauthorized { .. } | RegistryError::Forbidden { .. } => {
-                        Err(error)
-                    }
+                    RegistryError::Denied { .. } => Err(error),
                     _ => Ok(None),
                 };
             }

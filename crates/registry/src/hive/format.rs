@@ -79,6 +79,17 @@ pub(super) fn checksum(base_block: &[u8]) -> u32 {
     }
 }
 
+/// Writes a number into a file or a cell.
+pub(super) fn put(bytes: &mut [u8], at: usize, number: u32) {
+    bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+}
+
+/// Writes the checksum of a file's base block.
+pub(super) fn seal(file: &mut [u8]) {
+    let sum = checksum(file);
+    put(file, base::CHECKSUM, sum);
+}
+
 /// A name as it is stored: one byte a character where all are below U+0100, UTF-16 otherwise.
 pub(super) fn encode_name(name: &str) -> (Vec<u8>, bool) {
     let narrow: Option<Vec<u8>> = name.chars().map(|c| u8::try_from(c).ok()).collect();

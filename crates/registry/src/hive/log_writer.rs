@@ -1,20 +1,15 @@
 //! Hives that were not closed, and their logs, written as Windows writes them, for tests.
 
-use super::format::{PAGE, base, checksum};
+use super::format::{PAGE, base, put, seal};
 use super::log::file_type::{NEW_LOG, OLD_LOGS};
 use super::log::{ENTRY_HEADER, HASHED_HEADER, SECTOR};
 use super::marvin::hash;
-
-fn put(bytes: &mut [u8], at: usize, number: u32) {
-    bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
-}
 
 /// Sets the sequence numbers of a base block and corrects its checksum.
 pub fn set_sequences(file: &mut [u8], primary: u32, secondary: u32) {
     put(file, base::PRIMARY_SEQUENCE, primary);
     put(file, base::SECONDARY_SEQUENCE, secondary);
-    let sum = checksum(file);
-    put(file, base::CHECKSUM, sum);
+    seal(file);
 }
 
 /// The start of a log: the hive's base block with a sequence number.

@@ -6,7 +6,7 @@
 use super::bins::Cells;
 use super::cells::{CellWriter, in_reach};
 use super::format::{
-    BIN_HEADER, DATA_IN_PLACE, PAGE, SEGMENT, VALUE_HEADER, base, checksum, encode_name, utf16_len,
+    BIN_HEADER, DATA_IN_PLACE, PAGE, SEGMENT, VALUE_HEADER, base, encode_name, seal, utf16_len,
     value_flags,
 };
 use super::reader::{HiveReader, Node};
@@ -199,8 +199,7 @@ impl Patch {
         let mut put = |at: usize, new: &[u8]| bytes[at..at + new.len()].copy_from_slice(new);
         put(base::BINS_SIZE, &size.to_le_bytes());
         put(base::TIMESTAMP, &time.0.to_le_bytes());
-        let sum = checksum(&bytes[..PAGE]);
-        bytes[base::CHECKSUM..base::CHECKSUM + 4].copy_from_slice(&sum.to_le_bytes());
+        seal(&mut bytes);
         Ok(bytes)
     }
 }

@@ -11,7 +11,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::format::{BIN_TIME, PAGE, base, checksum};
+use super::format::{BIN_TIME, PAGE, base, checksum, put, seal};
 use super::log::{BaseBlock, Log, LogEntry, LoggedChanges, Page, SECTOR, file_type};
 use super::{Hive, HiveReadError};
 
@@ -307,17 +307,12 @@ impl Replay {
         ] {
             put(&mut self.bytes, at, number);
         }
-        let sum = checksum(&self.bytes);
-        put(&mut self.bytes, base::CHECKSUM, sum);
+        seal(&mut self.bytes);
         RecoveredHive {
             bytes: Cow::Owned(self.bytes),
             state,
         }
     }
-}
-
-fn put(bytes: &mut [u8], at: usize, number: u32) {
-    bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
 }
 
 /// Compares sequence numbers, which wrap to 0 after the largest.

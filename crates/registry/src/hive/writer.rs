@@ -5,7 +5,7 @@ use super::delta::Delta;
 use super::descriptors::{self, Position};
 use super::format::{
     ACCESSED, DATA_IN_PLACE, KEY_HEADER, LEAF_ENTRIES, NOWHERE, PAGE, SEGMENT, SEGMENT_CELL,
-    VALUE_HEADER, base, checksum, encode_name, key_flags, utf16_len, value_flags,
+    VALUE_HEADER, base, encode_name, key_flags, seal, utf16_len, value_flags,
 };
 use super::record::Record;
 use super::shared_descriptors::SharedDescriptors;
@@ -322,8 +322,7 @@ fn base_block(minor: u32, flags: u32, root_key: u32, bins: usize) -> Vec<u8> {
 
 /// Completes the base block and appends the bins.
 fn assemble_file(mut block: Vec<u8>, bins: &[u8]) -> Vec<u8> {
-    let sum = checksum(&block);
-    block[base::CHECKSUM..base::CHECKSUM + 4].copy_from_slice(&sum.to_le_bytes());
+    seal(&mut block);
     block.extend_from_slice(bins);
     block
 }

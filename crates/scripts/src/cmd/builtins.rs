@@ -359,6 +359,10 @@ impl Cmd<'_, '_> {
 
     /// `mklink` and `mklink /d`: symbolic links.
     fn make_link(&mut self, words: &Words) -> Result<i32, ScriptError> {
+        if words.has("/j") {
+            return Err(ScriptError::unclear("junctions are not supported")
+                .help("use a symbolic link: mklink /d"));
+        }
         words.allow_only(&["/d"])?;
         let [link, target] = words.operands.as_slice() else {
             return Ok(self.machine.fail(1, "expected a link and its target"));

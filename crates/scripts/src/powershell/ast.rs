@@ -91,6 +91,8 @@ pub(super) enum Element {
 /// Command with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CommandAst {
+    /// True after the dot that runs a script file in the current scope.
+    pub(super) is_dotted: bool,
     pub(super) name: Expression,
     pub(super) arguments: Vec<Argument>,
     pub(super) redirects: Vec<Redirect>,

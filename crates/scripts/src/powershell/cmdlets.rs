@@ -1,8 +1,10 @@
 //! Supported cmdlets and their aliases.
 
+use wincimg_registry::{RegistryData, RegistryEdit};
+
 use super::super::error::ScriptError;
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup, PackageFeed};
-use super::super::process::{PathState, Paths, Wildcards};
+use super::super::process::{GlobMatches, PathState, Paths, Process, Wildcards};
 use super::super::tools;
 use super::super::traced_text::TracedText;
 use super::ast::CommandAst;
@@ -97,6 +99,7 @@ const WEB: ParameterSet = ParameterSet {
     ],
     switches: &[
         "usebasicparsing",
+        "passthru",
         "disablekeepalive",
         "skipcertificatecheck",
     ],
@@ -186,6 +189,7 @@ impl Shell<'_, '_> {
             "sp" => "set-itemproperty",
             "rp" => "remove-itemproperty",
             "gp" => "get-itemproperty",
+            "gpv" => "get-itempropertyvalue",
             "gci" | "ls" | "dir" => "get-childitem",
             "gi" => "get-item",
             "gc" | "cat" | "type" => "get-content",
@@ -259,6 +263,7 @@ impl Shell<'_, '_> {
             }
             "remove-itemproperty" => self.remove_property(command),
             "get-itemproperty" => self.get_property(command),
+            "get-itempropertyvalue" => self.property_value(command),
             "new-service" | "set-service" => self.service(command, name == "new-service"),
             "set-location" | "push-location" => self.set_location(command, name == "push-location"),
             "pop-location" => {
@@ -402,16 +407,15 @@ impl Shell<'_, '_> {
                 Ok(PsValue::Null)
             }
             "out-null" | "out-host" | "out-default" => Ok(PsValue::Null),
-            "start-sleep"
-            | "set-strictmode"
-            | "set-executionpolicy"
-            | "clear-host"
-            | "set-psdebug" => {
+            "set-executionpolicy" => self.set_execution_policy(command),
+            "start-sleep" | "set-strictmode" | "clear-host" | "set-psdebug" => {
                 if name == "set-strictmode" {
                     return Err(ScriptError::unclear("strict mode is not supported"));
                 }
                 Ok(PsValue::Null)
             }
+            "new-timespan" => self.time_span(command),
+            "unblock-file" => self.unblock_file(command),
             "new-object" => self.new_object(command),
             "add-type" => {
                 let takes = ParameterSet {
@@ -445,6 +449,94 @@ impl Shell<'_, '_> {
             }
             "get-location" => Ok(PsValue::Text(self.machine.folder.to_string())),
             _ => Err(ScriptError::unclear("unsupported cmdlet")),
+        }
+    }
+
+    /// `Set-ExecutionPolicy`: of the process, or a value of the machine's registry.
+    fn set_execution_policy(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        const KEY: &str = r"HKLM\SOFTWARE\Microsoft\PowerShell\1\ShellIds\Microsoft.PowerShell";
+        const NAMES: [&str; 5] = [
+            "Restricted",
+            "AllSigned",
+            "RemoteSigned",
+            "Unrestricted",
+            "Bypass",
+        ];
+        let takes = ParameterSet {
+            values: &["executionpolicy", "scope"],
+            switches: &["force", "confirm=cf"],
+            positions: &["executionpolicy", "scope"],
+        };
+        let given = self.bind_parameters(command, &takes)?;
+        let name = given.required("executionpolicy")?;
+        let mut names = NAMES.into_iter();
+        let Some(policy) = names.find(|own| own.eq_ignore_ascii_case(&name)) else {
+            return Err(ScriptError::unclear(format!("unsupported policy {name:?}")));
+        };
+        let scope = given.text("scope")?.map(|scope| scope.to_lowercase());
+        match scope.as_deref() {
+            Some("process") => {
+                let policy = Some(policy.to_owned());
+                self.machine.variables.set(super::POLICY, policy);
+                return Ok(PsValue::Null);
+            }
+            None | Some("localmachine") if !self.is_core => {}
+            None | Some("localmachine") => {
+                let why = "PowerShell 7 keeps the policy in a file of its own";
+                return Err(ScriptError::unclear(why));
+            }
+            Some(other) => return Err(ScriptError::unclear(format!("unsupported scope {other}"))),
+        }
+        match self.machine.variable(super::POLICY) {
+            Lookup::Absent => {}
+            Lookup::Present(own) if own.eq_ignore_ascii_case(policy) => {}
+            Lookup::Deferred(Deferred) | Lookup::Unknown => {
+                let why = format!("whether the base sets {} is unknown", super::POLICY);
+                return Err(ScriptError::unknown(why));
+            }
+            Lookup::Present(_) => {
+                let why = "the policy of the process is another one, which makes it fail";
+                return Err(ScriptError::unclear(why).help("add -Scope Process"));
+            }
+        }
+        self.machine.edit(RegistryEdit::SetValue {
+            key: Process::parse_key(KEY)?,
+            name: "ExecutionPolicy".to_owned(),
+            data: RegistryData::sz(policy),
+        })?;
+        Ok(PsValue::Null)
+    }
+
+    /// `New-TimeSpan` of one unit.
+    fn time_span(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let takes = ParameterSet {
+            values: &["days", "hours", "minutes", "seconds"],
+            switches: &[],
+            positions: &[],
+        };
+        let given = self.bind_parameters(command, &takes)?;
+        let units = takes.values.iter().filter_map(|unit| {
+            let value = given.value(unit)?;
+            Some((*unit, value))
+        });
+        match units.collect::<Vec<_>>().as_slice() {
+            [(unit, value)] => super::methods::time_span(unit, value),
+            _ => Err(ScriptError::unclear("expected one unit of time")),
+        }
+    }
+
+    /// `Unblock-File`: a file of an image has no mark of its origin.
+    fn unblock_file(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        let given = self.bind_parameters(command, &LOCATION)?;
+        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no file given"))?;
+        let path = self.with_home(path)?;
+        let Paths::One(path) = self.machine.paths(&path, Wildcards::PowerShell)? else {
+            return Err(ScriptError::unclear("wildcards are not supported here"));
+        };
+        match self.machine.path_state(&path)? {
+            PathState::File | PathState::Deferred => Ok(PsValue::Null),
+            PathState::Folder => Err(ScriptError::unclear(format!("{path} is a folder"))),
+            PathState::Absent => Err(ScriptError::fails(format!("{path} not found"))),
         }
     }
 
@@ -544,15 +636,22 @@ impl Shell<'_, '_> {
             format!("http://{url}")
         };
         tools::download(self.machine, &url, &file, true)?;
-        Ok(PsValue::Null)
+        Ok(if given.has("passthru") {
+            PsValue::opaque(format!("the response of {url} is used"))
+        } else {
+            PsValue::Null
+        })
     }
 
     fn expand_archive(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
         let given = self.bind_parameters(command, &ARCHIVE)?;
         let archive = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no archive given"))?;
-        let archive = self.with_home(archive)?;
+        let mut archive = self.with_home(archive)?;
         if archive.contains(['*', '?', '[']) {
-            return Err(ScriptError::unclear("wildcards are not supported here"));
+            if given.value("literalpath").is_some() {
+                return Err(ScriptError::unclear("wildcards are not supported here"));
+            }
+            archive = self.only_match(&archive)?;
         }
         if !archive.to_lowercase().ends_with(".zip") {
             return Err(ScriptError::fails(format!(
@@ -571,6 +670,30 @@ impl Shell<'_, '_> {
         tools::unpack_zip(self.machine, &archive, &folder, given.has("force"))?;
         self.add_assembly("System.IO.Compression.FileSystem");
         Ok(PsValue::Null)
+    }
+
+    /// The one path that a pattern matches.
+    fn only_match(&self, pattern: &str) -> Result<String, ScriptError> {
+        let Paths::Pattern { folder, pattern } =
+            self.machine.paths(pattern, Wildcards::PowerShell)?
+        else {
+            return Err(ScriptError::unclear("wildcards are not supported here"));
+        };
+        match self
+            .machine
+            .glob(&folder, &pattern, Wildcards::PowerShell)?
+        {
+            GlobMatches::Deferred => Err(ScriptError::later(
+                "which file matches is known only after a download",
+            )),
+            GlobMatches::Paths(paths) => match paths.as_slice() {
+                [path] => Ok(path.to_string()),
+                _ => Err(ScriptError::unclear(format!(
+                    "{} files match {pattern}, not one",
+                    paths.len()
+                ))),
+            },
+        }
     }
 
     fn file_hash(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
@@ -684,7 +807,7 @@ pub(super) fn path_of(given: &BoundParameters) -> Result<Option<String>, ScriptE
 }
 
 /// Supported cmdlets, except those of IIS.
-const KNOWN: [&str; 58] = [
+const KNOWN: [&str; 61] = [
     "select-object",
     "where-object",
     "split-path",
@@ -709,6 +832,7 @@ const KNOWN: [&str; 58] = [
     "set-itemproperty",
     "remove-itemproperty",
     "get-itemproperty",
+    "get-itempropertyvalue",
     "new-service",
     "set-service",
     "set-location",
@@ -740,6 +864,8 @@ const KNOWN: [&str; 58] = [
     "set-strictmode",
     "set-executionpolicy",
     "clear-host",
+    "new-timespan",
+    "unblock-file",
     "new-object",
     "add-type",
     "import-module",
@@ -757,10 +883,7 @@ fn needs_windows(name: &str) -> Option<ScriptError> {
         | "disable-windowsoptionalfeature"
         | "uninstall-windowsfeature"
         | "remove-windowsfeature"
-        | "add-windowscapability" => {
-            ScriptError::windows("a Windows feature can be changed only on Windows")
-                .help("use a base image that has the feature")
-        }
+        | "add-windowscapability" => tools::feature(),
         "install-module"
         | "install-package"
         | "install-packageprovider"

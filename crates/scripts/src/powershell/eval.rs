@@ -1,6 +1,7 @@
 //! Evaluation of statements, pipelines and commands.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::powershell::native_command_line;
@@ -23,7 +24,9 @@ const DEPTH: usize = 120;
 /// State of the interpreter.
 pub(super) struct Shell<'m, 'a> {
     pub(super) machine: &'m mut Process<'a>,
-    pub(super) script: &'m TracedText,
+    pub(super) script: Arc<TracedText>,
+    /// Path of the script, if it is a file.
+    pub(super) file: Option<ImagePath>,
     pub(super) variables: BTreeMap<String, PsValue>,
     /// True if it is PowerShell 7 rather than Windows PowerShell.
     pub(super) is_core: bool,
@@ -67,11 +70,16 @@ pub(super) enum ErrorAction {
 
 impl<'m, 'a> Shell<'m, 'a> {
     /// A new process.
-    pub(super) fn new(machine: &'m mut Process<'a>, script: &'m TracedText, is_core: bool) -> Self {
+    pub(super) fn new(
+        machine: &'m mut Process<'a>,
+        script: Arc<TracedText>,
+        is_core: bool,
+    ) -> Self {
         Self {
             process_folder: machine.folder.clone(),
             machine,
             script,
+            file: None,
             variables: BTreeMap::new(),
             is_core,
             exit: None,
@@ -175,6 +183,8 @@ impl Shell<'_, '_> {
                 let function = Function {
                     parameters: parameters.clone(),
                     body: body.clone(),
+                    script: Arc::clone(&self.script),
+                    file: self.file.clone(),
                 };
                 self.functions.insert(name.clone(), function);
                 Ok(PsValue::Null)
@@ -290,9 +300,15 @@ impl Shell<'_, '_> {
             .expression(&command.name)
             .map_err(|error| error.at_position(at))?;
         if let PsValue::Block(statements) = name {
+            if command.is_dotted {
+                let why = "a block after a dot is not supported";
+                return Err(ScriptError::unclear(why).at_position(at));
+            }
             let function = Function {
                 parameters: Vec::new(),
                 body: statements,
+                script: Arc::clone(&self.script),
+                file: self.file.clone(),
             };
             let value = self.call_function(&function, command);
             let value = value.map_err(|error| error.at_position(at))?;
@@ -312,6 +328,14 @@ impl Shell<'_, '_> {
         let lower = name.to_lowercase();
         let cmdlet = self.alias(&lower);
         self.is_ok = true;
+        if command.is_dotted {
+            if input.is_some() || !super::script_file::is_script(name) {
+                let why = "after a dot, only a script file is supported";
+                return Err(ScriptError::unclear(why));
+            }
+            let value = self.script_file(name, command)?;
+            return self.redirected(command, value);
+        }
         if let Some(function) = self.functions.get(&lower).cloned() {
             if input.is_some() {
                 return Err(ScriptError::unclear(
@@ -546,9 +570,16 @@ impl Shell<'_, '_> {
                 is_static: true,
             } => {
                 let is_idle = matches!(of.as_ref(), Expression::Type(of) if of == "net.servicepointmanager")
-                    && matches!(name.as_str(), "securityprotocol" | "expect100continue");
+                    && matches!(
+                        name.as_str(),
+                        "securityprotocol"
+                            | "expect100continue"
+                            | "servercertificatevalidationcallback"
+                            | "checkcertificaterevocationlist"
+                            | "defaultconnectionlimit"
+                    );
                 if is_idle {
-                    // TLS settings of the process do not change the image.
+                    // Network settings of the process do not change the image.
                     Ok(())
                 } else {
                     Err(ScriptError::unclear(format!(
@@ -809,9 +840,116 @@ fn is_automatic(name: &str) -> bool {
         )
 }
 
-/// Returns true for a name of the form Verb-Noun.
+/// Returns true for a name of the form Verb-Noun with a verb of PowerShell's cmdlets; other names,
+/// such as `redis-server`, are programs.
 fn is_verb_noun(name: &str) -> bool {
     let is_word = |word: &str| !word.is_empty() && word.chars().all(char::is_alphanumeric);
     name.split_once('-')
-        .is_some_and(|(verb, noun)| is_word(verb) && is_word(noun))
+        .is_some_and(|(verb, noun)| VERBS.contains(&verb) && is_word(noun))
 }
+
+/// Approved verbs of cmdlets, and those of `ForEach-Object` and its like.
+const VERBS: [&str; 102] = [
+    "add",
+    "approve",
+    "assert",
+    "backup",
+    "block",
+    "build",
+    "checkpoint",
+    "clear",
+    "close",
+    "compare",
+    "complete",
+    "compress",
+    "confirm",
+    "connect",
+    "convert",
+    "convertfrom",
+    "convertto",
+    "copy",
+    "debug",
+    "deny",
+    "deploy",
+    "disable",
+    "disconnect",
+    "dismount",
+    "edit",
+    "enable",
+    "enter",
+    "exit",
+    "expand",
+    "export",
+    "find",
+    "foreach",
+    "format",
+    "get",
+    "grant",
+    "group",
+    "hide",
+    "import",
+    "initialize",
+    "install",
+    "invoke",
+    "join",
+    "limit",
+    "lock",
+    "measure",
+    "merge",
+    "mount",
+    "move",
+    "new",
+    "open",
+    "optimize",
+    "out",
+    "ping",
+    "pop",
+    "protect",
+    "publish",
+    "push",
+    "read",
+    "receive",
+    "redo",
+    "register",
+    "remove",
+    "rename",
+    "repair",
+    "request",
+    "reset",
+    "resize",
+    "resolve",
+    "restart",
+    "restore",
+    "resume",
+    "revoke",
+    "save",
+    "search",
+    "select",
+    "send",
+    "set",
+    "show",
+    "skip",
+    "sort",
+    "split",
+    "start",
+    "step",
+    "stop",
+    "submit",
+    "suspend",
+    "switch",
+    "sync",
+    "tee",
+    "test",
+    "trace",
+    "unblock",
+    "undo",
+    "uninstall",
+    "unlock",
+    "unprotect",
+    "unpublish",
+    "unregister",
+    "update",
+    "use",
+    "wait",
+    "watch",
+];

@@ -1,9 +1,15 @@
 //! Loops, functions, script blocks and error handling.
 
+use std::sync::Arc;
+
+use wincimg_windows::path::ImagePath;
+
 use super::super::error::{ScriptError, ScriptErrorKind};
 use super::super::image::{ImageAction, Lookup};
+use super::super::traced_text::TracedText;
 use super::ast::{Argument, CommandAst, ControlFlow, Expression, Statement};
 use super::eval::Shell;
+use super::script_file::{file_variables, locate};
 use super::value::PsValue;
 
 /// Maximum depth of nested calls.
@@ -14,6 +20,10 @@ pub(super) struct Function {
     /// Parameters with their defaults.
     pub(super) parameters: Vec<(String, Option<Expression>)>,
     pub(super) body: Vec<Statement>,
+    /// The script that defines it.
+    pub(super) script: Arc<TracedText>,
+    /// Path of the script, if it is a file.
+    pub(super) file: Option<ImagePath>,
 }
 
 impl Shell<'_, '_> {
@@ -253,7 +263,7 @@ impl Shell<'_, '_> {
         let outer = self.variables.clone();
         self.variables.extend(given);
         self.calls += 1;
-        let done = self.block(&function.body);
+        let done = self.function_body(function);
         self.calls -= 1;
         self.variables = outer;
         match self.flow {
@@ -265,5 +275,24 @@ impl Shell<'_, '_> {
             }
         }
         done
+    }
+
+    /// Runs the body of a function, which another script may define.
+    fn function_body(&mut self, function: &Function) -> Result<PsValue, ScriptError> {
+        if Arc::ptr_eq(&self.script, &function.script) {
+            return self.block(&function.body);
+        }
+        let script = std::mem::replace(&mut self.script, Arc::clone(&function.script));
+        let file = std::mem::replace(&mut self.file, function.file.clone());
+        let before = self.machine.error.take();
+        self.variables.extend(file_variables(self.file.as_ref()));
+        let done = self.block(&function.body);
+        (self.script, self.file) = (script, file);
+        let located = |error: ScriptError| match &function.file {
+            Some(file) => locate(file, &function.script, error),
+            None => error,
+        };
+        self.machine.error = self.machine.error.take().map(located).or(before);
+        done.map_err(located)
     }
 }

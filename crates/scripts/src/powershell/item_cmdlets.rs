@@ -399,7 +399,8 @@ impl Shell<'_, '_> {
             Some("symboliclink") => self.new_link(&given),
             Some(kind @ ("junction" | "hardlink")) => Err(ScriptError::unclear(format!(
                 "links ({kind}) are not supported"
-            ))),
+            ))
+            .help("use a symbolic link: New-Item -ItemType SymbolicLink")),
             Some(kind) if "directory".starts_with(kind) => self.make_all(command, &given, true),
             Some(kind) => Err(ScriptError::option(kind)),
         }

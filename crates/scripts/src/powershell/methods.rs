@@ -182,6 +182,9 @@ impl Shell<'_, '_> {
                 tools::unpack_zip(self.machine, &archive, &folder, false)?;
                 Ok(PsValue::Null)
             }
+            ("timespan", "fromdays" | "fromhours" | "fromminutes" | "fromseconds", [value]) => {
+                time_span(&name[4..], value)
+            }
             ("string", "isnullorempty" | "isnullorwhitespace", [value]) => {
                 let text = value.text()?;
                 Ok(PsValue::Bool(if name == "isnullorempty" {
@@ -267,6 +270,29 @@ impl Shell<'_, '_> {
     }
 }
 
+/// A time span of whole units.
+pub(super) fn time_span(unit: &str, value: &PsValue) -> Result<PsValue, ScriptError> {
+    let seconds = match unit {
+        "days" => 86_400,
+        "hours" => 3_600,
+        "minutes" => 60,
+        _ => 1,
+    };
+    let count = match value {
+        PsValue::Number(count) => u32::try_from(*count).ok(),
+        _ => None,
+    };
+    let total = u64::from(count.ok_or_else(|| unclear("number of units of time"))?) * seconds;
+    let (days, rest) = (total / 86_400, total % 86_400);
+    let (hours, minutes, seconds) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    let clock = format!("{hours:02}:{minutes:02}:{seconds:02}");
+    Ok(PsValue::TimeSpan(if days == 0 {
+        clock
+    } else {
+        format!("{days}.{clock}")
+    }))
+}
+
 fn first(arguments: &[PsValue]) -> Result<PsValue, ScriptError> {
     match arguments {
         [one] => Ok(one.clone()),
@@ -283,6 +309,7 @@ fn static_member(of: &str, name: &str) -> Result<PsValue, ScriptError> {
         ("net.servicepointmanager", "securityprotocol") => Ok(PsValue::Text("tls12".to_owned())),
         ("environment", "newline") => Ok(PsValue::text_value("\r\n")),
         ("string", "empty") => Ok(PsValue::text_value("")),
+        ("timespan", "zero") => Ok(PsValue::TimeSpan("00:00:00".to_owned())),
         _ => Err(unclear(&format!("[{of}]::{name}"))),
     }
 }

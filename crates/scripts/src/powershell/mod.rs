@@ -23,14 +23,30 @@ mod registry;
 mod script_file;
 mod value;
 
+use std::sync::Arc;
+
 use eval::Shell;
 
 use super::error::ScriptError;
 use super::process::Process;
 use super::traced_text::TracedText;
 
+/// The variable of a process's execution policy, which its own processes inherit.
+const POLICY: &str = "PSExecutionPolicyPreference";
+
 /// Runs PowerShell with its arguments and returns its exit code.
 pub(super) fn run(
+    machine: &mut Process<'_>,
+    arguments: &[TracedText],
+    is_core: bool,
+) -> Result<i32, ScriptError> {
+    let before = machine.variables.clone();
+    let code = run_process(machine, arguments, is_core);
+    machine.variables = before;
+    code
+}
+
+fn run_process(
     machine: &mut Process<'_>,
     arguments: &[TracedText],
     is_core: bool,
@@ -55,6 +71,11 @@ pub(super) fn run(
             at += 1;
             break;
         }
+        let is_policy = is("executionpolicy", 2) || option == "ep";
+        if let (true, Some(policy)) = (is_policy, arguments.get(at + 1)) {
+            let policy = Some(policy.as_str().to_owned());
+            machine.variables.set(POLICY, policy);
+        }
         at += if is("noprofile", 3)
             || is("nologo", 3)
             || is("noninteractive", 4)
@@ -62,12 +83,7 @@ pub(super) fn run(
             || option == "mta"
         {
             1
-        } else if is("executionpolicy", 2)
-            || option == "ep"
-            || is("windowstyle", 1)
-            || is("inputformat", 3)
-            || option == "if"
-        {
+        } else if is_policy || is("windowstyle", 1) || is("inputformat", 3) || option == "if" {
             2
         } else if is("file", 1) {
             return run_file(
@@ -111,7 +127,7 @@ fn run_script(
     };
     let statements = parse::parse(script.as_str()).map_err(located)?;
     machine.nested(|machine| {
-        let mut shell = Shell::new(machine, script, is_core);
+        let mut shell = Shell::new(machine, Arc::new(script.clone()), is_core);
         shell.block(&statements)?;
         Ok(shell.exit.unwrap_or(i32::from(!shell.is_ok)))
     })

@@ -50,6 +50,11 @@ pub(super) fn binary(
         "ireplace" => "replace",
         other => other,
     };
+    if matches!(left, PsValue::TimeSpan(_)) || matches!(right, PsValue::TimeSpan(_)) {
+        return Err(ScriptError::unclear(
+            "computing with time spans is not supported",
+        ));
+    }
     match operator {
         "+" => add(left, right),
         "-" | "*" | "/" | "%" => arithmetic(operator, &left, &right),

@@ -1,7 +1,7 @@
 //! Binding of cmdlet parameters: prefixes, aliases, switches, positions.
 
 use super::super::error::ScriptError;
-use super::ast::{Argument, CommandAst};
+use super::ast::{Argument, CommandAst, Expression};
 use super::eval::Shell;
 use super::value::PsValue;
 
@@ -95,9 +95,19 @@ impl Shell<'_, '_> {
     ) -> Result<BoundParameters, ScriptError> {
         let mut given = BoundParameters::default();
         let mut positional = Vec::new();
+        // After `--`, everything is a value.
+        let mut has_ended = false;
         let mut arguments = command.arguments.iter().peekable();
         while let Some(argument) = arguments.next() {
             match argument {
+                Argument::Value(Expression::Word(word)) if word == "--" && !has_ended => {
+                    has_ended = true;
+                }
+                Argument::Parameter { .. } if has_ended => {
+                    return Err(ScriptError::unclear(
+                        "parameters after -- are not supported",
+                    ));
+                }
                 Argument::Value(value) => positional.push(self.expression(value)?),
                 Argument::Splat(name) => {
                     let Some(PsValue::Table(entries)) = self.variables.get(name).cloned() else {

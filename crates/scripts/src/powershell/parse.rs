@@ -65,6 +65,11 @@ pub(super) struct Parser<'a> {
     depth: usize,
 }
 
+/// Returns true if a dot before the character is an operator: it is no part of a name or number.
+fn follows_dot(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '"' | '\'' | '$' | '(')
+}
+
 /// Returns true for a character that ends a word of a command.
 pub(super) fn ends_word(c: char) -> bool {
     c.is_whitespace() || "(){};,|&<>".contains(c)
@@ -650,8 +655,14 @@ impl Parser<'_> {
                 self.skip_blanks()?;
                 self.command(at).map(Element::Command)
             }
-            Some('.') if self.second().is_some_and(char::is_whitespace) => {
-                Err(ScriptError::windows("it runs a script file").at_position(at))
+            Some('.') if self.second().is_some_and(follows_dot) => {
+                self.next();
+                self.skip_blanks()?;
+                let command = self.command(at)?;
+                Ok(Element::Command(CommandAst {
+                    is_dotted: true,
+                    ..command
+                }))
             }
             _ if is_first && self.is_expression() => {
                 let expression = self.expression()?;
@@ -660,6 +671,7 @@ impl Parser<'_> {
                     // Its value is redirected like the output of a command.
                     let redirects = self.redirections()?;
                     return Ok(Element::Command(CommandAst {
+                        is_dotted: false,
                         name: Expression::Text("write-output".to_owned()),
                         arguments: vec![Argument::Value(expression)],
                         redirects,
@@ -705,6 +717,7 @@ impl Parser<'_> {
             _ => return Err(self.expected("a command")),
         };
         let mut command = CommandAst {
+            is_dotted: false,
             name,
             arguments: Vec::new(),
             redirects: Vec::new(),

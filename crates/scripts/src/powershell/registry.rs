@@ -1,6 +1,7 @@
 //! Cmdlets on registry values, and on services, which the registry holds.
 
 use wincimg_registry::{DataType, KeyPath, RegistryData, RegistryEdit, TypedData};
+use wincimg_windows::variables::filled_in;
 
 use super::super::error::ScriptError;
 use super::super::image::{Deferred, ImageAction, Lookup, ServiceStart};
@@ -160,6 +161,12 @@ impl Shell<'_, '_> {
         let value = match self.machine.image.value(&key, &name) {
             Lookup::Present(data) => match data.typed() {
                 TypedData::Text(text) if data.kind() == DataType::SZ => PsValue::Text(text),
+                TypedData::Text(text) if data.kind() == DataType::EXPAND_SZ => {
+                    match filled_in(&text, &[]) {
+                        Some(text) => PsValue::Text(text),
+                        None => return Ok(PsValue::opaque("the content of a key is used")),
+                    }
+                }
                 TypedData::Dword(number) => PsValue::Number(i64::from(number)),
                 _ => return Ok(PsValue::opaque("the content of a key is used")),
             },
@@ -173,6 +180,17 @@ impl Shell<'_, '_> {
             }
         };
         Ok(PsValue::Table(vec![(name.to_lowercase(), value)]))
+    }
+
+    /// `Get-ItemPropertyValue`: the value itself.
+    pub(super) fn property_value(&mut self, command: &CommandAst) -> Result<PsValue, ScriptError> {
+        Ok(match self.get_property(command)? {
+            PsValue::Table(entries) => match entries.into_iter().next() {
+                Some((_, value)) => value,
+                None => PsValue::Null,
+            },
+            other => other,
+        })
     }
 
     pub(super) fn service(

@@ -1,6 +1,7 @@
 //! Script files of the image, such as those that a Dockerfile copies.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use wincimg_windows::path::ImagePath;
 
@@ -19,7 +20,7 @@ const DEPTH: usize = 8;
 /// A parsed script file.
 struct ScriptFile {
     path: ImagePath,
-    text: TracedText,
+    text: Arc<TracedText>,
     /// Declared parameters, if it declares some.
     parameters: Option<Vec<ScriptParameter>>,
     statements: Vec<Statement>,
@@ -58,8 +59,9 @@ pub(super) fn run(
     let file = ScriptFile::read(machine, name, is_core)?;
     machine.nested(|machine| {
         let before = machine.error.take();
-        let mut shell = Shell::new(machine, &file.text, is_core);
+        let mut shell = Shell::new(machine, Arc::clone(&file.text), is_core);
         shell.variables = file.variables();
+        shell.file = Some(file.path.clone());
         let bound = file.bind(&mut shell, given, ArgumentMode::Text);
         let done = bound.and_then(|()| shell.block(&file.statements));
         let (exit, flow) = (shell.exit, shell.flow);
@@ -116,7 +118,7 @@ impl ScriptFile {
         }
         let mut file = Self {
             path,
-            text: TracedText::new(&text, 0),
+            text: Arc::new(TracedText::new(&text, 0)),
             parameters: None,
             statements: Vec::new(),
         };
@@ -127,19 +129,15 @@ impl ScriptFile {
 
     /// The variables that a script has of itself.
     fn variables(&self) -> BTreeMap<String, PsValue> {
-        let names = self.path.components();
-        let above = self.path.up_to(names.len().saturating_sub(1));
         let path = PsValue::Text(self.path.to_string());
         let of_command =
             ["definition", "path", "source"].map(|name| (name.to_owned(), path.clone()));
         let command = ("mycommand".to_owned(), PsValue::Table(of_command.into()));
-        [
-            ("psscriptroot", PsValue::Text(above.to_string())),
-            ("pscommandpath", path),
-            ("myinvocation", PsValue::Table(vec![command])),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into()
+        let invocation = PsValue::Table(vec![command]);
+        let mut variables: BTreeMap<String, PsValue> =
+            file_variables(Some(&self.path)).into_iter().collect();
+        variables.insert("myinvocation".to_owned(), invocation);
+        variables
     }
 
     /// Binds the arguments to the declared parameters, in a shell that has the script's scope.
@@ -233,19 +231,35 @@ impl ScriptFile {
         machine.error = own.or(before);
     }
 
-    /// An error with its line in the script, in place of a position after `RUN`.
-    fn locate(&self, mut error: ScriptError) -> ScriptError {
-        let text = self.text.as_str();
-        let before = text.get(..error.at.min(text.len())).unwrap_or_default();
-        let why = &error.why;
-        error.why = if error.at == usize::MAX {
-            format!("{}: {why}", self.path)
-        } else {
-            format!("{}:{}: {why}", self.path, before.matches('\n').count() + 1)
-        };
-        error.at = usize::MAX;
-        error
+    fn locate(&self, error: ScriptError) -> ScriptError {
+        locate(&self.path, &self.text, error)
     }
+}
+
+/// The variables of a script file that name it, also in its functions.
+pub(super) fn file_variables(path: Option<&ImagePath>) -> Vec<(String, PsValue)> {
+    let above = path.map(|path| path.up_to(path.components().len().saturating_sub(1)));
+    let text = |path: Option<&ImagePath>| {
+        path.map_or(PsValue::Null, |path| PsValue::Text(path.to_string()))
+    };
+    vec![
+        ("psscriptroot".to_owned(), text(above.as_ref())),
+        ("pscommandpath".to_owned(), text(path)),
+    ]
+}
+
+/// An error with its line in a script file, in place of a position after `RUN`.
+pub(super) fn locate(path: &ImagePath, text: &TracedText, mut error: ScriptError) -> ScriptError {
+    let text = text.as_str();
+    let before = text.get(..error.at.min(text.len())).unwrap_or_default();
+    let why = &error.why;
+    error.why = if error.at == usize::MAX {
+        format!("{path}: {why}")
+    } else {
+        format!("{path}:{}: {why}", before.matches('\n').count() + 1)
+    };
+    error.at = usize::MAX;
+    error
 }
 
 impl ScriptParameter {
@@ -309,7 +323,7 @@ fn decoded(bytes: &[u8], is_core: bool) -> Result<String, &'static str> {
 }
 
 impl Shell<'_, '_> {
-    /// Runs a script file by its name, in a scope of its own.
+    /// Runs a script file by its name, in a scope of its own unless it is dotted.
     pub(super) fn script_file(
         &mut self,
         name: &str,
@@ -347,15 +361,25 @@ impl Shell<'_, '_> {
             functions: self.functions.clone(),
             scripts: self.scripts + 1,
             depth: self.depth,
-            ..Shell::new(self.machine, &file.text, self.is_core)
+            file: Some(file.path.clone()),
+            ..Shell::new(self.machine, Arc::clone(&file.text), self.is_core)
         };
         let bound = file.bind(&mut inner, given, ArgumentMode::Value);
         let done = bound.and_then(|()| inner.block(&file.statements));
         let (exit, is_ok, flow) = (inner.exit, inner.is_ok, inner.flow);
+        let (variables, functions) = (inner.variables, inner.functions);
         (self.last_exit, self.has_zip) = (inner.last_exit, inner.has_zip);
         file.locate_recorded(self.machine, before);
         let value = done.map_err(|error| file.locate(error))?;
         file.check_end(flow)?;
+        if command.is_dotted {
+            self.take_scope(&file, variables)?;
+            self.functions = functions;
+            if exit.is_some() {
+                self.exit = exit;
+                return Ok(value);
+            }
+        }
         match exit {
             Some(code) => {
                 self.last_exit = Some(code);
@@ -374,5 +398,29 @@ impl Shell<'_, '_> {
             None => self.is_ok = true,
         }
         Ok(value)
+    }
+
+    /// Takes over the variables of a dotted script, except those that name it.
+    fn take_scope(
+        &mut self,
+        file: &ScriptFile,
+        mut variables: BTreeMap<String, PsValue>,
+    ) -> Result<(), ScriptError> {
+        for name in file.variables().into_keys() {
+            match self.variables.get(&name) {
+                Some(own) => variables.insert(name, own.clone()),
+                None => variables.remove(&name),
+            };
+        }
+        let is_new = |name: &String, value: &PsValue| self.variables.get(name) != Some(value);
+        let mut blocks = variables
+            .iter()
+            .filter(|(_, it)| matches!(it, PsValue::Block(_)));
+        if let Some((name, _)) = blocks.find(|(name, value)| is_new(name, value)) {
+            let why = format!("{} leaves a script block in ${name}", file.path);
+            return Err(ScriptError::unclear(why));
+        }
+        self.variables = variables;
+        Ok(())
     }
 }

@@ -32,6 +32,8 @@ pub(super) enum PsValue {
     Type(String),
     Block(Vec<Statement>),
     WebClient,
+    /// Time span, as PowerShell converts it to a string.
+    TimeSpan(String),
     /// A program that `Start-Process -PassThru` started.
     Process,
     FileHash(ImagePath, Algorithm),
@@ -84,7 +86,7 @@ impl PsValue {
     pub(super) fn text(&self) -> Result<String, ScriptError> {
         match self {
             Self::Null => Ok(String::new()),
-            Self::Text(text) => Ok(text.clone()),
+            Self::Text(text) | Self::TimeSpan(text) => Ok(text.clone()),
             Self::Number(number) => Ok(number.to_string()),
             Self::Bool(true) => Ok("True".to_owned()),
             Self::Bool(false) => Ok("False".to_owned()),

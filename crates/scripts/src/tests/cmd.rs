@@ -146,6 +146,25 @@ fn files_are_copied_moved_renamed_and_deleted_as_cmd_does() {
 }
 
 #[test]
+fn xcopy_leaves_out_empty_folders_only_where_there_are_none() {
+    let start = r"(echo a> a.txt)&& mkdir d\e&& (echo b> d\e\b.txt)&& ";
+    let copies = |line: &str| in_cmd(&format!("{start}{line}"))[3..].to_vec();
+    let whole = [r"copy C:\work\d to C:\to"];
+    assert_eq!(copies(r"xcopy /S /I /Y d C:\to"), whole);
+    assert_eq!(copies(r"xcopy d\*.* C:\to\ /s"), whole);
+    let refuses = |line: &str| refused(&CMD, &format!("{start}{line}")).0;
+    assert_eq!(refuses(r"mkdir d\f&& xcopy /S /I d C:\to"), NotUnderstood);
+    assert_eq!(refuses(r"xcopy /S /I d\*.txt C:\to"), NotUnderstood);
+    let later = "curl -Lo d/x.zip https://e.com/x.zip&& tar -xf d/x.zip -C d&& ";
+    assert_eq!(
+        copies(&format!(r"{later}xcopy /S /I d C:\to"))
+            .last()
+            .unwrap(),
+        r"unclear C:\to"
+    );
+}
+
+#[test]
 fn robocopys_exit_code_ends_the_line_that_does_not_see_to_it() {
     let line = r"mkdir C:\a\b && robocopy C:\a C:\c /E /NFL";
     assert_eq!(refused(&CMD, line).0, Fails);

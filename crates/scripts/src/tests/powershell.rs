@@ -2,6 +2,7 @@ use super::{
     CMD, POWERSHELL, actions_of, describe, image, in_cmd, in_powershell, refused, run_as, run_on,
 };
 use crate::ScriptErrorKind::{Deferred, Fails, NeedsWindows, NotUnderstood};
+use wincimg_registry::RegistryData;
 
 const SHA: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
@@ -675,5 +676,181 @@ fn a_refusal_names_the_program_or_script() {
         let (kind, why) = refused(&POWERSHELL, line);
         assert_eq!(kind, NeedsWindows);
         assert!(why.contains(name), "{why}");
+    }
+}
+
+#[test]
+fn a_name_without_a_verb_of_cmdlets_is_a_program() {
+    let skipped = in_powershell("redis-server --version");
+    assert!(skipped[0].contains("redis-server --version"), "{skipped:?}");
+    assert_eq!(
+        refused(&POWERSHELL, "redis-server --port 1").0,
+        NeedsWindows
+    );
+    assert_eq!(
+        refused(&POWERSHELL, "Get-Something --version").0,
+        NotUnderstood
+    );
+    assert_eq!(refused(&POWERSHELL, "Sort-Something").0, NotUnderstood);
+}
+
+#[test]
+fn a_value_of_a_key_is_expanded_as_it_is_read() {
+    const KEY: &str = r"'HKLM:\SYSTEM\CurrentControlSet\Control\Session Manager\Environment'";
+    let expected = [
+        r"set HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment Path = REG_EXPAND_SZ C:\Windows\system32;C:\Windows;C:\own",
+    ];
+    for read in [
+        format!("(Get-ItemProperty -Path {KEY} -Name Path).Path"),
+        format!("Get-ItemPropertyValue {KEY} Path"),
+        format!("(gp {KEY} PATH).path"),
+    ] {
+        let line = format!(
+            "$old = {read}; Set-ItemProperty -Path {KEY} -Name Path -Value ($old + ';C:\\own')"
+        );
+        assert_eq!(in_powershell(&line), expected, "{line}");
+    }
+    let mut tree = image();
+    tree.with_value(
+        r"HKLM\SOFTWARE\x",
+        "a",
+        RegistryData::expand_sz("%HOMEDRIVE%\\a"),
+    );
+    let line = r"mkdir (Get-ItemPropertyValue HKLM:\SOFTWARE\x a)";
+    assert_eq!(
+        run_on(tree, &POWERSHELL, line).unwrap_err().kind,
+        NeedsWindows
+    );
+    let line = r"Get-ItemPropertyValue HKLM:\SOFTWARE\x a";
+    assert_eq!(refused(&POWERSHELL, line).0, Fails);
+}
+
+#[test]
+fn an_archive_is_found_by_a_pattern_that_matches_one() {
+    let unpack = r"Expand-Archive C:\work\Site*.zip C:\site";
+    let with = |names: &[&str]| {
+        let mut tree = image();
+        for name in names {
+            tree.file(&format!(r"C:\work\{name}"), None);
+        }
+        run_on(tree, &POWERSHELL, unpack)
+    };
+    let tree = with(&["Site 1.2.zip", "other.zip"]).unwrap();
+    assert!(
+        describe(&tree.actions[0]).starts_with(r"unpack C:\work\Site 1.2.zip (Zip) into C:\site"),
+        "{:?}",
+        tree.actions
+    );
+    assert_eq!(
+        with(&["Site1.zip", "Site2.zip"]).unwrap_err().kind,
+        NotUnderstood
+    );
+    assert_eq!(with(&[]).unwrap_err().kind, NotUnderstood);
+    let literal = r"Expand-Archive -LiteralPath C:\work\Site*.zip -DestinationPath C:\site";
+    assert_eq!(refused(&POWERSHELL, literal).0, NotUnderstood);
+}
+
+#[test]
+fn time_spans_are_settings_and_nothing_is_computed_with_them() {
+    for (value, expected) in [
+        ("[TimeSpan]::Zero", "00:00:00"),
+        ("[TimeSpan]::FromMinutes(90)", "01:30:00"),
+        ("[System.TimeSpan]::FromHours(49)", "2.01:00:00"),
+        ("New-TimeSpan -Seconds 61", "00:01:01"),
+    ] {
+        let line = format!(
+            r"Set-ItemProperty IIS:\AppPools\DefaultAppPool -Name processModel.idleTimeout -Value ({value})"
+        );
+        let found = in_powershell(&line);
+        let value = format!(r#"Text("{expected}")"#);
+        assert!(found[0].contains(&value), "{found:?}");
+    }
+    for line in [
+        "mkdir ([TimeSpan]::Zero + 'a')",
+        "if ([TimeSpan]::Zero -eq '00:00:00') { mkdir a }",
+        "mkdir ([TimeSpan]::FromMinutes(1)).TotalSeconds",
+        "mkdir ([TimeSpan]::FromMinutes(0.5))",
+        "mkdir (New-TimeSpan -Minutes 1 -Hours 1)",
+    ] {
+        assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood, "{line}");
+    }
+}
+
+#[test]
+fn the_response_of_a_download_is_not_known() {
+    let get = "Invoke-WebRequest https://e.com/a.zip -OutFile a.zip -PassThru";
+    let made = [r"download https://e.com/a.zip to C:\work\a.zip"];
+    assert_eq!(in_powershell(get), made);
+    assert_eq!(in_powershell(&format!("$r = {get}")), made);
+    let used = format!("$r = {get}; if ($r.StatusCode -ne 200) {{ exit 1 }}");
+    assert_eq!(refused(&POWERSHELL, &used).0, NeedsWindows);
+}
+
+#[test]
+fn what_windows_marks_on_downloads_is_not_in_an_image() {
+    let made = "Set-Content a.ps1 1; ";
+    assert_eq!(in_powershell(&format!("{made}Unblock-File a.ps1")).len(), 1);
+    assert_eq!(refused(&POWERSHELL, "Unblock-File none.ps1").0, Fails);
+    assert_eq!(refused(&POWERSHELL, "Unblock-File *.ps1").0, NotUnderstood);
+}
+
+#[test]
+fn the_execution_policy_of_the_machine_is_a_value_of_the_registry() {
+    let set = |policy: &str| {
+        [format!(
+            r"set HKLM\SOFTWARE\Microsoft\PowerShell\1\ShellIds\Microsoft.PowerShell ExecutionPolicy = REG_SZ {policy}"
+        )]
+    };
+    assert_eq!(
+        in_powershell("Set-ExecutionPolicy -ExecutionPolicy remotesigned;"),
+        set("RemoteSigned")
+    );
+    assert_eq!(
+        in_cmd("powershell -ep Bypass Set-ExecutionPolicy Bypass -Scope LocalMachine -Force"),
+        set("Bypass")
+    );
+    // Of the process, it ends with it.
+    assert_eq!(
+        in_powershell("Set-ExecutionPolicy Bypass -Scope Process -Force"),
+        [""; 0]
+    );
+    assert_eq!(
+        in_cmd(
+            "powershell -ExecutionPolicy Bypass Write-Host a && powershell Set-ExecutionPolicy Unrestricted"
+        ),
+        set("Unrestricted")
+    );
+    for line in [
+        "Set-ExecutionPolicy Bypass -Scope CurrentUser",
+        "Set-ExecutionPolicy Undefined",
+        "Set-ExecutionPolicy Bypass -Scope Process; Set-ExecutionPolicy RemoteSigned",
+        "powershell -ExecutionPolicy Bypass powershell Set-ExecutionPolicy RemoteSigned",
+    ] {
+        assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood, "{line}");
+    }
+    let core = ["pwsh", "-Command"];
+    assert_eq!(
+        refused(&core, "Set-ExecutionPolicy Bypass").0,
+        NotUnderstood
+    );
+    let user = run_as(
+        "ContainerUser",
+        image(),
+        &POWERSHELL,
+        "Set-ExecutionPolicy Bypass",
+    );
+    assert_eq!(user.unwrap_err().kind, Fails);
+}
+
+#[test]
+fn two_dashes_end_the_parameters() {
+    let made = "mkdir C:\\t | Out-Null; ";
+    assert_eq!(
+        in_powershell(&format!("{made}rm -Recurse -Force -- C:\\t")),
+        [r"folder C:\t", r"delete C:\t"]
+    );
+    for line in ["rm -- C:\\t -Recurse", "rm -- C:\\t --"] {
+        let line = format!("{made}{line}");
+        assert_eq!(refused(&POWERSHELL, &line).0, NotUnderstood, "{line}");
     }
 }

@@ -1,5 +1,5 @@
 use super::{CMD, describe, image, in_cmd, in_powershell, refused, run_on};
-use crate::ScriptErrorKind::{Fails, NeedsWindows, NotKnown, NotUnderstood, Refused};
+use crate::ScriptErrorKind::{Deferred, Fails, NeedsWindows, NotKnown, NotUnderstood, Refused};
 use crate::{RunCommand, RunEnvironment, run_line};
 
 #[test]
@@ -199,6 +199,19 @@ fn services_access_and_certificates_are_continued() {
         describe(&tree.actions[0]),
         r"certificate C:\work\ca.cer in ROOT"
     );
+    let tree = run_on(tree, &CMD, "certoc.exe -addstore root ca.cer").unwrap();
+    assert_eq!(
+        describe(&tree.actions[1]),
+        r"certificate C:\work\ca.cer in ROOT"
+    );
+    for line in [
+        "certoc -addstore my ca.cer",
+        "certoc -importpfx root ca.cer",
+        "certoc -f -addstore root ca.cer",
+    ] {
+        let error = run_on(tree.clone(), &CMD, line).unwrap_err();
+        assert_eq!(error.kind, NotUnderstood, "{line}");
+    }
     let sites = in_powershell(
         "Import-Module WebAdministration; Remove-Website -Name 'Default Web Site'; New-Website -Name web -Port 80 -PhysicalPath C:\\web",
     );
@@ -350,6 +363,53 @@ fn icacls_has_one_change_for_each_option() {
             refused(&CMD, &format!(r"icacls C:\work {words}")).0,
             NotUnderstood,
             "{words}"
+        );
+    }
+}
+
+#[test]
+fn a_program_that_is_downloaded_runs_on_windows() {
+    let get = "curl -Lo a.exe https://example.com/a.exe && ";
+    assert_eq!(
+        refused(&CMD, &format!("{get}a.exe install")).0,
+        NeedsWindows
+    );
+    assert_eq!(
+        refused(&CMD, &format!(r"{get}.\a.exe -y -oC:\")).0,
+        NeedsWindows
+    );
+    // It may be a bundle of packages, which are installed without Windows.
+    assert_eq!(refused(&CMD, &format!(r"{get}.\a.exe /quiet")).0, Deferred);
+    let start = |line: &str| refused(&CMD, &format!("{get}powershell Start-Process {line}")).0;
+    assert_eq!(
+        start("a.exe -ArgumentList '/install /quiet' -Wait"),
+        Deferred
+    );
+    assert_eq!(
+        start("a.exe -ArgumentList '/VERYSILENT' -Wait"),
+        NeedsWindows
+    );
+    assert_eq!(start("b.exe -ArgumentList '/quiet' -Wait"), NeedsWindows);
+    assert_eq!(start("a.exe -ArgumentList '/quiet'"), Refused);
+}
+
+#[test]
+fn what_requires_windows_says_what_to_do_instead() {
+    for (line, part) in [
+        ("dism /online /enable-feature:x", "servercore/iis"),
+        ("net user a /add", "ContainerUser"),
+        ("netsh advfirewall set allprofiles state off", "firewall"),
+        ("regedit /s a.reg", "reg import"),
+        ("mklink /j C:\\l C:\\Windows", "mklink /d"),
+        (
+            "powershell Install-WindowsFeature Web-Server",
+            "servercore/iis",
+        ),
+    ] {
+        let error = run_on(image(), &CMD, line).unwrap_err();
+        assert!(
+            error.help.is_some_and(|help| help.contains(part)),
+            "{line}: {error:?}"
         );
     }
 }

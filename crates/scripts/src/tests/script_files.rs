@@ -234,6 +234,60 @@ fn a_script_gets_its_arguments_by_name_and_by_position() {
     );
 }
 
+const HELPERS: (&str, &str) = (
+    r"C:\in\helpers.ps1",
+    "$from = 'helper'\nfunction Add-Own($name) {\n  mkdir \"$PSScriptRoot\\$name-$kind\"\n}\n\
+     function Start-Setup {\n\n  Start-Process C:\\setup.exe -Wait\n}\n",
+);
+
+#[test]
+fn a_dotted_script_runs_in_the_scope_of_its_caller() {
+    for line in [
+        r". C:\in\helpers.ps1; $kind = 'b'; Add-Own a; mkdir C:\$from",
+        r"$kind = 'b'; cd C:\in; . .\helpers.ps1; Add-Own a; mkdir C:\$from",
+        r"$d = 'C:\in'; . (Join-Path $d 'helpers.ps1'); $kind = 'b'; Add-Own a; mkdir C:\$from",
+        r"$d = 'C:\in\helpers.ps1'; .$d; $kind = 'b'; Add-Own a; mkdir C:\$from",
+    ] {
+        assert_eq!(
+            actions(&POWERSHELL, with(&[HELPERS]), line),
+            [r"folder C:\in\a-b", r"folder C:\helper"],
+            "{line}"
+        );
+    }
+    // Each error has the line of its script.
+    let main = (
+        r"C:\own\main.ps1",
+        "$d = $PSScriptRoot\n. 'C:\\in\\helpers.ps1'\nmkdir $d\\made\nStart-Setup\n",
+    );
+    let (kind, why) = error(&CMD, with(&[HELPERS, main]), r"powershell C:\own\main.ps1");
+    assert_eq!(kind, NeedsWindows, "{why}");
+    let both = r"C:\own\main.ps1:4: ";
+    assert!(
+        why.contains(both) && why.contains(r"C:\in\helpers.ps1:7: "),
+        "{why}"
+    );
+    // The caller keeps its own name, and ends where the script exits.
+    let main = (
+        r"C:\own\main.ps1",
+        ". 'C:\\in\\helpers.ps1'\nmkdir $PSScriptRoot\\made\n. 'C:\\end.ps1'\nmkdir C:\\no\n",
+    );
+    let scripts = [HELPERS, main, (r"C:\end.ps1", "exit 0")];
+    assert_eq!(
+        actions(&CMD, with(&scripts), r"powershell -File C:\own\main.ps1"),
+        [r"folder C:\own\made"]
+    );
+    let block = (r"C:\b.ps1", "$b = { mkdir C:\\a }");
+    for (line, expected) in [
+        (r". C:\none.ps1", Fails),
+        (r". C:\b.ps1", NotUnderstood),
+        (r". { mkdir C:\a }", NotUnderstood),
+        (r". mkdir C:\a", NotUnderstood),
+    ] {
+        let (kind, why) = error(&POWERSHELL, with(&[block]), line);
+        assert_eq!(kind, expected, "{line}: {why}");
+    }
+}
+
 #[test]
 fn a_slash_begins_a_path_and_not_an_option() {
     let line = r"powershell /build/setup.ps1";

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Root};
 use wincimg_windows::path::ImagePath;
 
-use crate::{Deferred, EntryKind, ImageAction, ImageState, Lookup, PackageFeed, ScriptError};
+use crate::{
+    Deferred, EntryKind, ImageAction, ImageState, InstallerProgram, Lookup, PackageFeed,
+    ScriptError,
+};
 
 /// Looks up the kind of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,8 +53,9 @@ const FOLDERS: [&str; 12] = [
     r"C:\Windows\System32\WindowsPowerShell\v1.0",
 ];
 
-const PROGRAMS: [&str; 10] = [
-    "cmd", "curl", "tar", "setx", "reg", "icacls", "xcopy", "robocopy", "certutil", "msiexec",
+const PROGRAMS: [&str; 11] = [
+    "cmd", "curl", "tar", "setx", "reg", "icacls", "xcopy", "robocopy", "certutil", "certoc",
+    "msiexec",
 ];
 
 impl Tree {
@@ -205,6 +209,15 @@ impl ImageState for Tree {
             Some(Node::Deferred) => Lookup::Deferred(Deferred),
             None if self.is_in_later(path) => Lookup::Deferred(Deferred),
             Some(Node::Gone) | None => Lookup::Absent,
+        }
+    }
+
+    fn setup_program(&self, path: &ImagePath) -> Lookup<InstallerProgram> {
+        let is_downloaded = |action: &ImageAction| matches!(action, ImageAction::Download { path: own, .. } if own == path);
+        if self.actions.iter().any(is_downloaded) {
+            Lookup::Deferred(Deferred)
+        } else {
+            Lookup::Absent
         }
     }
 

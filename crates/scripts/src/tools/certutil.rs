@@ -1,4 +1,4 @@
-//! `certutil`: certificates in the machine's stores, and digests.
+//! `certutil`, and `certoc` of Nano Server: certificates in the machine's stores, and digests.
 
 use super::super::error::ScriptError;
 use super::super::image::ImageAction;
@@ -34,6 +34,18 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
         return Err(ScriptError::unclear("expected a store and a file"));
     };
     add(machine, store, file)
+}
+
+/// Runs `certoc -addstore STORE FILE`.
+pub(super) fn certoc(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
+    match words {
+        [option, store, file] if option.eq_ignore_ascii_case("-addstore") => {
+            add(machine, store, file)
+        }
+        _ => Err(ScriptError::unclear(
+            "only certoc -addstore STORE FILE is supported",
+        )),
+    }
 }
 
 /// Adds a certificate to a store of the machine.

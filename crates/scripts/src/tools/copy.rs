@@ -27,11 +27,7 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, 
             "expected one source and one destination",
         ));
     };
-    if has("/s") && !has("/e") {
-        return Err(ScriptError::unclear(
-            "/s without /e is not supported: it skips empty folders",
-        ));
-    }
+    let is_deep = has("/e") || has("/s");
     let target = machine.path(to)?;
     let is_folder = match machine.path_state(&target)? {
         PathState::Folder => true,
@@ -59,8 +55,8 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, 
                         "without /i it asks whether the destination is a folder",
                     ));
                 }
-                if has("/e") {
-                    return copy_to(machine, path, target);
+                if is_deep {
+                    return tree_to(machine, path, target, has("/e"));
                 }
                 files_into(machine, &path, "*", &target)
             }
@@ -71,9 +67,11 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32, 
                     "without /i it asks whether the destination is a folder",
                 ));
             }
-            match (has("/e"), pattern.as_str()) {
-                (true, "*" | "*.*") => copy_to(machine, folder, target),
-                (true, _) => Err(ScriptError::unclear("wildcards with /e are not supported")),
+            match (is_deep, pattern.as_str()) {
+                (true, "*" | "*.*") => tree_to(machine, folder, target, has("/e")),
+                (true, _) => Err(ScriptError::unclear(
+                    "wildcards with /s or /e are not supported",
+                )),
                 (false, pattern) => files_into(machine, &folder, pattern, &target),
             }
         }
@@ -142,6 +140,47 @@ fn switches(words: &[String]) -> (Vec<String>, Vec<String>) {
         );
     }
     (found, operands.into_iter().cloned().collect())
+}
+
+/// Copies a folder with all in it. Without `with_empty`, folders without files stay behind: a tree
+/// that has one is refused.
+fn tree_to(
+    machine: &mut Process<'_>,
+    from: ImagePath,
+    to: ImagePath,
+    with_empty: bool,
+) -> Result<i32, ScriptError> {
+    let mut pending = vec![from.clone()];
+    while let Some(folder) = pending.pop().filter(|_| !with_empty) {
+        machine.step()?;
+        let names = match machine.image.names(&folder) {
+            Lookup::Present(names) => names,
+            Lookup::Deferred(Deferred) => {
+                return machine.apply(ImageAction::Unclear(to)).map(|()| 0);
+            }
+            Lookup::Absent | Lookup::Unknown => {
+                return Err(ScriptError::unknown(format!(
+                    "the content of {folder} is unknown"
+                )));
+            }
+        };
+        if names.is_empty() {
+            return Err(ScriptError::unclear(format!(
+                "/s without /e does not copy empty folders such as {folder}"
+            )));
+        }
+        for name in names {
+            let path = child(&folder, &name)?;
+            match machine.path_state(&path)? {
+                PathState::Folder => pending.push(path),
+                PathState::Deferred => {
+                    return machine.apply(ImageAction::Unclear(to)).map(|()| 0);
+                }
+                PathState::File | PathState::Absent => {}
+            }
+        }
+    }
+    copy_to(machine, from, to)
 }
 
 fn copy_to(machine: &mut Process<'_>, from: ImagePath, to: ImagePath) -> Result<i32, ScriptError> {

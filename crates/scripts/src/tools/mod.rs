@@ -144,6 +144,7 @@ pub(super) fn tool(
             | "xcopy"
             | "robocopy"
             | "certutil"
+            | "certoc"
             | "sc"
             | "msiexec"
     );
@@ -158,6 +159,7 @@ pub(super) fn tool(
             "xcopy" => copy::xcopy(machine, words),
             "robocopy" => copy::robocopy(machine, words),
             "certutil" => certutil::run(machine, words),
+            "certoc" => certutil::certoc(machine, words),
             "msiexec" => msiexec::run(machine, words),
             _ => services::sc(machine, words),
         };
@@ -189,7 +191,7 @@ pub(super) fn tool(
     }
 }
 
-/// Runs a program of the image: a bundle of one package installs that.
+/// Runs a program of the image: a bundle installs its packages.
 fn other_program(
     machine: &mut Process<'_>,
     name: &str,
@@ -206,10 +208,10 @@ fn other_program(
                 let why = format!("{name} is {}", found.kind);
                 return Err(ScriptError::windows(why).help(found.help));
             }
-            Lookup::Deferred(Deferred) => {
+            // It may be a bundle of packages.
+            Lookup::Deferred(Deferred) if is_quiet(words) => {
                 return Err(ScriptError::later(format!("{name} is downloaded later")));
             }
-            // It may be a bundle of one package.
             Lookup::Unknown if name.contains(['\\', '/']) && is_quiet(words) => {
                 return Err(ScriptError::unknown(format!("{name} is unknown")));
             }
@@ -219,11 +221,18 @@ fn other_program(
     Err(unknown_program(&program_name(name)))
 }
 
-/// Returns true for a program that is an installer, as far as its file is known.
+/// Returns true for a program that is an installer, as far as its file is known. A name without a
+/// folder is one of the working folder, unless Windows has it too.
 pub(super) fn may_be_installer(machine: &Process<'_>, name: &str) -> bool {
-    let path = machine.path(name);
-    name.contains(['\\', '/'])
-        && path.is_ok_and(|path| machine.setup_program(&path) != Lookup::Absent)
+    let is_named = name.contains(['\\', '/']);
+    let of_system = machine.path(&format!(r"{SYSTEM}\{name}"));
+    let is_hidden = || !is_named && of_system.is_ok_and(|it| machine.entry(&it) != Lookup::Absent);
+    let found = machine.path(name).map(|path| machine.setup_program(&path));
+    match found {
+        Ok(Lookup::Present(_) | Lookup::Deferred(Deferred)) => !is_hidden(),
+        Ok(Lookup::Unknown) => is_named,
+        Ok(Lookup::Absent) | Err(_) => false,
+    }
 }
 
 /// Returns true for the options of an installer without windows.
@@ -237,12 +246,31 @@ fn is_quiet(words: &[String]) -> bool {
 
 fn unknown_program(program: &str) -> ScriptError {
     match program {
-        "dism" => ScriptError::windows("a Windows feature can be changed only on Windows")
-            .help("use a base image that has the feature"),
-        "winget" | "scoop" => ScriptError::windows("the package manager runs installers")
-            .help("download and unpack a zip of the program"),
+        "dism" => feature(),
+        "winget" | "scoop" => ScriptError::windows("the package manager runs installers").help(
+            "download and unpack a zip of the program, or let Windows run the line: --docker-host",
+        ),
+        "net" | "net1" => ScriptError::windows("it works only on Windows").help(
+            "accounts: use ContainerUser or ContainerAdministrator; services: set their start type \
+             (sc config NAME start= auto); or let Windows run the line: --docker-host",
+        ),
+        "netsh" => ScriptError::windows("it works only on Windows").help(
+            "leave the line out if it opens a port: containers have no firewall of their own; or \
+             let Windows run the line: --docker-host",
+        ),
+        "regedit" => {
+            ScriptError::windows("the program runs only on Windows").help("use reg import FILE")
+        }
         _ => ScriptError::windows("the program runs only on Windows"),
     }
+}
+
+/// Error for a change of Windows features.
+pub(super) fn feature() -> ScriptError {
+    ScriptError::windows("a Windows feature can be changed only on Windows").help(
+        "use a base image that has the feature, such as windows/servercore/iis for Web-Server and \
+         dotnet/framework/aspnet for ASP.NET, or let Windows run the line: --docker-host",
+    )
 }
 
 /// Returns true if a name has a folder other than that of Windows' programs.

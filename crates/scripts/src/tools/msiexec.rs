@@ -6,7 +6,7 @@ use super::super::process::Process;
 use wincimg_windows::path::ImagePath;
 
 /// Properties that name other files, whose changes to the package are not read.
-const CHANGES_OF_PACKAGE: [&str; 3] = ["TRANSFORMS", "PATCH", "MSINEWINSTANCE"];
+const CHANGES_OF_PACKAGE: [&str; 2] = ["PATCH", "MSINEWINSTANCE"];
 
 /// Installs a package.
 pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
@@ -65,7 +65,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
     Ok(0)
 }
 
-/// Runs a `WiX` bundle, which installs its package.
+/// Runs a `WiX` bundle, which installs its packages.
 pub(super) fn bundle(
     machine: &mut Process<'_>,
     package: ImagePath,
@@ -87,6 +87,9 @@ pub(super) fn bundle(
         let why = "without /quiet it opens a window and waits for it";
         return Err(ScriptError::refused(why).help("add /quiet"));
     }
+    // Nano Server has none, and no bundle runs there.
+    let installer = format!(r"{}\msiexec.exe", super::SYSTEM);
+    super::check_program_exists(machine, "msiexec", &installer)?;
     machine.apply(ImageAction::Install(InstallAction {
         package,
         properties: Vec::new(),

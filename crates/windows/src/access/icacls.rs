@@ -68,24 +68,61 @@ impl AccountRights {
             let mut all = Rights::ALL.into_iter();
             all.find(|rights| rights.letters().eq_ignore_ascii_case(letters.trim()))
         };
+        let rights: Option<Vec<Rights>> = letters.split(',').map(read).collect();
+        let rights = rights.ok_or_else(|| RightsTextError::Rights { text: text() })?;
+        Self::with_flags(account, rights, flags)
+            .ok_or_else(|| RightsTextError::Scope { text: text() })
+    }
+
+    /// The rights of an entry of a list, if they have letters.
+    pub fn of_entry(account: AccessAccount, mask: u32, flags: u8) -> Option<Self> {
+        /// The generic rights to a file or folder.
+        const GENERIC: [(u32, u32); 4] = [
+            (0x1000_0000, 0x1F_01FF),
+            (0x2000_0000, 0x12_00A0),
+            (0x4000_0000, 0x12_0116),
+            (0x8000_0000, 0x12_0089),
+        ];
+        let mut wanted = mask & 0x0FFF_FFFF;
+        for (generic, own) in GENERIC {
+            if mask & generic != 0 {
+                wanted |= own;
+            }
+        }
+        let mut left = wanted;
+        let mut rights = Vec::new();
+        for right in Rights::ALL {
+            if right.mask() & !wanted == 0 && right.mask() & left != 0 {
+                left &= !right.mask();
+                rights.push(right);
+            }
+        }
+        if left != 0 || rights.is_empty() {
+            return None;
+        }
+        Self::with_flags(account, rights, flags)
+    }
+
+    /// Rights with the flags of an entry; none if they are for nothing.
+    fn with_flags(account: AccessAccount, rights: Vec<Rights>, flags: u8) -> Option<Self> {
+        use ace_flags::{CONTAINER_INHERIT, INHERIT_ONLY, NO_PROPAGATE, OBJECT_INHERIT};
+
         let has = |flag: u8| flags & flag != 0;
-        let inherit = match (
-            has(ace_flags::OBJECT_INHERIT),
-            has(ace_flags::CONTAINER_INHERIT),
-        ) {
+        let known = OBJECT_INHERIT | CONTAINER_INHERIT | INHERIT_ONLY | NO_PROPAGATE;
+        let inherit = match (has(OBJECT_INHERIT), has(CONTAINER_INHERIT)) {
+            _ if has(!known) => return None,
             (true, true) => Inherit::All,
             (true, false) => Inherit::Files,
             (false, true) => Inherit::Folders,
-            (false, false) if flags != 0 => return Err(RightsTextError::Scope { text: text() }),
+            (false, false) if flags != 0 => return None,
             (false, false) => Inherit::None,
         };
-        let rights: Option<Vec<Rights>> = letters.split(',').map(read).collect();
-        Ok(Self {
+        Some(Self {
             account,
-            rights: rights.ok_or_else(|| RightsTextError::Rights { text: text() })?,
+            rights,
             inherit,
-            inherit_only: has(ace_flags::INHERIT_ONLY),
-            no_propagate: has(ace_flags::NO_PROPAGATE),
+            inherit_only: has(INHERIT_ONLY),
+            no_propagate: has(NO_PROPAGATE),
         })
     }
 

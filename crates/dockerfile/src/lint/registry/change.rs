@@ -34,7 +34,7 @@ impl<'a> Change<'a> {
     /// Parses the change that a command makes.
     pub(super) fn from_command(command: &'a LintCommand) -> Option<Self> {
         let arguments = command.words.get(1..)?;
-        match command.program().as_str() {
+        match command.program() {
             "reg" => by_reg(arguments),
             "new-itemproperty" => by_cmdlet(arguments, Tool::NewItemProperty),
             "set-itemproperty" | "sp" => by_cmdlet(arguments, Tool::SetItemProperty),

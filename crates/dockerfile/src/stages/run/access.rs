@@ -21,7 +21,11 @@ impl RunState<'_> {
             let why = "a layer cannot change the permissions of the drive itself";
             return Err(ScriptError::unclear(why));
         }
-        let change = change(wanted)?;
+        self.set_access(change(wanted)?)
+    }
+
+    /// Adds a change of permissions, with the files that it changes.
+    pub(super) fn set_access(&mut self, change: AccessChange) -> Result<(), ScriptError> {
         self.copy_up(&change)?;
         self.changes.access.push(change);
         Ok(())

@@ -3,9 +3,13 @@
 use std::sync::Arc;
 
 use wincimg_common::diagnose::error_chain;
+use wincimg_layer::ContentSource;
 use wincimg_layer::archive::Archive;
-use wincimg_msi::{Bundle, InstallOptions, InstallPlan, InstalledSystem, MsiError, SetupProgram};
-use wincimg_recipe::{FileSource, PlannedContent, PlannedPackage, content_of};
+use wincimg_msi::{
+    BundlePackage, InstallOptions, InstallPlan, InstalledSystem, MsiError, SetupProgram,
+    TransformPlace,
+};
+use wincimg_recipe::{FileSource, LARGEST_TRANSFORM, PlannedContent, PlannedPackage, content_of};
 use wincimg_registry::{KeyPath, Presence, RegistryData};
 use wincimg_scripts::{EntryKind, ImageState as _, InstallAction, ScriptError, ScriptErrorKind};
 use wincimg_windows::path::ImagePath;
@@ -16,6 +20,9 @@ const WITHOUT_IT: &str = "install it in a stage on Windows, or unpack a zip of t
 
 const SKIP: &str = "if the program runs without it, leave it out with --skip-custom-action NAME; else \
                     install the package in a stage on Windows";
+
+/// A bundle, and the packages that it installs.
+type OpenBundle = (Arc<Archive>, Vec<BundlePackage>);
 
 impl RunState<'_> {
     /// Installs a package.
@@ -31,7 +38,34 @@ impl RunState<'_> {
                 return Err(ScriptError::unknown(why).help("COPY it into the image"));
             }
         };
-        let (source, bundle) = self.without_bundle(source)?;
+        let Some((bundle, packages)) = self.bundle(&source)? else {
+            let file_name = path.components().last().cloned().unwrap_or_default();
+            return self.install_package(install, &file_name, source, None);
+        };
+        for package in packages {
+            let Some(member) = bundle.member_named(&package.member) else {
+                return Err(of_bundle(format!("the bundle has no {}", package.member)));
+            };
+            let source = FileSource::Member(member);
+            self.install_package(
+                install,
+                &package.file_name,
+                source,
+                Some((&bundle, &package)),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Installs a package, which may be of a bundle.
+    fn install_package(
+        &mut self,
+        install: &InstallAction,
+        file_name: &str,
+        source: FileSource,
+        bundled: Option<(&Arc<Archive>, &BundlePackage)>,
+    ) -> Result<(), ScriptError> {
+        let path = &install.package;
         let opened = source.package(self.archives);
         let opened = opened.map_err(|error| ScriptError::refused(error_chain(&error)))?;
         let Some(package) = opened else {
@@ -40,66 +74,86 @@ impl RunState<'_> {
         let folder = path
             .up_to(path.components().len().saturating_sub(1))
             .to_string();
-        let file_name = path.components().last().cloned().unwrap_or_default();
-        let (file_name, mut properties) = match bundle {
-            Some(bundle) => (bundle.file_name, bundle.properties),
-            None => (file_name, Vec::new()),
-        };
+        let mut properties = bundled.map_or_else(Vec::new, |(_, own)| own.properties.clone());
         properties.extend(install.properties.iter().cloned());
         let options = InstallOptions {
             properties,
-            file_name,
+            file_name: file_name.to_owned(),
             source_folder: format!("{}\\", folder.trim_end_matches('\\')),
             skipped_actions: self.state.skipped_actions.to_vec(),
         };
+        let transforms = self.transforms(&options)?;
         let plan = package.plan_installation(&options, &ImageSystem(self));
         let plan = plan.map_err(|error| refused(&error))?;
         check(&plan)?;
         let installed = PlannedPackage {
             file: source,
             options,
+            transforms,
             is_extracted: false,
             product: Some(plan.product.clone()),
             archives: self.archives.clone(),
         };
-        self.apply_plan(plan, &installed, &package)?;
+        self.apply_plan(plan, &installed, &package, bundled)?;
         self.changes.packages.push(installed);
         Ok(())
     }
 
-    /// The package in a bundle, if the file is one.
-    fn without_bundle(
-        &mut self,
-        source: FileSource,
-    ) -> Result<(FileSource, Option<Bundle>), ScriptError> {
-        if source.setup_program(self.archives) != Some(SetupProgram::Burn) {
-            return Ok((source, None));
+    /// The transforms that are files of the image.
+    fn transforms(&self, options: &InstallOptions) -> Result<Vec<FileSource>, ScriptError> {
+        let mut sources = Vec::new();
+        for place in options.transforms().map_err(|error| refused(&error))? {
+            let TransformPlace::File(path) = place else {
+                continue;
+            };
+            if self.is_pending_download(&path) || self.tree.is_later(&path) {
+                return Err(ScriptError::later(format!("{path} is downloaded later")));
+            }
+            let created = self.tree.created_entry(&path);
+            if let Some(PlannedContent::File(source)) = created.map(|entry| &entry.content) {
+                sources.push(source.clone());
+            }
         }
-        let refused = |why: String| {
-            let error = ScriptError::new(ScriptErrorKind::NeedsWindows, why);
-            error.help(SetupProgram::Burn.help())
-        };
+        Ok(sources)
+    }
+
+    /// The packages of a bundle, if the file is one.
+    fn bundle(&mut self, source: &FileSource) -> Result<Option<OpenBundle>, ScriptError> {
+        if source.setup_program(self.archives) != Some(SetupProgram::Burn) {
+            return Ok(None);
+        }
         let opened = source.bundle(self.archives);
-        let opened = opened.map_err(|error| refused(error_chain(&error)))?;
+        let opened = opened.map_err(|error| of_bundle(error_chain(&error)))?;
         let Some(opened) = opened else {
-            return Ok((source, None));
+            return Ok(None);
         };
-        let bundle = opened
-            .bundle()
-            .map_err(|error| refused(error_chain(&error)))?;
-        let Some(member) = opened.member_named(&bundle.member) else {
-            return Err(refused(format!("the bundle has no {}", bundle.member)));
-        };
+        let bundle = opened.bundle();
+        let packages = bundle
+            .map_err(|error| of_bundle(error_chain(&error)))?
+            .packages;
+        let names: Vec<&str> = packages.iter().map(|it| it.file_name.as_str()).collect();
         let note = format!(
             "{source} installs only {}: the records and the cache of the bundle are left out",
-            bundle.file_name
+            names.join(", ")
         );
         self.changes.notes.push(note);
-        Ok((FileSource::Member(member), Some(bundle)))
+        Ok(Some((opened, packages)))
     }
 
     /// A file beside a package.
-    fn beside(&self, package: &PlannedPackage, path: &str) -> Result<FileSource, String> {
+    fn beside(
+        &self,
+        package: &PlannedPackage,
+        path: &str,
+        bundled: Option<(&Arc<Archive>, &BundlePackage)>,
+    ) -> Result<FileSource, String> {
+        if let Some((bundle, own)) = bundled {
+            let mut files = own.beside.iter();
+            let file = files.find(|(name, _)| name.eq_ignore_ascii_case(path));
+            let member = file.and_then(|(_, member)| bundle.member_named(member));
+            let missing = || format!("{path}, a file beside the package, not found in the bundle");
+            return member.map(FileSource::Member).ok_or_else(missing);
+        }
         let place = format!("{}{path}", package.options.source_folder);
         let place = place.parse::<ImagePath>().map_err(|it| it.to_string())?;
         match self.tree.created_entry(&place).map(|it| &it.content) {
@@ -113,6 +167,7 @@ impl RunState<'_> {
         plan: InstallPlan,
         installed: &PlannedPackage,
         package: &Arc<Archive>,
+        bundled: Option<(&Arc<Archive>, &BundlePackage)>,
     ) -> Result<(), ScriptError> {
         for path in &plan.removed {
             self.delete(path)?;
@@ -122,7 +177,7 @@ impl RunState<'_> {
         }
         for file in plan.files {
             let content = content_of(&file.source, installed, package, &|path| {
-                self.beside(installed, path)
+                self.beside(installed, path, bundled)
             });
             let content = content.map_err(|why| {
                 ScriptError::unclear(format!("{}: {why}", file.path)).help(WITHOUT_IT)
@@ -130,10 +185,19 @@ impl RunState<'_> {
             self.check_writable(&file.path, false)?;
             self.put(file.path, PlannedContent::File(content));
         }
+        for change in plan.access {
+            self.set_access(change)?;
+        }
         self.registry.edits.extend(plan.registry);
         self.changes.notes.extend(plan.notes);
         Ok(())
     }
+}
+
+/// Error for a bundle that only Windows can run.
+fn of_bundle(why: String) -> ScriptError {
+    let error = ScriptError::new(ScriptErrorKind::NeedsWindows, why);
+    error.help(SetupProgram::Burn.help())
 }
 
 /// Refuses a plan that is not complete.
@@ -189,6 +253,11 @@ impl InstalledSystem for ImageSystem<'_, '_> {
     }
 
     fn content(&self, file: &ImagePath) -> Presence<Vec<u8>> {
+        let created = self.0.tree.created_entry(file).map(|it| &it.content);
+        if let Some(PlannedContent::File(source)) = created {
+            let bytes = ContentSource::from(source).read(LARGEST_TRANSFORM);
+            return bytes.map_or(Presence::Unknown, Presence::Present);
+        }
         known(self.0.content(file))
     }
 

@@ -78,6 +78,8 @@ pub enum ControllerEvent<'a> {
     Failure(&'a LiveError),
     /// The result of an image changed.
     Image(&'a EntryResult),
+    /// Images were checked or built; not always all of them.
+    Checked(&'a FleetReport),
     /// The state of a node's images.
     Node(&'a NodeReference, &'a NodeState),
 }
@@ -301,6 +303,7 @@ impl Reconciler<'_> {
         for news in known.record(&due, results, Instant::now()) {
             (self.on_event)(ControllerEvent::Image(&news));
         }
+        (self.on_event)(ControllerEvent::Checked(&report));
     }
 
     /// Emits an event for each node whose state changed. Stops at the first event that the cluster

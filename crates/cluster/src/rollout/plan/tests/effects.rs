@@ -87,6 +87,21 @@ fn commands_are_ready_to_type() {
 }
 
 #[test]
+fn an_image_named_by_its_digest_gets_a_tag_that_the_reader_chooses() {
+    let mut request = request(&["17763.1158"], &["17763.973"]);
+    let digest = "0".repeat(64);
+    request.images[0].reference = Some(format!("repo.example/web@sha256:{digest}"));
+    let plan = plan(&request);
+    assert_eq!(
+        plan.actions[0].commands(),
+        [
+            "wincimg build RECIPE --host-build 17763.1158 --registry repo.example --name web --tag TAG \
+             --push"
+        ]
+    );
+}
+
+#[test]
 fn what_an_image_has_for_other_systems_is_kept() {
     let mut request = request(&["20348.1"], &["17763.1"]);
     let old = single("17763.973");
