@@ -18,7 +18,7 @@ use wincimg_inspect::facts_provider::MirrorFactsCollector;
 use wincimg_oci::copy::{BlobAction, CopyOptions, CopyPlan, CopyReport, PlatformFilter, Platforms};
 use wincimg_oci::mirror::{
     CompanionOutcome, MirrorHook, MirrorOptions, MirrorReport, MirroredImage, ReferrerOutcome,
-    ReferrerReport, mirror,
+    ReferrerReport, mirror, mirrored_name,
 };
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::Reference;
@@ -308,7 +308,7 @@ impl Mirror {
     /// Rejects an image that would remove entries of its tag in the mirror, as another `--platform`
     /// does. Other problems are those of mirroring it.
     async fn check_tag(&self, registry: &RegistryClient, image: &Reference) -> Result<(), Failure> {
-        let target = self.to.name_of(image)?;
+        let target = mirrored_name(&self.to, image)?;
         let repository = registry.repository(&target);
         let Some(tag) = target.tag() else {
             return Ok(());

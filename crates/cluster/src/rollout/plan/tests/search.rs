@@ -264,7 +264,7 @@ proptest! {
             let after = outcomes(&execute(&request, &plan, commands));
             let breaks = after.iter().any(|(key, starts)| !starts && before[key]);
             let fix = check.finding.fix.as_deref().unwrap();
-            prop_assert_eq!(fix.contains("other images would then no longer start"), breaks, "{}", fix);
+            prop_assert_eq!(fix.contains("it stops what starts today"), breaks, "{}", fix);
         }
     }
 }
