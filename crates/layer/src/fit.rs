@@ -45,11 +45,11 @@ impl Layer {
         }
         let mut items = Vec::with_capacity(self.files.len());
         sort_directory("Files", &self.files, Some(&self.secured), &mut items)?;
-        let owned = owner.iter().flat_map(|_| &self.files);
+        let created = owner.iter().flat_map(|_| &self.files);
         let mut walk = Walk {
             inside,
             owner: owner.as_ref(),
-            owned: owned.map(|entry| fold(entry.path.as_str())).collect(),
+            owned: created.map(|entry| fold(entry.path.as_str())).collect(),
             drive: Folder {
                 name: String::new(),
                 written: String::new(),
