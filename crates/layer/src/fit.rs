@@ -33,9 +33,11 @@ impl Layer {
     /// it.
     pub fn fit_to_base(&mut self, inside: &dyn BaseContents) -> Result<(), LayerError> {
         check_essential(&self.files)?;
+        // Once: parents of the entries become entries, and are not the owner's.
+        let owner = self.owner.take();
         let root = inside.file(&ImagePath::drive())?;
         if matches!(root, Presence::Unknown)
-            && self.owner.is_none()
+            && owner.is_none()
             && self.secured.is_empty()
             && !self.is_any_top_known(inside)?
         {
@@ -43,11 +45,11 @@ impl Layer {
         }
         let mut items = Vec::with_capacity(self.files.len());
         sort_directory("Files", &self.files, Some(&self.secured), &mut items)?;
-        let owned = self.owner.iter().flat_map(|_| &self.files);
+        let created = owner.iter().flat_map(|_| &self.files);
         let mut walk = Walk {
             inside,
-            owner: self.owner.as_ref(),
-            owned: owned.map(|entry| fold(entry.path.as_str())).collect(),
+            owner: owner.as_ref(),
+            owned: created.map(|entry| fold(entry.path.as_str())).collect(),
             drive: Folder {
                 name: String::new(),
                 written: String::new(),
