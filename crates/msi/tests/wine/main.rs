@@ -115,7 +115,10 @@ const OF_WINE: &[(&str, &str)] = &[
     // Windows keeps a copy of a transform, and its name.
     ("\"transforms\" = REG_EXPAND_SZ", "of Windows"),
     (r"}\own.mst", "of Windows"),
-    (r"transform: wine has no folder C:\Windows\Installer\{", "of Windows"),
+    (
+        r"transform: wine has no folder C:\Windows\Installer\{",
+        "of Windows",
+    ),
 ];
 
 /// Files beside a package.
