@@ -13,6 +13,7 @@ use wincimg_testkit::transform::{Cell, TestTransform};
 use wincimg_testkit::wine::succeed;
 
 use crate::base_permissions::entries_of;
+use crate::chocolatey::zip;
 use crate::failure::Failure;
 use crate::run_lines::{Bench, files_of, key_of};
 
@@ -340,6 +341,13 @@ async fn a_line_that_does_more_than_install_becomes_a_recipe() {
     server.put("/a.msi", package.clone());
     let url = server.url("/a.msi");
     let digest = hex::encode(Sha256::digest(&package));
+    let archive = zip(&[("t-1/bin/t.exe", "program")]);
+    let archive_digest = hex::encode(Sha256::digest(&archive));
+    server.put("/t.zip", archive);
+    let archive_url = format!(
+        "--checksum=sha256:{archive_digest} {}",
+        server.url("/t.zip")
+    );
     let bench = Bench::new().await.indexed();
     bench.write("a.msi", &package);
     bench.write("b.msi", &inside);
@@ -357,7 +365,7 @@ async fn a_line_that_does_more_than_install_becomes_a_recipe() {
         ),
         (
             "COPY a.msi C:/in/\nRUN msiexec /i C:\\in\\a.msi /qn ADDLOCAL=Complete INSTALLDIR=C:\\own && \
-             del C:\\in\\a.msi && echo x> C:\\own\\x.txt && reg add HKLM\\SOFTWARE\\Own /v A /d 1 /f"
+             del C:\\in\\a.msi && echo x> C:\\own\\x.txt&& reg add HKLM\\SOFTWARE\\Own /v A /d 1 /f"
                 .to_owned(),
             &["deletes = ['C:\\in\\a.msi']", "features = [\"Complete\"]", "to = 'C:\\own\\x.txt'"],
         ),
@@ -372,6 +380,10 @@ async fn a_line_that_does_more_than_install_becomes_a_recipe() {
         (
             format!("ADD --checksum=sha256:{digest} {url} C:/in/\nRUN msiexec /i C:\\in\\a.msi /qn"),
             &["[[msi]]\nlayer = \"run-4\"\nurl = ", "sha256 = "],
+        ),
+        (
+            format!("SHELL [\"powershell\", \"-Command\"]\nADD {archive_url} C:/in/\nRUN Expand-Archive C:\\in\\t.zip -DestinationPath C:\\two; Remove-Item C:\\in\\t.zip"),
+            &["\nunpack = true\nto = 'C:\\two'\n", "\nurl = ", "\nsha256 = "],
         ),
     ] {
         let recipe = round_trip(&bench, &instructions);

@@ -52,7 +52,7 @@ fn packages_are_installed() {
     for (line, kind) in [
         ("msiexec /i a.msi", Refused),
         ("msiexec /i none.msi /qn", Fails),
-        ("msiexec /i a.msi /qn TRANSFORMS=b.mst", NotUnderstood),
+        ("msiexec /i a.msi /qn PATCH=b.msp", NotUnderstood),
         ("msiexec /i https://example.com/a.msi /qn", NotUnderstood),
         ("msiexec /x a.msi /qn", NeedsWindows),
         ("msiexec /fa a.msi /qn", NotUnderstood),
