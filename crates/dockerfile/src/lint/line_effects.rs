@@ -141,7 +141,7 @@ fn lost_refresh<'a>(step: &LintStep<'_>, commands: &[&'a LintCommand]) -> Option
     let installs = before[..at].iter().any(|it| {
         let name = it.program();
         matches!(
-            name.as_str(),
+            name,
             "choco" | "cinst" | "msiexec" | "start-process" | "winget" | "scoop"
         ) || it.words[0].value.to_ascii_lowercase().ends_with(".exe")
     });

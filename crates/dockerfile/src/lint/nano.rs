@@ -204,7 +204,7 @@ impl NanoState {
         let program = command.program();
         let what = match protected_target(command) {
             Some(path) => format!("writing to {}", path.value),
-            None if is_for_administrator(command) => program,
+            None if is_for_administrator(command) => program.to_owned(),
             None => return,
         };
         let correction = findings.file.wrap_lines(

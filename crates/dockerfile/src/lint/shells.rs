@@ -135,7 +135,7 @@ const PIPELINE_ALIASES: [&str; 11] = [
 fn is_alias(command: &LintCommand) -> bool {
     let name = command.program();
     let next = command.words.get(1).map_or("", |word| word.value.as_str());
-    PIPELINE_ALIASES.contains(&name.as_str()) || name == "where" && next.starts_with('{')
+    PIPELINE_ALIASES.contains(&name) || name == "where" && next.starts_with('{')
 }
 
 /// True if cmd pipes the output of a PowerShell script without quotes into a command: the script

@@ -68,7 +68,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     for (index, command) in step.commands().iter().enumerate() {
         let program = command.program();
         // Start-Process starts batch files too, which read their arguments.
-        if matches!(program.as_str(), "start-process" | "start" | "choco") || reads_dollar {
+        if matches!(program, "start-process" | "start" | "choco") || reads_dollar {
             continue;
         }
         let is_own = match command.grammar {
@@ -136,7 +136,7 @@ fn foreign_to_powershell(
     // Such data is expanded by its reader; the user's PATH adds to the machine's.
     let is_machine = command.words.iter().any(|word| word.eq_ignore_case("/m"));
     let is_data = matches!(
-        program.as_str(),
+        program,
         "reg" | "new-itemproperty" | "set-itemproperty"
     ) || program == "setx" && !is_machine && whole.contains(&format!("'{word}'"));
     let of_cmd = shell_variables(word).find(|name| {
