@@ -159,12 +159,12 @@ fn an_archive_that_a_line_unpacks_is_an_entry_of_the_recipe() {
     // A part of an archive has no entry.
     let site = site(&format!(
         "FROM {BASE}\nUSER ContainerAdministrator\nCOPY t.zip C:/in/\n\
-         RUN tar -xf C:\\in\\t.zip -C C:\\in t-1/bin\n"
+         RUN tar -xf C:\\in\\t.zip -C C:\\in \"t-1/read me.txt\"\n"
     ));
     let (code, answer) = answer_of(&mut convert(&site, &[]));
     assert_eq!(code, 1);
     let why = answer["obstacles"][0]["why"].as_str().unwrap();
-    assert!(why.contains("t.zip:t-1/bin/t.exe"), "{why}");
+    assert!(why.contains("t.zip:t-1/read me.txt"), "{why}");
 }
 
 #[test]
