@@ -195,10 +195,9 @@ pub(super) fn write(
         if covered.contains(&at) {
             continue;
         }
-        let source = match &entry.content {
+        match &entry.content {
             PlannedContent::Deleted => {
                 own.deletes.push(to);
-                continue;
             }
             PlannedContent::Folder => {
                 // A folder with contents is created implicitly.
@@ -207,7 +206,6 @@ pub(super) fn write(
                 if !next.is_some_and(|next| next.starts_with(&below)) {
                     own.folders.push(to);
                 }
-                continue;
             }
             PlannedContent::Link(Symlink { target, .. }) => {
                 let why =
@@ -215,51 +213,60 @@ pub(super) fn write(
                 let help = "put the folder with the link next to the recipe, and COPY the folder";
                 return Err(Reason::new(why, help).into());
             }
-            PlannedContent::File(FileSource::Disk(_) | FileSource::Folder(_)) => {
-                let names = on_disk.get(&at).map(|names| names.join("/"));
-                format!("from = {}", text(&names.unwrap_or_default()))
+            PlannedContent::File(source) => {
+                let keys = source_keys(source, &entry.path, on_disk.get(&at))?;
+                file_entry(layer, &keys, &to, out);
             }
-            PlannedContent::File(FileSource::Text(value)) => format!("content = {}", text(value)),
-            PlannedContent::File(FileSource::Bytes(_)) if is_user_hive(&entry.path) => {
-                let why = format!("{to} has the user's variables and the rest of one base's hive");
-                let help = "set the variable for the machine: setx NAME VALUE /M";
-                return Err(Reason::new(why, help).into());
-            }
-            PlannedContent::File(FileSource::Bytes(bytes)) => bytes_of(&to, bytes)?,
-            PlannedContent::File(FileSource::Embedded(program)) => {
-                format!("embedded = {:?}", program.name())
-            }
-            PlannedContent::File(FileSource::Download(file)) => download(file),
-            PlannedContent::File(FileSource::Member(member)) => {
-                let why = format!("{to} is {member}, which a layer of a recipe does not support");
-                let help = "unpack the archive next to the Dockerfile, and COPY the folder";
-                return Err(Reason::new(why, help).into());
-            }
-            PlannedContent::File(FileSource::Brought(FetchedFile {
-                image: Some((image, from)),
-                ..
-            })) if !is_local_image(image) => {
-                format!("image = {}\nfrom = {}", text(image), text(from))
-            }
-            PlannedContent::File(FileSource::Brought(FetchedFile {
-                image: None, from, ..
-            })) if from.starts_with(&entry.path.to_string()) => {
-                let why = format!("the layer has {from} again, for its permissions");
-                let help =
-                    "change the permissions of folders only, or keep building the Dockerfile";
-                return Err(Reason::new(why, help).into());
-            }
-            PlannedContent::File(
-                source @ (FileSource::Brought(_) | FileSource::Image(_) | FileSource::Unpacked(_)),
-            ) => {
-                let why = format!("{to} is {source}, which a recipe does not support");
-                let help = "put the file next to the Dockerfile, and COPY it";
-                return Err(Reason::new(why, help).into());
-            }
-        };
-        file_entry(layer, &source, &to, out);
+        }
     }
     Ok(own)
+}
+
+/// Keys with the source of a file; `on_disk` are its names below the recipe.
+fn source_keys(
+    source: &FileSource,
+    to: &ImagePath,
+    on_disk: Option<&Vec<String>>,
+) -> Result<String, BoxedConversionReason> {
+    let (why, help) = match source {
+        FileSource::Disk(_) | FileSource::Folder(_) => {
+            let names = on_disk.map(|names| names.join("/"));
+            return Ok(format!("from = {}", text(&names.unwrap_or_default())));
+        }
+        FileSource::Text(value) => return Ok(format!("content = {}", text(value))),
+        FileSource::Bytes(_) if is_user_hive(to) => {
+            let why = format!("{to} has the user's variables and the rest of one base's hive");
+            let help = "set the variable for the machine: setx NAME VALUE /M";
+            (why, help)
+        }
+        FileSource::Bytes(bytes) => return bytes_of(&to.to_string(), bytes),
+        FileSource::Embedded(program) => return Ok(format!("embedded = {:?}", program.name())),
+        FileSource::Download(file) => return Ok(download(file)),
+        FileSource::Member(member) => {
+            let why = format!("{to} is {member}, which a layer of a recipe does not support");
+            let help = "unpack the archive next to the Dockerfile, and COPY the folder";
+            (why, help)
+        }
+        FileSource::Brought(FetchedFile {
+            image: Some((image, from)),
+            ..
+        }) if !is_local_image(image) => {
+            return Ok(format!("image = {}\nfrom = {}", text(image), text(from)));
+        }
+        FileSource::Brought(FetchedFile {
+            image: None, from, ..
+        }) if from.starts_with(&to.to_string()) => {
+            let why = format!("the layer has {from} again, for its permissions");
+            let help = "change the permissions of folders only, or keep building the Dockerfile";
+            (why, help)
+        }
+        FileSource::Brought(_) | FileSource::Image(_) | FileSource::Unpacked(_) => {
+            let why = format!("{to} is {source}, which a recipe does not support");
+            let help = "put the file next to the Dockerfile, and COPY it";
+            (why, help)
+        }
+    };
+    Err(Reason::new(why, help).into())
 }
 
 /// Returns true if an image is in a layout or archive, whose place need not be below the recipe.

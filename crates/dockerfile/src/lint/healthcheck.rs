@@ -69,7 +69,7 @@ fn never_fails(step: &LintStep<'_>, command: &str) -> Option<&'static str> {
     let is_shell = |name: &str| matches!(name, "cmd" | "powershell" | "pwsh");
     let all_idle = programs.all(|it| {
         let name = it.program();
-        is_idle(&name) || is_shell(&name)
+        is_idle(name) || is_shell(name)
     });
     let has_some = step.commands().iter().any(|it| is_idle(it.program()));
     (all_idle && has_some).then_some("it only prints")

@@ -78,7 +78,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             }
             Grammar::Exec => false,
         };
-        if !is_own || is_shell(&program) {
+        if !is_own || is_shell(program) {
             continue;
         }
         for word in &command.words {
@@ -135,10 +135,8 @@ fn foreign_to_powershell(
     let program = command.program();
     // Such data is expanded by its reader; the user's PATH adds to the machine's.
     let is_machine = command.words.iter().any(|word| word.eq_ignore_case("/m"));
-    let is_data = matches!(
-        program,
-        "reg" | "new-itemproperty" | "set-itemproperty"
-    ) || program == "setx" && !is_machine && whole.contains(&format!("'{word}'"));
+    let is_data = matches!(program, "reg" | "new-itemproperty" | "set-itemproperty")
+        || program == "setx" && !is_machine && whole.contains(&format!("'{word}'"));
     let of_cmd = shell_variables(word).find(|name| {
         let is_known =
             state.declares(name) || OF_WINDOWS.contains(&name.to_ascii_lowercase().as_str());
