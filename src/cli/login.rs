@@ -92,7 +92,7 @@ impl Login {
         let ping = registry_args::run(async {
             let tried = registry.try_login(&self.host, &user, &password).await;
             tried.map_err(|error| {
-                let is_denied = matches!(error, RegistryError::Unauthorized { .. });
+                let is_denied = matches!(error, RegistryError::Denied { known: false, .. });
                 let failure = Failure::from(error);
                 if is_denied {
                     failure.hint("check the user and the password")
