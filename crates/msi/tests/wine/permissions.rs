@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use wincimg_msi::{BareSystem, InstallOptions, Package};
+use wincimg_msi::{BareSystem, InstallOptions, InstallPlan, Package};
 use wincimg_testkit::component;
 use wincimg_testkit::wine::succeed;
 use wincimg_windows::access::{
@@ -110,6 +110,10 @@ pub(crate) fn rights_are_those_of_the_tables() {
         grant(r"\main.exe", "S-1-1-0", "RX"),
     ];
     assert_eq!(sorted(&plan.access), sorted(&expected));
+    others_are_refused(&planned);
+}
+
+fn others_are_refused(planned: &dyn Fn(&[String]) -> InstallPlan) {
     for (table, row, why) in [
         (
             LOCK,

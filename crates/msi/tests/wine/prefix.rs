@@ -114,7 +114,9 @@ impl InstalledSystem for Prefix {
     // Transforms are there before the installation.
     fn content(&self, path: &ImagePath) -> Presence<Vec<u8>> {
         match std::fs::read(spelled(self.drive.clone(), path)) {
-            Ok(bytes) if path.to_string().ends_with(".mst") => Presence::Present(bytes),
+            Ok(bytes) if path.to_string().to_lowercase().ends_with(".mst") => {
+                Presence::Present(bytes)
+            }
             _ => Presence::Absent,
         }
     }

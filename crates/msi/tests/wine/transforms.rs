@@ -149,20 +149,20 @@ type Change = fn(&mut TestTransform);
 /// Transforms that are not for the package, by a part of the message.
 const REFUSED: &[(&str, Change)] = &[
     ("for the product {", |it| {
-        it.revision.replace_range(..2, "{2")
+        it.revision.replace_range(..2, "{2");
     }),
     ("for the upgrade code", |it| it.revision.truncate(90)),
     ("for the language 1031, the package has 1033", |it| {
-        it.template = "x64;1031".to_owned()
+        "x64;1031".clone_into(&mut it.template);
     }),
     ("for the platform Intel, the package has x64", |it| {
         it.conditions = 0x4_0000;
-        it.template = ";1033".to_owned();
+        ";1033".clone_into(&mut it.template);
     }),
     ("for a version lower than", |it| it.conditions = 0x60_0000),
     ("for a version higher than", |it| it.conditions = 0x410_0000),
     ("has the code page 932, the package 1252", |it| {
-        it.code_page = 932
+        it.code_page = 932;
     }),
     (
         "adds, but the package has, a row of the table \"Property\": ProductName",
@@ -175,7 +175,7 @@ const REFUSED: &[(&str, Change)] = &[
         it.add("Property", &[Text("ProductName"), Text("x")]);
     }),
     ("deletes, but the package lacks, a row", |it| {
-        it.delete("Property", &[Text("None")])
+        it.delete("Property", &[Text("None")]);
     }),
     ("changes, but the package lacks, a row", |it| {
         it.change("Property", &[1], &[Text("None"), Text("x")]);
@@ -205,10 +205,10 @@ const REFUSED: &[(&str, Change)] = &[
         it.add("Property", &[Text("a"), Null, Null]);
     }),
     ("a row of the table \"Property\" is cut", |it| {
-        it.change("Property", &[1], &[Text("a")])
+        it.change("Property", &[1], &[Text("a")]);
     }),
     ("the stream \"own.cab\", which is not supported", |it| {
-        it.stream("own.cab", b"x")
+        it.stream("own.cab", b"x");
     }),
 ];
 

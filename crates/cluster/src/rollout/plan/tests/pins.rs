@@ -265,6 +265,8 @@ fn only_a_missing_runtime_class_is_reported() {
 
 #[test]
 fn an_image_that_an_unknown_runtime_class_may_isolate_is_not_judged() {
+    use VerdictOutcome::{Compatible, Incompatible, Unknown};
+
     let judged = |runtime: &str, class: &str, image: &str| {
         let mut request = request(&["17763.1158"], &[image]);
         request.nodes.windows[0].runtime = ContainerRuntime::from_node(runtime);
@@ -280,7 +282,6 @@ fn an_image_that_an_unknown_runtime_class_may_isolate_is_not_judged() {
         let asks = finding.fix.as_deref().unwrap_or_default();
         (finding.outcome, asks.contains("kubectl get runtimeclass"))
     };
-    use VerdictOutcome::{Compatible, Incompatible, Unknown};
     let containerd = "containerd://1.7.0";
     assert_eq!(judged(containerd, "bar", "17763.973"), (Unknown, true));
     assert_eq!(
