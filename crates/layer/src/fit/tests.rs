@@ -213,7 +213,7 @@ fn nothing_changes_where_nothing_is_known() {
 fn what_is_in_the_way_is_reported_before_anything_is_written() {
     let mut linked = Layer::new(0);
     linked
-        .symlink(path("Program Files"), "x", LinkTo::Directory)
+        .symlink(path("Users/ContainerUser"), "x", LinkTo::Directory)
         .unwrap();
     for (mut layer, printed) in [
         (
@@ -226,13 +226,13 @@ fn what_is_in_the_way_is_reported_before_anything_is_written() {
         ),
         (
             linked,
-            r"C:\Program Files is a folder in the base, but a link in the image",
+            r"C:\Users\ContainerUser is a folder in the base, but a link in the image",
         ),
     ] {
         assert_eq!(layer.fit_to_base(&base()).unwrap_err().to_string(), printed);
     }
     let mut file = Layer::new(0);
-    file.file(path("PROGRAM FILES"), ContentSource::Bytes("x".into()));
+    file.file(path("Users/CONTAINERUSER"), ContentSource::Bytes("x".into()));
     assert!(matches!(
         file.fit_to_base(&base()),
         Err(LayerError::InTheWay { .. })

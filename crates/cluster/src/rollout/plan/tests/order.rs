@@ -47,7 +47,7 @@ fn what_a_build_does_not_break_comes_first_and_is_not_interrupted() {
     assert_eq!(
         short_of(&request),
         [
-            "build i2 for 17763.1 18363.900",
+            "build i2 for 17763.973 18363.900",
             "build i0 for 17763.1158",
             "patch n0 to 17763.1158",
             "build i1 for 18363.900",
