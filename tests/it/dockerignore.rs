@@ -94,8 +94,8 @@ const RULES: [&str; 44] = [
     "../a\n..\n.",
 ];
 
-/// Patterns that Docker rejects.
-const REFUSED: [&str; 8] = ["[a", "[]a", "[a-]", "x[-]y", "[^]", "a\\", "[\\", "!"];
+/// Patterns that Docker rejects. On Linux also `a\`, but on Windows it is a folder.
+const REFUSED: [&str; 7] = ["[a", "[]a", "[a-]", "x[-]y", "[^]", "[\\", "!"];
 
 #[test(multi_thread = 2)]
 async fn every_kind_of_rule_leaves_out_what_docker_leaves_out() {

@@ -95,7 +95,7 @@ fn nodes_get_the_images_that_build_publishes() {
         .iter()
         .flat_map(|host| ["--host-build", host])
         .collect();
-    let common = [&["--registry", &registry, "--format", "json"], &hosts[..]].concat();
+    let common = [&["--registry", &registry], &hosts[..]].concat();
     let built = json_of(site.build("pause").args(&common).arg("--push"));
     let built = built["images"].as_array().unwrap().iter();
     let built: BTreeSet<String> = built

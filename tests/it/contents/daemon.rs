@@ -105,7 +105,7 @@ fn a_real_daemon_exports_the_image_that_it_loaded() {
 #[test]
 fn a_daemon_that_does_not_run_is_reported_with_what_to_do() {
     let images = Images::new();
-    let mut command = images.command(&["image", "ls", "docker-daemon:app:1"]);
+    let mut command = images.command(&["ls", "docker-daemon:app:1"]);
     let output = command
         .args(["--docker-host", "unix:///nowhere/docker.sock"])
         .output()

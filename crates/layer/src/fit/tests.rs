@@ -232,7 +232,10 @@ fn what_is_in_the_way_is_reported_before_anything_is_written() {
         assert_eq!(layer.fit_to_base(&base()).unwrap_err().to_string(), printed);
     }
     let mut file = Layer::new(0);
-    file.file(path("Users/CONTAINERUSER"), ContentSource::Bytes("x".into()));
+    file.file(
+        path("Users/CONTAINERUSER"),
+        ContentSource::Bytes("x".into()),
+    );
     assert!(matches!(
         file.fit_to_base(&base()),
         Err(LayerError::InTheWay { .. })
