@@ -99,6 +99,11 @@ impl Failure {
         self.error.downcast_ref::<Boxed>()?.downcast_ref()
     }
 
+    /// Returns true if a host could not be reached.
+    pub(super) fn is_unreachable(&self) -> bool {
+        self.code == "network/unreachable"
+    }
+
     /// Returns true if only a machine with Windows can carry out the command.
     pub(super) fn needs_windows(&self) -> bool {
         self.exit == Exit::Windows

@@ -191,7 +191,19 @@ impl MakeScript {
             })
         };
         let bases = try_join_all(self.bases.iter().map(|name| find(name)));
-        let (of_pause, bases) = registry_args::run(async { Ok(try_join(of_pause, bases).await?) })?;
+        let found = registry_args::run(async { Ok(try_join(of_pause, bases).await?) });
+        let (of_pause, bases) = match found {
+            Err(failure) if failure.is_unreachable() => {
+                session.warn(format_args!(
+                    "the images are named by the hosts' own versions, although `wincimg build` takes \
+                     the nearest base and names its version; set --base-registry to a registry that \
+                     can be reached: {}",
+                    failure.in_one_line()
+                ));
+                return self.images_by_version(hosts);
+            }
+            found => found?,
+        };
         let images = hosts.iter().enumerate().map(|(place, host)| {
             let own = of_pause.get(place).and_then(PlannedBase::version_text);
             let tag = self.tag.clone().or(own).unwrap_or_default();
@@ -203,6 +215,26 @@ impl MakeScript {
                     .iter()
                     .map(|found| found[place].display_name())
                     .collect(),
+            })
+        });
+        images.collect()
+    }
+
+    /// The images for each host if the bases cannot be listed: of its own version.
+    fn images_by_version(&self, hosts: &[HostBuild]) -> Result<Vec<NodeImages>, Failure> {
+        let images = hosts.iter().map(|host| {
+            let version = host.version.os_version();
+            let tag = self.tag.as_deref().unwrap_or(&version);
+            let pause = self.registry.join(&format!("{}:{tag}", self.pause))?;
+            let bases = self.bases.iter().map(|name| {
+                let base = self.base_registry.base_registry.repository(name)?;
+                let (registry, path) = (base.repository.registry(), base.repository.repository());
+                Ok(format!("{registry}/{path}:{version}"))
+            });
+            Ok(NodeImages {
+                version: host.version,
+                pause: pause.to_string(),
+                bases: bases.collect::<Result<_, Failure>>()?,
             })
         });
         images.collect()

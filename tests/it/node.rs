@@ -114,6 +114,32 @@ fn nodes_get_the_images_that_build_publishes() {
 }
 
 #[test]
+fn without_the_bases_a_script_names_images_of_the_hosts_versions() {
+    let site = Site::new();
+    let script = [
+        "node",
+        "script",
+        "--host-build",
+        "17763.1000",
+        "--registry",
+        "repo.mylan.k8s:8888",
+        "--base-registry",
+        "127.0.0.1:1/mcr",
+        "--format",
+        "json",
+    ];
+    let output = site.with_no_bases(&script).output().unwrap();
+    let warning = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{warning}");
+    assert!(warning.contains("--base-registry"), "{warning}");
+    let script: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        script["images"][0]["pause"],
+        "repo.mylan.k8s:8888/pause:10.0.17763.1000"
+    );
+}
+
+#[test]
 fn certificates_travel_in_the_script_and_nothing_else_of_their_file() {
     let (folder, file) = ca();
     let key = fs::read_to_string(folder.path().join("ca.key")).unwrap();
