@@ -237,11 +237,13 @@ fn without_consequences(findings: Vec<LintFinding>) -> Vec<LintFinding> {
             other.line == finding.line && names.contains(&other.rule.name)
         };
         let by_name = name == "floating-base" && findings.iter().any(is_misnamed);
-        let by_json =
-            name == "invalid-instruction" && errors.contains(&(finding.line, "invalid-json"));
+        let by_form = name == "invalid-instruction"
+            && ["invalid-json", "eaten-backslash"]
+                .iter()
+                .any(|other| errors.contains(&(finding.line, other)));
         let by_script =
             name == "foreign-variable" && errors.contains(&(finding.line, "cmdlet-under-cmd"));
-        !by_any && !by_base && !by_name && !by_json && !by_script
+        !by_any && !by_base && !by_name && !by_form && !by_script
     };
     let kept: Vec<bool> = findings.iter().map(keep).collect();
     let mut kept = kept.into_iter();

@@ -682,6 +682,14 @@ fn an_array_without_quotes_is_corrected() {
 }
 
 #[test]
+fn a_path_without_its_backslashes_is_reported_once() {
+    for line in ["WORKDIR C:\\app\\bin", "VOLUME C:\\data"] {
+        let rules = rules_under(BaseShell::Cmd, &format!("{line}\n"));
+        assert_eq!(rules, ["eaten-backslash"], "{line}");
+    }
+}
+
+#[test]
 fn what_a_recipe_says_without_windows_is_offered_with_its_lines() {
     let text = r#"FROM mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2022
 RUN C:\Windows\System32\inetsrv\appcmd.exe set config /section:httpLogging /dontLog:true
