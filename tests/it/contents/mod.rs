@@ -1,5 +1,5 @@
 //! `image ls`, `image cp`, `image diff` and `inspect --waste`, compared with Python's tarfile, which
-//! merges the same layers, and regipy, which reads the same hives.
+//! merges the same layers, and regipy and hivex, which read the same hives.
 
 mod daemon;
 mod delete;
@@ -296,16 +296,41 @@ walk(RegistryHive(sys.argv[1]).root, r'HKLM\SOFTWARE')
 json.dump(keys, sys.stdout)
 ";
 
-fn keys_by_regipy(hive: &[u8]) -> BTreeMap<String, BTreeSet<String>> {
+/// The same by hivex.
+const KEYS_BY_HIVEX: &str = r"
+import json, subprocess, sys
+from xml.etree import ElementTree
+
+def walk(node, path):
+    values = node.findall('value')
+    keys[path] = sorted(value.get('key', '(default)') for value in values)
+    for below in node.findall('node'):
+        walk(below, path + '\\' + below.get('name'))
+
+keys = {}
+hive = ElementTree.fromstring(subprocess.check_output(['hivexml', sys.argv[1]]))
+walk(hive.find('node'), r'HKLM\SOFTWARE')
+json.dump(keys, sys.stdout)
+";
+
+type Keys = BTreeMap<String, BTreeSet<String>>;
+
+/// The keys of a hive as regipy reads them, and hivex, too.
+fn keys_by_others(hive: &[u8]) -> Keys {
+    component("hivexml");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("hive");
     fs::write(&file, hive).unwrap();
-    let mut command = Command::new(python_with_regipy());
-    let output = run(command.args(["-c", KEYS]).arg(file));
-    serde_json::from_slice(&output.stdout).unwrap()
+    let [by_regipy, by_hivex] = [KEYS, KEYS_BY_HIVEX].map(|script| {
+        let mut command = Command::new(python_with_regipy());
+        let output = run(command.args(["-c", script]).arg(&file));
+        serde_json::from_slice::<Keys>(&output.stdout).unwrap()
+    });
+    assert_eq!(by_regipy, by_hivex);
+    by_regipy
 }
 
-fn keys_of(listed: &Value) -> BTreeMap<String, BTreeSet<String>> {
+fn keys_of(listed: &Value) -> Keys {
     let keys = listed["keys"].as_array().unwrap().iter();
     keys.map(|key| {
         let values = key["values"].as_array().unwrap().iter();
@@ -319,11 +344,11 @@ fn keys_of(listed: &Value) -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[test]
-fn ls_lists_the_keys_that_regipy_reads() {
+fn ls_lists_the_keys_that_regipy_and_hivex_read() {
     let images = versions();
-    let mut expected = keys_by_regipy(&made_software());
+    let mut expected = keys_by_others(&made_software());
     let mut add = |edits: &[RegistryEdit]| {
-        for (key, values) in keys_by_regipy(&delta_hive(edits)) {
+        for (key, values) in keys_by_others(&delta_hive(edits)) {
             expected.entry(key).or_default().extend(values);
         }
     };
