@@ -82,7 +82,7 @@ impl TestTransform {
         }
     }
 
-    /// Adds a stream that is no table.
+    /// Adds a stream that is not a table.
     pub fn stream(&mut self, name: &str, bytes: &[u8]) {
         self.streams.insert(packed(name), bytes.to_vec());
     }

@@ -65,7 +65,7 @@ pub(super) struct Parser<'a> {
     depth: usize,
 }
 
-/// Returns true if a dot before the character is an operator: it is no part of a name or number.
+/// Returns true if a dot before the character is an operator: it is not part of a name or number.
 fn follows_dot(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '\'' | '$' | '(')
 }
