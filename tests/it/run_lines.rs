@@ -1164,3 +1164,33 @@ async fn users_are_looked_up_among_the_accounts_of_the_base() {
         .names(&["Dockerfile:2: "])
         .on_line(2);
 }
+
+#[test(multi_thread)]
+async fn files_of_a_build_do_not_replace_folders_of_the_base() {
+    // Neither base is indexed before.
+    let bench = Bench::new().await;
+    let layers = bench.layers("COPY a.txt C:/inetpub/app");
+    let copied = files_of(&layers[0]);
+    assert_eq!(copied["Files/inetpub/app/a.txt"], b"a.txt");
+    assert!(!copied.contains_key("Files/inetpub/app"), "{copied:?}");
+    for (line, problem) in [
+        ("RUN Set-Content C:\\inetpub x", "folder"),
+        (
+            "RUN [IO.File]::WriteAllText('C:\\inetpub', 'x')",
+            r"C:\inetpub is a folder, which a file cannot replace",
+        ),
+        (
+            "RUN New-Item -ItemType Directory -Force C:\\inetpub\\app\\Config.txt",
+            "Config.txt",
+        ),
+        (
+            "RUN [IO.Directory]::CreateDirectory('C:\\inetpub\\app\\Config.txt')",
+            r"C:\inetpub\app\Config.txt is a file, which a folder cannot replace",
+        ),
+    ] {
+        let bench = Bench::new().await;
+        let shell = "SHELL [\"powershell\", \"-Command\"]\n";
+        let failure = bench.refused(&format!("{shell}{line}"));
+        failure.is("dockerfile/fails", &[problem]);
+    }
+}
