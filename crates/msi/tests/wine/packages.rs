@@ -365,25 +365,6 @@ pub(crate) const PACKAGES: &[TestPackage] = &[
         ..DEFAULT
     },
     TestPackage {
-        name: "search-inside-another",
-        // wixl has no searches of folders.
-        body: concat!("<Property Id='FOUND'><RegistrySearch Id='file' Root='HKLM' Key='SOFTWARE\\Contoso\\None' Name='no' Type='raw' Win64='yes'/></Property>
-          <Property Id='MISSING'><RegistrySearch Id='other' Root='HKLM' Key='SOFTWARE\\Contoso\\None' Name='no' Type='raw' Win64='yes'/></Property>
-          <Condition Message='Requires Contoso Files'>FOUND &gt;&lt; \"main.exe\" AND NOT MISSING</Condition>", with_file!("Contoso Inside", "")),
-        queries: &[
-            "CREATE TABLE `DrLocator` (`Signature_` CHAR(72) NOT NULL, `Parent` CHAR(72), `Path` CHAR(255), `Depth` SHORT PRIMARY KEY `Signature_`, `Parent`, `Path`)",
-            "INSERT INTO `DrLocator` (`Signature_`,`Path`) VALUES ('top','[ProgramFiles64Folder]')",
-            "INSERT INTO `DrLocator` (`Signature_`,`Parent`,`Path`) VALUES ('folder','top','Contoso Files')",
-            "INSERT INTO `DrLocator` (`Signature_`,`Parent`) VALUES ('file','folder')",
-            "INSERT INTO `DrLocator` (`Signature_`,`Parent`,`Path`) VALUES ('none','top','Contoso None')",
-            "INSERT INTO `DrLocator` (`Signature_`,`Parent`) VALUES ('other','none')",
-            "CREATE TABLE `Signature` (`Signature` CHAR(72) NOT NULL, `FileName` CHAR(255) NOT NULL, `MinVersion` CHAR(20), `MaxVersion` CHAR(20), `MinSize` LONG, `MaxSize` LONG, `MinDate` LONG, `MaxDate` LONG, `Languages` CHAR(255) PRIMARY KEY `Signature`)",
-            "INSERT INTO `Signature` (`Signature`,`FileName`) VALUES ('file','main.exe')",
-            "INSERT INTO `Signature` (`Signature`,`FileName`) VALUES ('other','main.exe')",
-        ],
-        ..DEFAULT
-    },
-    TestPackage {
         name: "upgrade",
         body: concat!("<Upgrade Id='{60000000-0000-0000-0000-000000000001}'><UpgradeVersion Minimum='1.0.0' Maximum='2.0.0' Property='OLDER'/></Upgrade>", with_file!("Contoso Upgrade", "")),
         ..DEFAULT
@@ -431,6 +412,24 @@ pub(crate) const PACKAGES: &[TestPackage] = &[
         body: transforms::BODY,
         transform: Some(transforms::changes),
         properties: &[("TRANSFORMS", ":own")],
+        ..DEFAULT
+    },
+    TestPackage {
+        name: "search-inside-another",
+        // wixl has no searches of folders.
+        body: concat!("<Property Id='FOUND'><RegistrySearch Id='file' Root='HKLM' Key='SOFTWARE\\Contoso\\None' Name='no' Type='raw' Win64='yes'/></Property>
+          <Property Id='MISSING'><RegistrySearch Id='other' Root='HKLM' Key='SOFTWARE\\Contoso\\None' Name='no' Type='raw' Win64='yes'/></Property>
+          <Condition Message='Requires Contoso Files'>FOUND &gt;&lt; \"main.exe\" AND NOT MISSING</Condition>", with_file!("Contoso Inside", "")),
+        queries: &[
+            "CREATE TABLE `DrLocator` (`Signature_` CHAR(72) NOT NULL, `Parent` CHAR(72), `Path` CHAR(255), `Depth` SHORT PRIMARY KEY `Signature_`, `Parent`, `Path`)",
+            "INSERT INTO `DrLocator` (`Signature_`,`Path`) VALUES ('top','[ProgramFiles64Folder]')",
+            "INSERT INTO `DrLocator` (`Signature_`,`Parent`,`Path`) VALUES ('folder','top','Contoso Files')",
+            "INSERT INTO `DrLocator` (`Signature_`,`Parent`) VALUES ('file','folder')",
+            "INSERT INTO `DrLocator` (`Signature_`,`Parent`,`Path`) VALUES ('none','top','Contoso None')",
+            "INSERT INTO `DrLocator` (`Signature_`,`Parent`) VALUES ('other','none')",
+            "INSERT INTO `Signature` (`Signature`,`FileName`) VALUES ('file','main.exe')",
+            "INSERT INTO `Signature` (`Signature`,`FileName`) VALUES ('other','main.exe')",
+        ],
         ..DEFAULT
     },
 ];

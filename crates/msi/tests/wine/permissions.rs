@@ -13,8 +13,6 @@ use super::packages::PACKAGES;
 const LOCK: &str = "CREATE TABLE `LockPermissions` (`LockObject` CHAR(72) NOT NULL, `Table` CHAR(255) NOT NULL, `Domain` CHAR(255), `User` CHAR(255) NOT NULL, `Permission` LONG PRIMARY KEY `LockObject`, `Table`, `Domain`, `User`)";
 const LOCK_MORE: &str = "CREATE TABLE `MsiLockPermissionsEx` (`MsiLockPermissionsEx` CHAR(72) NOT NULL, `LockObject` CHAR(72) NOT NULL, `Table` CHAR(32) NOT NULL, `SDDLText` CHAR(255) NOT NULL, `Condition` CHAR(255) PRIMARY KEY `MsiLockPermissionsEx`)";
 
-const SERVICES: &str = "CREATE TABLE `ServiceInstall` (`ServiceInstall` CHAR(72) NOT NULL, `Name` CHAR(255) NOT NULL, `DisplayName` CHAR(255) LOCALIZABLE, `ServiceType` LONG NOT NULL, `StartType` LONG NOT NULL, `ErrorControl` LONG NOT NULL, `LoadOrderGroup` CHAR(255), `Dependencies` CHAR(255), `StartName` CHAR(255), `Password` CHAR(255), `Arguments` CHAR(255), `Component_` CHAR(72) NOT NULL, `Description` CHAR(255) LOCALIZABLE PRIMARY KEY `ServiceInstall`)";
-
 /// A row for a user.
 fn user(object: &str, table: &str, domain: &str, user: &str, permission: i32) -> String {
     format!(
@@ -72,7 +70,6 @@ pub(crate) fn rights_are_those_of_the_tables() {
         "INSERT INTO `CreateFolder` (`Directory_`,`Component_`) VALUES ('INSTALLDIR','Main')"
             .to_owned(),
         LOCK_MORE.to_owned(),
-        SERVICES.to_owned(),
         "INSERT INTO `ServiceInstall` (`ServiceInstall`,`Name`,`ServiceType`,`StartType`,\
          `ErrorControl`,`Component_`) VALUES ('Own','ContosoOwn',16,3,1,'Main')"
             .to_owned(),
