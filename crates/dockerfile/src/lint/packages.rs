@@ -83,19 +83,24 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     if !it.step.is("RUN") || it.stage.platform != Platform::Windows {
         return;
     }
-    let text = it.step.instruction.text().replace(r"\\", r"\");
+    let text = it.step.instruction.text();
+    if !text.to_ascii_lowercase().contains("msiexec") {
+        return;
+    }
+    let text = text.replace(r"\\", r"\");
     let words = text.split(|c: char| c.is_whitespace() || "'\"()[]".contains(c));
     let words: Vec<&str> = words.map(|word| word.trim_matches(',')).collect();
     let option = |word: &&str| word.strip_prefix(['/', '-']).map(str::to_ascii_lowercase);
     let mut options = words.iter().filter_map(option);
-    let is_installed = text.to_ascii_lowercase().contains("msiexec")
-        && !options.any(|option| OTHER.contains(&option.as_str()));
+    if options.any(|option| OTHER.contains(&option.as_str())) {
+        return;
+    }
     let parts = words.iter().flat_map(|word| word.split(','));
     let packages = parts.filter(|part| {
         let extension = part.rsplit('.').next().unwrap_or_default();
         extension.eq_ignore_ascii_case("msi") && !part.contains(['%', '$', '*'])
     });
-    for part in packages.filter(|_| is_installed) {
+    for part in packages {
         let working_dir = it.state.working_dir();
         let path = working_dir.and_then(|folder| image_path(&folder, part));
         let Ok(path) = path.map(|target| target.path) else {
