@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     };
     drop(package.contents());
-    let Ok(plan) = package.plan(&InstallOptions::default(), &BareSystem) else {
+    let Ok(plan) = package.plan(&InstallOptions::default(), &BareSystem::default()) else {
         return;
     };
     let extracted = package.extract(&plan, &mut NoCompanions, &mut |_, content| {

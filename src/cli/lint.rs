@@ -119,6 +119,11 @@ impl Lint {
         let options = self.options(session, &texts)?;
         let fixes = self.fix_files(&mut texts, &options)?;
         let results = in_parallel(&texts, |(file, text)| {
+            let path = Path::new(file);
+            let options = LintOptions {
+                file: (!input::is_stdin(path)).then(|| path.to_owned()),
+                ..options.clone()
+            };
             let mut result = lint(text, &options);
             result.findings.retain(|finding| self.selects(finding));
             let linted = LintedFile {

@@ -7,6 +7,8 @@ use std::process::Command;
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use wincimg_registry::hive::Hive;
+use wincimg_registry::security::SecurityDescriptor;
 use wincimg_testkit::component;
 use wincimg_testkit::file_server::FileServer;
 use wincimg_testkit::transform::{Cell, TestTransform};
@@ -132,6 +134,90 @@ async fn what_only_windows_can_install_is_named() {
         let failure = bench.refused(&format!("COPY a.msi b.msi C:/\n{instructions}"));
         assert!(failure.stderr.contains(value), "{failure:#?}");
         failure.is(code, &[]);
+    }
+}
+
+#[test]
+fn lint_names_the_action_that_stops_a_build() {
+    let folder = tempfile::tempdir().unwrap();
+    let package = make(folder.path(), ACTION);
+    let write = |name: &str, content: &[u8]| {
+        let path = folder.path().join("context").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    };
+    write("a.msi", &package);
+    write("setup/own.msi", &make(folder.path(), ""));
+    write("setup/A.msi", &package);
+    write("hidden/a.msi", &package);
+    write(".dockerignore", b"hidden");
+    let outside = folder.path().join("a.msi");
+    let inside = folder.path().join("context/outside.msi");
+    std::os::unix::fs::symlink(outside, inside).unwrap();
+    let refused = |instructions: &str| {
+        let base = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\n";
+        write("Dockerfile", format!("{base}{instructions}\n").as_bytes());
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command.current_dir(folder.path());
+        let words = ["lint", "context", "--format", "json"];
+        let output = command.args(words).output().unwrap();
+        assert!(output.status.success(), "{instructions}: {output:?}");
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let findings = report["findings"].as_array().unwrap().clone();
+        let own = |it: &Value| it["rule"] == "refused-package";
+        let messages = findings.into_iter().filter(own).map(|it| {
+            assert_eq!(it["severity"], "note");
+            it["message"].as_str().unwrap().to_owned()
+        });
+        messages.collect::<Vec<_>>()
+    };
+    let quiet = "SHELL [\"powershell\", \"-Command\"]\n";
+    for found in [
+        r"COPY a.msi C:/
+RUN msiexec /i C:\a.msi /qn",
+        r"WORKDIR C:/in
+COPY . .
+RUN msiexec /qn /i setup\a.msi",
+        r"COPY *.msi C:/in/
+RUN msiexec /i C:\in\a.msi /qn",
+        r#"COPY a.msi C:/b.msi
+RUN ["msiexec", "/i", "C:\\b.msi", "/qn"]"#,
+        &format!(
+            "{quiet}COPY setup C:/\nRUN Start-Process msiexec -ArgumentList '/i','C:\\a.msi','/qn' -Wait"
+        ),
+    ] {
+        let messages = refused(found);
+        let [message] = messages.as_slice() else {
+            panic!("{found}: {messages:?}");
+        };
+        for part in [
+            "Configure (type 3090) runs",
+            "--configure",
+            "--skip-custom-action Configure",
+        ] {
+            assert!(message.contains(part), "{message}");
+        }
+    }
+    for nothing in [
+        r"COPY setup/own.msi C:/a.msi
+RUN msiexec /i C:\a.msi /qn",
+        r"COPY a.msi C:/
+RUN msiexec /i C:\b.msi /qn",
+        r"COPY a.msi C:/
+RUN msiexec /x C:\a.msi /qn",
+        r"COPY a.msi C:/
+RUN del C:\a.msi",
+        r"COPY hidden C:/
+RUN msiexec /i C:\a.msi /qn",
+        r"COPY outside.msi C:/
+RUN msiexec /i C:\outside.msi /qn",
+        r"COPY --from=x a.msi C:/
+RUN msiexec /i C:\a.msi /qn",
+        r"# wincimg: ignore=refused-package a daemon builds it
+COPY a.msi C:/
+RUN msiexec /i C:\a.msi /qn",
+    ] {
+        assert_eq!(refused(nothing), Vec::<String>::new(), "{nothing}");
     }
 }
 
@@ -429,13 +515,20 @@ async fn a_transform_changes_the_package() {
 }
 
 #[test(multi_thread)]
-async fn rights_of_a_package_are_those_of_its_files() {
+async fn rights_of_a_package_are_those_of_its_objects() {
     let folder = tempfile::tempdir().unwrap();
-    make(folder.path(), "");
+    let source = SOURCE.replace(
+        "<RegistryValue Root",
+        "<CreateFolder/><RegistryValue Id='own' Root",
+    );
+    make_of(folder.path(), &source.replace("ACTION", ""));
     let file = folder.path().join("a.msi");
     for query in [
         "CREATE TABLE `MsiLockPermissionsEx` (`MsiLockPermissionsEx` CHAR(72) NOT NULL, `LockObject` CHAR(72) NOT NULL, `Table` CHAR(32) NOT NULL, `SDDLText` CHAR(255) NOT NULL, `Condition` CHAR(255) PRIMARY KEY `MsiLockPermissionsEx`)",
         "INSERT INTO `MsiLockPermissionsEx` (`MsiLockPermissionsEx`,`LockObject`,`Table`,`SDDLText`) VALUES ('a','MainFile','File','D:PAI(A;;FA;;;BA)(A;;FRFX;;;WD)')",
+        "INSERT INTO `MsiLockPermissionsEx` (`MsiLockPermissionsEx`,`LockObject`,`Table`,`SDDLText`) VALUES ('b','INSTALLDIR','CreateFolder','D:P(A;OICI;FA;;;BA)')",
+        "INSERT INTO `MsiLockPermissionsEx` (`MsiLockPermissionsEx`,`LockObject`,`Table`,`SDDLText`) VALUES ('c','own','Registry','D:P(A;CI;KA;;;BA)(A;CI;KR;;;BU)')",
+        "INSERT INTO `MsiLockPermissionsEx` (`MsiLockPermissionsEx`,`LockObject`,`Table`,`SDDLText`) VALUES ('d','si','ServiceInstall','D:(A;;GA;;;BA)')",
     ] {
         let mut build = Command::new(component("msibuild"));
         succeed(build.arg(&file).args(["-q", query])).unwrap();
@@ -450,6 +543,26 @@ async fn rights_of_a_package_are_those_of_its_files() {
     assert!(
         descriptor.ends_with("D:PAI(A;;FA;;;BA)(A;;0x1200a9;;;WD)"),
         "{descriptor}"
+    );
+    let (descriptor, _) = &entries["Files/Program Files/Contoso"];
+    let descriptor = descriptor.as_deref().unwrap();
+    assert!(descriptor.ends_with("D:P(A;OICI;FA;;;BA)"), "{descriptor}");
+    let files = files_of(&bench.built()[1]);
+    let hive = Hive::read(&files["Hives/Software_Delta"]).unwrap();
+    let key = hive.root.at("Contoso").unwrap();
+    let security = SecurityDescriptor::from_bytes(key.security).unwrap();
+    let security = security.to_string();
+    assert!(
+        security.contains("D:P(A;CI;KA;;;BA)(A;CI;KR;;;BU)"),
+        "{security}"
+    );
+    let hive = Hive::read(&files["Hives/System_Delta"]).unwrap();
+    let key = hive.root.at(r"ControlSet001\Services\ContosoSvc\Security");
+    let value = key.unwrap().value("Security").unwrap();
+    let security = SecurityDescriptor::from_bytes(value.bytes()).unwrap();
+    assert_eq!(
+        security.to_string(),
+        "O:SYG:SYD:(A;;CCDCLCSWRPWPDTLOCRSDRCWDWO;;;BA)"
     );
 }
 
@@ -714,4 +827,7 @@ fn inspect_shows_what_a_package_would_install() {
         r"C:\Program Files\Contoso\server.exe"
     );
     assert_eq!(json["refused"][0]["name"], "Configure");
+    fs::write(folder.path().join("own.mst"), transform().bytes()).unwrap();
+    let text = inspect(&["a.msi", "TRANSFORMS=own.mst"]);
+    assert!(text.contains("  service       OwnSvc\n"), "{text}");
 }

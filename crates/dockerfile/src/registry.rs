@@ -111,6 +111,7 @@ fn reg_calls(edit: &RegistryEdit) -> Option<Vec<Vec<String>>> {
             KeyMode::ReplaceValues => vec![add(&[]), delete(&["/va"])],
         },
         RegistryEdit::DeleteKey { .. } => vec![add(&[]), delete(&[])],
+        RegistryEdit::SetSecurity { .. } => return None,
     })
 }
 

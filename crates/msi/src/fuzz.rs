@@ -4,6 +4,8 @@ use std::io::{self, Cursor};
 
 use super::cabinet::Cabinet;
 use super::package::Package;
+use super::plan::InstallOptions;
+use super::session::BareSystem;
 
 /// Unpacks every member of a cabinet.
 pub fn cabinet(bytes: &[u8]) {
@@ -19,9 +21,11 @@ pub fn cabinet(bytes: &[u8]) {
     drop(unpacked);
 }
 
-/// Applies a transform to a package.
+/// Applies a transform to a package, and plans its installation.
 pub fn transform(package: &[u8], transform: &[u8]) {
-    if let Ok(package) = Package::read(Cursor::new(package)) {
-        drop(package.transformed(transform));
+    if let Ok(mut package) = Package::read(Cursor::new(package))
+        && package.transform(transform).is_ok()
+    {
+        drop(package.plan(&InstallOptions::default(), &BareSystem::default()));
     }
 }

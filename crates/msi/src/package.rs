@@ -11,7 +11,8 @@ use super::cabinet::Cabinet;
 use super::database::{Compound, Database, stream_name};
 use super::error::MsiError;
 use super::plan::{
-    InstallOptions, InstallPlan, InstalledContent, InstalledFile, Product, TransformPlace,
+    InstallOptions, InstallPlan, InstalledContent, InstalledFile, NEW_INSTANCE, Product,
+    TransformPlace,
 };
 use super::sequence::Sequence;
 use super::session::{InstalledSystem, Session};
@@ -82,10 +83,16 @@ impl<R: Read + Seek> Package<R> {
         options: &InstallOptions,
         system: &dyn InstalledSystem,
     ) -> Result<InstallPlan, MsiError> {
+        if !options.property("PATCH").is_empty() {
+            let why = "only Windows Installer can apply a patch (PATCH): use the updated package";
+            return Err(MsiError::unsupported(why));
+        }
         let mut database = Cow::Borrowed(&self.database);
         let mut transforms = Vec::new();
-        for place in options.transforms()? {
-            let applied = match &place {
+        let places = options.transforms()?;
+        let is_instance = !options.property(NEW_INSTANCE).is_empty();
+        for (number, place) in places.iter().enumerate() {
+            let applied = match place {
                 TransformPlace::Package(name) => {
                     let folder = format!("/{name}");
                     if self.file.is_storage(&folder) {
@@ -108,7 +115,14 @@ impl<R: Read + Seek> Package<R> {
                     }
                 },
             };
-            applied.map_err(|error| error.of_transform(&place))?;
+            applied.map_err(|error| error.of_transform(place))?;
+            if is_instance && number == 0 && product_code(&database) == product_code(&self.database)
+            {
+                return Err(no_instance());
+            }
+        }
+        if is_instance && places.is_empty() {
+            return Err(no_instance());
         }
         let session = Session {
             database: &database,
@@ -162,12 +176,10 @@ impl<R: Read + Seek> Package<R> {
         })
     }
 
-    /// The tables with a transform.
+    /// Applies a transform to the tables.
     #[cfg(fuzzing)]
-    pub(crate) fn transformed(&self, transform: &[u8]) -> Result<Database, MsiError> {
-        let mut database = self.database.clone();
-        transform_file(transform, &mut database, &self.summary)?;
-        Ok(database)
+    pub(crate) fn transform(&mut self, transform: &[u8]) -> Result<(), MsiError> {
+        transform_file(transform, &mut self.database, &self.summary)
     }
 
     /// The contents in the package itself, with their sizes: members of its cabinets, and icons.
@@ -227,6 +239,18 @@ impl<R: Read + Seek> Package<R> {
         }
         Ok(())
     }
+}
+
+fn product_code(database: &Database) -> &str {
+    let row = database.find("Property", "Property", "ProductCode");
+    row.map_or("", |row| row.text("Value"))
+}
+
+/// Error for another instance without its code.
+fn no_instance() -> MsiError {
+    MsiError::Fails(format!(
+        "{NEW_INSTANCE} requires TRANSFORMS, whose first transform changes the ProductCode"
+    ))
 }
 
 fn transform_file(bytes: &[u8], database: &mut Database, own: &Summary) -> Result<(), MsiError> {

@@ -1,168 +1,311 @@
-//! Rights of files and folders: the tables `LockPermissions` and `MsiLockPermissionsEx`.
+//! Rights of files, folders, registry keys and services: the tables `LockPermissions` and
+//! `MsiLockPermissionsEx`.
 //!
-//! Both set the whole list of a file or folder, not only add to it.
+//! Both set the whole list of an object. Microsoft's page on `LockPermissions` gives full control
+//! to the local system, and lets what is created in a folder or below a key have access as its
+//! container.
 
-use wincimg_registry::Presence;
-use wincimg_registry::security::{SecurityDescriptor, control};
-use wincimg_windows::access::{
-    AccessAccount, AccessChange, AccessEdit, AccountRights, DescriptorEdit, InheritanceMode,
+use wincimg_registry::security::{
+    Ace, Acl, ChildKind, DescriptorLayout, SecurityDescriptor, Sid, ace_flags, control,
 };
+use wincimg_registry::{KeyPath, Presence, RegistryData, RegistryEdit};
+use wincimg_windows::access::{AccessAccount, AccessChange, AccessEdit, DescriptorEdit};
 use wincimg_windows::path::ImagePath;
 
 use super::builder::Builder;
 use super::database::Row;
 use super::error::MsiError;
+use super::selection::Component;
+use super::services::service_key;
 use super::session::Session;
 
 /// The tables.
 pub(crate) const TABLES: [&str; 2] = ["LockPermissions", "MsiLockPermissionsEx"];
 
-/// Kind of an entry that allows.
-const ALLOWS: u8 = 0;
+/// Kinds of an entry that allows, and of one that denies.
+const KINDS: [u8; 2] = [0, 1];
+
+const GENERIC_READ: u32 = 0x8000_0000;
+const GENERIC_ALL: u32 = 0x1000_0000;
+
+/// The generic rights to a service: "Service Security and Access Rights".
+const OF_SERVICES: [(u32, u32); 4] = [
+    (GENERIC_READ, 0x2_008D),
+    (0x4000_0000, 0x2_0002),
+    (0x2000_0000, 0x2_0170),
+    (GENERIC_ALL, 0xF_01FF),
+];
+
+/// An object with its rights.
+pub(crate) struct Lock {
+    object: LockObject,
+    security: SecurityDescriptor,
+}
+
+#[derive(PartialEq, Eq)]
+enum LockObject {
+    File(ImagePath),
+    Folder(ImagePath),
+    Key(KeyPath),
+    /// The key of a service.
+    Service(KeyPath),
+}
+
+impl std::fmt::Display for LockObject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(path) => path.fmt(f),
+            Self::Folder(path) => write!(f, "the folder {path}"),
+            Self::Key(key) => key.fmt(f),
+            Self::Service(key) => write!(f, "the service {key}"),
+        }
+    }
+}
+
+impl LockObject {
+    /// The rights with specific ones in place of generic ones.
+    fn specific(&self, mask: u32) -> u32 {
+        match self {
+            Self::File(_) => ChildKind::File.specific(mask),
+            Self::Folder(_) => ChildKind::Folder.specific(mask),
+            Self::Key(_) => ChildKind::Key.specific(mask),
+            Self::Service(_) => {
+                let given = OF_SERVICES.iter().filter(|(bit, _)| mask & bit != 0);
+                given.fold(mask & 0x0FFF_FFFF, |mask, (_, rights)| mask | rights)
+            }
+        }
+    }
+
+    /// An entry for the object and what is created in it.
+    fn entry(&self, sid: Sid, mask: u32) -> Ace {
+        let flags = match self {
+            Self::File(_) | Self::Service(_) => 0,
+            Self::Folder(_) => ace_flags::OBJECT_INHERIT | ace_flags::CONTAINER_INHERIT,
+            Self::Key(_) => ace_flags::CONTAINER_INHERIT,
+        };
+        Ace {
+            kind: KINDS[0],
+            flags,
+            mask: self.specific(mask),
+            sid,
+            rest: Vec::new(),
+        }
+    }
+
+    /// A descriptor in SDDL, with `<DOMAIN\NAME>` in place of accounts.
+    fn security(&self, text: &str) -> Result<SecurityDescriptor, MsiError> {
+        let refused = || unsupported(&format!("{self}: {text}"));
+        let mut sddl = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('<') {
+            let (name, after) = after.split_once('>').ok_or_else(refused)?;
+            sddl.push_str(before);
+            sddl.push_str(&account(name)?.in_numbers());
+            rest = after;
+        }
+        sddl.push_str(rest);
+        let mut security: SecurityDescriptor = sddl.parse().map_err(|_| refused())?;
+        let Some(list) = security.dacl.as_mut().filter(|_| security.sacl.is_none()) else {
+            return Err(refused());
+        };
+        for entry in &mut list.entries {
+            if !KINDS.contains(&entry.kind) || !entry.rest.is_empty() {
+                return Err(refused());
+            }
+            entry.mask = self.specific(entry.mask);
+        }
+        Ok(security)
+    }
+}
+
+impl Lock {
+    /// Adds the rights to a plan.
+    pub(crate) fn apply(self, plan: &mut Builder) -> Result<(), MsiError> {
+        match self.object {
+            LockObject::File(path) | LockObject::Folder(path) => {
+                plan.access.push(AccessChange::Edit(AccessEdit {
+                    path,
+                    edit: DescriptorEdit::Replace(self.security),
+                    each_inside: false,
+                }));
+                Ok(())
+            }
+            LockObject::Key(key) => plan.edit(RegistryEdit::SetSecurity {
+                key,
+                security: self.security,
+            }),
+            LockObject::Service(key) => {
+                let key = key.child("Security");
+                let key = key.map_err(|error| MsiError::unsupported(error.to_string()))?;
+                let system = SecurityDescriptor {
+                    control: control::SELF_RELATIVE,
+                    owner: Some(Sid::local_system()),
+                    group: Some(Sid::local_system()),
+                    sacl: None,
+                    dacl: None,
+                };
+                let security = system.replaced_by(&self.security);
+                let bytes = security.to_bytes(DescriptorLayout::ListsFirst);
+                plan.set(&key, "Security", RegistryData::binary(bytes))
+            }
+        }
+    }
+}
 
 impl Session<'_> {
+    /// Refuses both tables in one package, as Windows Installer does.
+    pub(crate) fn check_permissions(&self) -> Result<(), MsiError> {
+        let mut tables = TABLES.iter();
+        if tables.all(|table| self.database.rows(table).next().is_some()) {
+            let why = "the package has both LockPermissions and MsiLockPermissionsEx (error 1941)";
+            return Err(MsiError::Fails(why.to_owned()));
+        }
+        Ok(())
+    }
+
     /// The rights of a table.
     pub(crate) fn permissions(
         &mut self,
         table: &str,
         plan: &Builder,
-    ) -> Result<Vec<AccessChange>, MsiError> {
-        let mut changes: Vec<AccessChange> = Vec::new();
+    ) -> Result<Vec<Lock>, MsiError> {
+        let mut locks: Vec<Lock> = Vec::new();
         let database = self.database;
         for row in database.rows(table) {
-            let Some((path, is_folder)) = self.locked(&row, plan)? else {
+            let Some(object) = self.locked(&row, plan)? else {
                 continue;
             };
-            let own = if table == TABLES[0] {
-                let is_first = changes.iter().all(|change| *change.path() != path);
-                self.of_user(&row, &path, is_folder, is_first)?
+            let known = locks.iter_mut().find(|lock| lock.object == object);
+            if table == TABLES[0] {
+                let entry = self.of_user(&row, &object)?;
+                let own = match known {
+                    Some(lock) => lock,
+                    None => {
+                        let all = object.entry(Sid::local_system(), GENERIC_ALL);
+                        locks.push(Lock {
+                            object,
+                            security: of_entry(all),
+                        });
+                        let Some(lock) = locks.last_mut() else {
+                            continue;
+                        };
+                        lock
+                    }
+                };
+                let list = own.security.dacl.iter_mut();
+                list.for_each(|list| add(&mut list.entries, &entry));
             } else if self.is_true(row.text("Condition"), table)? {
-                let text = self.format(row.text("SDDLText"))?;
-                of_descriptor(&text, &path)?
-            } else {
-                Vec::new()
-            };
-            changes.extend(own);
+                if known.is_some() {
+                    let why = format!("{object} has several rights (error 1942)");
+                    return Err(MsiError::Fails(why));
+                }
+                let security = object.security(&self.format(row.text("SDDLText"))?)?;
+                locks.push(Lock { object, security });
+            }
         }
-        Ok(changes)
+        Ok(locks)
     }
 
-    /// The path that a row locks, and whether it is a folder; none if it is not installed.
-    fn locked(
-        &mut self,
-        row: &Row<'_>,
-        plan: &Builder,
-    ) -> Result<Option<(ImagePath, bool)>, MsiError> {
+    /// The object that a row locks; none if it is not installed.
+    fn locked(&mut self, row: &Row<'_>, plan: &Builder) -> Result<Option<LockObject>, MsiError> {
         let (key, table) = (row.text("LockObject"), row.text("Table"));
-        let is_installed = |row: &Row<'_>| self.installed(row.text("Component_")).is_some();
-        let (path, is_folder) = match table {
-            "File" => {
-                let file = self.database.find("File", "File", key).filter(is_installed);
-                match (file, self.file(key)?) {
-                    (Some(_), Some(path)) => (path, false),
-                    _ => return Ok(None),
-                }
-            }
-            "CreateFolder" => {
-                let folders = self.database.rows("CreateFolder");
-                let mut folders = folders.filter(|it| it.text("Directory_") == key);
-                if !folders.any(|it| is_installed(&it)) {
-                    return Ok(None);
-                }
-                (self.folder(key)?, true)
-            }
+        let column = match table {
+            "CreateFolder" => "Directory_",
+            "File" | "Registry" | "ServiceInstall" => table,
             _ => return Err(unsupported(&format!("{key} of the table {table}"))),
         };
-        let is_planned = is_folder || plan.planned(&path).is_some();
-        match self.system.entry(&path) {
-            Presence::Absent if is_planned => {}
-            Presence::Unknown => self.unknown.push(format!("whether {path} exists")),
-            _ => return Err(unsupported(&format!("{path}, which the image has"))),
+        let database = self.database;
+        let mut rows = database.rows(table).filter(|it| it.text(column) == key);
+        let Some(own) = rows.find(|it| self.installed(it.text("Component_")).is_some()) else {
+            return Ok(None);
+        };
+        let (object, found) = match table {
+            "File" => {
+                let path = self.file(key)?;
+                let path = path.filter(|path| plan.planned(path).is_some());
+                return Ok(path.map(LockObject::File));
+            }
+            "CreateFolder" => {
+                let path = self.folder(key)?;
+                let found = self.system.entry(&path).map(drop);
+                (LockObject::Folder(path), found)
+            }
+            "Registry" => {
+                let component = self.installed(own.text("Component_"));
+                let is_64_bit = component.is_some_and(Component::is_64_bit);
+                let Some((key, _)) = self.key_and_name(&own, is_64_bit)? else {
+                    return Ok(None);
+                };
+                if !plan.registry.iter().any(|edit| *edit.key() == key) {
+                    return Ok(None);
+                }
+                let found = self.system.key(&key);
+                (LockObject::Key(key), found)
+            }
+            _ => {
+                let name = self.format(own.text("Name"))?;
+                let is_planned = plan.services.contains(&name);
+                let key = is_planned.then(|| service_key(&name)).transpose()?;
+                return Ok(key.map(LockObject::Service));
+            }
+        };
+        match found {
+            Presence::Absent => {}
+            Presence::Unknown => self.unknown.push(format!("whether {object} exists")),
+            // What is in it, or below it, may inherit them or not.
+            _ => return Err(unsupported(&format!("{object}, which the image has"))),
         }
-        Ok(Some((path, is_folder)))
+        Ok(Some(object))
     }
 
-    /// A row of `LockPermissions`, one for each user.
-    fn of_user(
-        &self,
-        row: &Row<'_>,
-        path: &ImagePath,
-        is_folder: bool,
-        is_first: bool,
-    ) -> Result<Vec<AccessChange>, MsiError> {
-        if is_folder {
-            // Which of its content inherits them is not documented.
-            return Err(unsupported(&format!("the folder {path}")));
-        }
-        let (domain, user) = (
-            self.format(row.text("Domain"))?,
-            self.format(row.text("User"))?,
-        );
+    /// An entry of `LockPermissions`.
+    fn of_user(&self, row: &Row<'_>, object: &LockObject) -> Result<Ace, MsiError> {
+        let domain = self.format(row.text("Domain"))?;
+        let user = self.format(row.text("User"))?;
         let name = if domain.is_empty() {
             user
         } else {
             format!(r"{domain}\{user}")
         };
-        let account = account(&name)?;
-        let mask = row.flags("Permission");
-        let rights = AccountRights::of_entry(account, mask, 0);
-        let rights = rights.ok_or_else(|| unsupported(&format!("{path}: {name}, {mask:#x}")))?;
-        let mut edits = Vec::new();
-        if is_first {
-            edits.push(DescriptorEdit::Inheritance(InheritanceMode::Remove));
+        let mask = row.number("Permission").map(i32::cast_unsigned);
+        match mask.filter(|mask| mask & GENERIC_READ == 0) {
+            Some(mask) => Ok(object.entry(account(&name)?, mask)),
+            // Microsoft: the one is reserved, the other fails.
+            None => Err(unsupported(&format!(
+                "{object}: {name} with {}",
+                mask.map_or("no value", |_| "GENERIC_READ")
+            ))),
         }
-        edits.push(DescriptorEdit::Grant {
-            rights,
-            replaces: false,
-        });
-        Ok(changes_of(path, edits))
     }
 }
 
-/// The rights of a descriptor in SDDL.
-fn of_descriptor(text: &str, path: &ImagePath) -> Result<Vec<AccessChange>, MsiError> {
-    let refused = || unsupported(&format!("{path}: {text}"));
-    let descriptor: SecurityDescriptor = text.parse().map_err(|_| refused())?;
-    let has_more = descriptor.group.is_some() || descriptor.sacl.is_some();
-    let Some(list) = descriptor.dacl.filter(|_| !has_more) else {
-        return Err(refused());
-    };
-    let mut edits = Vec::new();
-    if descriptor.control & control::DACL_PROTECTED != 0 {
-        edits.push(DescriptorEdit::Inheritance(InheritanceMode::Remove));
+/// A protected list with one entry.
+fn of_entry(entry: Ace) -> SecurityDescriptor {
+    SecurityDescriptor {
+        control: control::SELF_RELATIVE | control::DACL_PRESENT | control::DACL_PROTECTED,
+        owner: None,
+        group: None,
+        sacl: None,
+        dacl: Some(Acl {
+            revision: 2,
+            entries: vec![entry],
+        }),
     }
-    for entry in list.entries {
-        if entry.kind != ALLOWS || !entry.rest.is_empty() {
-            return Err(refused());
-        }
-        let account = account(&entry.sid.in_numbers())?;
-        let rights = AccountRights::of_entry(account, entry.mask, entry.flags);
-        edits.push(DescriptorEdit::Grant {
-            rights: rights.ok_or_else(refused)?,
-            replaces: false,
-        });
-    }
-    if let Some(owner) = descriptor.owner {
-        edits.push(DescriptorEdit::Owner(account(&owner.in_numbers())?));
-    }
-    Ok(changes_of(path, edits))
 }
 
-fn changes_of(path: &ImagePath, edits: Vec<DescriptorEdit>) -> Vec<AccessChange> {
-    let edits = edits.into_iter().map(|edit| {
-        AccessChange::Edit(AccessEdit {
-            path: path.clone(),
-            edit,
-            each_inside: false,
-        })
-    });
-    edits.collect()
+/// Adds an entry, or its rights to those of the account.
+fn add(entries: &mut Vec<Ace>, entry: &Ace) {
+    match entries.iter_mut().find(|own| own.sid == entry.sid) {
+        Some(own) => own.mask |= entry.mask,
+        None => entries.push(entry.clone()),
+    }
 }
 
-/// An account by its name or SID. Those of the creator stand for another account below.
-fn account(name: &str) -> Result<AccessAccount, MsiError> {
-    let account = name.parse().ok().filter(|_| !name.starts_with("S-1-3-"));
-    account.ok_or_else(|| unsupported(&format!("the account {name:?}")))
+/// An account by its name or SID.
+fn account(name: &str) -> Result<Sid, MsiError> {
+    let account = name.parse::<AccessAccount>();
+    let account = account.map_err(|_| unsupported(&format!("the account {name:?}")))?;
+    Ok(account.sid())
 }
 
 fn unsupported(what: &str) -> MsiError {

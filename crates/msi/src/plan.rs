@@ -151,13 +151,16 @@ pub struct RefusedAction {
     /// Condition in the sequence.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub condition: String,
-    /// What it runs.
+    /// What it runs; for a standard action, what it works with.
     pub runs: String,
 }
 
 impl fmt::Display for RefusedAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (type {}) runs {}", self.name, self.kind, self.runs)?;
+        match self.kind {
+            0 => write!(f, "{} ({})", self.name, self.runs)?,
+            kind => write!(f, "{} (type {kind}) runs {}", self.name, self.runs)?,
+        }
         match self.condition.as_str() {
             "" => Ok(()),
             condition => write!(f, ", if {condition}"),
@@ -182,6 +185,8 @@ pub struct InstallOptions {
 
 /// Property with the transforms of a package.
 const TRANSFORMS: &str = "TRANSFORMS";
+/// Property of another instance of a product.
+pub(crate) const NEW_INSTANCE: &str = "MSINEWINSTANCE";
 
 /// Place of a transform.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -202,13 +207,18 @@ impl fmt::Display for TransformPlace {
 }
 
 impl InstallOptions {
+    /// A property of the command line; empty if it is not set.
+    pub(crate) fn property(&self, name: &str) -> &str {
+        let mut properties = self.properties.iter().rev();
+        let own = properties.find(|(own, _)| own == name);
+        own.map_or("", |(_, value)| value)
+    }
+
     /// The transforms of the package, in order. A name without a folder is beside the package.
     pub fn transforms(&self) -> Result<Vec<TransformPlace>, MsiError> {
-        let mut properties = self.properties.iter().rev();
-        let list = properties.find(|(name, _)| name == TRANSFORMS);
-        let list = list.map_or("", |(_, value)| value.as_str());
-        let names = list.split(';').map(str::trim).filter(|it| !it.is_empty());
+        let names = self.property(TRANSFORMS).split(';').map(str::trim);
         names
+            .filter(|it| !it.is_empty())
             .map(|name| {
                 if let Some(name) = name.strip_prefix(':') {
                     return Ok(TransformPlace::Package(name.to_owned()));

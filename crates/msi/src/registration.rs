@@ -10,7 +10,9 @@ use wincimg_windows::path::ImagePath;
 
 use super::builder::Builder;
 use super::error::MsiError;
-use super::plan::{InstallOptions, InstalledContent, InstalledFile, Product, TransformPlace};
+use super::plan::{
+    InstallOptions, InstalledContent, InstalledFile, NEW_INSTANCE, Product, TransformPlace,
+};
 use super::registry::{LOCAL_MACHINE, NamedKey, named_key, parse_key, software_key};
 use super::session::{Session, image_path};
 use super::summary::Summary;
@@ -216,7 +218,10 @@ impl Session<'_> {
             ("Assignment", 1),
             ("AuthorizedLUAApp", 0),
             ("DeploymentFlags", 3),
-            ("InstanceType", 0),
+            (
+                "InstanceType",
+                u32::from(!self.property(NEW_INSTANCE).is_empty()),
+            ),
             ("Language", language),
             ("Version", version_number(&facts.product.version)),
         ] {

@@ -164,7 +164,7 @@ impl Session<'_> {
     }
 
     /// Key and formatted name of a row; `None` with a note for a key of the installing user.
-    fn key_and_name(
+    pub(crate) fn key_and_name(
         &mut self,
         row: &Row<'_>,
         is_64_bit: bool,

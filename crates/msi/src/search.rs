@@ -11,23 +11,55 @@ use super::session::{Session, image_path, long_name};
 const RAW: u32 = 2;
 const KEYS_OF_64_BIT: u32 = 16;
 
+/// Maximum depth of searches inside others.
+const DEPTH: usize = 16;
+
 /// Attributes of the `Upgrade` table.
 const ONLY_DETECT: u32 = 2;
 const MIN_INCLUSIVE: u32 = 0x100;
 const MAX_INCLUSIVE: u32 = 0x200;
 
 impl Session<'_> {
-    /// `AppSearch`: properties from the registry and from files.
+    /// `AppSearch`: properties from the registry, components, `.ini` files and files.
     pub(crate) fn search(&mut self) -> Result<(), MsiError> {
         let database = self.database;
         for row in database.rows("AppSearch") {
             let (property, signature) = (row.text("Property"), row.text("Signature_"));
-            let found = match self.search_registry(signature)? {
-                Some(found) => Some(found),
-                None => self.search_folder(signature)?,
-            };
-            if let Some(found) = found {
+            if let Some(found) = self.located(signature, 0)? {
                 self.set(property, found);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a search finds.
+    fn located(&mut self, signature: &str, depth: usize) -> Result<Option<String>, MsiError> {
+        if depth > DEPTH {
+            let why = format!("the search {signature:?} is inside itself");
+            return Err(MsiError::damaged(why));
+        }
+        if let Some(found) = self.search_registry(signature)? {
+            return Ok(Some(found));
+        }
+        self.search_records(signature)?;
+        self.search_folder(signature, depth)
+    }
+
+    /// Searches of components and `.ini` files, which find nothing if the image lacks them.
+    fn search_records(&mut self, signature: &str) -> Result<(), MsiError> {
+        const COMPONENTS: &str = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Installer\UserData\S-1-5-18\Components";
+        let database = self.database;
+        let component = database.find("CompLocator", "Signature_", signature);
+        if let Some(id) = component.and_then(|row| packed(row.text("ComponentId"))) {
+            let key = parse_key(&format!(r"{COMPONENTS}\{id}"))?;
+            if self.system.key(&key) != Presence::Absent {
+                self.unknown.push(format!("the values of {key}"));
+            }
+        }
+        if let Some(row) = database.find("IniLocator", "Signature_", signature) {
+            let file = image_path(&format!(r"C:\Windows\{}", long_name(row.text("FileName"))))?;
+            if self.system.entry(&file) != Presence::Absent {
+                self.unknown.push(format!("an entry of {file}"));
             }
         }
         Ok(())
@@ -47,9 +79,16 @@ impl Session<'_> {
             &path,
             kind & KEYS_OF_64_BIT != 0,
             self.is_for_machine(),
-        )?;
-        let NamedKey::Key(key) = key else {
-            return Ok(None);
+        );
+        let key = match key {
+            Ok(NamedKey::Key(key)) => key,
+            Ok(NamedKey::OfUser(_)) => return Ok(None),
+            // No hive of an image has it.
+            Err(MsiError::Unsupported(_)) => {
+                self.unknown.push(format!("the value {name:?} of {path}"));
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
         };
         let data = match self.system.value(&key, &name) {
             Presence::Present(data) => data,
@@ -93,17 +132,23 @@ impl Session<'_> {
         }
     }
 
-    fn search_folder(&mut self, signature: &str) -> Result<Option<String>, MsiError> {
+    fn search_folder(&mut self, signature: &str, depth: usize) -> Result<Option<String>, MsiError> {
         let database = self.database;
         let Some(row) = database.find("DrLocator", "Signature_", signature) else {
             return Ok(None);
         };
-        if !row.text("Parent").is_empty() || row.number("Depth").unwrap_or_default() > 0 {
+        let mut path = self.format(row.text("Path"))?;
+        if let Some(parent) = row.optional("Parent") {
+            let Some(above) = self.located(parent, depth + 1)? else {
+                return Ok(None);
+            };
+            path = format!(r"{}\{path}", above.trim_end_matches('\\'));
+        }
+        if row.number("Depth").unwrap_or_default() > 0 {
             self.unknown
                 .push(format!("the result of the search {signature}"));
             return Ok(None);
         }
-        let path = self.format(row.text("Path"))?;
         Ok(self.existing(path.trim_end_matches('\\'), signature))
     }
 

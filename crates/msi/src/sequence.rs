@@ -54,7 +54,7 @@ const IDLE: [&str; 38] = [
 ];
 
 /// Standard actions that only Windows can run, with the table that they read.
-const OF_WINDOWS: [(&str, &str); 9] = [
+const OF_WINDOWS: [(&str, &str); 10] = [
     ("InstallODBC", "ODBCDriver"),
     ("MsiConfigureServices", "MsiServiceConfig"),
     ("MsiConfigureServices", "MsiServiceConfigFailureActions"),
@@ -63,6 +63,7 @@ const OF_WINDOWS: [(&str, &str); 9] = [
     ("RegisterComPlus", "Complus"),
     ("SelfRegModules", "SelfReg"),
     ("InstallODBC", "ODBCDataSource"),
+    ("InstallODBC", "ODBCTranslator"),
     ("InstallSFPCatalogFile", "FileSFPCatalog"),
 ];
 
@@ -133,21 +134,8 @@ impl Sequence<'_, '_> {
         Ok(product)
     }
 
-    /// Refuses properties that name changes to the package, which are not read.
-    fn check_properties(&self) -> Result<(), MsiError> {
-        const CHANGES: [&str; 2] = ["PATCH", "MSINEWINSTANCE"];
-        let mut names = self.options.properties.iter().map(|(name, _)| name);
-        match names.find(|name| CHANGES.contains(&name.as_str())) {
-            Some(name) => Err(MsiError::unsupported(format!(
-                "the property {name} is not supported"
-            ))),
-            None => Ok(()),
-        }
-    }
-
     /// Follows the sequence.
     pub(crate) fn run(mut self) -> Result<InstallPlan, MsiError> {
-        self.check_properties()?;
         self.set_properties();
         let product = self.product()?;
         if !self.session.is_for_machine() {
@@ -187,15 +175,20 @@ impl Sequence<'_, '_> {
         Ok(plan)
     }
 
-    /// The tables of rights, which `CreateFolders` and `InstallFiles` apply.
+    /// The tables of rights, which the actions that create files, folders, keys and services apply.
     fn set_permissions(&mut self) -> Result<(), MsiError> {
+        self.session.check_permissions()?;
         for table in permissions::TABLES {
             if self.session.database.rows(table).next().is_none() {
                 continue;
             }
             let is_skipped = self.options.skipped_actions.iter().any(|it| it == table);
             match self.session.permissions(table, &self.plan) {
-                Ok(changes) if !is_skipped => self.plan.access.extend(changes),
+                Ok(locks) if !is_skipped => {
+                    for lock in locks {
+                        lock.apply(&mut self.plan)?;
+                    }
+                }
                 Ok(_) => self.refuse(table, "", "rights"),
                 Err(MsiError::Unsupported(why)) => self.refuse(table, "", &why),
                 Err(error) => return Err(error),

@@ -121,7 +121,7 @@ impl Session<'_> {
     }
 }
 
-fn service_key(name: &str) -> Result<KeyPath, MsiError> {
+pub(crate) fn service_key(name: &str) -> Result<KeyPath, MsiError> {
     let parsed = name.parse::<ServiceName>();
     let parsed = parsed.map_err(|error| MsiError::unsupported(error.to_string()))?;
     Ok(parsed.key())

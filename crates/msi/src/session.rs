@@ -37,9 +37,12 @@ pub trait InstalledSystem {
     fn variable(&self, name: &str) -> Option<String>;
 }
 
-/// A system without anything of its own, for a package that is only looked at.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct BareSystem;
+/// A system with nothing but some files, for a package that is only looked at.
+#[derive(Debug, Clone, Default)]
+pub struct BareSystem {
+    /// Files whose content the package may read, such as transforms.
+    pub files: Vec<(ImagePath, Vec<u8>)>,
+}
 
 impl InstalledSystem for BareSystem {
     fn value(&self, _: &KeyPath, _: &str) -> Presence<RegistryData> {
@@ -62,8 +65,11 @@ impl InstalledSystem for BareSystem {
         Presence::Absent
     }
 
-    fn content(&self, _: &ImagePath) -> Presence<Vec<u8>> {
-        Presence::Absent
+    fn content(&self, file: &ImagePath) -> Presence<Vec<u8>> {
+        let own = self.files.iter().find(|(path, _)| path == file);
+        own.map_or(Presence::Absent, |(_, bytes)| {
+            Presence::Present(bytes.clone())
+        })
     }
 
     fn variable(&self, _: &str) -> Option<String> {

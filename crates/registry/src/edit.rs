@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::RegistryData;
 use crate::path::KeyPath;
+use crate::security::SecurityDescriptor;
 
 /// Maximum length of a value's name, in UTF-16 code units.
 pub const MAX_VALUE_NAME: usize = 16_383;
@@ -67,6 +68,13 @@ pub enum RegistryEdit {
         /// The key.
         key: KeyPath,
     },
+    /// Sets the rights of the key, which is created if it is missing. New keys below inherit them.
+    SetSecurity {
+        /// The key.
+        key: KeyPath,
+        /// The descriptor; parts that it lacks stay.
+        security: SecurityDescriptor,
+    },
 }
 
 impl RegistryEdit {
@@ -76,7 +84,8 @@ impl RegistryEdit {
             Self::SetValue { key, .. }
             | Self::DeleteValue { key, .. }
             | Self::CreateKey { key, .. }
-            | Self::DeleteKey { key } => key,
+            | Self::DeleteKey { key }
+            | Self::SetSecurity { key, .. } => key,
         }
     }
 
@@ -86,7 +95,8 @@ impl RegistryEdit {
             Self::SetValue { key, .. }
             | Self::DeleteValue { key, .. }
             | Self::CreateKey { key, .. }
-            | Self::DeleteKey { key } => key,
+            | Self::DeleteKey { key }
+            | Self::SetSecurity { key, .. } => key,
         }
     }
 }
@@ -102,6 +112,7 @@ impl fmt::Display for RegistryEdit {
                 KeyMode::ReplaceValues => write!(f, "replace the values of {key}"),
             },
             Self::DeleteKey { key } => write!(f, "delete {key}"),
+            Self::SetSecurity { key, security } => write!(f, "rights of {key} = {security}"),
         }
     }
 }

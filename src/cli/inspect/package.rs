@@ -8,7 +8,9 @@ use indicatif::BinaryBytes;
 use serde::Serialize;
 use wincimg_common::files;
 use wincimg_common::untrusted::Untrusted;
-use wincimg_msi::{BareSystem, InstallOptions, InstallPlan, Package};
+use wincimg_msi::{BareSystem, InstallOptions, InstallPlan, Package, TransformPlace};
+use wincimg_recipe::LARGEST_TRANSFORM;
+use wincimg_windows::path::ImagePath;
 
 use super::InspectFormat;
 use crate::cli::CommandOutcome;
@@ -21,6 +23,9 @@ struct WithFile<'a> {
     #[serde(flatten)]
     plan: &'a InstallPlan,
 }
+
+/// Folder of the package in the image.
+const FOLDER: &str = "C:\\";
 
 /// Shows a package as installed with properties of the command line, on a system without programs.
 pub(super) fn inspect(
@@ -37,11 +42,14 @@ pub(super) fn inspect(
             .map(|text| property(text))
             .collect::<Result<_, _>>()?,
         file_name: name.to_string_lossy().into_owned(),
-        source_folder: "C:\\".to_owned(),
+        source_folder: FOLDER.to_owned(),
         skipped_actions: Vec::new(),
     };
     let package = Package::read(io::BufReader::new(reader));
-    let plan = package.and_then(|mut package| package.plan(&options, &BareSystem));
+    let system = BareSystem {
+        files: transforms(file, &options).map_err(Failure::operation)?,
+    };
+    let plan = package.and_then(|mut package| package.plan(&options, &system));
     let plan = plan.with_context(|| file.display().to_string());
     let plan = plan.map_err(Failure::operation)?;
     match format {
@@ -56,6 +64,25 @@ pub(super) fn inspect(
         }
     }
     Ok(CommandOutcome::Yes)
+}
+
+/// Transforms beside the package.
+fn transforms(
+    file: &Path,
+    options: &InstallOptions,
+) -> Result<Vec<(ImagePath, Vec<u8>)>, anyhow::Error> {
+    let mut found = Vec::new();
+    for place in options.transforms()? {
+        if let TransformPlace::File(path) = place
+            && let [name] = path.components()
+        {
+            let beside = file.with_file_name(name);
+            let bytes = files::read(&beside, LARGEST_TRANSFORM);
+            let bytes = bytes.with_context(|| format!("cannot read {}", beside.display()))?;
+            found.push((path, bytes));
+        }
+    }
+    Ok(found)
 }
 
 fn property(text: &str) -> Result<(String, String), Failure> {
@@ -96,7 +123,7 @@ fn write(file: &Path, plan: &InstallPlan, out: &mut dyn Write) -> io::Result<()>
         )?;
     }
     for change in &plan.access {
-        row(out, "rights", change.path())?;
+        row(out, "rights", change)?;
     }
     row(
         out,

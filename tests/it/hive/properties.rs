@@ -120,6 +120,9 @@ impl Plain {
                 }
             }
             RegistryEdit::DeleteKey { .. } => self.remove(&path),
+            RegistryEdit::SetSecurity { .. } => {
+                self.key(&path);
+            }
         }
     }
 

@@ -31,6 +31,8 @@ impl<'e> Group<'e> {
             RegistryEdit::DeleteKey { .. } => group.is_deleted = true,
             RegistryEdit::DeleteValue { name, .. } => group.deleted.push(name),
             RegistryEdit::SetValue { name, data, .. } => group.set.push((name, data)),
+            // A recipe has no rights of keys, which the comparison with the Dockerfile finds.
+            RegistryEdit::SetSecurity { .. } => {}
         }
         group
     }

@@ -32,6 +32,7 @@ pub(super) fn take_additions(
         RegistryEdit::CreateKey { key: own, .. } | RegistryEdit::DeleteKey { key: own } => {
             own == key
         }
+        RegistryEdit::SetSecurity { .. } => false,
     };
     let layers = steps.iter().filter_map(|step| step.layer.as_ref());
     // What a package adds is added again with it.

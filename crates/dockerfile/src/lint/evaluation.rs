@@ -8,6 +8,7 @@ use wincimg_common::diagnose::closest_match;
 use wincimg_scripts::ScriptErrorKind;
 use wincimg_windows::path::ImagePath;
 
+use super::packages::CopiedFiles;
 use super::reference::Platform;
 use super::rule::{Check, RULES};
 use super::stage::{LintStep, Stage, StageBaseRef};
@@ -26,8 +27,8 @@ pub(super) struct EvaluatedStep<'a> {
     pub(super) step: &'a LintStep<'a>,
     pub(super) kind: &'a InstructionKind,
     pub(super) state: &'a StageState,
-    /// Paths that the stage's instructions so far filled.
-    pub(super) filled: &'a [ImagePath],
+    /// What the stage's instructions so far copied.
+    pub(super) copied: &'a [CopiedFiles],
 }
 
 impl EvaluatedStep<'_> {
@@ -45,7 +46,7 @@ struct StagePlace<'a> {
     /// Stage.
     index: usize,
     state: &'a mut StageState,
-    filled: &'a mut Vec<ImagePath>,
+    copied: &'a mut Vec<CopiedFiles>,
     /// Folders that exist by now.
     made: &'a mut Vec<ImagePath>,
 }
@@ -60,12 +61,12 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings<'_>) {
             StageBaseRef::Stage(base) => (states[base].0.fork(), states[base].1.clone()),
             _ => (StageState::unknown(&stage.image), Vec::new()),
         };
-        let mut filled = Vec::new();
+        let mut copied = Vec::new();
         for step in &stage.steps {
             let mut place = StagePlace {
                 index,
                 state: &mut state,
-                filled: &mut filled,
+                copied: &mut copied,
                 made: &mut made,
             };
             check_step(linted, step, &mut place, findings);
@@ -254,7 +255,7 @@ fn check_step(
         step,
         kind: kept.as_ref().unwrap_or(&kind),
         state: &*place.state,
-        filled: &*place.filled,
+        copied: &*place.copied,
     };
     for rule in &RULES {
         // A later build sets the variables of a trigger.
@@ -265,8 +266,8 @@ fn check_step(
             check(&evaluated, findings);
         }
     }
-    let target = super::volume::filled_folder(&evaluated);
-    place.filled.extend(target);
+    let copied = CopiedFiles::read(&evaluated);
+    place.copied.extend(copied);
     if let Err(message) = apply(linted, step, &kind, place, findings) {
         report_refused(linted, stage, instruction, message, findings);
     }

@@ -1,7 +1,7 @@
 //! Linter for errors in Dockerfiles that occur only on Windows, with corrections.
 //!
-//! [`lint`] is pure: it takes a text and what is known of base images and host, and returns
-//! findings. A correction replaces whole lines, has no findings itself and, for the quote rules,
+//! [`lint`] takes a text and what is known of base images and host, and returns findings; it reads
+//! no file but packages of [`LintOptions::file`]. A correction replaces whole lines, has no findings itself and, for the quote rules,
 //! passes the intended arguments to the program (both are tested).
 
 mod alternative;
@@ -27,6 +27,7 @@ mod joined;
 mod line_effects;
 mod line_end;
 mod nano;
+mod packages;
 mod programs;
 mod prompts;
 mod quotes;
@@ -53,6 +54,7 @@ mod words;
 mod tests;
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 
 pub use alternative::RecipeAlternative;
 use correction::{Correction, Edit};
@@ -79,6 +81,8 @@ pub struct LintOptions {
     pub bases: HashMap<String, BaseConfig>,
     /// Target host.
     pub host: Option<HostBuild>,
+    /// The file, if its packages are to be read: its folder is the build context.
+    pub file: Option<PathBuf>,
 }
 
 /// Facts from an image's configuration.
@@ -172,8 +176,12 @@ pub fn lint(source: &str, options: &LintOptions) -> LintResult {
         findings: find(file),
         alternatives: alternative::find(&file.stages),
     });
+    let options = LintOptions {
+        file: None,
+        ..options.clone()
+    };
     correction::extend_corrections(source, &mut result.findings, |text| {
-        evaluate(text, options, find)
+        evaluate(text, &options, find)
     });
     result
 }

@@ -7,8 +7,8 @@ use super::stage::{LintStep, Stage};
 use super::{
     Findings, LintFile, Severity, args_escaped, base, builtins, comments, effects, entrypoint,
     environment, escapes, exec_form, exit_codes, healthcheck, iis, installers, instructions,
-    joined, line_effects, line_end, nano, programs, prompts, quotes, registry, repository,
-    services, shells, tls, unix, unix_paths, usage, user, variables, volume,
+    joined, line_effects, line_end, nano, packages, programs, prompts, quotes, registry,
+    repository, services, shells, tls, unix, unix_paths, usage, user, variables, volume,
 };
 
 /// A rule. The names are part of the command line's contract.
@@ -100,7 +100,7 @@ const fn rule(
 }
 
 /// All rules, in the order of the documentation.
-pub static RULES: [Rule; 66] = [
+pub static RULES: [Rule; 67] = [
     rule(
         "invalid-instruction",
         Severity::Error,
@@ -499,6 +499,13 @@ pub static RULES: [Rule; 66] = [
         Fix::Safe,
         Check::File(nano::check),
         "Nano Server does not have this program, or its user may not run it",
+    ),
+    rule(
+        "refused-package",
+        Severity::Note,
+        Fix::None,
+        Check::State(packages::check),
+        "The installation of the package requires Windows",
     ),
     rule(
         "missing-program",

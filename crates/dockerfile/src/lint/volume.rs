@@ -3,27 +3,13 @@
 use wincimg_windows::path::ImagePath;
 
 use super::evaluation::EvaluatedStep;
+use super::packages::CopiedFiles;
 use super::reference::Platform;
 use super::{Findings, Severity};
 use crate::instruction::InstructionKind;
-use crate::stages::{copy_target, image_path};
+use crate::stages::image_path;
 
 const RULE: &str = "volume-content";
-
-/// Folder that a `COPY` fills.
-pub(super) fn filled_folder(it: &EvaluatedStep<'_>) -> Option<ImagePath> {
-    let InstructionKind::Copy(copy) = it.kind else {
-        return None;
-    };
-    let mut unset = Vec::new();
-    let arguments = &it.linted.arguments;
-    let copy = it
-        .state
-        .expand_copy(copy, it.lexer(), arguments, &mut unset)
-        .ok()?;
-    let target = copy_target(it.state, &copy).ok()?;
-    unset.is_empty().then_some(target.path)
-}
 
 pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
     if it.stage.platform != Platform::Windows {
@@ -47,13 +33,13 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             let Some(volumes) = volumes.and_then(|volumes| volumes.as_object()) else {
                 return;
             };
-            let Some(target) = filled_folder(it) else {
+            let Some(copied) = CopiedFiles::read(it) else {
                 return;
             };
             let inside = volumes
                 .keys()
                 .filter_map(|name| Some((name, resolve(it, name)?)))
-                .find(|(_, folder)| is_inside(&target, folder));
+                .find(|(_, folder)| is_inside(&copied.target, folder));
             if let Some((name, _)) = inside {
                 let message = format!(
                     "{name:?} is a volume by now, and what is copied there is not in the container: \
@@ -142,7 +128,7 @@ fn check_volume(
     if folder.components().is_empty() {
         let message = "the drive C: cannot be a volume: name a folder";
         findings.add(RULE, Severity::Error, it.line(), message);
-    } else if it.filled.iter().any(|filled| is_inside(filled, folder)) {
+    } else if it.copied.iter().any(|it| is_inside(&it.target, folder)) {
         let message = format!(
             "{text:?} has files, and on Windows a volume must be an empty or new folder: the \
              container does not start, or does not have the files"

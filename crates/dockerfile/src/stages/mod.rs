@@ -38,6 +38,7 @@ pub use files::ExtractedFiles;
 use files::Folder;
 pub use image_copy::ImageCopy;
 pub(crate) use paths::{source as source_path, target as image_path};
+pub(crate) use read::context_file;
 pub use read::{DockerfileRequest, StageReplacement, local_image};
 pub(crate) use run::script_error;
 pub use segment::{

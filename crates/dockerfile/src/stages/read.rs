@@ -8,9 +8,10 @@ use wincimg_common::diagnose::{closest_match, error_chain};
 use wincimg_common::files::{LARGEST_TEXT, read_text};
 use wincimg_layer::dockerignore::{FILE_NAME, IgnoreRules};
 use wincimg_oci::store::LOCAL_SCHEMES;
+use wincimg_recipe::{FileSource, PlannedContent};
 
 use super::choco_feed::ChocoFeed;
-use super::files::Folder;
+use super::files::{Files as _, Folder};
 use super::{BuildArguments, Stage, StageBaseImage, StageError, Stages};
 use crate::instruction::{FromInstruction, InstructionKind, ParsedInstruction};
 use crate::source::Dockerfile;
@@ -91,7 +92,7 @@ impl Stages {
             escape: file.escape,
             all: Vec::new(),
             target: 0,
-            context: context(request)?,
+            context: context(&request.file, &request.context)?,
             archives: wincimg_layer::archive::Archives::default(),
             arguments: BuildArguments::new(request.arguments.clone()),
             skipped_actions: request.skipped_actions.as_slice().into(),
@@ -325,24 +326,42 @@ impl Stages {
     }
 }
 
+/// The first file of these paths in the context of a file, which is its folder.
+pub(crate) fn context_file(
+    file: &Path,
+    mut paths: impl Iterator<Item = String>,
+) -> Option<FileSource> {
+    let folder = file.parent()?;
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    let context = context(file, folder).ok()?;
+    paths.find_map(|path| match context.find(&path).ok()??.content {
+        PlannedContent::File(source) => Some(source),
+        _ => None,
+    })
+}
+
 /// The context, without files excluded by `NAME.dockerignore` or `.dockerignore`.
-fn context(request: &DockerfileRequest) -> Result<Folder, StageError> {
+fn context(file: &Path, folder: &Path) -> Result<Folder, StageError> {
     let failed = |error| StageError::Request(error_chain(&error), None);
-    if !request.context.is_dir() {
-        let problem = format!("the context {} is not a folder", request.context.display());
+    if !folder.is_dir() {
+        let problem = format!("the context {} is not a folder", folder.display());
         return Err(StageError::Request(problem, None));
     }
-    let mut own = request.file.clone().into_os_string();
+    let mut own = file.as_os_str().to_owned();
     own.push(FILE_NAME);
     let own = PathBuf::from(own);
     let (rules, ignore) = match IgnoreRules::read_file(&own).map_err(failed)? {
         Some(ignore) => (own, ignore),
         None => (
-            request.context.join(FILE_NAME),
-            IgnoreRules::read_folder(&request.context).map_err(failed)?,
+            folder.join(FILE_NAME),
+            IgnoreRules::read_folder(folder).map_err(failed)?,
         ),
     };
-    Ok(Folder::new(request.context.clone(), ignore, rules))
+    Ok(Folder::new(folder.to_owned(), ignore, rules))
 }
 
 /// Name of the image, from its folder.

@@ -268,6 +268,29 @@ fn lists_after(changes: &[AccessChange]) -> BTreeMap<String, String> {
         .collect()
 }
 
+#[test]
+fn a_list_replaces_the_one_of_a_folder_and_is_inherited() {
+    let replace = |path: &str, sddl: &str| {
+        let descriptor = sddl.parse().unwrap();
+        edit(path, DescriptorEdit::Replace(descriptor), false)
+    };
+    let folder = replace(r"C:\data", "D:PAI(A;OICI;FA;;;SY)(A;OICIIO;FR;;;BU)");
+    let file = replace(r"C:\data\sub\x.txt", "D:(A;;FA;;;WD)(A;OICIIO;FA;;;BU)");
+    let inherited = "(A;OICIID;FA;;;SY)(A;OICIID;FR;;;BU)";
+    assert_eq!(
+        lists_after(&[folder.clone()]),
+        reported(&[
+            ("data", "PAI(A;OICI;FA;;;SY)(A;OICIIO;FR;;;BU)"),
+            ("data/sub", &format!("AI{inherited}")),
+            ("data/sub/x.txt", "AI(A;ID;FA;;;SY)(A;ID;FR;;;BU)"),
+        ])
+    );
+    assert_eq!(
+        lists_after(&[file, folder])["data/sub/x.txt"],
+        "AI(A;;FA;;;WD)(A;ID;FA;;;SY)(A;ID;FR;;;BU)"
+    );
+}
+
 fn reported(list: &[(&str, &str)]) -> BTreeMap<String, String> {
     let pair = |(path, sddl): &(&str, &str)| ((*path).to_owned(), (*sddl).to_owned());
     list.iter().map(pair).collect()
@@ -556,7 +579,7 @@ fn change_model(model: &mut [Node], at: usize, change: &DescriptorEdit) {
             }
         }
         DescriptorEdit::Reset => *node = Node::default(),
-        DescriptorEdit::Owner(_) => {}
+        DescriptorEdit::Owner(_) | DescriptorEdit::Replace(_) => {}
     }
 }
 

@@ -72,7 +72,7 @@ impl Database {
             let why = format!("it has the code page {other}, the package {own}");
             return Err(MsiError::Fails(why));
         }
-        let names = self.take_streams(file, folder)?;
+        let (names, streams) = self.take_streams(file, folder)?;
         let changes = strings.changes(file, TABLES, &columns_of_tables())?;
         self.change_tables(&changes, &accepts)?;
         let changes = strings.changes(file, COLUMNS, &columns_of_columns())?;
@@ -85,7 +85,16 @@ impl Database {
             let changes = strings.changes(file, &name, &table.columns)?;
             table.change(&name, changes, &accepts)?;
         }
-        Ok(())
+        // "BUG: Compressed files in CABINET in Transform Fails" in MAKEMSI's manual.
+        let cabinets = self.rows("Media").map(|row| row.text("Cabinet"));
+        let mut cabinets = cabinets.filter_map(|name| name.strip_prefix('#'));
+        match cabinets.find(|name| streams.iter().any(|own| own == name)) {
+            Some(name) => Err(MsiError::Unsupported(format!(
+                "it contains the cabinet {name:?}, where Windows Installer does not find it: its \
+                 place is beside the package, without # in the Media table"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Checks that the transform is for the package.
@@ -143,19 +152,19 @@ impl Database {
         }
     }
 
-    /// Names of the changed tables. Icons are kept; other streams would bring files or programs.
+    /// Names of the changed tables, and of other streams. Icons are kept.
     fn take_streams<R: Read + Seek>(
         &mut self,
         file: &mut Compound<R>,
         folder: &str,
-    ) -> Result<Vec<String>, MsiError> {
+    ) -> Result<(Vec<String>, Vec<String>), MsiError> {
         let at = if folder.is_empty() { "/" } else { folder };
         let entries = file.read_storage(at)?;
         let encoded: Vec<String> = entries
             .filter(cfb::Entry::is_stream)
             .map(|entry| entry.name().to_owned())
             .collect();
-        let mut tables = Vec::new();
+        let (mut tables, mut streams) = (Vec::new(), Vec::new());
         for encoded in encoded {
             if let Some(table) = encoded.strip_prefix('\u{4840}') {
                 let name = decoded_name(table);
@@ -170,21 +179,15 @@ impl Database {
                 continue;
             }
             let name = decoded_name(&encoded);
-            match name.split_once('.') {
-                Some(("Icon", _)) => {
-                    let bytes = read_stream(file, &format!("{folder}/{encoded}"))?;
-                    self.icons.insert(name, bytes.unwrap_or_default());
-                }
-                // What reads them is refused, or not installed.
-                Some(("Binary", _)) => {}
-                _ => {
-                    let why = format!("it has the stream {name:?}, which is not supported");
-                    return Err(MsiError::Unsupported(why));
-                }
+            if name.starts_with("Icon.") {
+                let bytes = read_stream(file, &format!("{folder}/{encoded}"))?;
+                self.icons.insert(name, bytes.unwrap_or_default());
+            } else {
+                streams.push(name);
             }
         }
         tables.sort();
-        Ok(tables)
+        Ok((tables, streams))
     }
 
     fn change_tables(

@@ -1,4 +1,5 @@
-//! Damaged packages: each is read, planned and unpacked to an error or a result, never a panic.
+//! Damaged packages and transforms: each is read, planned and unpacked to an error or a result,
+//! never a panic.
 
 use std::io::Cursor;
 use std::time::{Duration, Instant};
@@ -8,20 +9,26 @@ use proptest::test_runner::{Config, TestRunner};
 use wincimg_msi::{BareSystem, InstallOptions, NoCompanions, Package};
 
 use super::packages::PACKAGES;
+use super::transforms;
 
 /// Maximum time for one package.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 pub(crate) fn damaged_packages_are_errors() {
     let folder = tempfile::tempdir().unwrap();
-    let packages: Vec<Vec<u8>> = ["registry", "features", "service", "class", "file-type"]
-        .iter()
-        .map(|name| {
-            let number = PACKAGES.iter().position(|it| it.name == *name).unwrap();
-            let file = super::build(&PACKAGES[number], number, folder.path()).unwrap();
-            std::fs::read(file).unwrap()
-        })
-        .collect();
+    let built = |name: &str| {
+        let number = PACKAGES.iter().position(|it| it.name == name).unwrap();
+        let file = super::build(&PACKAGES[number], number, folder.path()).unwrap();
+        (number, file)
+    };
+    let names = ["registry", "features", "service", "class", "file-type"];
+    let packages: Vec<Vec<u8>> = names
+        .map(|name| std::fs::read(built(name).1).unwrap())
+        .to_vec();
+    let (number, transformed) = built("transform");
+    let transform = transforms::changes(number).bytes();
+    let applied = transforms::plan(&transformed, "own.mst", transform.clone());
+    assert!(applied.is_ok(), "{applied:?}");
     let rounds = std::env::var("WINCIMG_ROUNDS")
         .ok()
         .and_then(|it| it.parse().ok());
@@ -34,28 +41,35 @@ pub(crate) fn damaged_packages_are_errors() {
     let changes = prop::collection::vec(change, 1..12);
     let strategy = (any::<prop::sample::Index>(), changes, any::<bool>());
     let result = TestRunner::new(config).run(&strategy, |(package, changes, is_cut)| {
-        let mut bytes = package.get(&packages).clone();
-        for (at, byte, count) in &changes {
-            let at = at.index(bytes.len());
-            for changed in bytes.iter_mut().skip(at).take(*count) {
-                *changed = *byte;
-            }
-        }
-        if is_cut {
-            bytes.truncate(changes[0].0.index(bytes.len()));
-        }
+        let change = |bytes: &[u8]| changed(bytes, &changes, is_cut);
         let started = Instant::now();
-        // The result does not matter.
-        let _ = install(bytes);
+        // The results do not matter.
+        let _ = install(change(package.get(&packages).as_slice()));
+        let _ = transforms::plan(&transformed, "own.mst", change(&transform));
         prop_assert!(started.elapsed() < TIME_LIMIT);
         Ok(())
     });
     result.unwrap();
 }
 
+/// Bytes with some of them replaced.
+fn changed(bytes: &[u8], changes: &[(prop::sample::Index, u8, usize)], is_cut: bool) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for (at, byte, count) in changes {
+        let at = at.index(bytes.len());
+        for changed in bytes.iter_mut().skip(at).take(*count) {
+            *changed = *byte;
+        }
+    }
+    if is_cut {
+        bytes.truncate(changes[0].0.index(bytes.len()));
+    }
+    bytes
+}
+
 fn install(bytes: Vec<u8>) -> Result<(), wincimg_msi::MsiError> {
     let mut package = Package::read(Cursor::new(bytes))?;
-    let plan = package.plan(&InstallOptions::default(), &BareSystem)?;
+    let plan = package.plan(&InstallOptions::default(), &BareSystem::default())?;
     package.extract(&plan, &mut NoCompanions, &mut |_, content| {
         std::io::copy(content, &mut std::io::sink()).map(drop)
     })

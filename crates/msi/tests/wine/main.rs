@@ -333,6 +333,6 @@ fn apply(values: &mut BTreeMap<(String, String), RegistryData>, edit: &RegistryE
             let below = format!("{key}\\");
             values.retain(|(own, _), _| *own != key && !own.starts_with(&below));
         }
-        RegistryEdit::CreateKey { .. } => {}
+        RegistryEdit::CreateKey { .. } | RegistryEdit::SetSecurity { .. } => {}
     }
 }

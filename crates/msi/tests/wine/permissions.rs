@@ -3,11 +3,10 @@
 use std::process::Command;
 
 use wincimg_msi::{BareSystem, InstallOptions, InstallPlan, Package};
+use wincimg_registry::RegistryEdit;
+use wincimg_registry::security::SecurityDescriptor;
 use wincimg_testkit::component;
 use wincimg_testkit::wine::succeed;
-use wincimg_windows::access::{
-    AccessChange, AccessEdit, AccountRights, DescriptorEdit, InheritanceMode,
-};
 
 use super::packages::PACKAGES;
 
@@ -37,7 +36,7 @@ pub(crate) fn rights_are_those_of_the_tables() {
         .position(|it| it.name == "transform")
         .unwrap();
     let file = super::build(&PACKAGES[number], number, folder.path()).unwrap();
-    let planned = |queries: &[String]| {
+    let attempt = |queries: &[String]| {
         let copy = folder.path().join("copy.msi");
         std::fs::copy(&file, &copy).unwrap();
         for query in queries {
@@ -45,75 +44,99 @@ pub(crate) fn rights_are_those_of_the_tables() {
             succeed(build.arg(&copy).args(["-q", query])).unwrap();
         }
         let mut package = Package::read(std::fs::File::open(&copy).unwrap()).unwrap();
-        package
-            .plan(&InstallOptions::default(), &BareSystem)
-            .unwrap()
+        let plan = package.plan(&InstallOptions::default(), &BareSystem::default());
+        plan.map_err(|error| error.to_string())
     };
-    let edit = |path: &str, edit: DescriptorEdit| {
-        AccessChange::Edit(AccessEdit {
-            path: format!(r"C:\Program Files\Contoso Transform{path}")
-                .parse()
-                .unwrap(),
-            edit,
-            each_inside: false,
-        })
-    };
-    let grant = |path: &str, account: &str, letters: &str| {
-        let rights = AccountRights::read(account, letters).unwrap();
-        edit(
-            path,
-            DescriptorEdit::Grant {
-                rights,
-                replaces: false,
-            },
-        )
-    };
-    let alone = |path: &str| edit(path, DescriptorEdit::Inheritance(InheritanceMode::Remove));
+    let planned = |queries: &[String]| attempt(queries).unwrap();
     let plan = planned(&[
         LOCK.to_owned(),
+        "INSERT INTO `CreateFolder` (`Directory_`,`Component_`) VALUES ('INSTALLDIR','Main')"
+            .to_owned(),
         user("MainFile", "File", "", "Administrators", 0x1000_0000),
-        user("MainFile", "File", "NT AUTHORITY", "SYSTEM", 0x1F_01FF),
-        user("MainFile", "File", "", "Users", -0x6000_0000),
+        user("MainFile", "File", "NT AUTHORITY", "SYSTEM", 0x1),
+        user("MainFile", "File", "", "Users", 0x12_00A9),
+        user("INSTALLDIR", "CreateFolder", "", "Everyone", 0x1000_0000),
+        user("Same", "Registry", "", "Everyone", 0x2_0019),
     ]);
-    let mut expected = vec![
-        alone(r"\main.exe"),
-        grant(r"\main.exe", "Administrators", "F"),
-        grant(r"\main.exe", "Users", "RX"),
-        grant(r"\main.exe", r"NT AUTHORITY\SYSTEM", "F"),
-    ];
-    assert!(plan.refused.is_empty(), "{:?}", plan.refused);
-    let sorted = |list: &[AccessChange]| {
-        let mut list: Vec<String> = list.iter().map(|it| format!("{it:?}")).collect();
-        list.sort();
-        list
-    };
-    assert_eq!(plan.access[0], expected[0]);
-    assert_eq!(sorted(&plan.access), sorted(&expected));
+    assert_eq!(
+        locks(&plan),
+        [
+            r"\: D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;WD)",
+            r"\main.exe: D:P(A;;FA;;;SY)(A;;0x1200a9;;;BU)(A;;FA;;;BA)",
+            r"rights of HKLM\SOFTWARE\Contoso Transform = D:P(A;CI;KA;;;SY)(A;CI;KR;;;WD)",
+        ]
+    );
     let plan = planned(&[
         "INSERT INTO `CreateFolder` (`Directory_`,`Component_`) VALUES ('INSTALLDIR','Main')"
             .to_owned(),
         LOCK_MORE.to_owned(),
+        "INSERT INTO `ServiceInstall` (`ServiceInstall`,`Name`,`ServiceType`,`StartType`,\
+         `ErrorControl`,`Component_`) VALUES ('Own','ContosoOwn',16,3,1,'Main')"
+            .to_owned(),
+        "INSERT INTO `InstallExecuteSequence` (`Action`,`Sequence`) VALUES ('InstallServices',5800)"
+            .to_owned(),
         descriptor(
             "INSTALLDIR",
             "CreateFolder",
-            "D:PAI(A;OICI;FA;;;BA)(A;OICIIO;0x1301bf;;;BU)",
+            r"O:SYD:PAI(A;OICI;FA;;;BA)(A;OICIIO;0x1301bf;;;<BUILTIN\Users>)",
             "",
         ),
-        descriptor("MainFile", "File", "D:(A;;FRFX;;;WD)", "NOT Installed"),
+        descriptor(
+            "MainFile",
+            "File",
+            "D:(D;;FA;;;BG)(A;;FRFX;;;WD)",
+            "NOT Installed",
+        ),
         descriptor("MainFile", "File", "D:(A;;FA;;;WD)", "Installed"),
+        descriptor("Other", "Registry", "D:(A;CI;GA;;;BU)", ""),
+        descriptor("Own", "ServiceInstall", "D:(A;;GRGX;;;BU)", ""),
     ]);
-    assert!(plan.refused.is_empty(), "{:?}", plan.refused);
-    expected = vec![
-        alone(""),
-        grant("", "S-1-5-32-544", "(OI)(CI)F"),
-        grant("", "S-1-5-32-545", "(OI)(CI)(IO)M"),
-        grant(r"\main.exe", "S-1-1-0", "RX"),
-    ];
-    assert_eq!(sorted(&plan.access), sorted(&expected));
-    others_are_refused(&planned);
+    let security = service_security(&plan);
+    assert_eq!(security, "O:SYG:SYD:(A;;CCLCSWRPWPDTLOCRRC;;;BU)");
+    assert_eq!(
+        locks(&plan),
+        [
+            r"\: O:SYD:PAI(A;OICI;FA;;;BA)(A;OICIIO;0x1301bf;;;BU)",
+            r"\main.exe: D:(D;;FA;;;BG)(A;;0x1200a9;;;WD)",
+            r"rights of HKLM\SOFTWARE\Contoso Transform = D:(A;CI;KA;;;BU)",
+        ]
+    );
+    others_are_refused(&attempt);
 }
 
-fn others_are_refused(planned: &dyn Fn(&[String]) -> InstallPlan) {
+/// The rights of a plan, sorted.
+fn locks(plan: &InstallPlan) -> Vec<String> {
+    assert!(plan.refused.is_empty(), "{:?}", plan.refused);
+    let edits = plan.registry.iter();
+    let keys = edits.filter(|edit| matches!(edit, RegistryEdit::SetSecurity { .. }));
+    let paths = plan.access.iter().map(ToString::to_string);
+    let mut all: Vec<String> = paths.chain(keys.map(ToString::to_string)).collect();
+    for text in &mut all {
+        *text = text.replace(r"C:\Program Files\Contoso Transform:", r"\:");
+        *text = text.replace(r"C:\Program Files\Contoso Transform", "");
+    }
+    all.sort();
+    all
+}
+
+/// The descriptor of the service, as the service control manager stores it.
+fn service_security(plan: &InstallPlan) -> String {
+    let mut edits = plan.registry.iter();
+    let data = edits.find_map(|edit| match edit {
+        RegistryEdit::SetValue { key, name, data } if name == "Security" => {
+            assert_eq!(
+                key.to_string(),
+                r"HKLM\SYSTEM\ControlSet001\Services\ContosoOwn\Security"
+            );
+            Some(data.bytes().to_vec())
+        }
+        _ => None,
+    });
+    let descriptor = SecurityDescriptor::from_bytes(&data.unwrap()).unwrap();
+    descriptor.to_string()
+}
+
+fn others_are_refused(attempt: &dyn Fn(&[String]) -> Result<InstallPlan, String>) {
     for (table, row, why) in [
         (
             LOCK,
@@ -127,18 +150,18 @@ fn others_are_refused(planned: &dyn Fn(&[String]) -> InstallPlan) {
         ),
         (
             LOCK,
-            user("MainFile", "File", "", "Users", 1),
-            "main.exe: Users, 0x1",
+            user("MainFile", "File", "", "Users", -0x6000_0000),
+            "main.exe: Users with GENERIC_READ",
         ),
         (
             LOCK,
-            user("Same", "Registry", "", "Users", 0x1000_0000),
-            "Same of the table Registry",
+            user("MainFile", "Class", "", "Users", 1),
+            "MainFile of the table Class",
         ),
         (
             LOCK_MORE,
-            descriptor("MainFile", "File", "D:(D;;FA;;;WD)", ""),
-            "main.exe: D:(D;;FA;;;WD)",
+            descriptor("MainFile", "File", "D:(XA;;FA;;;WD;(Member_of))", ""),
+            "main.exe: D:(XA",
         ),
         (
             LOCK_MORE,
@@ -147,8 +170,8 @@ fn others_are_refused(planned: &dyn Fn(&[String]) -> InstallPlan) {
         ),
         (
             LOCK_MORE,
-            descriptor("MainFile", "File", "D:(A;;FA;;;CO)", ""),
-            "the account \"S-1-3-0\"",
+            descriptor("MainFile", "File", r"D:(A;;FA;;;<ACME\joe>)", ""),
+            r#"the account "ACME\\joe""#,
         ),
         (
             LOCK_MORE,
@@ -156,11 +179,33 @@ fn others_are_refused(planned: &dyn Fn(&[String]) -> InstallPlan) {
             "main.exe: no descriptor",
         ),
     ] {
-        let plan = planned(&[table.to_owned(), row]);
+        let plan = attempt(&[table.to_owned(), row]).unwrap();
         assert!(plan.access.is_empty(), "{why}");
         let [refused] = plan.refused.as_slice() else {
             panic!("{why}: {:?}", plan.refused);
         };
         assert!(refused.runs.contains(why), "{why}: {refused}");
+    }
+    for (rows, why) in [
+        (
+            vec![
+                LOCK.to_owned(),
+                user("MainFile", "File", "", "Users", 1),
+                LOCK_MORE.to_owned(),
+                descriptor("MainFile", "File", "D:(A;;FA;;;WD)", ""),
+            ],
+            "error 1941",
+        ),
+        (
+            vec![
+                LOCK_MORE.to_owned(),
+                descriptor("MainFile", "File", "D:(A;;FA;;;WD)", ""),
+                descriptor("MainFile", "File", "D:(A;;FA;;;BU)", ""),
+            ],
+            "error 1942",
+        ),
+    ] {
+        let error = attempt(&rows).unwrap_err();
+        assert!(error.contains(why), "{why}: {error}");
     }
 }

@@ -2,13 +2,11 @@
 
 use std::process::Command;
 
-use wincimg_msi::{InstallOptions, InstallPlan, InstalledSystem, Package};
-use wincimg_registry::{KeyPath, Presence, RegistryData};
+use wincimg_msi::{BareSystem, InstallOptions, InstallPlan, Package};
 use wincimg_testkit::component;
 use wincimg_testkit::transform::Cell::{Null, Short, Text};
 use wincimg_testkit::transform::TestTransform;
 use wincimg_testkit::wine::succeed;
-use wincimg_windows::path::ImagePath;
 
 use super::packages::PACKAGES;
 
@@ -95,52 +93,30 @@ pub(crate) fn changes(number: usize) -> TestTransform {
     own
 }
 
-/// A system with one transform and nothing else.
-struct With(Vec<u8>);
-
-impl InstalledSystem for With {
-    fn value(&self, _: &KeyPath, _: &str) -> Presence<RegistryData> {
-        Presence::Absent
-    }
-
-    fn value_names(&self, _: &KeyPath) -> Presence<Vec<String>> {
-        Presence::Absent
-    }
-
-    fn key(&self, _: &KeyPath) -> Presence<()> {
-        Presence::Absent
-    }
-
-    fn entry(&self, _: &ImagePath) -> Presence<bool> {
-        Presence::Absent
-    }
-
-    fn names(&self, _: &ImagePath) -> Presence<Vec<String>> {
-        Presence::Absent
-    }
-
-    fn content(&self, path: &ImagePath) -> Presence<Vec<u8>> {
-        if path.to_string() == r"C:\in\own.mst" {
-            Presence::Present(self.0.clone())
-        } else {
-            Presence::Absent
-        }
-    }
-
-    fn variable(&self, _: &str) -> Option<String> {
-        None
-    }
+pub(crate) fn plan(
+    file: &std::path::Path,
+    list: &str,
+    bytes: Vec<u8>,
+) -> Result<InstallPlan, String> {
+    plan_with(file, &[("TRANSFORMS", list)], bytes)
 }
 
-fn plan(file: &std::path::Path, list: &str, bytes: Vec<u8>) -> Result<InstallPlan, String> {
+fn plan_with(
+    file: &std::path::Path,
+    properties: &[(&str, &str)],
+    bytes: Vec<u8>,
+) -> Result<InstallPlan, String> {
+    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let mut package = Package::read(std::fs::File::open(file).unwrap()).unwrap();
     let options = InstallOptions {
-        properties: vec![("TRANSFORMS".to_owned(), list.to_owned())],
+        properties: properties.iter().map(own).collect(),
         file_name: "a.msi".to_owned(),
         source_folder: r"C:\in\".to_owned(),
         skipped_actions: Vec::new(),
     };
-    let plan = package.plan(&options, &With(bytes));
+    let path = r"C:\in\own.mst".parse().unwrap();
+    let files = vec![(path, bytes)];
+    let plan = package.plan(&options, &BareSystem { files });
     plan.map_err(|error| error.to_string())
 }
 
@@ -207,8 +183,9 @@ const REFUSED: &[(&str, Change)] = &[
     ("a row of the table \"Property\" is cut", |it| {
         it.change("Property", &[1], &[Text("a")]);
     }),
-    ("the stream \"own.cab\", which is not supported", |it| {
+    ("the cabinet \"own.cab\", where Windows Installer", |it| {
         it.stream("own.cab", b"x");
+        it.change("Media", &[3], &[Short(1), Text("#own.cab")]);
     }),
 ];
 
@@ -244,6 +221,7 @@ pub(crate) fn transforms_of_other_packages_are_refused() {
         let error = error.unwrap_or_else(|| panic!("not refused: {list}"));
         assert!(error.contains(expected), "{list}: {error}");
     }
+    instances_have_a_code_of_their_own(&file, number);
     // Errors that the transform accepts, columns of a table, icons, and a second transform.
     let mut own = transform(number);
     own.conditions |= 0x1f;
@@ -278,4 +256,27 @@ pub(crate) fn transforms_of_other_packages_are_refused() {
         .find(|edit| edit.contains("\"Transforms\""))
         .unwrap();
     assert!(recorded.contains(":more;"), "{recorded}");
+}
+
+/// `MSINEWINSTANCE`, and a patch.
+fn instances_have_a_code_of_their_own(file: &std::path::Path, number: usize) {
+    let code = "{30000000-0000-0000-0000-000000000001}";
+    let mut instance = transform(number);
+    instance.change("Property", &[1], &[Text("ProductCode"), Text(code)]);
+    let planned = |list: &str, bytes| {
+        let properties = [("TRANSFORMS", list), ("MSINEWINSTANCE", "1")];
+        plan_with(file, &properties, bytes)
+    };
+    let made = planned("own.mst", instance.bytes()).unwrap();
+    assert_eq!(made.product.code, code);
+    let edits: Vec<String> = made.registry.iter().map(ToString::to_string).collect();
+    let own = "00000003000000000000000000000010 \"InstanceType\" = REG_DWORD 1";
+    let found = edits.iter().find(|edit| edit.contains("InstanceType"));
+    assert!(found.unwrap().ends_with(own), "{found:?}");
+    for (list, bytes) in [("own.mst", changes(number).bytes()), ("", Vec::new())] {
+        let error = planned(list, bytes).unwrap_err();
+        assert!(error.contains("changes the ProductCode"), "{error}");
+    }
+    let error = plan_with(file, &[("PATCH", r"C:\a.msp")], Vec::new()).unwrap_err();
+    assert!(error.contains("can apply a patch"), "{error}");
 }

@@ -77,6 +77,13 @@ impl SharedDescriptors {
         index
     }
 
+    /// The index of a descriptor that another one replaces.
+    pub(super) fn replaced(&mut self, index: usize, other: &SecurityDescriptor) -> usize {
+        let after = self.all[index].value.as_ref();
+        let after = after.map_or_else(|| other.clone(), |it| it.replaced_by(other));
+        self.intern(&after)
+    }
+
     /// The cell of a descriptor, with one more reference.
     pub(super) fn cell(&mut self, index: usize, cells: &mut CellWriter) -> Result<u32, WriteError> {
         let shared = &mut self.all[index];

@@ -1,4 +1,5 @@
 use super::*;
+use crate::security::SecurityDescriptor;
 use crate::{DataType, KeyMode, RegistryData, RegistryEdit, UnknownBase};
 
 const NOON: FileTime = FileTime(132_000_000_000_000_000);
@@ -73,6 +74,37 @@ fn a_key_with_a_value_and_the_keys_above_it_merge() {
     assert_eq!(hive.root.layer.to_byte(), 0);
     assert_eq!((hive.root.name.as_str(), hive.root.flags), ("ROOT", 0x2C));
     assert_eq!(outline(&[set(r"\a\b", "v", 7)]), [r"\a 80", r"\a\b 80 v=7"]);
+}
+
+#[test]
+fn rights_of_a_key_are_those_of_the_edit_and_pass_down() {
+    let rights = |key: &str, sddl: &str| RegistryEdit::SetSecurity {
+        key: path(key),
+        security: sddl.parse().unwrap(),
+    };
+    let bytes = written(&[
+        set(r"\a\b", "v", 1),
+        rights(r"\a", "D:P(A;CI;KA;;;SY)(A;CI;KR;;;BU)"),
+        rights(r"\c", "O:BAD:(D;;KA;;;BG)"),
+        rights(r"\gone", "D:P(A;;KA;;;WD)"),
+        delete(r"\gone"),
+        create(r"\gone", KeyMode::Merge),
+    ]);
+    let hive = Hive::read(&bytes).unwrap();
+    let sddl = |key: &str| {
+        let key = hive.root.at(key).unwrap();
+        let security = SecurityDescriptor::from_bytes(key.security).unwrap();
+        security.to_string()
+    };
+    assert_eq!(sddl("a"), "O:SYG:SYD:P(A;CI;KA;;;SY)(A;CI;KR;;;BU)S:AI");
+    assert_eq!(
+        sddl(r"a\b"),
+        "O:SYG:SYD:AI(A;CIID;KA;;;SY)(A;CIID;KR;;;BU)S:AI"
+    );
+    let inherited = sddl("gone").split_once("D:AI").unwrap().1.to_owned();
+    assert_eq!(sddl("c"), format!("O:BAG:SYD:AI(D;;KA;;;BG){inherited}"));
+    let root = rights("", "D:P(A;;KA;;;WD)");
+    assert!(unfitted_hives(&[root], NOON).is_err());
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Semantics, WriteError};
 use crate::name_folding::FoldedName;
+use crate::security::SecurityDescriptor;
 use crate::{KeyMode, KeyPath, MAX_VALUE_NAME, RegistryData, RegistryEdit, Root};
 
 /// A key of a delta hive.
@@ -14,6 +15,8 @@ pub(super) struct DeltaKey {
     pub(super) created: bool,
     /// State of the key in the base.
     pub(super) below: BaseKeyState,
+    /// Rights that an edit sets.
+    pub(super) security: Option<SecurityDescriptor>,
     pub(super) values: BTreeMap<FoldedName, ValueChange>,
     pub(super) subkeys: BTreeMap<FoldedName, DeltaKey>,
 }
@@ -56,6 +59,7 @@ impl DeltaKey {
             semantics,
             created: false,
             below: BaseKeyState::Unknown,
+            security: None,
             values: BTreeMap::new(),
             subkeys: BTreeMap::new(),
         }
@@ -89,6 +93,10 @@ impl DeltaKey {
                 if let Some(parent) = self.find_mut(above) {
                     parent.delete_subkey(name);
                 }
+            }
+            RegistryEdit::SetSecurity { key, security } => {
+                own_name(key)?;
+                self.get_or_create(key.components()).security = Some(security.clone());
             }
         }
         Ok(())

@@ -246,6 +246,10 @@ impl Writer {
                     self.descriptors.inherited(place.passed_on)
                 }
             };
+            let descriptor = match &subkey.security {
+                Some(security) => self.descriptors.replaced(descriptor, security),
+                None => descriptor,
+            };
             let passed_on = if self.descriptors.is_readable(descriptor) {
                 descriptor
             } else {

@@ -4,7 +4,7 @@ use super::export::{write_data, write_quoted};
 use crate::{KeyMode, RegistryEdit};
 
 /// Writes edits as a registration file of version 5.00. `None` if one of them cannot be expressed:
-/// a key that loses its values and keeps its subkeys, and names with control characters.
+/// a key that loses its values and keeps its subkeys, rights, and names with control characters.
 pub fn from_edits<'a>(edits: impl IntoIterator<Item = &'a RegistryEdit>) -> Option<String> {
     let mut out = String::from("Windows Registry Editor Version 5.00\r\n");
     for edit in edits {
@@ -14,6 +14,7 @@ pub fn from_edits<'a>(edits: impl IntoIterator<Item = &'a RegistryEdit>) -> Opti
         }
         match edit {
             RegistryEdit::DeleteKey { .. } => push_key(&mut out, &format!("-{key}")),
+            RegistryEdit::SetSecurity { .. } => return None,
             RegistryEdit::CreateKey { mode, .. } => {
                 match mode {
                     KeyMode::Merge => {}

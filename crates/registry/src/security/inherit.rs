@@ -29,6 +29,15 @@ impl ChildKind {
             Self::Folder | Self::File => [0x12_0089, 0x12_0116, 0x12_00A0, 0x1F_01FF],
         }
     }
+
+    /// Rights with the specific ones in place of the generic ones.
+    #[must_use]
+    pub fn specific(self, mask: u32) -> u32 {
+        let rights = GENERIC.iter().zip(self.rights());
+        rights
+            .filter(|(generic, _)| mask & **generic != 0)
+            .fold(mask & 0x0FFF_FFFF, |mask, (_, rights)| mask | rights)
+    }
 }
 
 impl SecurityDescriptor {
@@ -144,10 +153,7 @@ impl InheritedAcl<'_> {
 
     /// The rights of an entry on the child, and the account that has them.
     fn effective(&self, entry: &Ace) -> (u32, Sid) {
-        let rights = GENERIC.iter().zip(self.child.rights());
-        let mask = rights
-            .filter(|(generic, _)| entry.mask & **generic != 0)
-            .fold(entry.mask & 0x0FFF_FFFF, |mask, (_, rights)| mask | rights);
+        let mask = self.child.specific(entry.mask);
         let sid = if entry.sid.is_creator_owner() {
             self.owner
         } else if entry.sid.is_creator_group() {

@@ -47,7 +47,7 @@ pub mod ace_flags {
 }
 
 /// Owner and access rights of an object.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SecurityDescriptor {
     /// Bits of [`control`].
     pub control: u16,
@@ -61,8 +61,44 @@ pub struct SecurityDescriptor {
     pub dacl: Option<Acl>,
 }
 
+impl SecurityDescriptor {
+    /// The descriptor with owner, group and list of another, as far as that has them. It keeps what
+    /// it inherits, unless the other is protected.
+    #[must_use]
+    pub fn replaced_by(&self, other: &Self) -> Self {
+        let mut after = self.clone();
+        after.owner = other.owner.clone().or(after.owner);
+        after.group = other.group.clone().or(after.group);
+        let Some(list) = &other.dacl else {
+            return after;
+        };
+        let of_list = control::DACL_PROTECTED | control::DACL_AUTO_INHERITED;
+        let mut entries = list.entries.clone();
+        if other.control & control::DACL_PROTECTED != 0 {
+            after.control &= !of_list;
+        } else {
+            after.control &= !control::DACL_PROTECTED;
+            let inherited = self.dacl.iter().flat_map(|list| &list.entries);
+            let inherited = inherited.filter(|it| it.flags & ace_flags::INHERITED != 0);
+            entries.extend(inherited.cloned());
+        }
+        after.control |= other.control & of_list | control::DACL_PRESENT;
+        after.dacl = Some(Acl {
+            revision: list.revision,
+            entries,
+        });
+        after
+    }
+}
+
+impl serde::Serialize for SecurityDescriptor {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// A list of entries.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Acl {
     /// 2 for entries that grant rights to an account.
     pub revision: u8,
@@ -71,7 +107,7 @@ pub struct Acl {
 }
 
 /// One entry of a list.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ace {
     /// 0 allows, 1 denies, 2 audits, 9 allows on a condition, 0x11 is a mandatory label.
     pub kind: u8,

@@ -52,7 +52,9 @@ fn packages_are_installed() {
     for (line, kind) in [
         ("msiexec /i a.msi", Refused),
         ("msiexec /i none.msi /qn", Fails),
-        ("msiexec /i a.msi /qn PATCH=b.msp", NotUnderstood),
+        ("msiexec /i a.msi /qn PATCH=b.msp", NeedsWindows),
+        ("msiexec /p b.msp /qn", NeedsWindows),
+        ("msiexec /update b.msp /qn", NeedsWindows),
         ("msiexec /i https://example.com/a.msi /qn", NotUnderstood),
         ("msiexec /x a.msi /qn", NeedsWindows),
         ("msiexec /fa a.msi /qn", NotUnderstood),

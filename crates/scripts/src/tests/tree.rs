@@ -343,7 +343,9 @@ impl ImageState for Tree {
                 RegistryEdit::SetValue { key, name, data } => {
                     self.set(key, name, data.clone());
                 }
-                RegistryEdit::CreateKey { key, .. } => self.make_key(key),
+                RegistryEdit::CreateKey { key, .. } | RegistryEdit::SetSecurity { key, .. } => {
+                    self.make_key(key);
+                }
                 RegistryEdit::DeleteKey { key } => {
                     self.keys.insert(lower(key), false);
                 }

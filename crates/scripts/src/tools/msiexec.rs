@@ -5,9 +5,6 @@ use super::super::image::{ImageAction, InstallAction};
 use super::super::process::Process;
 use wincimg_windows::path::ImagePath;
 
-/// Properties that name other files, whose changes to the package are not read.
-const CHANGES_OF_PACKAGE: [&str; 2] = ["PATCH", "MSINEWINSTANCE"];
-
 /// Installs a package.
 pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, ScriptError> {
     let mut package = None;
@@ -37,6 +34,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32, Sc
                     "only Windows Installer can remove a product",
                 ));
             }
+            "p" | "update" => return Err(patch()),
             _ => return Err(ScriptError::option(word)),
         }
     }
@@ -100,6 +98,11 @@ pub(super) fn bundle(
     Ok(0)
 }
 
+fn patch() -> ScriptError {
+    let error = ScriptError::windows("only Windows Installer can apply a patch (.msp)");
+    error.help("install the updated package")
+}
+
 /// Reads `NAME=VALUE`; quotes around the value are not part of it.
 fn property(word: &str) -> Result<(String, String), ScriptError> {
     let Some((name, value)) = word.split_once('=') else {
@@ -108,8 +111,8 @@ fn property(word: &str) -> Result<(String, String), ScriptError> {
         )));
     };
     let name = name.to_ascii_uppercase();
-    if CHANGES_OF_PACKAGE.contains(&name.as_str()) {
-        return Err(ScriptError::unclear(format!("{name} is not supported")));
+    if name == "PATCH" {
+        return Err(patch());
     }
     let quoted = value
         .strip_prefix('"')

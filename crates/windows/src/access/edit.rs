@@ -5,6 +5,8 @@
 //! on changes. `icacls` denies what its letters grant, `SYNCHRONIZE` included (Raymond Chen, "I set
 //! the same ACL with the GUI and with icacls, yet the results are different", 2019-11-18).
 
+use std::fmt;
+
 use serde::Serialize;
 use wincimg_registry::security::{Ace, Acl, SecurityDescriptor, ace_flags, control};
 
@@ -63,6 +65,8 @@ pub enum DescriptorEdit {
     Reset,
     /// Sets the owner.
     Owner(AccessAccount),
+    /// Sets the list, and the owner and group that the descriptor has.
+    Replace(SecurityDescriptor),
 }
 
 /// Entries that are removed.
@@ -103,6 +107,18 @@ pub enum UnsupportedEdit {
     Order,
 }
 
+impl fmt::Display for AccessChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Grant(access) => access.fmt(f),
+            Self::Edit(edit) => match &edit.edit {
+                DescriptorEdit::Replace(descriptor) => write!(f, "{}: {descriptor}", edit.path),
+                _ => edit.path.fmt(f),
+            },
+        }
+    }
+}
+
 impl AccessChange {
     /// The file or folder.
     pub fn path(&self) -> &ImagePath {
@@ -129,7 +145,7 @@ impl DescriptorEdit {
         match self {
             Self::Grant { rights, replaces } => *replaces || is_for_files(rights),
             // It takes away what was granted, for files or not.
-            Self::Deny(_) | Self::Remove { .. } | Self::Reset => true,
+            Self::Deny(_) | Self::Remove { .. } | Self::Reset | Self::Replace(_) => true,
             Self::Inheritance(mode) => *mode != InheritanceMode::Copy,
             Self::Owner(_) => false,
         }
@@ -155,6 +171,16 @@ impl DescriptorEdit {
         if let Self::Owner(account) = self {
             after.owner = Some(account.sid());
             return Ok(after);
+        }
+        if let Self::Replace(other) = self {
+            let mut other = other.clone();
+            if let Some(list) = other.dacl.as_mut().filter(|_| !is_folder) {
+                // A file passes nothing on.
+                list.entries
+                    .retain(|it| it.flags & ace_flags::INHERIT_ONLY == 0);
+                list.entries.iter_mut().for_each(|it| it.flags = 0);
+            }
+            return Ok(descriptor.replaced_by(&other));
         }
         let no_list = after.dacl.is_none();
         match self {
@@ -191,7 +217,7 @@ impl DescriptorEdit {
                 after.control &= !control::DACL_PROTECTED;
                 after.control |= control::DACL_AUTO_INHERITED;
             }
-            Self::Owner(_) => {}
+            Self::Owner(_) | Self::Replace(_) => {}
         }
         Ok(after)
     }

@@ -91,6 +91,7 @@ impl<'a> Keys<'a> {
             match edit {
                 RegistryEdit::SetValue { key: below, .. }
                 | RegistryEdit::CreateKey { key: below, .. }
+                | RegistryEdit::SetSecurity { key: below, .. }
                     if is_within(below, key) =>
                 {
                     return Lookup::Present(());
