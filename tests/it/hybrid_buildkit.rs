@@ -66,7 +66,14 @@ async fn steps_for_windows_run_in_buildkit_and_not_again() {
         planned["worker"],
         json!({"kind": "buildkit", "address": BUILDER})
     );
-    let shown = run(&["--dry-run", "--format", "text"]);
+    let bases = format!("{}/mcr", site.host());
+    let text = ["build", "./app", "--host-build", "17763.973", "--dry-run"];
+    let text = [
+        &text[..],
+        &["--base-registry", &bases, "--builder", BUILDER],
+    ]
+    .concat();
+    let shown = site.command(&text).output().unwrap();
     let shown = String::from_utf8(shown.stdout).unwrap();
     let expected = format!("windows: buildkit at {BUILDER}, experimental");
     assert!(shown.lines().any(|line| line == expected), "{shown}");

@@ -135,9 +135,8 @@ impl Buildctl {
             let problem = format!("cannot connect to BuildKit at {}: {message}", self.address);
             return Err(Problem::new("daemon/unreachable", problem)
                 .hint(
-                    "start buildkitd with --addr tcp://0.0.0.0:1234 and --tlscacert, --tlscert and \
-                     --tlskey, and set DOCKER_TLS_VERIFY=1 and DOCKER_CERT_PATH here to the folder \
-                     with ca.pem, cert.pem and key.pem",
+                    "start it there with `buildkitd --addr tcp://0.0.0.0:1234`; for TLS, set \
+                     DOCKER_TLS_VERIFY=1 and DOCKER_CERT_PATH here",
                 )
                 .into());
         }

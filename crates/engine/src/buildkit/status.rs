@@ -138,10 +138,12 @@ impl<'a> BuildStatus<'a> {
             Some(step) => format!("step {}/{} {}", step.number, step.count, step.instruction),
             None => one_line(name),
         };
+        // Work of BuildKit itself, such as `[internal] load metadata`, is soon done.
+        let is_shown = step.is_some() || !name.starts_with('[');
         tracing::debug!("{label}");
         Work {
             step,
-            task: Some(self.progress.task(&label, None)),
+            task: is_shown.then(|| self.progress.task(&label, None)),
             output: OutputTail::default(),
         }
     }
@@ -183,9 +185,9 @@ impl<'a> BuildStatus<'a> {
 
 fn step_error(step: BuildStep, error: &str, output: OutputTail) -> StepError {
     let error = one_line(error);
-    // The command itself is the author's text.
-    let message = match error.rsplit_once("did not complete successfully: ") {
-        Some((_, rest)) => format!("the command did not complete successfully: {rest}"),
+    // The command itself is the author's text. Before 0.9: `executor failed running`.
+    let message = match error.rsplit_once("exit code: ") {
+        Some((_, code)) => format!("the command did not complete successfully: exit code: {code}"),
         None => error,
     };
     StepError {
