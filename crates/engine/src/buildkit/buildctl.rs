@@ -135,8 +135,8 @@ impl Buildctl {
             let problem = format!("cannot connect to BuildKit at {}: {message}", self.address);
             return Err(Problem::new("daemon/unreachable", problem)
                 .hint(
-                    "start it there with `buildkitd --addr tcp://0.0.0.0:1234`; for TLS, set \
-                     DOCKER_TLS_VERIFY=1 and DOCKER_CERT_PATH here",
+                    "start buildkitd there with a TCP address; for TLS, set DOCKER_TLS_VERIFY=1 and \
+                     DOCKER_CERT_PATH here",
                 )
                 .into());
         }
@@ -330,7 +330,7 @@ fn not_started(error: io::Error) -> Problem {
         io::ErrorKind::NotFound => {
             "put buildctl on the PATH: it is in each release of BuildKit, for Linux and Windows"
         }
-        _ => "check the program buildctl on the PATH: `buildctl --version`",
+        _ => "check the program buildctl on the PATH",
     };
     Problem::new("daemon/unreachable", problem)
         .source(error)

@@ -164,14 +164,14 @@ impl Shared {
             "build" => {
                 let build = BuildArguments::read(&rest[1..]);
                 let config = Path::new(call["config"].as_str().unwrap());
-                self.note_configuration(config);
+                let credentials = self.note_configuration(config);
                 let buildkitd = self
                     .buildctl
                     .buildkitd
                     .get_or_init(|| Buildkitd::find(&self.registry.host()));
                 let succeeded = match buildkitd {
                     Some(daemon) => self.build_by_buildkitd(daemon, &build, config, &mut printer),
-                    None => self.build_by_dockerd(&build, config, &mut printer),
+                    None => self.build_by_dockerd(&build, &credentials, &mut printer),
                 };
                 printer.exit(i32::from(!succeeded));
             }
@@ -185,13 +185,14 @@ impl Shared {
         json!([{"id": "x", "labels": {}, "platforms": [platform], "buildkitVersion": {"version": "v0.13.2"}}])
     }
 
-    fn note_configuration(&self, folder: &Path) {
+    fn note_configuration(&self, folder: &Path) -> Value {
         let file = folder.join("config.json");
         let mode = fs::metadata(&file).unwrap().permissions().mode() & 0o777;
-        let config = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+        let config: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
         let mut calls = self.buildctl.calls.lock().unwrap();
-        calls.configurations.push((config, mode));
+        calls.configurations.push((config.clone(), mode));
         calls.folders.push(folder.to_owned());
+        config
     }
 
     /// The Dockerfile on the twin of its base.
@@ -209,7 +210,7 @@ impl Shared {
     fn build_by_dockerd(
         &self,
         build: &BuildArguments,
-        config: &Path,
+        config: &Value,
         printer: &mut Printer<'_>,
     ) -> bool {
         let query = |text: &str| {
@@ -246,16 +247,15 @@ impl Shared {
         }
         let digest = self.push(build, config);
         let metadata = json!({"containerimage.digest": digest, "image.name": build.name});
-        fs::write(&build.metadata, metadata.to_string()).unwrap();
+        // The program may have been ended, with its folder.
+        let _ = fs::write(&build.metadata, metadata.to_string());
         true
     }
 
     /// Pushes an image, and returns the digest of its Windows twin.
-    fn push(&self, build: &BuildArguments, config: &Path) -> String {
+    fn push(&self, build: &BuildArguments, config: &Value) -> String {
         let (name, tag) = build.name.rsplit_once(':').unwrap();
         let (host, _) = name.split_once('/').unwrap();
-        let config: Value =
-            serde_json::from_slice(&fs::read(config.join("config.json")).unwrap()).unwrap();
         let credential = &config["auths"][host];
         let credential = BASE64_URL_SAFE.encode(if credential.is_null() {
             "{}".to_owned()
