@@ -175,6 +175,7 @@ impl Build {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let naming = self.naming()?;
         self.check_places(naming.registry.as_ref())?;
+        self.daemon.check()?;
         let arguments = self.daemon.arguments();
         let names = self.recipe.names_set(&arguments);
         let wanted = self.recipe.read(&self.dockerfile, arguments, session)?;
@@ -316,6 +317,7 @@ impl Build {
         let contents = images.iter().map(|image| listing(&image.plan));
         let contents = contents.collect::<Result<Vec<_>, _>>()?;
         let plans = images.iter().zip(&contents);
+        let worker = self.daemon.worker();
         write_result(None, |out| match self.format {
             ReviewFormat::Gitlab => write_annotations(self.format, &[], out),
             ReviewFormat::Text | ReviewFormat::Github => {
@@ -323,7 +325,7 @@ impl Build {
                     if index > 0 {
                         writeln!(out)?;
                     }
-                    write_steps(image.stages.placements(), out)?;
+                    write_steps(image.stages.placements(), worker.as_ref(), out)?;
                     write!(out, "{}", image.plan)?;
                     write_content(&content.files, out)?;
                     write_paths("deletes", &content.deleted, out)?;
@@ -345,7 +347,9 @@ impl Build {
                     .collect();
                 let failed = json!(failed);
                 write_json(
-                    &json!({ "plans": plans, "failed": failed, "left_out": left_out }),
+                    &json!({
+                        "plans": plans, "failed": failed, "left_out": left_out, "worker": worker,
+                    }),
                     out,
                 )
             }

@@ -108,7 +108,7 @@ pub(crate) fn json_of(output: &Output) -> Value {
 }
 
 /// The instructions of a build below `FROM`.
-fn instructions(dockerfile: &str) -> Vec<&str> {
+pub(crate) fn instructions(dockerfile: &str) -> Vec<&str> {
     let (from, rest) = dockerfile.split_once('\n').unwrap();
     assert!(
         from.starts_with("FROM ") && from.contains("@sha256:"),
@@ -118,7 +118,7 @@ fn instructions(dockerfile: &str) -> Vec<&str> {
 }
 
 /// The files of an image's own layers: each layer's, with their contents.
-async fn layers(site: &Site, built: &Value) -> Vec<BTreeMap<String, String>> {
+pub(crate) async fn layers(site: &Site, built: &Value) -> Vec<BTreeMap<String, String>> {
     let image = &built["images"][0];
     let reference = image["reference"].as_str().unwrap();
     let repository = wincimg_testkit::repository(wincimg_testkit::options(&site.host()), reference);
@@ -148,7 +148,7 @@ async fn layers(site: &Site, built: &Value) -> Vec<BTreeMap<String, String>> {
     layers
 }
 
-fn only(path: &str, text: &str) -> BTreeMap<String, String> {
+pub(crate) fn only(path: &str, text: &str) -> BTreeMap<String, String> {
     [(path.to_owned(), text.to_owned())].into()
 }
 

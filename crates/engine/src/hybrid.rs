@@ -5,6 +5,7 @@
 //! image are run once for all machines that see the registry. Then the Dockerfile is evaluated again
 //! with the result in place of a base, until no segment is left.
 
+mod buildkit;
 mod key;
 mod worker;
 
@@ -25,7 +26,7 @@ use wincimg_recipe::{Instructions, Plan};
 use wincimg_registry::UnknownBase;
 
 use self::key::segment_key;
-use self::worker::{DockerWorker, WindowsBuild, WindowsWorker};
+use self::worker::{WindowsBuild, WindowsWorker, Worker};
 use crate::base_contents::{Purpose, load_contents};
 use crate::build::BuildContext;
 use crate::delivery::{AttachmentOptions, DeliveryTarget, Destination, TagPolicy};
@@ -146,10 +147,10 @@ struct HybridBuild<'a> {
 /// The worker for each build of Windows, connected for the first segment that no repository has. A
 /// daemon that is not a builder's is the only one.
 #[derive(Default)]
-struct Workers(Mutex<BTreeMap<Vec<u32>, Arc<OnceCell<DockerWorker>>>>);
+struct Workers(Mutex<BTreeMap<Vec<u32>, Arc<OnceCell<Worker>>>>);
 
 impl Workers {
-    fn get(&self, builds: &[u32]) -> Arc<OnceCell<DockerWorker>> {
+    fn get(&self, builds: &[u32]) -> Arc<OnceCell<Worker>> {
         Arc::clone(lock(&self.0).entry(builds.to_vec()).or_default())
     }
 }
@@ -186,7 +187,7 @@ impl HybridBuild<'_> {
         };
         let worker = self.workers.get(&builds);
         let worker = worker
-            .get_or_try_init(|| DockerWorker::connect(options, &builds))
+            .get_or_try_init(|| Worker::connect(options, &builds, self.ctx))
             .await?;
         let build = WindowsBuild {
             ground: &ground,

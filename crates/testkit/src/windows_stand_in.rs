@@ -4,6 +4,8 @@
 //! In between, images change their system: each image of Windows that a build is based on gets a twin
 //! for Linux in the registry, and each pushed image one for Windows. Their layers are the same.
 
+mod buildctl;
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -19,6 +21,7 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use wincimg_demo::DemoRegistry;
 
+use self::buildctl::BuildctlState;
 use super::dockerd::Dockerd;
 use super::windows_daemon::{info, server_2019};
 
@@ -37,6 +40,7 @@ struct Shared {
     machine: Machine,
     /// Dockerfiles of the builds, as they were sent.
     builds: Mutex<Vec<String>>,
+    buildctl: BuildctlState,
 }
 
 /// The machine that the daemon seems to run on.
@@ -82,6 +86,7 @@ impl WindowsStandIn {
             registry,
             machine,
             builds: Mutex::default(),
+            buildctl: BuildctlState::default(),
         });
         let router = Router::new()
             .fallback(answer)
@@ -242,11 +247,16 @@ impl Shared {
         let (_, name) = path.split_once("/images/").unwrap();
         let name = name.strip_suffix("/push").unwrap().replace("%2F", "/");
         let (_, repository) = name.split_once('/').unwrap();
-        let twin = self.converted(repository, digest, tag, |config| {
+        let twin = self.windows_twin(repository, digest, tag);
+        text.replace(digest, &twin).into_bytes()
+    }
+
+    /// The Windows twin of a pushed image.
+    fn windows_twin(&self, repository: &str, digest: &str, tag: &str) -> String {
+        self.converted(repository, digest, tag, |config| {
             config["os"] = json!("windows");
             config["os.version"] = json!(self.machine.version);
-        });
-        text.replace(digest, &twin).into_bytes()
+        })
     }
 
     /// Adds an image with another configuration under a tag, and returns its digest.

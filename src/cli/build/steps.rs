@@ -9,6 +9,8 @@ use wincimg_engine::hybrid::{CacheRepository, WindowsSteps};
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::parse_reference;
 
+use super::daemon::Worker;
+
 /// Options of steps that run on Windows.
 #[derive(Debug, Args)]
 pub(super) struct StepArgs {
@@ -46,8 +48,12 @@ fn repository(text: &str) -> Result<CacheRepository, String> {
     CacheRepository::of_reference(&reference).ok_or_else(expected)
 }
 
-/// Writes where each step runs, if one of them does not run here.
-pub(super) fn write_steps(steps: &[StepPlacement], out: &mut dyn Write) -> io::Result<()> {
+/// Writes where each step runs, and the daemon, if one of them does not run here.
+pub(super) fn write_steps(
+    steps: &[StepPlacement],
+    worker: Option<&Worker>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     if steps.iter().all(|step| step.engine == StepEngine::Direct) {
         return Ok(());
     }
@@ -64,6 +70,9 @@ pub(super) fn write_steps(steps: &[StepPlacement], out: &mut dyn Write) -> io::R
         if let Some(reason) = &step.reason {
             writeln!(out, "{:>width$}  {:<12}  {}", "", "", Untrusted(reason))?;
         }
+    }
+    if let Some(worker) = worker {
+        writeln!(out, "windows: {}", Untrusted(worker))?;
     }
     writeln!(out)
 }

@@ -34,11 +34,16 @@ mod upload;
 
 pub use api::Info;
 pub use build::DockerBuildOptions;
-pub(crate) use build::step_number;
+pub(crate) use build::{StepError, StepOutput, step_number};
 pub use daemon::Daemon;
 pub(crate) use delivery::{connect_windows, deliver_by_docker};
+pub(crate) use endpoint::is_loopback;
 pub use endpoint::{Endpoint, Environment};
 pub use engine::DockerEngine;
 pub use error::DockerError;
+pub(crate) use failures::{advice, exit_code_in};
 pub use image::DaemonImage;
 pub use preflight::Preflight;
+pub(crate) use response::one_line;
+pub(crate) use steps::{BuildStep, OutputTail};
+pub(crate) use trust::host_of;

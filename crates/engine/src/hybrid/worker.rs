@@ -8,6 +8,7 @@ use wincimg_common::diagnose::BoxError;
 use wincimg_dockerfile::stages::WindowsSegment;
 
 use super::CacheRepository;
+use super::buildkit::BuildkitWorker;
 use crate::build::{BuildContext, EngineOptions};
 use crate::docker::{Daemon, DockerBuildOptions, DockerEngine, Info, connect_windows, step_number};
 use crate::notice::Notice;
@@ -39,6 +40,43 @@ pub(super) trait WindowsWorker {
     ) -> Result<String, BoxError>;
 }
 
+/// The worker of a request.
+pub(super) enum Worker {
+    /// A Docker daemon, also of a builder on nodes.
+    Docker(Box<DockerWorker>),
+    /// `BuildKit`'s daemon.
+    Buildkit(Box<BuildkitWorker>),
+}
+
+impl Worker {
+    /// Connects to the worker of the options; of a builder, to that for the first of the builds.
+    pub(super) async fn connect(
+        options: &EngineOptions,
+        builds: &[u32],
+        ctx: &BuildContext<'_>,
+    ) -> Result<Self, BoxError> {
+        Ok(match options.buildkit() {
+            Some(address) => Self::Buildkit(Box::new(
+                BuildkitWorker::connect(address, options, ctx).await?,
+            )),
+            None => Self::Docker(Box::new(DockerWorker::connect(options, builds).await?)),
+        })
+    }
+}
+
+impl WindowsWorker for Worker {
+    async fn run(
+        &self,
+        build: &WindowsBuild<'_>,
+        ctx: &BuildContext<'_>,
+    ) -> Result<String, BoxError> {
+        match self {
+            Self::Docker(worker) => worker.run(build, ctx).await,
+            Self::Buildkit(worker) => worker.run(build, ctx).await,
+        }
+    }
+}
+
 /// A Docker daemon for Windows containers.
 pub(super) struct DockerWorker {
     daemon: Daemon,
@@ -49,9 +87,7 @@ pub(super) struct DockerWorker {
 }
 
 impl DockerWorker {
-    /// Connects to the daemon of the options; of a builder, to that for the first of
-    /// the builds.
-    pub(super) async fn connect(options: &EngineOptions, builds: &[u32]) -> Result<Self, BoxError> {
+    async fn connect(options: &EngineOptions, builds: &[u32]) -> Result<Self, BoxError> {
         let (daemon, info) = connect_windows(options, builds).await?;
         let mut docker = options.docker.clone();
         let created = options.created.map(|time| u64::try_from(time.as_second()));
