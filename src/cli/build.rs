@@ -229,7 +229,8 @@ impl Build {
                     session
                         .note("the daemon runs the instructions: the plan contains only the base");
                 }
-                self.print_plans(&images, &failed, &left_out)?;
+                let place = request.windows.as_ref().map(WindowsSteps::place);
+                self.print_plans(&images, place.as_deref(), &failed, &left_out)?;
                 return Ok(report_failed(&failed, session));
             }
             let delivered = build(&mut request, target, &ctx).await?;
@@ -310,6 +311,7 @@ impl Build {
     fn print_plans(
         &self,
         images: &[PlannedImage],
+        place: Option<&str>,
         failed: &[UnservedHost],
         left_out: &[String],
     ) -> Result<(), Failure> {
@@ -323,7 +325,7 @@ impl Build {
                     if index > 0 {
                         writeln!(out)?;
                     }
-                    write_steps(image.stages.placements(), out)?;
+                    write_steps(image.stages.placements(), place, out)?;
                     write!(out, "{}", image.plan)?;
                     write_content(&content.files, out)?;
                     write_paths("deletes", &content.deleted, out)?;
@@ -338,6 +340,7 @@ impl Build {
                             "content": content.files,
                             "deleted": content.deleted,
                             "steps": image.stages.placements(),
+                            "step_images": place,
                             "left_out": image.stages.left_out(),
                         });
                         extended(&image.plan, more)

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+pub(crate) use base::InterimImage;
 pub use base::PlannedBase;
 use futures_util::future::try_join_all;
 pub(crate) use host::HostGroups;

@@ -13,7 +13,7 @@ use wincimg_oci::reference::parse_reference;
 #[derive(Debug, Args)]
 pub(super) struct StepArgs {
     /// Repository for the images below and above steps that run on Windows [default: the image's,
-    /// with --push]
+    /// with --push; else they stay in the daemon]
     #[arg(long, value_name = "REPOSITORY", value_parser = repository, hide_short_help = true)]
     cache_to: Option<CacheRepository>,
 }
@@ -46,8 +46,13 @@ fn repository(text: &str) -> Result<CacheRepository, String> {
     CacheRepository::of_reference(&reference).ok_or_else(expected)
 }
 
-/// Writes where each step runs, if one of them does not run here.
-pub(super) fn write_steps(steps: &[StepPlacement], out: &mut dyn Write) -> io::Result<()> {
+/// Writes where each step runs, if one of them does not run here, and where the images below and
+/// above those are.
+pub(super) fn write_steps(
+    steps: &[StepPlacement],
+    place: Option<&str>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     if steps.iter().all(|step| step.engine == StepEngine::Direct) {
         return Ok(());
     }
@@ -64,6 +69,9 @@ pub(super) fn write_steps(steps: &[StepPlacement], out: &mut dyn Write) -> io::R
         if let Some(reason) = &step.reason {
             writeln!(out, "{:>width$}  {:<12}  {}", "", "", Untrusted(reason))?;
         }
+    }
+    if let Some(place) = place {
+        writeln!(out, "images below and above these lines: {place}")?;
     }
     writeln!(out)
 }
