@@ -15,6 +15,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, ValueHint};
 use jiff::{Timestamp, Zoned};
 use serde_json::json;
+use wincimg_common::untrusted::Untrusted;
 use wincimg_engine::base_contents::Purpose;
 use wincimg_engine::build::{EngineOptions, build, plans};
 use wincimg_engine::compat_check::check_served;
@@ -33,6 +34,7 @@ use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{is_repository, is_tag};
 use wincimg_oci::store::Location;
+use wincimg_windows::compat::Architecture;
 
 use self::daemon::DaemonArgs;
 use self::destinations::{check_output, destinations, output_place};
@@ -326,6 +328,10 @@ impl Build {
                         writeln!(out)?;
                     }
                     write_steps(image.stages.placements(), place, out)?;
+                    let architecture = &image.base.image.config().architecture;
+                    if architecture != Architecture::Amd64.name() {
+                        writeln!(out, "{:<12}windows/{}", "platform", Untrusted(architecture))?;
+                    }
                     write!(out, "{}", image.plan)?;
                     write_content(&content.files, out)?;
                     write_paths("deletes", &content.deleted, out)?;
@@ -341,6 +347,7 @@ impl Build {
                             "deleted": content.deleted,
                             "steps": image.stages.placements(),
                             "step_images": place,
+                            "architecture": image.base.image.config().architecture,
                             "left_out": image.stages.left_out(),
                         });
                         extended(&image.plan, more)

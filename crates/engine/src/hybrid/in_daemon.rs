@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use wincimg_common::diagnose::{Blame, BoxError, Diagnose, Problem};
+use wincimg_common::diagnose::{Blame, BoxError, Problem};
 use wincimg_oci::document::Image;
 use wincimg_registry::UnknownBase;
 
