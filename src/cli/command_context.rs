@@ -58,13 +58,10 @@ impl Session {
     fn print_message(&self, word: &str, colour_code: &str, message: impl Display) {
         if !self.quiet {
             let word = label(word, colour_code, self.colour);
-            // Nothing can be printed if stderr is closed.
             let message = Untrusted(message).to_string();
-            let _ = writeln!(
-                std::io::stderr(),
-                "{word} {}",
-                argument_passwords::redact(&message)
-            );
+            let line = format!("{word} {}\n", argument_passwords::redact(&message));
+            // Nothing can be printed if stderr is closed.
+            let _ = std::io::stderr().write_all(line.as_bytes());
         }
     }
 

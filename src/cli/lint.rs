@@ -5,7 +5,7 @@ mod explain;
 mod files;
 
 use std::collections::{BTreeSet, HashMap};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -134,7 +134,7 @@ impl Lint {
             session.note(format_args!("{} written", counted(fixes, "fix")));
         }
         write_result(None, |out| match self.format {
-            LintFormat::Text => write_lint_text(&linted, colour_on(&io::stdout()), out),
+            LintFormat::Text => write_text(&linted, out),
             LintFormat::Json => write_lint_json(&linted, out),
             LintFormat::Sarif => write_lint_sarif(&linted, out),
             LintFormat::Github => write_lint_github(&linted, out),
@@ -268,6 +268,15 @@ fn read_all(session: &Session, paths: &[FilePath]) -> Result<Vec<(String, String
     Ok(texts)
 }
 
+fn write_text(linted: &[LintedFile], out: &mut dyn Write) -> io::Result<()> {
+    let colour = colour_on(&io::stdout());
+    let texts = in_parallel(linted, |file| {
+        let mut text = Vec::new();
+        write_lint_text(file, colour, &mut text).map(|()| text)
+    });
+    texts.into_iter().try_for_each(|text| out.write_all(&text?))
+}
+
 /// Notes the numbers of findings, and returns that of errors.
 fn summarize(session: &Session, linted: &[LintedFile]) -> usize {
     let count = |severity: Severity| {
@@ -318,10 +327,11 @@ fn read(path: &Path) -> Result<String, Failure> {
         ))
         .hint("save it as UTF-8; some Windows editors and PowerShell's > write UTF-16")
     })?;
+    let has_from = has_from(&text);
     let is_toml = path
         .extension()
         .is_some_and(|extension| extension == "toml")
-        || toml::from_str::<toml::Table>(&text).is_ok_and(|table| !table.is_empty());
+        || (!has_from && toml::from_str::<toml::Table>(&text).is_ok_and(|table| !table.is_empty()));
     if is_toml {
         let problem = anyhow!("{} is not a Dockerfile: it is TOML", path.display());
         return Err(Failure::operation(problem).hint(format!(
@@ -329,7 +339,7 @@ fn read(path: &Path) -> Result<String, Failure> {
             path.display()
         )));
     }
-    if !has_from(&text) {
+    if !has_from {
         // Printing no findings would look like a pass.
         let problem = anyhow!("{} is not a Dockerfile: it has no FROM", path.display());
         return Err(

@@ -23,34 +23,31 @@ pub(crate) struct LintedFile {
 
 /// Writes `file:line: severity[rule]: why`, and under it the line and the corrected ones.
 pub(crate) fn write_lint_text(
-    files: &[LintedFile],
-    colour: bool,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    for LintedFile {
+    LintedFile {
         file,
         text,
         findings,
-    } in files
-    {
-        for finding in findings {
-            writeln!(
-                out,
-                "{}:{}: {}[{}]: {}",
-                Untrusted(file),
-                finding.line,
-                finding.severity.name(),
-                finding.rule.name,
-                Untrusted(&finding.message),
-            )?;
-            writeln!(out, "{}", excerpt(text, finding).render(colour))?;
-            let lines = finding.fix.iter().flat_map(|fix| fix.lines());
-            for (label, line) in std::iter::once("fix:")
-                .chain(std::iter::repeat(""))
-                .zip(lines)
-            {
-                writeln!(out, "  {label:4} {}", Untrusted(line))?;
-            }
+    }: &LintedFile,
+    colour: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    for finding in findings {
+        writeln!(
+            out,
+            "{}:{}: {}[{}]: {}",
+            Untrusted(file),
+            finding.line,
+            finding.severity.name(),
+            finding.rule.name,
+            Untrusted(&finding.message),
+        )?;
+        writeln!(out, "{}", excerpt(text, finding).render(colour))?;
+        let lines = finding.fix.iter().flat_map(|fix| fix.lines());
+        for (label, line) in std::iter::once("fix:")
+            .chain(std::iter::repeat(""))
+            .zip(lines)
+        {
+            writeln!(out, "  {label:4} {}", Untrusted(line))?;
         }
     }
     Ok(())

@@ -197,13 +197,13 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>, findings: &mut Findings
     }
     let instruction = it.step.instruction;
     for text in expanded_texts(it.kind) {
+        let Some(name) = environment::shell_variables(text).next() else {
+            continue;
+        };
         let is_path = environment::path(instruction).is_some();
         if is_path || matches!(it.kind, InstructionKind::Label(_)) || is_for_setx(it, text) {
             continue;
         }
-        let Some(name) = environment::shell_variables(text).next() else {
-            continue;
-        };
         let keyword = &instruction.keyword;
         let message = format!(
             "{keyword} does not expand {}: Docker's variables are written ${{{name}}}, and those of \

@@ -55,14 +55,14 @@ pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mu
             line.contains("trusted") || line.contains("trustrepository")
         })
     };
+    let text = step.instruction.text().to_ascii_lowercase();
+    let is_answered = [" -y", "--yes", "-confirm", "/y"]
+        .iter()
+        .any(|it| text.contains(it));
     for command in step.commands() {
         if command.has_input {
             continue;
         }
-        let text = step.instruction.text().to_ascii_lowercase();
-        let is_answered = [" -y", "--yes", "-confirm", "/y"]
-            .iter()
-            .any(|it| text.contains(it));
         if is_answered && command.program().starts_with('c') {
             continue;
         }

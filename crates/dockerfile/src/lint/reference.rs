@@ -223,9 +223,9 @@ impl Reference {
     /// Returns true for Windows' own base images, whose tags are plain versions. A mirror keeps the
     /// end of the name.
     pub(super) fn is_windows_base(&self) -> bool {
-        ["nanoserver", "servercore", "server"]
+        ["windows/nanoserver", "windows/servercore", "windows/server"]
             .iter()
-            .any(|name| self.repository.ends_with(&format!("windows/{name}")))
+            .any(|name| self.repository.ends_with(name))
             || self.repository == WINDOWS
     }
 

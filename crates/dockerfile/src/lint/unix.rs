@@ -125,9 +125,12 @@ impl Installed {
     fn add(&mut self, text: &str) {
         let text = text.to_ascii_lowercase();
         // An address of GitHub is not Git.
-        let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
-        let has_git = words.any(|word| matches!(word, "git" | "mingit"));
-        self.has_ports |= has_git || PORTS.iter().any(|part| text.contains(part));
+        let has_git = || {
+            let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
+            words.any(|word| matches!(word, "git" | "mingit"))
+        };
+        let has_port = || PORTS.iter().any(|part| text.contains(part));
+        self.has_ports = self.has_ports || has_git() || has_port();
         if text.contains("install") {
             self.installs.push_str(&text);
         }
@@ -143,15 +146,16 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
         has_ports: is_open,
         ..Installed::default()
     };
+    // Another shell brings its programs, and an image of MSYS2 may begin with one.
+    let image = stage.image.to_ascii_lowercase();
+    let is_posix = ["msys", "cygwin", "mingw"]
+        .iter()
+        .any(|name| image.contains(name));
     for step in &stage.steps {
         if step.is("SHELL") {
             check_shell(step, findings);
         }
         let mut seen = None;
-        // Another shell brings its programs, and an image of MSYS2 may begin with one.
-        let is_posix = ["msys", "cygwin", "mingw"]
-            .iter()
-            .any(|name| stage.image.to_ascii_lowercase().contains(name));
         if step.shell == BaseShell::Other || step.shell == BaseShell::Unknown && is_posix {
             continue;
         }

@@ -43,13 +43,15 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             }
         }
         InstructionKind::Copy(_) => {
+            let volumes = it.state.config.other.get("Volumes");
+            let Some(volumes) = volumes.and_then(|volumes| volumes.as_object()) else {
+                return;
+            };
             let Some(target) = filled_folder(it) else {
                 return;
             };
-            let volumes = it.state.config.other.get("Volumes");
-            let volumes = volumes.and_then(|volumes| volumes.as_object());
-            let names = volumes.into_iter().flat_map(|volumes| volumes.keys());
-            let inside = names
+            let inside = volumes
+                .keys()
                 .filter_map(|name| Some((name, resolve(it, name)?)))
                 .find(|(_, folder)| is_inside(&target, folder));
             if let Some((name, _)) = inside {

@@ -19,24 +19,29 @@ pub enum ArgvParser {
 /// Splits a command line. The first argument, the program, has other rules: backslashes never
 /// escape, and quotes only keep spaces together.
 pub fn split(line: &str, reader: ArgvParser) -> Vec<String> {
-    let (program, mut rest) = split_program(line, reader);
+    let (program, rest) = split_program(line, reader);
     let mut argv = vec![program];
-    loop {
-        rest = rest.trim_start_matches(is_blank);
-        if rest.is_empty() {
-            return argv;
-        }
-        let (argument, after) = split_argument(rest, reader);
-        argv.push(argument);
-        rest = after;
-    }
+    add_arguments(rest, reader, &mut argv);
+    argv
 }
 
 /// Splits the text after a program's name, without the rules for the first argument.
 pub fn split_arguments(text: &str, reader: ArgvParser) -> Vec<String> {
-    let mut argv = split(&format!("program {text}"), reader);
-    argv.remove(0);
+    let mut argv = Vec::new();
+    add_arguments(text, reader, &mut argv);
     argv
+}
+
+fn add_arguments(mut text: &str, reader: ArgvParser, argv: &mut Vec<String>) {
+    loop {
+        text = text.trim_start_matches(is_blank);
+        if text.is_empty() {
+            return;
+        }
+        let (argument, after) = split_argument(text, reader);
+        argv.push(argument);
+        text = after;
+    }
 }
 
 fn is_blank(c: char) -> bool {

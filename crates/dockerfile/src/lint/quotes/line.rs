@@ -90,7 +90,12 @@ impl SourceLine {
     }
 
     fn word(&self, range: Range<usize>) -> Word {
-        let value = argv::split_arguments(&self.text[range.clone()], ArgvParser::CRuntime).concat();
+        let text = &self.text[range.clone()];
+        let value = if text.contains('"') {
+            argv::split_arguments(text, ArgvParser::CRuntime).concat()
+        } else {
+            text.to_owned()
+        };
         Word { value, range }
     }
 
