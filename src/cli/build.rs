@@ -179,7 +179,7 @@ impl Build {
         self.check_places(naming.registry.as_ref())?;
         let arguments = self.daemon.arguments();
         let names = self.recipe.names_set(&arguments);
-        let wanted = self.recipe.read(&self.dockerfile, arguments, session)?;
+        let wanted = self.recipe.read(&self.dockerfile, &arguments, session)?;
         let ResolvedRequest {
             mut request,
             left_out,

@@ -132,11 +132,11 @@ impl RecipeArgs {
     pub(super) fn read(
         &self,
         dockerfile: &DockerfileArgs,
-        arguments: Vec<(String, String)>,
+        arguments: &[(String, String)],
         session: &Session,
     ) -> Result<ResolvedRequest, Failure> {
         let read = |architecture: Option<Architecture>| {
-            let mut arguments = arguments.clone();
+            let mut arguments = arguments.to_vec();
             if let Some(architecture) = architecture {
                 let name = architecture.name();
                 arguments.push(("TARGETARCH".to_owned(), name.to_owned()));

@@ -105,6 +105,30 @@ fn an_image_for_arm64_is_on_that_entry_of_its_base() {
 }
 
 #[test]
+fn tags_may_name_the_architecture() {
+    let (site, _) = site();
+    let repository = "mcr/windows/servercore";
+    let digests = ["amd64", "arm64"].map(|architecture| {
+        let mut base = StandIn::new(ManifestFormat::Oci, VERSION, &[(2000, 8)]);
+        let image = base.image.edit_config(|config| {
+            config.architecture = architecture.to_owned();
+            config.created = Some("2025-01-14T00:00:00Z".to_owned());
+        });
+        base.image = image.unwrap();
+        let digest = base.image.digest().to_string();
+        let tag = format!("{VERSION}-{architecture}");
+        site.registry
+            .with(|stored| add_base(stored, repository, &tag, base));
+        digest
+    });
+    write(&site, "mcr.microsoft.com/windows/servercore:ltsc2025");
+    for (digest, platform) in digests.iter().zip(["windows/amd64", "windows/arm64"]) {
+        let mut build = build(&site, &["--platform", platform, "--output", "oci:tagged"]);
+        assert_eq!(json_of(&mut build)["images"][0]["base"]["digest"], **digest);
+    }
+}
+
+#[test]
 fn what_is_not_for_the_platform_is_refused() {
     let (site, _) = site();
     for platform in ["linux/amd64", "windows/386", "arm64"] {

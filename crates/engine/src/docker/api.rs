@@ -37,7 +37,7 @@ pub struct Info {
     pub(crate) docker_root_dir: String,
     /// Details of the daemon's store of images.
     #[serde(deserialize_with = "or_default")]
-    driver_status: Vec<(String, String)>,
+    pub(crate) driver_status: Vec<(String, String)>,
     /// The daemon's configuration of registries.
     #[serde(deserialize_with = "or_default")]
     pub registry_config: RegistryConfig,
