@@ -15,7 +15,7 @@ use super::daemon::Worker;
 #[derive(Debug, Args)]
 pub(super) struct StepArgs {
     /// Repository for the images below and above steps that run on Windows [default: the image's,
-    /// with --push]
+    /// with --push; else they stay in the daemon]
     #[arg(long, value_name = "REPOSITORY", value_parser = repository, hide_short_help = true)]
     cache_to: Option<CacheRepository>,
 }
@@ -48,10 +48,12 @@ fn repository(text: &str) -> Result<CacheRepository, String> {
     CacheRepository::of_reference(&reference).ok_or_else(expected)
 }
 
-/// Writes where each step runs, and the daemon, if one of them does not run here.
+/// Writes where each step runs, if one of them does not run here; the daemon; and where the images
+/// below and above those are.
 pub(super) fn write_steps(
     steps: &[StepPlacement],
     worker: Option<&Worker>,
+    place: Option<&str>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     if steps.iter().all(|step| step.engine == StepEngine::Direct) {
@@ -73,6 +75,9 @@ pub(super) fn write_steps(
     }
     if let Some(worker) = worker {
         writeln!(out, "windows: {}", Untrusted(worker))?;
+    }
+    if let Some(place) = place {
+        writeln!(out, "images below and above these lines: {place}")?;
     }
     writeln!(out)
 }

@@ -18,6 +18,7 @@ mod error;
 mod failures;
 mod image;
 mod layers;
+mod load;
 mod preflight;
 mod push;
 mod response;

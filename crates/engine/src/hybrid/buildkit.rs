@@ -9,6 +9,8 @@ use wincimg_oci::store::Source;
 use wincimg_windows::compat::{HostBuild, Isolation, VerdictOutcome, check};
 use wincimg_windows::version::WindowsVersion;
 
+use super::CacheRepository;
+use super::in_daemon::{NOT_KEPT, no_place};
 use super::worker::{WindowsBuild, WindowsWorker};
 use crate::build::{BuildContext, EngineOptions};
 use crate::buildkit::{Buildctl, BuildctlBuild, BuildkitAddress, DaemonWorker};
@@ -94,9 +96,10 @@ impl BuildkitWorker {
     async fn credentials(
         &self,
         build: &WindowsBuild<'_>,
+        repository: &CacheRepository,
         ctx: &BuildContext<'_>,
     ) -> Result<Vec<DaemonCredential>, BoxError> {
-        let mut hosts = vec![build.repository.registry.host()];
+        let mut hosts = vec![repository.registry.host()];
         let ground = build.ground.base.reference.as_ref();
         hosts.extend(ground.map(Reference::registry));
         hosts.sort_unstable();
@@ -145,9 +148,13 @@ impl WindowsWorker for BuildkitWorker {
                 )
         })?;
         let layers = segment.layer_numbers();
-        let reference = build.repository.reference(build.tag)?;
+        let repository = build.repository.ok_or_else(|| no_place(NOT_KEPT))?;
+        let reference = repository.reference(build.tag)?;
         let name = format!("{}:{}", repository_of(&reference), build.tag);
-        let (arguments, credentials) = (self.proxies()?, self.credentials(build, ctx).await?);
+        let (arguments, credentials) = (
+            self.proxies()?,
+            self.credentials(build, repository, ctx).await?,
+        );
         let image = BuildctlBuild {
             dockerfile: &dockerfile,
             layers: &layers,
@@ -159,9 +166,7 @@ impl WindowsWorker for BuildkitWorker {
         };
         let digest = self.client.build(&image, ctx.progress.as_ref()).await?;
         // Its layers are compared by the caller.
-        let pushed = build
-            .repository
-            .reference(&format!("{}@{digest}", build.tag))?;
+        let pushed = repository.reference(&format!("{}@{digest}", build.tag))?;
         let source = Source::Registry(ctx.registry.repository(&pushed));
         let Document::Manifest(manifest) = source.resolve(pushed.digest()).await? else {
             let problem = format!("{pushed} is an index: expected an image");
