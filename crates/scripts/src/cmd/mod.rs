@@ -18,7 +18,9 @@ use wincimg_windows::quoting::cmd as quoting;
 
 use super::error::ScriptError;
 use super::image::{Deferred, ImageAction, Lookup};
-use super::process::{GlobMatches, PathState, Paths, Process, Wildcards, is_nul, parent};
+use super::process::{
+    GlobMatches, PathState, Paths, Process, Wildcards, is_everything, is_nul, parent,
+};
 use super::tools;
 use super::traced_text::TracedText;
 
@@ -144,16 +146,7 @@ impl Cmd<'_, '_> {
                 }
                 Ok(0)
             }
-            CmdNode::Or(nodes) => {
-                let mut code = 0;
-                for node in nodes {
-                    code = self.node(node)?;
-                    if code == 0 || self.exit.is_some() {
-                        break;
-                    }
-                }
-                Ok(code)
-            }
+            CmdNode::Or(nodes) => self.alternatives(nodes),
             CmdNode::Pipe(nodes) => self.pipe(nodes),
             CmdNode::Block(inside, redirects) => self.redirected(redirects, |cmd| cmd.node(inside)),
             CmdNode::If {
@@ -163,6 +156,12 @@ impl Cmd<'_, '_> {
                 then,
                 otherwise,
             } => {
+                if let (Test::ErrorLevel(_), Some(what)) = (test, &self.machine.skipped)
+                    && !is_harmless(then)
+                    && !otherwise.as_deref().is_some_and(is_harmless)
+                {
+                    return Err(Process::depends_on(what).at_position(position(node)));
+                }
                 if self.test(test, *ignore_case)? == *not {
                     otherwise.as_deref().map_or(Ok(0), |node| self.node(node))
                 } else {
@@ -180,6 +179,25 @@ impl Cmd<'_, '_> {
                 .map_err(|error| error.in_command("for", *at)),
             CmdNode::Simple(simple) => self.simple(simple),
         }
+    }
+
+    /// Runs commands separated by `||`, up to the first that succeeds.
+    fn alternatives(&mut self, nodes: &[CmdNode]) -> Result<i32, ScriptError> {
+        let outer = self.machine.skipped.take();
+        let mut code = 0;
+        for (index, node) in nodes.iter().enumerate() {
+            code = self.node(node)?;
+            if let Some(what) = &self.machine.skipped
+                && !nodes[index + 1..].iter().all(is_harmless)
+            {
+                return Err(Process::depends_on(what).at_position(position(node)));
+            }
+            if code == 0 || self.exit.is_some() {
+                break;
+            }
+        }
+        self.machine.skipped = self.machine.skipped.take().or(outer);
+        Ok(code)
     }
 
     /// Runs commands separated by `&`, whether or not they fail.
@@ -415,6 +433,15 @@ impl Cmd<'_, '_> {
             },
             Paths::Pattern { folder, pattern } => {
                 match self.machine.glob(&folder, &pattern, Wildcards::Cmd)? {
+                    GlobMatches::Paths(paths)
+                        if paths.is_empty()
+                            && is_everything(&pattern)
+                            && self.machine.path_state(&folder)? == PathState::Folder =>
+                    {
+                        Err(ScriptError::unclear(format!(
+                            "whether . counts as a match in the empty folder {folder} is unclear"
+                        )))
+                    }
                     GlobMatches::Paths(paths) => Ok(!paths.is_empty()),
                     GlobMatches::Deferred => Err(ScriptError::later(
                         "it depends on a file that is downloaded later",
@@ -720,8 +747,8 @@ fn compare(
     right: &str,
     ignore_case: bool,
 ) -> Result<bool, ScriptError> {
-    let order = match (left.parse::<i32>(), right.parse::<i32>()) {
-        (Ok(left), Ok(right)) if operator != "==" => left.cmp(&right),
+    let order = match (number(left), number(right)) {
+        (Some(left), Some(right)) if operator != "==" => left.cmp(&right),
         _ if ignore_case => left.to_lowercase().cmp(&right.to_lowercase()),
         _ if matches!(operator, "==" | "equ" | "neq") => left.cmp(right),
         _ => {
@@ -738,6 +765,51 @@ fn compare(
         "gtr" => order.is_gt(),
         _ => order.is_ge(),
     })
+}
+
+/// The number that cmd compares: a leading 0 makes it octal, 0x hexadecimal.
+fn number(text: &str) -> Option<i64> {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let (digits, radix) = match unsigned.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (&unsigned[2..], 16),
+        [b'0', _, ..] => (&unsigned[1..], 8),
+        _ => (unsigned, 10),
+    };
+    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
+        return None;
+    }
+    let number = i64::from_str_radix(digits, radix).unwrap_or(i64::MAX);
+    let sign = if text.starts_with('-') { -1 } else { 1 };
+    // Larger ones are the largest.
+    Some((sign * number).clamp(i32::MIN.into(), i32::MAX.into()))
+}
+
+/// Returns true if a command that runs after a failure changes nothing or fails the line.
+fn is_harmless(node: &CmdNode) -> bool {
+    let prints = |redirects: &[Redirect]| {
+        redirects.iter().all(|redirect| match &redirect.to {
+            RedirectTarget::File { name, .. } => is_nul(name.as_str()),
+            RedirectTarget::Stream(_) | RedirectTarget::Input => true,
+        })
+    };
+    match node {
+        CmdNode::Nothing => true,
+        CmdNode::Sequence(nodes) | CmdNode::And(nodes) => nodes.iter().all(is_harmless),
+        CmdNode::Block(inside, redirects) => prints(redirects) && is_harmless(inside),
+        CmdNode::Simple(simple) => {
+            let (name, rest) = command_name(&simple.text);
+            let code = rest.as_str().split_whitespace().next_back();
+            prints(&simple.redirects)
+                && match name.to_ascii_lowercase().as_str() {
+                    "echo" | "rem" | "ver" => true,
+                    "exit" => {
+                        code.is_some_and(|code| code.parse().is_ok_and(|code: i32| code != 0))
+                    }
+                    _ => false,
+                }
+        }
+        CmdNode::Or(_) | CmdNode::Pipe(_) | CmdNode::If { .. } | CmdNode::For { .. } => false,
+    }
 }
 
 fn position(node: &CmdNode) -> usize {
