@@ -171,7 +171,7 @@ impl<'a> Process<'a> {
     /// Leaves out a command without effect, and returns the exit code of its success.
     pub(super) fn skip(&mut self, what: String) -> Result<i32, ScriptError> {
         self.skipped = Some(what.clone());
-        self.apply(ImageAction::Skip(what))?;
+        self.image.apply(ImageAction::Skip(what))?;
         Ok(0)
     }
 

@@ -157,8 +157,9 @@ impl Cmd<'_, '_> {
                 otherwise,
             } => {
                 if let (Test::ErrorLevel(_), Some(what)) = (test, &self.machine.skipped)
-                    && !is_harmless(then)
-                    && !otherwise.as_deref().is_some_and(is_harmless)
+                    && !fails(then)
+                    && !otherwise.as_deref().is_some_and(fails)
+                    && !(prints(then) && otherwise.as_deref().is_none_or(prints))
                 {
                     return Err(Process::depends_on(what).at_position(position(node)));
                 }
@@ -186,9 +187,11 @@ impl Cmd<'_, '_> {
         let outer = self.machine.skipped.take();
         let mut code = 0;
         for (index, node) in nodes.iter().enumerate() {
+            let before = self.machine.changes;
             code = self.node(node)?;
-            if let Some(what) = &self.machine.skipped
-                && !nodes[index + 1..].iter().all(is_harmless)
+            if let (Some(what), Some(next)) = (&self.machine.skipped, nodes.get(index + 1))
+                && !fails(next)
+                && !(prints(next) && self.machine.changes == before)
             {
                 return Err(Process::depends_on(what).at_position(position(node)));
             }
@@ -204,15 +207,26 @@ impl Cmd<'_, '_> {
     fn sequence(&mut self, nodes: &[CmdNode]) -> Result<i32, ScriptError> {
         let mut code = 0;
         let mut failed = None;
-        for node in nodes {
+        for (index, node) in nodes.iter().enumerate() {
             if code != 0 {
                 failed.get_or_insert(position(node));
                 self.has_unhandled_failure = true;
             }
+            let before = self.machine.changes;
+            let outer = self.machine.skipped.take();
             code = self.node(node)?;
             if self.exit.is_some() {
                 return Ok(code);
             }
+            // What follows && would be left out, and the next command would run.
+            if let Some(what) = &self.machine.skipped
+                && !matches!(node, CmdNode::Simple(_))
+                && index + 1 < nodes.len()
+                && self.machine.changes > before
+            {
+                return Err(Process::depends_on(what).at_position(position(node)));
+            }
+            self.machine.skipped = self.machine.skipped.take().or(outer);
         }
         match failed {
             Some(at) if code == 0 => Err(ScriptError::unclear(
@@ -784,31 +798,34 @@ fn number(text: &str) -> Option<i64> {
     Some((sign * number).clamp(i32::MIN.into(), i32::MAX.into()))
 }
 
-/// Returns true if a command that runs after a failure changes nothing or fails the line.
-fn is_harmless(node: &CmdNode) -> bool {
-    let prints = |redirects: &[Redirect]| {
-        redirects.iter().all(|redirect| match &redirect.to {
-            RedirectTarget::File { name, .. } => is_nul(name.as_str()),
-            RedirectTarget::Stream(_) | RedirectTarget::Input => true,
-        })
-    };
+/// Returns true if a command only prints.
+fn prints(node: &CmdNode) -> bool {
+    let to_file = |redirect: &Redirect| matches!(&redirect.to, RedirectTarget::File { name, .. } if !is_nul(name.as_str()));
     match node {
         CmdNode::Nothing => true,
-        CmdNode::Sequence(nodes) | CmdNode::And(nodes) => nodes.iter().all(is_harmless),
-        CmdNode::Block(inside, redirects) => prints(redirects) && is_harmless(inside),
+        CmdNode::Sequence(nodes) | CmdNode::And(nodes) => nodes.iter().all(prints),
+        CmdNode::Block(inside, redirects) => !redirects.iter().any(to_file) && prints(inside),
+        CmdNode::Simple(simple) => {
+            let (name, _) = command_name(&simple.text);
+            let name = name.to_ascii_lowercase();
+            !simple.redirects.iter().any(to_file) && matches!(name.as_str(), "echo" | "rem" | "ver")
+        }
+        _ => false,
+    }
+}
+
+/// Returns true if a command ends the line, or the batch file, with an error.
+fn fails(node: &CmdNode) -> bool {
+    match node {
+        CmdNode::Sequence(nodes) | CmdNode::And(nodes) => nodes.iter().any(fails),
+        CmdNode::Block(inside, _) => fails(inside),
         CmdNode::Simple(simple) => {
             let (name, rest) = command_name(&simple.text);
             let code = rest.as_str().split_whitespace().next_back();
-            prints(&simple.redirects)
-                && match name.to_ascii_lowercase().as_str() {
-                    "echo" | "rem" | "ver" => true,
-                    "exit" => {
-                        code.is_some_and(|code| code.parse().is_ok_and(|code: i32| code != 0))
-                    }
-                    _ => false,
-                }
+            let code = code.and_then(|code| code.parse::<i32>().ok());
+            name.eq_ignore_ascii_case("exit") && code.is_some_and(|code| code != 0)
         }
-        CmdNode::Or(_) | CmdNode::Pipe(_) | CmdNode::If { .. } | CmdNode::For { .. } => false,
+        _ => false,
     }
 }
 

@@ -275,34 +275,8 @@ impl Shell<'_, '_> {
         value
     }
 
-    /// Returns true if these statements fail the build or only print.
-    pub(super) fn is_harmless(&self, statements: &[Statement]) -> bool {
-        let prints = |statement: &Statement| {
-            let Statement::Pipeline(pipeline) = statement else {
-                return false;
-            };
-            pipeline.elements.iter().all(|element| match element {
-                Element::Expression(expression) => matches!(
-                    expression,
-                    Expression::Text(_) | Expression::Filled(_) | Expression::Variable(_)
-                ),
-                Element::Command(command) => {
-                    let is_output = |name: &str| {
-                        name.get(..6)
-                            .is_some_and(|verb| verb.eq_ignore_ascii_case("write-"))
-                            || name.eq_ignore_ascii_case("echo")
-                            || name.eq_ignore_ascii_case("out-null")
-                    };
-                    matches!(&command.name, Expression::Word(name) if is_output(name))
-                        && command.redirects.is_empty()
-                }
-            })
-        };
-        self.always_fails(statements) || statements.iter().all(prints)
-    }
-
     /// Returns true if these statements always fail the build.
-    fn always_fails(&self, statements: &[Statement]) -> bool {
+    pub(super) fn always_fails(&self, statements: &[Statement]) -> bool {
         statements.iter().any(|statement| match statement {
             Statement::Throw { .. } => true,
             Statement::Exit {
@@ -901,6 +875,27 @@ impl Shell<'_, '_> {
         }
         Ok(PsValue::Text(out))
     }
+}
+
+/// Returns true if these statements only print.
+pub(super) fn only_prints(statements: &[Statement]) -> bool {
+    let is_output = |name: &str| {
+        let verb = name.get(..6).unwrap_or_default();
+        verb.eq_ignore_ascii_case("write-") || name.eq_ignore_ascii_case("echo")
+    };
+    let prints = |element: &Element| match element {
+        Element::Expression(expression) => matches!(
+            expression,
+            Expression::Text(_) | Expression::Filled(_) | Expression::Variable(_)
+        ),
+        Element::Command(command) => {
+            matches!(&command.name, Expression::Word(name) if is_output(name))
+                && command.redirects.is_empty()
+        }
+    };
+    statements.iter().all(|statement| {
+        matches!(statement, Statement::Pipeline(pipeline) if pipeline.elements.iter().all(prints))
+    })
 }
 
 /// Returns true if these statements end the script with the exit code of the last program.

@@ -9,7 +9,7 @@ use super::super::image::{ImageAction, Lookup};
 use super::super::process::Process;
 use super::super::traced_text::TracedText;
 use super::ast::{Argument, CommandAst, ControlFlow, Expression, Statement};
-use super::eval::Shell;
+use super::eval::{Shell, only_prints};
 use super::script_file::{file_variables, locate};
 use super::value::PsValue;
 
@@ -169,9 +169,11 @@ impl Shell<'_, '_> {
         finally: &[Statement],
     ) -> Result<PsValue, ScriptError> {
         let outer = self.machine.skipped.take();
+        let before = self.machine.changes;
         let tried = self.block(body);
         if let (Some(what), Some(catch)) = (&self.machine.skipped, catch)
-            && !self.is_harmless(catch)
+            && !self.always_fails(catch)
+            && !(only_prints(catch) && body.len() == 1 && self.machine.changes == before)
         {
             return Err(Process::depends_on(what));
         }

@@ -379,6 +379,7 @@ impl Shell<'_, '_> {
         let (exit, is_ok, flow) = (inner.exit, inner.is_ok, inner.flow);
         let (variables, types, functions) = (inner.variables, inner.types, inner.functions);
         (self.last_exit, self.has_zip) = (inner.last_exit, inner.has_zip);
+        self.left_out.program = inner.left_out.program;
         file.locate_recorded(self.machine, before);
         let value = done.map_err(|error| file.locate(error))?;
         file.check_end(flow)?;
