@@ -383,16 +383,17 @@ impl Cmd<'_, '_> {
         wanted: Option<PathState>,
         words: &Words,
     ) -> Result<bool, ScriptError> {
+        let is_here = |path: &ImagePath| is_same(path, &self.machine.folder);
         let (folder, pattern) = match self.machine.paths(operand, Wildcards::Cmd)? {
             Paths::Pattern { folder, pattern } => (folder, pattern),
             Paths::One(path) => match self.machine.entry(&path) {
-                Lookup::Unknown => {
+                Lookup::Unknown if !is_here(&path) => {
                     return Err(ScriptError::unknown(format!(
                         "it fails unless the base has {path}"
                     )));
                 }
                 Lookup::Deferred(Deferred) => return Ok(true),
-                Lookup::Present(EntryKind::Folder) => (path, "*".to_owned()),
+                Lookup::Present(EntryKind::Folder) | Lookup::Unknown => (path, "*".to_owned()),
                 Lookup::Present(EntryKind::File(())) if wanted != Some(PathState::Folder) => {
                     return Ok(true);
                 }
@@ -408,9 +409,9 @@ impl Cmd<'_, '_> {
         if is_everything(&pattern) && wanted != Some(PathState::File) {
             // The drive has the folder Windows; others have . and .., which /b leaves out.
             let is_drive = folder.components().is_empty();
-            if is_drive
-                || !words.has("/b") && self.machine.path_state(&folder)? == PathState::Folder
-            {
+            let has_dots = !words.has("/b")
+                && (is_here(&folder) || self.machine.path_state(&folder)? == PathState::Folder);
+            if is_drive || has_dots {
                 return Ok(true);
             }
         }

@@ -590,13 +590,26 @@ impl Shell<'_, '_> {
         Ok(value)
     }
 
+    /// The output of a statement; in an expression, an assignment has the assigned value.
+    fn value_of(&mut self, statement: &Statement) -> Result<PsValue, ScriptError> {
+        let value = self.statement(statement)?;
+        match statement {
+            Statement::Assign { to, .. } => match to {
+                Expression::Variable(name) => Ok(self.variable(name)),
+                Expression::Cast(_, inner) => self.expression(inner),
+                _ => Ok(value),
+            },
+            _ => Ok(value),
+        }
+    }
+
     fn assign(
         &mut self,
         to: &Expression,
         operator: char,
         statement: &Statement,
     ) -> Result<(), ScriptError> {
-        let mut value = self.statement(statement)?;
+        let mut value = self.value_of(statement)?;
         if matches!(statement, Statement::Pipeline(pipeline) if matches!(pipeline.elements.as_slice(), [Element::Expression(_)]))
         {
             self.is_ok = true;
@@ -766,7 +779,7 @@ impl Shell<'_, '_> {
                     .collect::<Result<_, _>>()?;
                 Ok(PsValue::List(items))
             }
-            Expression::Group(statement) => self.statement(statement),
+            Expression::Group(statement) => self.value_of(statement),
             Expression::Script(statements) => self.block(statements),
             Expression::Array(statements) => {
                 let value = self.block(statements)?;

@@ -885,6 +885,8 @@ fn a_variable_has_its_type() {
         ("[string]$s = 'a'; $s = $null", "$s -eq $null", "False;"),
         ("[string]$s = 1; [int]$s = 2", "$s + 1", "3;"),
         ("[bool]$b = 'False'", "$b", "True;"),
+        ("$b = [int]$a = '5'", "$a + $b", "10;"),
+        ("$b = ($a = 'x') + 'y'", "$a + $b", "xxy;"),
         ("[array]$a = 'x'", "$a + 'y'", "x;y;"),
         ("[string[]]$a = 1; $a += 2", "$a[0] + $a[1]", "12;"),
         ("[int[]]$a = '1','2'", "$a[0] + $a[1]", "3;"),
