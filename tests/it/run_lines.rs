@@ -248,7 +248,7 @@ async fn services_are_made_and_changed_as_windows_keeps_them() {
 RUN sc config worker start= auto displayname= "The worker" && sc.exe description Worker "Works"
 RUN sc config w3svc start= disabled
 SHELL ["powershell", "-Command"]
-RUN New-Service -Name Second -BinaryPathName C:\second.exe; Set-Service Second -StartupType Manual"#,
+RUN New-Service -Name Second -BinaryPathName C:\second.exe -DisplayName Second; Set-Service Second -StartupType Manual"#,
     );
     let key = |layer: usize, name: &str| {
         key_of(
@@ -301,6 +301,16 @@ RUN New-Service -Name Second -BinaryPathName C:\second.exe; Set-Service Second -
             "RUN sc config nobody start= auto",
             "dockerfile/fails",
             "nobody",
+        ),
+        (
+            "RUN sc create a binPath= C:\\a.exe displayname= Both && sc create b binPath= C:\\b.exe displayname= both",
+            "dockerfile/fails",
+            "display name \"both\"",
+        ),
+        (
+            "RUN sc create a binPath= C:\\a.exe displayname= w3svc",
+            "dockerfile/fails",
+            "w3svc",
         ),
         (
             "RUN sc create x binPath= C:\\x.exe obj= .\\me",
