@@ -92,7 +92,7 @@ pub(crate) fn rights_are_those_of_the_tables() {
         descriptor("Own", "ServiceInstall", "D:(A;;GRGX;;;BU)", ""),
     ]);
     let security = service_security(&plan);
-    assert_eq!(security, "O:SYG:SYD:(A;;CCLCSWRPWPDTLOCRRC;;;BU)");
+    assert_eq!(security, "O:SYG:SYD:(A;;0x201fd;;;BU)");
     assert_eq!(
         locks(&plan),
         [
