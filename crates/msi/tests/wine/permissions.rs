@@ -145,8 +145,8 @@ fn others_are_refused(attempt: &dyn Fn(&[String]) -> Result<InstallPlan, String>
         ),
         (
             LOCK,
-            user("MainFile", "File", "[%USERDOMAIN]", "[LogonUser]", 1),
-            "ContainerAdministrator",
+            user("MainFile", "File", "[ComputerName]", "[LogonUser]", 1),
+            r"CONTAINER\\ContainerAdministrator",
         ),
         (
             LOCK,
