@@ -278,7 +278,7 @@ fn a_list_replaces_the_one_of_a_folder_and_is_inherited() {
     let file = replace(r"C:\data\sub\x.txt", "D:(A;;FA;;;WD)(A;OICIIO;FA;;;BU)");
     let inherited = "(A;OICIID;FA;;;SY)(A;OICIID;FR;;;BU)";
     assert_eq!(
-        lists_after(&[folder.clone()]),
+        lists_after(std::slice::from_ref(&folder)),
         reported(&[
             ("data", "PAI(A;OICI;FA;;;SY)(A;OICIIO;FR;;;BU)"),
             ("data/sub", &format!("AI{inherited}")),

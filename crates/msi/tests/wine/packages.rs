@@ -414,24 +414,6 @@ pub(crate) const PACKAGES: &[TestPackage] = &[
         properties: &[("TRANSFORMS", ":own")],
         ..DEFAULT
     },
-    TestPackage {
-        name: "search-inside-another",
-        // wixl has no searches of folders.
-        body: concat!("<Property Id='FOUND'><RegistrySearch Id='file' Root='HKLM' Key='SOFTWARE\\Contoso\\None' Name='no' Type='raw' Win64='yes'/></Property>
-          <Property Id='MISSING'><RegistrySearch Id='other' Root='HKLM' Key='SOFTWARE\\Contoso\\None' Name='no' Type='raw' Win64='yes'/></Property>
-          <Condition Message='Requires Contoso Files'>FOUND &gt;&lt; \"main.exe\" AND NOT MISSING</Condition>", with_file!("Contoso Inside", "")),
-        queries: &[
-            "CREATE TABLE `DrLocator` (`Signature_` CHAR(72) NOT NULL, `Parent` CHAR(72), `Path` CHAR(255), `Depth` SHORT PRIMARY KEY `Signature_`, `Parent`, `Path`)",
-            "INSERT INTO `DrLocator` (`Signature_`,`Path`) VALUES ('top','[ProgramFiles64Folder]')",
-            "INSERT INTO `DrLocator` (`Signature_`,`Parent`,`Path`) VALUES ('folder','top','Contoso Files')",
-            "INSERT INTO `DrLocator` (`Signature_`,`Parent`) VALUES ('file','folder')",
-            "INSERT INTO `DrLocator` (`Signature_`,`Parent`,`Path`) VALUES ('none','top','Contoso None')",
-            "INSERT INTO `DrLocator` (`Signature_`,`Parent`) VALUES ('other','none')",
-            "INSERT INTO `Signature` (`Signature`,`FileName`) VALUES ('file','main.exe')",
-            "INSERT INTO `Signature` (`Signature`,`FileName`) VALUES ('other','main.exe')",
-        ],
-        ..DEFAULT
-    },
 ];
 
 const ENVIRONMENT: &str = "CREATE TABLE `Environment` (`Environment` CHAR(72) NOT NULL, `Name` CHAR(255) NOT NULL LOCALIZABLE, `Value` CHAR(255) LOCALIZABLE, `Component_` CHAR(72) NOT NULL PRIMARY KEY `Environment`)";

@@ -92,7 +92,7 @@ pub(crate) fn rights_are_those_of_the_tables() {
         descriptor("Own", "ServiceInstall", "D:(A;;GRGX;;;BU)", ""),
     ]);
     let security = service_security(&plan);
-    assert_eq!(security, "O:SYG:SYD:(A;;CCLCSWRPWPDTLOCRRC;;;BU)");
+    assert_eq!(security, "O:SYG:SYD:(A;;0x201fd;;;BU)");
     assert_eq!(
         locks(&plan),
         [
@@ -145,8 +145,8 @@ fn others_are_refused(attempt: &dyn Fn(&[String]) -> Result<InstallPlan, String>
         ),
         (
             LOCK,
-            user("MainFile", "File", "[%USERDOMAIN]", "[LogonUser]", 1),
-            "ContainerAdministrator",
+            user("MainFile", "File", "[ComputerName]", "[LogonUser]", 1),
+            r"CONTAINER\\ContainerAdministrator",
         ),
         (
             LOCK,
