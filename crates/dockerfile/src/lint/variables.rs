@@ -1,11 +1,12 @@
 //! Variables in the syntax of another shell than the one that reads them.
 
+use super::entrypoint::has_extension;
 use super::environment::shell_variables;
 use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::shells::{is_behind_script, is_shell};
-use super::words::{Grammar, LintCommand};
+use super::words::{Grammar, LintCommand, Word};
 use super::{Findings, Severity};
 use crate::stages::StageState;
 
@@ -71,6 +72,14 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         if matches!(program, "start-process" | "start" | "choco") || reads_dollar {
             continue;
         }
+        let is_of_cmd = command.grammar == Grammar::Cmd && step.shell == BaseShell::Cmd;
+        if is_of_cmd && let Some(word) = substitution(command) {
+            let message = "cmd does not run $(…), and the command gets it as it is written: use for /F, \
+                or PowerShell";
+            let at = (step.instruction, word.range.start);
+            findings.add_at("foreign-variable", Severity::Error, at, message);
+            return;
+        }
         let is_own = match command.grammar {
             Grammar::Cmd => step.shell == BaseShell::Cmd && program != "echo",
             Grammar::PowerShell | Grammar::PowerShellCore => {
@@ -109,6 +118,25 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
             return;
         }
     }
+}
+
+/// Commands of substitutions, unlike the properties of `MSBuild`.
+const SUBSTITUTED: [&str; 9] = [
+    "hostname", "whoami", "pwd", "date", "uname", "nproc", "cat", "git", "curl",
+];
+
+/// A word of a command with `$(COMMAND`, unless another shell reads it.
+fn substitution(command: &LintCommand) -> Option<&Word> {
+    let found = command.words.iter().find(|word| {
+        word.value.split_once("$(").is_some_and(|(_, inside)| {
+            let inside = inside.to_ascii_lowercase();
+            let name = inside.split(')').next().unwrap_or_default();
+            SUBSTITUTED.contains(&name) || name.starts_with("get-")
+        })
+    })?;
+    let is_script = |file: &Word| has_extension(&file.value, &["ps1", "sh"]);
+    let is_read = is_shell(command.program()) || command.files.iter().any(is_script);
+    (!is_read).then_some(found)
 }
 
 fn foreign_to_cmd(word: &str, state: &StageState) -> Option<(String, String)> {
@@ -167,7 +195,7 @@ pub(super) fn dollar_names(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns true if a script sets a variable; both are in lower case.
-fn is_assigned(script: &str, name: &str) -> bool {
+pub(super) fn is_assigned(script: &str, name: &str) -> bool {
     script
         .match_indices(&format!("${name}"))
         .any(|(at, found)| {
