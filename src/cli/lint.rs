@@ -332,11 +332,11 @@ fn read(path: &Path) -> Result<String, Failure> {
         ))
         .hint("save it as UTF-8; some Windows editors and PowerShell's > write UTF-16")
     })?;
-    let has_from = has_from(&text);
     let is_toml = path
         .extension()
         .is_some_and(|extension| extension == "toml")
-        || (!has_from && toml::from_str::<toml::Table>(&text).is_ok_and(|table| !table.is_empty()));
+        || begins_like_toml(&text)
+            && toml::from_str::<toml::Table>(&text).is_ok_and(|table| !table.is_empty());
     if is_toml {
         let problem = anyhow!("{} is not a Dockerfile: it is TOML", path.display());
         return Err(Failure::operation(problem).hint(format!(
@@ -344,7 +344,7 @@ fn read(path: &Path) -> Result<String, Failure> {
             path.display()
         )));
     }
-    if !has_from {
+    if !has_from(&text) {
         // Printing no findings would look like a pass.
         let problem = anyhow!("{} is not a Dockerfile: it has no FROM", path.display());
         return Err(
@@ -352,6 +352,16 @@ fn read(path: &Path) -> Result<String, Failure> {
         );
     }
     Ok(text)
+}
+
+/// Returns true if the first line that is no comment is a table or a key, and no instruction.
+fn begins_like_toml(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
+    first.is_some_and(|line| {
+        let key = line.split_once('=').map(|(key, _)| key.trim());
+        line.starts_with('[') || key.is_some_and(|key| !key.contains(char::is_whitespace))
+    })
 }
 
 pub(super) fn counted(number: usize, what: &str) -> String {

@@ -144,7 +144,7 @@ fn check_image(linted: &LintFile<'_>, stage: &Stage<'_>, image: &str, findings: 
     };
     let text = expanded.text.as_str();
     let is_known = expanded.unset.is_empty() && matches!(stage.base, StageBaseRef::Image(_));
-    if let Some(message) = refused_name(text).filter(|_| is_known) {
+    if let Some(message) = super::reference::refused_name(text).filter(|_| is_known) {
         findings.add(INVALID, Severity::Error, from.lines().0, message);
         return;
     }

@@ -2,7 +2,7 @@
 
 use super::entrypoint::has_extension;
 use super::reference::Reference;
-use super::stage::{Stage, StageBaseRef};
+use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{LintCommand, program_name};
 use super::{Findings, Severity};
 
@@ -107,62 +107,64 @@ fn check_pwsh(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<
     }
 }
 
+/// Returns the first command of a stage that a test accepts, unless one of these parts of a text before
+/// it may bring the program.
+fn first_without<'a>(
+    stage: &'a Stage<'_>,
+    is_meant: impl Fn(&LintCommand) -> bool,
+    brings: &[&str],
+) -> Option<(&'a LintStep<'a>, &'a LintCommand)> {
+    let mut steps = stage.steps.iter().enumerate();
+    let (index, step, command) = steps.find_map(|(index, step)| {
+        let command = step.commands().iter().find(|it| is_meant(it))?;
+        Some((index, step, command))
+    })?;
+    let own = &step.instruction.full_text()[..command.words[0].range.start];
+    let earlier = stage.steps[..index].iter();
+    let mut texts = earlier.map(|it| it.instruction.full_text()).chain([own]);
+    let is_brought = texts.any(|text| {
+        let text = text.to_ascii_lowercase();
+        brings.iter().any(|part| text.contains(part))
+    });
+    (!is_brought).then_some((step, command))
+}
+
 /// Reports `curl` and `tar`, which Windows has since version 1803.
 fn check_downloaders(stage: &Stage<'_>, findings: &mut Findings<'_>) {
-    for step in &stage.steps {
-        let mut commands = step.commands().iter();
-        let found = commands.find(|it| {
-            // PowerShell has an alias curl.
-            let is_alias =
-                it.grammar.is_powershell() && !has_extension(&it.words[0].value, &["exe"]);
-            let is_missing = match it.program() {
-                "curl" => !is_alias,
-                "tar" => true,
-                _ => false,
-            };
-            is_missing && is_plain(it)
-        });
-        if let Some(command) = found {
-            let message = format!(
-                "Windows Server 2016 has no {}: use Invoke-WebRequest and Expand-Archive",
-                command.program()
-            );
-            let at = (step.instruction, command.words[0].range.start);
-            findings.add_at(RULE, Severity::Error, at, message);
-            return;
+    let is_missing = |it: &LintCommand| match it.program() {
+        // PowerShell has an alias.
+        "curl" => {
+            let is_program = has_extension(&it.words[0].value, &["exe"]);
+            (is_program || !it.grammar.is_powershell()) && is_plain(it)
         }
-        // Packages and archives bring them.
-        let text = step.instruction.text().to_ascii_lowercase();
-        let brings = [
-            "curl", "tar.exe", "choco", "scoop", "git", "path", "msys", "busybox",
-        ];
-        if brings.iter().any(|part| text.contains(part)) {
-            return;
-        }
+        "tar" => is_plain(it),
+        _ => false,
+    };
+    // Packages and archives bring them.
+    let brings = [
+        "curl", "tar.exe", "choco", "scoop", "git", "path", "msys", "busybox",
+    ];
+    if let Some((step, command)) = first_without(stage, is_missing, &brings) {
+        let message = format!(
+            "Windows Server 2016 has no {}: use Invoke-WebRequest and Expand-Archive",
+            command.program()
+        );
+        let at = (step.instruction, command.words[0].range.start);
+        findings.add_at(RULE, Severity::Error, at, message);
     }
 }
 
 /// Reports `winget`, which is a program of the desktop.
 fn check_winget(stage: &Stage<'_>, reference: &Reference, findings: &mut Findings<'_>) {
-    for step in &stage.steps {
-        let mut commands = step.commands().iter();
-        let found = commands.find(|it| it.program() == "winget" && is_plain(it));
-        let at = found.map_or(step.instruction.full_text().len(), |it| {
-            it.words[0].range.start
-        });
-        let before = step.instruction.full_text()[..at].to_ascii_lowercase();
-        let brings = ["winget", "msixbundle", "appinstaller", ".ps1"];
-        if brings.iter().any(|part| before.contains(part)) {
-            return;
-        }
-        if found.is_some() {
-            let message = format!(
-                "{} has no winget: download the installer, or use another package manager",
-                reference.repository
-            );
-            findings.add_at(RULE, Severity::Error, (step.instruction, at), message);
-            return;
-        }
+    let is_winget = |it: &LintCommand| it.program() == "winget" && is_plain(it);
+    let brings = ["winget", "msixbundle", "appinstaller", ".ps1"];
+    if let Some((step, command)) = first_without(stage, is_winget, &brings) {
+        let message = format!(
+            "{} has no winget: download the installer, or use another package manager",
+            reference.repository
+        );
+        let at = (step.instruction, command.words[0].range.start);
+        findings.add_at(RULE, Severity::Error, at, message);
     }
 }
 

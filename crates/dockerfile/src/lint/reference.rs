@@ -278,6 +278,26 @@ impl Reference {
     }
 }
 
+/// Message about an image's name that Docker refuses.
+pub(super) fn refused_name(image: &str) -> Option<String> {
+    if let Some((_, name)) = image.split_once("://") {
+        return Some(format!(
+            "FROM takes the name of an image, without a protocol: write {name}"
+        ));
+    }
+    let name = image.split('@').next().unwrap_or_default();
+    let (host, path) = name.split_once('/')?;
+    let tag = path.rfind(':').unwrap_or(path.len());
+    let (path, tag) = path.split_at(tag);
+    // Names in capitals are placeholders.
+    let has = |of_case: fn(&char) -> bool| path.chars().any(|c| of_case(&c));
+    let is_mixed = has(char::is_ascii_uppercase) && has(char::is_ascii_lowercase);
+    (is_mixed && host.contains('.')).then(|| {
+        let lower = path.to_ascii_lowercase();
+        format!("the name of an image is in lower case: write {host}/{lower}{tag}")
+    })
+}
+
 /// Windows version of a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TagVersion {

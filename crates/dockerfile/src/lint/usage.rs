@@ -16,12 +16,13 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>, findings: &mut Findi
         return;
     }
     let of_command = step.commands().iter().find_map(|command| {
+        let message = problem(command)?;
         let severity = if is_for_firewall(command) || opens_slashed_package(command) {
             Severity::Warning
         } else {
             Severity::Error
         };
-        Some((command.words[0].range.start, severity, problem(command)?))
+        Some((command.words[0].range.start, severity, message))
     });
     let of_syntax = || syntax_error(step).map(|(at, message)| (at, Severity::Error, message));
     if let Some((at, severity, message)) = of_command.or_else(of_syntax) {

@@ -6,7 +6,7 @@ use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::shells::{is_behind_script, is_shell};
-use super::words::{Grammar, LintCommand};
+use super::words::{Grammar, LintCommand, Word};
 use super::{Findings, Severity};
 use crate::stages::StageState;
 
@@ -72,17 +72,8 @@ pub(super) fn check(it: &EvaluatedStep<'_>, findings: &mut Findings<'_>) {
         if matches!(program, "start-process" | "start" | "choco") || reads_dollar {
             continue;
         }
-        let substitution = command
-            .words
-            .iter()
-            .find(|word| is_substitution(&word.value));
         let is_of_cmd = command.grammar == Grammar::Cmd && step.shell == BaseShell::Cmd;
-        if let Some(word) = substitution.filter(|_| is_of_cmd && !is_shell(program))
-            && !command
-                .files
-                .iter()
-                .any(|file| has_extension(&file.value, &["ps1", "sh"]))
-        {
+        if is_of_cmd && let Some(word) = substitution(command) {
             let message = "cmd does not run $(…), and the command gets it as it is written: use for /F, \
                 or PowerShell";
             let at = (step.instruction, word.range.start);
@@ -134,14 +125,18 @@ const SUBSTITUTED: [&str; 9] = [
     "hostname", "whoami", "pwd", "date", "uname", "nproc", "cat", "git", "curl",
 ];
 
-/// Returns true for a word with `$(COMMAND`.
-fn is_substitution(word: &str) -> bool {
-    let Some((_, command)) = word.split_once("$(") else {
-        return false;
-    };
-    let command = command.to_ascii_lowercase();
-    let name = command.split(')').next().unwrap_or_default();
-    SUBSTITUTED.contains(&name) || name.starts_with("get-")
+/// A word of a command with `$(COMMAND`, unless another shell reads it.
+fn substitution(command: &LintCommand) -> Option<&Word> {
+    let found = command.words.iter().find(|word| {
+        word.value.split_once("$(").is_some_and(|(_, inside)| {
+            let inside = inside.to_ascii_lowercase();
+            let name = inside.split(')').next().unwrap_or_default();
+            SUBSTITUTED.contains(&name) || name.starts_with("get-")
+        })
+    })?;
+    let is_script = |file: &Word| has_extension(&file.value, &["ps1", "sh"]);
+    let is_read = is_shell(command.program()) || command.files.iter().any(is_script);
+    (!is_read).then_some(found)
 }
 
 fn foreign_to_cmd(word: &str, state: &StageState) -> Option<(String, String)> {

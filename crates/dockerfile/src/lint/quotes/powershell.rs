@@ -79,10 +79,12 @@ fn continues_outside(line: &SourceLine) -> bool {
         return false;
     }
     let inside = &text[part.open.at + 1..part.close.at];
-    inside.split_once(';').is_some_and(|(first, _)| {
+    inside.split_once(';').is_some_and(|(first, rest)| {
         let lower = first.to_ascii_lowercase();
+        // A downloaded text is not subject to the policy.
+        let is_policy = lower.trim_start().starts_with("set-executionpolicy");
         let is_setting = lower.contains("servicepointmanager]::securityprotocol")
-            || lower.trim_start().starts_with("set-executionpolicy");
+            || is_policy && rest.to_ascii_lowercase().contains("iex ");
         is_setting && !first.contains(['(', '$', '{', '|', '\'', '@'])
     })
 }
