@@ -281,7 +281,7 @@ fn buildctl_is_required_and_its_errors_are_shown() {
     linux
         .is("windows/needed", &["linux", BUILDER])
         .advises(&["--builder"]);
-    let platforms = json!([{"platforms": [{"os": "windows", "os.version": "10.0.20348"}]}]);
+    let platforms = json!([{"platforms": [{"os": "windows", "os.version": "10.0.26100"}]}]);
     fails(&format!("echo '{platforms}'")).is("daemon/cannot-run", &["17763", BUILDER]);
     let platforms = json!([{"platforms": [{"os": "windows"}]}]);
     let plain = "failed to do request: http: server gave HTTP response to HTTPS client";
